@@ -1,1 +1,1 @@
-"""Speed, side by side with a peer: ratios from one run, never absolute times alone."""
+"""Measurements of speed compared with a peer: ratios from one run, never absolute times alone."""

@@ -1,4 +1,4 @@
-"""``make bench``: ours and PyTorch's times, taking turns, each in a process of its own; prints ratios.
+"""Measure candelabra and PyTorch in turns, each in its own process, and print the ratios (``make bench``).
 
 Usage: ``python -m benchmarks [--operators] [--peer PYTHON] [--rounds N] [--only TEXT] [--json FILE]``.
 """
@@ -20,20 +20,20 @@ from benchmarks.cases import CASES, Case
 from benchmarks.sides import Side
 
 
-def measure(cases: list[Case], ours: Side, peer: Side, rounds: int) -> list[dict[str, Any]]:
-    """Both sides' best over ``rounds`` turns, per case."""
+def measure(cases: list[Case], own: Side, peer: Side, rounds: int) -> list[dict[str, Any]]:
+    """Return the best times of both sides over ``rounds`` turns, per case."""
     results = []
     for case in track(cases, description="measuring", console=Console(stderr=True)):
-        mine, theirs = [], []
+        own_times, peer_times = [], []
         for _ in range(rounds):
-            mine.append(ours.time(case, 0.25))
-            theirs.append(peer.time(case, 0.25))
-        results.append({"case": case, "ours": min(mine), "peer": min(theirs)})
+            own_times.append(own.time(case, 0.25))
+            peer_times.append(peer.time(case, 0.25))
+        results.append({"case": case, "ours": min(own_times), "peer": min(peer_times)})
     return results
 
 
 def show(results: list[dict[str, Any]]) -> bool:
-    """Print the table; True when every mark holds."""
+    """Print the table. Return whether every mark holds."""
     table = Table("case", "ours, µs", "PyTorch, µs", "ratio", "mark", "goal", title="time of ours / time of PyTorch's")
     kept = True
     for result in results:
@@ -51,7 +51,7 @@ def show(results: list[dict[str, Any]]) -> bool:
 
 
 def every_operator(arguments: argparse.Namespace) -> int:
-    """Measure all operators; fails when one is slow and benchmarks/known_slow.md does not say why."""
+    """Measure all operators. Return 1 if one is slow and benchmarks/known_slow.md has no reason for it."""
     sides = Side(sys.executable, "candelabra"), Side(arguments.peer, "torch")
     rows, unmeasured = operators.measure(*sides, arguments.only, 0.03)
     if arguments.json:
@@ -60,7 +60,7 @@ def every_operator(arguments: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    """Measure, print, and (with ``--json``) write the figures down."""
+    """Measure and print the times and, with ``--json``, write them to a file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer", default=".venv-peer/bin/python", help="a Python with PyTorch")
     parser.add_argument("--rounds", type=int, default=3)
@@ -71,8 +71,8 @@ def main() -> int:
     if arguments.operators:
         return every_operator(arguments)
     cases = [case for case in CASES if arguments.only in case.name]
-    ours, peer = Side(sys.executable, "candelabra"), Side(arguments.peer, "torch")
-    results = measure(cases, ours, peer, arguments.rounds)
+    own, peer = Side(sys.executable, "candelabra"), Side(arguments.peer, "torch")
+    results = measure(cases, own, peer, arguments.rounds)
     kept = show(results)
     if arguments.json:
         rows = [{"case": r["case"].name, "ours_us": r["ours"] * 1e6, "peer_us": r["peer"] * 1e6} for r in results]

@@ -1,7 +1,7 @@
-"""What is measured. A case is a setup and a statement over ``xp``, which is candelabra or its peer, PyTorch.
+"""The measured cases. A case is a setup and a statement over ``xp``, which is candelabra or its peer, PyTorch.
 
-The library's names are the peer's, so one text serves both. ``mark`` is the ratio that must hold, ``goal`` the one that
-is hoped for (time of ours / time of the peer's).
+The names of both libraries are equal, so they share the text. ``mark`` is the ratio that must hold, ``goal`` the
+desired one (candelabra's time / the peer's time).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class Case(NamedTuple):
     goal: float | None = None
     group: str = "small operators"
     prepare: str = ""
-    """What is done before each batch of calls, and not timed."""
+    """A statement before each batch of calls, which is not timed."""
     batches: int = 4
-    """Batches of a turn, of which the fastest counts."""
+    """The number of batches in a turn, of which the fastest one is the result."""
 
 
 VECTORS = "a, b = xp.ones(8), xp.ones(8); ga = xp.ones(8, requires_grad=True)"

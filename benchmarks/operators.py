@@ -1,7 +1,7 @@
-"""Every operator on its natural large size, against PyTorch: no list of operators, and the worst ten are printed.
+"""Measure every operator on large inputs, compared with PyTorch, and print the ten slowest.
 
-The names are the index's. What an operator is called with is found out: the first of ``FORMS`` that both libraries take
-is the statement that is timed. What is more than ``LIMIT`` times slower needs a line in known_slow.md that says why.
+The names are those of the index. The arguments are determined by trial: the first of ``FORMS`` that both libraries
+accept is the timed statement. An operator that is more than ``LIMIT`` times slower needs a reason in known_slow.md.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.sides import Side
 
 LIMIT = 3.0
 PATIENCE = 3.0
-"""Seconds that PyTorch may take for one call: a form that takes longer is no natural size for the operator."""
+"""The maximum duration of one call in PyTorch, in seconds; a form that needs longer is too large for the operator."""
 KNOWN = Path(__file__).with_name("known_slow.md")
 SETUP = """
 xp.manual_seed(0)
@@ -42,47 +42,50 @@ FORMS = (
     "m, 8, 1", "m, 8", "1024, 1024", "0, n", "image, filters", "image, 2", "v, 0, True", "x, x, 0.5", "m, m[0], m[0]",
     "m, 0, 2, 2", "m, x[0], x[1], x[2]", "0.0, 1.0, n", "(n,)", "(n,), 1.0", "n", "m, 'ij->ji'", "'ij,jk->ik', m, w",
 )  # fmt: skip
-"""Argument lists to try, the commonest first."""
+"""Argument lists to try, the most common first."""
 LEFT_OUT = re.compile(
     r"_$|^is_|manual_seed|^set_|^get_|^to$|dlpack|^from|^as_tensor|^tensor$|^asarray|numpy$|^save|^load"
 )
-"""Not computations on large tensors: in-place twins (timed as their functions), questions, conversions."""
+"""Names that are not computations on large tensors: in-place forms (their functions are timed), inspection,
+conversions."""
 
 
-def measure(ours: Side, peer: Side, only: str, seconds: float) -> tuple[list[dict[str, Any]], list[str]]:
-    """(a row per operator, the names of those that no form fits on both sides)."""
+def measure(own: Side, peer: Side, only: str, seconds: float) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return a row per operator, and the names of the operators for which both sides accept no form."""
     names = sorted(n for n in public_names() if only in n and not LEFT_OUT.search(n))
     rows, unmeasured = [], []
     for name in track(names, description="measuring", console=Console(stderr=True)):
-        case = _callable(name, ours, peer)
+        case = _callable(name, own, peer)
         if case is None:
             unmeasured.append(name)
             continue
-        turns = [(ours.time(case, seconds), peer.time(case, seconds)) for _ in range(2)]
-        mine, theirs = (min(times) for times in zip(*turns, strict=True))
-        rows.append({"name": name, "call": case.statement, "ours": mine, "peer": theirs, "ratio": mine / theirs})
+        turns = [(own.time(case, seconds), peer.time(case, seconds)) for _ in range(2)]
+        own_time, peer_time = (min(times) for times in zip(*turns, strict=True))
+        rows.append(
+            {"name": name, "call": case.statement, "ours": own_time, "peer": peer_time, "ratio": own_time / peer_time}
+        )
     return sorted(rows, key=lambda row: -row["ratio"]), unmeasured
 
 
-def _callable(name: str, ours: Side, peer: Side) -> Case | None:
+def _callable(name: str, own: Side, peer: Side) -> Case | None:
     for form in FORMS:
         case = Case(name, f"xp.{name}({form})", SETUP)
-        if peer.runs(case, PATIENCE) and ours.runs(case, 4 * PATIENCE):
+        if peer.runs(case, PATIENCE) and own.runs(case, 4 * PATIENCE):
             return case
     return None
 
 
 def known() -> dict[str, str]:
-    """``{operator: why it is slow}``, from the table in known_slow.md: a row may name several, by patterns too."""
-    found = {}
+    """Return ``{operator: reason}`` from the table in known_slow.md; a row may have several names, also patterns."""
+    result = {}
     for row in re.findall(r"^\|(.*)\|$", KNOWN.read_text(), re.MULTILINE):
         names, *_, reason = row.split("|")
-        found.update(dict.fromkeys(re.findall(r"`([\w.*]+)`", names), reason.strip()))
-    return found
+        result.update(dict.fromkeys(re.findall(r"`([\w.*]+)`", names), reason.strip()))
+    return result
 
 
 def explained(name: str, reasons: dict[str, str]) -> bool:
-    """Whether one of the names of an operator has a reason."""
+    """Return whether one of the names of an operator has a reason."""
     names = {name}
     entry = operator_named(name) or entry_named(name)
     if entry is not None:
@@ -91,7 +94,7 @@ def explained(name: str, reasons: dict[str, str]) -> bool:
 
 
 def show(rows: list[dict[str, Any]], unmeasured: list[str]) -> bool:
-    """Print the worst ten and what is slow without a reason; True when nothing is."""
+    """Print the ten slowest operators and those without a reason. Return whether all slow operators have a reason."""
     table = Table("call", "ours, ms", "PyTorch, ms", "ratio", title="the worst ten")
     for row in rows[:10]:
         times = f"{row['ours'] * 1e3:.3f}", f"{row['peer'] * 1e3:.3f}", f"{row['ratio']:.1f}"

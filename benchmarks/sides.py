@@ -1,4 +1,4 @@
-"""The two sides of a comparison, a worker process each."""
+"""The sides of a comparison, each with a worker process."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ WORKER = Path(__file__).with_name("worker.py")
 
 
 class Side:
-    """A worker process that measures one library; ``environment``: its variables, if they are not this process'.
+    """A worker process that measures one library; ``environment`` has its variables, by default those of this process.
 
-    ``worker`` is what Python runs, in ``folder``: a program that answers lines of JSON with lines of JSON.
+    ``worker`` has Python's arguments for a program, run in ``folder``, that answers lines of JSON with lines of JSON.
     """
 
     def __init__(
@@ -42,18 +42,20 @@ class Side:
         )  # fmt: skip
 
     def time(self, case: Case, seconds: float) -> float:
-        """The best time of one call, in seconds; RuntimeError with the worker's words if the case fails there."""
+        """Return the best time of one call, in seconds. Raise ``RuntimeError`` with the worker's error if the case
+        fails.
+        """
         answer = self._ask(case, seconds)
         if "error" in answer:
             raise RuntimeError(f"{self.library}, {case.name}: {answer['error']}")
         return float(answer["seconds"])
 
     def runs(self, case: Case, patience: float) -> bool:
-        """Whether the library takes the call, and is done with it within ``patience`` seconds."""
+        """Return whether the library accepts the call and completes it within ``patience`` seconds."""
         return "error" not in self._ask(case, 0.0, patience)
 
     def restart(self) -> None:
-        """Go on in a new process: in the old one what failed may have made the device unusable."""
+        """Start a new process, because an error may have made the device unusable in the old one."""
         self.close()
         self._start()
 
@@ -68,13 +70,13 @@ class Side:
         return self.ask(request, patience)
 
     def ask(self, request: dict[str, Any], patience: float | None = None) -> dict[str, Any]:
-        """The worker's answer; ``{"error": …}`` where it gives none within ``patience`` seconds."""
+        """Return the worker's answer, or ``{"error": …}`` if there is none within ``patience`` seconds."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(request) + "\n")
         ready, _, _ = select.select([self.process.stdout], [], [], patience)
         line = self.process.stdout.readline() if ready else ""
-        if not line:  # too slow, or dead: out of memory, most likely
+        if not line:  # too slow, or the process ended, probably for lack of memory
             self.process.kill()
             self.process.wait()
             self._start()

@@ -1,7 +1,7 @@
-"""One side of a comparison, in a process of its own: two thread pools in one process slow each other.
+"""One side of a comparison, in its own process, because two thread pools in one process slow each other down.
 
-Reads a line of JSON per request (library, setup, statement, seconds; prepare: what is done before each batch of calls;
-batches: how many) and answers with the best time of one call, in seconds. The garbage collector stays on.
+It reads a line of JSON per request (library, setup, statement, seconds; prepare: a statement before each batch of
+calls; batches: their number) and answers with the best time of one call, in seconds. The garbage collector stays on.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any
 
 
 def best_time(xp: Any, setup: str, statement: str, seconds: float, prepare: str = "", batches: int = 4) -> float:
-    """The smallest mean time of a call over batches that fill ``seconds``; with 0 seconds it is called once.
+    """Return the smallest mean time of a call over batches that fill ``seconds``; with 0 seconds it is called once.
 
-    ``prepare`` is done before each batch and not timed: what is queued is waited for there, say. The shorter a batch,
-    the likelier is one that nothing else on the machine disturbs.
+    ``prepare`` runs before each batch and is not timed; it can wait for queued work. Short batches are more likely to
+    run without disturbance by other processes.
     """
     timer = timeit.Timer(statement, f"gc.enable(); {prepare}", globals=_namespace(xp, setup))
     if not seconds:
         return timer.timeit(1)
     count, took = timer.autorange(lambda *_: None) if seconds > 1 else _calibrate(timer, seconds / (batches + 1))
-    if took > 4 * seconds:  # one call of it is long enough
+    if took > 4 * seconds:  # one call is long enough
         return took / count
     return min(timer.timeit(count) / count for _ in range(batches))
 
@@ -33,7 +33,7 @@ _prepared: dict[str, dict[str, Any]] = {}
 
 
 def _namespace(xp: Any, setup: str) -> dict[str, Any]:
-    """What the setup made; kept for the cases that share it, one setup at a time."""
+    """Return the names that the setup defines; the last setup is cached for the cases that share it."""
     if setup not in _prepared:
         _prepared.clear()
         names: dict[str, Any] = {"xp": xp, "gc": gc}

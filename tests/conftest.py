@@ -1,4 +1,4 @@
-"""What all tests share: random numbers of their own, two unlike devices, and a machine with the host's device alone."""
+"""Fixtures of all tests: random numbers per test, two unusual devices, and a machine with the host's device alone."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from candelabra._plugins import registry
 from tests.lantern import EmberBackend, LanternBackend
 
 SALT = os.environ.get("CANDELABRA_TEST_SALT", "")
-"""Gives every test other random numbers: a test whose verdict depends on it is wrong, or its bound is."""
+"""Changes the random numbers of every test: if a test's verdict depends on it, the test or its bound is wrong."""
 
-# Examples follow from the test alone (unless salted), and a slow machine is no failure.
+# Examples depend on the test alone (unless salted), and a slow machine is not a failure.
 hypothesis.settings.register_profile("repeatable", derandomize=not SALT, deadline=None, database=None)
 hypothesis.settings.load_profile("repeatable")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """An option to find tests that depend on others."""
+    """Add the options that find tests with hidden dependencies."""
     parser.addoption("--shuffle", metavar="SEED", help="run the modules, and the tests in each, in another order")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the tests in the order that ``--shuffle`` asks for. Those of a module stay together, for what they share."""
+    """Sort the tests as ``--shuffle`` requests. Tests of a module stay together because of its shared fixtures."""
     order = config.getoption("shuffle")
     if order is not None:
         items.sort(key=lambda item: [_hash(f"{order}{name}") for name in (item.nodeid.partition("::")[0], item.nodeid)])
@@ -41,25 +41,25 @@ def _hash(name: str) -> int:
 
 
 def seed(request: pytest.FixtureRequest) -> int:
-    """A number that depends on the test's id and on nothing else: not on the order of tests, not on the workers."""
+    """Return a number that depends only on the test's id: not on the order of tests, nor on the workers."""
     return _hash(f"{SALT}{request.node.nodeid}")
 
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
-    """Random numbers of this test alone."""
+    """Return a random number generator for this test alone."""
     return np.random.default_rng(seed(request))
 
 
 @pytest.fixture(autouse=True)
 def _default_generators_are_seeded(request: pytest.FixtureRequest) -> None:
-    """A test that draws from a device's default generator draws the same in any order."""
+    """Seed the default generators of all devices, so that a test draws the same numbers in any order."""
     cd.manual_seed(seed(request))
 
 
 @pytest.fixture
 def host_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hide, for one test, every installed device type but the host's, whatever this environment has."""
+    """Hide, for one test, every installed device type except the host's."""
     host = registry.reference_device().type
     table = registry._table()
     for name in set(table) - {host}:
@@ -68,7 +68,7 @@ def host_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def lantern() -> Iterator[LanternBackend]:
-    """The device type ``lantern`` (two devices) and ``ember`` (immutable arrays), installed for one test."""
+    """Install the device types ``lantern`` (two devices) and ``ember`` (immutable arrays) for one test."""
     made = LanternBackend()
     removals = [registry.add_backend(made), registry.add_backend(EmberBackend())]
     fallback.counts.clear()

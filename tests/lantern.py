@@ -1,7 +1,7 @@
-"""Two device types as unlike NumPy as a test can make them, so that the core leans on nothing but the contract.
+"""Two device types that differ from NumPy as much as possible, so that the core depends only on the contract.
 
-``lantern`` has two asynchronous devices, holds no 64-bit floats, and has only the kernels that every array library can
-give, less a few. ``ember`` has arrays that never change and no strides. Both are the fake accelerator of
+``lantern`` has two asynchronous devices, lacks 64-bit floats, and has only the kernels that every array library can
+provide, except a few. ``ember`` has immutable arrays and no strides. Both are the fake accelerator of
 ``candelabra_conformance``.
 """
 
@@ -18,17 +18,17 @@ from candelabra_conformance.fake import FakeAccelerator
 NUMPY = {d: np.dtype(d.name) for d in ALL if d.name != "bfloat16"}
 UNHELD = ("float64", "complex128", "bfloat16")
 MISSING = ("cumsum", "cumprod", "sinh", "cosh", "argmin", "expm1", "atan2")
-"""Operators that these devices have no kernel for, so that they fall back."""
+"""Operators without a kernel on these devices, so that they fall back."""
 
 
 def portable() -> dict[str, Kernel]:
-    """The kernels that are written over any array library, here NumPy."""
+    """Return the kernels that are written for any array library, here for NumPy."""
     table = candelabra_arrayapi.kernels(np, NUMPY)
     return {name: silent(kernel) for name, kernel in table.items() if name in OPERATORS}
 
 
 def silent(kernel: Kernel) -> Kernel:
-    """The kernel without NumPy's warnings, which no device gives."""
+    """Return the kernel without NumPy's warnings, which no device emits."""
 
     def run(*args: Any) -> Any:
         with np.errstate(all="ignore"):
@@ -39,7 +39,7 @@ def silent(kernel: Kernel) -> Kernel:
 
 
 def put(x: Any, indices: Any, values: Any, accumulate: bool) -> Any:
-    """``index_put`` into a copy."""
+    """Do ``index_put`` on a copy."""
     out = x.copy()
     where = tuple(slice(None) if i is None else i for i in indices)
     if accumulate:
@@ -50,7 +50,7 @@ def put(x: Any, indices: Any, values: Any, accumulate: bool) -> Any:
 
 
 class LanternBackend(FakeAccelerator):
-    """Two devices with strided arrays that can be written to."""
+    """Two devices with writable, strided arrays."""
 
     name = "lantern"
 
@@ -68,7 +68,7 @@ class LanternBackend(FakeAccelerator):
 
 
 class EmberBackend(LanternBackend):
-    """One device whose arrays never change and have no strides: every view is an array of its own."""
+    """One device with immutable arrays without strides: every view is a separate array."""
 
     name = "ember"
 

@@ -1,7 +1,7 @@
-"""How ``make test`` samples what ``make test-all`` runs in full: by rules, so that no case has to be chosen by hand.
+"""The rules by which ``make test`` samples the cases of ``make test-all``, so that no case is selected by hand.
 
-What is outside a sample has the mark ``thorough``. A sample depends on names alone: it is the same on every machine,
-and a case that joins or leaves moves few others.
+Cases outside the sample have the mark ``thorough``. A sample depends on names alone: it is the same on every
+machine, and adding or removing a case changes few others.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def place(name: str) -> int:
-    """Where a name stands in an order that has nothing to do with what is named."""
+def shuffled_position(name: str) -> int:
+    """Return the position of a name in an order that is independent of its meaning."""
     return zlib.crc32(name.encode())
 
 
-def one_in(parts: int, names: Iterable[str], stratum: Callable[[str], Hashable]) -> set[str]:
-    """One name of each ``parts`` of a stratum, and at least one of each stratum."""
-    return {name for name, part in dealt(parts, names, stratum).items() if part == 0}
+def one_in(count: int, names: Iterable[str], stratum: Callable[[str], Hashable]) -> set[str]:
+    """Return one name for every ``count`` names of a stratum, and at least one of each stratum."""
+    return {name for name, part in partition(count, names, stratum).items() if part == 0}
 
 
-def dealt(parts: int, names: Iterable[str], stratum: Callable[[str], Hashable]) -> dict[str, int]:
-    """The part, from 0, that each name is in. Each part has its share of every stratum."""
+def partition(count: int, names: Iterable[str], stratum: Callable[[str], Hashable]) -> dict[str, int]:
+    """Return the part, starting at 0, of each name. Every part has its share of every stratum."""
     strata: dict[Hashable, list[str]] = defaultdict(list)
-    for name in sorted(names, key=lambda name: (place(name), name)):
+    for name in sorted(names, key=lambda name: (shuffled_position(name), name)):
         strata[stratum(name)].append(name)
-    return {name: i * parts // len(members) for members in strata.values() for i, name in enumerate(members)}
+    return {name: i * count // len(members) for members in strata.values() for i, name in enumerate(members)}
 
 
 def covering(cases: Sequence[T], name: Callable[[T], str], traits: Callable[[T], set[Hashable]]) -> list[T]:
-    """Few of the cases that together have every trait that any of them has."""
+    """Return a few of the cases that together have every trait of all cases."""
     seen: set[Hashable] = set()
     chosen = []
-    for case in sorted(cases, key=lambda case: place(name(case))):
+    for case in sorted(cases, key=lambda case: shuffled_position(name(case))):
         if not traits(case) <= seen:
             seen |= traits(case)
             chosen.append(case)

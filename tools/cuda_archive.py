@@ -1,7 +1,7 @@
-"""Machine code as one file: packed where there is no GPU, unpacked into the kernel cache of a machine with one.
+"""Machine code as one file: packed on a machine without a GPU, unpacked into the kernel cache of a machine with a GPU.
 
 The members are entries of :class:`~candelabra_clike.cache.ProgramCache`, under their keys. The time of an unpacked
-entry is 0 until it is used, so that what was of use can be counted.
+entry is 0 until it is used, so that the used entries can be counted.
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ from candelabra_clike.cache import ProgramCache, write_atomically
 
 ENTRY: Final = re.compile(r"[0-9a-f]{64}")
 STAMP: Final = ".unpacked"
-"""The file in the cache's folder that says which archive it was filled from."""
+"""The file in the cache's folder that names the archive from which it was filled."""
 
 
 class ArchiveError(ValueError):
-    """A file that is no archive of machine code."""
+    """The error for a file that is not an archive of machine code."""
 
 
 def pack(cache: ProgramCache, keys: Iterable[str], file: Path) -> int:
-    """Write the entries of these keys, in this order, for neighbours are alike; the size of the file in bytes."""
+    """Write the entries of these keys and return the size of the file in bytes.
+
+    The order of the keys is kept, because adjacent entries are similar and compress well.
+    """
     with tarfile.open(file, "w:xz") as archive:
         for key in keys:
             content = cache.path(key).read_bytes()
@@ -38,7 +41,7 @@ def pack(cache: ProgramCache, keys: Iterable[str], file: Path) -> int:
 
 
 def unpack(file: Path, cache: ProgramCache) -> int:
-    """Put the entries of an archive into the cache, unless they lie there; how many it has.
+    """Add the missing entries of an archive to the cache and return the number of entries in the archive.
 
     Raises :class:`ArchiveError` for another file.
     """
@@ -51,32 +54,32 @@ def unpack(file: Path, cache: ProgramCache) -> int:
             for member in archive:
                 content = archive.extractfile(member)
                 if content is None or not ENTRY.fullmatch(member.name):
-                    raise ArchiveError(f"{file}: {member.name!r} is no entry of the kernel cache")
+                    raise ArchiveError(f"{file}: {member.name!r} is not an entry of the kernel cache")
                 path = cache.path(member.name)
                 write_atomically(path, content.read())
                 os.utime(path, (0, 0))
                 count += 1
     except (tarfile.TarError, EOFError) as error:
-        raise ArchiveError(f"{file} is no archive that `make cuda-kernels` made: {error}") from error
+        raise ArchiveError(f"{file} is not an archive of `make cuda-kernels`: {error}") from error
     write_atomically(stamp, f"{mark} {count}".encode())
     return count
 
 
 class Use(NamedTuple):
-    """Which kernels were of use so far, by their keys."""
+    """The keys of the kernels that were used so far."""
 
     prebuilt: frozenset[str] = frozenset()
     """Unpacked, and used since."""
     compiled: frozenset[str] = frozenset()
-    """Made on this machine."""
+    """Compiled on this machine."""
 
     def since(self, before: Use) -> Use:
-        """What came after an earlier look."""
+        """Return the difference from an earlier state."""
         return Use(self.prebuilt - before.prebuilt, self.compiled - before.compiled)
 
 
 def used(cache: ProgramCache | None, prebuilt: ProgramCache | None) -> Use:
-    """Look into both caches."""
+    """Return the used kernels of both caches."""
     return Use(
         frozenset(path.name for path in entries(prebuilt) if path.stat().st_mtime),
         frozenset(path.name for path in entries(cache)),
@@ -84,11 +87,11 @@ def used(cache: ProgramCache | None, prebuilt: ProgramCache | None) -> Use:
 
 
 def entries(cache: ProgramCache | None) -> Iterable[Path]:
-    """The files of a cache's entries."""
+    """Return the files of a cache's entries."""
     return () if cache is None else (path for path in cache.folder.glob("??/*") if ENTRY.fullmatch(path.name))
 
 
 def kernel_name(cache: ProgramCache, key: str) -> str:
-    """The kernel of an entry, as its machine code names it."""
-    found = re.search(rb"\.text\.(\w+)", cache.read(key) or b"")
-    return found[1].decode() if found else "?"
+    """Return the name of an entry's kernel, as in its machine code."""
+    match = re.search(rb"\.text\.(\w+)", cache.read(key) or b"")
+    return match[1].decode() if match else "?"

@@ -1,7 +1,8 @@
-"""An environment on top of all that a Python has installed: ``python3 tools/cuda_environment.py .venv``.
+"""Create an environment on top of all packages that a Python has installed: ``python3 tools/cuda_environment.py
+.venv``.
 
-``python -m venv --system-site-packages`` shows the packages of the Python that was built, and not those of a virtual
-environment that it is called from. Here these are shown too, by a ``.pth`` file in the new environment.
+``python -m venv --system-site-packages`` shows the packages of the base Python, and not those of a virtual environment
+from which it is called. A ``.pth`` file in the new environment shows these, too.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ SET_UP = ".packages"
 
 
 def main(folder: Path) -> int:
-    """Make the environment; 1 where that cannot be."""
+    """Create the environment. Return 1 if that is impossible."""
     if sys.version_info < OLDEST:
         print(f"{sys.executable} is Python {sys.version.split()[0]}: PYTHON=… names one from 3.11 on", file=sys.stderr)
         return 1
@@ -44,16 +45,16 @@ def main(folder: Path) -> int:
 
 
 def packages(folder: Path) -> Path:
-    """The new environment's folder of packages."""
+    """Return the new environment's folder of packages."""
     base = {"base": str(folder), "platbase": str(folder)}
     return Path(sysconfig.get_path("purelib", "venv", vars=base))
 
 
 def below(prefixes: list[str], folders: list[str]) -> str:
-    """The ``.pth`` file that shows folders of packages.
+    """Return the ``.pth`` file that shows folders of packages.
 
-    Libraries are found too: who looks for them by ``site.getsitepackages()``, as CUDA's own Python packages do, goes
-    by the prefixes.
+    It also adds the prefixes, so that ``site.getsitepackages()``, with which CUDA's Python packages search for
+    libraries, returns the folders.
     """
     lines = [f"import site; site.PREFIXES.append({prefix!r})" for prefix in prefixes]
     return "\n".join([*lines, *(f"import site; site.addsitedir({folder!r})" for folder in folders)]) + "\n"

@@ -1,6 +1,6 @@
-"""The first calls on a device, each held against the reference: ``python tools/cuda_first.py cuda:0``.
+"""The first calls on a device, each compared with the reference: ``python tools/cuda_first.py cuda:0``.
 
-A line for each says whether it is right. Exit status: 0 all are, 1 some are not, 2 not even the first one.
+It prints a line for each result. Exit status: 0 if all are right, 1 if some are wrong, 2 if the first one is wrong.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from candelabra._plugins.registry import reference_device
 
 
 def matrix(device: str) -> Tensor:
-    """A well-conditioned one with known numbers."""
+    """Return a well-conditioned matrix of known numbers."""
     return (cd.arange(64, dtype=cd.float32) % 7).reshape(8, 8).to(device) + 8 * cd.eye(8, device=device)
 
 
 def gradient(device: str) -> Tensor:
-    """Of a sum of a function of a product."""
+    """Return the gradient of a sum of a function of a product."""
     x = matrix(device).requires_grad_()
     (x @ x).tanh().sum().backward()
     assert x.grad is not None
@@ -38,11 +38,11 @@ CALLS: dict[str, Callable[[str], Tensor]] = {
     "a Fourier transform": lambda device: cd.fft.rfft(matrix(device)).abs(),
     "a linear system": lambda device: cd.linalg.solve(matrix(device), cd.eye(8, device=device)),
 }
-"""From what needs least to what needs CUDA's libraries: cuBLAS, cuFFT, cuSOLVER."""
+"""The calls, beginning with those without requirements; the last ones need cuBLAS, cuFFT and cuSOLVER."""
 
 
 def main(device: str) -> int:
-    """Make the calls."""
+    """Run the calls and return the exit status."""
     reference = str(reference_device())
     wrong = []
     for name, call in CALLS.items():

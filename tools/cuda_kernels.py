@@ -1,4 +1,4 @@
-"""The kernels of candelabra-cuda become machine code with NVRTC, which needs no GPU.
+"""Compile the kernels of candelabra-cuda to machine code with NVRTC, which needs no GPU.
 
 Usage: ``python tools/cuda_kernels.py [--capability 90 ...] [--all]`` only says whether they compile: those of a dtype
 of each kind, or all. With ``--archive FILE`` (``make cuda-kernels``) all that ``make cuda-check`` needs is packed for a
@@ -30,35 +30,35 @@ from rich.progress import track
 
 GENERATIONS = ("80", "90", "100")
 LARGEST = 20 * 2**20
-"""Bytes of an archive, at most."""
+"""The maximum size of an archive, in bytes."""
 FOLDER = Path(__file__).resolve().parents[1] / ".venv" / "kernels"
-"""Machine code stays here, so that making an archive again compiles only what is new."""
+"""The folder in which machine code is kept, so that the next archive compiles only new kernels."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Compile; 1 if a kernel does not, or the archive is too large."""
+    """Compile the kernels. Return 1 if one does not compile or the archive is too large."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--capability", nargs="+", default=GENERATIONS, help="compute capabilities, without the point")
     parser.add_argument("--all", action="store_true", help="all that the check needs, not a dtype of each kind")
     parser.add_argument("--operator", nargs="+", default=[], help="only these")
     parser.add_argument("--archive", type=Path, help="write the machine code for one capability into this .tar.xz")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="keep the machine code of an archive here")
-    given = parser.parse_args(words)
-    if given.archive and len(given.capability) != 1:
+    options = parser.parse_args(words)
+    if options.archive and len(options.capability) != 1:
         parser.error("an archive is of one --capability")
     backend = RecordingBackend()
     remove = plugins.add_backend(backend)
     try:
-        sources = needed(backend, given.operator, everything if given.all or given.archive else quick)
+        sources = needed(backend, options.operator, everything if options.all or options.archive else quick)
     finally:
         remove()
-    if given.archive:
-        return archived(sources, given.capability[0], given.folder, given.archive)
-    return max([compiled(sources, capability) for capability in given.capability])
+    if options.archive:
+        return archived(sources, options.capability[0], options.folder, options.archive)
+    return max([compiled(sources, capability) for capability in options.capability])
 
 
 def compiled(sources: Sequence[Source], capability: str) -> int:
-    """Say whether kernels compile, many to a program; 1 if not all do."""
+    """Print whether the kernels compile, many in a program. Return 1 unless all do."""
     programs, failed, start = list(units(sources, CUDA)), 0, time.monotonic()
     for first, program in programs:
         try:
@@ -72,7 +72,7 @@ def compiled(sources: Sequence[Source], capability: str) -> int:
 
 
 def archived(sources: Sequence[Source], capability: str, folder: Path, file: Path) -> int:
-    """Pack the machine code of each kernel; 1 if one does not compile or the file is too large."""
+    """Pack the machine code of each kernel. Return 1 if one does not compile or the file is too large."""
     major, minor = nvrtc.load().version()
     cache = ProgramCache(folder / f"nvrtc-{major}.{minor}")
     keys: dict[str, Source] = {}
@@ -82,7 +82,7 @@ def archived(sources: Sequence[Source], capability: str, folder: Path, file: Pat
     compiler = Compiler(capability, None)
     failed = 0
 
-    def made(key: str) -> str:
+    def compiled_key(key: str) -> str:
         try:
             cache.write(key, compiler.machine_code(keys[key]))
         except CompilationError as error:
@@ -91,7 +91,9 @@ def archived(sources: Sequence[Source], capability: str, folder: Path, file: Pat
 
     start = time.monotonic()
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
-        for problem in track(threads.map(made, new), f"sm_{capability}", len(new), console=Console(stderr=True)):
+        for problem in track(
+            threads.map(compiled_key, new), f"sm_{capability}", len(new), console=Console(stderr=True)
+        ):
             if problem:
                 failed += 1
                 print(f"sm_{capability}: {problem}", file=sys.stderr)

@@ -1,8 +1,8 @@
 """The kernels that ``make cuda-check`` needs: what the suite's cases, the demo and the marks launch, on a device that
 records them.
 
-The suite's own axes say in which dtypes and layouts a property is tried, so no kernel is listed here. Nothing is
-computed: where values decide what comes next, the check may need a kernel that is not among these, and compiles it.
+The axes of the suite define in which dtypes and layouts a property is tested, so this module lists no kernels. Nothing
+is computed: if the calls depend on values, the check may need a kernel that is not recorded, and compiles it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from candelabra.library import OPERATORS, Instance, Operator, fallback
 from candelabra_clike import Source
 from candelabra_conformance.calling import called, tensors
 from candelabra_conformance.context import Context
-from candelabra_conformance.layouts import CONTIGUOUS, TRANSPOSED, place, placed
+from candelabra_conformance.layouts import CONTIGUOUS, TRANSPOSED, placed, to_layout
 from candelabra_conformance.numpy_dtypes import host_dtype
 from candelabra_conformance.properties import registry as properties
 from candelabra_conformance.properties.gradients import first_derivatives, second_derivatives
@@ -32,25 +32,26 @@ from cuda_recording import RecordingBackend
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `benchmarks` and `examples`
 
 Chosen = Callable[[str, dtype, str], bool]
-"""Whether a property is tried in a dtype on a layout."""
+"""Whether a property is tested in a dtype on a layout."""
 QUICK: Final = frozenset({"float32", "bfloat16", "int64", "complex64", "bool"})
 """A dtype of each kind."""
 LAYOUTS: Final = {"float32": ("contiguous", "transposed", "step", "broadcast")}
-"""Kernels of a layout differ in loops around the same expression: one dtype has them all, the others two of them."""
+"""Kernels for different layouts differ only in the loops, so one dtype is recorded in all layouts, the others in
+two."""
 
 
 def everything(name: str, d: dtype, layout: str) -> bool:
-    """All that the suite tries."""
+    """Choose all combinations that the suite tests."""
     return True
 
 
 def quick(name: str, d: dtype, layout: str) -> bool:
-    """Values, in a dtype of each kind, on few layouts: every kernel once, in a tenth of the time."""
+    """Choose values in a dtype of each kind on few layouts: every kernel once, in a tenth of the time."""
     return name == "value" and d.name in QUICK and layout in LAYOUTS.get(d.name, ("contiguous", "transposed"))
 
 
 def needed(backend: RecordingBackend, names: Sequence[str] = (), chosen: Chosen = everything) -> list[Source]:
-    """The kernels of these operators; without any, those of all operators, of the demo and of the marks."""
+    """Return the kernels of these operators; by default those of all operators, of the demo and of the marks."""
     properties.load()
     context = Context(backend.name)
     with fallback("error"):
@@ -67,15 +68,16 @@ def needed(backend: RecordingBackend, names: Sequence[str] = (), chosen: Chosen 
 def record_operator(context: Context, op: Operator[..., Any], chosen: Chosen) -> None:
     """Make the calls of the suite's cases.
 
-    What they raise matters little: on a device that computes nothing many fail. What counts is what they compiled.
+    Their errors are ignored, because many calls fail on a device that computes nothing; only the compiled kernels
+    count.
     """
     for name, call in CALLS.items():
         for d, layout, _ in properties.OF_OPERATORS[name].axes(context, op):
             if d is None or not chosen(name, d, layout):
                 continue
-            for found in samples(context, op, d, layout, name):
+            for sample in samples(context, op, d, layout, name):
                 try:
-                    call(op, found, layout, context.instance)
+                    call(op, sample, layout, context.instance)
                 except UnsupportedOperator:
                     break
                 except Exception:
@@ -83,35 +85,35 @@ def record_operator(context: Context, op: Operator[..., Any], chosen: Chosen) ->
 
 
 def samples(context: Context, op: Operator[..., Any], d: dtype, layout: str, name: str) -> Iterator[Sample]:
-    """Those that a property is tried on."""
+    """Yield the samples on which a property is tested."""
     return context.each_of(op, d, "special") if name == "special" else context.each(op, d, layout)
 
 
-# -- what a property calls --------------------------------------------------------------------------------------------
+# -- calls of the properties ------------------------------------------------------------------------------------------
 Call = Callable[[Operator[..., Any], Sample, str, Instance], object]
 
 
-def value(op: Operator[..., Any], found: Sample, layout: str, instance: Instance) -> tuple[Tensor, ...]:
-    """The function; its results are read."""
-    args, kwargs = placed([list(found.args), dict(found.kwargs)], layout, instance)
+def value(op: Operator[..., Any], sample: Sample, layout: str, instance: Instance) -> tuple[Tensor, ...]:
+    """Call the function and return its results."""
+    args, kwargs = placed([list(sample.args), dict(sample.kwargs)], layout, instance)
     made = tensors(called(op, args, kwargs, instance))
     for each in made:
         each.tolist()
     return made
 
 
-def inplace(op: Operator[..., Any], found: Sample, layout: str, instance: Instance) -> None:
-    """The in-place form."""
-    args, kwargs = placed([list(found.args), dict(found.kwargs)], layout, instance)
+def inplace(op: Operator[..., Any], sample: Sample, layout: str, instance: Instance) -> None:
+    """Call the in-place form."""
+    args, kwargs = placed([list(sample.args), dict(sample.kwargs)], layout, instance)
     called(op, args, kwargs, instance, op.form("inplace"))
 
 
-def out(op: Operator[..., Any], found: Sample, layout: str, instance: Instance) -> None:
-    """The function with ``out=``, contiguous and not."""
-    (made,) = value(op, found, layout, instance)
+def out(op: Operator[..., Any], sample: Sample, layout: str, instance: Instance) -> None:
+    """Call the function with ``out=``, contiguous and not."""
+    (made,) = value(op, sample, layout, instance)
     for way in (CONTIGUOUS, TRANSPOSED):
-        args, kwargs = placed([list(found.args), dict(found.kwargs)], layout, instance)
-        target = place(np.ones(tuple(made.shape), host_dtype(made.dtype)), way, instance)
+        args, kwargs = placed([list(sample.args), dict(sample.kwargs)], layout, instance)
+        target = to_layout(np.ones(tuple(made.shape), host_dtype(made.dtype)), way, instance)
         called(op, args, {**kwargs, "out": target}, instance)
 
 
@@ -133,11 +135,11 @@ STEPS: Final[dict[str, Callable[..., optim.Optimizer]]] = {
     "adam_step": optim.Adam,
     "amsgrad_step": partial(optim.Adam, amsgrad=True),
 }
-"""The optimisers whose steps have kernels for many parameters, which no operator's sample asks for."""
+"""The optimisers whose steps have kernels for many parameters, which no operator's sample needs."""
 
 
 def record_steps(device: str, make: Callable[..., optim.Optimizer], parameters: int = 50) -> None:
-    """Do a step of more parameters than one launch takes: the launches are of different widths."""
+    """Take a step with more parameters than one launch accepts, so that launches of different widths are recorded."""
     with cd.device(device):
         moved = [nn.Parameter(cd.zeros(2)) for _ in range(parameters)]
         for p in moved:
@@ -146,7 +148,7 @@ def record_steps(device: str, make: Callable[..., optim.Optimizer], parameters: 
 
 
 def record_programs(device: str) -> None:
-    """Do what the demo and the marks do, at the marks' own sizes."""
+    """Run the programs of the demo and the marks, with the sizes of the marks."""
     from rich.progress import Progress
 
     from benchmarks.accelerator.marks import MARKS

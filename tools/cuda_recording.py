@@ -1,7 +1,7 @@
-"""A device without a device: it takes the kernels that operators would launch and runs none.
+"""A simulated device, which records the kernels that operators would launch and runs none of them.
 
-Its memory is the host's and full of zeros. What it computes means nothing; what it was asked to compile is what a GPU
-would be given, and a compiler can take that where there is no GPU. ``cuda_needed`` makes the calls.
+Its memory is host memory full of zeros, and its results are meaningless. The recorded kernels are those that a GPU
+would get, and a compiler can compile them without a GPU. ``cuda_needed`` makes the calls.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from candelabra_clike import CUDA, CLikeBackend, Engine, Launch, Source, Traits
 from candelabra_clike.device_errors import DeviceErrors
 
 GPU = Traits(serial=False, compute_units=132, group=1024, local_memory=48 * 1024, memory=80 * 2**30, largest=80 * 2**30)
-"""What a GPU says of itself."""
+"""The properties of a typical GPU."""
 Memory = bytearray | mmap
 LARGE: Final = 1 << 20
-"""From so many bytes on memory is mapped: its pages take no time and no room until they are touched."""
+"""The size in bytes from which memory is mapped: its pages need no time and no memory until they are used."""
 
 
 class RecordingEngine(Engine):
-    """Its ``sources`` are those of every kernel that was wanted, each once."""
+    """An engine whose ``sources`` are the requested kernels, each once."""
 
     dialect = CUDA
     traits = GPU
@@ -53,11 +53,11 @@ class RecordingEngine(Engine):
         return lambda count, *arguments: self.launched.add(self.operator)
 
     def synchronize(self) -> None:
-        """There is nothing to wait for."""
+        """Do nothing: no work is pending."""
 
 
 class RecordingBackend(CLikeBackend):
-    """One device that records."""
+    """The backend of one recording device."""
 
     name = "recording"
     capabilities = Capabilities(storage=frozenset(ALL), arithmetic=frozenset(ALL), asynchronous=True)

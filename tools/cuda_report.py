@@ -1,4 +1,4 @@
-"""The report of ``make cuda-check``: a JSON file that grows part by part, and the same in words."""
+"""The report of ``make cuda-check``: a JSON file that grows part by part, and the same as Markdown."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ PASSED, FAILED, NOT_RUN, UNFINISHED = "passed", "failed", "not run", "unfinished
 Part = dict[str, Any]
 
 
-def part(verdict: str, said: str, **detail: Any) -> Part:
-    """What came of one part: a verdict, a sentence, and its figures."""
-    return {"verdict": verdict, "said": said, **detail}
+def part(verdict: str, summary: str, **detail: Any) -> Part:
+    """Return the result of one part: a verdict, a sentence, and figures."""
+    return {"verdict": verdict, "said": summary, **detail}
 
 
 def slug(chip: str) -> str:
-    """``NVIDIA H200`` as ``h200``: the part of a file's name that says which chip."""
+    """Return the name of a chip for file names: ``h200`` for ``NVIDIA H200``."""
     return re.sub(r"[^a-z0-9]+", "-", chip.lower().replace("nvidia", "").replace("geforce", "")).strip("-")
 
 
 class Report:
-    """What is known of one device on one day. Parts that ran before stay, unless they run again.
+    """The results for one device on one day. Parts of earlier runs are kept, unless they run again.
 
-    ``names`` are those of all parts. With ``going_on`` the newest report of the chip is gone on with, whatever its day,
-    if something of it is still to run; with ``fresh`` a new one begins.
+    ``names`` are those of all parts. With ``going_on`` the newest report of the chip, of any day, is continued if parts
+    of it remain; with ``fresh`` a new one begins.
     """
 
     def __init__(
@@ -57,47 +57,47 @@ class Report:
 
     @property
     def state(self) -> Path:
-        """The folder of what belongs to the report and is not for readers: what the next run goes on with, output."""
+        """The folder of files that are not for readers: the state for the next run, and output."""
         return self.path.with_suffix(".parts")
 
     @property
-    def parts(self) -> dict[str, Part]:
-        """Its parts by name, in the order in which they ran first."""
+    def part_results(self) -> dict[str, Part]:
+        """The results of the parts by name, in the order in which they ran first."""
         found: dict[str, Part] = self.content["parts"]
         return found
 
     @property
     def remaining(self) -> list[str]:
-        """The parts that are still to run, or to be finished."""
+        """The parts that have not run or are not finished."""
         return remaining(self.content, self.names)
 
     def add(self, name: str, part: Part) -> None:
-        """Put a part in, and write both files: what ran is kept whatever becomes of the rest."""
-        self.parts[name] = part | {"commit": self.content["facts"].get("commit", "")}
+        """Add the result of a part and write both files, so that it is kept if later parts fail."""
+        self.part_results[name] = part | {"commit": self.content["facts"].get("commit", "")}
         self.content["remaining"] = self.remaining
         text = json.dumps(self.content, indent=1, ensure_ascii=False) + "\n"
         write_atomically(self.path, text.encode("utf-8", "backslashreplace"))
         write_atomically(self.path.with_suffix(".md"), markdown(self.content).encode("utf-8", "backslashreplace"))
 
     def passed(self) -> bool:
-        """Whether nothing failed. What could not run, or is not finished, is no failure; the report says so."""
-        return all(part["verdict"] != FAILED and not part.get("failures") for part in self.parts.values())
+        """Return whether nothing failed. A part that could not run or is not finished is not a failure."""
+        return all(part["verdict"] != FAILED and not part.get("failures") for part in self.part_results.values())
 
 
 def read(path: Path) -> dict[str, Any]:
-    """A report's content."""
+    """Return a report's content."""
     content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return content
 
 
 def remaining(content: Mapping[str, Any], names: Sequence[str]) -> list[str]:
-    """Of these parts, those that a report's content lacks or says to be unfinished."""
+    """Return those of the parts that the content of a report lacks or that are not finished."""
     parts = content["parts"]
     return [name for name in names if parts.get(name, {"verdict": UNFINISHED})["verdict"] == UNFINISHED]
 
 
 def markdown(content: Mapping[str, Any]) -> str:
-    """The report in words."""
+    """Return the report as Markdown."""
     facts, parts = content["facts"], content["parts"]
     lines = [f"# {content['device']} on {facts['chip']}, {content['date']}", ""]
     lines += ["| | |", "|---|---|", *(f"| {name} | {cell(value)} |" for name, value in facts.items()), ""]
@@ -113,13 +113,13 @@ def markdown(content: Mapping[str, Any]) -> str:
 
 
 def kernels(part: Part) -> str:
-    """Where a part had its kernels from, if it was the first to need any."""
+    """Return the source of a part's kernels, if it was the first to need any."""
     counts = {"ready": part.get("ready", 0), "compiled": part.get("compilations", 0)}
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
 def section(name: str, part: Part) -> list[str]:
-    """A part's own section, where it has more to say than a sentence."""
+    """Return the section of a part that has more results than a sentence."""
     lines: list[str] = []
     if part.get("failures"):
         lines += ["", *(f"- `{failure}`" for failure in part["failures"])]
@@ -131,7 +131,7 @@ def section(name: str, part: Part) -> list[str]:
 
 
 def rows_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table of Markdown."""
+    """Return a table of Markdown."""
     return [
         f"| {' | '.join(head)} |",
         "|" + "---|" * len(head),
@@ -140,5 +140,5 @@ def rows_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def cell(value: object) -> str:
-    """A text that breaks no table."""
+    """Return a text escaped for a cell of a table."""
     return str(value).replace("|", "\\|").replace("\n", " ")

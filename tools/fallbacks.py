@@ -1,7 +1,7 @@
 """Write the list of operators that fall back to the reference device: ``docs/reports/<device type>-fallbacks.md``.
 
-``python tools/fallbacks.py --device opencl:0`` asks dispatch how it serves each operator in each dtype that the
-operator takes and the device holds. ``--check`` compares, and changes nothing.
+``python tools/fallbacks.py --device opencl:0`` asks dispatch how it runs each operator in each dtype that the operator
+and the device support. ``--check`` compares, and changes nothing.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from candelabra.library import ENTRIES, OPERATORS, Instance, Operator, PublicCal
 
 REPORTS = Path(__file__).resolve().parent.parent / "docs" / "reports"
 LEFT = ("fallback", "unsupported")
-"""Routes that are not the device's own."""
+"""The routes that do not use the device."""
 
 
 def routes(record: Operator[..., Any], instance: Instance) -> dict[str, list[str]]:
-    """The dtypes by the route that serves them."""
-    found: dict[str, list[str]] = defaultdict(list)
+    """Return the dtypes by route."""
+    result: dict[str, list[str]] = defaultdict(list)
     for d in ALL:
         if d in instance.keys and refusal(record, d) is None:
             try:
-                found[explain_key(record, instance, d, False).route].append(d.name)
+                result[explain_key(record, instance, d, False).route].append(d.name)
             except RuntimeError:  # the dtype cannot be promoted to one that the operator computes in
                 continue
-    return found
+    return result
 
 
 def names_in(code: CodeType) -> Iterator[str]:
@@ -44,21 +44,21 @@ def names_in(code: CodeType) -> Iterator[str]:
 
 
 def reaching(left: set[str]) -> dict[str, list[str]]:
-    """Operators and functions whose body calls one of these by name, with those that it calls."""
+    """Return the operators and functions whose body calls one of these by name, with the called ones."""
     words = {OPERATORS[name].public_name.rpartition(".")[2]: OPERATORS[name].public_name for name in left}
     words |= {name: OPERATORS[name].public_name for name in left}
     bodies = {record.public_name: record.declared for name, record in OPERATORS.items() if name not in left}
     bodies |= {name: entry.declared for name, entry in ENTRIES.items() if isinstance(entry, PublicCallable)}
-    found = {}
+    result = {}
     for name, function in bodies.items():
         called = sorted({words[word] for word in names_in(function.__code__) if word in words} - {name})
         if called:
-            found[name] = called
-    return found
+            result[name] = called
+    return result
 
 
 def text(instance: Instance) -> str:
-    """The page."""
+    """Return the page."""
     served = {name: routes(record, instance) for name, record in sorted(OPERATORS.items())}
     wholly, partly, unserved = [], [], []
     for name, found in served.items():
@@ -95,17 +95,17 @@ def text(instance: Instance) -> str:
 
 
 def main() -> int:
-    """Write or compare; 1 where the page is not what it should be."""
+    """Write or compare the page. Return 1 if it is not current."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="opencl:0")
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
     (instance,) = instances(arguments.device)
-    page, wanted = REPORTS / f"{instance.device.type}-fallbacks.md", text(instance)
+    page, expected = REPORTS / f"{instance.device.type}-fallbacks.md", text(instance)
     if not arguments.check:
-        page.write_text(wanted, "utf-8")
+        page.write_text(expected, "utf-8")
         return 0
-    if page.exists() and page.read_text("utf-8") == wanted:
+    if page.exists() and page.read_text("utf-8") == expected:
         return 0
     print(f"{page} is not current: run tools/fallbacks.py --device {arguments.device}")
     return 1

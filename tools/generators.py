@@ -20,7 +20,7 @@ GLOBAL = frozenset({"random", "np.random", "numpy.random"})
 
 
 def at_import(node: ast.AST) -> Iterator[ast.Call]:
-    """The calls that run when a module is imported: all but those in the bodies of functions and lambdas."""
+    """Return the calls that run when a module is imported: all except those in the bodies of functions and lambdas."""
     if isinstance(node, ast.Call):
         yield node
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -34,7 +34,7 @@ def at_import(node: ast.AST) -> Iterator[ast.Call]:
 
 
 def faults(source: str) -> Iterator[tuple[int, str]]:
-    """(line, what is wrong there) for each generator that outlives a test."""
+    """Yield (line, error) for each generator that outlives a test."""
     tree = ast.parse(source)
     for call in at_import(tree):
         name = ast.unparse(call.func)
@@ -53,7 +53,7 @@ def faults(source: str) -> Iterator[tuple[int, str]]:
 
 
 def main() -> int:
-    """1 if a test module has a fault."""
+    """Return 1 if a test module has a fault."""
     found = [
         f"{path.relative_to(FOLDER.parent)}:{line}: {text}"
         for path in sorted(FOLDER.rglob("*.py"))

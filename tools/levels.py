@@ -37,7 +37,7 @@ OPENCL = ["tests/clike", "tests/opencl"]
 
 
 class Core(NamedTuple):
-    """A name that OpenBLAS has for x86 processors, and NumPy's names, new and old, for what such a processor has."""
+    """OpenBLAS's name of an x86 processor, and NumPy's names, new and old, of its instruction sets."""
 
     name: str
     levels: frozenset[str]
@@ -48,7 +48,7 @@ CORES = (
     Core("Haswell", frozenset({"X86_V3", "AVX2"})),
     Core("Nehalem", frozenset()),
 )
-"""The newest first. The last needs nothing that NumPy can do without."""
+"""The processors, the newest first. The last has no instruction set that is optional in NumPy."""
 
 
 class Run(NamedTuple):
@@ -59,10 +59,12 @@ class Run(NamedTuple):
     tests: list[str]
 
 
-def numpy_levels(baseline: Sequence[str], found: Sequence[str], machine: str) -> Iterator[Run]:
-    """A run for each level below this machine's, the highest first: ``found`` are NumPy's levels, in their order."""
-    for i in reversed(range(len(found))):
-        left, disabled = [*baseline, *found[:i]], found[i:]
+def numpy_levels(baseline: Sequence[str], available: Sequence[str], machine: str) -> Iterator[Run]:
+    """Yield a run for each level below this machine's, the highest first; ``available`` are NumPy's levels in ascending
+    order.
+    """
+    for i in reversed(range(len(available))):
+        left, disabled = [*baseline, *available[:i]], available[i:]
         environment = {"NPY_DISABLE_CPU_FEATURES": " ".join(disabled)}
         if machine in ("x86_64", "AMD64"):
             environment["OPENBLAS_CORETYPE"] = next(
@@ -73,11 +75,12 @@ def numpy_levels(baseline: Sequence[str], found: Sequence[str], machine: str) ->
 
 @contextmanager
 def pocl_without_fma() -> Iterator[Run | None]:
-    """A run with PoCL's wheel as on a processor without fused multiply-add; None where the wheel is not installed.
+    """Yield a run with PoCL's wheel as on a processor without fused multiply-add, or None if the wheel is not
+    installed.
 
-    PoCL 3.0 asks the processor for its name, and no variable overrides the answer. Of its effects, only
-    whether ``a * b + c`` is rounded once changes results. So the driver is linked into a folder where the header of all
-    programs forbids that.
+    PoCL 3.0 asks the processor for its name, and no variable overrides the answer. Of its effects, only whether ``a * b
+    + c`` is rounded once changes results. So the driver is linked into a folder where the header of all programs
+    forbids that.
     """
     wheel, pyopencl = (importlib.util.find_spec(name) for name in ("pocl_binary_distribution", "pyopencl"))
     if wheel is None or wheel.origin is None or pyopencl is None or pyopencl.origin is None:
@@ -106,10 +109,10 @@ def pocl_without_fma() -> Iterator[Run | None]:
 
 
 @contextmanager
-def intel_names(found: Sequence[str]) -> Iterator[list[Run]]:
-    """A run for each older processor that Intel's driver compiles for; none without the driver.
+def intel_names(available: Sequence[str]) -> Iterator[list[Run]]:
+    """Yield a list with a run for each older processor that Intel's driver supports, empty without the driver.
 
-    Its variable takes the names of processors, whose mathematical functions have different errors.
+    The driver's variable accepts the names of processors, whose mathematical functions have different errors.
     """
     try:
         distribution("intel-opencl-rt")
@@ -119,12 +122,12 @@ def intel_names(found: Sequence[str]) -> Iterator[list[Run]]:
     from opencl_drivers import drivers
 
     (driver,) = drivers("Intel")
-    names = ["corei7", *(["core-avx2"] if CORES[0].levels & set(found) else [])]
+    names = ["corei7", *(["core-avx2"] if CORES[0].levels & set(available) else [])]
     with tempfile.TemporaryDirectory() as folder:
         yield [
             Run(
                 f"Intel's OpenCL for {name}",
-                # Compiled kernels are kept by driver and device, which have the same names for all of them.
+                # Compiled kernels are cached by driver and device, whose names are equal for all processors.
                 {"CL_CONFIG_CPU_TARGET_ARCH": name, VARIABLE: driver, "CANDELABRA_CACHE": f"{folder}/{name}"},
                 OPENCL,
             )
@@ -133,16 +136,16 @@ def intel_names(found: Sequence[str]) -> Iterator[list[Run]]:
 
 
 def main() -> int:
-    """The worst of the exit codes."""
+    """Return the worst of the exit codes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--opencl", action="store_true")
     arguments, rest = parser.parse_known_args()
     simd = np.show_config("dicts")["SIMD Extensions"]  # type: ignore[index]
-    baseline, found = simd["baseline"], simd.get("found", [])
+    baseline, available = simd["baseline"], simd.get("found", [])
     worst = 0
-    with pocl_without_fma() as pocl, intel_names(found) as intel:
-        numpy = [] if arguments.opencl else numpy_levels(baseline, found, platform.machine())
+    with pocl_without_fma() as pocl, intel_names(available) as intel:
+        numpy = [] if arguments.opencl else numpy_levels(baseline, available, platform.machine())
         runs = [*numpy, *([pocl] if pocl else []), *intel]
         for run in runs:
             print(f"== {run.title} ==", flush=True)

@@ -17,11 +17,11 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("core/src/candelabra/_operators", "nn/src/candelabra/nn/_operators", "nn/src/candelabra/nn/_functional")
 READS = ("item", "tolist")
 CREATORS = ("new_",)
-"""Operators that create like an operand are themselves what names its device."""
+"""Operators that create tensors like an operand may use its device."""
 
 
 def findings(source: str, path: str) -> Iterator[str]:
-    """``path:line: what is wrong`` for each place in one module."""
+    """Yield ``path:line: error`` for each error in one module."""
     tree = ast.parse(source, path)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and not node.name.startswith(CREATORS):
@@ -38,7 +38,9 @@ def findings(source: str, path: str) -> Iterator[str]:
 
 
 def named_devices(function: ast.FunctionDef, path: str) -> Iterator[str]:
-    """Calls with ``device=x.device`` or ``device=x._instance`` in a function, those of functions inside it left out."""
+    """Return calls with ``device=x.device`` or ``device=x._instance`` in a function, without those in nested
+    functions.
+    """
     for node in ast.walk(function):
         if not isinstance(node, ast.Call):
             continue
@@ -52,7 +54,9 @@ def named_devices(function: ast.FunctionDef, path: str) -> Iterator[str]:
 
 
 def of_an_operand(value: ast.expr) -> bool:
-    """Whether an expression is the device of a variable: ``input.device``, not ``self.device`` or ``as_device(d)``."""
+    """Return whether an expression is the device of a variable: ``input.device``, not ``self.device`` or
+    ``as_device(d)``.
+    """
     return (
         isinstance(value, ast.Attribute)
         and value.attr in ("device", "_instance")
@@ -62,7 +66,7 @@ def of_an_operand(value: ast.expr) -> bool:
 
 
 def is_body(function: ast.FunctionDef) -> bool:
-    """Whether a function is the body of an operator that may not look at values."""
+    """Return whether a function is the body of an operator that must not read values."""
     for decorator in function.decorator_list:
         if isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Name) and decorator.func.id == "operator":
             return not any(k.arg == "data_dependent" for k in decorator.keywords)
@@ -70,7 +74,7 @@ def is_body(function: ast.FunctionDef) -> bool:
 
 
 def reads(node: ast.AST, path: str) -> Iterator[str]:
-    """Calls that read values."""
+    """Return calls that read values."""
     for inner in ast.walk(node):
         if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr in READS:
             yield (
@@ -80,7 +84,7 @@ def reads(node: ast.AST, path: str) -> Iterator[str]:
 
 
 def main() -> int:
-    """Print every finding; 1 when there is one."""
+    """Print every finding. Return 1 if there is one."""
     found = [
         finding
         for folder in FOLDERS

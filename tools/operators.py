@@ -61,7 +61,7 @@ ROUTES = {"native": "kernel", "strided": "strides", "composite": "its body", "un
 
 
 def family(module: str) -> str:
-    """The page of a module: the subject under ``_operators`` that it belongs to, or the module's name."""
+    """Return the page of a module: the subject under ``_operators`` that it belongs to, or the module's name."""
     _, package, *rest = module.split(".")
     if package == "nn":
         return f"nn-{rest[-1]}"
@@ -69,19 +69,19 @@ def family(module: str) -> str:
 
 
 def anchor(name: str) -> str:
-    """The fragment by which GitHub and others link to a heading."""
+    """Return the fragment by which GitHub and others link to a heading."""
     return re.sub(r"[^\w-]", "", name.lower())
 
 
 def text(doc: str | None) -> str:
-    """A docstring as Markdown."""
+    """Return a docstring as Markdown."""
     made = inspect.cleandoc(doc or "")
     made = re.sub(r":(?:func|class|data|meth|mod):`~?(?:candelabra\.)?([^`]+)`", r"`\1`", made)
     return made.replace("``", "`")
 
 
 def first_sentence(doc: str | None) -> str:
-    """The first line of a documentation, on one line."""
+    """Return the first line of a documentation, on one line."""
     return " ".join(text(doc).split("\n\n")[0].split())
 
 
@@ -99,14 +99,14 @@ def shapes(record: Operator) -> str:
 
 def dtypes(record: Operator) -> str:
     """Return the dtypes of arguments and results."""
-    lines = [f"takes {ACCEPTED[record.accepts]}", _said(PROMOTED, record.promote)]
-    results = [_said(RESULTS, rule) for rule in record.results]
+    lines = [f"takes {ACCEPTED[record.accepts]}", _described(PROMOTED, record.promote)]
+    results = [_described(RESULTS, rule) for rule in record.results]
     if len(results) > 1:
         results = [f"`{name}` {said}" for name, said in zip(record.schema.outputs, results, strict=True) if said]
     return "; ".join(filter(None, lines + results))
 
 
-def _said(words: dict[str, str], rule: Any) -> str:
+def _described(words: dict[str, str], rule: Any) -> str:
     known = words.get(rule.__name__)
     return first_sentence(rule.__doc__).rstrip(".") if known is None else known
 
@@ -122,7 +122,7 @@ def derivative(record: Operator) -> str:
 
 
 def facts(record: Operator, routes: dict[str, dict[str, Any]]) -> list[str]:
-    """Shape, dtypes, derivative and devices of a record, a line each."""
+    """Return shape, dtypes, derivative and devices of a record, a line each."""
     taken = {device: rows[record.name].route for device, rows in routes.items()}
     served = [f"{device}: {ROUTES.get(route, route)}" for device, route in taken.items()]
     return [
@@ -134,7 +134,7 @@ def facts(record: Operator, routes: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def of_entry(entry: Any, routes: dict[str, dict[str, Any]]) -> str:
-    """The section of one public name, or of a record that only operators call."""
+    """Return the section of one public name, or of a record that only operators call."""
     name = title_of(entry)
     lines = [f"## {name}\n"]
     if not entry.is_property:
@@ -164,38 +164,38 @@ def forms(entry: Any) -> list[str]:
 
 
 def link(entry: Any) -> str:
-    """Where an operator or a public name is documented."""
+    """Return the link to the documentation of an operator or a public name."""
     page = family(entry.declared_in) if entry.public else "internal"
     return f"{page}.md#{anchor(title_of(entry))}"
 
 
 def documented() -> Iterator[Any]:
-    """Every public name's entry once, then the records that only operators call."""
+    """Return every public name's entry once, then the records that only operators call."""
     yield from {id(entry): entry for entry in (*entries(), *OPERATORS.values())}.values()
 
 
 def sections() -> dict[str, dict[str, tuple[str, str]]]:
-    """``{page: {title: (section, first sentence)}}``; records that only operators call have a page of their own.
+    """Return ``{page: {title: (section, first sentence)}}``; records that only operators call have a separate page.
 
-    ``ValueError`` for two of one title on one page.
+    Raises ``ValueError`` for two equal titles on one page.
     """
     routes = {instance.device.type: table(instance) for instance in instances(None)}
     pages: dict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
     for entry in documented():
         page = family(entry.declared_in) if entry.public else "internal"
         if title_of(entry) in pages[page]:
-            raise ValueError(f"{title_of(entry)} would stand twice on the page {page}")
+            raise ValueError(f"{title_of(entry)} would occur twice on the page {page}")
         pages[page][title_of(entry)] = (of_entry(entry, routes), first_sentence(entry.doc))
     return pages
 
 
 def titled(page: str) -> str:
-    """``nn-pooling`` → ``nn: pooling``, ``order_statistics`` → ``Order statistics``."""
+    """Return a title: ``nn: pooling`` for ``nn-pooling``, ``Order statistics`` for ``order_statistics``."""
     return page.replace("nn-", "nn: ") if page.startswith("nn-") else page.replace("_", " ").capitalize()
 
 
 def write(folder: Path) -> int:
-    """Write every page and the index; pages of families that are gone are removed. Returns how many sections."""
+    """Write every page and the index, remove pages of former subjects, and return the number of sections."""
     pages = sections()
     folder.mkdir(parents=True, exist_ok=True)
     for stale in set(folder.glob("*.md")) - {folder / f"{page}.md" for page in (*pages, "index")}:

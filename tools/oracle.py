@@ -1,6 +1,6 @@
 """Compare candelabra with PyTorch, operator by operator, with the samples in PyTorch's own wheel.
 
-``python tools/oracle.py [NAME...]`` (a Python that has both: ``make oracle`` makes one) runs every OpInfo of
+``python tools/oracle.py [NAME...]`` (with a Python that has both, such as that of ``make oracle``) runs every OpInfo of
 ``torch.testing._internal`` outside ``nn.functional`` through both and compares values, dtypes, shapes, gradients,
 in-place and ``out=`` forms, aliases and the classes of errors. An operator passes if there is no difference.
 """
@@ -24,7 +24,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
+    """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these: add, 'linalg.*', norm.nuc (a variant)")
     parser.add_argument("--nn", action="store_true", help="nn.functional too")
@@ -40,7 +40,7 @@ def arguments() -> argparse.Namespace:
 
 
 def selected(names: list[str], nn: bool) -> list[Any]:
-    """The OpInfos of these names (patterns); all outside nn.functional where none is given."""
+    """Return the OpInfos of these names (patterns), by default all outside nn.functional."""
     from torch.testing._internal.common_methods_invocations import op_db
 
     if not names:
@@ -53,7 +53,7 @@ def selected(names: list[str], nn: bool) -> list[Any]:
 
 
 def verdicts(operators: Iterable[Any], limits: Limits, console: Console) -> list[Verdict]:
-    """Judge one operator after the other, and say where we are."""
+    """Judge one operator after the other and print the progress."""
     columns = TextColumn("{task.description:32}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     made = []
     with Progress(*columns, console=console, transient=True) as progress:
@@ -67,7 +67,7 @@ def verdicts(operators: Iterable[Any], limits: Limits, console: Console) -> list
 
 
 def main() -> int:
-    """Run, print, write; 1 when something differs."""
+    """Run, print and write the report. Return 1 if anything differs."""
     options = arguments()
     limits = Limits(tuple(options.dtypes), options.samples, options.seconds, options.differences, options.reference)
     made = verdicts(selected(options.names, options.nn), limits, Console(stderr=True))

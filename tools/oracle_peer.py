@@ -1,7 +1,7 @@
 """From PyTorch to candelabra: values, and the functions that an OpInfo names.
 
-An OpInfo's ``op`` is a public function, a method, or a lambda over them. The first two are found by their public name;
-of a lambda a copy is made in whose globals and cells PyTorch's modules and functions are replaced by candelabra's.
+An OpInfo's ``op`` is a public function, a method, or a lambda over them. The first two are looked up by their public
+name; a lambda is copied, with PyTorch's modules and functions in its globals and cells replaced by candelabra's.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import numpy as np
 import torch
 
 NAMESPACES = ("", "linalg", "fft", "special", "signal.windows", "masked", "nn.functional", "Tensor")
-"""Where public functions live, in both libraries; earlier ones name a function that stands in several."""
+"""The namespaces of public functions in both libraries; the first one that has a function determines its name."""
 UNTOUCHED = frozenset({"wrapper_set_seed", "freeze_rng_state"})
-"""Test scaffolding that concerns PyTorch's random state only."""
+"""Helpers of tests that affect only PyTorch's random state."""
 UNSUPPORTED = ("sparse.", "torch.ops.aten.", "torch._scaled_mm", "jiterator_", "to_sparse", "chalf",
                "_native_batch_norm_legit", "max_pool2d_with_indices_backward")  # fmt: skip
-"""Names (or their beginnings) that were decided not to be supported: see docs/not-supported.md."""
+"""Names, or their prefixes, that are deliberately not supported: see docs/not-supported.md."""
 
 
 class Missing(Exception):
-    """candelabra has no such name."""
+    """The error for a name that candelabra does not have."""
 
 
 def lookup(root: Any, path: str) -> Any:
-    """``lookup(torch, "linalg.det")``; None where a part is missing."""
+    """Return the object of a dotted path, as in ``lookup(torch, "linalg.det")``, or None if it does not exist."""
     for part in path.split("."):
         if root is None:
             return None
@@ -39,7 +39,7 @@ def lookup(root: Any, path: str) -> Any:
 
 @functools.cache
 def public_names() -> dict[int, str]:
-    """``id`` of each of PyTorch's public functions, methods, modules and dtypes, and where it stands."""
+    """Return the dotted path of each of PyTorch's public functions, methods, modules and dtypes, by its ``id``."""
     names: dict[int, str] = {}
     for namespace in NAMESPACES:
         home = lookup(torch, namespace)
@@ -55,7 +55,7 @@ def public_names() -> dict[int, str]:
 
 
 def counterpart(value: Any, name: str = "") -> Any:
-    """What stands in candelabra for a function, method, module or lambda of PyTorch. Raises :class:`Missing`."""
+    """Return candelabra's counterpart of a function, method, module or lambda of PyTorch. Raise :class:`Missing`."""
     if isinstance(value, functools.partial):
         return functools.partial(counterpart(value.func), *translate(value.args), **translate(value.keywords))
     if isinstance(value, types.FunctionType) and value.__module__.startswith("torch.testing."):
@@ -69,7 +69,7 @@ def counterpart(value: Any, name: str = "") -> Any:
 
 @functools.cache
 def rebound(function: types.FunctionType) -> types.FunctionType:
-    """A copy of a test's function that calls candelabra where the original calls PyTorch."""
+    """Return a copy of a test's function that calls candelabra where the original calls PyTorch."""
     scope = dict(function.__globals__)
     for name in _global_names(function.__code__):
         if name in scope:
@@ -100,7 +100,7 @@ def _global_names(code: types.CodeType) -> Iterator[str]:
 
 
 def each(value: Any, change: Callable[[torch.Tensor], Any]) -> Any:
-    """A nest of lists, tuples and dicts with every tensor changed."""
+    """Return a nest of lists, tuples and dicts with every tensor changed."""
     if isinstance(value, torch.Tensor):
         return change(value)
     if isinstance(value, torch.Size):
@@ -116,7 +116,7 @@ def each(value: Any, change: Callable[[torch.Tensor], Any]) -> Any:
 
 
 def translate(value: Any) -> Any:
-    """Arguments for candelabra: tensors as new leaves, dtypes, devices, layouts; all else as it is."""
+    """Return arguments for candelabra: tensors as new leaves, dtypes, devices, layouts; all other values unchanged."""
     if isinstance(value, torch.Tensor):
         return to_candelabra(value)
     if isinstance(value, torch.Size):
@@ -144,7 +144,7 @@ _memories: dict[int, cd.Tensor] | None = None
 
 
 def sharing(value: Any) -> Any:
-    """As :func:`translate`, with tensors over one memory where PyTorch's are."""
+    """Return the result of :func:`translate`, with tensors that share memory if PyTorch's do."""
     global _memories
     _memories = {}
     try:
@@ -154,7 +154,7 @@ def sharing(value: Any) -> Any:
 
 
 def to_candelabra(t: torch.Tensor) -> cd.Tensor:
-    """A tensor of its own with the same values, strides and need of a gradient."""
+    """Return a new tensor with the same values, strides and ``requires_grad``."""
     plain = t.detach().resolve_conj().resolve_neg()
     whole = plain.untyped_storage().nbytes() == plain.numel() * plain.element_size()
     if _memories is not None or (plain.numel() and not (whole and plain.is_contiguous())):
@@ -164,12 +164,14 @@ def to_candelabra(t: torch.Tensor) -> cd.Tensor:
             made = _memories.setdefault(plain.untyped_storage().data_ptr(), made)
         made = made.as_strided(tuple(plain.shape), plain.stride(), plain.storage_offset())
     else:
-        made = from_array(as_array(plain.clone()))  # of a clone: whose array was asked for cannot be resized any more
+        made = from_array(
+            as_array(plain.clone())
+        )  # a tensor that exported an array cannot be resized, so a clone is exported
     return made.requires_grad_() if t.requires_grad else made
 
 
 def as_array(t: torch.Tensor) -> np.ndarray:
-    """A contiguous tensor as an array; bfloat16, which PyTorch hands out to nobody, by its bits."""
+    """Return a contiguous tensor as an array; bfloat16, for which PyTorch exports no array, by its bits."""
     t = t.detach()
     if t.dtype is not torch.bfloat16:
         return np.asarray(t.numpy())
@@ -184,12 +186,12 @@ def _bfloat16() -> Any:
 
 
 def from_array(array: np.ndarray) -> cd.Tensor:
-    """An array as candelabra's tensor."""
+    """Return an array as candelabra's tensor."""
     return cd.from_numpy(np.ascontiguousarray(array).reshape(array.shape))
 
 
 def to_torch(value: Any) -> Any:
-    """candelabra's result, with tensors as PyTorch's. Named tuples become plain ones."""
+    """Return candelabra's result, with tensors as PyTorch's. Named tuples become plain ones."""
     if isinstance(value, cd.Tensor):
         plain = value.detach()
         if plain.dtype is cd.bfloat16:
@@ -207,7 +209,7 @@ def to_torch(value: Any) -> Any:
 
 
 def leaves(value: Any, kind: type) -> list[Any]:
-    """All tensors of a nest, in order."""
+    """Return all tensors of a nest, in order."""
     if isinstance(value, kind):
         return [value]
     if isinstance(value, (list, tuple)):

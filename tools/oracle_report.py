@@ -1,4 +1,4 @@
-"""The oracle's totals, and its report for people."""
+"""The oracle's totals, and its report as Markdown."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import torch
 from oracle_checks import Limits, Verdict
 
 WORST = ("right", "peer", "unsupported", "missing", "wrong")
-"""A name with several variants is as bad as its worst one."""
+"""The statuses in ascending order of severity: a name with several variants has the worst one of them."""
 
 
 def by_name(verdicts: list[Verdict]) -> dict[str, str]:
-    """Each operator's status: that of the worst of its variants."""
+    """Return each operator's status: that of the worst of its variants."""
     groups: dict[str, list[str]] = defaultdict(list)
     for verdict in verdicts:
         groups[verdict.operator].append(verdict.status)
@@ -24,7 +24,7 @@ def by_name(verdicts: list[Verdict]) -> dict[str, str]:
 
 
 def summary(verdicts: list[Verdict]) -> str:
-    """The totals, by name and by set of samples."""
+    """Return the totals, by name and by set of samples."""
     statuses = by_name(verdicts)
     counts = Counter(statuses.values())
     judged = len(statuses) - counts["peer"]
@@ -39,7 +39,7 @@ def summary(verdicts: list[Verdict]) -> str:
 
 
 def markdown(verdicts: list[Verdict], limits: Limits) -> str:
-    """The whole report."""
+    """Return the whole report."""
     lines = [
         "# As PyTorch: the operators, measured",
         "",

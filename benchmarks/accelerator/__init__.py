@@ -1,1 +1,3 @@
-"""The marks of a device that runs on its own: its kernels' and its training steps' times against PyTorch's there."""
+"""The marks of an asynchronous device: times of its kernels and training steps compared with PyTorch's on that
+device.
+"""

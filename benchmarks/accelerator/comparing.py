@@ -1,4 +1,4 @@
-"""Both sides of every mark: rows of figures, and whether they keep what was marked."""
+"""The comparison of both sides for every mark: rows of figures, and whether the marks hold."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ WORKER = ("-m", "benchmarks.accelerator.worker")
 ROOT = Path(__file__).resolve().parents[2]
 Row = dict[str, Any]
 PATIENCE, GRACE = 600.0, 15.0
-"""Seconds that one measurement may take at most, and after the time is up."""
+"""The maximum duration of a measurement, and that after the end of the time, in seconds."""
 
 
 class Comparison:
-    """Two workers on one device, theirs a library's of another process.
+    """Two workers on one device, one with candelabra and one with the peer, each in its own process.
 
     No measurement begins after ``until`` (of ``time.monotonic``).
     """
@@ -41,11 +41,11 @@ class Comparison:
         self.sides: list[Side] = []
 
     def start(self, python: str, peer: str, library: str) -> None:
-        """Start both sides. ``RuntimeError`` says what to install where there is no peer for the device."""
+        """Start both sides. Raise ``RuntimeError`` with the command that installs the peer if it is missing."""
         if not Path(peer).exists():
             raise RuntimeError(
-                f"{peer} does not exist, so there is nothing to compare with: `make .venv-peer/.peer` installs PyTorch "
-                "there, or name a Python that has it (make cuda-check PEER=/usr/bin/python3)"
+                f"{peer} does not exist, so there is no peer: `make .venv-peer/.peer` installs PyTorch "
+                "there, or pass a Python that has it (make cuda-check PEER=/usr/bin/python3)"
             )
         self.ours = Side(python, "candelabra", worker=WORKER, folder=ROOT)
         self.peer = Side(peer, library, worker=WORKER, folder=ROOT)
@@ -63,42 +63,42 @@ class Comparison:
         for side in self.sides:
             side.close()
 
-    def _asked(self, side: Side, **wanted: Any) -> dict[str, Any]:
+    def _asked(self, side: Side, **request: Any) -> dict[str, Any]:
         patience = min(PATIENCE, max(self.until - time.monotonic(), 0.0) + GRACE)
-        answer = side.ask({"library": side.library, "device": self.device, "size": self.size, **wanted}, patience)
+        answer = side.ask({"library": side.library, "device": self.device, "size": self.size, **request}, patience)
         if "error" in answer:
             side.restart()
         return answer
 
     def measured(
-        self, only: str = "", known: Sequence[Row] = (), told: Callable[[list[Row]], object] = lambda rows: None
+        self, only: str = "", known: Sequence[Row] = (), report: Callable[[list[Row]], object] = lambda rows: None
     ) -> list[Row]:
-        """A row for each mark whose name has ``only`` in it, and for each model's waits.
+        """Return a row for each mark whose name contains ``only``, and for the waits of each model.
 
-        ``known`` rows are not measured again. ``told`` is given all rows after each measurement.
+        ``known`` rows are not measured again. ``report`` is called with all rows after each measurement.
         """
         rows = {row["name"]: row for row in known}
-        wanted = self.wanted(only)
-        for name in track([name for name in wanted if name not in rows], "measuring", console=Console(stderr=True)):
+        requested = self.requested(only)
+        for name in track([name for name in requested if name not in rows], "measuring", console=Console(stderr=True)):
             if time.monotonic() >= self.until:
                 break
-            row = wanted[name]()
+            row = requested[name]()
             if "error" in row and time.monotonic() >= self.until:
-                break  # it may have lacked nothing but time
+                break  # the measurement may only have lacked time
             rows[name] = row
-            told(self._judged([rows[each] for each in wanted if each in rows]))
-        return self._judged([rows[each] for each in wanted if each in rows])
+            report(self._judged([rows[each] for each in requested if each in rows]))
+        return self._judged([rows[each] for each in requested if each in rows])
 
-    def wanted(self, only: str) -> dict[str, Callable[[], Row]]:
-        """What makes the row of each name."""
+    def requested(self, only: str) -> dict[str, Callable[[], Row]]:
+        """Return, by name, the functions that measure the requested rows."""
         marks = [m for m in MARKS.values() if only in m.name or (only and m.group == "bandwidth" and m.name == COPY)]
         models = [model for model in MODELS if only in f"{model} waits"]
-        found: dict[str, Callable[[], Row]] = {mark.name: partial(self._row, mark) for mark in marks}
-        return found | {f"{model} waits": partial(self._waits, model) for model in models}
+        result: dict[str, Callable[[], Row]] = {mark.name: partial(self._row, mark) for mark in marks}
+        return result | {f"{model} waits": partial(self._waits, model) for model in models}
 
     @staticmethod
     def _judged(rows: list[Row]) -> list[Row]:
-        """The rows, with those that are bound by bandwidth held against the copy's."""
+        """Return the rows; those of bandwidth-bound operators are compared with the bandwidth of the copy."""
         best = max((row.get("gigabytes_per_second", 0) for row in rows if row["name"] == COPY), default=0)
         for row in rows:
             if "gigabytes_per_second" in row and row["name"] != COPY and best:
@@ -130,12 +130,12 @@ class Comparison:
 
 
 def kept(rows: Sequence[Row]) -> bool:
-    """Whether everything was measured and every mark holds."""
+    """Return whether everything was measured and every mark holds."""
     return all(row["kept"] for row in rows)
 
 
 def cells(row: Row) -> tuple[str, ...]:
-    """A row in words: name, both times in µs, the ratio or what stands for it, what must hold, the goal."""
+    """Return the cells of a row: name, both times in µs, the ratio or its replacement, the mark, the goal."""
     name = f"{row['name']}"
     if "error" in row:
         return name, "", "", "not measured: " + row["error"], "", ""
@@ -155,9 +155,9 @@ HEAD = ("case", "ours, µs", "peer, µs", "ratio", "mark", "goal")
 
 
 def table(rows: Sequence[Row], device: str) -> Table:
-    """For a terminal."""
-    made = Table(*HEAD, title=f"time of ours / time of the peer's, {device}")
+    """Return the table for a terminal."""
+    result = Table(*HEAD, title=f"time of ours / time of the peer's, {device}")
     for row in rows:
-        name, ours, peer, ratio, *limits = cells(row)
-        made.add_row(name, ours, peer, f"[{'green' if row['kept'] else 'red'}]{escape(ratio)}[/]", *limits)
-    return made
+        name, own, peer, ratio, *limits = cells(row)
+        result.add_row(name, own, peer, f"[{'green' if row['kept'] else 'red'}]{escape(ratio)}[/]", *limits)
+    return result

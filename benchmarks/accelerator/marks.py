@@ -1,4 +1,4 @@
-"""What is measured on a device, and the ratios that must hold: time of ours / time of the peer's."""
+"""The measurements on a device, and the ratios that must hold: candelabra's time / the peer's time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.cases import CASES
 
 
 class Mark(NamedTuple):
-    """One measurement. ``measure(xp, device, sizes, clock)`` gives seconds."""
+    """One measurement. ``measure(xp, device, sizes, clock)`` returns seconds."""
 
     name: str
     group: str
@@ -21,17 +21,17 @@ class Mark(NamedTuple):
     """The ratio that must hold."""
     goal: float | None = None
     moved: Callable[[Sizes], int] | None = None
-    """Of a bandwidth-bound operator: the bytes that it cannot do without reading and writing. Its mark is a part of the
-    bandwidth of a copy instead."""
+    """For a bandwidth-bound operator, the bytes that it has to read and write. Its mark is a fraction of the bandwidth
+    of a copy."""
 
 
 BANDWIDTH = 0.85
-"""The part of a copy's bandwidth that a bandwidth-bound operator reaches at least."""
+"""The minimum fraction of a copy's bandwidth for a bandwidth-bound operator."""
 COPY = "copy"
 
 
 def _small(setup: str, statement: str) -> Callable[[Any, str, Sizes, Clock], float]:
-    """The host's time for a small operator of benchmarks/cases.py, its tensors on the device."""
+    """Return the host's time for a small operator of benchmarks/cases.py, its tensors on the device."""
 
     def measure(xp: Any, device: str, sizes: Sizes, clock: Clock) -> float:
         names: dict[str, Any] = {"xp": xp}
@@ -46,7 +46,7 @@ def _small(setup: str, statement: str) -> Callable[[Any, str, Sizes, Clock], flo
 def _streaming(
     call: Callable[[Any, list[Any]], object], inputs: int, rows: bool = False
 ) -> Callable[[Any, str, Sizes, Clock], float]:
-    """The device's time for an operator on large inputs, sets of which take turns."""
+    """Return the device's time for an operator on large inputs, with several sets in turn."""
 
     def measure(xp: Any, device: str, sizes: Sizes, clock: Clock) -> float:
         shape = (sizes.elements // sizes.row, sizes.row) if rows else (sizes.elements,)
@@ -56,9 +56,9 @@ def _streaming(
     return measure
 
 
-def _layer_norm(xp: Any, given: list[Any]) -> object:
-    width = given[0].shape[-1]
-    return xp.nn.functional.layer_norm(given[0], (width,), given[1][0], given[1][1])
+def _layer_norm(xp: Any, inputs: list[Any]) -> object:
+    width = inputs[0].shape[-1]
+    return xp.nn.functional.layer_norm(inputs[0], (width,), inputs[1][0], inputs[1][1])
 
 
 def _product(dtype: str) -> Callable[[Any, str, Sizes, Clock], float]:
@@ -84,8 +84,8 @@ def _times(count: int) -> Callable[[Sizes], int]:
     return lambda sizes: count * sizes.elements * 4
 
 
-def _gelu(xp: Any, given: list[Any]) -> object:
-    return xp.nn.functional.gelu(given[0])
+def _gelu(xp: Any, inputs: list[Any]) -> object:
+    return xp.nn.functional.gelu(inputs[0])
 
 
 MARKS: dict[str, Mark] = {
@@ -106,4 +106,4 @@ MARKS: dict[str, Mark] = {
         *(Mark(f"{name} training step", "training", _training(name), 1.2, 1.0) for name in MODELS),
     ]
 }
-"""By name."""
+"""The marks by name."""

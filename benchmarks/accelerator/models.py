@@ -1,4 +1,4 @@
-"""The networks whose training steps are measured, as any program would write them, over either library."""
+"""The networks whose training steps are measured, written for either library as in any program."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.accelerator.sizes import Sizes
 
 
 class Step(NamedTuple):
-    """A training step in its parts, to be called one after another, and the parameters that it trains."""
+    """The parts of a training step, to be called in order, and the parameters that it trains."""
 
     forward: Callable[[], None]
     backward: Callable[[], None]
@@ -24,7 +24,7 @@ class Step(NamedTuple):
 
 
 def trained(xp: Any, model: Any, optimizer: Any, batches: list[tuple[Any, Any]], loss: Callable[..., Any]) -> Step:
-    """The steps of a model over its batches in turn."""
+    """Return the steps of a model over its batches in turn."""
     state: dict[str, Any] = {"turn": 0}
 
     def forward() -> None:
@@ -37,7 +37,7 @@ def trained(xp: Any, model: Any, optimizer: Any, batches: list[tuple[Any, Any]],
 
 
 def cnn(xp: Any, device: str, sizes: Sizes) -> Step:
-    """Two convolutions with pooling and two layers, SGD with momentum."""
+    """Return the step of two convolutions with pooling and two linear layers, with SGD with momentum."""
     nn, optim = import_module(f"{xp.__name__}.nn"), import_module(f"{xp.__name__}.optim")
     xp.manual_seed(0)
     model = nn.Sequential(
@@ -49,14 +49,14 @@ def cnn(xp: Any, device: str, sizes: Sizes) -> Step:
 
 
 def images(xp: Any, device: str, copies: int, shape: tuple[int, ...], classes: int) -> list[tuple[Any, Any]]:
-    """Batches of noise with labels, on the device."""
+    """Return batches of noise with labels, on the device."""
     return [
         (xp.randn(*shape).to(device), xp.randint(0, classes, (shape[0],)).to(device)) for _ in range(copies)
     ]  # fmt: skip
 
 
 def resnet18(xp: Any, device: str, sizes: Sizes) -> Step:
-    """He, Zhang, Ren and Sun 2015, "Deep residual learning", table 1, 18 layers; SGD with momentum."""
+    """Return the step of ResNet-18 with SGD with momentum. Source: He et al., Deep residual learning, 2015, table 1."""
     nn, optim = import_module(f"{xp.__name__}.nn"), import_module(f"{xp.__name__}.optim")
     xp.manual_seed(0)
 
@@ -89,7 +89,7 @@ def resnet18(xp: Any, device: str, sizes: Sizes) -> Step:
 
 
 def gpt(xp: Any, device: str, sizes: Sizes) -> Step:
-    """Decoder blocks with the normalisation first (Radford et al. 2019), AdamW."""
+    """Return the step of decoder blocks with the normalisation first (Radford et al. 2019), with AdamW."""
     nn, optim = import_module(f"{xp.__name__}.nn"), import_module(f"{xp.__name__}.optim")
     attend = attention(xp)
     xp.manual_seed(0)
@@ -115,13 +115,13 @@ def gpt(xp: Any, device: str, sizes: Sizes) -> Step:
         def __init__(self) -> None:
             super().__init__()
             self.tokens = nn.Embedding(sizes.vocabulary, width)
-            self.places = nn.Embedding(sizes.context, width)
+            self.positions = nn.Embedding(sizes.context, width)
             self.blocks = nn.Sequential(*[Block() for _ in range(sizes.blocks)])
             self.last, self.head = nn.LayerNorm(width), nn.Linear(width, sizes.vocabulary, bias=False)
             self.register_buffer("order", xp.arange(sizes.context))
 
         def forward(self, x: Any) -> Any:
-            return self.head(self.last(self.blocks(self.tokens(x) + self.places(self.order))))
+            return self.head(self.last(self.blocks(self.tokens(x) + self.positions(self.order))))
 
     model = Network().to(device)
     shape = (sizes.sequences, sizes.context)
@@ -138,7 +138,7 @@ def gpt(xp: Any, device: str, sizes: Sizes) -> Step:
 
 
 def attention(xp: Any) -> Callable[[Any, Any, Any], Any]:
-    """Causal attention: the library's own where it has one."""
+    """Return a function for causal attention: the library's, if it has one."""
     functional = import_module(f"{xp.__name__}.nn.functional")
     own = getattr(functional, "scaled_dot_product_attention", None)
     if own is not None:

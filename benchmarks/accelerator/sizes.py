@@ -1,4 +1,4 @@
-"""How large what is measured is: as the marks say, or so small that any device has done it at once."""
+"""The sizes of the measurements: those of the marks, or tiny ones for tests on any device."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 
 class Sizes(NamedTuple):
-    """One size of everything."""
+    """One set of sizes."""
 
     elements: int
-    """Of a bandwidth-bound operator's input."""
+    """Elements of the input of a bandwidth-bound operator."""
     row: int
     """Elements of its rows."""
     matrix: int
@@ -29,13 +29,13 @@ class Sizes(NamedTuple):
     blocks: int
     vocabulary: int
     copies: int
-    """Sets of inputs that take turns, so that a cache holds none of them."""
+    """Sets of inputs that are used in turn, so that no cache has them."""
     batches: int
-    """Times of which the median is taken."""
+    """The number of times whose median is the result."""
     calls: int
-    """Calls of a small operator between two looks at the clock: few enough for a device's queue to take them all."""
+    """Calls of a small operator between two readings of the clock: few enough for the queue of a device."""
     blocking: float
-    """Seconds of work that a device is given before it is looked who waits for it."""
+    """Seconds of work that keep a device busy while waits are detected."""
 
 
 SIZES = {

@@ -1,4 +1,4 @@
-"""Time on a device: of the host for giving it work, and of the device for doing it, by its own events."""
+"""Time on a device: that of the host for launching work, and that of the device for executing it, from its events."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from typing import Any, Protocol
 
 
 class Clock(Protocol):
-    """A device as something that can be waited for, and be asked when it came to a place in its work."""
+    """The interface for waiting for a device and for recording events in its queue."""
 
     def synchronize(self) -> None:
         """Wait for all work."""
 
     def record(self) -> Any:
-        """An event: a place in the device's work. ``query()`` says whether the device has passed it."""
+        """Return an event at the current position of the queue. ``query()`` returns whether the device has passed
+        it.
+        """
 
     def between(self, start: Any, end: Any) -> float:
-        """Seconds between two events, both passed."""
+        """Return the seconds between two events that the device has passed."""
 
 
 class TorchClock:
@@ -58,7 +60,7 @@ class StreamClock:
 
 
 class Moment:
-    """What stands for an event where a call returns when its work is done."""
+    """An event of a device whose calls return when their work is done."""
 
     def __init__(self) -> None:
         self.time = perf_counter()
@@ -68,10 +70,10 @@ class Moment:
 
 
 class HostClock:
-    """Of devices whose calls return when their work is done."""
+    """The clock of devices whose calls return when their work is done."""
 
     def synchronize(self) -> None:
-        """There is nothing to wait for."""
+        """Do nothing: no work is pending."""
 
     def record(self) -> Moment:
         return Moment()
@@ -81,7 +83,7 @@ class HostClock:
 
 
 def clock(library: str, device: str) -> Clock:
-    """The clock of a device as a library has it. ``RuntimeError`` where PyTorch cannot compute there."""
+    """Return the clock of a device for a library. Raise ``RuntimeError`` if PyTorch does not support the device."""
     kind, _, index = device.partition(":")
     if library == "torch":
         torch = import_module("torch")
@@ -92,33 +94,33 @@ def clock(library: str, device: str) -> Clock:
         return HostClock()
     from candelabra.library import plugins
 
-    made, _ = plugins.backend(kind)
+    backend, _ = plugins.backend(kind)
     try:
-        made.current_stream(int(index or 0))
+        backend.current_stream(int(index or 0))
     except NotImplementedError:  # its calls return when their work is done
         return HostClock()
-    return StreamClock(made, int(index or 0))
+    return StreamClock(backend, int(index or 0))
 
 
 def host_time(call: Callable[[], object], clock: Clock, batches: int, calls: int) -> float:
-    """Seconds of the host for giving one call to the device: the median over ``batches`` of ``calls`` each."""
-    found = []
+    """Return the host's seconds for launching one call: the median over ``batches`` of ``calls`` each."""
+    times = []
     for i in range(batches + 1):
         clock.synchronize()
         start = perf_counter()
         for _ in range(calls):
             call()
         if i:  # the first one warms up
-            found.append((perf_counter() - start) / calls)
+            times.append((perf_counter() - start) / calls)
     clock.synchronize()
-    return median(found)
+    return median(times)
 
 
 def device_time(call: Callable[[int], object], clock: Clock, batches: int, most: int = 20) -> float:
-    """Seconds of the device for one call: the median over ``batches``.
+    """Return the device's seconds for one call: the median over ``batches``.
 
-    ``call`` is told the number of the call, by which it rotates its inputs. A batch is as many calls as fill some
-    50 ms, ``most`` at most, so that giving them to the device hides behind their work.
+    ``call`` gets the number of the call, by which it rotates its inputs. A batch has as many calls as take about 50 ms,
+    at most ``most``, so that the launches overlap with the work of the device.
     """
     for turn in range(3):
         call(turn)
@@ -127,12 +129,12 @@ def device_time(call: Callable[[int], object], clock: Clock, batches: int, most:
     call(0)
     clock.synchronize()
     count = min(most, max(1, int(0.05 / max(perf_counter() - start, 1e-6))))
-    found = []
+    times = []
     for _ in range(batches):
         begin = clock.record()
         for turn in range(count):
             call(turn)
         end = clock.record()
         clock.synchronize()
-        found.append(clock.between(begin, end) / count)
-    return median(found)
+        times.append(clock.between(begin, end) / count)
+    return median(times)

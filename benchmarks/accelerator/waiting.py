@@ -1,4 +1,4 @@
-"""Does a training step wait for the device? That is given long work first, and is looked at after each part."""
+"""Detection of training steps that wait for the device: it is kept busy, and checked after each part of the step."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ PARTS = ("forward", "backward", "update")
 
 
 def waits(model: str, xp: Any, device: str, sizes: Sizes, clock: Clock) -> dict[str, str]:
-    """Part of the step → where it waited for the device, for those that did. Empty: the host never waited.
+    """Return the parts of the step that waited for the device, with the source of the wait. Empty if none waited.
 
-    ``RuntimeError`` where the device does what it is told at once, so that the question has no meaning.
+    Raises ``RuntimeError`` if the device is synchronous, so that every call waits.
     """
     step = MODELS[model](xp, device, sizes)
     for _ in range(2):
@@ -26,25 +26,27 @@ def waits(model: str, xp: Any, device: str, sizes: Sizes, clock: Clock) -> dict[
     block = blocker(xp, device, sizes, clock)
     if block().query():
         raise RuntimeError(f"{device} is done with everything when a call returns: nothing to wait for")
-    return looked_at(step, block, clock)
+    return detected_waits(step, block, clock)
 
 
-def looked_at(step: Step, block: Callable[[], Any], clock: Clock) -> dict[str, str]:
-    """What :func:`waits` gives, of a step that has warmed up."""
-    found = {}
+def detected_waits(step: Step, block: Callable[[], Any], clock: Clock) -> dict[str, str]:
+    """Return the result of :func:`waits` for a step that has warmed up."""
+    result = {}
     for name in PARTS:
         clock.synchronize()
         event = block()
-        with places() as seen:
+        with recorded_waits() as seen:
             getattr(step, name)()
         if event.query():
-            found[name] = "; ".join(dict.fromkeys(seen)) or "in a library below"
+            result[name] = "; ".join(dict.fromkeys(seen)) or "in a library below"
     clock.synchronize()
-    return found
+    return result
 
 
 def blocker(xp: Any, device: str, sizes: Sizes, clock: Clock) -> Callable[[], Any]:
-    """A function that keeps the device busy for ``sizes.blocking`` seconds and gives the event behind that."""
+    """Return a function that keeps the device busy for ``sizes.blocking`` seconds and returns the event after that
+    work.
+    """
     x = xp.rand(1024, 1024, device=device)
     out = x @ x
     clock.synchronize()
@@ -63,8 +65,8 @@ def blocker(xp: Any, device: str, sizes: Sizes, clock: Clock) -> Callable[[], An
 
 
 @contextmanager
-def places() -> Iterator[list[str]]:
-    """Where in candelabra the host reads from a device or waits for it, as that happens."""
+def recorded_waits() -> Iterator[list[str]]:
+    """Yield a list to which the sources of reads from a device and waits for it are appended."""
     from candelabra.library import plugins
 
     seen: list[str] = []

@@ -1,7 +1,7 @@
-"""One side of a comparison on a device, in a process of its own: ``python -m benchmarks.accelerator.worker``.
+"""One side of a comparison on a device, in its own process: ``python -m benchmarks.accelerator.worker``.
 
-Reads a line of JSON per request (library, device, size, and a mark's name or a model whose waits are wanted) and
-answers with seconds, or with where the host waited. The garbage collector stays on.
+It reads a line of JSON per request (library, device, size, and the name of a mark or of a model whose waits are
+requested) and answers with seconds, or with the waits of the host. The garbage collector stays on.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from benchmarks.accelerator.waiting import waits
 
 
 def answered(request: dict[str, Any]) -> dict[str, Any]:
-    """The answer to one request; what fails is an answer too."""
+    """Return the answer to one request; an error is an answer, too."""
     try:
         xp = importlib.import_module(request["library"])
         importlib.import_module(f"{request['library']}.nn.functional")
         if request["library"] == "torch":
-            xp.backends.cudnn.allow_tf32 = False  # like with like: its convolutions would round float32 to TF32
-        device, sizes = place(request["library"], request["device"]), SIZES[request["size"]]
+            xp.backends.cudnn.allow_tf32 = False  # otherwise its convolutions would round float32 to TF32
+        device, sizes = library_device(request["library"], request["device"]), SIZES[request["size"]]
         time = clock(request["library"], request["device"])
         if request.get("waits"):
             return {"waits": waits(request["waits"], xp, device, sizes, time)}
@@ -35,8 +35,8 @@ def answered(request: dict[str, Any]) -> dict[str, Any]:
         return {"error": f"{type(error).__name__}: {error}"}
 
 
-def place(library: str, device: str) -> str:
-    """A device as a library calls it: PyTorch calls AMD's GPUs ``cuda`` too, and has no OpenCL."""
+def library_device(library: str, device: str) -> str:
+    """Return a library's name of a device: in PyTorch, AMD's GPUs are ``cuda``, too, and OpenCL is missing."""
     kind, _, index = device.partition(":")
     if library != "torch":
         return device

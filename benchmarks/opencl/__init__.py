@@ -1,1 +1,3 @@
-"""``make bench-opencl``: the devices of OpenCL against what people use today, a report for each driver."""
+"""Measurements of OpenCL devices compared with other libraries, with a report for each driver (``make
+bench-opencl``).
+"""

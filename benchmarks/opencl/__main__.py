@@ -1,7 +1,7 @@
-"""Measure every OpenCL driver that is present, each beside the same peers; writes a report for each.
+"""Measure every installed OpenCL driver, compared with the same peers, and write a report for each.
 
-Usage: ``python -m benchmarks.opencl [--driver WORDS] [--peer PYTHON] [--tinygrad PYTHON] [--only TEXT]``.
-A peer that is not installed is left out. Nothing fails because a mark is missed: it is printed, in red.
+Usage: ``python -m benchmarks.opencl [--driver WORDS] [--peer PYTHON] [--tinygrad PYTHON] [--only TEXT]``. A peer that
+is not installed is omitted. A missed mark is not a failure: it is printed in red.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ VERSIONS = {
     "tinygrad": "import importlib.metadata as m; print(m.version('tinygrad'))",
 }
 BUSY = 1.5
-"""A load of each core from which on a report says that it was no quiet machine; measuring alone makes some 0.5."""
+"""The load per core above which a report warns that the machine was busy; a measurement itself causes about 0.5."""
 OTHERS = (
     "other programs were running on these cores. That costs PyTorch more than a queue of kernels, since its threads "
     "wait for each other within every operator: on a quiet machine ratios are higher, and times lower on both sides"
 )
 SLACK = {"3.0-rc2": 3.0}
-"""How far an implementation may be from the marks, by its driver's version: PoCL's wheel of 2022 is for tests."""
+"""The allowed factor to the marks, by the driver's version: PoCL's wheel of 2022 is for tests."""
 
 
 def devices(words: str) -> list[OpenCLDevice]:
-    """The first device of each driver whose line in ``candelabra devices`` has the words."""
-    found: dict[str, OpenCLDevice] = {}
+    """Return the first device of each driver whose line in ``candelabra devices`` contains the words."""
+    result: dict[str, OpenCLDevice] = {}
     for one in find():
         if words.lower() in one.line.lower():
-            found.setdefault(one.pattern, one)
-    return list(found.values())
+            result.setdefault(one.pattern, one)
+    return list(result.values())
 
 
 def environment(one: OpenCLDevice) -> dict[str, str]:
-    """The variables of a worker: it sees one driver, and tinygrad takes that one too."""
-    shown: dict[str, str] = {}
+    """Return the variables of a worker, which select one driver, also for tinygrad."""
+    variables: dict[str, str] = {}
     with driver_search_path():
-        shown.update(os.environ)
+        variables.update(os.environ)
     loader = next(Path(pyopencl.__file__).parent.glob(".libs/libOpenCL*"), None)
     if loader is not None:
-        shown["OPENCL_PATH"] = str(loader)
-        shown["LD_LIBRARY_PATH"] = f"{loader.parent}{os.pathsep}{shown.get('LD_LIBRARY_PATH', '')}"
-    return shown | {
+        variables["OPENCL_PATH"] = str(loader)
+        variables["LD_LIBRARY_PATH"] = f"{loader.parent}{os.pathsep}{variables.get('LD_LIBRARY_PATH', '')}"
+    return variables | {
         VARIABLE: one.pattern,
         "DEV": "CL",
         "TRAINING": "1",
@@ -69,15 +69,15 @@ def environment(one: OpenCLDevice) -> dict[str, str]:
 
 
 def version_of(peer: str, python: str) -> str:
-    """A peer's version, in words; empty where it is not installed."""
+    """Return a peer's name and version, or an empty text if it is not installed."""
     if not python or not Path(python).exists():
         return ""
-    said = subprocess.run([python, "-c", VERSIONS[peer]], capture_output=True, text=True, check=False)
-    return said.stdout.strip()
+    process = subprocess.run([python, "-c", VERSIONS[peer]], capture_output=True, text=True, check=False)
+    return process.stdout.strip()
 
 
 def processor() -> str:
-    """The processor's name."""
+    """Return the processor's name."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -87,34 +87,37 @@ def processor() -> str:
 
 
 def load() -> float:
-    """The machine's load over the last minute; 0 where the system does not tell."""
+    """Return the machine's load over the last minute, or 0 if the system does not report it."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
 
 
-def compare(case: Compared, ours: Side, peer: Side | None, arguments: argparse.Namespace) -> Measured:
-    """Both sides' times, one of each turn. What goes wrong is told in the report, and the rest goes on."""
-    mine: list[float] = []
-    theirs: list[float] = []
-    mine_case, their_case = case.case(True, arguments.sizes), case.case(False, arguments.sizes)
+def compare(case: Compared, own: Side, peer: Side | None, arguments: argparse.Namespace) -> Measured:
+    """Return the times of both sides, one per turn. An error is part of the report, and the run continues."""
+    own_times: list[float] = []
+    peer_times: list[float] = []
+    own_case, peer_case = case.case(True, arguments.sizes), case.case(False, arguments.sizes)
     seconds = arguments.seconds * case.tune
     try:
-        ours.time(mine_case, 0.0)
+        own.time(own_case, 0.0)
         if peer is not None:
-            peer.time(their_case, 0.0)
+            peer.time(peer_case, 0.0)
         for _ in range(arguments.rounds):
-            mine.append(ours.time(mine_case, seconds) / case.calls)
+            own_times.append(own.time(own_case, seconds) / case.calls)
             if peer is not None:
-                theirs.append(peer.time(their_case, seconds) / case.calls)
+                peer_times.append(peer.time(peer_case, seconds) / case.calls)
     except RuntimeError as error:
-        return Measured(case, mine, theirs, str(error))
-    return Measured(case, mine, theirs)
+        return Measured(case, own_times, peer_times, str(error))
+    return Measured(case, own_times, peer_times)
 
 
 def measure(
-    cases: Sequence[Compared], shown: Mapping[str, str], pythons: Mapping[str, str], arguments: argparse.Namespace
+    cases: Sequence[Compared],
+    environment_of_device: Mapping[str, str],
+    pythons: Mapping[str, str],
+    arguments: argparse.Namespace,
 ) -> list[Measured]:
-    """All cases on one device. Of the peers one process is there at a time."""
-    ours = Side(sys.executable, "candelabra", shown)
+    """Measure all cases on one device, with one process of a peer at a time."""
+    own = Side(sys.executable, "candelabra", environment_of_device)
     measured: list[Measured] = []
     name, peer = "", None
     try:
@@ -123,10 +126,10 @@ def measure(
                 name = case.peer
                 if peer is not None:
                     peer.close()
-                peer = Side(pythons[name], LIBRARIES[name], shown) if pythons.get(name) else None
-            measured.append(compare(case, ours, peer, arguments))
+                peer = Side(pythons[name], LIBRARIES[name], environment_of_device) if pythons.get(name) else None
+            measured.append(compare(case, own, peer, arguments))
     finally:
-        ours.close()
+        own.close()
         if peer is not None:
             peer.close()
     return measured
@@ -148,7 +151,7 @@ def show(title: str, measured: Sequence[Measured], slack: float) -> None:
 
 
 def run(one: OpenCLDevice, arguments: argparse.Namespace) -> Path:
-    """Measure one driver's first device, print it and write it down; the report's path."""
+    """Measure one driver's first device, print the table, write the report and return its path."""
     pythons = {"torch": arguments.peer, "pyopencl": sys.executable, "tinygrad": arguments.tinygrad}
     versions = {peer: version_of(peer, python) for peer, python in pythons.items()}
     present = {peer: python for peer, python in pythons.items() if versions[peer]}
@@ -172,8 +175,8 @@ def run(one: OpenCLDevice, arguments: argparse.Namespace) -> Path:
     return write(Path(arguments.report), slug_of(one.facts["platform"], one.facts["driver"]), facts, measured, slack)
 
 
-def main(given: Sequence[str] | None = None) -> int:
-    """Measure every driver whose description has the words."""
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure every driver whose description contains the given words."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--driver", default="", help="drivers on whose line in `candelabra devices` these words stand")
     parser.add_argument("--peer", default=".venv-peer/bin/python", help="a Python with PyTorch")
@@ -183,7 +186,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=0.25, help="to spend on a case, each side and turn")
     parser.add_argument("--sizes", choices=SIZES, default="full")
     parser.add_argument("--report", default="docs/reports", help="the folder to write to")
-    arguments = parser.parse_args(given)
+    arguments = parser.parse_args(words)
     selected = devices(arguments.driver)
     for one in selected:
         print(f"written: {run(one, arguments)}")

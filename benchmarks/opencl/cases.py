@@ -1,8 +1,8 @@
-"""What is measured on an OpenCL device, beside whom, and which ratio must hold.
+"""The cases that are measured on an OpenCL device, their peers, and the ratios that must hold.
 
 The text of a case is over ``xp``: candelabra on the device, and PyTorch on the same processor. ``pyopencl.array`` and
-tinygrad have texts of their own. ``done()`` waits for the device. Where a case of 8 elements says ``queued``, that
-is not part of the time.
+tinygrad have separate texts. ``done()`` waits for the device. If a case of 8 elements is ``queued``, the wait is not
+part of the time.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import NamedTuple
 from benchmarks.cases import Case
 
 BATCHES = 25
-"""Of a turn: short ones, for there are busy machines too."""
+"""The number of batches in a turn; they are short, because machines may be busy."""
 SIZES = {
     "full": {"n": 1 << 22, "rows": 4096, "columns": 1000, "side": 1024, "images": 16, "batch": 64},
     "tiny": {"n": 1 << 6, "rows": 4, "columns": 10, "side": 8, "images": 1, "batch": 2},
 }
-"""What the names of sizes in the texts stand for; ``tiny`` is for the tests."""
+"""The values of the sizes in the texts; ``tiny`` is for the tests."""
 
 
 class Compared(NamedTuple):
-    """One measurement of ours, and the same by a peer.
+    """One measurement of candelabra, and that of a peer.
 
-    ``mark`` is the ratio of the times that must hold, ``goal`` the hoped-for one, ``limit`` the time of ours in µs.
+    ``mark`` is the ratio of the times that must hold, ``goal`` the desired one, ``limit`` candelabra's time in µs.
     """
 
     name: str
@@ -35,16 +35,16 @@ class Compared(NamedTuple):
     goal: float | None = None
     limit: float | None = None
     theirs: tuple[str, str] | None = None
-    """The peer's statement and setup, where they are not ours."""
+    """The peer's statement and setup, if they differ."""
     calls: int = 1
-    """Calls in a statement: times are of one."""
+    """Calls in a statement; times are per call."""
     prepare: str = ""
     tune: float = 1.0
-    """The part of the usual time that is spent on measuring it: fewer calls are queued at once."""
+    """The fraction of the usual duration of a measurement; with a smaller one, fewer calls are queued at once."""
 
-    def case(self, ours: bool, sizes: str) -> Case:
-        """What one side's worker runs."""
-        statement, setup = (self.statement, self.setup) if ours or self.theirs is None else self.theirs
+    def case(self, is_own: bool, sizes: str) -> Case:
+        """Return the case for one side's worker."""
+        statement, setup = (self.statement, self.setup) if is_own or self.theirs is None else self.theirs
         named = "; ".join(f"{name} = {value}" for name, value in SIZES[sizes].items())
         return Case(self.name, statement, f"{named}\n{setup}", prepare=self.prepare, batches=BATCHES)
 
@@ -142,17 +142,17 @@ def _large(call: str, mark: float | None, setup: str = LARGE, goal: float | None
 
 
 def _small(call: str) -> Compared:
-    """Queued: the device is waited for between the batches only."""
+    """Return a queued case, which waits for the device only between the batches."""
     return Compared(f"{call}, 8 elements, queued", "torch", call, SMALL, limit=9.0, prepare="done()", tune=0.2)
 
 
-def _beside(name: str, call: str, theirs: str, mark: float | None, queued: bool) -> Compared:
-    """Against ``pyopencl.array``."""
+def _pyopencl(name: str, call: str, statement: str, mark: float | None, queued: bool) -> Compared:
+    """Return a case compared with ``pyopencl.array``."""
     if queued:
         return Compared(
-            name, "pyopencl", call, SMALL, mark, theirs=(theirs, PYOPENCL), prepare="done()", tune=0.2
+            name, "pyopencl", call, SMALL, mark, theirs=(statement, PYOPENCL), prepare="done()", tune=0.2
         )  # fmt: skip
-    return Compared(name, "pyopencl", f"{call}; done()", LARGE, mark, theirs=(f"{theirs}; done()", PYOPENCL))
+    return Compared(name, "pyopencl", f"{call}; done()", LARGE, mark, theirs=(f"{statement}; done()", PYOPENCL))
 
 
 CASES: list[Compared] = [
@@ -182,10 +182,10 @@ CASES: list[Compared] = [
     Compared(
         "x + y, 8 elements, until done", "torch", "for _ in range(500): x + y\ndone()", SMALL, calls=500, tune=0.2
     ),
-    _beside("x + y, 8 elements, queued", "x + y", "few + few", 0.5, True),
-    _beside("x + y, 8 elements, queued; theirs with a pool", "x + y", "few_pooled + few_pooled", None, True),
-    _beside("x + y, 4 M", "x + y", "many + many", 0.1, False),
-    _beside("x + y, 4 M; theirs with a pool", "x + y", "many_pooled + many_pooled", None, False),
+    _pyopencl("x + y, 8 elements, queued", "x + y", "few + few", 0.5, True),
+    _pyopencl("x + y, 8 elements, queued; theirs with a pool", "x + y", "few_pooled + few_pooled", None, True),
+    _pyopencl("x + y, 4 M", "x + y", "many + many", 0.1, False),
+    _pyopencl("x + y, 4 M; theirs with a pool", "x + y", "many_pooled + many_pooled", None, False),
     Compared(
         "CNN training step, 64 images; theirs with its JIT", "tinygrad", "step(); done()", STEP, 0.2,
         theirs=("jitted(); done()", TINYGRAD),
@@ -195,4 +195,4 @@ CASES: list[Compared] = [
         theirs=("step(); done()", TINYGRAD),
     ),
 ]  # fmt: skip
-"""In the order in which they are measured; cases of one setup stand together, so that it is made once."""
+"""The cases in the order of measurement; those with one setup are adjacent, so that it runs once."""

@@ -1,7 +1,7 @@
-"""Train a small network for thousands of steps and say what memory has grown, on the host and on the device.
+"""Train a small network for thousands of steps and report the growth of memory, on the host and on the device.
 
-``python -m benchmarks.opencl.leaks [--steps 10000] [--device opencl:0]``: exits with 1 where the second half of the
-steps needed more of the host than ``--allowed`` KiB, or any more of the device. A test runs a short form of it.
+``python -m benchmarks.opencl.leaks [--steps 10000] [--device opencl:0]`` exits with 1 if the second half of the steps
+needed more than ``--allowed`` KiB of additional host memory, or any additional device memory. A test runs a short form.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from candelabra import nn, optim
 from candelabra.library import open_device
 
 LOOKS = 10
-"""How many times the memory is looked at, at equal distances."""
+"""The number of times that the memory is measured, at equal distances."""
 
 
 class Held(NamedTuple):
-    """Memory after so many steps: resident KiB of the process, bytes on the device, Python objects."""
+    """Memory after a number of steps: resident KiB of the process, bytes on the device, Python objects."""
 
     steps: int
     resident: int
@@ -32,7 +32,7 @@ class Held(NamedTuple):
 
 
 def network() -> nn.Sequential:
-    """Two convolutions, a normalisation, pools, dropout and a linear layer."""
+    """Return two convolutions, a normalisation, pools, dropout and a linear layer."""
     return nn.Sequential(
         nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2),
         nn.Conv2d(4, 8, 3, padding=1), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(), nn.Dropout(0.25), nn.Linear(32, 10),
@@ -40,7 +40,7 @@ def network() -> nn.Sequential:
 
 
 def resident() -> int:
-    """KiB of the process that are in memory (Linux; 0 elsewhere)."""
+    """Return the resident memory of the process in KiB (0 on systems other than Linux)."""
     status = Path("/proc/self/status")
     if not status.exists():
         return 0
@@ -48,7 +48,7 @@ def resident() -> int:
 
 
 def held(device: cd.device, steps: int) -> Held:
-    """What is held now, once all work is done and all garbage is gone."""
+    """Return the memory in use after all work and a garbage collection."""
     gc.collect()
     instance = open_device(device)
     instance.backend.synchronize(instance.index)
@@ -57,7 +57,9 @@ def held(device: cd.device, steps: int) -> Held:
 
 
 def watched(device: cd.device, steps: int, looks: int = LOOKS) -> Iterator[Held]:
-    """Train, with batches of two sizes, and look at the memory after a first tenth and then at equal distances."""
+    """Train, with batches of two sizes, and measure the memory after the first tenth of the steps and then at equal
+    distances.
+    """
     with cd.device(device):
         cd.manual_seed(11)
         model = network()
@@ -76,7 +78,7 @@ def watched(device: cd.device, steps: int, looks: int = LOOKS) -> Iterator[Held]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print a line for each look; 1 if something has grown."""
+    """Print a line for each measurement of memory. Return 1 if memory has grown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=10_000)
     parser.add_argument("--device", default="opencl:0")

@@ -1,4 +1,4 @@
-"""What was measured, as JSON and as a page for people."""
+"""The report of the measurements, as JSON and as a page of Markdown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ them; the ratio of the medians beside them tells how quiet it was."""
 
 
 class Measured(NamedTuple):
-    """The times of both sides in seconds, one of each turn; none of a peer that is not there or failed."""
+    """The times of both sides in seconds, one per turn; empty for a peer that is missing or failed."""
 
     case: Compared
     ours: Sequence[float]
@@ -30,16 +30,16 @@ class Measured(NamedTuple):
 
     @property
     def ratio(self) -> float | None:
-        """Of the smallest times: what disturbs a measurement only makes it longer."""
+        """The ratio of the smallest times, because disturbances only increase a time."""
         return min(self.ours) / min(self.theirs) if self.ours and self.theirs else None
 
     @property
     def middle(self) -> float | None:
-        """Of the medians."""
+        """The ratio of the medians."""
         return median(self.ours) / median(self.theirs) if self.ours and self.theirs else None
 
     def holds(self, slack: float) -> bool | None:
-        """Whether the mark holds; None where there is none, or nothing to hold it against."""
+        """Return whether the mark holds, or None if the case has no mark or the peer no time."""
         if self.case.limit is not None:
             return min(self.ours) * 1e6 <= self.case.limit * slack if self.ours else None
         if self.case.mark is None or self.ratio is None:
@@ -47,7 +47,7 @@ class Measured(NamedTuple):
         return self.ratio <= self.case.mark * slack
 
     def row(self, slack: float) -> dict[str, Any]:
-        """As it is written down."""
+        """Return the row of the JSON file."""
         case = self.case
         return {
             "case": case.name,
@@ -66,7 +66,7 @@ class Measured(NamedTuple):
 
 
 def write(folder: Path, slug: str, facts: Mapping[str, str], measured: Sequence[Measured], slack: float) -> Path:
-    """Write ``opencl-<slug>-<date>.json`` and ``.md``; the page's path."""
+    """Write ``opencl-<slug>-<date>.json`` and ``.md``, and return the path of the page."""
     folder.mkdir(parents=True, exist_ok=True)
     page = folder / f"opencl-{slug}-{date.today().isoformat()}.md"
     rows = [one.row(slack) for one in measured]
@@ -76,7 +76,7 @@ def write(folder: Path, slug: str, facts: Mapping[str, str], measured: Sequence[
 
 
 def text(facts: Mapping[str, str], measured: Sequence[Measured], slack: float) -> str:
-    """The page."""
+    """Return the page."""
     parts = [f"# OpenCL by {facts['driver']}, {date.today().isoformat()}\n"]
     parts.append(HEAD)
     if slack != 1.0:
@@ -113,7 +113,7 @@ def _number(ratio: float | None) -> str:
 
 
 def _time(times: Sequence[float]) -> str:
-    """The smallest, readable."""
+    """Return the smallest time with its unit."""
     if not times:
         return "–"
     best = min(times)
@@ -121,7 +121,7 @@ def _time(times: Sequence[float]) -> str:
 
 
 def slug_of(platform: str, driver: str) -> str:
-    """A short name of an implementation: ``pocl-3.1``, ``intel-2026.22``."""
+    """Return a short name of an implementation: ``pocl-3.1``, ``intel-2026.22``."""
     known = {"Portable Computing Language": "pocl"}
     name = known.get(platform, re.sub(r"\(r\)|\(tm\)|opencl|corporation", "", platform, flags=re.I))
     release = re.match(r"\d+(\.\d+)?(-?rc\d+)?", driver)

@@ -1,4 +1,4 @@
-"""The marks of a device, in tiny sizes on the host, and on the OpenCL device for what is asynchronous."""
+"""The benchmark of a device, in tiny sizes on the host, and on the OpenCL device for asynchronous behaviour."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from benchmarks.accelerator.marks import COPY, MARKS
 from benchmarks.accelerator.models import MODELS, Step
 from benchmarks.accelerator.sizes import SIZES
 from benchmarks.accelerator.timing import HostClock, StreamClock, TorchClock, clock, device_time, host_time
-from benchmarks.accelerator.worker import answered, place
+from benchmarks.accelerator.worker import answered, library_device
 
 HOST = str(reference_device())
 
 
 @pytest.mark.parametrize("name", sorted(MARKS))
 def test_every_mark_can_be_measured(name: str) -> None:
-    """Each is a positive time on the host, in the tiny size."""
+    """Each gives a positive time on the host in the tiny size."""
     answer = answered({"library": "candelabra", "device": HOST, "size": "tiny", "mark": name})
     assert answer.get("error") is None
     assert answer["seconds"] > 0
 
 
 def test_the_marks_are_those_of_the_issue() -> None:
-    """Small operators 2.0, products 95 %, training steps 1.2, and what is bound by bandwidth by a copy's."""
+    """Small operators 2.0, products 95 %, training steps 1.2; bandwidth-bound operators are compared with a copy."""
     assert MARKS["a + b"].most == 2.0
     assert MARKS["matmul, bfloat16"].most == pytest.approx(1 / 0.95)
     assert [MARKS[f"{model} training step"].most for model in MODELS] == [1.2, 1.2, 1.2]
@@ -42,15 +42,20 @@ def test_the_marks_are_those_of_the_issue() -> None:
 
 
 def test_what_fails_is_an_answer() -> None:
-    """A worker goes on after a mark that cannot be measured."""
+    """A worker continues after a mark that cannot be measured."""
     answer = answered({"library": "candelabra", "device": "nonsense", "size": "tiny", "mark": "add"})
     assert "nonsense" in answer["error"]
 
 
 def test_devices_have_other_names_at_the_peer() -> None:
-    """PyTorch calls AMD's GPUs by the name of NVIDIA's, and what it does not have is the host."""
-    assert [place("torch", d) for d in ("cuda", "cuda:1", "rocm:2", HOST)] == ["cuda:0", "cuda:1", "cuda:2", "cpu"]
-    assert place("candelabra", "rocm:2") == "rocm:2"
+    """PyTorch calls AMD's GPUs by the name of NVIDIA's, and unknown devices are the host."""
+    assert [library_device("torch", d) for d in ("cuda", "cuda:1", "rocm:2", HOST)] == [
+        "cuda:0",
+        "cuda:1",
+        "cuda:2",
+        "cpu",
+    ]
+    assert library_device("candelabra", "rocm:2") == "rocm:2"
 
 
 def test_a_peer_without_a_gpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +86,7 @@ def test_times_of_the_peer_are_those_of_its_events() -> None:
             assert enable_timing
 
         def record(self) -> None:
-            """Nothing runs."""
+            """Do nothing."""
 
         def elapsed_time(self, end: Any) -> float:
             return 3.0
@@ -101,23 +106,23 @@ def test_times_of_the_peer_are_those_of_its_events() -> None:
 
 
 def test_a_device_with_streams_is_timed_by_its_events() -> None:
-    """The OpenCL device has them, as CUDA's will."""
+    """The OpenCL device has events, and so does CUDA's."""
     time = clock("candelabra", "opencl:0")
     assert isinstance(time, StreamClock)
     x = cd.ones(1000, device="opencl:0")
-    with cd.opencl.Stream():  # its default stream takes no times
+    with cd.opencl.Stream():  # The default stream does not measure times.
         assert 0 < device_time(lambda turn: x + x, time, 2, most=3) < 1
     assert 0 < host_time(lambda: x + x, time, 2, 3) < 1
 
 
 def test_nothing_in_a_training_step_waits_for_the_device() -> None:
-    """On an asynchronous device the host gives a whole step and is back before it is done."""
+    """On an asynchronous device the call of a whole step returns before the step is done."""
     sizes = SIZES["tiny"]
     assert waiting.waits("CNN", cd, "opencl:0", sizes, clock("candelabra", "opencl:0")) == {}
 
 
 def test_a_part_of_a_step_that_waits_is_named() -> None:
-    """The place in candelabra where the host read from the device is said."""
+    """The report has the line in candelabra at which the host read from the device."""
     x = cd.ones(3, device="opencl:0")
     passed: list[bool] = []
     step = Step(lambda: passed.append(bool(x.sum().item())), lambda: None, lambda: passed.clear(), [])
@@ -127,7 +132,7 @@ def test_a_part_of_a_step_that_waits_is_named() -> None:
         def query(self) -> bool:
             return bool(passed)
 
-    found = waiting.looked_at(step, Event, time)
+    found = waiting.detected_waits(step, Event, time)
     assert list(found) == ["forward", "backward"]
     assert "to_host" not in found["forward"].split(" ")[0]
     assert "item" in found["forward"]
@@ -135,21 +140,21 @@ def test_a_part_of_a_step_that_waits_is_named() -> None:
 
 
 def test_a_device_that_waits_anyway_is_not_asked() -> None:
-    """Where a call returns when its work is done the question has no meaning."""
+    """On a synchronous device the question has no meaning."""
     with pytest.raises(RuntimeError, match="is done with everything when a call returns: nothing to wait for"):
         waiting.waits("CNN", cd, HOST, SIZES["tiny"], timing.HostClock())
 
 
 def test_a_comparison_has_a_row_for_every_mark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both sides measure, ratios and parts of a copy's bandwidth are judged, and what has no answer is not kept."""
+    """Both sides measure, ratios and fractions of a copy's bandwidth are judged, and failed marks are not kept."""
     seconds = {COPY: (2.0, 1.0), "add": (1.5, 3.0), "gelu": (4.0, 1.0)}
 
-    def asked(self: Any, side: Any, **wanted: str) -> dict[str, Any]:
-        if "waits" in wanted:
-            return {"waits": {"forward": "item"} if wanted["waits"] == "CNN" else {}}
-        if wanted["mark"] == "softmax":
+    def asked(self: Any, side: Any, **expected: str) -> dict[str, Any]:
+        if "waits" in expected:
+            return {"waits": {"forward": "item"} if expected["waits"] == "CNN" else {}}
+        if expected["mark"] == "softmax":
             return {"error": "no answer"}
-        return {"seconds": seconds.get(wanted["mark"], (3.0, 2.0))[side.library == "torch"]}
+        return {"seconds": seconds.get(expected["mark"], (3.0, 2.0))[side.library == "torch"]}
 
     monkeypatch.setattr(comparing.Comparison, "_asked", asked)
     made = comparing.Comparison(HOST, "tiny", 1)
@@ -173,7 +178,7 @@ def test_a_comparison_has_a_row_for_every_mark(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_peer_that_is_missing_says_what_to_install() -> None:
-    """There may be no such Python, or one that lacks the library."""
+    """The Python may not exist, or may lack the library."""
     made = comparing.Comparison(HOST, "tiny", 1)
     with pytest.raises(RuntimeError, match=r"no/python does not exist.*`make \.venv-peer/\.peer`"):
         made.start(sys.executable, "no/python", "torch")
@@ -186,7 +191,7 @@ def test_a_peer_that_is_missing_says_what_to_install() -> None:
 def test_two_processes_are_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The command measures both sides in processes of their own and writes the figures down, as far as time allows."""
+    """The command measures both sides in separate processes and writes the figures, as far as time allows."""
     from benchmarks.accelerator.__main__ import main
 
     file = tmp_path / "figures.json"
@@ -212,7 +217,7 @@ def test_two_processes_are_compared(
 
 
 def test_a_failure_does_not_spoil_the_next_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process that failed is replaced, and what remained when the time was up is measured another time."""
+    """The failed process is replaced, and the remaining marks are measured in another run."""
     clock = count()
     monkeypatch.setattr(comparing, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
     log: list[str] = []
@@ -230,7 +235,7 @@ def test_a_failure_does_not_spoil_the_next_measurement(monkeypatch: pytest.Monke
     made = comparing.Comparison(HOST, "tiny", 1, until=7.0)
     made.ours = made.peer = Failing()  # type: ignore[assignment]
     told: list[int] = []
-    rows = made.measured("a + b", told=lambda rows: told.append(len(rows)))
+    rows = made.measured("a + b", report=lambda rows: told.append(len(rows)))
     assert log == ["a + b", "restart", "a + b, with grad", "restart", COPY, "restart"]
     assert [row["name"] for row in rows] == ["a + b", "a + b, with grad"]
     assert told == [1, 2]

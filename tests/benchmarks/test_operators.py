@@ -1,4 +1,4 @@
-"""The benchmark of all operators: the forms it tries, and the list of what is known to be slow."""
+"""The benchmark of all operators: its calls, and the list of operators that are known to be slow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks import operators
 
 @pytest.fixture(scope="module")
 def names() -> dict[str, object]:
-    """What the setup makes, once."""
+    """Return the names that the setup defines, once."""
     made: dict[str, object] = {"xp": cd}
     exec(operators.SETUP, made)
     return made
@@ -21,7 +21,7 @@ def names() -> dict[str, object]:
 
 @pytest.mark.parametrize("form", operators.FORMS)
 def test_each_form_is_an_argument_list(form: str, names: dict[str, object]) -> None:
-    """Each form can be evaluated over what the setup makes: nothing in it is misspelt."""
+    """Each form is an expression over the setup's names, without misspelt ones."""
     assert eval(f"[{form}]", dict(names)) != []
 
 
@@ -32,8 +32,8 @@ def test_only_slow_operators_that_exist_are_listed() -> None:
         assert len(reason) > 20, name
 
 
-def test_slow_without_a_reason_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    """An operator over the limit that has no line makes the run fail, and is named with its ratio."""
+def test_slow_without_a_reason_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    """An operator over the limit without a line fails the run, and is named with its ratio."""
     fast = {"name": "add", "call": "xp.add(x, y)", "ours": 1e-3, "peer": 1e-3, "ratio": 1.0}
     slow = {"name": "no_such", "call": "xp.no_such(x)", "ours": 9e-3, "peer": 1e-3, "ratio": 9.0}
     assert operators.show([fast], [])
@@ -44,7 +44,7 @@ def test_slow_without_a_reason_is_told(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_reason_holds_for_every_name_of_an_operator() -> None:
-    """Aliases and patterns are understood; another operator is not meant."""
+    """Aliases and patterns are resolved; other operators are not affected."""
     assert operators.explained("special.expm1", {"expm1": "slow"})
     assert operators.explained("arccos", {"acos": "slow"})
     assert operators.explained("special.hermite_polynomial_h", {"special.*_polynomial_*": "slow"})

@@ -1,4 +1,4 @@
-"""The benchmark's worker: what it measures is what it was asked."""
+"""The benchmark's worker measures the requested statement."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WORKER = Path(__file__).parents[2] / "benchmarks" / "worker.py"
 
 
 def ask(**request: object) -> dict[str, object]:
-    """One request to a fresh worker."""
+    """Return a function that sends one request to a new worker."""
     done = subprocess.run(
         [sys.executable, str(WORKER)], input=json.dumps(request) + "\n", capture_output=True, text=True, check=True
     )
@@ -28,7 +28,7 @@ def test_a_worker_measures_the_time_of_a_statement() -> None:
 
 
 def test_a_worker_reports_what_failed() -> None:
-    """A statement that raises is an answer with the error, not a crash."""
+    """A statement that raises gives an answer with the error, not a crash."""
     answer = ask(library="candelabra", setup="", statement="1 / 0", seconds=0.01)
     assert answer == {"error": "ZeroDivisionError: division by zero"}
 

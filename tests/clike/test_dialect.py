@@ -1,4 +1,4 @@
-"""The words of the dialects: the same in each, and meaning what their page says."""
+"""The dialects of C: all define the same macros and types, with the documented meaning."""
 
 import re
 import struct
@@ -12,15 +12,16 @@ from candelabra_opencl.engine import OpenCLEngine
 
 
 def words(dialect: Dialect) -> set[str]:
-    """Every word that a preamble defines, as a macro or a type."""
+    """Return every macro and type that a preamble defines."""
     text = dialect.preamble + dialect.float64
     macros = re.findall(r"^\s*#define\s+(\w+)", text, re.MULTILINE)
     types = re.findall(r"typedef [\w ]+? (\w+);", text)
     return {*macros, *types}
 
 
-def promised() -> set[str]:
-    """The words of the page that every dialect has: from those of eights on they are of ``serial`` devices only."""
+def documented() -> set[str]:
+    """Return the documented macros and types of every dialect; those after the vectors are only for ``serial``
+    devices."""
     everywhere, _ = (page.__doc__ or "").split("``f32x8``")
     first_column = "\n".join(line[:42] for line in everywhere.splitlines())
     found = set(re.findall(r"``([A-Z][A-Z0-9_]+)\b", first_column))
@@ -29,12 +30,12 @@ def promised() -> set[str]:
 
 @pytest.mark.parametrize("dialect", [OPENCL, CUDA], ids=lambda d: d.name)
 def test_every_promised_word_is_defined(dialect: Dialect) -> None:
-    """A kernel that keeps to the page's words compiles in each language."""
-    assert promised() - words(dialect) == set()
+    """A kernel that uses only documented macros compiles in each language."""
+    assert documented() - words(dialect) == set()
 
 
 def test_what_both_define_has_the_same_arguments() -> None:
-    """A macro takes as many arguments in one language as in the other."""
+    """A macro has the same number of arguments in each language."""
 
     def arguments(dialect: Dialect) -> dict[str, int]:
         text = dialect.preamble + dialect.float64
@@ -48,7 +49,7 @@ def test_what_both_define_has_the_same_arguments() -> None:
 
 @pytest.fixture(scope="module")
 def engine() -> OpenCLEngine:
-    """The first OpenCL device."""
+    """Return the engine of the first OpenCL device."""
     return OpenCLBackend("dialect").engine(0)
 
 
@@ -56,7 +57,7 @@ SIZES = {"u32": "I", "i32": "i", "u64": "Q", "f32": "f", "f64": "d"}
 
 
 def computed(engine: OpenCLEngine, type: str, expression: str, needs_float64: bool = False) -> float:
-    """The value of an expression on the device; ``a`` is a buffer of two numbers of the type, 5 and 3."""
+    """Return the value of an expression on the device; ``a`` is a buffer of two numbers of the type, 5 and 3."""
     source = Source(
         "computed", (writes("out", type), reads("a", type), number("one", "i32")), f"out[0] = {expression};",
         float64=needs_float64,
@@ -89,14 +90,14 @@ def computed(engine: OpenCLEngine, type: str, expression: str, needs_float64: bo
     ],
 )
 def test_words_mean_what_their_page_says(engine: OpenCLEngine, type: str, expression: str, value: float) -> None:
-    """Bits, products, roots, parts of complex numbers and ids, computed on the device."""
+    """Bits, products, roots, parts of complex numbers and ids are correct on the device."""
     if "64" in type + expression and not engine.traits.float64:
         pytest.fail("this device has no float64: run the tests on another one")
     assert computed(engine, type, expression, "BITS_U64" in expression) == value
 
 
 def test_claims_are_won_once(engine: OpenCLEngine) -> None:
-    """Of many work-items that claim one place exactly one gets it; additions of all of them count."""
+    """Exactly one of many work-items that claim one index succeeds; all their additions are done."""
     body = "if (COMPARE_AND_SWAP(out, 0u, 7u) == 0u) ATOMIC_ADD_U32(out + 1, 1u);\nATOMIC_ADD_U32(out + 2, 2u);"
     launch = engine.compile(Source("claims", (writes("out", "u32"),), body))
     out = engine.allocate(12)
@@ -106,7 +107,7 @@ def test_claims_are_won_once(engine: OpenCLEngine) -> None:
 
 
 def test_groups_share_local_memory(engine: OpenCLEngine) -> None:
-    """What work-items of a group put into local memory the others find there after the barrier."""
+    """After a barrier, work-items of a group read each other's writes to local memory."""
     body = (
         "LOCAL u32 shared[8];\nshared[LOCAL_ID] = LOCAL_ID + 10u * GROUP_ID;\nBARRIER;\n"
         "out[GLOBAL_ID] = shared[GROUP_SIZE - 1u - LOCAL_ID];"
@@ -118,7 +119,7 @@ def test_groups_share_local_memory(engine: OpenCLEngine) -> None:
 
 
 def test_loops_that_are_marked_compute_the_same(engine: OpenCLEngine) -> None:
-    """`UNROLL` and `INDEPENDENT` only say how a loop may be run."""
+    """`UNROLL` and `INDEPENDENT` only declare how a loop may be executed."""
     inner = "UNROLL\nfor (int k = 0; k < 4; ++k) sum += k;\n"
     body = f"INDEPENDENT\nfor (int i = 0; i < 37; ++i) {{ u32 sum = a[i];\n{inner}out[i] = sum; }}"
     launch = engine.compile(Source("marked", (writes("out", "u32"), reads("a", "u32")), body))

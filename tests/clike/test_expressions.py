@@ -1,4 +1,4 @@
-"""The table of expressions: every word of it means something, in every dtype that an entry is for."""
+"""The table of expressions: every name in it is defined, in every dtype of an entry."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ WORDS = re.compile(r"\{(\w+)\}")
 
 
 def texts() -> Iterator[tuple[str, dtype, Expression, str]]:
-    """Every expression with its types filled in, of the functions those of their first values."""
+    """Yield every expression with its types filled in; functions have the types of their first values."""
     for name, entry in EXPRESSIONS.items():
         for d in ALL:
             expression = expression_for(entry, d)
@@ -28,24 +28,24 @@ def texts() -> Iterator[tuple[str, dtype, Expression, str]]:
             for value in (None, 0, 3, "tanh"):
                 try:
                     text = expression(**dict.fromkeys(wanted, value))
-                except TypeError:  # this parameter is never of that type
+                except TypeError:  # This parameter never has that type.
                     continue
                 yield name, d, expression, fill_types(text, d)
 
 
 def test_every_entry_is_an_operator() -> None:
-    """An entry under a name that no record has would never be used."""
+    """An entry without a record of that name would never be used."""
     assert [name for name in EXPRESSIONS if name not in OPERATORS] == []
 
 
 def test_every_function_that_an_expression_calls_is_defined() -> None:
-    """Whatever the dtype, what is called is in the library."""
+    """The library defines every function that an expression calls, in every dtype."""
     missing = {(name, call) for name, _, _, text in texts() for call in CALL.findall(text) if call not in definitions()}
     assert missing == set()
 
 
 def test_no_word_in_braces_is_left_but_operands_and_numbers() -> None:
-    """After the types are filled in, the rest are operands and the record's own parameters."""
+    """After the types are filled in, only operands and the record's own parameters remain."""
     for name, d, _, text in texts():
         parameters = {p.name for p in OPERATORS[name].schema.parameters}
         assert set(WORDS.findall(text)) <= parameters | set("abcdef"), (name, d.name)
@@ -56,7 +56,7 @@ def test_no_word_in_braces_is_left_but_operands_and_numbers() -> None:
     [(bool_, "bool", "any"), (float16, "float16", "any"), (uint8, "uint8", "any"), (complex64, "complex64", "any")],
 )
 def test_the_most_special_kind_comes_first(d: dtype, first: str, last: str) -> None:
-    """A dtype's own name outweighs its group, and that outweighs `any`."""
+    """A dtype's own name takes precedence over its group, and the group over `any`."""
     assert (kinds(d)[0], kinds(d)[-1]) == (first, last)
 
 
@@ -69,7 +69,7 @@ def test_types_are_those_of_the_value() -> None:
 
 
 def test_derivatives_of_digamma_beyond_the_range_of_a_dtype() -> None:
-    """The factorial is a constant of the kernel, infinity where the dtype has no such number."""
+    """The factorial is a constant of the kernel, and infinity if the dtype cannot represent it."""
     entry = EXPRESSIONS["polygamma_of"]
     single, double = (expression_for(entry, d) for d in (float32, float64))
     assert callable(single)

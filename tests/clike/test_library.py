@@ -1,4 +1,4 @@
-"""The functions in C: each is found, brings what it needs in order, and is defined once."""
+"""The library of C functions: each is found, follows its dependencies, and is defined once."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from candelabra_clike.library import definitions, needed
 
 
 def test_every_definition_of_every_file_is_found() -> None:
-    """No function, table or macro of the folder is written in a way that the search does not see."""
+    """The search finds every function, table and macro of the folder."""
     folder = Path(library.__file__).parent
     written = []
     for file in folder.glob("*.c"):
@@ -22,19 +22,19 @@ def test_every_definition_of_every_file_is_found() -> None:
 
 
 def _endings(name: str) -> tuple[str, ...]:
-    """Of a name for two types, what stands for each of them."""
+    """Return the suffixes that a name for several types can have."""
     return {"_T": ("_f32", "_f64"), "_Z": ("_c64", "_c128")}.get(name[-2:], ("",))
 
 
 def test_what_a_text_names_is_put_before_it() -> None:
-    """A function comes with its own needs before it; who names nothing gets nothing."""
+    """A function follows its dependencies; a text without library names includes nothing."""
     assert needed("out[0] = a[0] + b[0];") == ""
     assert needed("out[0] = store_f16(x);") == definitions()["store_f16"] + "\n"
     assert needed("store_f16(load_f16(x))").count("FUNCTION") == 2
 
 
 def test_needs_of_needs_come_first_and_once() -> None:
-    """The order is that of definition before use, whatever the order in which a text names them."""
+    """Definitions precede their uses, whatever the order in the text."""
     for name, text in definitions().items():
         found = needed(name)
         assert found.endswith(text + "\n"), name
@@ -43,14 +43,14 @@ def test_needs_of_needs_come_first_and_once() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A library of the test's own."""
+    """Return a library for the test."""
     monkeypatch.setattr(library, "files", lambda _: tmp_path)
     monkeypatch.setattr(library, "definitions", library.definitions.__wrapped__)
     return tmp_path
 
 
 def test_a_name_that_is_defined_twice_is_an_error(folder: Path) -> None:
-    """Two files may not mean different things by one word."""
+    """Two files may not define the same name."""
     (folder / "a.c").write_text("FUNCTION f32 twice(f32 x) {\n    return x + x;\n}\n")
     (folder / "b.c").write_text("#define twice(x) (2 * (x))\n")
     (folder / "notes.txt").write_text("#define twice(x) no\n")
@@ -71,7 +71,7 @@ def test_tables_and_macros_of_several_lines(folder: Path) -> None:
 
 
 def test_a_text_for_both_widths_is_defined_twice(folder: Path) -> None:
-    """A name that ends in `_T` is two: types, names, decimal numbers and choices follow the width."""
+    """A name that ends in `_T` is defined twice: types, names, decimal numbers and choices follow the width."""
     (folder / "a.c").write_text(
         "FUNCTION T half_T(T x) {\n    U b = BITS_U(x);\n    return x * 0.5 + PICK_T(1e-3, 1e-6) + root_W(x);\n}\n"
     )
@@ -84,7 +84,7 @@ def test_a_text_for_both_widths_is_defined_twice(folder: Path) -> None:
 
 
 def test_a_text_of_complex_numbers_is_defined_twice(folder: Path) -> None:
-    """A name that ends in `_Z` is one for each width of complex numbers, with the parts' functions beside it."""
+    """A name that ends in `_Z` is defined for each width of complex numbers, with the functions of the parts."""
     (folder / "a.c").write_text("FUNCTION Z turned_Z(Z a) {\n    return PAIR_Z(-a.y, abs_T(a.x) * 2.0);\n}\n")
     assert library.definitions() == {
         "turned_c64": "FUNCTION c64 turned_c64(c64 a) {\n    return C64(-a.y, abs_f32(a.x) * 2.0f);\n}",

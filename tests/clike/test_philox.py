@@ -1,4 +1,4 @@
-"""Draws as programs: the published answers, and what stands in the text of each form."""
+"""Draws as programs: the published answers, and the text of each form."""
 
 from functools import lru_cache
 from typing import Any
@@ -17,18 +17,18 @@ NUMPY = {cd.float64: np.float64, cd.float32: np.float32, cd.uint64: np.uint64, c
 
 @lru_cache(1)
 def engine() -> Engine:
-    """The first OpenCL device."""
+    """Return the engine of the first OpenCL device."""
     return OpenCLBackend().engine(0)
 
 
 def drawn(draw: RandomKernel, n: int, d: Any, *numbers: int, seed: int = SEED, offset: int = OFFSET) -> Any:
-    """``n`` values of a draw, as a NumPy array."""
+    """Return ``n`` values of a draw as a NumPy array."""
     made = draw(engine(), (n,), d, seed, offset, *numbers)
     return np.frombuffer(engine().read(made.buffer, 0, n * d.itemsize), NUMPY[d])
 
 
 def test_words_are_numpys() -> None:
-    """For seeds and offsets of all 64 bits, and as many counters as two work-items take."""
+    """Seeds and offsets use all 64 bits, and the counters span two work-items."""
     for seed, offset in ((0, 0), (2**64 - 1, 2**64 - 10_000), (7, 2**32 - 3)):
         n = 4 * COUNTERS_PER_ITEM + 3
         numpys = np.random.Philox(key=seed, counter=offset).random_raw(n)
@@ -47,14 +47,14 @@ def test_words_are_numpys() -> None:
     ],
 )
 def test_continuous_draws_give_the_specifications_answers(draw: RandomKernel, d: Any, answers: str) -> None:
-    """The table of section 12."""
+    """The values are those of the table in section 12."""
     assert [float(value).hex() for value in drawn(draw, 2, d)] == [
         float.fromhex(answer).hex() for answer in answers.split()
     ]
 
 
 def test_discrete_draws_give_the_specifications_answers() -> None:
-    """The table of section 12 again."""
+    """The values are those of the table in section 12."""
     assert drawn(random.integers(cd.int64, False), 4, cd.int64, 0, 10).tolist() == [7, 9, 9, 8]
     large = drawn(random.integers(cd.int64, True), 2, cd.int64, 0, 10**12)
     assert large.tolist() == [770796498144, 971182606036]
@@ -76,7 +76,7 @@ def test_devices_without_float64_get_programs_without_it() -> None:
 
 @pytest.mark.parametrize("dialect", [OPENCL, CUDA], ids=lambda dialect: dialect.name)
 def test_only_loops_of_a_processor_multiply_by_halves(dialect: Any) -> None:
-    """Lanes have an instruction for the high half of a product; a vectorised loop has none."""
+    """GPUs have an instruction for the high half of a product; a vectorised loop does not."""
     for serial in (True, False):
         text = random.uniform(cd.float32).source(serial, wide=False).program(dialect)
         assert ("PHILOX(multiply_high_u64," in text) == serial

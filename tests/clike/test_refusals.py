@@ -1,6 +1,6 @@
-"""What kernels refuse when they are called past the core, which checks arguments first.
+"""Errors of kernels that are called without the core, which checks arguments first.
 
-The core turns such an error into the operator's own words. Whoever calls the kernels himself sees these.
+The core replaces such an error by the operator's own. A direct caller of the kernels gets these.
 """
 
 import types
@@ -22,7 +22,7 @@ Table = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def array() -> Array:
-    """Makes arrays of shapes on the first OpenCL device."""
+    """Return a function that creates arrays on the first OpenCL device."""
     backend = open_device(cd.device("opencl", 0)).backend
     assert isinstance(backend, OpenCLBackend)
     engine = backend.engine(0)
@@ -31,7 +31,7 @@ def array() -> Array:
 
 @pytest.fixture(scope="module")
 def table(array: Array) -> Table:
-    """Every kernel by its operator."""
+    """Return every kernel by its operator."""
     return dict(kernels.table(lambda index: array().engine))
 
 
@@ -148,20 +148,20 @@ REFUSED: dict[str, tuple[Callable[[Table, Array], object], type[Exception], str]
         r"copy: a result of shape \(2, 3\) does not fit into \(3,\)",
     ),
 }  # fmt: skip
-"""A call, its error and the words."""
+"""A call, its error and the text."""
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_arguments_that_do_not_fit_are_refused(case: str, table: Table, array: Array) -> None:
-    """Nothing is launched on them: each kernel says what it cannot do."""
+    """No kernel is launched, and the error names the argument."""
     call, error, words = REFUSED[case]
     with pytest.raises(error, match=words):
         call(table, array)
 
 
 @pytest.fixture
-def second_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two modules of one content wherever modules are looked for."""
+def duplicate_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the search for modules return two modules with the same content."""
     one = types.SimpleNamespace(KERNELS={"twin": print}, EXPRESSIONS={"twin": "{a}"})
     for package in (kernels, expressions):
         infos = [types.SimpleNamespace(name="first"), types.SimpleNamespace(name="second")]
@@ -169,7 +169,7 @@ def second_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(package, "import_module", lambda name: one)
 
 
-@pytest.mark.usefixtures("second_of_all")
+@pytest.mark.usefixtures("duplicate_modules")
 def test_what_is_there_twice_is_refused() -> None:
     """A kernel or an expression in two modules would hide one of them."""
     with pytest.raises(TypeError, match="kernel 'twin' is defined in both first and second: remove one"):
@@ -178,10 +178,11 @@ def test_what_is_there_twice_is_refused() -> None:
         expressions._merge_entries()
 
 
-# -- values that kernels refuse ---------------------------------------------------------------------------------------
+# -- values that kernels refuse
+# ---------------------------------------------------------------------------------------
 @pytest.fixture
 def two_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second reason for a refusal, beside division by zero."""
+    """Add a second reason for a refusal in addition to division by zero."""
     monkeypatch.setitem(REASONS, "NEGATIVE_SHIFT", (RuntimeError, "expected a shift count >= 0"))
 
 
@@ -209,7 +210,7 @@ def test_an_expression_names_the_reason_of_a_refusal(
 
 @pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod"])
 def test_an_integer_division_by_zero_names_device_and_operator(name: str) -> None:
-    """The error arrives after the call, so its text says where it comes from."""
+    """The error is raised after the call, so its text names the device and the operator."""
     x, zero = (cd.tensor(values, device="opencl") for values in ([1, 2], [1, 0]))
     with pytest.raises(ZeroDivisionError, match=f"^opencl:0: '{name}' failed: ZeroDivisionError: integer division or"):
         getattr(cd, name)(x, zero).tolist()
@@ -219,6 +220,6 @@ def test_an_integer_division_by_zero_names_device_and_operator(name: str) -> Non
     "expression", ["(REFUSE({a} < 0, NO_SUCH_REASON), {a})", "(REFUSE({a} < 0), {a})"], ids=["unknown", "missing"]
 )
 def test_a_refusal_needs_a_known_reason(expression: str) -> None:
-    """The mistake is an error where the kernel is declared, not a message of the compiler."""
+    """The error is raised at the declaration of the kernel, and not by the compiler."""
     with pytest.raises(ValueError, match=r"expected REFUSE\(condition, REASON\) with a reason of DIVISION_BY_ZERO"):
         Elementwise("wrong", expression, (cd.int32,), cd.int32)

@@ -1,4 +1,4 @@
-"""Kernels before they are compiled: what they need, what they are called by, and what makes them equal."""
+"""Kernels before compilation: dependencies, arguments, and equality."""
 
 import pytest
 from candelabra_clike import CUDA, OPENCL, Source
@@ -8,51 +8,51 @@ COPY = Source("copy", (writes("out", "f32"), reads("a", "f32"), number("n")), "o
 
 
 def test_parameters_are_declared_in_order() -> None:
-    """Buffers are pointers to the device's memory, those that are only read to constants; numbers are constant."""
+    """Buffers are pointers to global memory, read-only ones to constants; numbers are constant."""
     assert "KERNEL void copy(GLOBAL f32* out, GLOBAL const f32* a, const INDEX n) {" in COPY.text
 
 
 def test_numbers_have_types_and_buffers_none() -> None:
-    """An index has 32 bits, in the wide variant 64; launches set arguments by these types."""
+    """An index has 32 bits, or 64 in the wide variant; launches set arguments by these types."""
     parameters = (writes("out", "f32"), number("n"), number("s", "f64"))
     assert Source("narrow", parameters, "").types() == ["", "u32", "f64"]
     assert Source("broad", parameters, "", wide=True).types() == ["", "u64", "f64"]
 
 
 def test_the_index_type_comes_before_the_preamble() -> None:
-    """The dialect's ids are of the index type, so that is defined first."""
+    """The dialect's ids have the index type, so it is defined first."""
     for source, index in ((COPY, "u32"), (Source("copy", COPY.parameters, COPY.body, wide=True), "u64")):
         program = source.program(OPENCL)
         assert program.index(f"#define INDEX {index}\n") < program.index("#define GLOBAL_ID")
 
 
 def test_contraction_is_off_but_where_it_is_asked_for() -> None:
-    """`a * b + c` is rounded twice, as on the reference; polynomials and products of matrices may say otherwise."""
+    """`a * b + c` is rounded twice, as on the reference; polynomials and matrix products may enable contraction."""
     assert OPENCL.exact
     assert COPY.program(OPENCL).startswith(OPENCL.exact)
     assert OPENCL.exact not in Source("copy", COPY.parameters, COPY.body, contract=True).program(OPENCL)
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [("out[0] = 1.0f;", False), ("const f64 x = 1; out[0] = x;", True), ("out[0] = C128(1, 2).x;", False)],
 )
-def test_float64_is_found_in_the_text(text: str, wanted: bool) -> None:
-    """A source that names the type takes a device with float64, and the part of the preamble for it."""
+def test_float64_is_found_in_the_text(text: str, expected: bool) -> None:
+    """A source that contains the type requires a device with float64, and includes that part of the preamble."""
     source = Source("found", (writes("out", "f32"),), text)
-    assert source.float64 is wanted
-    assert ("typedef double f64" in source.program(OPENCL)) is wanted
+    assert source.float64 is expected
+    assert ("typedef double f64" in source.program(OPENCL)) is expected
 
 
 def test_float64_is_found_in_what_the_text_needs() -> None:
-    """A parameter or a function of the library that has float64 counts as the text itself."""
+    """A parameter or a library function with float64 has the same effect as the text."""
     assert Source("stored", (writes("out", "f64"),), "out[0] = 1;").float64
     assert Source("pair", (writes("out", "c128"),), "out[0].x = 1;").float64
     assert not COPY.float64
 
 
 def test_equal_sources_are_equal_keys() -> None:
-    """Compiled kernels are kept by source: every part that changes the program makes another key."""
+    """Compiled kernels are cached by source: every part that changes the program changes the key."""
     same = Source("copy", COPY.parameters, COPY.body)
     assert (same, hash(same)) == (COPY, hash(COPY))
     others = [
@@ -68,7 +68,7 @@ def test_equal_sources_are_equal_keys() -> None:
 
 
 def test_whole_groups_get_the_true_number() -> None:
-    """Where launches are rounded up, the program takes the number of work-items last and the rest returns at once."""
+    """If launches are rounded up, the last argument is the number of work-items, and the excess returns at once."""
     assert CUDA.rounds_up
     program = COPY.program(CUDA)
     assert "const INDEX n, const INDEX work_items) {\nif (GLOBAL_ID >= work_items) return;\n" in program
@@ -79,7 +79,7 @@ def test_whole_groups_get_the_true_number() -> None:
 
 
 def test_many_kernels_share_a_program() -> None:
-    """What agrees in its preamble is one text with numbered entries, cut at a size; the library is there once."""
+    """Kernels with the same preamble share a text with numbered entries up to a size; the library is included once."""
     sources = [
         Source(f"k{n}", (writes("out", "u16"),), f"out[{n}] = store_f16(1.0f);", contract=n == 4) for n in range(5)
     ]

@@ -1,4 +1,4 @@
-"""The kernels of optimisers' steps as text: what a launch for many parameters may take."""
+"""The kernels of optimisers' steps as text: the arguments of a launch for many parameters."""
 
 from itertools import product
 
@@ -21,16 +21,16 @@ SIZES = {"i32": 4, "u32": 4, "i64": 8, "u64": 8, "f32": 4, "f64": 8, "": 8}
 
 @pytest.mark.parametrize("step", STEPS, ids=[step.name for step in STEPS])
 def test_arguments_are_no_more_than_any_device_takes(step: OptimizerStep) -> None:
-    """OpenCL's full profile promises 1024 bytes and so 128 arguments, the count that engines add among them."""
+    """OpenCL's full profile guarantees 1024 bytes, which are 128 arguments including the count that engines add."""
     for serial in (True, False):
         types = step.several(float64, serial, step.widths[-1]).types()
         assert len(types) + 1 <= 128
         assert sum(SIZES[type] for type in types) + 8 <= 1024
-        assert len(types) + 1 + len(step.arrays) + 1 > 128  # one parameter more would be too many
+        assert len(types) + 1 + len(step.arrays) + 1 > 128  # One parameter more would exceed the limit.
 
 
 def test_there_are_few_kernels_of_a_step() -> None:
-    """Each number of parameters would be a kernel to compile; powers of two are few."""
+    """Each number of parameters would be a separate kernel; only powers of two are compiled."""
     assert {step.name: step.widths for step in STEPS if "_" not in step.name} == {
         "sgd": (2, 4, 8, 16, 32, 41),
         "momentum": (2, 4, 8, 16, 30),
@@ -39,7 +39,7 @@ def test_there_are_few_kernels_of_a_step() -> None:
 
 
 def test_steps_of_other_texts_have_other_names() -> None:
-    """A name stands for one kernel in the cache of compiled ones and in errors."""
+    """A name identifies one kernel in the cache and in errors."""
     sources = [step.several(float64, True, width) for step in STEPS for width in step.widths]
     sources += [step.single(float64, True) for step in STEPS]
     assert len({source.name for source in sources}) == len(sources)

@@ -1,4 +1,4 @@
-"""A device that is correct but for what a test breaks in it, and programs that are run where they stand."""
+"""A device whose kernels a test replaces with faulty ones, and a runner for programs given as text."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from candelabra.library import plugins
 from candelabra_conformance.mutants.mirror import Mirror
 
 Break = Callable[..., None]
-"""``broken(operator=fault)`` puts ``fault(kernel)`` in a kernel's place; what was broken before is whole again."""
+"""``broken(operator=fault)`` replaces the operator's kernel by ``fault(kernel)`` and undoes earlier replacements."""
 
 
 @contextmanager
 def breakable() -> Iterator[Break]:
-    """The device ``broken``, for as long as the block lasts."""
+    """Install the device ``broken`` for the duration of the block."""
     removals: list[Callable[[], None]] = []
 
     def install(**faults: Callable[[Any], Any]) -> None:
@@ -33,5 +33,5 @@ def breakable() -> Iterator[Break]:
 
 
 def run(text: str) -> None:
-    """Run a program as ``python program.py`` would."""
+    """Run a program as ``python program.py`` does."""
     exec(compile(text, "reproducer", "exec", dont_inherit=True), {"__name__": "__main__"})  # noqa: S102 - it is to run

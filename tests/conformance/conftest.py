@@ -1,4 +1,4 @@
-"""What the suite's own tests share: a device to break, a browser, and no fake device that outlives its test."""
+"""Fixtures of the conformance tests: a device with replaceable kernels, a browser, and the removal of fake devices."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,13 +8,13 @@ from candelabra_conformance.fake.installing import provided
 
 from tests.conformance.broken_device import Break, breakable
 from tests.conformance.browser import Browser
-from tests.conformance.made_runs import nasty_run
+from tests.conformance.example_runs import nasty_run
 from tests.conformance.report_page import Page
 
 
 @pytest.fixture(autouse=True)
-def _fakes_go() -> Iterator[None]:
-    """Take away what ``provide`` installed: a fake device that a command line asked for is gone after the test."""
+def _remove_fakes() -> Iterator[None]:
+    """Uninstall the fake devices that ``provide`` installed during a test, for example through a command line."""
     yield
     while provided:
         provided.popitem()[1].remove()
@@ -22,14 +22,14 @@ def _fakes_go() -> Iterator[None]:
 
 @pytest.fixture
 def broken() -> Iterator[Break]:
-    """A device ``broken``, correct until ``broken(operator=fault)`` puts ``fault(kernel)`` in a kernel's place."""
+    """Install a correct device ``broken``; ``broken(operator=fault)`` replaces a kernel by ``fault(kernel)``."""
     with breakable() as install:
         yield install
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """One browser for a module: it starts in a fraction of a second, and a page is its own."""
+    """Return one browser per module: it starts in a fraction of a second, and every test opens its own page."""
     made = Browser(tmp_path_factory.mktemp("browser"))
     yield made
     made.close()
@@ -37,5 +37,5 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser, tmp_path: Path) -> Page:
-    """The HTML report of every verdict and every nasty text."""
+    """Open the HTML report of a run with every verdict and every problematic text."""
     return Page(browser, tmp_path, nasty_run())

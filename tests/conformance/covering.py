@@ -1,7 +1,7 @@
-"""A sample of the suite's cases for tests in which each operator has to be tried, and not in every way.
+"""A sample of the suite's cases for tests that try each operator, but not every combination of dtype and layout.
 
-Of the 241 mutants in candelabra_conformance's catalogue it catches 234, where all pairs of property, dtype and layout
-catch 238.
+It catches 234 of the 241 mutants in candelabra_conformance's catalogue; all pairs of property, dtype and layout catch
+238.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from candelabra_conformance.model import DEVICE, Case
 from tests.sampling import covering
 
 IN_EACH_DTYPE = frozenset({"result", "special", "value"})
-"""Properties that are tried in each dtype: their cases are quick, and most faults of kernels are among them."""
+"""Properties that are tried in each dtype: their cases are fast, and they detect most faults of kernels."""
 
 
 def each_once(cases: Iterable[Case]) -> list[Case]:
-    """Of each operator each property once, some in each dtype, and each layout once; all of the device itself."""
+    """Return each property of each operator once, some in each dtype, each layout once, and all cases of the device."""
     chosen: list[Case] = []
     for operator, group in groupby(cases, key=lambda case: case.operator):
         every = list(group)

@@ -1,4 +1,4 @@
-"""The HTML report in the browser, as tests use it: what a reader sees and does."""
+"""The HTML report in the browser, operated as a reader operates it."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from tests.conformance.browser import Browser
 
 
 class Page:
-    """The report of a run, open in the browser: what a reader sees and does."""
+    """The report of a run, open in the browser."""
 
-    def __init__(self, browser: Browser, folder: Path, made: Run, fragment: str = "") -> None:
+    def __init__(self, browser: Browser, folder: Path, report: Run, fragment: str = "") -> None:
         self.browser, self.path = browser, folder / "report.html"
-        write_html(made, self.path)
+        write_html(report, self.path)
         browser.open_recorded(self.path, fragment)
 
-    def run(self, script: str, **given: Any) -> Any:
+    def run(self, script: str, **variables: Any) -> Any:
         prelude = (
             "const find = (q) => page.document.querySelector(q), all = (q) => [...page.document.querySelectorAll(q)];"
         )
-        return self.browser.run(prelude + script, **given)
+        return self.browser.run(prelude + script, **variables)
 
     def texts(self, selector: str) -> list[str]:
-        found: list[str] = self.run("return all(given.q).map((e) => e.textContent);", q=selector)
+        found: list[str] = self.run("return all(variables.q).map((e) => e.textContent);", q=selector)
         return found
 
     def text(self, selector: str) -> str:
@@ -34,14 +34,14 @@ class Page:
         return found
 
     def names(self) -> list[str]:
-        """The operators whose rows are in the document."""
+        """Return the operators whose rows are in the document."""
         return self.texts("#rows th")
 
     def cell(self, operator: str, dtype: str) -> dict[str, str]:
-        """Text, class, colour and spoken name of a cell of the matrix."""
+        """Return text, class, colour and accessible name of a cell of the matrix."""
         found: dict[str, str] = self.run(
-            """const column = all("#head th").findIndex((e) => e.textContent === given.dtype);
-            const cell = all("#rows tr").find((e) => e.cells[0]?.textContent === given.operator).cells[column];
+            """const column = all("#head th").findIndex((e) => e.textContent === variables.dtype);
+            const cell = all("#rows tr").find((e) => e.cells[0]?.textContent === variables.operator).cells[column];
             return { text: cell.textContent, class: cell.className, title: cell.getAttribute("aria-label"),
                      colour: page.getComputedStyle(cell).backgroundColor };""",
             operator=operator,
@@ -50,21 +50,21 @@ class Page:
         return found
 
     def set(self, control: str, value: str) -> None:
-        """Type into a field, or choose the entry of a list that reads so."""
+        """Type into a field, or choose the entry of a list by its text."""
         self.run(
-            """const control = page.document.getElementById(given.control);
-            const chosen = [...(control.options ?? [])].find((option) => option.text === given.value);
-            control.value = chosen ? chosen.value : given.value;
+            """const control = page.document.getElementById(variables.control);
+            const chosen = [...(control.options ?? [])].find((option) => option.text === variables.value);
+            control.value = chosen ? chosen.value : variables.value;
             control.dispatchEvent(new page.Event("input", { bubbles: true }));""",
             control=control,
             value=value,
         )
 
     def click(self, selector: str, text: str = "") -> None:
-        """Click the first element there that holds `text`, and wait until the page has followed the address."""
+        """Click the first matching element that contains `text`, and wait until the page has followed the address."""
         self.run(
             """const before = page.location.href;
-            const element = all(given.q).find((e) => e.textContent.includes(given.text));
+            const element = all(variables.q).find((e) => e.textContent.includes(variables.text));
             const followed = new Promise((done) => page.addEventListener("hashchange", done, { once: true }));
             element.click();
             if (page.location.href !== before) await followed;""",
@@ -73,10 +73,10 @@ class Page:
         )
 
     def press(self, key: str) -> None:
-        """Press a key where the focus is."""
+        """Press a key in the element that has the focus."""
         self.run(
             """const before = page.location.href;
-            const event = new page.KeyboardEvent("keydown", { key: given.key, bubbles: true });
+            const event = new page.KeyboardEvent("keydown", { key: variables.key, bubbles: true });
             const followed = new Promise((done) => page.addEventListener("hashchange", done, { once: true }));
             page.document.activeElement.dispatchEvent(event);
             if (page.location.href !== before) await followed;""",

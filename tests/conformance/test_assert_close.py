@@ -1,4 +1,4 @@
-"""``assert_close``: tolerances, trees, and what the error says."""
+"""``assert_close``: tolerances, trees, and error messages."""
 
 import math
 from typing import Any
@@ -13,7 +13,7 @@ FLOATING = [getattr(cd, name) for name in TOLERANCES]
 
 @pytest.mark.parametrize("d", FLOATING, ids=str)
 def test_tolerances_are_those_of_the_dtype(d: Any) -> None:
-    """A relative difference well inside the dtype's tolerance passes, one well outside fails."""
+    """A relative difference clearly below the dtype's tolerance passes, and one clearly above it fails."""
     rtol, _ = TOLERANCES[d.name]
     base = cd.full((3,), 1000.0, dtype=d)
     assert_close(base * (1 + rtol / 4), base)
@@ -22,7 +22,7 @@ def test_tolerances_are_those_of_the_dtype(d: Any) -> None:
 
 
 def test_integers_and_bools_must_be_equal() -> None:
-    """No tolerance applies to them unless it is given."""
+    """Integers and bools have no tolerance unless the caller passes one."""
     x = cd.tensor([1, 2, 3])
     assert_close(x, x.clone())
     with pytest.raises(AssertionError, match="the values are not equal"):
@@ -33,7 +33,7 @@ def test_integers_and_bools_must_be_equal() -> None:
 
 
 def test_the_error_says_how_many_how_far_and_where() -> None:
-    """Count, share, the greatest difference of each kind, its index, the limit and both values."""
+    """The error has the count, the share, the greatest differences, their indices, the limit and both values."""
     with pytest.raises(AssertionError) as caught:
         assert_close(cd.tensor([[1.0, 2.0], [3.0, 5.0]]), cd.tensor([[1.0, 2.5], [3.0, 4.0]]))
     assert str(caught.value).splitlines() == [
@@ -46,7 +46,7 @@ def test_the_error_says_how_many_how_far_and_where() -> None:
 
 
 def test_ulp_bounds_the_error_in_units_in_the_last_place() -> None:
-    """Two units off passes with ``ulp=2`` and fails with ``ulp=1``; other tolerances no longer apply."""
+    """A difference of two units passes with ``ulp=2`` and fails with ``ulp=1``; other tolerances do not apply."""
     x = cd.tensor([1.0])
     y = x + 2 * 2.0**-23
     assert_close(y, x, ulp=2)
@@ -55,8 +55,8 @@ def test_ulp_bounds_the_error_in_units_in_the_last_place() -> None:
     assert_close(y, x, ulp=1, rtol=0, atol=1e-6)
 
 
-def test_nan_equals_nan_unless_told_otherwise() -> None:
-    """And equals nothing else; infinities equal themselves."""
+def test_nan_equals_nan_by_default() -> None:
+    """NaN differs from all other values; an infinity equals itself."""
     x = cd.tensor([math.nan, math.inf, -math.inf])
     assert_close(x, x)
     with pytest.raises(AssertionError, match="expected nan, got nan"):
@@ -82,13 +82,13 @@ def test_nan_equals_nan_unless_told_otherwise() -> None:
     ],
 )
 def test_what_differs_is_named(actual: Any, expected: Any, words: str) -> None:
-    """The first difference of a tree is told with its place in it."""
+    """The error names the first difference of a tree with its position."""
     with pytest.raises(AssertionError, match=words):
         assert_close(actual, expected)
 
 
 def test_trees_of_all_kinds_are_compared() -> None:
-    """Tensors with arrays, numbers with numbers, inside tuples, lists and dicts, None and strings among them."""
+    """Tensors, arrays, numbers, None and strings inside tuples, lists and dicts are compared."""
     x = cd.tensor([1.0, 2.0])
     assert_close({"a": [x, (1, None)], "b": "name"}, {"a": [np.array([1, 2], np.float32), (1, None)], "b": "name"})
     assert_close(np.float64(2.0), np.array(2.0))
@@ -100,7 +100,7 @@ def test_trees_of_all_kinds_are_compared() -> None:
 
 
 def test_strides_count_only_when_asked_for() -> None:
-    """A transposed tensor equals its copy, but for its strides."""
+    """A transposed tensor and its copy differ only if strides are compared."""
     x = cd.ones(2, 3).T
     assert_close(x, x.contiguous())
     with pytest.raises(AssertionError, match=r"strides differ: expected \(2, 1\), got \(1, 3\)"):
@@ -108,7 +108,7 @@ def test_strides_count_only_when_asked_for() -> None:
 
 
 def test_devices_must_agree(lantern: object) -> None:
-    """Equal values on two devices differ by their device; ``check_device=False`` compares the values."""
+    """Equal values on two devices are different unless ``check_device=False`` is passed."""
     here, there = cd.ones(2), cd.ones(2, device="lantern:1")
     with pytest.raises(AssertionError, match="devices differ: expected lantern:1"):
         assert_close(here, there)
@@ -116,15 +116,15 @@ def test_devices_must_agree(lantern: object) -> None:
 
 
 def test_the_message_can_be_replaced_or_extended() -> None:
-    """``msg`` is the text, or makes the text of the one that there would be."""
+    """``msg`` is the message, or a function that computes it from the default message."""
     with pytest.raises(AssertionError, match=r"^mine$"):
         assert_close(1, 2, msg="mine")
     with pytest.raises(AssertionError, match=r"^step 3: expected 2, got 1$"):
         assert_close(1, 2, msg=lambda text: f"step 3: {text}")
 
 
-def test_mistakes_in_the_call_are_told() -> None:
-    """Half a tolerance, a negative one, and values of no known kind."""
+def test_invalid_calls_are_reported() -> None:
+    """A single tolerance of the two, a negative tolerance, and values of unsupported types are errors."""
     with pytest.raises(ValueError, match="rtol was given without atol"):
         assert_close(1.0, 1.0, rtol=1e-3)
     with pytest.raises(ValueError, match="atol was given without rtol"):

@@ -1,4 +1,4 @@
-"""Public callables in the suite: which names there are, programs that show a fault, reports and the command line."""
+"""Public callables in the suite: their names, reproducers, reports and the command line."""
 
 from __future__ import annotations
 
@@ -23,24 +23,25 @@ from candelabra_conformance.suite import plan, run_case
 from rich.console import Console
 
 from tests.conformance.broken_device import Break, run
-from tests.conformance.made_runs import result
-from tests.conformance.made_runs import run as made_run
+from tests.conformance.example_runs import result
+from tests.conformance.example_runs import run as example_run
 
 
 @pytest.fixture
 def context() -> Context:
-    """The reference device under test."""
+    """Return a context that tests the reference device."""
     return Context(str(cd.get_default_device()))
 
 
-# -- what there is to test --------------------------------------------------------------------------------------------
+# -- names and arguments
+# ------------------------------------------------------------------------------------------------
 def test_a_callable_without_samples_is_listed(context: Context) -> None:
-    """Its one case is skipped with the reason; nothing passes for want of a sample."""
+    """The single case of a callable without samples is skipped with a reason; it does not pass."""
     with journal.Recording() as recording:
 
         @public(method=False)
         def flicker(input: Tensor) -> Tensor:
-            """The input."""
+            """Return the input."""
             return input
 
     try:
@@ -53,7 +54,7 @@ def test_a_callable_without_samples_is_listed(context: Context) -> None:
 
 
 def test_names_lead_to_what_is_tested() -> None:
-    """Operators' own names, public names, aliases, methods; an unknown name is an error that quotes it."""
+    """Names of operators, public names, aliases and methods are accepted; the error of an unknown name quotes it."""
     assert [name_of(each) for each in everything_named("arccos")] == ["acos"]
     assert [name_of(each) for each in everything_named("Tensor.to")] == ["Tensor.to"]
     assert [name_of(each) for each in everything_named("max")] == ["max"]
@@ -63,7 +64,7 @@ def test_names_lead_to_what_is_tested() -> None:
 
 
 def test_arguments_by_parameter() -> None:
-    """A variadic parameter has a tuple of all that is left."""
+    """A variadic parameter has a tuple of all remaining arguments."""
     (record,) = everything_named("Tensor.new_zeros")
     assert isinstance(record, CallableRecord)
     found = sample("x", 2, 3, dtype=cd.int64)
@@ -71,7 +72,7 @@ def test_arguments_by_parameter() -> None:
 
 
 def test_draws_are_seeded_and_leave_the_generators_as_they_were(context: Context) -> None:
-    """The reference tells the numbers beforehand; a user's stream goes on where it was."""
+    """The reference predicts the random numbers, and the state of the user's generators does not change."""
     cd.manual_seed(5)
     first = cd.rand(3).tolist()
     cd.manual_seed(5)
@@ -82,7 +83,7 @@ def test_draws_are_seeded_and_leave_the_generators_as_they_were(context: Context
 
 # -- reproducers ------------------------------------------------------------------------------------------------------
 def plus_one(kernel: Any) -> Any:
-    """A kernel whose result is off by one."""
+    """Return a kernel whose result is off by one."""
 
     def wrong(*args: Any) -> Any:
         result = kernel(*args)
@@ -102,7 +103,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("case", PROGRAMS)
 def test_a_program_shows_the_fault_of_a_callable(broken: Break, case: str) -> None:
-    """It calls the callable as users do, fails on the broken device, and passes when the kernel is right."""
+    """The program calls the public name, fails on the broken device, and passes with the correct kernel."""
     kernel, text = PROGRAMS[case]
     broken(**{kernel: plus_one})
     name, property, d, layout = case.split("/")
@@ -117,19 +118,19 @@ def test_a_program_shows_the_fault_of_a_callable(broken: Break, case: str) -> No
 
 # -- reports and the command line -------------------------------------------------------------------------------------
 def test_reports_list_callables_without_samples() -> None:
-    """On the terminal and in Markdown, some of them and how many more; nothing where each has samples."""
+    """The terminal and Markdown reports list a few and the number of others; they omit the list if all have samples."""
     rows = [result(f"f{i}/samples", SKIPPED, message=f"public callable 'f{i}' has no samples: …") for i in range(9)]
     rows.append(result("g/samples", SKIPPED, message="public callable 'g' makes nothing that the device stores"))
     console = Console(file=io.StringIO(), width=200, color_system=None)
-    print_summary(made_run(*rows), console)
+    print_summary(example_run(*rows), console)
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert "public callables without samples\n  f0, f1, f2, f3, f4, f5, f6, f7 and 1 more\n" in text
-    assert "### Public callables without samples\n\n`f0`, `f1`" in to_markdown(made_run(*rows))
-    assert "without samples" not in to_markdown(made_run(rows[-1]))
+    assert "### Public callables without samples\n\n`f0`, `f1`" in to_markdown(example_run(*rows))
+    assert "without samples" not in to_markdown(example_run(rows[-1]))
 
 
 def test_the_command_line_takes_public_names(capsys: pytest.CaptureFixture[str]) -> None:
-    """A callable by its name, an operator by an alias; a name that nothing has is an error in a sentence."""
+    """The command line accepts a callable's name and an operator's alias; an unknown name is a one-line error."""
     options = ["conformance", "--device", "fake", "--level", "1", "--jobs", "1"]
     assert main([*options, "--operator", "Tensor.tolist", "--operator", "arccos", "--case", "*/forms/float32/*"]) == 0
     assert "2 passed" in capsys.readouterr().out
@@ -140,7 +141,7 @@ def test_the_command_line_takes_public_names(capsys: pytest.CaptureFixture[str])
 
 
 def test_cases_of_callables_go_through_workers_and_json(tmp_path: Path) -> None:
-    """Processes of their own give the same verdicts, and the report is read back as it was written."""
+    """Worker processes give the same verdicts, and a report that is written and read again is equal."""
     patterns = ("Tensor.tolist/*/float32/*", "max/overloads/*")
     alone = run_suite("fake", Options(patterns=patterns))
     several = run_suite("fake", Options(patterns=patterns, jobs=2))

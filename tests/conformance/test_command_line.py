@@ -1,4 +1,4 @@
-"""``candelabra conformance``: exit statuses, reports, two runs compared, and the pytest plugin that does the same."""
+"""``candelabra conformance``: exit statuses, reports, the comparison of two runs, and the pytest plugin."""
 
 import json
 import re
@@ -13,7 +13,7 @@ SOFTMAX = ["--case", "softmax/value/float32/*", "--case", "device/copy/float32",
 
 
 def test_a_green_run_writes_every_report_and_ends_with_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each form is in the file that was named for it; the summary says what was found."""
+    """Each report is in the file that the command line names, and the summary says what was found."""
     files = {form: tmp_path / f"report.{form}" for form in ("json", "junit", "markdown", "html", "badge")}
     options = [part for form, path in files.items() for part in (f"--{form}", str(path))]
     assert main(["conformance", "--device", "fake", *SOFTMAX, *options]) == 0
@@ -26,7 +26,7 @@ def test_a_green_run_writes_every_report_and_ends_with_0(tmp_path: Path, capsys:
 
 
 def test_a_device_that_is_not_there_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
-    """One sentence on the error stream, no traceback."""
+    """The command prints one sentence on the error stream and no traceback."""
     assert main(["conformance", "--device", "nobody"]) == 2
     error = capsys.readouterr().err
     assert "candelabra conformance: no backend is installed for device type 'nobody'" in error
@@ -34,7 +34,7 @@ def test_a_device_that_is_not_there_ends_with_2(capsys: pytest.CaptureFixture[st
 
 
 def test_no_matching_case_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
-    """A pattern that matches nothing tests nothing, and is not green."""
+    """A pattern without a match tests nothing, which is not a success."""
     assert main(["conformance", "--device", "fake", "--case", "sofmax/*", "--jobs", "1"]) == 2
     assert "no case matches" in capsys.readouterr().err
 
@@ -42,7 +42,7 @@ def test_no_matching_case_ends_with_2(capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_run_without_the_time_for_all_ends_with_3_and_is_gone_on_with(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What remains is said and counted in the report; the next run takes over what there is, and is whole."""
+    """The report counts the remaining cases; the next run takes over the existing results and completes them."""
     first, second = tmp_path / "first.json", tmp_path / "second.json"
     run = ["conformance", "--device", "fake", *SOFTMAX]
     assert main([*run, "--minutes", "0", "--json", str(first)]) == 3
@@ -55,7 +55,7 @@ def test_a_run_without_the_time_for_all_ends_with_3_and_is_gone_on_with(
 
 
 def test_what_is_no_report_cannot_be_resumed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One sentence on the error stream, and status 2; so does a file that is not there."""
+    """An invalid file and a missing file give one sentence on the error stream and status 2."""
     (tmp_path / "a.json").write_text("{}")
     run = ["conformance", "--device", "fake", *SOFTMAX]
     assert main([*run, "--resume", str(tmp_path / "a.json")]) == 2
@@ -65,11 +65,11 @@ def test_what_is_no_report_cannot_be_resumed(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_a_forbidden_fallback_is_a_regression(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where the fallback is allowed the case passes, elsewhere it is refused; the comparison tells, with status 1."""
+    """A case passes if the fallback is allowed and is refused otherwise; the comparison reports it with status 1."""
     run = ["conformance", "--device", "fake?-tanh", "--case", "tanh/value/float32/contiguous", "--jobs", "1"]
     allowed, forbidden = tmp_path / "a.json", tmp_path / "b.json"
     assert main([*run, "--json", str(allowed)]) == 0
-    assert main([*run, "--forbid-fallback", "--json", str(forbidden)]) == 0  # refused with the typed error
+    assert main([*run, "--forbid-fallback", "--json", str(forbidden)]) == 0  # The case is refused with the typed error.
     capsys.readouterr()
     assert main(["conformance", "diff", str(allowed), str(forbidden)]) == 1
     assert "tanh/value/float32/contiguous" in capsys.readouterr().out
@@ -77,7 +77,7 @@ def test_a_forbidden_fallback_is_a_regression(tmp_path: Path, capsys: pytest.Cap
 
 
 def pytest_run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The suite's tests in a process of their own, away from this repository's settings."""
+    """Run the suite's tests in a separate process that does not read this repository's settings."""
     program = [sys.executable, "-m", "pytest", "-q", "-rsf", "-p", "no:cacheprovider", "--pyargs"]
     return subprocess.run(
         [*program, "candelabra_conformance", *arguments], capture_output=True, text=True, check=False, cwd="/"
@@ -85,7 +85,7 @@ def pytest_run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_pytest_runs_a_test_for_each_case(tmp_path: Path) -> None:
-    """Ids are the cases', workers of xdist share them, and the report is written by the process that gathers."""
+    """Test ids are case ids, workers of xdist share the tests, and the controlling process writes the report."""
     report = tmp_path / "report.json"
     done = pytest_run(
         "--candelabra-device", "fake", "--candelabra-level", "1", "--candelabra-case", "softmax/value/float32/*",
@@ -99,15 +99,15 @@ def test_pytest_runs_a_test_for_each_case(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_pytest_plans_every_case_unless_it_is_told_otherwise() -> None:
-    """Without patterns, ``-k`` chooses among the tests for all cases, which takes a while to plan."""
+def test_pytest_plans_every_case_by_default() -> None:
+    """Without patterns all cases are planned, which takes a while, and ``-k`` chooses among their tests."""
     done = pytest_run("--candelabra-device", "fake", "-k", "softmax/value/float32 and not log_softmax")
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"\d+ passed, \d{5,} deselected", done.stdout)
 
 
-def test_pytest_plans_the_operators_that_it_is_told() -> None:
-    """And fails where no case is left of them."""
+def test_pytest_plans_the_operators_that_are_named() -> None:
+    """A selection without a case is a failure."""
     done = pytest_run(
         "--candelabra-device", "fake", "--candelabra-operator", "neg", "--candelabra-case", "neg/value/float32/*"
     )
@@ -124,8 +124,8 @@ def test_pytest_skips_without_a_device() -> None:
     assert "no device under test: name one with --candelabra-device" in done.stdout
 
 
-def test_pytest_fails_for_a_device_that_nobody_owns() -> None:
-    """One failed test with the registry's words, never a collection error."""
+def test_pytest_fails_for_an_unknown_device() -> None:
+    """One test fails with the registry's message; there is no collection error."""
     done = pytest_run("--candelabra-device", "nobody")
     assert done.returncode == 1
     assert "no backend is installed for device type 'nobody'" in done.stdout
@@ -133,14 +133,14 @@ def test_pytest_fails_for_a_device_that_nobody_owns() -> None:
 
 
 def test_pytest_skips_where_the_driver_is_missing() -> None:
-    """A device that is not in this machine is a skip with the backend's reason."""
+    """A device that this machine does not have is skipped with the backend's reason."""
     done = pytest_run("--candelabra-device", "fake:7")
     assert done.returncode == 0
     assert "device 'fake:7' does not exist: backend 'fake' offers 2 device(s)" in done.stdout
 
 
 def test_pytest_tests_several_devices_in_one_process() -> None:
-    """Each case is a test for each device, with the device's name in its id."""
+    """Each case is one test per device, with the device's name in its id."""
     done = pytest_run(
         "--candelabra-device", "fake:0", "--candelabra-device", "fake:1", "-vv",
         "--candelabra-case", "device/copy/float32", "--candelabra-case", "device/copy/int64",

@@ -1,4 +1,4 @@
-"""Expected failures: the file in the backend's package, strict entries, flaky ones, stale ones, and mistakes in it."""
+"""Expected failures: the file in the backend's package; strict, flaky and stale entries; and errors in the file."""
 
 import sys
 import types
@@ -26,8 +26,8 @@ from candelabra_conformance.running.expected import ExpectedFailure, ExpectedFai
 TODAY = date(2026, 11, 21)
 
 
-def told_apart(verdict: str, **entry: object) -> tuple[Result, tuple[str, ...]]:
-    """What becomes of one result under one entry about all of softmax."""
+def compared_with_the_list(verdict: str, **entry: object) -> tuple[Result, tuple[str, ...]]:
+    """Return the result after it is compared with one entry for all of softmax."""
     listed = ExpectedFailure("softmax/*", "the driver rounds", **entry)  # type: ignore[arg-type]
     (found,), stale = applied([Result(Case("softmax", "value", "float16"), verdict, message="why")], [listed], TODAY)
     return found, stale
@@ -35,36 +35,36 @@ def told_apart(verdict: str, **entry: object) -> tuple[Result, tuple[str, ...]]:
 
 @pytest.mark.parametrize("verdict", [FAILED, CRASHED, TIMED_OUT, UNSUPPORTED])
 def test_a_listed_failure_is_expected(verdict: str) -> None:
-    """It keeps its own message under the reason and the link."""
-    found, stale = told_apart(verdict, link="https://example.org/7")
+    """The result keeps its own message, which follows the reason and the link."""
+    found, stale = compared_with_the_list(verdict, link="https://example.org/7")
     assert (found.verdict, found.message) == (EXPECTED, "the driver rounds (https://example.org/7)\nwhy")
     assert stale == ()
 
 
 def test_a_listed_case_that_passes_is_red() -> None:
-    """The list is strict: what works again must leave it."""
-    found, _ = told_apart(PASSED)
+    """The list is strict: a case that passes again has to be removed from it."""
+    found, _ = compared_with_the_list(PASSED)
     assert found.verdict == UNEXPECTED
     assert found.message == "listed as an expected failure (the driver rounds), but it passed"
 
 
 def test_a_flaky_case_may_do_either() -> None:
-    """Only where the entry says that it is flaky."""
-    assert told_apart(PASSED, flaky=True)[0].verdict == PASSED
-    assert told_apart(FAILED, flaky=True)[0].verdict == EXPECTED
-    assert told_apart(SKIPPED)[0].verdict == SKIPPED
+    """Only an entry that is marked as flaky allows both results."""
+    assert compared_with_the_list(PASSED, flaky=True)[0].verdict == PASSED
+    assert compared_with_the_list(FAILED, flaky=True)[0].verdict == EXPECTED
+    assert compared_with_the_list(SKIPPED)[0].verdict == SKIPPED
 
 
-def test_an_expired_entry_expects_nothing_and_is_told() -> None:
-    """From the day on the failure is a failure again."""
-    found, stale = told_apart(FAILED, expires=TODAY)
+def test_an_expired_entry_expects_nothing_and_is_reported() -> None:
+    """After its date an entry no longer expects anything: the failure is a failure again."""
+    found, stale = compared_with_the_list(FAILED, expires=TODAY)
     assert found.verdict == FAILED
     assert stale == ("softmax/*: expired on 2026-11-21",)
-    assert told_apart(FAILED, expires=date(2026, 11, 22))[0].verdict == EXPECTED
+    assert compared_with_the_list(FAILED, expires=date(2026, 11, 22))[0].verdict == EXPECTED
 
 
-def test_a_pattern_that_matches_nothing_is_told() -> None:
-    """Lists shrink: what is not there any more is named."""
+def test_a_pattern_that_matches_nothing_is_reported() -> None:
+    """A pattern that matches no case is reported, so that stale entries are removed."""
     results = [Result(Case("softmax", "value"), PASSED)]
     _, stale = applied(results, [ExpectedFailure("sofmax/*", "spelt wrongly")], TODAY)
     assert stale == ("sofmax/*: no case has such an id",)
@@ -81,7 +81,7 @@ flaky = true
 
 
 def test_the_file_is_read(tmp_path: Path) -> None:
-    """Every key of an entry arrives."""
+    """Every key of an entry is read."""
     (tmp_path / "e.toml").write_text(GOOD)
     entry = ExpectedFailure("tanh/value/*", "one bit", "https://example.org/1", date(2999, 1, 1), True)
     assert read(tmp_path / "e.toml") == [entry]
@@ -100,14 +100,14 @@ def test_the_file_is_read(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_mistakes_in_the_file_are_named(tmp_path: Path, text: str, message: str) -> None:
-    """The error says which entry and what is wrong with it."""
+    """The error names the entry and says what is wrong with it."""
     (tmp_path / "e.toml").write_text(text)
     with pytest.raises(ExpectedFailuresError, match=message):
         read(tmp_path / "e.toml")
 
 
 def test_the_list_lives_in_the_backends_own_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is found beside the module of the backend, and the run goes by it."""
+    """The list is next to the module of the backend, and the run applies it."""
     package = tmp_path / "acme_backend"
     package.mkdir()
     (package / "__init__.py").write_text("")
@@ -127,5 +127,5 @@ def test_the_list_lives_in_the_backends_own_package(tmp_path: Path, monkeypatch:
 
 
 def test_no_list_is_no_expectation() -> None:
-    """A device type without a file, or that nobody owns, has none."""
+    """A device type without a file, and an unknown device type, have no expected failures."""
     assert of_backend("nobody") is None

@@ -1,4 +1,4 @@
-"""The reproducers of the suite's own failures: they fail where the case failed, and pass on a correct device."""
+"""The reproducers of failed cases: they fail where the case failed, and pass on a correct device."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ from tests.conformance.broken_device import Break, run
 
 
 def after(change: Callable[..., Any]) -> Callable[[Any], Any]:
-    """A fault: ``change(result, *arguments)`` on the correct kernel's result and arguments."""
+    """Return a fault that calls ``change(result, *arguments)`` with the correct kernel's result and arguments."""
 
     def fault(kernel: Any) -> Any:
         def wrong(*args: Any) -> Any:
@@ -30,32 +30,32 @@ def after(change: Callable[..., Any]) -> Callable[[Any], Any]:
 
 
 def add(image: Any, *_: Any) -> None:
-    """Off by one."""
+    """Make the result off by one."""
     image.inner += 1
 
 
 def no_infinity(image: Any, *_: Any) -> None:
-    """Overflow ends at the largest number."""
+    """Replace infinities by the largest finite number."""
     np.nan_to_num(image.inner, copy=False, nan=np.nan)
 
 
 def positive_zero(image: Any, *_: Any) -> None:
-    """No zero has a sign."""
+    """Remove the sign of zeros."""
     image.inner += 0.0
 
 
 def narrow(image: Any, *_: Any) -> Any:
-    """Indices of half the width."""
+    """Return indices of half the width."""
     image.inner = image.inner.astype(np.int32)
 
 
 def write_back(image: Any, x: Any) -> None:
-    """The result goes into the argument too."""
+    """Write the result into the argument too."""
     x.inner[...] = image.inner
 
 
 def one_result(kernel: Any) -> Any:
-    """Every call returns the same memory."""
+    """Return the same memory in every call."""
     kept: list[Any] = []
 
     def wrong(x: Any) -> Any:
@@ -87,7 +87,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_program_fails_on_the_broken_device_and_passes_on_the_correct_one(broken: Break, case: str) -> None:
-    """One case of each property that has a way of its own; the program is short whatever the samples are."""
+    """Each property with its own form of program is tried once; the program is short whatever the samples are."""
     name, fault, words = CASES[case]
     operator, property, d, layout = case.split("/")
     broken(**{name: fault})
@@ -101,13 +101,13 @@ def test_program_fails_on_the_broken_device_and_passes_on_the_correct_one(broken
 
 
 def test_failure_that_cannot_be_written_says_why(broken: Break) -> None:
-    """A comment in place of a program, never an error."""
+    """A comment replaces the program; there is no error."""
     text = of_failure(Context("broken:0"), Case("exp", "value", "float32"), Failure("something"))
-    assert text == "# no reproducer: ValueError: the failure is about no sample\n"
+    assert text == "# no reproducer: ValueError: the failure has no sample\n"
 
 
 def test_property_without_a_check_shows_what_came_out(broken: Break) -> None:
-    """The call stands there, its result is printed, and the message says the rest."""
+    """The program contains the call and prints its result, and the message has the rest."""
     context = Context("broken:0")
     sample = context.samples(OPERATORS["exp"], float32)[0]
     text = of_failure(context, Case("exp", "threads", "float32"), Failure("two threads differ", sample))
@@ -117,7 +117,7 @@ def test_property_without_a_check_shows_what_came_out(broken: Break) -> None:
 
 
 def test_program_is_tried_before_it_is_shown() -> None:
-    """The first that fails as it must; else a comment that it passed; errors that are no assertion don't count."""
+    """The first program that fails as the case did is shown, otherwise a comment; only assertion errors count."""
     assert shows("assert False")
     assert not shows("print(1)")
     assert not shows("1 / 0  # no assert")

@@ -1,4 +1,4 @@
-"""Making the fake accelerator there, in a program and from a command line."""
+"""Installation of the fake accelerator, in a program and from a command line."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,14 +13,14 @@ from candelabra_conformance.fake.installing import FakeDeviceError, provided
 
 @pytest.fixture
 def clean() -> Iterator[None]:
-    """What `provide` installs is taken away again."""
+    """Uninstall the devices that `provide` installs."""
     yield
     while provided:
         provided.popitem()[1].remove()
 
 
 def test_installed_inside_its_block_only() -> None:
-    """The device type is there, with its name for people, and gone after the block, also after an error."""
+    """The device type and its display name exist inside the block, and are gone after it, also after an error."""
     with installed() as fake:
         assert plugins.backend("fake")[0] is fake
         assert [str(d) for d in cd.devices() if d.type == "fake"] == ["fake:0", "fake:1"]
@@ -33,7 +33,7 @@ def test_installed_inside_its_block_only() -> None:
 
 
 def test_any_name_and_number_of_devices() -> None:
-    """Several fake types live side by side."""
+    """Several fake types can exist at the same time."""
     with installed("acme", devices=1), installed("other", devices=3):
         assert cd.other.device_count() == 3
         with pytest.raises(DeviceUnavailable, match=r"'acme:1' does not exist: backend 'acme' offers 1 device"):
@@ -56,7 +56,7 @@ def test_any_name_and_number_of_devices() -> None:
     ],
 )
 def test_options_are_read_from_a_device_name(text: str, device: str, options: dict[str, Any]) -> None:
-    """Each is one of the accelerator's keywords."""
+    """Each option is a keyword of the accelerator."""
     wanted = parse(text)
     assert (str(wanted.device), wanted.options) == (device, options)
     assert FakeAccelerator(wanted.device.type, **wanted.options).name == wanted.device.type
@@ -64,9 +64,9 @@ def test_options_are_read_from_a_device_name(text: str, device: str, options: di
 
 @pytest.mark.parametrize("option", ["nonsense", "-float46", "~cumsum", "devices=two", "capacity", "immutable=1", "~"])
 def test_an_unknown_option_is_refused_with_those_that_there_are(option: str) -> None:
-    """Nothing is ignored."""
+    """An unknown option raises an error that lists the valid ones."""
     with pytest.raises(
-        ValueError, match=r"a fake device has no option '.*': it knows immutable, synchronous.*-OPERATOR"
+        ValueError, match=r"a fake device has no option '.*': it has the options immutable, synchronous.*-OPERATOR"
     ):
         parse(f"fake?{option}")
     with pytest.raises(RuntimeError, match="invalid device string"):
@@ -75,7 +75,7 @@ def test_an_unknown_option_is_refused_with_those_that_there_are(option: str) -> 
 
 @pytest.mark.usefixtures("clean")
 def test_provide_installs_what_nobody_owns() -> None:
-    """By the name `fake`, or by another name with options; the device's name is handed back, and works."""
+    """A device named `fake`, or another name with options, is installed; the name is returned and usable."""
     name = provide("fake:1")
     assert name == "fake:1"
     assert cd.ones(2, device=name).tolist() == [1, 1]
@@ -87,7 +87,7 @@ def test_provide_installs_what_nobody_owns() -> None:
 
 @pytest.mark.usefixtures("clean")
 def test_provide_leaves_other_names_alone() -> None:
-    """A device that has an owner, or that nobody knows, is the caller's business."""
+    """Names of existing devices and names without options are not changed."""
     assert provide("cpu") == "cpu"
     assert provide("misspelt:0") == "misspelt:0"
     assert "misspelt" not in plugins.plugins()
@@ -95,18 +95,16 @@ def test_provide_leaves_other_names_alone() -> None:
 
 @pytest.mark.usefixtures("clean")
 def test_provide_refuses_options_that_cannot_be_had() -> None:
-    """An owner that is no fake takes none, and a fake that is there keeps its own."""
+    """A device that is not a fake one accepts no options, and an installed fake device keeps its own."""
     with pytest.raises(
-        ValueError, match="options were given for device type 'cpu', but it has an owner that takes none"
+        ValueError, match="options were given for device type 'cpu', but another plugin owns it and accepts none"
     ):
         provide("cpu?immutable")
     provide("fake?-float64")
-    with pytest.raises(
-        FakeDeviceError, match=r"device type 'fake' is there already, with other options: \{'missing_dtyp"
-    ):
+    with pytest.raises(FakeDeviceError, match=r"device type 'fake' already exists with other options: \{'missing_dtyp"):
         provide("fake?immutable")
     with (
         installed("acme", immutable=True),
-        pytest.raises(FakeDeviceError, match="'acme', but it has an owner that takes"),
+        pytest.raises(FakeDeviceError, match="'acme', but another plugin owns it"),
     ):
         provide("acme?immutable")

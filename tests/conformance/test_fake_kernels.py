@@ -1,4 +1,4 @@
-"""The fake accelerator's kernels: the reference's, less what is left out, on arrays that may never change."""
+"""The fake accelerator's kernels: those of the reference without the omitted ones, also on immutable arrays."""
 
 import warnings
 from collections.abc import Iterator
@@ -13,13 +13,13 @@ from candelabra_conformance.fake import FakeAccelerator, installed, launching
 
 @pytest.fixture
 def fake() -> Iterator[FakeAccelerator]:
-    """The fake accelerator with its defaults, for one test."""
+    """Install the fake accelerator with its defaults for one test."""
     with installed() as made:
         yield made
 
 
 def route(operator: str, *args: object) -> str:
-    """How a call would be served."""
+    """Return the route that a call would take."""
     return cd.explain(operator, *args).route
 
 
@@ -48,7 +48,7 @@ CALLS = {
 @pytest.mark.parametrize("immutable", [False, True], ids=["strided", "immutable"])
 @pytest.mark.parametrize("name", CALLS)
 def test_numbers_are_the_references_to_the_bit(name: str, immutable: bool) -> None:
-    """Whatever a kernel takes and gives, in the same dtype and shape."""
+    """Results equal the reference's bit for bit, with the same dtype and shape."""
 
     def run(device: str) -> cd.Tensor:
         x = cd.arange(1, 7, dtype=cd.float32).reshape(2, 3).to(device)
@@ -61,7 +61,7 @@ def test_numbers_are_the_references_to_the_bit(name: str, immutable: bool) -> No
 
 
 def test_kernels_are_the_references(fake: FakeAccelerator) -> None:
-    """Every operator that the reference has a kernel for is served natively, in place too."""
+    """Every operator with a kernel on the reference is native on the fake device, in place too."""
     theirs = open_device(plugins.reference_device()).kernels
     views = {"basic_index", "transpose", "t", "permute", "alias", "detach", "view", "expand", "squeeze", "unsqueeze"}
     assert set(theirs) - set(fake.kernels()) == views
@@ -73,7 +73,7 @@ def test_kernels_are_the_references(fake: FakeAccelerator) -> None:
 
 
 def test_a_kernel_may_be_chosen_by_dtype(fake: FakeAccelerator) -> None:
-    """A kernel with ``for_dtype`` keeps it, and its choices are put off like all others; None stays None."""
+    """A kernel with ``for_dtype`` keeps it, and the chosen kernels are asynchronous too; None stays None."""
 
     def kernel(x: Any, y: Any) -> Any:
         raise AssertionError("the general function serves no call")
@@ -90,12 +90,12 @@ def test_a_kernel_may_be_chosen_by_dtype(fake: FakeAccelerator) -> None:
 
 # -- shapes before values ---------------------------------------------------------------------------------------------
 def served(fake: FakeAccelerator, kernel: Any, *args: Any, operator: str = "mul") -> Any:
-    """A kernel on the reference's arrays called as one of the device."""
+    """Wrap a kernel on the reference's arrays as a kernel of the fake device."""
     return fake.serving(operator, kernel)(*args)
 
 
 def test_scalars_of_several_types_are_several_signatures(fake: FakeAccelerator) -> None:
-    """1, 1.0 and True are equal, but not what a kernel makes of them."""
+    """1, 1.0 and True are equal, but a kernel's result depends on their type."""
     x = cd.ones(2, dtype=cd.int64, device="fake")._payload
     kernel = fake.serving("mul", lambda a, b: a * b)
     assert [fake.dtype_of(kernel(x, b)).name for b in (1, 1.0, True, 1j)] == ["int64", "float64", "int64", "complex128"]
@@ -104,7 +104,7 @@ def test_scalars_of_several_types_are_several_signatures(fake: FakeAccelerator) 
 def test_a_signature_is_worked_out_once_and_forgotten_in_time(
     fake: FakeAccelerator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second call on the same shapes costs one run of the kernel, and what is remembered has a bound."""
+    """The second call with the same shapes runs the kernel once, and the cache has a maximum size."""
     calls = []
 
     def kernel(a: Any, b: Any) -> Any:
@@ -123,22 +123,22 @@ def test_a_signature_is_worked_out_once_and_forgotten_in_time(
 
 
 def test_arguments_that_cannot_be_hashed_are_worked_out_each_time(fake: FakeAccelerator) -> None:
-    """A dict among a kernel's arguments."""
+    """A dict among the arguments of a kernel cannot be a cache key."""
     payload = served(fake, lambda a, b: a * b["by"], cd.ones(2, device="fake")._payload, {"by": 3})
     assert fake.to_host(payload).cast("f").tolist() == [3, 3]
 
 
 def test_shapes_that_depend_on_values_unannounced_are_an_error(fake: FakeAccelerator) -> None:
-    """An operator whose record does not say so would be wrong on every real asynchronous device."""
+    """An operator without this declaration in its record would be wrong on every real asynchronous device."""
     payload = served(fake, lambda a, b: a[a > 0], cd.ones(2, device="fake")._payload, 1)
     assert payload.shape == (0,)
-    text = r"fake:0: 'mul' promised candelabra.float32 \[0\] and made candelabra.float32 \[2\]: if its shape depends on"
+    text = r"fake:0: 'mul' announced candelabra.float32 \[0\] and returned candelabra.float32 \[2\]: if its shape"
     with pytest.raises(RuntimeError, match=text):
         cd.fake.synchronize()
 
 
 def test_a_late_error_of_an_odd_class_is_a_runtime_error(fake: FakeAccelerator) -> None:
-    """A class that is not made of one text cannot carry the place; its words can."""
+    """An exception class that cannot be created from one text is replaced; the message is kept."""
 
     class OddError(Exception):
         def __init__(self, first: str, second: str) -> None:
@@ -155,27 +155,28 @@ def test_a_late_error_of_an_odd_class_is_a_runtime_error(fake: FakeAccelerator) 
 
 
 def test_a_kernel_needs_an_array(fake: FakeAccelerator) -> None:
-    """Without one there is no telling on which device it is."""
+    """A call without an array has no device."""
     with pytest.raises(TypeError, match="a kernel of a fake device takes arrays of that device, got int, list"):
         fake.kernels()["add"](1, [2])
 
 
-# -- what can be missing ----------------------------------------------------------------------------------------------
+# -- missing dtypes and kernels
+# ----------------------------------------------------------------------------------------
 def test_missing_dtypes_cannot_be_held() -> None:
-    """Neither by name nor as a dtype; what is left works."""
+    """A missing dtype is refused by name and as a dtype; the other dtypes work."""
     with installed(missing_dtypes=("float64", cd.complex128)) as fake:
         for d in (cd.float64, cd.complex128):
             assert d not in fake.capabilities.storage | fake.capabilities.arithmetic
             with pytest.raises(UnsupportedDType, match=f"'fake:0' cannot hold candelabra.{d.name}"):
                 cd.ones(2, dtype=d, device="fake")
         assert (cd.ones(2, device="fake") / 2).tolist() == [0.5, 0.5]
-    with pytest.raises(ValueError, match="no dtype is called 'float46': there are bool, uint8"):
+    with pytest.raises(ValueError, match="unknown dtype 'float46': expected one of bool, uint8"):
         FakeAccelerator(missing_dtypes=("float46",))
 
 
 @pytest.mark.filterwarnings("ignore::candelabra.errors.FallbackWarning")
 def test_dtypes_that_are_only_held_are_computed_elsewhere() -> None:
-    """They come and go unchanged, and arithmetic takes another route than the device's own kernel."""
+    """Copies preserve them, and arithmetic takes another route than the device's own kernel."""
     with installed(storage_only=("float16",)) as fake:
         x = cd.tensor([1.0, 2.0], dtype=cd.float16, device="fake")
         assert cd.float16 in fake.capabilities.storage - fake.capabilities.arithmetic
@@ -185,7 +186,7 @@ def test_dtypes_that_are_only_held_are_computed_elsewhere() -> None:
 
 
 def test_missing_kernels_fall_back() -> None:
-    """In the functional and the in-place form, with the core's warning; the policy can forbid it."""
+    """The functional and the in-place form fall back with the core's warning, unless the policy forbids it."""
     with installed(missing_kernels=("sinh", "permute")):
         x = cd.zeros(2, device="fake")
         assert route("sinh", x) == "fallback"
@@ -200,23 +201,24 @@ def test_missing_kernels_fall_back() -> None:
 
 
 def test_kernels_can_be_given() -> None:
-    """They serve in place of the reference's, and what they lack is missing."""
+    """Kernels that are passed replace the reference's, and operators without one have no kernel."""
     with installed(kernels={"add": lambda a, b: a - b, "full": open_device("cpu").kernels["full"]}):
         x = cd.ones(2, device="fake")
         assert (x + x).tolist() == [0, 0]
         assert route("mul", x, x) == "fallback"
 
 
-# -- arrays that never change -----------------------------------------------------------------------------------------
+# -- immutable arrays
+# --------------------------------------------------------------------------------------------------
 @pytest.fixture
 def immutable() -> Iterator[FakeAccelerator]:
-    """Fake devices whose arrays never change."""
+    """Return fake devices with immutable arrays."""
     with installed(immutable=True) as made:
         yield made
 
 
 def test_an_immutable_array_is_never_written_to(immutable: FakeAccelerator) -> None:
-    """A write gives the tensor another array; the backend's own copy refuses, and there are no in-place kernels."""
+    """A write gives the tensor a new array; the backend's own copy refuses, and there are no in-place kernels."""
     x = cd.ones(2, device="fake")
     before = x._payload
     view = x[1:]
@@ -224,7 +226,7 @@ def test_an_immutable_array_is_never_written_to(immutable: FakeAccelerator) -> N
     view.mul_(5)
     assert immutable.to_host(before).cast("f").tolist() == [1, 1]
     assert (x.tolist(), view.tolist()) == ([2, 10], [10])
-    with pytest.raises(RuntimeError, match="arrays of 'fake' never change, but one is written to"):
+    with pytest.raises(RuntimeError, match="arrays of 'fake' are immutable, but one was written to"):
         immutable.copy_(before, before)
     assert not [name for name in immutable.kernels() if name.endswith("_")]
     assert not immutable.capabilities.mutable
@@ -232,7 +234,7 @@ def test_an_immutable_array_is_never_written_to(immutable: FakeAccelerator) -> N
 
 
 def test_an_immutable_array_has_no_strides(immutable: FakeAccelerator) -> None:
-    """A view is an array of its own, and the optional half of the contract is not there."""
+    """A view is a separate array, and the optional half of the contract is missing."""
     x = cd.arange(6, device="fake").reshape(2, 3)
     y = x.t()
     assert y._payload._block is not x._payload._block
@@ -244,7 +246,7 @@ def test_an_immutable_array_has_no_strides(immutable: FakeAccelerator) -> None:
 
 
 def test_a_view_of_unfinished_work_is_unfinished(immutable: FakeAccelerator) -> None:
-    """Views are work too where there are no strides."""
+    """Without strides, views are asynchronous work too."""
     s = cd.fake.Stream()
     with s:
         y = cd.tensor([1.0, 2.0], device="fake") * 2
@@ -254,7 +256,7 @@ def test_a_view_of_unfinished_work_is_unfinished(immutable: FakeAccelerator) -> 
 
 
 def test_the_whole_of_a_program_runs_without_a_warning(fake: FakeAccelerator) -> None:
-    """A training step by the reference's kernels: nothing falls back."""
+    """A training step runs on the reference's kernels, and nothing falls back."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         w = cd.ones(3, 2, device="fake", requires_grad=True)

@@ -1,4 +1,4 @@
-"""The fake accelerator's memory: poisoned, out of the host's reach, counted, and not without end."""
+"""The fake accelerator's memory: poisoned, inaccessible to the host, counted, and limited."""
 
 import struct
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from candelabra_conformance.fake import FakeAccelerator, FakeArray, after, every
 
 @pytest.fixture
 def fake() -> Iterator[FakeAccelerator]:
-    """The fake accelerator with its defaults, for one test."""
+    """Install the fake accelerator with its defaults for one test."""
     with installed() as made:
         yield made
 
@@ -21,7 +21,7 @@ def fake() -> Iterator[FakeAccelerator]:
 # -- poison -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("d", ALL, ids=lambda d: d.name)
 def test_new_memory_is_poisoned(fake: FakeAccelerator, d: dtype) -> None:
-    """NaN in floating and complex dtypes, a wild number in integer ones, True in bools."""
+    """The poison is NaN in floating and complex dtypes, an arbitrary number in integer dtypes, and True in bool."""
     x = cd.empty(2, 2, dtype=d, device="fake")
     assert bytes(fake.to_host(x._payload)) == poison(d) * 4
     if d.is_floating_point or d.is_complex:
@@ -31,7 +31,7 @@ def test_new_memory_is_poisoned(fake: FakeAccelerator, d: dtype) -> None:
 
 
 def test_poison_is_a_quiet_nan_with_a_payload() -> None:
-    """Of a pattern that no arithmetic makes."""
+    """The bit pattern of the poison is not the result of any arithmetic."""
     (bits,) = struct.unpack("=I", poison(cd.float32))
     assert bits & 0x7FC00000 == 0x7FC00000
     assert bits & 0x003FFFFF
@@ -39,7 +39,7 @@ def test_poison_is_a_quiet_nan_with_a_payload() -> None:
 
 
 def test_freed_memory_is_poisoned(fake: FakeAccelerator) -> None:
-    """When the last array on it dies, and not before, whoever still looks at the memory sees NaN."""
+    """Memory is poisoned when the last array that uses it is deleted, and not before."""
     x = cd.tensor([1.0, 2.0], device="fake")
     hidden, view = x._payload._hidden, x[1:]
     del x
@@ -49,7 +49,7 @@ def test_freed_memory_is_poisoned(fake: FakeAccelerator) -> None:
 
 
 def test_memory_lives_as_long_as_the_work_that_needs_it(fake: FakeAccelerator) -> None:
-    """A tensor that is dropped before its stream has run was still used rightly."""
+    """A tensor may be deleted before its stream has run."""
     x = cd.tensor([1.0, 2.0], device="fake")
     y = (x * 2 + 1).sin_()
     del x
@@ -57,14 +57,15 @@ def test_memory_lives_as_long_as_the_work_that_needs_it(fake: FakeAccelerator) -
 
 
 def test_without_poison_new_memory_is_zero() -> None:
-    """For programs that are known to read what they have not written."""
+    """Without poison, programs that read uninitialised memory get zeros."""
     with installed(poison=False):
         assert cd.empty(3, device="fake").tolist() == [0, 0, 0]
 
 
-# -- out of reach -----------------------------------------------------------------------------------------------------
+# -- host access
+# -------------------------------------------------------------------------------------------------------
 def test_an_array_offers_its_shape_and_nothing_else(fake: FakeAccelerator) -> None:
-    """It has no buffer, no `__array__`, no length, no truth, no comparison and no hash."""
+    """An array has no buffer, no `__array__`, no length, no truth value, no comparison and no hash."""
     payload: Any = cd.ones(2, device="fake")._payload
     assert isinstance(payload, FakeArray)
     assert [name for name in dir(payload) if not name.startswith("_")] == ["shape"]
@@ -82,7 +83,7 @@ def test_an_array_offers_its_shape_and_nothing_else(fake: FakeAccelerator) -> No
 
 
 def test_what_comes_to_the_host_is_a_copy(fake: FakeAccelerator) -> None:
-    """A later write on the device does not show in bytes that were read before."""
+    """A later write on the device does not change bytes that were copied to the host before."""
     x = cd.tensor([1.0, 2.0, 3.0] * 10, device="fake")
     seen = fake.to_host(x._payload)
     x.zero_()
@@ -91,7 +92,7 @@ def test_what_comes_to_the_host_is_a_copy(fake: FakeAccelerator) -> None:
 
 
 def test_what_came_from_the_host_is_a_copy(fake: FakeAccelerator) -> None:
-    """Data may change after the call."""
+    """The source on the host may change after the call."""
     data = bytearray(struct.pack("=2f", 1, 2))
     payload = fake.from_host(0, memoryview(data), (2,), cd.float32)
     data[:] = bytes(8)
@@ -99,7 +100,7 @@ def test_what_came_from_the_host_is_a_copy(fake: FakeAccelerator) -> None:
 
 
 def test_memory_of_another_device_cannot_be_read(fake: FakeAccelerator) -> None:
-    """A kernel, and a copy, refuse arrays of another index, of another type, and of the host."""
+    """Kernels and copies refuse arrays of another index, of another device type, and of the host."""
     add = fake.kernels()["add"]
     here, there = (fake.empty(index, (2,), cd.float32) for index in (0, 1))
     with pytest.raises(RuntimeError, match=r"^add: memory of fake:1 cannot be read from fake:0$"):
@@ -117,15 +118,16 @@ def test_memory_of_another_device_cannot_be_read(fake: FakeAccelerator) -> None:
 
 
 def test_transfers_between_the_devices_keep_values(fake: FakeAccelerator) -> None:
-    """What is not computed yet is waited for."""
+    """A transfer waits for results that are not computed yet."""
     y = (cd.tensor([1.0, 2.0], device="fake") * 2).to("fake:1")
     assert str(y.device) == "fake:1"
     assert y.tolist() == [2, 4]
 
 
-# -- how much there is ------------------------------------------------------------------------------------------------
+# -- statistics and limits
+# ---------------------------------------------------------------------------------------------
 def test_memory_is_counted_per_device(fake: FakeAccelerator) -> None:
-    """Bytes in use, the most there were, what a pool would keep and gives back when asked, and how many allocations."""
+    """The counters are bytes in use, their maximum, the bytes that a pool keeps and releases, and allocations."""
     x = cd.empty(100, device="fake")
     y = cd.empty(50, device="fake")
     view = x[10:]
@@ -140,7 +142,7 @@ def test_memory_is_counted_per_device(fake: FakeAccelerator) -> None:
 
 
 def test_work_that_is_put_off_keeps_its_memory(fake: FakeAccelerator) -> None:
-    """Inputs and results of a stream's work count until it is done."""
+    """Inputs and results of queued work count as used until it is done."""
     x = cd.empty(100, device="fake") + 1
     assert cd.fake.memory_allocated() == 800
     cd.fake.synchronize()
@@ -149,7 +151,7 @@ def test_work_that_is_put_off_keeps_its_memory(fake: FakeAccelerator) -> None:
 
 
 def test_a_device_runs_out_of_memory_and_works_on() -> None:
-    """The error is typed and says how much was asked for, is in use and is there; what was there before stays."""
+    """The error is typed and has the requested, used and total bytes; existing tensors stay valid."""
     with installed(capacity=1000):
         x = cd.ones(100, device="fake")
         text = r"fake:0 is out of memory: tried to allocate 800 bytes, 400 of 1000 are in use"
@@ -162,7 +164,7 @@ def test_a_device_runs_out_of_memory_and_works_on() -> None:
 
 
 def test_a_full_device_waits_for_its_work_before_it_gives_up() -> None:
-    """What unfinished work keeps is free once it is done."""
+    """A full device first finishes its queued work, which frees memory."""
     with installed(capacity=1000):
         x = cd.ones(100, device="fake")
         for _ in range(10):
@@ -171,7 +173,7 @@ def test_a_full_device_waits_for_its_work_before_it_gives_up() -> None:
 
 
 def test_what_the_reference_cannot_allocate_is_not_counted(fake: FakeAccelerator) -> None:
-    """More bytes than there are addresses, or fewer than none, are errors that leave the count as it was."""
+    """A size beyond the address space and a negative size are errors that do not change the counters."""
     with pytest.raises(OutOfMemoryError, match="cannot allocate"):
         cd.empty(1 << 60, device="fake")
     with pytest.raises(RuntimeError, match=r"negative dimension -1"):
@@ -180,7 +182,7 @@ def test_what_the_reference_cannot_allocate_is_not_counted(fake: FakeAccelerator
 
 
 def test_one_allocation_can_fail() -> None:
-    """The one after so many; the tensors of before, and a second try, are good."""
+    """The n-th allocation fails; existing tensors and a second attempt are correct."""
     with installed(fail_allocation_after=2):
         x, y = cd.ones(2, device="fake"), cd.ones(2, device="fake")
         with pytest.raises(OutOfMemoryError, match="fake:0 refused allocation number 3, of 8 bytes"):
@@ -189,7 +191,7 @@ def test_one_allocation_can_fail() -> None:
 
 
 def test_failing_allocations_are_chosen_by_a_predicate() -> None:
-    """Every n-th, large ones, or by any function of number and size; also from some point of a program on."""
+    """Every n-th one, large ones, or those of a function of number and size fail, also from a point of a program on."""
     with installed(failing_allocations=every(3)) as fake:
         outcomes = []
         for _ in range(7):
@@ -209,7 +211,7 @@ def test_failing_allocations_are_chosen_by_a_predicate() -> None:
 
 
 def test_backward_survives_an_allocation_that_fails() -> None:
-    """Gradients are not touched by a pass that failed for want of memory, and come out right in the next."""
+    """A backward pass that runs out of memory does not change gradients, and the next pass computes them correctly."""
     with installed() as fake:
         x = cd.tensor([1.0, 2.0], device="fake").requires_grad_()
         loss = (x * x).sum()
@@ -224,7 +226,7 @@ def test_backward_survives_an_allocation_that_fails() -> None:
 
 # -- DLPack -----------------------------------------------------------------------------------------------------------
 def test_dlpack_shares_memory_between_tensors_of_one_device(fake: FakeAccelerator) -> None:
-    """An exchange waits for what is computed, keeps strides, and shows writes of either side."""
+    """An exchange waits for queued work, keeps strides, and shares writes in both directions."""
     x = cd.arange(6, device="fake").to(cd.float32).reshape(2, 3) * 2
     shared = cd.from_dlpack(x.t())
     assert str(shared.device) == "fake:0"
@@ -240,17 +242,17 @@ def test_dlpack_shares_memory_between_tensors_of_one_device(fake: FakeAccelerato
 
 @pytest.mark.parametrize("d", [cd.bfloat16, cd.complex64, cd.int8, cd.bool], ids=lambda d: d.name)
 def test_dlpack_carries_every_dtype(fake: FakeAccelerator, d: dtype) -> None:
-    """The half types and bools too, on the second device as well."""
+    """The half types and bools are supported too, also on the second device."""
     x = cd.ones(2, dtype=d, device="fake:1")
     shared = cd.from_dlpack(x)
     assert (shared.dtype, str(shared.device), shared.tolist()) == (d, "fake:1", x.tolist())
 
 
 def test_dlpack_does_not_leave_the_device(fake: FakeAccelerator) -> None:
-    """Another device's memory is neither made nor taken, and without a DLPack type there is no exchange."""
+    """Memory of another device is neither exported nor imported, and without a DLPack type there is no exchange."""
     x = cd.ones(2, device="fake")
     with pytest.raises(
-        BufferError, match=r"'fake:0' exports its own memory only, DLPack device \(12, 0\), and was ask"
+        BufferError, match=r"'fake:0' exports only its own memory, DLPack device \(12, 0\), but the req"
     ):
         x.__dlpack__(dl_device=(1, 0))
     assert fake.from_dlpack(cd.ones(2), 0, None) is None
@@ -263,7 +265,7 @@ def test_dlpack_does_not_leave_the_device(fake: FakeAccelerator) -> None:
 
 
 def test_immutable_arrays_take_a_copy_of_what_comes_through_dlpack() -> None:
-    """Else who lent the memory could change them."""
+    """Otherwise the producer of the memory could change an immutable array."""
     with installed(immutable=True):
         x = cd.arange(4, device="fake").reshape(2, 2)
         assert cd.from_dlpack(x.t()).tolist() == [[0, 2], [1, 3]]

@@ -1,4 +1,4 @@
-"""When any allocation of a call fails, tensors, versions and gradients are what they were before it."""
+"""If any allocation of a call fails, tensors, versions and gradients keep the values that they had before it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from candelabra_conformance.fake import FakeAccelerator, after, installed
 
 
 class Scene:
-    """Tensors of one device: a leaf, a result with history, a base with a view, and what holds no gradient."""
+    """Tensors of one device: a leaf, a result with history, a base with a view, and a tensor without gradient."""
 
     def __init__(self) -> None:
         device = "fake"
@@ -22,7 +22,7 @@ class Scene:
         self.index = cd.tensor([2, 0], device=device)
 
     def state(self) -> list[Any]:
-        """All that a user can see."""
+        """Return all state that a user can observe."""
         found: list[Any] = []
         for tensor in (self.leaf, self.result, self.base, self.view):
             grad = tensor.grad if tensor.is_leaf else None
@@ -61,8 +61,9 @@ PROGRAMS: dict[str, Callable[[Scene], object]] = {
 
 
 def outcome(name: str, immutable: bool, number: int | None) -> tuple[bool, list[Any], list[Any], list[Any]]:
-    """Run a program while allocation ``number`` of it fails (None: none). Whether it failed; state before, after, and
-    after a second, undisturbed run."""
+    """Run a program while allocation ``number`` of it fails, or none if it is None.
+    Return whether it failed, and the state before, after, and after a second, undisturbed run.
+    """
     with installed(immutable=immutable) as fake:
         scene = Scene()
         before = scene.state()
@@ -80,7 +81,7 @@ def outcome(name: str, immutable: bool, number: int | None) -> tuple[bool, list[
 
 
 def failing(fake: FakeAccelerator, number: int | None) -> None:
-    """Let an allocation from here on fail on both devices."""
+    """Let a future allocation fail, on both devices."""
     for ledger in fake.ledgers:
         ledger.failing = None if number is None else after(ledger.number + number)
 
@@ -88,7 +89,7 @@ def failing(fake: FakeAccelerator, number: int | None) -> None:
 @pytest.mark.parametrize("immutable", [False, True], ids=["strided", "immutable"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_call_that_runs_out_of_memory_changes_nothing(name: str, immutable: bool) -> None:
-    """Whichever of its allocations fails; tried again, it does what it would have done."""
+    """Any allocation of the call may fail; a second attempt succeeds."""
     cd.manual_seed(0)
     _, _, _, expected = outcome(name, immutable, None)
     for number in range(50):
@@ -97,7 +98,8 @@ def test_a_call_that_runs_out_of_memory_changes_nothing(name: str, immutable: bo
         if not failed:
             break
         assert found == before, f"allocation {number} failed"
-        if name != "random numbers":  # the failed call has used up its numbers: another thread may have drawn since
+        # The failed call has used its random numbers: another thread may have drawn since.
+        if name != "random numbers":
             assert again == expected, f"allocation {number} failed"
     else:
         raise AssertionError("the program never got to its end")

@@ -1,4 +1,4 @@
-"""The fake accelerator puts work off: what is read too early is poison, and waiting is what mends it."""
+"""The fake accelerator queues work: reads without synchronisation return poison, and waiting makes them correct."""
 
 import random
 import threading
@@ -14,23 +14,23 @@ from candelabra_conformance.fake.streams import DEPTH
 
 @pytest.fixture
 def fake() -> Iterator[FakeAccelerator]:
-    """The fake accelerator with its defaults, for one test."""
+    """Install the fake accelerator with its defaults for one test."""
     with installed() as made:
         yield made
 
 
 def numbers(*values: float, device: str = "fake") -> cd.Tensor:
-    """A tensor that is there: host copies are done when they return."""
+    """Return a tensor that is already computed: copies from the host are synchronous."""
     return cd.tensor([float(value) for value in values], device=device)
 
 
 def is_poison(tensor: cd.Tensor) -> bool:
-    """Whether a float tensor has not been written."""
+    """Return whether the elements of a float tensor are unwritten."""
     return bool(tensor.isnan().all().item())
 
 
 def test_a_call_returns_before_anything_is_computed(fake: FakeAccelerator) -> None:
-    """The result has its shape and dtype at once, and poison in its memory until somebody waits."""
+    """The result has its shape and dtype at once, and its memory has poison until a synchronisation."""
     y = numbers(1, 2) * 2
     assert (y.shape, y.dtype) == ((2,), cd.float32)
     hidden = y._payload._hidden
@@ -42,7 +42,7 @@ def test_a_call_returns_before_anything_is_computed(fake: FakeAccelerator) -> No
 
 
 def test_reading_from_the_stream_that_computes_waits_for_it(fake: FakeAccelerator) -> None:
-    """`item`, `tolist` and copies to the host wait for the current stream, and see what was computed on it."""
+    """`item`, `tolist` and copies to the host wait for the current stream."""
     with cd.fake.Stream():
         y = numbers(1, 2) * 2
         assert y.tolist() == [2, 4]
@@ -51,7 +51,7 @@ def test_reading_from_the_stream_that_computes_waits_for_it(fake: FakeAccelerato
 
 
 def test_what_another_stream_has_not_finished_reads_as_poison(fake: FakeAccelerator) -> None:
-    """Without an event between them nothing orders two streams, in neither direction."""
+    """Without an event two streams have no order, in either direction."""
     x, s = numbers(1, 2), cd.fake.Stream()
     with s:
         y = x * 2
@@ -65,7 +65,7 @@ def test_what_another_stream_has_not_finished_reads_as_poison(fake: FakeAccelera
 
 @pytest.mark.parametrize("how", ["wait_stream", "wait_event", "event.wait", "event.synchronize", "synchronize"])
 def test_each_way_of_waiting_orders_two_streams(fake: FakeAccelerator, how: str) -> None:
-    """A stream that waits for the other, or a host that does, reads what was computed."""
+    """A stream that waits for the other stream, or a host that does, reads the computed values."""
     x, s = numbers(1, 2), cd.fake.Stream()
     with s:
         y = x * 2
@@ -84,7 +84,7 @@ def test_each_way_of_waiting_orders_two_streams(fake: FakeAccelerator, how: str)
 
 
 def test_waiting_for_an_event_does_not_wait_for_what_came_after(fake: FakeAccelerator) -> None:
-    """An event is a place in a stream: later work stays put off."""
+    """An event is a position in a stream: later work stays queued."""
     s = cd.fake.Stream()
     with s:
         y = numbers(1) * 2
@@ -100,7 +100,7 @@ def test_waiting_for_an_event_does_not_wait_for_what_came_after(fake: FakeAccele
 
 
 def test_a_device_is_finished_newest_stream_first(fake: FakeAccelerator) -> None:
-    """Who forgot to wait for an older stream is not right by luck when the whole device is waited for."""
+    """A program that forgets to wait for an older stream does not get correct values by accident."""
     y = numbers(1) * 2
     with cd.fake.Stream():
         z = y + 1
@@ -110,7 +110,7 @@ def test_a_device_is_finished_newest_stream_first(fake: FakeAccelerator) -> None
 
 
 def test_device_waits_keep_the_order_of_events(fake: FakeAccelerator) -> None:
-    """Work that waits for an older stream's event comes after it, whichever stream is run first."""
+    """Work that waits for an event of an older stream runs after it, whichever stream is run first."""
     y, s = numbers(1) * 2, cd.fake.Stream()
     s.wait_stream(fake.default_stream(0))
     with s:
@@ -120,7 +120,7 @@ def test_device_waits_keep_the_order_of_events(fake: FakeAccelerator) -> None:
 
 
 def test_streams_may_wait_for_each_other_any_number_of_times(fake: FakeAccelerator) -> None:
-    """A long game of catch between two streams neither recurses nor loses a ball."""
+    """Many alternating waits between two streams neither recurse nor lose work."""
     x, streams = numbers(0), (cd.fake.Stream(), cd.fake.Stream())
     kept = [x]
     for turn in range(DEPTH // 2):
@@ -134,7 +134,7 @@ def test_streams_may_wait_for_each_other_any_number_of_times(fake: FakeAccelerat
 
 
 def test_a_full_stream_waits_for_its_oldest_work(fake: FakeAccelerator) -> None:
-    """A program that never waits does not keep all its memory: a stream holds so much work and no more."""
+    """A stream holds a limited amount of work, so a program that never waits does not keep all its memory."""
     x = numbers(0)
     for _ in range(DEPTH + 5):
         x = x + 1
@@ -156,7 +156,7 @@ def test_each_thread_has_a_current_stream_of_its_own(fake: FakeAccelerator) -> N
 
 
 def test_streams_nest(fake: FakeAccelerator) -> None:
-    """Leaving a block, also by an error, makes the stream around it current again; one stream may be entered twice."""
+    """Leaving a block, also by an error, makes the outer stream current again; one stream may be entered twice."""
     s, t = cd.fake.Stream(), cd.fake.Stream()
     with s:
         with t, s:
@@ -191,8 +191,8 @@ def test_threads_share_a_device(fake: FakeAccelerator) -> None:
     assert found == {n: [n + 50] for n in range(4)}
 
 
-def test_two_devices_are_synchronised_apart(fake: FakeAccelerator) -> None:
-    """Waiting for one device leaves the other's work put off; a transfer waits for its source."""
+def test_two_devices_are_synchronised_separately(fake: FakeAccelerator) -> None:
+    """Waiting for one device leaves the queued work of the other; a transfer waits for its source."""
     x, y = numbers(1) * 2, numbers(1, device="fake:1") * 3
     cd.fake.synchronize(0)
     assert fake.current_stream(0).query()
@@ -201,7 +201,7 @@ def test_two_devices_are_synchronised_apart(fake: FakeAccelerator) -> None:
 
 
 def test_an_event_of_another_device_can_be_waited_for(fake: FakeAccelerator) -> None:
-    """Streams of two devices are ordered as those of one."""
+    """Events order streams of two devices just as those of one device."""
     y = numbers(1) * 2
     event = fake.current_stream(0).record()
     event.wait(fake.current_stream(1))
@@ -211,7 +211,7 @@ def test_an_event_of_another_device_can_be_waited_for(fake: FakeAccelerator) -> 
 
 
 def test_what_fails_late_is_raised_at_the_next_synchronisation(fake: FakeAccelerator) -> None:
-    """Its class and words are the reference's, with the device and the operator before them; then all goes on."""
+    """The exception has the reference's class and message, after device and operator; later work is unaffected."""
     x, wrong = numbers(1, 2, 3), cd.tensor([5], device="fake")
     y = x[wrong]
     assert y.shape == (1,)
@@ -224,8 +224,8 @@ def test_what_fails_late_is_raised_at_the_next_synchronisation(fake: FakeAcceler
     assert is_poison(y)
 
 
-def test_an_error_is_told_by_the_stream_that_has_it(fake: FakeAccelerator) -> None:
-    """Another stream's synchronisation does not raise it, its own and the device's do, once."""
+def test_an_error_is_raised_by_the_stream_that_has_it(fake: FakeAccelerator) -> None:
+    """Synchronisation of another stream does not raise it; that of its own stream or of the device does, once."""
     s, zero = cd.fake.Stream(), cd.tensor([0], device="fake")
     with s:
         cd.tensor([1], device="fake") // zero
@@ -253,7 +253,7 @@ def test_of_several_late_errors_the_first_is_raised_with_the_others_in_a_note(fa
 
 
 def test_work_after_a_failed_one_is_done(fake: FakeAccelerator) -> None:
-    """A failure leaves poison in its result, and the rest of the stream runs."""
+    """The result of failed work is poison, and the rest of the stream runs."""
     x = numbers(1, 2)
     lost = x[cd.tensor([5], device="fake")]
     sums, good = lost + 1, x + 1
@@ -264,14 +264,14 @@ def test_work_after_a_failed_one_is_done(fake: FakeAccelerator) -> None:
 
 
 def test_what_the_shapes_give_is_raised_at_the_call(fake: FakeAccelerator) -> None:
-    """Shapes that do not fit are an error before anything is put off, in the reference's words."""
+    """Shapes that do not match are an error of the call, with the reference's message, before work is queued."""
     with pytest.raises(RuntimeError, match=r"^The size of tensor a \(2\) must match the size of tensor b \(3\)"):
         numbers(1, 2) + numbers(1, 2, 3)
     assert fake.current_stream(0).query()
 
 
 def test_a_kernel_that_looks_at_values_waits_for_its_stream(fake: FakeAccelerator) -> None:
-    """Data-dependent shapes and factorizations are right, and their errors are raised at the call."""
+    """Data-dependent shapes and factorizations are correct, and their errors are raised by the call."""
     x = numbers(0, 1, 2) * 2
     assert x.nonzero().tolist() == [[1], [2]]
     assert x.masked_select(x > 1).tolist() == [2, 4]
@@ -281,7 +281,7 @@ def test_a_kernel_that_looks_at_values_waits_for_its_stream(fake: FakeAccelerato
 
 
 def test_without_asynchrony_every_call_is_done_when_it_returns() -> None:
-    """Errors come at the call, and no stream ever has work."""
+    """Errors are raised by the call, and no stream ever has queued work."""
     with installed(asynchronous=False) as fake:
         y = numbers(1, 2) * 2
         assert fake.current_stream(0).query()
@@ -294,7 +294,8 @@ def test_without_asynchrony_every_call_is_done_when_it_returns() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_program_that_waits_is_right_on_any_streams(fake: FakeAccelerator, seed: int) -> None:
-    """Random programs over three streams, in place too, in which each step waits for those who wrote its operands."""
+    """Random programs over three streams are correct if each step waits for the writers of its operands, also in
+    place."""
     choose = random.Random(seed)
     streams = [fake.stream(0) for _ in range(3)]
     there = [cd.tensor([float(n), 1.0], device="fake") for n in range(4)]
@@ -315,7 +316,7 @@ def test_a_program_that_waits_is_right_on_any_streams(fake: FakeAccelerator, see
 
 
 def test_training_on_a_stream_gives_the_references_gradients(fake: FakeAccelerator) -> None:
-    """A backward pass is work like any other."""
+    """A backward pass is queued like all work."""
 
     def gradient(device: str) -> list[list[float]]:
         w = cd.linspace(-1, 1, 6).reshape(2, 3).to(device).requires_grad_()

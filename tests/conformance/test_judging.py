@@ -1,4 +1,4 @@
-"""How values are judged: what is moved to see how an answer moves, in which dtype, what a write keeps."""
+"""The judgement of values: which arguments are perturbed, which dtype sets the bound, and the dtype of a write."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from candelabra_conformance.suite import plan, run_case
 
 @pytest.fixture(scope="module")
 def context() -> Context:
-    """The reference device under test."""
+    """Return a context that tests the reference device."""
     return Context(str(cd.get_default_device()))
 
 
 def test_a_degree_stays_and_an_argument_moves() -> None:
-    """Of a polynomial the argument is moved by one eps, the whole degree is not."""
+    """The argument of a polynomial is perturbed by one eps, its integer degree is not."""
     found = sample(np.full(3, 0.5), np.array([1.0, 2.0, 3.0]), constant=("n",))
     moved = perturbed(OPERATORS["special_chebyshev_polynomial_t"], found, 2.0**-10, 0)
     assert np.array_equal(np.abs(moved.args[0] - 0.5), np.full(3, 2.0**-11))
@@ -30,14 +30,14 @@ def test_a_degree_stays_and_an_argument_moves() -> None:
 
 
 def test_a_constant_that_is_not_whole_moves() -> None:
-    """The shape of an incomplete gamma function moves though nobody derives by it: the answer does not jump there."""
+    """The shape of an incomplete gamma function is perturbed although it has no derivative: the function is smooth."""
     found = sample(np.array([3.5]), np.array([2.0]), constant=("input",))
     moved = perturbed(OPERATORS["igamma"], found, 2.0**-10, 0)
     assert abs(moved.args[0][0] - 3.5) == 3.5 * 2.0**-10
 
 
 def test_a_wrong_polynomial_is_seen(context: Context) -> None:
-    """A value a thousandth away from the polynomial is called wrong: its degree does not move the answer."""
+    """An error of a thousandth fails: the degree of the polynomial is not perturbed."""
     op = OPERATORS["special_chebyshev_polynomial_t"]
     found = sample(np.float32([0.5, 1.5]), np.float32([2, 3]), constant=("n",))
     right = np.float32([2 * 0.5**2 - 1, 4 * 1.5**3 - 3 * 1.5])
@@ -51,27 +51,27 @@ def _answer(values: list[float], d: cd.dtype) -> Answer:
 
 
 def test_a_write_into_a_wider_dtype_keeps_the_result_s_own() -> None:
-    """A float32 result in a float64 tensor is held to float32, for it has no more digits."""
+    """A float32 result in a float64 tensor is compared with float32 precision."""
     answer = _answer([0.1], cd.float32)
     assert as_stored(answer, cd.float64) is answer
 
 
 def test_a_write_into_a_narrower_dtype_rounds() -> None:
-    """A float32 result in a float16 tensor is held to float16, rounded."""
+    """A float32 result in a float16 tensor is compared after rounding to float16."""
     stored = as_stored(_answer([0.1], cd.float32), cd.float16)
     assert stored.dtypes == (cd.float16,)
     assert stored.want[0][0] == np.float16(0.1)
 
 
 def test_the_next_number_is_asked_for_in_its_own_dtype(context: Context) -> None:
-    """After 1 in bfloat16 comes 1 + 2**-7, whatever comes in float32."""
+    """The number after 1 in bfloat16 is 1 + 2**-7, not the next one in float32."""
     one, two = np.array([1.0]).astype(ml_dtypes.bfloat16), np.array([2.0]).astype(ml_dtypes.bfloat16)
     answer = context.oracle.answer(OPERATORS["nextafter"], sample(one, two))
     assert answer.want[0].astype(float).tolist() == [1 + 2.0**-7]
 
 
 def test_quotients_of_halves_are_rounded_in_single_precision(context: Context) -> None:
-    """1 // 0.1 in float16: 0.1 is a little less there, and the quotient 10.002 must not be rounded first."""
+    """1 // 0.1 in float16: 0.1 is rounded down, and the quotient 10.002 must not be rounded before the floor."""
     one, tenth = np.float16([1.0, 0.9]), np.float16([0.1, 0.3])
     answer = context.oracle.answer(OPERATORS["floor_divide"], sample(one, tenth))
     assert answer.want[0].tolist() == np.floor(one.astype(float) / tenth.astype(float)).tolist()
@@ -79,7 +79,7 @@ def test_quotients_of_halves_are_rounded_in_single_precision(context: Context) -
 
 @pytest.mark.parametrize("d", ["float16", "bfloat16", "float32"])
 def test_infinity_becomes_the_largest_number_of_the_dtype(context: Context, d: str) -> None:
-    """nan_to_num's default replaces infinities by the dtype's own extremes."""
+    """nan_to_num replaces infinities by the extremes of the dtype by default."""
     dtype = np.dtype(getattr(ml_dtypes, d, d))
     given = np.array([np.inf, -np.inf, np.nan]).astype(dtype)
     limits = ml_dtypes.finfo(dtype)
@@ -88,7 +88,7 @@ def test_infinity_becomes_the_largest_number_of_the_dtype(context: Context, d: s
 
 
 def test_a_sample_that_has_nothing_of_a_refused_dtype_may_have_a_result(context: Context) -> None:
-    """Counting without weights says nothing about complex weights."""
+    """A count without weights is valid in a dtype that is refused only for weights."""
     cases = plan(context, patterns=["tally/unclaimed/complex64*"])
     results = [run_case(context, case) for case in cases]
     assert [r.verdict for r in results] == ["passed"], results

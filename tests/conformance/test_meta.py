@@ -1,4 +1,4 @@
-"""The device meta gives the shapes, dtypes and strides that a device with data gives, for every operator's samples."""
+"""The device meta gives the same shapes, dtypes and strides as a device with data, for every operator's samples."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from candelabra_conformance.layouts import CONTIGUOUS, placed
 
 @functools.cache
 def context() -> Context:
-    """The reference device."""
+    """Return a context that tests the reference device."""
     return Context(str(cd.get_default_device()))
 
 
 def geometry(result: Any, views: bool) -> list[tuple[Any, ...]]:
-    """Shape and dtype of each tensor of a result; of a view the strides of dims that have several places too."""
+    """Return shape and dtype of each tensor of a result; for a view also the strides of dims with several elements."""
     found = []
     for t in tensors(result):
         steps = [k for k, size in zip(t.stride(), t.shape, strict=True) if size > 1] if views and t.numel() else []
@@ -31,7 +31,7 @@ def geometry(result: Any, views: bool) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("recorded", [False, True], ids=["rule", "body"])
 @pytest.mark.parametrize("name", sorted(OPERATORS))
 def test_shapes_dtypes_and_strides_without_data(name: str, recorded: bool) -> None:
-    """By the rule, and where a gradient is asked for by the body of a composite. No value is looked at."""
+    """Shape rules, and the bodies of composites if a gradient is required, do not read values."""
     op = OPERATORS[name]
     if op.data_dependent or (recorded and (op.body is None or op.differentiable)):
         return

@@ -1,4 +1,4 @@
-"""Broken backends: that the unbroken one is right, that a sample of every family is caught, and what is said of it."""
+"""Mutants: the unmodified backend passes, mutants of every family are caught, and reports describe the findings."""
 
 import json
 from collections import Counter
@@ -38,27 +38,28 @@ EVERYDAY = ("device", "add", "softmax", "index_put", "basic_index", "cumsum", "r
 
 
 def sampled() -> list[str]:
-    """Two mutants of each family, the first and one from the middle of the alphabet."""
+    """Return two mutants of each family: the first, and one from the middle of the alphabet."""
     families: dict[str, list[str]] = {}
     for name in sorted(CATALOGUED):
         families.setdefault(CATALOGUED[name].family, []).append(name)
     return [name for names in families.values() for name in dict.fromkeys((names[0], names[len(names) // 2]))]
 
 
-# -- the unbroken backend ---------------------------------------------------------------------------------------------
+# -- the unmodified backend
+# ---------------------------------------------------------------------------------------------
 KINDS = pytest.mark.parametrize(
     "options", [{}, {"views": True}, {"mutable": False}], ids=["strided", "views", "immutable"]
 )
 
 
 def failures(cases: list[Case], context: Context) -> dict[str, str]:
-    """What fails of the cases, and why."""
+    """Return the failed cases with their messages."""
     return {case.id: result.message for case in cases if (result := run_case(context, case)).verdict in BAD}
 
 
 @KINDS
 def test_the_unbroken_mirror_passes(options: dict[str, Any]) -> None:
-    """A mirror that nothing was done to holds what the suite asks of a device and of everyday operators."""
+    """An unmodified mirror passes the cases of the device and of common operators."""
     with installed(Mirror("sound", **options)) as context:
         cases = each_once(plan(context, operators=EVERYDAY))
         assert {case.operator for case in cases} == set(EVERYDAY)
@@ -68,7 +69,7 @@ def test_the_unbroken_mirror_passes(options: dict[str, Any]) -> None:
 @pytest.mark.thorough
 @KINDS
 def test_the_unbroken_mirror_passes_all_cases(options: dict[str, Any]) -> None:
-    """In every dtype and layout."""
+    """An unmodified mirror passes in every dtype and layout."""
     with installed(Mirror("sound", **options)) as context:
         cases = plan(context, operators=EVERYDAY)
         assert len(cases) > 500
@@ -76,7 +77,7 @@ def test_the_unbroken_mirror_passes_all_cases(options: dict[str, Any]) -> None:
 
 
 def test_a_mirror_is_not_the_reference() -> None:
-    """A mirror is a device of its own: its payloads offer a shape and nothing else, and count as long as they live."""
+    """A mirror is a separate device: its payloads expose only a shape, and are counted while they exist."""
     made = Mirror("glass")
     with installed(made) as context:
         tensor = cd.ones(4, 4, device=context.device)
@@ -95,7 +96,7 @@ def test_a_mirror_is_not_the_reference() -> None:
 
 
 def test_a_mirror_refuses_what_would_go_unnoticed() -> None:
-    """Foreign memory, views beyond the end, writes to immutable arrays, calls without payloads are errors."""
+    """Foreign memory, views beyond the end, writes to immutable arrays, and calls without payloads are errors."""
     made, frozen = Mirror("glass"), Mirror("ice", mutable=False)
     here, there = made.empty(0, (2,), cd.float32), made.empty(1, (2,), cd.float32)
     with pytest.raises(RuntimeError, match="memory of mirror number 1 cannot be read from number 0"):
@@ -110,7 +111,7 @@ def test_a_mirror_refuses_what_would_go_unnoticed() -> None:
 
 # -- the catalogue ----------------------------------------------------------------------------------------------------
 def test_the_catalogue_says_what_is_wrong() -> None:
-    """Every mutant has a sentence, operators that exist, a pattern of cases, and can be made; families are many."""
+    """Every mutant has a sentence, existing operators and a pattern of cases, and can be created."""
     assert len(CATALOGUED) >= 200
     assert len({m.family for m in CATALOGUED.values()}) >= 15
     for mutant in CATALOGUED.values():
@@ -124,7 +125,7 @@ def test_the_catalogue_says_what_is_wrong() -> None:
 
 @pytest.mark.parametrize("name", sampled())
 def test_a_case_that_names_the_fault_catches_it(name: str) -> None:
-    """Mutants of every family are caught, and by a case whose id says what is wrong. `make mutants` tries them all."""
+    """Mutants of every family are caught by a case whose id names the fault. `make mutants` tries all of them."""
     finding = hunt(name)
     assert finding.verdict == KILLED, finding
     assert CATALOGUED[name].named_by(finding.caught_by)
@@ -132,7 +133,7 @@ def test_a_case_that_names_the_fault_catches_it(name: str) -> None:
 
 
 def test_a_sound_backend_survives(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is no mutant is not caught: the suite does not cry wolf, however thoroughly it looks."""
+    """A backend without a fault is not caught: the suite has no false positives."""
     sound = Mutant("no-mutant", "Nothing is wrong.", lambda: Mirror("no_mutant"), ("neg", "sum"), ("*",), "none")
     monkeypatch.setitem(CATALOGUE, sound.name, sound)
     finding = hunt(sound.name, thorough=True)
@@ -140,13 +141,13 @@ def test_a_sound_backend_survives(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_fails_on_a_sound_backend_too_is_no_catch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A case that a correct backend of the kind fails as well says nothing about the mutant."""
+    """A case that also fails on a correct backend of the same kind does not catch the mutant."""
     monkeypatch.setattr(type(HEALTHY), "fails", lambda self, backend, case: True)
     assert hunt("extremes-pass-over-nan").verdict == SURVIVED
 
 
-def test_another_case_than_the_named_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mutant that only a case catches that does not name the fault is reported as such."""
+def test_a_catch_by_another_case_is_reported_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mutant that is caught only by a case that does not name the fault is reported as such."""
     mutant = CATALOGUED["negation-subtracts-from-zero"]
     changed = Mutant(mutant.name, mutant.fault, mutant.make, mutant.operators, ("neg/threads/*",), mutant.family)
     monkeypatch.setitem(CATALOGUE, mutant.name, changed)
@@ -164,14 +165,14 @@ def test_two_mutants_of_one_name_are_refused() -> None:
 # -- computed mutants -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("operator", ["softmax", "cumsum", "maximum"])
 def test_systematic_mutants_are_caught(operator: str) -> None:
-    """The faults that are computed for every kernel, and each ignored parameter, are caught."""
+    """The faults that are derived for every kernel, and each ignored parameter, are caught."""
     findings = hunt_operator(operator)
     assert len(findings) > 10
     assert [f.mutant for f in findings if f.verdict != KILLED] == []
 
 
 def test_systematic_faults_know_whether_they_made_a_difference() -> None:
-    """A fault that never gives other bits than the right kernel is told from one that nobody noticed."""
+    """A fault that never changes a result is distinguished from one that no case detects."""
     made = Mirror("glass")
     switch = Switch(made, made.table["neg"])
     found = {fault.name: fault for fault in faults("neg", switch)}
@@ -189,7 +190,7 @@ def test_systematic_faults_know_whether_they_made_a_difference() -> None:
 
 # -- runs and reports -------------------------------------------------------------------------------------------------
 def test_a_run_in_processes_finds_the_same() -> None:
-    """Mutants are hunted in processes of their own, two at once, with the result of this process."""
+    """Two worker processes find the same mutants as this process."""
     todo = matrix.tasks(matrix.chosen(["keepdim-is-ignored", "comparisons-are-numbers"]), [], thorough=False)
     found = dict(matrix.run(todo, jobs=2))
     assert sorted(found) == ["comparisons-are-numbers", "keepdim-is-ignored"]
@@ -198,7 +199,7 @@ def test_a_run_in_processes_finds_the_same() -> None:
 
 
 def test_mutants_are_chosen_by_name_and_family() -> None:
-    """Names and families, with wildcards; what matches nothing is refused, and the families are told."""
+    """Names and families may have wildcards; a pattern without a match is refused with the list of families."""
     assert matrix.chosen(["keepdim-*"]) == ["keepdim-is-ignored"]
     assert {CATALOGUED[name].family for name in matrix.chosen(["random", "layout"])} == {"layout", "random"}
     assert len(matrix.chosen([])) == len(CATALOGUED)
@@ -224,7 +225,7 @@ FOUND = [
 
 
 def test_the_page_shows_matrix_and_survivors() -> None:
-    """The Markdown page counts by family, marks the properties that catch a mutant, and names who survived."""
+    """The Markdown page counts by family, marks the properties that catch a mutant, and names the survivors."""
     page = reporting.markdown(FOUND)
     assert "| shapes | 1 | 1 | 0 | 0 |" in page
     assert "| **all** | 2 | 1 | 0 | 1 |" in page
@@ -247,7 +248,7 @@ def test_the_json_is_stable() -> None:
 
 
 def test_the_command_hunts_and_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command runs the named mutants, writes both reports, and ends with 0 when each was killed as it should be."""
+    """The command runs the named mutants, writes both reports, and exits with 0 if all are killed as expected."""
     assert main(["keepdim-is-ignored", "--systematic", "frac", "--jobs", "1", "--report", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert "1 mutants of the catalogue: 1 killed, 0 by another case, 0 survived" in out
@@ -258,7 +259,7 @@ def test_the_command_hunts_and_reports(tmp_path: Path, capsys: pytest.CaptureFix
 def test_the_command_ends_with_1_when_a_mutant_survives(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A survivor is told with its fault, and makes the command fail."""
+    """The command reports a survivor with its fault, and fails."""
     made: Backend = Mirror("nothing_wrong")
     sound = Mutant("nothing-wrong", "Nothing is wrong.", lambda: made, ("neg",), ("neg/*",), "none")
     monkeypatch.setitem(CATALOGUE, sound.name, sound)
@@ -267,7 +268,7 @@ def test_the_command_ends_with_1_when_a_mutant_survives(
 
 
 def test_the_command_lists(capsys: pytest.CaptureFixture[str]) -> None:
-    """``--list`` tells names and faults and hunts nothing; an unknown name is an error that says what there is."""
+    """``--list`` prints names and faults without a run; an unknown name is an error that lists the valid ones."""
     assert main(["random", "--list"]) == 0
     assert "the-seed-is-ignored" in capsys.readouterr().out
     assert main(["dragon"]) == 2
@@ -275,7 +276,7 @@ def test_the_command_lists(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_contexts_of_mutants_leave_nothing_behind() -> None:
-    """When a hunt is over, the mutant's device type is free again."""
+    """After the run the mutant's device type is uninstalled."""
     hunt("keepdim-is-ignored")
     assert "keepdim_is_ignored" not in plugins.plugins()
     with installed(Mirror("keepdim_is_ignored")) as context:

@@ -1,6 +1,7 @@
-"""Every public name is tested by the suite: operators and public callables by samples, overload sets by their members'.
+"""The suite tests every public name: operators and public callables by samples, overload sets by their members'
+samples.
 
-Names that are not yet are in ``names_without_samples.txt``.
+``names_without_samples.txt`` lists the names that it does not test yet.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ SETS = sorted(name_of(each) for each in everything_tested() if isinstance(each, 
 
 @functools.cache
 def context() -> Context:
-    """The reference device under test, once in a process."""
+    """Return a context that tests the reference device, created once per process."""
     return Context(str(cd.get_default_device()))
 
 
 def untested(entry: object) -> bool:
-    """Whether a public callable has no samples, or an operator of its name hides that it has."""
+    """Return whether a public callable has no samples, or has samples that an operator of the same name hides."""
     if not isinstance(entry, PublicCallable):
         return False
     name = title_of(entry)
@@ -48,14 +49,14 @@ def untested(entry: object) -> bool:
 
 
 def test_every_public_callable_has_samples() -> None:
-    """But for those that are listed, and nothing is listed in vain: who adds samples takes the name off the list."""
+    """The list has exactly the callables without samples, so adding samples requires removing the name."""
     missing = {title_of(entry) for entry in entries() if untested(entry)}
     assert sorted(missing - set(LISTED)) == [], "these public callables have no samples"
     assert sorted(set(LISTED) - missing) == [], "these names can be taken off the list"
 
 
 def test_a_public_name_is_tested_once() -> None:
-    """No two operators, sets or callables are tested under one name, but a set and the operator that it is made of.
+    """Operators, sets and callables have distinct names, except a set and an operator that it is built from.
 
     That operator is a member, or one that only other operators call.
     """
@@ -69,25 +70,25 @@ def test_a_public_name_is_tested_once() -> None:
 
 
 def test_every_callable_with_samples_has_a_reference() -> None:
-    """What the reference device gives is held against NumPy, SciPy or a formula."""
+    """Results of the reference device are compared with NumPy, SciPy or a formula."""
     load()
     assert [name for name in CALLABLES if name not in REFERENCES] == []
 
 
 @pytest.mark.parametrize("name", CALLABLES)
 def test_the_reference_conforms(name: str) -> None:
-    """Every public callable, in every pair of property, dtype and layout."""
+    """Every public callable passes in every pair of property, dtype and layout."""
     check(pairwise(plan(context(), operators=[name])))
 
 
 @pytest.mark.parametrize("name", SETS)
 def test_overloads_give_what_their_members_give(name: str) -> None:
-    """The cases of the set alone, where an operator has the same name."""
+    """The cases of the set itself pass, also if an operator has the same name."""
     check(case for case in plan(context(), operators=[name]) if case.property in OF_OVERLOADS)
 
 
 def check(cases: Iterable[Case]) -> None:
-    """Hold that there are cases and that they pass."""
+    """Assert that there are cases and that they pass."""
     results = [run_case(context(), case) for case in cases]
     assert results
     wrong = [r for r in results if r.verdict not in (PASSED, SKIPPED)]

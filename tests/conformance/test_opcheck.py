@@ -1,4 +1,4 @@
-"""``opcheck``: promises of users' own operators, kept and broken."""
+"""``opcheck``: correct and incorrect operators declared by users."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Tensor = cd.Tensor
 
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
-    """Operators that a test declares are gone after it."""
+    """-"""
     before = set(OPERATORS)
     yield
     for added in set(OPERATORS) - before:
@@ -29,7 +29,7 @@ def forgotten() -> Iterator[None]:
 
 @pytest.fixture
 def mirror() -> Iterator[Mirror]:
-    """A correct second device, added by the test once it has what it needs."""
+    """Return a function that adds a correct second device after the test has declared its operators."""
     made = Mirror("mirror")
     removals: list[Callable[[], None]] = []
     made.add = lambda: removals.append(plugins.add_backend(made))  # type: ignore[attr-defined]
@@ -39,7 +39,7 @@ def mirror() -> Iterator[Mirror]:
 
 
 class Cube(Function):
-    """x³, as a user writes it."""
+    """x³, as a user declares it."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -62,7 +62,7 @@ class WrongCube(Cube):
 
 
 class OnceOnly(Cube):
-    """x³ whose derivative is right, and cannot be differentiated again."""
+    """x³ with a correct derivative that cannot be differentiated again."""
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Tensor:
@@ -71,7 +71,7 @@ class OnceOnly(Cube):
 
 
 def failure(subject: Any, args: Any, test: str, **options: Any) -> str:
-    """The text of one test, which must be the only one that fails."""
+    """Return the message of one test, which must be the only one that fails."""
     with pytest.raises(OpCheckError) as caught:
         opcheck(subject, args, **options)
     failed = {t: text for t, text in caught.value.results.items() if text != "passed" and "not applicable" not in text}
@@ -81,7 +81,7 @@ def failure(subject: Any, args: Any, test: str, **options: Any) -> str:
 
 
 def test_correct_operators_of_all_kinds_pass(mirror: Any) -> None:
-    """A built-in record, a Function, a plain function, a composite of one's own; on the reference and elsewhere."""
+    """A record, a Function, a plain function and a user's composite pass, on the reference and another device."""
 
     @operator(pointwise)
     def softsign_of_mine(x: Tensor) -> Tensor:
@@ -101,32 +101,32 @@ def test_correct_operators_of_all_kinds_pass(mirror: Any) -> None:
 
 
 def test_reasons_are_given_where_there_is_nothing_to_check() -> None:
-    """Not applicable, and why."""
+    """A test that does not apply says why."""
     results = opcheck("argmax", (X, 1))
-    assert results["gradient"].startswith("not applicable: the record says that it carries no gradient")
-    assert results["body"] == "not applicable: there is no record with a body and a derivative of its own"
-    assert results["inplace"] == "not applicable: there is no record with an in-place form"
+    assert results["gradient"].startswith("not applicable: the record declares that it has no gradient")
+    assert results["body"] == "not applicable: the operator has no record with both a body and a derivative"
+    assert results["inplace"] == "not applicable: the operator has no record with an in-place form"
     assert "is the reference; name another device" in results["devices"]
     integers = opcheck(lambda x: x + 1, (cd.tensor(3),))
     assert integers["gradient"] == "not applicable: no argument is floating"
-    assert integers["layouts"] == "not applicable: no argument has a dimension to be laid out otherwise"
+    assert integers["layouts"] == "not applicable: no argument has enough dims for another memory layout"
     assert opcheck(lambda x: x > 0, (X,))["gradient"] == "not applicable: no result requires grad"
-    assert opcheck(lambda x: x, (X,))["aliasing"].startswith("not applicable: no result but the arguments")
+    assert opcheck(lambda x: x, (X,))["aliasing"].startswith("not applicable: all results are arguments")
     assert opcheck("mul", (X[:1], X))["inplace"] == "not applicable: the result does not fit into the first argument"
 
 
 def test_wrong_derivatives_are_found() -> None:
-    """The first; the second alone; one that is missing."""
+    """A wrong first derivative, a wrong second one, and a missing one are reported."""
     assert "Jacobian mismatch" in failure(WrongCube, (X,), "gradient")
     results = opcheck(OnceOnly, (X,), raise_exception=False)
     assert results["gradient"] == "passed"
     assert "Jacobian mismatch" in results["gradient2"]
     cut = cd.tensor(X, requires_grad=True)
-    assert failure(lambda x: x.detach(), (cut,), "gradient") == "no result requires grad, though arguments do"
+    assert failure(lambda x: x.detach(), (cut,), "gradient") == "no result requires grad, although arguments do"
 
 
 def test_record_whose_derivative_is_not_its_bodys_is_found() -> None:
-    """A rule with a wrong factor."""
+    """A rule with a wrong factor is reported."""
 
     @operator(pointwise)
     def doubled_of_mine(x: Tensor) -> Tensor:
@@ -135,11 +135,11 @@ def test_record_whose_derivative_is_not_its_bodys_is_found() -> None:
 
     doubled_of_mine.vjp(x=lambda g: g * 2.5)
     text = failure(doubled_of_mine, (X,), "body")
-    assert text.startswith("the gradient of tensor 0 is not that of the body: the values are not close")
+    assert text.startswith("the gradient of tensor 0 differs from that of the body: the values are not close")
 
 
 def test_gradient_that_only_the_body_has_is_found() -> None:
-    """A rule for one of two inputs only."""
+    """A rule that covers one of two inputs is reported."""
 
     @operator(pointwise)
     def product_of_mine(x: Tensor, y: Tensor) -> Tensor:
@@ -148,19 +148,19 @@ def test_gradient_that_only_the_body_has_is_found() -> None:
 
     product_of_mine.vjp(x=lambda g, y: g * y)
     assert failure(product_of_mine, (X, X + 1), "body") == (
-        "the gradient of tensor 1 is not that of the body: the record has none"
+        "the gradient of tensor 1 differs from that of the body: the record has none"
     )
 
 
 def test_writing_to_an_argument_is_found() -> None:
-    """Unless it is returned; and a version counter that stands still is found too."""
+    """A write is reported unless the argument is returned, and so is a version counter that does not change."""
 
     def sneaky(x: Tensor) -> Tensor:
         out = x * 2
         x.zero_()
         return out
 
-    assert "tensor 0 of the arguments was written to, and is not what is" in failure(
+    assert "tensor 0 of the arguments was written to, but is not the result" in failure(
         sneaky, (X,), "inputs", tests=["inputs"]
     )
     assert opcheck(lambda x: x.mul_(2), (X,), tests=["inputs"]) == {"inputs": "passed"}
@@ -169,51 +169,51 @@ def test_writing_to_an_argument_is_found() -> None:
         x.data.zero_()
         return x
 
-    assert "its version counter did not move" in failure(silent, (X,), "inputs", tests=["inputs"])
+    assert "its version counter did not change" in failure(silent, (X,), "inputs", tests=["inputs"])
 
 
 def test_hidden_sharing_of_memory_is_found() -> None:
-    """``.data`` shares memory behind autograd's back; a view does so openly."""
+    """``.data`` shares memory without autograd's knowledge; a view is declared."""
     assert failure(lambda x: x.data[:1], (X,), "aliasing", tests=["aliasing"]) == (
-        "result 0 shares memory with an argument and is no view of it: writes go unnoticed"
+        "result 0 shares memory with an argument, but is not a view of it: autograd cannot detect writes"
     )
     assert opcheck(lambda x: x[:1].T, (X,), tests=["aliasing"]) == {"aliasing": "passed"}
     assert opcheck("transpose", (X, 0, 1), tests=["aliasing"]) == {"aliasing": "passed"}
 
 
 def test_record_that_says_view_and_copies_is_found(mirror: Any) -> None:
-    """Its result has a version counter of its own."""
+    """A copy has its own version counter."""
 
     @operator(like_input, view=True)
     def glance_of_mine(x: Tensor) -> Tensor:
-        """A copy, in truth."""
+        """Return a copy although the record declares a view."""
         return x.clone()
 
-    assert "the record says view" in failure(glance_of_mine, (X,), "aliasing", tests=["aliasing"])
+    assert "the record declares a view" in failure(glance_of_mine, (X,), "aliasing", tests=["aliasing"])
 
 
 def test_rules_of_a_record_are_held_against_what_comes_out() -> None:
-    """Shape and dtype."""
+    """Shape and dtype of the result must agree with the rules."""
 
     @operator(by(lambda x: (*x.shape, 1)))
     def shape_of_mine(x: Tensor) -> Tensor:
-        """As it is."""
+        """Return the input."""
         return x * 1
 
     @operator(pointwise, result=boolean)
     def dtype_of_mine(x: Tensor) -> Tensor:
-        """As it is."""
+        """Return the input."""
         return x * 1
 
     text = failure(shape_of_mine, (X,), "result", tests=["result"])
     assert text == "result 0 has shape [2, 3], the rule '<lambda>' says [2, 3, 1]"
     text = failure(dtype_of_mine, (X,), "result", tests=["result"])
     assert text == "result 0 is float32; computed in float32, the record says bool"
-    assert "nothing is returned" in failure(lambda x: None, (X,), "result", tests=["result"])
+    assert "the result contains no tensor" in failure(lambda x: None, (X,), "result", tests=["result"])
 
 
 def test_payload_of_another_dtype_is_found(mirror: Any) -> None:
-    """A kernel that returns float64 for float32."""
+    """A kernel that returns float64 for float32 is reported."""
 
     def wider(kernel: Any) -> Any:
         def run(x: Any) -> Any:
@@ -230,7 +230,7 @@ def test_payload_of_another_dtype_is_found(mirror: Any) -> None:
 
 
 def test_result_on_another_device_is_found(mirror: Any) -> None:
-    """A function that forgets where its argument is."""
+    """A function that ignores the device of its argument is reported."""
     mirror.add()
     host = plugins.reference_device()
     text = failure(lambda x: cd.ones(1, device=host), (X,), "result", tests=["result"], device="mirror")
@@ -238,7 +238,7 @@ def test_result_on_another_device_is_found(mirror: Any) -> None:
 
 
 def test_other_values_on_another_device_are_found(mirror: Any) -> None:
-    """Of a record within the derived bounds, of a function within its dtype's tolerances; shapes too."""
+    """Records are compared within the derived bounds, functions within their dtype's tolerances; shapes too."""
     kernel = mirror.table["exp"]
 
     def wrong(x: Any) -> Any:
@@ -254,7 +254,7 @@ def test_other_values_on_another_device_are_found(mirror: Any) -> None:
 
 
 def test_kernels_that_depend_on_layout_are_found(mirror: Any) -> None:
-    """Wrong on transposed arguments only."""
+    """A kernel that is wrong only for transposed arguments is reported."""
     kernel = mirror.table["exp"]
 
     def wrong(x: Any) -> Any:
@@ -270,14 +270,14 @@ def test_kernels_that_depend_on_layout_are_found(mirror: Any) -> None:
 
 
 def test_layouts_of_values_that_an_operator_cannot_take_are_passed_over() -> None:
-    """A matrix of equal rows has no inverse: the other layouts are tried."""
+    """A matrix with equal rows has no inverse, so only the other layouts are tried."""
     matrix = np.array([[2.0, 1.0], [0.5, 3.0]], np.float64)
     for subject in ("linalg_inv_ex", cd.linalg.inv):
         assert opcheck(subject, (matrix,), tests=["layouts"]) == {"layouts": "passed"}
 
 
 def test_non_determinism_is_found() -> None:
-    """A function that counts its calls."""
+    """A function that counts its calls is reported."""
     calls: list[int] = []
 
     def counting(x: Tensor) -> Tensor:
@@ -285,12 +285,12 @@ def test_non_determinism_is_found() -> None:
         return x + len(calls)
 
     assert failure(counting, (X,), "determinism", tests=["determinism"]) == (
-        "the same call gave other bits the next time"
+        "the second call with the same arguments returned different bits"
     )
 
 
 def test_in_place_forms_are_held_against_the_function(mirror: Any) -> None:
-    """Values differ where the kernel that writes is wrong."""
+    """A wrong in-place kernel is reported as a difference of values."""
     kernel = mirror.table["exp_"]
 
     def wrong(x: Any) -> Any:
@@ -304,7 +304,7 @@ def test_in_place_forms_are_held_against_the_function(mirror: Any) -> None:
 
 
 def test_in_place_forms_that_lose_their_target_are_found() -> None:
-    """One that returns a copy, and one that leaves the version counter where it was."""
+    """An in-place form that returns a copy, or that leaves the version counter unchanged, is reported."""
 
     @operator(pointwise)
     def tripled_of_mine(x: Tensor) -> Tensor:
@@ -321,18 +321,18 @@ def test_in_place_forms_that_lose_their_target_are_found() -> None:
 
     tripled_of_mine._functions["inplace"] = silent
     text = failure(tripled_of_mine, (X,), "inplace", tests=["inplace"])
-    assert text == "the in-place form did not move the version counter"
+    assert text == "the in-place form did not change the version counter"
 
 
 def test_what_a_device_says_of_itself_is_heeded(lantern: object) -> None:
-    """Immutable arrays share memory as they like; a declared lack of determinism is no fault."""
+    """Immutable arrays may share memory, and a declared lack of determinism is not a fault."""
     assert opcheck("exp", (X,), device="ember", tests=["aliasing"])["aliasing"] == (
         "not applicable: arrays of ember:0 never change"
     )
 
 
 def test_declared_non_determinism_is_heeded(mirror: Any) -> None:
-    """The backend names the operator."""
+    """The backend lists the operator as non-deterministic."""
     mirror.capabilities = replace(mirror.capabilities, nondeterministic=frozenset({"exp"}))
     mirror.add()
     assert opcheck("exp", (X,), device="mirror", tests=["determinism"])["determinism"] == (
@@ -341,7 +341,7 @@ def test_declared_non_determinism_is_heeded(mirror: Any) -> None:
 
 
 def test_small_values_are_held_to_the_derived_bound(mirror: Any) -> None:
-    """An error that ``assert_close``'s absolute tolerance would let pass; and a shape that is another."""
+    """An error within ``assert_close``'s absolute tolerance is reported, and so is a different shape."""
     kernel = mirror.table["exp"]
 
     def wrong(x: Any) -> Any:
@@ -361,7 +361,7 @@ def test_small_values_are_held_to_the_derived_bound(mirror: Any) -> None:
 
 
 def test_errors_of_the_operator_are_its_results() -> None:
-    """What the operator raises is the test's text."""
+    """The test's message has the error that the operator raised."""
 
     def raising(x: Tensor) -> Tensor:
         raise KeyError("mine")
@@ -371,7 +371,7 @@ def test_errors_of_the_operator_are_its_results() -> None:
 
 
 def test_tensors_that_require_grad_are_the_ones_differentiated() -> None:
-    """The second argument's derivative is wrong here, and nobody asked for it; arguments stay as they were."""
+    """A wrong derivative of the second argument is ignored if it does not require grad; arguments are unchanged."""
 
     class Half(Function):
         @staticmethod
@@ -390,15 +390,15 @@ def test_tensors_that_require_grad_are_the_ones_differentiated() -> None:
 
 
 def test_devices_without_float64_have_their_gradients_checked_all_the_same(lantern: object) -> None:
-    """On the reference, in float64."""
+    """They are computed on the reference, in float64."""
     assert opcheck("exp", (X,), device="lantern:0")["gradient"] == "passed"
 
 
-def test_mistakes_in_the_call_are_told() -> None:
-    """A test that does not exist, and a subject that is no operator."""
-    with pytest.raises(ValueError, match="there is no test 'speed'; tests are inputs, result"):
+def test_invalid_calls_are_reported() -> None:
+    """An unknown test, and a subject that is not an operator, are errors."""
+    with pytest.raises(ValueError, match="there is no test 'speed'; the tests are inputs, result"):
         opcheck("exp", (X,), tests=["speed"])
-    with pytest.raises(ValueError, match="there is no operator 'inv'; a function can be given itself"):
+    with pytest.raises(ValueError, match="there is no operator 'inv'; pass a function itself"):
         opcheck("inv", (X,))
     with pytest.raises(TypeError, match="expects an operator, its name, an autograd Function or a function, got 3"):
         opcheck(3, (X,))

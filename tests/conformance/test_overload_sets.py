@@ -1,4 +1,4 @@
-"""Overload sets in the suite: a set that gives something else than its member is caught, and a program shows it."""
+"""Overload sets in the suite: a set whose result differs from its member's is caught, and a program shows it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.conformance.broken_device import run
 
 @pytest.fixture
 def context() -> Context:
-    """The reference device under test."""
+    """Return a context that tests the reference device."""
     return Context(str(cd.get_default_device()))
 
 
@@ -32,18 +32,18 @@ Make = Callable[..., OverloadSet]
 
 @pytest.fixture
 def make() -> Iterator[Make]:
-    """Two records, ``flicker_once(input)`` and ``flicker_by(input, factor)``, and a set over them for one test."""
+    """Declare ``flicker_once(input)``, ``flicker_by(input, factor)`` and a set of both, for one test."""
     recordings = []
     with journal.Recording() as recording:
 
         @operator(pointwise, public=False)
         def flicker_once(input: Tensor) -> Tensor:
-            """Twice the input."""
+            """Return twice the input."""
             return input * 2
 
         @operator(pointwise, public=False)
         def flicker_by(input: Tensor, factor: float = 2) -> Tensor:
-            """The input times a number."""
+            """Return the input times a number."""
             if factor == 13:
                 raise ValueError("13 is refused")
             return input * factor
@@ -65,13 +65,13 @@ def make() -> Iterator[Make]:
     registry.MISTAKES["flicker_by"] = [refused]
     REFERENCES.update({"flicker_once": lambda x: x * 2, "flicker_by": lambda x, factor=2: x * factor})
 
-    def made(*members: Any, **options: Any) -> OverloadSet:
+    def declare(*members: Any, **options: Any) -> OverloadSet:
         with journal.Recording() as recording:
             found = overloads("flicker", *members, **options)
         recordings.append(recording)
         return found
 
-    yield made
+    yield declare
     for recording in reversed(recordings):
         recording.undo()
     for table in (registry.INPUTS, registry.MISTAKES, REFERENCES):
@@ -80,17 +80,17 @@ def make() -> Iterator[Make]:
 
 
 def members() -> tuple[Operator[..., Any], Operator[..., Any]]:
-    """The two records."""
+    """Return the two records."""
     return OPERATORS["flicker_once"], OPERATORS["flicker_by"]
 
 
 def results(context: Context) -> dict[str, Result]:
-    """The results of the set's cases by id."""
+    """Return the results of the set's cases by id."""
     return {case.id: run_case(context, case) for case in plan(context, operators=["flicker"])}
 
 
 def test_a_set_has_the_cases_of_its_members(context: Context, make: Make) -> None:
-    """In a dtype of each kind of number, with the mistakes in one; as a function, as a method and in place."""
+    """One dtype of each kind is tested, one with invalid calls, as a function, as a method and in place."""
     make(*members(), inplace=True)
     found = results(context)
     assert {r.verdict for r in found.values()} == {PASSED}
@@ -104,7 +104,7 @@ def test_a_set_that_picks_another_member_is_caught(context: Context, make: Make)
     """The message names the member that was picked; the program calls both and fails."""
 
     def flicker_anything(input: Tensor, factor: Any = 1) -> Tensor:
-        """The input."""
+        """Return the input."""
         return input * 1
 
     make(flicker_anything, *members())
@@ -119,7 +119,7 @@ def test_a_set_that_picks_another_member_is_caught(context: Context, make: Make)
 def test_a_method_and_an_in_place_form_that_differ_are_caught(
     context: Context, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What stands on the class Tensor is called."""
+    """The suite calls the attribute of the class Tensor."""
     make(*members(), inplace=True)
     monkeypatch.setattr(Tensor, "flicker_", lambda self, *args, **kwargs: self.mul_(5))
     result = results(context)["flicker/overloads/float32/contiguous"]
@@ -134,7 +134,7 @@ def test_a_method_and_an_in_place_form_that_differ_are_caught(
 
 
 def test_an_overload_of_fewer_parameters_has_fewer_calls(context: Context, make: Make) -> None:
-    """A sample with an argument that the set does not accept for that member is not a call of the set."""
+    """A sample with an argument that the set does not accept for that member is not called through the set."""
     found = make((OPERATORS["flicker_by"], "input"))
     ((member, parameters),) = property_module.records_of(found)
     calls = context.samples(member, cd.float32)
@@ -143,7 +143,7 @@ def test_an_overload_of_fewer_parameters_has_fewer_calls(context: Context, make:
 
 
 def test_a_mistake_in_other_words_is_caught(context: Context, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call that fits one member alone raises what the member raises."""
+    """A call that matches only one member must raise that member's error."""
     found = make(*members())
     wrong = lambda *args, **kwargs: (_ for _ in ()).throw(TypeError("no overload"))  # noqa: E731
     monkeypatch.setitem(found._forms, "function", wrong)
@@ -154,10 +154,10 @@ def test_a_mistake_in_other_words_is_caught(context: Context, make: Make, monkey
 
 
 def test_members_without_a_public_name_are_tried(context: Context, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A public callable among the members is tested under its own name, and a program calls it by the set."""
+    """A public callable among the members is tested under its own name, and a program calls it through the set."""
 
     def flicker_text(input: Tensor, text: str) -> Tensor:
-        """The input, as many times as the text is long."""
+        """Return the input times the length of the text."""
         return input * len(text)
 
     def worded(t: Maker) -> Iterator[Any]:
@@ -175,11 +175,14 @@ def test_members_without_a_public_name_are_tried(context: Context, make: Make, m
     monkeypatch.setattr(cd, "flicker", lambda input, text: input)
     result = results(context)["flicker/overloads/float32/contiguous"]
     assert "flicker does not give what flicker_text gives" in result.message
-    assert result.reproducer == "# no reproducer: ValueError: flicker_text is called by an overload set only\n"
+    assert (
+        result.reproducer
+        == "# no reproducer: ValueError: flicker_text has no public name: only an overload set calls it\n"
+    )
 
 
 def test_every_set_of_the_library_has_cases(context: Context) -> None:
-    """At least one member of each is a record that has samples."""
+    """Every set has at least one member that is a record with samples."""
     for entry in entries():
         if isinstance(entry, OverloadSet):
             cases = plan(context, operators=[name_of(entry)])

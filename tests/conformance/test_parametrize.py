@@ -14,14 +14,14 @@ HOST = plugins.reference_device()
 
 
 class Driverless(Mirror):
-    """A backend whose driver is not there."""
+    """A backend without its driver."""
 
     def devices(self) -> Any:
         raise DeviceUnavailable("no driver: install acme-driver 7 or later")
 
 
 class Crashing(Mirror):
-    """A backend that cannot even count its devices."""
+    """A backend that cannot count its devices."""
 
     def devices(self) -> Any:
         raise OSError("libacme.so: cannot open")
@@ -29,7 +29,7 @@ class Crashing(Mirror):
 
 @pytest.fixture
 def several() -> Iterator[None]:
-    """Two devices of one kind, and backends without any."""
+    """Install two devices of one type, and backends without devices."""
     removals: list[Callable[[], None]] = [
         plugins.add_backend(b) for b in (Mirror("acme"), Driverless("bare"), Crashing("crashing"))
     ]
@@ -39,10 +39,10 @@ def several() -> Iterator[None]:
 
 
 def marks_of(decorator: Callable[..., Any]) -> dict[str, list[str]]:
-    """The ids of a parametrisation, and the reasons why each is skipped."""
+    """Return the ids of a parametrisation, and the reasons why each is skipped."""
 
     def test(device: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     (mark,) = decorator(test).pytestmark
     assert mark.args[0] == "device"
@@ -50,13 +50,13 @@ def marks_of(decorator: Callable[..., Any]) -> dict[str, list[str]]:
 
 
 def test_devices_are_those_that_work(several: None) -> None:
-    """Every index of a type; a backend that fails to say is left out."""
+    """Every index of a type is listed; a backend whose device count fails is omitted."""
     assert [d for d in devices() if d.startswith(("acme", "bare", "crash"))] == ["acme:0", "acme:1"]
     assert str(HOST) in devices()
 
 
 def test_each_device_is_a_test_and_missing_ones_say_why(several: None) -> None:
-    """Ids are names; a missing driver is a skip with its reason."""
+    """The ids are device names; a device without its driver is skipped with the reason."""
     found = marks_of(each_device(excluding=[HOST.type]))
     assert {k: v for k, v in found.items() if k[:4] in ("acme", "bare", "cras")} == {
         "acme:0": [], "acme:1": [], "bare": ["no driver: install acme-driver 7 or later"],
@@ -65,7 +65,7 @@ def test_each_device_is_a_test_and_missing_ones_say_why(several: None) -> None:
 
 
 def test_devices_can_be_chosen(several: None) -> None:
-    """By type or by name; one of each type; and one that is asked for and not installed is a skip."""
+    """Devices are chosen by type, by name, or one per type; a requested device that is not installed is skipped."""
     assert list(marks_of(each_device(only=["acme"]))) == ["acme:0", "acme:1"]
     assert list(marks_of(each_device(only=["acme"], excluding=["acme:0"]))) == ["acme:1"]
     assert list(marks_of(each_device(only=["acme", "bare"], first=True))) == ["acme:0", "bare"]
@@ -74,15 +74,15 @@ def test_devices_can_be_chosen(several: None) -> None:
 
 
 def test_nothing_installed_is_a_skip_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No backend at all: the test is there, skipped, and says how to install one."""
+    """Without any backend there is one skipped test, which says how to install one."""
     monkeypatch.setattr(plugins, "_plugins", {})
     (reason,) = marks_of(each_device())["none"]
     assert reason.startswith("no backend is installed")
 
 
 def test_contradiction_is_refused() -> None:
-    """A name cannot be wanted and not wanted."""
-    with pytest.raises(ValueError, match=r"each_device\(\): 'acme' is both in only and in excluding"):
+    """A name cannot be both included and excluded."""
+    with pytest.raises(ValueError, match=r"each_device\(\): 'acme' is in both only= and excluding="):
         each_device(only=["acme"], excluding=["acme"])
 
 

@@ -1,4 +1,4 @@
-"""Public callables in the suite: each of their properties catches a fault, and the reproducer shows it."""
+"""Public callables in the suite: each property catches its fault, and the reproducer shows it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Declare = Callable[..., CallableRecord]
 
 @pytest.fixture
 def context() -> Context:
-    """The reference device under test."""
+    """Return a context that tests the reference device."""
     return Context(str(cd.get_default_device()))
 
 
@@ -59,7 +59,7 @@ def declare() -> Iterator[Declare]:
 
 
 def verdicts(context: Context, name: str) -> dict[str, str]:
-    """The worst verdict of each property."""
+    """Return the worst verdict of each property."""
     found: dict[str, str] = {}
     for case in plan(context, operators=[name]):
         verdict = run_case(context, case).verdict
@@ -69,13 +69,13 @@ def verdicts(context: Context, name: str) -> dict[str, str]:
 
 
 def message(context: Context, name: str, property: str) -> str:
-    """What the first failing case of a property says."""
+    """Return the message of the first failing case of a property."""
     cases = (case for case in plan(context, operators=[name]) if case.property == property)
     return next(r.message for r in (run_case(context, c) for c in cases) if r.verdict == FAILED)
 
 
 def vectors(t: Maker) -> Iterator[Any]:
-    """Two short vectors."""
+    """Return two short vectors."""
     if t.is_floating:
         yield sample(t(4))
         yield sample(t(3))
@@ -83,10 +83,10 @@ def vectors(t: Maker) -> Iterator[Any]:
 
 # -- each property catches its fault ----------------------------------------------------------------------------------
 def test_a_correct_callable_passes(context: Context, declare: Declare) -> None:
-    """All that is planned for a function of a tensor holds of one that is right."""
+    """All cases that are planned for a function of a tensor pass."""
 
     def flicker(input: Tensor) -> tuple[Tensor, int]:
-        """Twice the input, and its size."""
+        """Return twice the input, and its size."""
         return input * 2, input.numel()
 
     declare(flicker, vectors, lambda x: (x * 2, x.size))
@@ -95,10 +95,10 @@ def test_a_correct_callable_passes(context: Context, declare: Declare) -> None:
 
 
 def test_wrong_values_and_wrong_numbers_are_caught(context: Context, declare: Declare) -> None:
-    """Tensors are held against the reference within the bound, everything else by equality and type."""
+    """Tensors are compared with the reference within the bound, all other values by equality and type."""
 
     def flicker(input: Tensor) -> Any:
-        """Something else than its reference."""
+        """Return a value that differs from the reference."""
         return input * 2, 3
 
     declare(flicker, vectors, lambda x: (x * 2.5, 3))
@@ -110,14 +110,14 @@ def test_wrong_values_and_wrong_numbers_are_caught(context: Context, declare: De
 
 
 def test_another_dtype_and_another_type_are_caught(context: Context, declare: Declare) -> None:
-    """The reference says which kind of numbers is due, the signature which type."""
+    """The reference determines the kind of numbers, the signature the type of the result."""
 
     def flicker(input: Tensor) -> Tensor:
-        """Integers in place of floats."""
+        """Return integers instead of floats."""
         return (input * 2).to(cd.int64)
 
     def glimmer(input: Tensor) -> list[Tensor]:
-        """A tuple in place of a list."""
+        """Return a tuple instead of a list."""
         return (input,)  # type: ignore[return-value]
 
     declare(flicker, vectors, lambda x: np.trunc(x * 2))
@@ -127,10 +127,10 @@ def test_another_dtype_and_another_type_are_caught(context: Context, declare: De
 
 
 def test_where_the_result_hangs_on_the_dtype_the_very_dtype_is_due(context: Context, declare: Declare) -> None:
-    """A reference that is asked in the operands' own dtype says it; float64 for float32 is no better."""
+    """A reference that computes in the operands' own dtype determines it; float64 for float32 is an error."""
 
     def flicker(input: Tensor) -> Tensor:
-        """In another precision."""
+        """Return the result in another precision."""
         return input.double()
 
     declare(flicker, vectors, lambda x: x, as_given=True)
@@ -138,20 +138,20 @@ def test_where_the_result_hangs_on_the_dtype_the_very_dtype_is_due(context: Cont
 
 
 def test_a_write_into_an_input_is_caught(context: Context, declare: Declare) -> None:
-    """But for callables whose name ends in an underscore, which have to return what they wrote to."""
+    """Only callables whose name ends in an underscore may write to an input, and must return it."""
 
     def flicker(input: Tensor) -> Tensor:
-        """Halves its input on the way."""
+        """Halve the input as a side effect."""
         with cd.no_grad():
             input.mul_(0.5)
         return input * 2
 
     def flicker_(input: Tensor) -> Tensor:
-        """Halves its input."""
+        """Halve the input in place."""
         return input.mul_(0.5)
 
     def glimmer_(input: Tensor) -> Tensor:
-        """Halves its input and returns another tensor."""
+        """Halve the input and return another tensor."""
         return input.mul_(0.5).clone()
 
     declare(flicker, vectors, lambda x: x)
@@ -165,10 +165,10 @@ def test_a_write_into_an_input_is_caught(context: Context, declare: Declare) -> 
 def test_a_method_that_differs_is_caught_with_a_program_that_shows_it(
     context: Context, declare: Declare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is found under the public names is called, and not the function that was declared."""
+    """The suite calls the public names, and not the function that was declared."""
 
     def flicker(input: Tensor) -> Tensor:
-        """Twice the input."""
+        """Return twice the input."""
         return input * 2
 
     declare(flicker, vectors, lambda x: x * 2)
@@ -182,33 +182,33 @@ def test_a_method_that_differs_is_caught_with_a_program_that_shows_it(
 
 
 def test_numpys_names_are_tried(context: Context, declare: Declare) -> None:
-    """A callable with ``dim`` is called with ``axis`` too, and one that declares an ``axis`` of its own is not."""
-    from candelabra_conformance.properties.public_forms import ways
+    """A callable with ``dim`` is called with ``axis`` too, unless it declares an ``axis`` itself."""
+    from candelabra_conformance.properties.public_forms import call_forms
 
     def flicker(input: Tensor, dim: int = 0, keepdim: bool = False) -> Tensor:
-        """Sums."""
+        """Return sums."""
         return input.sum(dim, keepdim)
 
     def glimmer(input: Tensor, axis: int = 0, dim: int = 0) -> Tensor:
-        """Sums."""
+        """Return sums."""
         return input.sum(dim)
 
     call = sample(np.ones((2, 3)), 1, True)
-    found = {way.words: way.call for way in ways(declare(flicker, vectors, np.sum), call)}
+    found = {form.words: form.call for form in call_forms(declare(flicker, vectors, np.sum), call)}
     assert found["axis=, keepdims="].kwargs == {"axis": 1, "keepdims": True}
     assert found["axis=, keepdims="].args == call.args[:1]
-    assert not [w for w in ways(declare(glimmer, vectors, np.sum), call) if "=" in w.words]
+    assert not [w for w in call_forms(declare(glimmer, vectors, np.sum), call) if "=" in w.words]
 
 
 def test_a_missing_gradient_is_caught(context: Context, declare: Declare) -> None:
-    """A floating result without a history, unless the sample says that it has none; and a wrong derivative."""
+    """A floating result must have a history unless the sample says otherwise, and a correct derivative."""
 
     def flicker(input: Tensor) -> Tensor:
-        """Twice the input, without its history."""
+        """Return twice the input without its history."""
         return input.detach() * 2
 
     def silent(t: Maker) -> Iterator[Any]:
-        """A sample that says so."""
+        """Return a sample that expects no history."""
         if t.is_floating:
             yield sample(t(4), gradient=False)
 
@@ -218,7 +218,7 @@ def test_a_missing_gradient_is_caught(context: Context, declare: Declare) -> Non
     assert "gradient" not in verdicts(Context(str(context.device)), "flicker")
 
     def glimmer(input: Tensor) -> Tensor:
-        """The cube, whose history knows one factor."""
+        """Return the cube, with a history of only one factor."""
         return input.detach() ** 2 * input
 
     declare(glimmer, vectors, lambda x: x**3)
@@ -226,19 +226,19 @@ def test_a_missing_gradient_is_caught(context: Context, declare: Declare) -> Non
 
 
 def test_keywords_of_factories_and_out_are_tried(context: Context, declare: Declare) -> None:
-    """A factory that ignores what it is asked for is caught, and an ``out=`` that another tensor is returned for."""
+    """A factory that ignores its keywords is caught, and a function that does not return its ``out=``."""
 
     def shapes(t: Maker) -> Iterator[Any]:
-        """One size."""
+        """Return one size."""
         if t.dtype.name == "float32":
             yield sample(3)
 
     def flicker(size: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-        """Ones in float32, whatever is asked for."""
+        """Return ones in float32, whatever dtype is requested."""
         return cd.ones(size, device=device)
 
     def glimmer(size: int, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-        """Ones."""
+        """Return ones."""
         return cd.ones(size, dtype=dtype, device=device)
 
     declare(flicker, shapes, np.ones, factory=True, method=False)
@@ -248,20 +248,20 @@ def test_keywords_of_factories_and_out_are_tried(context: Context, declare: Decl
 
 
 def test_mistakes_of_a_callable_are_tried(context: Context, declare: Declare) -> None:
-    """Where its samples have any; what is not refused is a failure."""
+    """If the samples have invalid calls, a call that does not raise is a failure."""
 
     def flicker(input: Tensor) -> Tensor:
-        """Refuses vectors of three elements."""
+        """Refuse vectors of three elements."""
         if input.numel() == 3:
             raise ValueError("three is too many")
         return input + 0
 
     def wrong(t: Maker) -> Iterator[Any]:
-        """One that is refused."""
+        """Return an argument that is refused."""
         yield sample(t(3), note="three")
 
     def right(t: Maker) -> Iterator[Any]:
-        """One that is not."""
+        """Return an argument that is accepted."""
         yield sample(t(2), note="two")
 
     declare(flicker, lambda t: iter([sample(t(4))] if t.is_floating else []), lambda x: x)
@@ -278,19 +278,19 @@ def test_mistakes_of_a_callable_are_tried(context: Context, declare: Declare) ->
 
 
 # -- samples ----------------------------------------------------------------------------------------------------------
-def test_arguments_are_made_anew_for_each_call(context: Context, declare: Declare) -> None:
-    """Python source is evaluated, an array is copied: what a call does to them does not reach the next one."""
+def test_arguments_are_created_for_each_call(context: Context, declare: Declare) -> None:
+    """Python source is evaluated and arrays are copied for each call, so a call cannot affect the next one."""
     seen: list[Any] = []
 
     def flicker(array: Any, values: Any) -> int:
-        """Writes into both."""
+        """Write to both arguments."""
         seen.append((array, values))
         array[0] += 1
         values.append(1)
         return len(values)
 
     def arguments(t: Maker) -> Iterator[Any]:
-        """An array and a list."""
+        """Return an array and a list."""
         if t.dtype.name == "float32":
             yield sample(HostArray(np.zeros(2, np.float32)), Fresh("[str(device)]"))
 

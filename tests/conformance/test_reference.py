@@ -1,4 +1,5 @@
-"""The reference device passes the suite: of every operator each property and layout once, and the values in each dtype.
+"""The reference device passes the suite: each operator in each property and layout once, and its values in each
+dtype.
 
 ``make test-all`` runs every pair of them (``--quick``), and ``candelabra conformance --device cpu`` all cases.
 """
@@ -21,12 +22,12 @@ EACH = pytest.mark.parametrize("operator", [DEVICE, *sorted(OPERATORS)])
 
 @functools.cache
 def context() -> Context:
-    """The reference device under test, once in a process."""
+    """Return a context that tests the reference device, created once per process."""
     return Context(str(cd.get_default_device()))
 
 
 def check(cases: Iterable[Case]) -> None:
-    """Hold that there are cases and that they pass. The message has a paragraph for each of the first failures."""
+    """Assert that there are cases and that they pass. The message has a paragraph for each of the first failures."""
     results = [run_case(context(), case) for case in cases]
     assert len(results) > 5
     wrong = [r for r in results if r.verdict not in (PASSED, SKIPPED)]
@@ -35,12 +36,12 @@ def check(cases: Iterable[Case]) -> None:
 
 @EACH
 def test_the_reference_conforms(operator: str) -> None:
-    """Against NumPy, SciPy, finite differences and special values, with no expected failure."""
+    """Results agree with NumPy, SciPy, finite differences and special values, without expected failures."""
     check(each_once(plan(context(), operators=[operator])))
 
 
 @pytest.mark.thorough
 @EACH
 def test_the_reference_conforms_in_all_pairs(operator: str) -> None:
-    """Every property in every dtype and in every layout, and every dtype in every layout."""
+    """Every property passes in every dtype and in every layout, and every dtype in every layout."""
     check(pairwise(plan(context(), operators=[operator])))

@@ -1,6 +1,7 @@
-"""What a refusal is held to: the reference's class, and the reference's words or those of the operator's own rule.
+"""The expected error of an invalid call: the reference's class, and the message of the reference or of the operator's
+rule.
 
-The reference runs ``max_dim`` by its body, in which ``argmax`` refuses; the rule of ``max_dim`` says ``max()``.
+The reference runs the body of ``max_dim``, in which ``argmax`` raises; the rule of ``max_dim`` names ``max()``.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ BODY = "argmax(): Expected reduction dim 1 to have non-zero size."
 
 @contextmanager
 def device(change: Callable[[Table], Table]) -> Iterator[Context]:
-    """A device that is correct but for the kernels that ``change`` makes of the right ones."""
+    """Install a device that is correct except for the kernels that ``change`` returns."""
     made = Mirror("refusing")
     made.table.update(change(made.table))
     remove = plugins.add_backend(made)
@@ -41,21 +42,21 @@ def device(change: Callable[[Table], Table]) -> Iterator[Context]:
 
 
 def judged(context: Context) -> tuple[str, str]:
-    """Verdict and message on the mistakes in float32."""
+    """Return verdict and message of the invalid calls in float32."""
     (case,) = plan(context, operators=["max_dim"], patterns=["max_dim/errors/float32*"])
-    found = run_case(context, case, explained=False)
-    return found.verdict, found.message
+    raised = run_case(context, case, explained=False)
+    return raised.verdict, raised.message
 
 
-def native(table: Table) -> Table:
-    """A kernel of ``max_dim``, which fails where there is nothing."""
+def failing_kernel(table: Table) -> Table:
+    """Add a kernel of ``max_dim`` that fails for an empty dim."""
     values, places = table["amax"], table["argmax"]
     return {"max_dim": lambda x, dim, keepdim: (values(x, (dim,), keepdim), places(x, dim, keepdim))}
 
 
-def silent(table: Table) -> Table:
-    """The same, but zeros come where there is nothing."""
-    whole, zeros = native(table)["max_dim"], table["sum"]
+def kernel_of_zeros(table: Table) -> Table:
+    """Add a kernel of ``max_dim`` that returns zeros for an empty dim."""
+    whole, zeros = failing_kernel(table)["max_dim"], table["sum"]
 
     def kernel(x: Any, dim: int, keepdim: bool) -> Any:
         if 0 not in x.shape:
@@ -65,61 +66,67 @@ def silent(table: Table) -> Table:
     return {"max_dim": kernel}
 
 
-def blind(table: Table) -> Table:
-    """The body's operators find a place where there is none; what looks for it there says so."""
+def argmax_without_check(table: Table) -> Table:
+    """Let the body's argmax return an index for an empty dim, so that the gather after it raises."""
     places, zeros = table["argmax"], table["sum"]
 
-    def place(x: Any, dim: int, keepdim: bool) -> Any:
+    def argmax(x: Any, dim: int, keepdim: bool) -> Any:
         return places(x, dim, keepdim) if 0 not in x.shape else zeros(x, (dim,), keepdim, cd.int64)
 
-    return {"argmax": place}
+    return {"argmax": argmax}
 
 
-def flat(table: Table) -> Table:
-    """The body's operators give of nothing what has a dim too few; the next view says so."""
+def argmax_without_dim(table: Table) -> Table:
+    """Let the body's operators return a result with one dim too few for an empty dim, so that the next view raises."""
     places, zeros, gather = table["argmax"], table["sum"], table["gather"]
 
-    def place(x: Any, dim: int, keepdim: bool) -> Any:
+    def argmax(x: Any, dim: int, keepdim: bool) -> Any:
         return places(x, dim, keepdim) if 0 not in x.shape else zeros(x, (dim,), False, cd.int64)
 
     def gathered(x: Any, dim: int, index: Any) -> Any:
         return gather(x, dim, index) if 0 not in x.shape else zeros(x, (dim,), False, None)
 
-    return {"argmax": place, "gather": gathered}
+    return {"argmax": argmax, "gather": gathered}
 
 
 def test_the_rule_and_the_body_of_an_operator_may_differ_in_words() -> None:
-    """A kernel that fails has the rule's words, the reference those of an operator inside."""
-    with device(native) as context:
+    """The error of a kernel has the rule's message, the reference's error that of an operator in the body."""
+    with device(failing_kernel) as context:
         assert ruling(OPERATOR, NOTHING, context.reference) == (IndexError, RULE)
         assert outcome(OPERATOR, NOTHING, context.instance) == (IndexError, RULE)
         assert outcome(OPERATOR, NOTHING, context.reference) == (IndexError, BODY)
 
 
-def test_a_rule_that_finds_nothing_wrong_says_nothing() -> None:
-    """Then the reference's words alone are due."""
+def test_without_an_error_of_the_rule_the_message_is_the_references() -> None:
+    """Without a rule only the reference's message is accepted."""
     fits = sample(np.ones((3, 2), np.float32), 1)
     assert ruling(OPERATOR, fits, Context(str(plugins.reference_device())).reference) is None
 
 
-@pytest.mark.parametrize("change", [native, lambda table: {}])
+@pytest.mark.parametrize("change", [failing_kernel, lambda table: {}])
 def test_words_of_the_rule_are_as_good_as_the_reference_s(change: Callable[[Table], Table]) -> None:
-    """A device with a kernel of its own passes, and one that runs the body as the reference does."""
+    """A device with its own kernel passes, and so does one that runs the body as the reference does."""
     with device(change) as context:
         assert judged(context) == (PASSED, "")
 
 
 @pytest.mark.parametrize(
-    ("change", "found"),
+    ("change", "raised"),
     [
-        (silent, "nothing is raised"),
-        (flat, "IndexError: 'Dimension out of range (expected to be in range of [-1, 0], but got 1)' is raised"),
-        (blind, "RuntimeError: 'gather(): index 0 is out of bounds for dimension 1 with size 0' is raised"),
+        (kernel_of_zeros, "nothing is raised"),
+        (
+            argmax_without_dim,
+            "IndexError: 'Dimension out of range (expected to be in range of [-1, 0], but got 1)' is raised",
+        ),
+        (
+            argmax_without_check,
+            "RuntimeError: 'gather(): index 0 is out of bounds for dimension 1 with size 0' is raised",
+        ),
     ],
 )
-def test_silence_and_other_words_and_another_class_fail(change: Callable[[Table], Table], found: str) -> None:
-    """The message has what was raised and both texts that would do."""
+def test_silence_and_other_words_and_another_class_fail(change: Callable[[Table], Table], raised: str) -> None:
+    """The message has the actual error and both accepted messages."""
     with device(change) as context:
         verdict, message = judged(context)
     assert verdict == FAILED
-    assert message.startswith(f"{found}, IndexError: {RULE!r} or {BODY!r} is due")
+    assert message.startswith(f"{raised}, IndexError: {RULE!r} or {BODY!r} is due")

@@ -1,4 +1,4 @@
-"""The HTML report in a real browser: what it shows, what its filters hide, what a click leads to."""
+"""The HTML report in a real browser: its content, its filters, and the result of clicks."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from candelabra_conformance import model
 from candelabra_conformance.report import write_html
 
 from tests.conformance.browser import Browser
-from tests.conformance.made_runs import NASTY, PROGRAM, large_run, nasty_run, result, run
+from tests.conformance.example_runs import NASTY, PROGRAM, large_run, nasty_run, result, run
 from tests.conformance.report_page import Page
 
 
-def test_the_page_opens_as_a_file_without_a_complaint(page: Page) -> None:
-    """No error, no warning, no violation of its own policy, whatever the run's texts hold; the title is the run's."""
-    assert page.browser.complaints() == []
+def test_the_page_opens_as_a_file_without_an_error(page: Page) -> None:
+    """Problematic texts cause no error, no warning and no violation of the policy; the title is the run's."""
+    assert page.browser.problems() == []
     assert page.text("head title") == "acme:0: candelabra conformance"
     assert page.run("return page.location.protocol;") == "file:"
     assert page.text("h1").startswith("acme:0")
 
 
 def test_the_page_as_it_is_written_draws_its_matrix(browser: Browser, tmp_path: Path) -> None:
-    """The other tests open a copy with a recorder before the policy; this is the file itself."""
+    """The other tests open a copy with a recorder before the policy; this test opens the file itself."""
     write_html(nasty_run(), tmp_path / "report.html")
     browser.open(tmp_path / "report.html")
     assert browser.run("return page.document.querySelectorAll('#rows td.failed').length;") > 0
 
 
 def test_the_matrix_has_a_row_per_operator_and_a_column_per_dtype(page: Page) -> None:
-    """The device stands first, then the operators by name; dtypes in the usual order."""
+    """The device is the first row, then the operators by name; dtypes have the usual order."""
     assert page.names() == ["device", *sorted(NASTY | {"gelu": "", "softmax": ""})]
     assert page.texts("#head th") == ["operator", "float16", "float32", "float64", "any"]
 
 
 def test_a_cell_shows_the_worst_verdict_the_red_cases_and_the_route(page: Page) -> None:
-    """As a sign, as a colour, and in words for those who see neither."""
+    """A cell has a sign, a colour, and words for readers who see neither."""
     red = page.cell("softmax", "float16")
     assert (red["text"], red["class"], red["colour"]) == ("‼ 4", "crashed", "rgb(245, 163, 160)")
     assert red["title"] == "softmax, float16: crashed, 9 cases, 4 red"
@@ -61,11 +61,11 @@ def test_every_verdict_can_be_read_in_both_themes(page: Page) -> None:
     assert not set(grounds[0]) & set(grounds[1])
     assert all(
         len(set(found)) == 7 for found in grounds
-    )  # failed and unexpected pass share one, as do the two hard ones
+    )  # Failed and unexpected pass share a colour, and so do the two severe verdicts.
 
 
 def _contrast(ink: str, ground: str) -> float:
-    """Of two colours as ``rgb(1, 2, 3)``, by WCAG 2.2's relative luminance."""
+    """Return the contrast of two colours as ``rgb(1, 2, 3)``, by WCAG 2.2's relative luminance."""
 
     def luminance(colour: str) -> float:
         channels = [int(channel) / 255 for channel in re.findall(r"\d+", colour)[:3]]
@@ -104,7 +104,7 @@ def test_the_head_says_who_was_tested_and_what_came_out(page: Page) -> None:
 def test_a_filter_hides_the_rows_without_a_case(
     browser: Browser, tmp_path: Path, control: str, value: str, names: list[str]
 ) -> None:
-    """Each filter by itself; the number of cases that are left is told."""
+    """Each filter works alone, and the page shows the number of remaining cases."""
     extra = [r for r in large_run(5).results if r.case.operator in names]
     page = Page(browser, tmp_path, run(*nasty_run().results, *extra))
     page.set(control, value)
@@ -113,7 +113,7 @@ def test_a_filter_hides_the_rows_without_a_case(
 
 
 def test_filters_hold_together_and_are_cleared_together(page: Page) -> None:
-    """A cell counts only the cases that pass all of them."""
+    """A cell counts only the cases that pass all filters."""
     page.set("text", "softmax")
     page.set("verdict", "failed")
     assert page.shown() == "1 of 21 cases"
@@ -123,14 +123,14 @@ def test_filters_hold_together_and_are_cleared_together(page: Page) -> None:
 
 
 def test_a_click_on_a_count_filters_by_its_verdict(page: Page) -> None:
-    """From "2 crashed" to what crashed in one step."""
+    """A click on "2 crashed" shows the crashed cases."""
     page.click("#counts button", "crashed")
     assert page.names() == ["device", "softmax"]
     assert page.shown() == "2 of 21 cases"
 
 
 def test_the_worst_operators_come_first_when_asked(page: Page) -> None:
-    """The order is that of the verdicts, then of the names."""
+    """Operators are sorted by verdict, then by name."""
     page.set("order", "worst first")
     assert page.names()[:3] == ["device", "softmax", "control"]
     assert page.names()[-1] == "unicode"
@@ -140,7 +140,7 @@ def test_the_worst_operators_come_first_when_asked(page: Page) -> None:
 
 
 def test_a_click_on_a_cell_lists_its_cases_and_a_click_on_a_case_its_reproducer(page: Page) -> None:
-    """Three clicks from the matrix to a program that shows the failure; the address follows."""
+    """Three clicks lead from the matrix to a program that shows the failure, and the address changes with each."""
     page.click("#rows td.crashed", "‼ 4")
     assert page.run("return page.location.hash;") == "#softmax/float16"
     assert page.text("#selection") == "softmax/float16: 9 cases"
@@ -157,7 +157,7 @@ def test_a_click_on_a_cell_lists_its_cases_and_a_click_on_a_case_its_reproducer(
 
 
 def test_a_click_on_an_operator_lists_all_of_its_cases(page: Page) -> None:
-    """The row's head stands for the whole row; a cell without a case for nothing."""
+    """The row's header selects the whole row; a cell without a case cannot be clicked."""
     page.click("#rows th", "softmax")
     assert page.text("#selection") == "softmax: 10 cases"
     page.click("#rows tr:nth-child(3) td.empty")
@@ -165,7 +165,7 @@ def test_a_click_on_an_operator_lists_all_of_its_cases(page: Page) -> None:
 
 
 def test_a_case_tells_all_that_is_known_of_it(browser: Browser, tmp_path: Path) -> None:
-    """Route, error, what blocks it, which kernels it lacks."""
+    """The page shows the route, the error, the blocking operators and the missing kernels."""
     facts = {"route": "fallback", "ulp": float("nan"), "blocked_by": "exp", "missing": ("exp", "sum"), "uses": ("max",)}
     page = Page(browser, tmp_path, run(result("softmax/value/float16", model.BLOCKED, 3, **facts)), "#softmax")
     assert dict(zip(page.texts("#detail dt"), page.texts("#detail dd"))) == {
@@ -180,7 +180,7 @@ def test_a_case_tells_all_that_is_known_of_it(browser: Browser, tmp_path: Path) 
 
 
 def test_the_button_copies_the_reproducer(page: Page) -> None:
-    """The whole program, and the button says that it did."""
+    """The whole program is copied, and the button confirms it."""
     page.run('page.location.hash = "#softmax/failed/float16"; await until(() => find(".copy"));')
     copied = page.run("""let copied;
         const writeText = async (text) => { copied = text; };
@@ -192,7 +192,7 @@ def test_the_button_copies_the_reproducer(page: Page) -> None:
 
 
 def test_without_a_clipboard_the_button_copies_the_old_way(page: Page) -> None:
-    """A browser may refuse the clipboard to a file; the selection of a hidden field is copied instead."""
+    """If the browser refuses the clipboard to a file, the page copies the selection of a hidden field."""
     page.run('page.location.hash = "#softmax/failed/float16"; await until(() => find(".copy"));')
     copied = page.run("""let copied;
         Object.defineProperty(page.navigator, "clipboard", { value: undefined });

@@ -1,4 +1,4 @@
-"""The HTML report in a real browser: addresses, keys, tens of thousands of cases, paper."""
+"""The HTML report in a real browser: addresses, keyboard use, tens of thousands of cases, and printing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from candelabra_conformance import model
 
 from tests.conformance.browser import Browser
-from tests.conformance.made_runs import DTYPES, PROGRAM, PROPERTIES, large_run, nasty_run, result, run
+from tests.conformance.example_runs import DTYPES, PROGRAM, PROPERTIES, large_run, nasty_run, result, run
 from tests.conformance.report_page import Page
 
 # Addresses
@@ -34,26 +34,26 @@ from tests.conformance.report_page import Page
 def test_an_address_leads_to_its_cases(
     browser: Browser, tmp_path: Path, fragment: str, title: str, detail: list[str]
 ) -> None:
-    """A link in an issue opens the page at the operator, the cell or the case; one that leads nowhere says so."""
+    """A link opens the page at the operator, the cell or the case; an invalid link shows a message."""
     page = Page(browser, tmp_path, nasty_run(), fragment)
     assert page.text("#selection") == title
     assert page.texts("#detail h3") == detail
-    assert browser.complaints() == []
+    assert browser.problems() == []
 
 
 def test_an_operator_of_a_vendor_has_an_address_too(browser: Browser, tmp_path: Path) -> None:
-    """Its name may hold what an address has to escape."""
+    """The name may contain characters that an address has to escape."""
     page = Page(browser, tmp_path, run(result("acme::gelu %/value/float32", model.FAILED)))
     page.click("#rows td", "✗")
     assert page.text("#selection") == "acme::gelu %/float32: 1 case"
     assert page.run("return page.location.hash;") == "#acme::gelu%20%25/float32"
 
 
-# Keys
+# Keyboard
 
 
 def test_the_matrix_is_used_with_keys_alone(page: Page) -> None:
-    """One stop of the Tab key; arrows, Home and End move; Enter opens; the focus stays where it was."""
+    """The matrix is one stop of the Tab key; arrows, Home and End move, Enter opens, and the focus is restored."""
     assert page.run("""return all('#rows [tabindex="0"]').map((e) => e.textContent);""") == ["device"]
     page.run("""find('#rows [tabindex="0"]').focus();""")
     for key in ("End", "ArrowUp", "ArrowUp", "Home", "ArrowDown", "ArrowRight", "ArrowRight"):
@@ -72,7 +72,7 @@ def test_the_matrix_is_used_with_keys_alone(page: Page) -> None:
 
 
 def test_the_cases_are_walked_with_keys(page: Page) -> None:
-    """Arrows show one case after the other."""
+    """The arrow keys show the previous and the next case."""
     page.run('page.location.hash = "#softmax/float16"; await until(() => all("#cases [data-case]").length === 9);')
     page.run("""find('#cases [tabindex="0"]').focus();""")
     page.press("Enter")
@@ -83,11 +83,11 @@ def test_the_cases_are_walked_with_keys(page: Page) -> None:
     assert page.texts('#cases [aria-selected="true"]') == ["∞ softmax/timed out/float16"]
 
 
-# Many cases, paper
+# Many cases, and printing
 
 
-def test_of_many_cases_only_what_is_seen_is_in_the_document(browser: Browser, tmp_path: Path) -> None:
-    """48,000 cases of 2,000 operators cost a few thousand elements, wherever one scrolls to."""
+def test_of_many_cases_only_the_visible_ones_are_in_the_document(browser: Browser, tmp_path: Path) -> None:
+    """48,000 cases of 2,000 operators need a few thousand elements at any scroll position."""
     page = Page(browser, tmp_path, large_run(2000))
     assert page.shown() == "48,000 of 48,000 cases"
     assert page.run('return find("#matrix").getAttribute("aria-rowcount");') == "2001"
@@ -104,7 +104,7 @@ def test_of_many_cases_only_what_is_seen_is_in_the_document(browser: Browser, tm
 
 
 def test_an_address_far_down_is_scrolled_to(browser: Browser, tmp_path: Path) -> None:
-    """The row that a link names is in sight."""
+    """The row that a link names is visible."""
     page = Page(browser, tmp_path, large_run(500), "#operator0404/value/float16/contiguous")
     assert page.text("#detail .message") == "expected 1, got 404"
     assert page.run("""const head = all("#rows th").find((e) => e.textContent === "operator0404");
@@ -113,15 +113,15 @@ def test_an_address_far_down_is_scrolled_to(browser: Browser, tmp_path: Path) ->
 
 
 def test_the_last_row_is_reached_by_key(browser: Browser, tmp_path: Path) -> None:
-    """Rows that were not in the document get the focus all the same."""
+    """Rows that were not in the document can get the focus too."""
     page = Page(browser, tmp_path, large_run(300))
     page.run("""find('#rows [tabindex="0"]').focus();""")
     page.press("End")
     assert page.run("return page.document.activeElement.textContent;") == "operator0299"
 
 
-def test_on_paper_the_matrix_is_whole_and_failures_are_told_in_full(browser: Browser, tmp_path: Path) -> None:
-    """Nobody can scroll on paper; afterwards the page is as before."""
+def test_the_printed_page_has_the_whole_matrix_and_all_failures_in_full(browser: Browser, tmp_path: Path) -> None:
+    """The printed page has all rows and all messages; afterwards the page is as before."""
     page = Page(browser, tmp_path, large_run(300))
     before = len(page.names())
     page.run('page.dispatchEvent(new page.Event("beforeprint"));')
@@ -134,7 +134,7 @@ def test_on_paper_the_matrix_is_whole_and_failures_are_told_in_full(browser: Bro
 
 
 def test_more_failures_than_fit_on_paper_are_counted(browser: Browser, tmp_path: Path) -> None:
-    """200 in full, and how many there are besides."""
+    """200 failures are printed in full, followed by the number of the others."""
     page = Page(browser, tmp_path, large_run(1010))
     page.run('page.dispatchEvent(new page.Event("beforeprint"));')
     assert len(page.texts("#printed article")) == 200
@@ -142,7 +142,7 @@ def test_more_failures_than_fit_on_paper_are_counted(browser: Browser, tmp_path:
 
 
 def test_an_empty_run_is_an_empty_page(browser: Browser, tmp_path: Path) -> None:
-    """No case is no reason to fail."""
+    """A run without cases is not an error."""
     page = Page(browser, tmp_path, run())
     assert page.shown() == "0 of 0 cases"
-    assert browser.complaints() == []
+    assert browser.problems() == []

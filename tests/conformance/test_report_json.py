@@ -1,4 +1,4 @@
-"""The JSON form of a run: what is written comes back, and what is no report says where it is wrong."""
+"""The JSON form of a run: a run is read back unchanged, and errors of an invalid report name the position."""
 
 from __future__ import annotations
 
@@ -18,51 +18,53 @@ from candelabra_conformance.report.json_form import COLUMNS, SCHEMA
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.conformance.made_runs import green_run, large_run, nasty_run, result, run
+from tests.conformance.example_runs import green_run, large_run, nasty_run, result, run
 
 
-def _without_nan(made: Run) -> Run:
-    """Equal runs compare equal: not-a-number is put as a number that nothing else is."""
-    sized = [replace(r, ulp=-1.0) if r.ulp is not None and math.isnan(r.ulp) else r for r in made.results]
-    return replace(made, results=tuple(sorted(sized, key=lambda r: r.case)))
+def _without_nan(sample: Run) -> Run:
+    """Replace NaN by a number that occurs nowhere else, so that equal runs compare equal."""
+    sized = [replace(r, ulp=-1.0) if r.ulp is not None and math.isnan(r.ulp) else r for r in sample.results]
+    return replace(sample, results=tuple(sorted(sized, key=lambda r: r.case)))
 
 
 UNFINISHED = replace(green_run(), remaining={2: 7, 3: 100})
 
 
-@pytest.mark.parametrize("made", [green_run(), nasty_run(), UNFINISHED, run()], ids=["green", "nasty", "part", "empty"])
-def test_a_run_survives_being_written_and_read(made: Run) -> None:
-    """Every field of every result comes back, also half a surrogate pair and not-a-number; rows come sorted by case."""
-    back = from_json(to_json(made))
-    assert _without_nan(back) == _without_nan(made)
-    assert [r.case for r in back.results] == sorted(r.case for r in made.results)
-    assert {r.case: r.case.level for r in back.results} == {r.case: r.case.level for r in made.results}
-    assert back.level == made.level
+@pytest.mark.parametrize(
+    "sample", [green_run(), nasty_run(), UNFINISHED, run()], ids=["green", "nasty", "part", "empty"]
+)
+def test_a_run_survives_being_written_and_read(sample: Run) -> None:
+    """Every field of every result is read back, also half a surrogate pair and NaN; rows are sorted by case."""
+    back = from_json(to_json(sample))
+    assert _without_nan(back) == _without_nan(sample)
+    assert [r.case for r in back.results] == sorted(r.case for r in sample.results)
+    assert {r.case: r.case.level for r in back.results} == {r.case: r.case.level for r in sample.results}
+    assert back.level == sample.level
 
 
 @given(message=st.text(), ulp=st.none() | st.floats(), seconds=st.floats(min_value=0), layout=st.text(max_size=5))
 def test_any_text_and_any_number_survives(message: str, ulp: float | None, seconds: float, layout: str) -> None:
-    """There is no text and no float that the form cannot hold."""
+    """The form can represent every text and every float."""
     case = replace(result("a/b").case, layout=layout)
-    made = replace(result("a/b"), case=case, message=message, ulp=ulp, seconds=seconds)
-    (back,) = from_json(to_json(run(made))).results
-    assert repr(back) == repr(made)
+    sample = replace(result("a/b"), case=case, message=message, ulp=ulp, seconds=seconds)
+    (back,) = from_json(to_json(run(sample))).results
+    assert repr(back) == repr(sample)
 
 
 def test_the_text_does_not_depend_on_the_order_of_results() -> None:
     """Workers finish in any order; the same results give the same bytes."""
-    made = large_run(10)
-    shuffled = list(made.results)
+    sample = large_run(10)
+    shuffled = list(sample.results)
     random.Random(5).shuffle(shuffled)
-    assert to_json(replace(made, results=tuple(shuffled))) == to_json(made)
+    assert to_json(replace(sample, results=tuple(shuffled))) == to_json(sample)
 
 
 def test_the_form_is_what_the_published_schema_says() -> None:
-    """An independent validator accepts what is written, for every kind of run."""
+    """An independent validator accepts the output for every kind of run."""
     validator = jsonschema.Draft202012Validator(schema())
     validator.check_schema(schema())
-    for made in (green_run(), nasty_run(), run(), large_run(3), UNFINISHED):
-        validator.validate(json.loads(to_json(made)))
+    for sample in (green_run(), nasty_run(), run(), large_run(3), UNFINISHED):
+        validator.validate(json.loads(to_json(sample)))
     assert schema()["properties"]["schema"]["const"] == SCHEMA
     assert tuple(schema()["properties"]["columns"]["const"]) == COLUMNS
     assert schema()["$defs"]["verdict"]["enum"] == list(model.VERDICTS)
@@ -76,27 +78,27 @@ def test_the_form_is_what_the_published_schema_says() -> None:
     ],
 )  # fmt: skip
 def test_the_schema_refuses_what_is_no_report(key: str, value: Any) -> None:
-    """The published schema is not so wide that it would take anything."""
+    """The published schema rejects invalid reports."""
     data = json.loads(to_json(nasty_run())) | {key: value}
     with pytest.raises(jsonschema.ValidationError, match=r"."):
         jsonschema.validate(data, schema())
 
 
 def test_a_result_is_a_line_and_leaves_out_what_it_does_not_say() -> None:
-    """What passed without further news is a short row, so that 50,000 of them stay small."""
+    """A passed case without further information is a short row, so that a report of 50,000 cases stays small."""
     text = to_json(run(result("softmax/value/float16/transposed", level=2)))
     assert '\n["softmax","value","float16","transposed",2,"passed"]\n' in text
     assert text.isascii()
 
 
 def test_it_stays_compact() -> None:
-    """A case costs at most 100 bytes on the average when nine in ten pass."""
-    made = large_run(100)
-    assert len(to_json(made)) < 100 * len(made.results)
+    """A case needs at most 100 bytes on average if nine in ten pass."""
+    sample = large_run(100)
+    assert len(to_json(sample)) < 100 * len(sample.results)
 
 
 def test_the_summary_is_there_for_those_who_read_json_only() -> None:
-    """Level and counts stand in the file, though they can be computed."""
+    """Level and counts are in the file, although they can be computed."""
     data = json.loads(to_json(nasty_run()))
     assert data["level"] == -1
     assert data["counts"]["crashed"] == 2
@@ -104,9 +106,9 @@ def test_the_summary_is_there_for_those_who_read_json_only() -> None:
 
 
 def test_options_of_other_kinds_become_what_json_knows() -> None:
-    """Tuples and sets become lists, paths text, infinities the text that stands for them."""
-    made = run(options={"only": ("b", "a"), "skip": {"y", "x"}, "path": Path("a"), "limit": math.inf, 1: True})
-    assert from_json(to_json(made)).options == {
+    """Tuples and sets become lists, paths become text, infinities become their texts."""
+    sample = run(options={"only": ("b", "a"), "skip": {"y", "x"}, "path": Path("a"), "limit": math.inf, 1: True})
+    assert from_json(to_json(sample)).options == {
         "only": ["b", "a"],
         "skip": ["x", "y"],
         "path": "a",
@@ -116,7 +118,7 @@ def test_options_of_other_kinds_become_what_json_knows() -> None:
 
 
 def test_keys_that_are_not_known_are_passed_over() -> None:
-    """A later release of the same schema may add some."""
+    """A later release of the same schema may add keys."""
     data = json.loads(to_json(green_run())) | {"weather": "fine"}
     assert from_json(json.dumps(data)) == replace(green_run(), results=from_json(to_json(green_run())).results)
 
@@ -174,20 +176,20 @@ def _row(**changes: Any) -> str:
     ],
 )
 def test_a_malformed_report_is_refused_by_naming_the_place(text: str, message: str) -> None:
-    """Whoever made it can find what is wrong without reading this code."""
+    """The message identifies the error for a reader who does not know this code."""
     with pytest.raises(ReportError, match=message):
         from_json(text)
 
 
 def test_a_file_is_written_whole_and_read_back(tmp_path: Path) -> None:
-    """Nothing but the report is left in the folder."""
+    """The folder contains only the report."""
     write_json(nasty_run(), tmp_path / "run.json")
     assert _without_nan(read_json(tmp_path / "run.json")) == _without_nan(nasty_run())
     assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
 
 
 def test_a_file_that_cannot_be_replaced_leaves_nothing_behind(tmp_path: Path) -> None:
-    """The unfinished file is removed when the last step fails."""
+    """The unfinished file is removed if the last step fails."""
     (tmp_path / "run.json").mkdir()
     with pytest.raises(OSError, match=r"run\.json"):
         write_json(green_run(), tmp_path / "run.json")
@@ -195,7 +197,7 @@ def test_a_file_that_cannot_be_replaced_leaves_nothing_behind(tmp_path: Path) ->
 
 
 def test_a_file_that_is_no_report_is_named(tmp_path: Path) -> None:
-    """With several reports on the command line, it must be clear which is meant."""
+    """The message names the file, since the command line may have several."""
     (tmp_path / "a.json").write_text("{}", encoding="utf-8")
     with pytest.raises(ReportError, match=r"a\.json: not a report: expected an object"):
         read_json(tmp_path / "a.json")

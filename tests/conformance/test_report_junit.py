@@ -1,4 +1,4 @@
-"""JUnit XML: valid whatever the texts hold, and read by servers as what it means."""
+"""JUnit XML: valid whatever the texts contain, and with the elements that CI servers expect."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from candelabra_conformance.report import to_junit, write_junit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.conformance.made_runs import PROGRAM, green_run, nasty_run, result, run
+from tests.conformance.example_runs import PROGRAM, green_run, nasty_run, result, run
 
 
 def _case(root: Element, name: str) -> Element:
@@ -34,7 +34,7 @@ def _case(root: Element, name: str) -> Element:
     ],
 )
 def test_a_verdict_is_the_element_that_servers_know(verdict: str, element: str) -> None:
-    """What is red is a failure or an error; what did not run, or was expected, is skipped, with its reason."""
+    """Red verdicts are failures or errors; cases without a run, and expected failures, are skipped with the reason."""
     found = _case(ElementTree.fromstring(to_junit(nasty_run())), f"softmax/{verdict}/float16").find(element)
     assert found is not None
     assert found.get("message") == f"because {verdict}"
@@ -43,7 +43,7 @@ def test_a_verdict_is_the_element_that_servers_know(verdict: str, element: str) 
 
 
 def test_a_case_that_passed_has_no_verdict_element() -> None:
-    """Servers take a test case without one as passed; it keeps what was measured."""
+    """Servers treat a test case without such an element as passed; it keeps its measurements."""
     made = run(result("exp/value/float32", ulp=0.512, route="native", level=2, seconds=0.5))
     case = _case(ElementTree.fromstring(to_junit(made)), "exp/value/float32")
     assert [child.tag for child in case] == ["properties"]
@@ -57,7 +57,7 @@ def test_a_case_that_passed_has_no_verdict_element() -> None:
 
 
 def test_a_suite_is_an_operator_and_the_numbers_add_up() -> None:
-    """The device comes first, then the operators by name; totals are those of their cases."""
+    """The device is the first suite, then the operators by name; the totals are those of their cases."""
     root = ElementTree.fromstring(to_junit(nasty_run()))
     suites = root.findall("testsuite")
     assert suites[0].get("name") == "device"
@@ -77,7 +77,7 @@ def test_a_suite_is_an_operator_and_the_numbers_add_up() -> None:
 
 
 def test_the_reproducer_is_the_output_of_its_case() -> None:
-    """Where a server shows what a test printed, the program stands, character by character."""
+    """The program is where a server shows the output of a test, character by character."""
     case = _case(ElementTree.fromstring(to_junit(nasty_run())), "softmax/failed/float16")
     assert case.findtext("system-out") == PROGRAM
 
@@ -94,13 +94,13 @@ def test_what_xml_cannot_hold_is_written_as_python_escapes_it() -> None:
 
 @given(st.text())
 def test_any_text_gives_valid_xml(text: str) -> None:
-    """A parser of others reads it, whatever a driver's message holds."""
+    """An independent parser reads it, whatever message a driver gives."""
     made = run(result("a/b", model.FAILED, message=text, reproducer=text, blocked_by=text))
     ElementTree.fromstring(to_junit(made).encode())
 
 
 def test_an_empty_run_is_an_empty_list(tmp_path: Path) -> None:
-    """No case is no suite, and a valid file."""
+    """A run without cases is a valid file without suites."""
     write_junit(run(), tmp_path / "junit.xml")
     root = ElementTree.parse(tmp_path / "junit.xml").getroot()
     assert root is not None
@@ -108,6 +108,6 @@ def test_an_empty_run_is_an_empty_list(tmp_path: Path) -> None:
 
 
 def test_a_green_run_has_neither_failures_nor_errors() -> None:
-    """The totals that make a server's light green are zero."""
+    """The totals that a server evaluates are zero."""
     root = ElementTree.fromstring(to_junit(green_run()))
     assert (root.get("tests"), root.get("failures"), root.get("errors"), root.get("skipped")) == ("4", "0", "0", "0")

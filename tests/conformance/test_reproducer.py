@@ -1,4 +1,4 @@
-"""Reproducers: programs that run as they stand, pass on good devices and fail on broken ones."""
+"""Reproducers: complete programs that pass on correct devices and fail on faulty ones."""
 
 import math
 from typing import Any
@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from candelabra.library import plugins
-from candelabra_conformance.layouts import MEMORY, place
+from candelabra_conformance.layouts import MEMORY, to_layout
 from candelabra_conformance.literals import imports, plain
 from candelabra_conformance.mutants.mirror import Image
 from candelabra_conformance.program import placed
@@ -23,7 +23,7 @@ NUMBERS = np.arange(12, dtype=np.float32).reshape(3, 4) / 8 - 0.5
 
 
 def off_by(kernel: Any, factor: float) -> Any:
-    """A kernel whose last column is off."""
+    """Return a kernel with an error in the last column."""
 
     def wrong(*args: Any) -> Any:
         result = kernel(*args)
@@ -35,7 +35,7 @@ def off_by(kernel: Any, factor: float) -> Any:
 
 @pytest.mark.parametrize("layout", MEMORY)
 def test_program_passes_on_a_correct_device_in_every_layout(broken: Break, layout: str) -> None:
-    """The expected value is computed, the layout is made of views, and nothing is printed or raised."""
+    """The program computes the expected value and creates the layout by views; it prints and raises nothing."""
     array = np.broadcast_to(NUMBERS[:1], NUMBERS.shape) if layout == "broadcast" else NUMBERS
     text = reproducer("exp", (array,), device="broken", layout=layout)
     run(text)
@@ -46,7 +46,7 @@ def test_program_passes_on_a_correct_device_in_every_layout(broken: Break, layou
 def test_program_fails_on_a_broken_device_and_says_by_how_much(
     broken: Break, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It ends with AssertionError, and prints the element, both values, the difference and what is allowed."""
+    """It ends with AssertionError, and prints the element, both values, the difference and the bound."""
     text = reproducer("exp", (NUMBERS,), device="broken:0")
     broken(exp=lambda kernel: off_by(kernel, 1.001))
     with pytest.raises(AssertionError, match="wrong value"):
@@ -57,7 +57,7 @@ def test_program_fails_on_a_broken_device_and_says_by_how_much(
 @pytest.mark.parametrize("layout", ["contiguous", "transposed", "offset", "step"])
 @pytest.mark.parametrize("name", ["bool", "uint8", "int64", "uint64", "float16", "bfloat16", "float64", "complex64"])
 def test_tensors_are_written_bit_for_bit(name: str, layout: str) -> None:
-    """Also NaN, infinities, signed zeros, subnormals and the largest integers, in every layout, short and packed."""
+    """NaN, infinities, signed zeros, subnormals and the largest integers are exact in all layouts, short and packed."""
     kind = np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name)
     if kind.kind in "iu":
         values = np.array([np.iinfo(kind).max, np.iinfo(kind).min, 1, 2], kind)
@@ -73,23 +73,23 @@ def test_tensors_are_written_bit_for_bit(name: str, layout: str) -> None:
         exec("\n".join(imports(text)), names)  # noqa: S102 - so is this
         made = eval(text, names)
         assert to_host(made).tobytes() == held.tobytes()
-        assert made.stride() == place(held, layout, names["device"]).stride()
+        assert made.stride() == to_layout(held, layout, names["device"]).stride()
 
 
 def test_arrays_without_elements_keep_their_shape(broken: Break) -> None:
-    """A list cannot say (0, 3), so the program reshapes."""
+    """A list cannot represent the shape (0, 3), so the program reshapes."""
     run(reproducer("exp", (np.zeros((0, 3), np.float32),), device="broken"))
 
 
 def test_tensor_laid_out_by_strides_is_a_view_of_a_larger_one(broken: Break) -> None:
-    """Strides and offset may be given exactly."""
+    """A case may specify strides and offset exactly."""
     text = reproducer("exp", (NUMBERS,), device="broken", layout={id(NUMBERS): ((1, 3), 5)})
     assert ".as_strided((3, 4), (1, 3), 5)" in text
     run(text)
 
 
 def test_one_array_twice_is_one_tensor_twice() -> None:
-    """Aliased arguments stay aliased."""
+    """Arguments that alias each other alias each other in the program too."""
     text = reproducer("add", (NUMBERS, NUMBERS), device=plugins.reference_device())
     assert "(x, x)" in text
     run(text)
@@ -113,14 +113,15 @@ def test_one_array_twice_is_one_tensor_twice() -> None:
     ],
 )
 def test_arguments_of_all_kinds_are_written(operator: str, args: Any, kwargs: Any, call: str) -> None:
-    """Lists and tuples of tensors, dims, shapes, dtypes, the device, infinities, and an assignment by subscript."""
+    """Lists and tuples of tensors, dims, shapes, dtypes, the device, infinities and subscript assignments are
+    supported."""
     text = reproducer(operator, args, kwargs, device=plugins.reference_device())
     assert call in text
     run(text)
 
 
 def test_several_outputs_are_compared_each(broken: Break) -> None:
-    """Values and indices of a sort; a wrong index fails."""
+    """Values and indices of a sort are compared; a wrong index fails."""
     text = reproducer("sort", (NUMBERS[::-1].copy(), 0, False, True), device="broken")
     run(text)
 
@@ -138,7 +139,7 @@ def test_several_outputs_are_compared_each(broken: Break) -> None:
 
 
 def breaks_input(kernel: Any) -> Any:
-    """A kernel that writes to its input."""
+    """Return a kernel that writes to its input."""
 
     def wrong(x: Image, *rest: Any) -> Any:
         result = kernel(x, *rest)
@@ -149,7 +150,7 @@ def breaks_input(kernel: Any) -> Any:
 
 
 def random_bit(kernel: Any) -> Any:
-    """A kernel that gives something else every time."""
+    """Return a kernel whose result differs in every call."""
     calls = [0.0]
 
     def wrong(*args: Any) -> Any:
@@ -162,7 +163,7 @@ def random_bit(kernel: Any) -> Any:
 
 
 def silent(kernel: Any) -> Any:
-    """A kernel that always succeeds."""
+    """Return a kernel that always succeeds."""
     return lambda x, *_: kernel(x, x)
 
 
@@ -179,7 +180,7 @@ CASES = {
 
 @pytest.mark.parametrize("property", CASES)
 def test_property_has_a_check_of_its_own(broken: Break, property: str) -> None:
-    """The program of each property passes on the correct device and fails on one that breaks it."""
+    """The program of each property passes on the correct device and fails on one with the matching fault."""
     operator, args, kwargs, expected, fault, words = CASES[property]
     text = reproducer(operator, args, kwargs, device="broken", property=property, expected=expected)
     run(text)
@@ -189,7 +190,7 @@ def test_property_has_a_check_of_its_own(broken: Break, property: str) -> None:
 
 
 def test_text_of_an_error_is_compared_too() -> None:
-    """An exception, rather than its class, is due with its words."""
+    """If the case has an exception instead of a class, its message is compared too."""
     due = RuntimeError("other words")
     text = reproducer(
         "add", (NUMBERS, NUMBERS[:, :3]), device=plugins.reference_device(), property="errors", expected=due
@@ -198,8 +199,8 @@ def test_text_of_an_error_is_compared_too() -> None:
         run(text)
 
 
-def test_refusal_that_leaves_traces_is_told(broken: Break) -> None:
-    """The right error, after an argument was written to."""
+def test_refusal_after_a_write_to_an_argument_fails(broken: Break) -> None:
+    """The program fails if the device raises the correct error after it wrote to an argument."""
 
     def fault(kernel: Any) -> Any:
         def wrong(x: Image, y: Image) -> Any:
@@ -217,7 +218,7 @@ def test_refusal_that_leaves_traces_is_told(broken: Break) -> None:
 
 
 def test_result_is_held_against_dtype_and_shape() -> None:
-    """The pairs that are expected; another dtype fails."""
+    """The program compares dtype and shape; another dtype fails."""
     device = plugins.reference_device()
     run(reproducer("exp", (NUMBERS,), device=device, property="result", expected=[(cd.float32, (3, 4))]))
     text = reproducer("exp", (NUMBERS,), device=device, property="result", expected=[(cd.float64, (3, 4))])
@@ -226,7 +227,7 @@ def test_result_is_held_against_dtype_and_shape() -> None:
 
 
 def test_check_seed_and_note_are_put_in_their_places() -> None:
-    """Comments on top, the seed before the call, the lines after it."""
+    """Comments are at the top, the seed is before the call, and the checks are after it."""
     text = reproducer(
         "exp", (NUMBERS[:1, :1],), device="x:1", property="threads", seed=3, check=["assert got is not inputs[0]"],
         note="two\nlines",
@@ -239,8 +240,8 @@ def test_check_seed_and_note_are_put_in_their_places() -> None:
 
 
 def test_what_cannot_be_written_is_refused() -> None:
-    """An unknown property, and an argument that is no literal."""
-    with pytest.raises(ValueError, match=r"property must be one of value, special, .*: 'colour'"):
+    """An unknown property, and an argument that has no literal, are errors."""
+    with pytest.raises(ValueError, match=r"property must be one of value, special, .*, got 'colour'"):
         reproducer("exp", (NUMBERS,), device="x", property="colour")
     with pytest.raises(TypeError, match="a object cannot be written as Python source"):
         plain(object())
@@ -248,7 +249,7 @@ def test_what_cannot_be_written_is_refused() -> None:
 
 # -- shrinking --------------------------------------------------------------------------------------------------------
 def test_shrinking_finds_the_element_that_fails() -> None:
-    """One bad value in a hundred thousand: one element is left, and it is that one."""
+    """If one value of a hundred thousand is wrong, the result has one element, which is that one."""
     array = np.zeros((100, 1000), np.float32)
     array[37, 611] = 5
     (found,) = shrunk((array,), lambda args: bool((args[0] == 5).any()))
@@ -256,7 +257,7 @@ def test_shrinking_finds_the_element_that_fails() -> None:
 
 
 def test_shrinking_keeps_shapes_that_go_together() -> None:
-    """The contracted dimension of two matrices shrinks in both at once, the others alone."""
+    """The contracted dimension of two matrices shrinks in both at once; the others shrink separately."""
     x, y = np.ones((8, 16)), np.ones((16, 4))
     x[3, 5] = np.nan
     a, b = shrunk((x, y), lambda args: bool(np.isnan(args[0] @ args[1]).any()))
@@ -264,7 +265,7 @@ def test_shrinking_keeps_shapes_that_go_together() -> None:
 
 
 def test_shrinking_does_not_take_another_failure_for_the_same() -> None:
-    """A predicate that raises on smaller arrays leaves them as they were."""
+    """A predicate that raises for smaller arrays leaves the arrays unchanged."""
 
     def needs_four(args: Any) -> bool:
         if args[0].size < 4:
@@ -276,14 +277,14 @@ def test_shrinking_does_not_take_another_failure_for_the_same() -> None:
 
 
 def test_shrinking_stops_after_so_many_tries() -> None:
-    """The predicate may be costly."""
+    """The predicate may be slow, so the number of its calls is limited."""
     calls: list[int] = []
     shrunk((np.zeros(1 << 20),), lambda args: bool(calls.append(1)) or False, tries=5)
     assert len(calls) <= 5
 
 
 def test_shrinking_keeps_aliases() -> None:
-    """One array twice stays one array twice."""
+    """An array that occurs twice still occurs twice."""
     array = np.ones(64)
     a, b = shrunk((array, array), lambda args: args[0].size > 0)
     assert a is b

@@ -1,4 +1,4 @@
-"""The records' rules of shape, which run when a kernel has failed, say what kernels return."""
+"""The records' shape rules, which run after a kernel has failed, agree with the results of kernels."""
 
 import functools
 
@@ -14,13 +14,13 @@ RULED = sorted(name for name, record in OPERATORS.items() if record.rule is not 
 
 @functools.cache
 def context() -> Context:
-    """The reference device."""
+    """Return a context that tests the reference device."""
     return Context(str(cd.get_default_device()))
 
 
 @pytest.mark.parametrize("name", RULED)
 def test_rules_of_shape_say_what_kernels_return(name: str) -> None:
-    """For every sample, of every kind, in the operator's main dtype."""
+    """Rule and result agree for every sample of every kind, in the operator's main dtype."""
     op = OPERATORS[name]
     (d,) = context().main_dtypes(op)
     asked = 0
@@ -31,7 +31,7 @@ def test_rules_of_shape_say_what_kernels_return(name: str) -> None:
             here = context().device
             given = canonical(op.form("function"), tuple(at(list(args), here)), at(kwargs, here))
         shapes = op.rule(op, given)
-        if shapes is None:  # of this call the kernel's own error says enough
+        if shapes is None:  # The kernel's own error is sufficient for this call.
             continue
         asked += 1
         assert result == (tuple(tuple(s) for s in shapes) if op.schema.result is not None else (tuple(shapes),))

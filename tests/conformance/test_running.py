@@ -1,4 +1,4 @@
-"""Runs: what blocks what, which kernel comes next, quick runs, workers that crash or hang, a vendor's own operators."""
+"""Runs: blocked cases, suggested kernels, quick runs, workers that crash or hang, and vendors' operators."""
 
 import os
 import sys
@@ -35,8 +35,8 @@ from candelabra_conformance.samples import gather, sample
 from candelabra_conformance.suite import plan, run_case
 
 
-class Odd(Mirror):
-    """A correct backend in which one kernel is replaced."""
+class ReplacedKernel(Mirror):
+    """A correct backend with one replaced kernel."""
 
     def __init__(self, kernel: str, replacement: Callable[..., Any]) -> None:
         super().__init__("odd")
@@ -49,11 +49,11 @@ class Odd(Mirror):
 
 @pytest.fixture
 def added() -> Iterator[Callable[..., None]]:
-    """Adds backends for one test."""
+    """Return a function that adds backends for one test."""
     removals = []
 
-    def add(made: Any, plugin: Any = None) -> None:
-        removals.append(plugins.add_backend(made, plugin))
+    def add(backend: Any, plugin: Any = None) -> None:
+        removals.append(plugins.add_backend(backend, plugin))
 
     yield add
     for remove in reversed(removals):
@@ -61,56 +61,57 @@ def added() -> Iterator[Callable[..., None]]:
 
 
 def result(case: str, verdict: str = PASSED, **more: Any) -> Result:
-    """A result for the case of that id."""
+    """Return a result of the case with that id."""
     operator, name, dtype = case.split("/")
     return Result(Case(operator, name, dtype), verdict, **more)
 
 
-# -- what blocks what -------------------------------------------------------------------------------------------------
+# -- blocked cases
+# -----------------------------------------------------------------------------------------------------
 def test_a_failure_that_another_operator_explains_is_blocked_by_it() -> None:
-    """An operator that calls a broken one is not a failure of its own; what does not call it stays one."""
-    given = [
+    """An operator that calls a broken one is blocked by it; one that does not call it is a failure."""
+    samples = [
         result("mul/value/float32", FAILED),
         result("softmax/value/float32", FAILED, uses=("exp", "mul"), reproducer="program"),
         result("sort/value/float32", FAILED, uses=("exp",)),
     ]
-    mul, softmax, sort = settled(given)
+    mul, softmax, sort = settled(samples)
     assert (mul.verdict, sort.verdict) == (FAILED, FAILED)
     assert (softmax.verdict, softmax.blocked_by, softmax.reproducer) == (BLOCKED, "mul/value/float32", "")
 
 
 def test_other_dtypes_and_other_properties_explain_nothing() -> None:
-    """A product that is wrong in float16, or not deterministic, does not excuse one in float32."""
-    given = [
+    """A product that is wrong in float16, or not deterministic, does not block the one in float32."""
+    samples = [
         result("mul/value/float16", FAILED),
         result("mul/determinism/float32", FAILED),
         result("softmax/value/float32", FAILED, uses=("mul",)),
         result("softmax/gradient/float32", FAILED, uses=("mul",)),
     ]
-    assert [r.verdict for r in settled(given)] == [FAILED] * 4
+    assert [r.verdict for r in settled(samples)] == [FAILED] * 4
 
 
 def test_a_broken_derivative_explains_broken_derivatives() -> None:
-    """What a gradient's failure blocks are gradients."""
-    given = [
+    """A failed gradient blocks only gradients."""
+    samples = [
         result("mul/gradient/float32", FAILED),
         result("softmax/gradient2/float32", FAILED, uses=("mul",)),
         result("softmax/value/float32", FAILED, uses=("mul",)),
     ]
-    assert [r.verdict for r in settled(given)] == [FAILED, BLOCKED, FAILED]
+    assert [r.verdict for r in settled(samples)] == [FAILED, BLOCKED, FAILED]
 
 
 def test_of_two_that_call_each_other_one_stays_a_failure() -> None:
-    """A circle does not excuse everybody in it."""
-    given = [
+    """In a cycle at least one operator is reported as a failure."""
+    samples = [
         result("sub/value/float32", FAILED, uses=("neg",)),
         result("neg/value/float32", FAILED, uses=("sub", "mul")),
     ]
-    assert [r.verdict for r in settled(given)] == [FAILED, BLOCKED]
+    assert [r.verdict for r in settled(samples)] == [FAILED, BLOCKED]
 
 
 def test_the_next_kernel_is_the_one_that_unlocks_most() -> None:
-    """Kernels come in the order in which they free operators, each with those that then lack nothing."""
+    """Kernels are sorted by the number of operators that they unlock, each with those operators."""
     lacking = {"softmax": ("exp", "sum"), "mean": ("sum",), "std": ("sum", "sqrt"), "exp": ("exp",), "add": ()}
     results = [replace(result(f"{op}/value/float32"), missing=missing) for op, missing in lacking.items()]
     assert unlocked(results) == (("sum", ("mean",)), ("exp", ("exp", "softmax")), ("sqrt", ("std",)))
@@ -118,7 +119,7 @@ def test_the_next_kernel_is_the_one_that_unlocks_most() -> None:
 
 # -- quick runs -------------------------------------------------------------------------------------------------------
 def test_a_quick_run_has_every_pair_of_every_operator() -> None:
-    """Fewer cases, but each pair of property, dtype and layout occurs in one of them; large inputs in one dtype."""
+    """Each pair of property, dtype and layout occurs in one case; large inputs occur in one dtype."""
     cases = plan(Context(str(cd.get_default_device())), operators=["softmax", "add", "device"])
     quick = pairwise(cases)
 
@@ -147,17 +148,17 @@ def _hangs(right: Any, *args: Any) -> Any:
 
 def crashing() -> None:
     """Add a backend whose tanh kills the process."""
-    plugins.add_backend(Odd("tanh", _dies))
+    plugins.add_backend(ReplacedKernel("tanh", _dies))
 
 
 def hanging() -> None:
     """Add a backend whose tanh never returns."""
-    plugins.add_backend(Odd("tanh", _hangs))
+    plugins.add_backend(ReplacedKernel("tanh", _hangs))
 
 
 @pytest.fixture
-def odd_is_gone() -> Iterator[None]:
-    """What a setup adds in this process is taken away again."""
+def odd_is_removed() -> Iterator[None]:
+    """Remove the backend that a setup adds in this process."""
     yield
     table = plugins._table()
     table.pop("odd", None)
@@ -169,8 +170,8 @@ def odd_is_gone() -> Iterator[None]:
 CHOSEN = ("tanh/value/float32/contiguous", "tanh/result/float32/0-d", "cos/value/float32/contiguous")
 
 
-def test_a_crash_is_a_verdict_and_the_run_goes_on(odd_is_gone: None) -> None:
-    """The driver takes its process with it; the case says by what signal, the next one runs in a new process."""
+def test_a_crash_is_a_verdict_and_the_run_goes_on(odd_is_removed: None) -> None:
+    """A crashed driver ends its process; the case names the signal, and the next case runs in a new process."""
     done = run("odd", Options(patterns=CHOSEN, isolate=True), setup=crashing)
     verdicts = {r.case.id: r.verdict for r in done.results}
     assert verdicts == {CHOSEN[0]: CRASHED, CHOSEN[1]: CRASHED, CHOSEN[2]: PASSED}
@@ -178,15 +179,15 @@ def test_a_crash_is_a_verdict_and_the_run_goes_on(odd_is_gone: None) -> None:
     assert not done.green
 
 
-def test_a_hang_is_a_verdict_after_the_time_limit(odd_is_gone: None) -> None:
-    """What does not answer is stopped."""
+def test_a_hang_is_a_verdict_after_the_time_limit(odd_is_removed: None) -> None:
+    """A worker that does not answer is terminated."""
     done = run("odd", Options(patterns=CHOSEN[:1], isolate=True, timeout=1.0), setup=hanging)
     assert [(r.verdict, r.message) for r in done.results] == [(TIMED_OUT, "no answer within 1 s")]
 
 
 @pytest.fixture
 def ticking(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each look at the clock that ends a run finds it one second later."""
+    """Advance the clock of the time limit by one second per read."""
     seconds = count()
     clock = SimpleNamespace(monotonic=lambda: float(next(seconds)), perf_counter=time.perf_counter)
     monkeypatch.setattr(sys.modules["candelabra_conformance.running.run"], "time", clock)
@@ -195,7 +196,7 @@ def ticking(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("isolate", [False, True])
 def test_a_run_ends_when_its_time_is_up_and_says_what_remains(ticking: None, isolate: bool) -> None:
-    """No case begins later, no level counts that was not run in full, and the next run does the rest."""
+    """No case starts after the limit, an incomplete level is not reached, and the next run completes the run."""
     whole = Options(level=1, patterns=("tanh/value/*", "device/copy/float32"), isolate=isolate)
     first = run("fake", replace(whole, seconds=9.0))
     assert len(first.results) > 1
@@ -210,9 +211,9 @@ def test_a_run_ends_when_its_time_is_up_and_says_what_remains(ticking: None, iso
 
 
 def test_what_goes_on_when_the_time_is_up_is_stopped(
-    odd_is_gone: None, ticking: None, monkeypatch: pytest.MonkeyPatch
+    odd_is_removed: None, ticking: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A case that does not end keeps no run from ending; it remains to be run."""
+    """A case that does not end cannot delay the end of the run; it remains to be run."""
     monkeypatch.setattr(workers, "GRACE", 0.2)
     done = run("odd", Options(patterns=CHOSEN[:1], isolate=True, seconds=4.0, timeout=600.0), setup=hanging)
     assert done.results == ()
@@ -220,22 +221,22 @@ def test_what_goes_on_when_the_time_is_up_is_stopped(
 
 
 def test_only_what_earlier_runs_lack_is_run(added: Callable[..., None]) -> None:
-    """What they found is taken over as it is, failures too; what was blocked is run again."""
-    added(Odd("tanh", lambda right, *args: -right(*args)))
+    """Results of earlier runs are kept, failures too; blocked cases run again."""
+    added(ReplacedKernel("tanh", lambda right, *args: -right(*args)))
     chosen = Options(patterns=("tanh/value/float32/contiguous", "cos/value/float32/contiguous"))
     first = run("odd", chosen)
     cos, tanh = first.results
     assert (cos.verdict, tanh.verdict) == (PASSED, FAILED)
     ran: list[str] = []
     blocked = replace(first, results=(replace(cos, verdict=BLOCKED), tanh))
-    again = run("odd", chosen, earlier=[blocked], told=lambda result: ran.append(result.case.operator))
+    again = run("odd", chosen, earlier=[blocked], finished=lambda result: ran.append(result.case.operator))
     assert ran == ["cos"]
     assert [r.verdict for r in again.results] == [PASSED, FAILED]
     assert again.results[1] == tanh
 
 
 def test_a_run_of_another_device_is_not_gone_on_with(added: Callable[..., None]) -> None:
-    """The error says what differs."""
+    """The error names the property that differs."""
     chosen = Options(patterns=("device/copy/float32",))
     other = run("fake", chosen)
     other = replace(other, subject=replace(other.subject, python="2.7"))
@@ -243,8 +244,8 @@ def test_a_run_of_another_device_is_not_gone_on_with(added: Callable[..., None])
         run("fake", chosen, earlier=[other])
 
 
-class Fatal(Odd):
-    """After a failure of its kernel it refuses all work of the process, as a driver does after an illegal access."""
+class FatalFailure(ReplacedKernel):
+    """A backend that refuses all work after a failed kernel, as a driver does after an illegal access."""
 
     def __init__(self) -> None:
         super().__init__("tanh", self.fails)
@@ -264,11 +265,11 @@ class Fatal(Odd):
 
 
 def fatal() -> None:
-    """Add a backend that an operator breaks for good."""
-    plugins.add_backend(Fatal())
+    """Add a backend that one operator breaks permanently."""
+    plugins.add_backend(FatalFailure())
 
 
-def test_a_failure_that_breaks_the_device_for_good_is_one_failure(odd_is_gone: None) -> None:
+def test_a_failure_that_breaks_the_device_for_good_is_one_failure(odd_is_removed: None) -> None:
     """The cases after it run in a new process, and the failure says so."""
     patterns = ("tanh/value/float32/contiguous", "trunc/value/float32/contiguous")
     broken, other = run("odd", Options(patterns=patterns, isolate=True), setup=fatal).results
@@ -277,24 +278,24 @@ def test_a_failure_that_breaks_the_device_for_good_is_one_failure(odd_is_gone: N
     assert other.verdict == PASSED
 
 
-def nowhere() -> None:
+def no_backend() -> None:
     """Add nothing, so that a worker finds no device of the name."""
     if "odd" not in plugins.plugins() and os.environ.get("CANDELABRA_TEST_PARENT") == str(os.getpid()):
-        plugins.add_backend(Odd("tanh", _dies))
+        plugins.add_backend(ReplacedKernel("tanh", _dies))
 
 
 def test_a_worker_that_cannot_open_the_device_ends_the_run(
-    odd_is_gone: None, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    odd_is_removed: None, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The run says so; the worker's own error is on the terminal."""
+    """The run reports it; the worker's own error is on the terminal."""
     monkeypatch.setenv("CANDELABRA_TEST_PARENT", str(os.getpid()))
     with pytest.raises(RuntimeError, match="a worker could not open 'odd': exit status 1"):
-        run("odd", Options(patterns=CHOSEN[:1], isolate=True), setup=nowhere)
+        run("odd", Options(patterns=CHOSEN[:1], isolate=True), setup=no_backend)
     assert "no backend is installed for device type 'odd'" in capfd.readouterr().err
 
 
-def test_workers_give_what_one_process_gives(odd_is_gone: None) -> None:
-    """Verdicts and errors do not depend on how many processes there are."""
+def test_workers_give_what_one_process_gives(odd_is_removed: None) -> None:
+    """Verdicts and errors do not depend on the number of processes."""
     patterns = ("softmax/value/float32/*", "device/copy/*")
     alone = run("fake", Options(patterns=patterns))
     several = run("fake", Options(patterns=patterns, jobs=2))
@@ -304,22 +305,22 @@ def test_workers_give_what_one_process_gives(odd_is_gone: None) -> None:
 
 
 # -- bad devices ------------------------------------------------------------------------------------------------------
-def test_a_device_that_nobody_owns_is_an_error() -> None:
-    """The registry's words come through."""
+def test_an_unknown_device_is_an_error() -> None:
+    """The error has the registry's message."""
     with pytest.raises(BackendError, match="no backend is installed for device type 'nobody'"):
         run("nobody")
 
 
-class Forgetful(Mirror):
-    """Gives back zeros instead of what was copied in."""
+class ZeroMemory(Mirror):
+    """A backend that returns zeros instead of the copied data."""
 
     def to_host(self, payload: Any) -> memoryview:
         return memoryview(bytes(len(super().to_host(payload))))
 
 
 def test_broken_memory_blocks_everything_else(added: Callable[..., None]) -> None:
-    """One cause is one failure: the rest is not run."""
-    added(Forgetful("forgetful"))
+    """One cause is one failure: the other cases do not run."""
+    added(ZeroMemory("forgetful"))
     done = run("forgetful", Options(patterns=("device/copy/float32", "add/value/float32/*")))
     first, *rest = done.results
     assert (first.case.id, first.verdict) == ("device/copy/float32", FAILED)
@@ -329,7 +330,7 @@ def test_broken_memory_blocks_everything_else(added: Callable[..., None]) -> Non
 
 
 def test_no_kernel_and_no_fallback_is_unsupported(added: Callable[..., None]) -> None:
-    """Without the claim the typed error is no failure, but the level is not reached, and the kernel is named."""
+    """Without the claim the typed error is not a failure, but the level is not reached, and the kernel is named."""
     added(FakeAccelerator("lacking", missing_kernels=("tanh",)))
     chosen = Options(patterns=("tanh/value/float32/contiguous",), forbid_fallback=True)
     done = run("lacking", chosen)
@@ -341,49 +342,49 @@ def test_no_kernel_and_no_fallback_is_unsupported(added: Callable[..., None]) ->
 
 # -- samples ----------------------------------------------------------------------------------------------------------
 def test_an_operator_without_samples_is_a_failure() -> None:
-    """Nothing passes for want of a sample: not where there is no generator, not where it yields nothing."""
+    """An operator without a generator, or with a generator that yields nothing, does not pass."""
     context = Context(str(cd.get_default_device()))
     before = gather.TABLES["inputs"].pop("softmax", None)
     try:
         gather.TABLES["inputs"]["softmax"] = [lambda t: iter(())]
-        made = run_case(context, Case("softmax", "samples"))
+        backend = run_case(context, Case("softmax", "samples"))
     finally:
         gather.TABLES["inputs"].pop("softmax")
         if before is not None:
             gather.TABLES["inputs"]["softmax"] = before
-    assert made.verdict == FAILED
-    assert "operator 'softmax' has no samples in float16" in made.message
+    assert backend.verdict == FAILED
+    assert "operator 'softmax' has no samples in float16" in backend.message
     assert run_case(Context(str(context.device)), Case("softmax", "samples")).verdict == PASSED
 
 
 def test_samples_of_an_unknown_sort_are_refused() -> None:
-    """The error names the sort and those that there are."""
+    """The error names the sort and lists the valid ones."""
     with pytest.raises(ValueError, match="kind must be one of ordinary, 0-d, zero-size, length-1, large, got 'huge'"):
         sample(np.ones(3), kind="huge")
 
 
 def test_a_plugins_samples_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a plugin gives for an operator is joined to the suite's own; an unknown sort is an error that names it."""
+    """The samples of a plugin are added to the suite's own; an unknown sort is an error that names it."""
     from candelabra.library import contributions
 
-    def brings(given: Any) -> None:
-        gather.brought.cache_clear()
-        monkeypatch.setattr(contributions, "samples", lambda: contributions.Contributions({"softmax": [given]}, {}))
+    def with_samples(samples: Any) -> None:
+        gather.from_plugins.cache_clear()
+        monkeypatch.setattr(contributions, "samples", lambda: contributions.Contributions({"softmax": [samples]}, {}))
 
     before = len(list(gather.gathered(OPERATORS["softmax"], cd.float32, "inputs")))
-    brings(lambda t: iter([sample(t(2, 2), 0)]))
+    with_samples(lambda t: iter([sample(t(2, 2), 0)]))
     assert len(list(gather.gathered(OPERATORS["softmax"], cd.float32, "inputs"))) == before + 1
-    brings({"examples": []})
+    with_samples({"examples": []})
     with pytest.raises(
         ValueError, match="gives 'softmax' samples called 'examples'; there are inputs, mistakes, special"
     ):
-        gather.brought()
+        gather.from_plugins()
     monkeypatch.undo()
-    gather.brought.cache_clear()
+    gather.from_plugins.cache_clear()
 
 
 def test_nothing_to_check_is_a_skip_with_its_reason() -> None:
-    """Streams are skipped where the backend has none, in the backend's words."""
+    """Without streams their cases are skipped with the backend's reason."""
     context = Context(str(cd.get_default_device()))
-    made = run_case(context, Case("device", "streams"))
-    assert (made.verdict, made.message.startswith("backend")) == (SKIPPED, True)
+    backend = run_case(context, Case("device", "streams"))
+    assert (backend.verdict, backend.message.startswith("backend")) == (SKIPPED, True)

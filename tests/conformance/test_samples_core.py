@@ -1,4 +1,4 @@
-"""Samples and references of the core's and the networks' operators that are not plainly pointwise."""
+"""Samples and references of the core's and the networks' operators that are not pointwise."""
 
 from __future__ import annotations
 
@@ -28,38 +28,38 @@ SUBJECTS = "shapes indexing primitives reductions sorting statistics masked calc
 PARTS = (*(f"candelabra._operators.{subject}" for subject in SUBJECTS.split()), "candelabra.nn")
 
 
-def ours(name: str) -> bool:
-    """Whether the operator is the core's or the networks', and not plainly pointwise."""
+def belongs_to_core(name: str) -> bool:
+    """Return whether the operator belongs to the core or the networks, and is not pointwise."""
     record = OPERATORS[name]
     plain = {p.kind for p in record.schema.parameters} <= {TENSOR, OPERAND}
     return record.declared.__module__.startswith(PARTS) and not (plain and getattr(record.rule, "pointwise", False))
 
 
-NAMES = sorted(name for name in {*OPERATORS, *OPERATORS_IN} if ours(name))
+NAMES = sorted(name for name in {*OPERATORS, *OPERATORS_IN} if belongs_to_core(name))
 
 
-def taken(name: str, d: dtype) -> bool:
-    """Whether the operator takes the dtype, by its record and by what the samples say."""
+def supports(name: str, d: dtype) -> bool:
+    """Return whether the operator supports the dtype, by its record and by the samples."""
     return not refuses(OPERATORS[name], d) and registry.defined(name, d)
 
 
 def samples(name: str, d: dtype, table: dict[str, list[registry.Generator]]) -> Iterator[Sample]:
-    """What this package's families give for an operator."""
+    """Return the samples that this package's families yield for an operator."""
     for generator in table.get(name, ()):
         yield from generator(maker(OPERATORS[name], d))
 
 
 def result(name: str, s: Sample) -> Any:
-    """What the reference device makes of a sample."""
+    """Return the reference device's result of a sample."""
     args, kwargs = mapped((s.args, dict(s.kwargs)), lambda array: to_device(array, INSTANCE))
     return called(OPERATORS[name], args, kwargs, INSTANCE)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_operator_has_samples_in_each_dtype_that_it_takes(name: str) -> None:
-    """Ordinary ones among them, and each of them runs on the reference device."""
+    """Each dtype has ordinary samples, and each sample runs on the reference device."""
     for d in ALL:
-        if not taken(name, d):
+        if not supports(name, d):
             continue
         found = list(samples(name, d, registry.INPUTS))
         assert {s.kind for s in found} <= set(KINDS)
@@ -70,9 +70,9 @@ def test_every_operator_has_samples_in_each_dtype_that_it_takes(name: str) -> No
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) & set(registry.MISTAKES)))
 def test_every_mistake_is_refused_with_a_reason(name: str) -> None:
-    """On the reference device, in every dtype that is taken, as one of the classes that users expect."""
+    """The reference device raises one of the expected classes in every supported dtype."""
     for d in ALL:
-        if taken(name, d):
+        if supports(name, d):
             found = list(samples(name, d, registry.MISTAKES))
             assert found
             for s in found:
@@ -83,7 +83,7 @@ def test_every_mistake_is_refused_with_a_reason(name: str) -> None:
 
 
 def by_parameter(name: str, s: Sample) -> dict[str, Any]:
-    """The arguments by name, defaults filled in."""
+    """Return the arguments by name, including defaults."""
     found = dict(s.kwargs)
     for p, value in zip(OPERATORS[name].schema.parameters, s.args, strict=False):
         found[p.name] = value
@@ -95,16 +95,16 @@ def by_parameter(name: str, s: Sample) -> dict[str, Any]:
 
 
 SINGLE = {("hash_tensor", "mode"), ("segment_reduce", "indices")}
-"""Parameters of which PyTorch takes one value only."""
+"""Parameters for which PyTorch supports one value only."""
 DEPRECATED = {"size_average", "reduce"}
-"""Parameters of losses whose values, other than None, warn."""
+"""Parameters of losses that are deprecated: values other than None warn."""
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_parameter_takes_two_values(name: str) -> None:
-    """Over the samples of one dtype; arrays differ in shape, not only in what is in them. (There is one device.)"""
+    """The samples of one dtype have two values of each parameter; arrays differ in shape. (There is one device.)"""
     seen: dict[str, set[str]] = {p.name: set() for p in OPERATORS[name].schema.parameters}
-    d = next(d for d in (BY_NAME["float64"], BY_NAME["complex128"], BY_NAME["int64"]) if taken(name, d))
+    d = next(d for d in (BY_NAME["float64"], BY_NAME["complex128"], BY_NAME["int64"]) if supports(name, d))
     for s in samples(name, d, registry.INPUTS):
         for parameter, value in by_parameter(name, s).items():
             seen[parameter].add(repr(mapped(value, lambda array: array.shape)))
@@ -115,8 +115,8 @@ def test_every_parameter_takes_two_values(name: str) -> None:
 
 
 def test_normal_numbers_are_the_transform_of_their_words() -> None:
-    """The specification's steps stay within 3 units of the last place of the logarithm and the circular functions that
-    80 bits give (section 7 says 0.8 and 1.5)."""
+    """The steps of the specification stay within 3 units of the last place of the logarithm and the circular
+    functions computed in 80 bits (section 7 says 0.8 and 1.5)."""
     first, second = words(3, 5, 8000).reshape(-1, 2).T
     A = second & ~np.uint64(2047)
     N, (cosine, sine) = negative_logarithm(first >> np.uint64(12), 52), circle(A)

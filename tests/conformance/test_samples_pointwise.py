@@ -1,4 +1,4 @@
-"""Pointwise operators: samples, special values and mistakes that follow from records, on the reference device."""
+"""Pointwise operators: samples, special values and invalid calls derived from records, on the reference device."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ POINTWISE = [
 DEVICE = open_device(reference_device())
 
 
-def taken(op: Operator[..., Any]) -> list[dtype]:
-    """The dtypes that a record takes."""
+def supported_dtypes(op: Operator[..., Any]) -> list[dtype]:
+    """Return the dtypes that a record supports."""
     return [d for d in ALL if not refuses(op, d)]
 
 
 # -- samples ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", POINTWISE)
 def test_every_kind_of_sample_follows_from_a_record(name: str) -> None:
-    """In each dtype that the operator takes: none is empty, and the arrays have that dtype."""
+    """Each kind has samples in each supported dtype, and the arrays have that dtype."""
     op = OPERATORS[name]
-    assert taken(op)
-    for d in taken(op):
+    assert supported_dtypes(op)
+    for d in supported_dtypes(op):
         samples = list(samples_of_record(op, maker(op, d)))
         assert {s.kind for s in samples} == set(KINDS)
         assert {a.dtype for s in samples for a in arrays(s.args)} == {host_dtype(d)}
@@ -59,7 +59,7 @@ def test_every_kind_of_sample_follows_from_a_record(name: str) -> None:
 
 
 def test_special_values_hold_what_they_are_called() -> None:
-    """Subnormals, extremes, NaN and both zeros of floats; both ends of integers; every pair of two."""
+    """Floats have subnormals, extremes, NaN and both zeros; integers have both ends; two operands have every pair."""
     for d in (BY_NAME["float16"], bfloat16, BY_NAME["float64"]):
         (found,) = special_of_record(OPERATORS["add"], maker(OPERATORS["add"], d))
         x, y = (a.astype(np.float64) for a in found.args)
@@ -76,7 +76,7 @@ def test_special_values_hold_what_they_are_called() -> None:
 
 @pytest.mark.parametrize("name", sorted({*RANGES, *CONSTANT, *NO_ANSWER, *COMPONENTWISE}))
 def test_tables_name_operators_that_there_are(name: str) -> None:
-    """And parameters that they have."""
+    """The operators exist and have the parameters that the tables name."""
     op = OPERATORS[name]
     assert follows_from_record(op)
     named = {p.name for p in op.schema.parameters}
@@ -90,17 +90,18 @@ def test_tables_name_operators_that_there_are(name: str) -> None:
 
 # -- references -------------------------------------------------------------------------------------------------------
 def test_every_pointwise_operator_has_a_reference() -> None:
-    """And none has two."""
+    """Every pointwise operator has exactly one reference."""
     assert [name for name in POINTWISE if name not in REFERENCES] == []
     with pytest.raises(ValueError, match=r"reference\('exp'\): exp has a reference already"):
         references.reference("exp")(lambda x: x)
     assert references.reference("exp")(REFERENCES["exp"]) is REFERENCES["exp"]
 
 
-# -- mistakes ---------------------------------------------------------------------------------------------------------
+# -- invalid calls
+# -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", EVERY)
 def test_mistakes_that_follow_from_a_record_raise(name: str) -> None:
-    """On the reference device, of any operator, before anything is computed."""
+    """The reference device raises for any operator before it computes anything."""
     op = OPERATORS[name]
     preferred = [BY_NAME[n] for n in ("float32", "int64", "complex64", "bool")]
     d = next(d for d in preferred if not refuses(op, d))
@@ -115,10 +116,10 @@ def test_mistakes_that_follow_from_a_record_raise(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in POINTWISE if name in registry.MISTAKES])
 def test_mistakes_of_pointwise_operators_raise(name: str) -> None:
-    """In every dtype that they take."""
+    """Invalid calls raise in every supported dtype."""
     op = OPERATORS[name]
     seen = 0
-    for d in taken(op):
+    for d in supported_dtypes(op):
         for generator in registry.MISTAKES[name]:
             for found in generator(maker(op, d)):
                 seen += 1

@@ -1,4 +1,4 @@
-"""The package that ``candelabra new-backend`` writes: complete, small, and right as it stands."""
+"""The package that ``candelabra new-backend`` writes: complete, small, and correct."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Output = pytest.CaptureFixture[str]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A package as generated."""
+    """Generate a package and return its folder."""
     return write_backend("acme", tmp_path_factory.mktemp("vendor"))
 
 
 @pytest.fixture(scope="module")
 def backend(folder: Path) -> Iterator[Any]:
-    """The generated backend as a device of this process."""
+    """Install the generated backend in this process."""
     sys.path.insert(0, str(folder / "src"))
     try:
         made = importlib.import_module("candelabra_acme").candelabra_backend()
@@ -49,27 +49,28 @@ def backend(folder: Path) -> Iterator[Any]:
 
 @pytest.fixture(autouse=True)
 def _fallbacks_are_expected() -> Iterator[None]:
-    """Nearly everything falls back here, which is no news."""
+    """Silence the warnings of fallbacks: the device has only a few kernels."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FallbackWarning)
         yield
 
 
-# -- what is written --------------------------------------------------------------------------------------------------
+# -- the generated files
+# -----------------------------------------------------------------------------------------------
 def test_the_package_is_complete(folder: Path) -> None:
-    """Project, README, workflow, list of expected failures, four modules and a test: nothing else, nothing missing."""
+    """It has a project file, README, workflow, list of expected failures, four modules and a test, but nothing else."""
     files = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc"}
     assert files == set(write.FILES.values())
 
 
 def test_the_python_of_the_package_is_under_150_lines(folder: Path) -> None:
-    """Tests, docstrings and comments are counted, empty lines are not."""
+    """Tests, docstrings and comments count, empty lines do not."""
     texts = [path.read_text() for path in folder.rglob("*.py")]
     assert 0 < sum(bool(line.strip()) for text in texts for line in text.splitlines()) < 150
 
 
 def test_the_project_file_announces_the_device(folder: Path) -> None:
-    """Its entry point is what the core looks for, and its versions are those that it was written with."""
+    """The entry point is the one that the core searches, and the versions are those of this release."""
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     assert project["name"] == "candelabra-acme"
     assert project["entry-points"]["candelabra.backends"] == {"acme": "candelabra_acme"}
@@ -79,14 +80,14 @@ def test_the_project_file_announces_the_device(folder: Path) -> None:
 
 
 def test_the_author_stands_in_the_project_file_whatever_the_name(tmp_path: Path) -> None:
-    """Quotes and letters of any script survive."""
+    """Quotes and letters of any script are preserved."""
     author = 'Zoë "the \\ lamp" Ōta'
     made = write_backend("acme", tmp_path, author)
     assert tomllib.loads((made / "pyproject.toml").read_text("utf-8"))["project"]["authors"] == [{"name": author}]
 
 
 def test_the_list_of_expected_failures_is_empty_and_explained(folder: Path) -> None:
-    """It is TOML without an entry; the entry in its comment is TOML, too."""
+    """The list is TOML without an entry, and the entry in its comment is valid TOML, too."""
     text = (folder / "src/candelabra_acme/expected_failures.toml").read_text()
     assert tomllib.loads(text) == {}
     example = "\n".join(line.removeprefix("#     ") for line in text.splitlines() if line.startswith("#     "))
@@ -95,7 +96,7 @@ def test_the_list_of_expected_failures_is_empty_and_explained(folder: Path) -> N
 
 
 def test_no_placeholder_is_left(tmp_path: Path) -> None:
-    """Another name stands wherever the example's stood, in every spelling."""
+    """The chosen name replaces the example's name in every spelling."""
     made = write_backend("my_chip2", tmp_path)
     assert made.name == "candelabra-my-chip2"
     for path in made.rglob("*"):
@@ -106,12 +107,13 @@ def test_no_placeholder_is_left(tmp_path: Path) -> None:
 
 
 def test_every_template_is_used(folder: Path) -> None:
-    """No file lies among the templates that becomes nothing."""
+    """Every template file is the source of a generated file."""
     templates = Path(write.__file__).parent / "templates"
     assert sorted(p.name for p in templates.iterdir()) == sorted(write.FILES)
 
 
-# -- what is refused --------------------------------------------------------------------------------------------------
+# -- refusals
+# ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -123,19 +125,19 @@ def test_every_template_is_used(folder: Path) -> None:
         ("", "'' cannot be a device type: it has to be a lower-case Python identifier"),
         ("../chip", "cannot be a device type: it has to be a lower-case Python identifier"),
         ("lambda", "'lambda' cannot be a device type: it is a keyword of Python"),
-        (cd.device(plugins.reference_device()).type, "is taken: candelabra-.* brings it"),
-        ("xpu", "device type 'xpu' is taken: programs know it as that of another device"),
+        (cd.device(plugins.reference_device()).type, "is taken: candelabra-.* implements it"),
+        ("xpu", "device type 'xpu' is taken: it is the name of another device in existing programs"),
     ],
 )
 def test_a_bad_name_is_refused_and_nothing_is_written(name: str, words: str, tmp_path: Path) -> None:
-    """The error says what a name has to be, or who has it."""
+    """The error says what a valid name is, or who uses the name."""
     with pytest.raises(InvalidName, match=words):
         write_backend(name, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_exists_is_left_as_it_is(tmp_path: Path) -> None:
-    """What lies there is nobody's to overwrite."""
+    """An existing folder is not overwritten."""
     taken = tmp_path / "candelabra-acme"
     taken.mkdir()
     with pytest.raises(FileExistsError, match="candelabra-acme exists already: move it away"):
@@ -144,14 +146,14 @@ def test_a_folder_that_exists_is_left_as_it_is(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_is_none_is_refused(tmp_path: Path) -> None:
-    """A typing error in --directory makes no folders."""
-    with pytest.raises(FileNotFoundError, match="nowhere is no directory: make it first"):
+    """A misspelled --directory does not create folders."""
+    with pytest.raises(FileNotFoundError, match="nowhere is not a directory: create it first"):
         write_backend("acme", tmp_path / "nowhere")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_write_that_fails_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The package appears whole or not at all."""
+    """The command creates the whole package or nothing."""
     kept = Path.write_text
 
     def full(path: Path, *args: Any, **options: Any) -> int:
@@ -167,7 +169,7 @@ def test_a_write_that_fails_half_way_leaves_nothing(tmp_path: Path, monkeypatch:
 
 # -- the command ------------------------------------------------------------------------------------------------------
 def test_the_command_says_what_comes_next(tmp_path: Path, capsys: Output) -> None:
-    """It prints the three commands from the package to its first green test."""
+    """The command prints the three commands from the package to its first passing test."""
     assert write.main(["acme", "--directory", str(tmp_path), "--author", "Acme Inc."]) == 0
     shown = capsys.readouterr().out
     assert f"cd {tmp_path / 'candelabra-acme'}" in shown
@@ -176,7 +178,7 @@ def test_the_command_says_what_comes_next(tmp_path: Path, capsys: Output) -> Non
 
 
 def test_the_command_refuses_in_one_line(tmp_path: Path, capsys: Output) -> None:
-    """A refusal is exit status 2 and its reason, without a traceback."""
+    """A refusal is exit status 2 and a reason, without a traceback."""
     assert write.main(["my-chip", "--directory", str(tmp_path)]) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
@@ -185,14 +187,14 @@ def test_the_command_refuses_in_one_line(tmp_path: Path, capsys: Output) -> None
 
 
 # -- the generated backend --------------------------------------------------------------------------------------------
-def test_the_backend_serves_no_one_else_as_the_reference(backend: Any) -> None:
-    """It computes slowly in Python, and may not become the device that others fall back to."""
+def test_the_backend_is_not_the_reference_of_other_devices(backend: Any) -> None:
+    """The generated backend is slow and must not become the device that others fall back to."""
     assert cd.device(plugins.reference_device()).type != backend.name
 
 
 @pytest.mark.parametrize("d", ALL, ids=lambda d: d.name)
 def test_every_dtype_goes_there_and_back(backend: Any, d: Any) -> None:
-    """Bits survive the way to the device and back, strided views, and copies between overlapping ones."""
+    """Copies to the device and back preserve bits, for strided views and overlapping copies too."""
     values = cd.tensor([[0, 1, 1, 0], [1, 0, 1, 1], [1, 1, 0, 0]]).to(d)
     there = values.to("acme:0")
     assert there.cpu().tolist() == values.tolist()
@@ -208,7 +210,7 @@ KERNEL_DTYPES = [d for d in ALL if d.name not in ("float16", "bfloat16", "comple
 @pytest.mark.parametrize("name", ["add", "mul", "eq"])
 @pytest.mark.parametrize("d", KERNEL_DTYPES, ids=lambda d: d.name)
 def test_the_kernels_agree_with_the_reference(backend: Any, name: str, d: Any) -> None:
-    """Equal bit for bit: strided, broadcast, without dims, of size zero, with a number, at the ends of the dtype."""
+    """Results are equal bit for bit: strided, broadcast, 0-d and empty tensors, Python numbers, and dtype limits."""
     assert d in backend.capabilities.arithmetic
     function: Any = getattr(cd, name)
     ends = [0, 1] if d.name == "bool" else [0.1, -3.7, 1e30, float("inf"), float("nan"), -0.0]
@@ -233,13 +235,13 @@ def test_shapes_that_do_not_fit_are_refused_in_the_words_of_every_device(backend
 
 
 def test_no_room_is_the_typed_error(backend: Any) -> None:
-    """More bytes than the machine can address are refused with the shape."""
-    with pytest.raises(OutOfMemoryError, match=r"acme has no room for \[1125899906842624, 4096\] of"):
+    """More bytes than the machine can address raise an error with the shape."""
+    with pytest.raises(OutOfMemoryError, match=r"acme is out of memory: tried to allocate \[1125899906842624, 4096\]"):
         cd.empty(2**50, 4096, device="acme:0")
 
 
 def test_every_primitive_is_served_as_generated(backend: Any) -> None:
-    """No operator is out of reach: kernels, strides, bodies and the reference device serve them all."""
+    """Kernels, strides, bodies and the reference device together serve every operator."""
     from candelabra.library import explain_key, open_device
 
     instance = open_device("acme:0")
@@ -253,7 +255,7 @@ def test_every_primitive_is_served_as_generated(backend: Any) -> None:
 
 
 def test_views_that_change_the_dtype_share_memory(backend: Any) -> None:
-    """A write through one of them is seen in the other, from an offset and over strides too."""
+    """A write through one view is visible in the other, also with an offset and with strides."""
     z = cd.zeros(3, 4, dtype=cd.complex64, device="acme:0")
     pairs = cd.view_as_real(z.t()[1:, ::2])
     assert pairs.shape == (3, 2, 2)
@@ -279,13 +281,13 @@ def test_views_that_change_the_dtype_share_memory(backend: Any) -> None:
     ],
 )
 def test_views_that_cannot_be_are_refused_in_the_words_of_every_device(backend: Any, call: Any, words: str) -> None:
-    """The kernel raises, the record says why."""
+    """The kernel raises, and the message is the record's."""
     with pytest.raises(RuntimeError, match=words):
         call(cd.zeros(2, 4, device="acme:0"))
 
 
 def test_a_network_learns_on_the_device_as_on_the_reference(backend: Any) -> None:
-    """The losses of a few steps are the same numbers: the kernels round as the reference does."""
+    """The losses of a few steps are equal: the kernels round as the reference does."""
 
     def losses(device: str) -> list[float]:
         cd.manual_seed(3)
@@ -309,7 +311,7 @@ def test_a_network_learns_on_the_device_as_on_the_reference(backend: Any) -> Non
 
 # -- installed --------------------------------------------------------------------------------------------------------
 def installed(folder: Path, target: Path) -> dict[str, str]:
-    """The environment of a process that sees the package as pip has installed it."""
+    """Return the environment of a process that sees the package as pip has installed it."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target"]
     done = subprocess.run([*command, str(target), str(folder)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

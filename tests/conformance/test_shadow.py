@@ -1,4 +1,4 @@
-"""``shadow``: a program's operators are held against the reference while it runs."""
+"""``shadow``: a program's operators are compared with the reference while it runs."""
 
 import math
 import threading
@@ -20,7 +20,7 @@ F = cd.nn.functional
 
 @pytest.fixture
 def broken() -> Iterator[Break]:
-    """A device ``broken``, correct until ``broken(operator=fault)`` puts ``fault(kernel)`` in a kernel's place."""
+    """Install a correct device ``broken``; ``broken(operator=fault)`` replaces a kernel by ``fault(kernel)``."""
     removals: list[Callable[[], None]] = []
 
     def install(mutable: bool = True, **faults: Callable[[Any], Any]) -> None:
@@ -36,7 +36,7 @@ def broken() -> Iterator[Break]:
 
 
 def changed(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A fault: the result's own array is changed by ``change(array)``, in place."""
+    """Return a fault that changes the result's own array in place by ``change(array)``."""
 
     def fault(kernel: Any) -> Any:
         def wrong(*args: Any) -> Any:
@@ -50,22 +50,22 @@ def changed(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def add_one(array: Any) -> None:
-    """Off by one everywhere."""
+    """Add one to every element."""
     array += 1
 
 
 def slightly(array: Any) -> None:
-    """The last element of each row is off by a thousandth."""
+    """Change the last element of each row by a thousandth."""
     array[..., -1:] *= np.asarray(1.001, array.dtype)
 
 
 def run(text: str) -> None:
-    """Run a program as ``python program.py`` would."""
+    """Run a program as ``python program.py`` does."""
     exec(compile(text, "reproducer", "exec", dont_inherit=True), {"__name__": "__main__"})  # noqa: S102 - it is to run
 
 
 def program(device: str) -> None:
-    """Some of everything: views, in-place forms, composites, randomness, indices, two backward passes."""
+    """Use views, in-place forms, composites, randomness, indices and two backward passes."""
     cd.manual_seed(0)
     x = cd.randn(6, 4, device=device, requires_grad=True)
     w = cd.rand(4, 3, device=device, requires_grad=True)
@@ -89,7 +89,7 @@ def program(device: str) -> None:
 
 @pytest.mark.parametrize("mutable", [True, False], ids=["strided", "immutable"])
 def test_correct_program_passes(broken: Break, mutable: bool) -> None:
-    """Nothing diverges, on strided and on immutable arrays, and each kind of operator was compared."""
+    """No operator diverges, on strided and on immutable arrays, and each kind of operator is compared."""
     broken(mutable=mutable)
     with shadow() as log:
         program("broken")
@@ -108,14 +108,14 @@ def test_correct_program_passes_on_the_reference_itself() -> None:
 
 
 def test_correct_program_passes_on_an_asynchronous_device() -> None:
-    """The fake accelerator puts work off and poisons fresh memory; none of it is taken for a divergence."""
+    """The fake accelerator's queued work and poisoned memory are not divergences."""
     with installed(), shadow(repeats=2) as log:
         program("fake")
     assert log.divergences == []
 
 
 def test_wrong_value_stops_the_program_with_all_there_is_to_know(broken: Break) -> None:
-    """Operator, device, line, how many and how far in ULP, inputs, and a program that fails by itself."""
+    """The report has operator, device, line, number and ULP of the differences, inputs and a failing program."""
     broken(exp=changed(slightly))
     x = cd.arange(12, device="broken", dtype=cd.float32).reshape(3, 4)
     with shadow() as log, pytest.raises(DivergenceError) as caught:
@@ -136,7 +136,7 @@ def test_wrong_value_stops_the_program_with_all_there_is_to_know(broken: Break) 
 
 
 def test_fault_of_one_layout_is_reproduced_in_that_layout(broken: Break) -> None:
-    """A kernel that is wrong on transposed arrays only is shown on one."""
+    """The program of a kernel that is wrong only for transposed arrays uses a transposed array."""
 
     def fault(kernel: Any) -> Any:
         def wrong(x: Any) -> Any:
@@ -159,7 +159,7 @@ def test_fault_of_one_layout_is_reproduced_in_that_layout(broken: Break) -> None
 
 
 def test_inner_operator_is_blamed_and_not_the_composite(broken: Break) -> None:
-    """``count_nonzero`` is wrong because the sum in it is: the sum is named, and only it."""
+    """``count_nonzero`` is wrong because it calls a wrong sum: the report names only the sum."""
     broken(sum=changed(add_one))
     with shadow(on_divergence=lambda _: None) as log:
         assert cd.ones(8, device="broken").count_nonzero().item() == 9
@@ -168,14 +168,14 @@ def test_inner_operator_is_blamed_and_not_the_composite(broken: Break) -> None:
 
 
 def test_composite_is_blamed_when_its_own_override_is_wrong(broken: Break) -> None:
-    """A kernel of the composite's own is at fault itself."""
+    """A wrong kernel of the composite itself is named."""
     broken(softmax=changed(slightly))
     with shadow(), pytest.raises(DivergenceError, match=r"^softmax on broken:0 diverges from "):
         F.softmax(cd.rand(3, 4, device="broken"), dim=1)
 
 
 def test_backward_pass_is_watched(broken: Break) -> None:
-    """An operator that only the derivative calls is found out in ``backward``."""
+    """A wrong operator that only the derivative calls is reported during ``backward``."""
     broken(cos=changed(slightly))
     x = cd.rand(4, device="broken", requires_grad=True)
     with shadow():
@@ -185,7 +185,7 @@ def test_backward_pass_is_watched(broken: Break) -> None:
 
 
 def test_in_place_forms_are_watched(broken: Break) -> None:
-    """The form that writes has a kernel of its own, also through views, and is named with its underscore."""
+    """The in-place form has its own kernel, also through views, and the report names it with its underscore."""
     broken(mul_=changed(slightly))
     x = cd.rand(2, 4, device="broken")
     with shadow(), pytest.raises(DivergenceError) as caught:
@@ -196,7 +196,7 @@ def test_in_place_forms_are_watched(broken: Break) -> None:
 
 
 def test_writing_to_an_input_is_a_divergence(broken: Break) -> None:
-    """Even when the result is right."""
+    """A write to an input is reported even if the result is correct."""
 
     def fault(kernel: Any) -> Any:
         def wrong(x: Any) -> Any:
@@ -218,9 +218,12 @@ def test_writing_to_an_input_is_a_divergence(broken: Break) -> None:
 
 
 def test_result_that_shares_its_inputs_memory_is_a_divergence(broken: Break) -> None:
-    """A kernel that returns its argument where no view is due."""
+    """A kernel that returns its argument is reported if the operator is not a view."""
     broken(trunc=lambda kernel: lambda x: x)
-    with shadow(), pytest.raises(DivergenceError, match="the result is the memory of tensor 0 of the arg") as caught:
+    with (
+        shadow(),
+        pytest.raises(DivergenceError, match="the result shares the memory of tensor 0 of the arg") as caught,
+    ):
         cd.ones(3, device="broken").trunc()
     assert caught.value.divergence.property == "aliasing"
     with pytest.raises(AssertionError):
@@ -231,11 +234,11 @@ def test_result_that_shares_its_inputs_memory_is_a_divergence(broken: Break) -> 
     ("fault", "words"),
     [
         (lambda a: a.astype(np.float64), "the payload's dtype is float64, the tensor's float32"),
-        (lambda a: a[:-1], r"the result has shape \[2\], \[3\] is due"),
+        (lambda a: a[:-1], r"the result has shape \[2\], expected \[3\]"),
     ],
 )
 def test_form_of_a_result_is_checked(broken: Break, fault: Any, words: str) -> None:
-    """Dtype and shape."""
+    """Dtype and shape are compared."""
 
     def make(kernel: Any) -> Any:
         def wrong(x: Any) -> Any:
@@ -251,7 +254,7 @@ def test_form_of_a_result_is_checked(broken: Break, fault: Any, words: str) -> N
 
 
 def test_tensor_with_a_broken_payload_does_not_end_the_program(broken: Break) -> None:
-    """Told once, where it is made; what takes it is not compared, and the log says why."""
+    """It is reported once, where it is created; later calls with it are not compared, and the log says why."""
 
     def make(kernel: Any) -> Any:
         def wrong(x: Any) -> Any:
@@ -264,11 +267,11 @@ def test_tensor_with_a_broken_payload_does_not_end_the_program(broken: Break) ->
     with shadow(on_divergence=lambda _: None) as log:
         cd.ones(3, device="broken").exp().neg()
     assert [d.property for d in log.divergences] == ["result"]
-    assert "to_host() gave 24 bytes, 12 are due" in log.unchecked["neg"]
+    assert "to_host() returned 24 bytes, expected 12" in log.unchecked["neg"]
 
 
 def test_random_numbers_are_compared_to_the_bit(broken: Break) -> None:
-    """One unit in the last place too many is told."""
+    """A difference of one unit in the last place is reported."""
 
     def one_unit(array: Any) -> None:
         array[0] = np.nextafter(array[0], np.float32(2))
@@ -281,7 +284,7 @@ def test_random_numbers_are_compared_to_the_bit(broken: Break) -> None:
 
 
 def test_results_whose_shape_depends_on_the_data_are_compared(broken: Break) -> None:
-    """One index too few is a wrong shape."""
+    """A result with one index too few has a wrong shape."""
 
     def fault(kernel: Any) -> Any:
         def wrong(x: Any) -> Any:
@@ -291,12 +294,12 @@ def test_results_whose_shape_depends_on_the_data_are_compared(broken: Break) -> 
         return wrong
 
     broken(nonzero=fault)
-    with shadow(), pytest.raises(DivergenceError, match=r"the result has shape \[2, 1\], \[3, 1\] is due"):
+    with shadow(), pytest.raises(DivergenceError, match=r"the result has shape \[2, 1\], expected \[3, 1\]"):
         cd.ones(3, device="broken").nonzero()
 
 
 def test_non_determinism_is_found_when_asked_for(broken: Break) -> None:
-    """With ``repeats`` the same call runs again; bits that differ within the bound count too."""
+    """With ``repeats`` the same call runs again; different bits are reported even within the bound."""
     calls = [0]
 
     def wobble(array: Any) -> None:
@@ -308,12 +311,12 @@ def test_non_determinism_is_found_when_asked_for(broken: Break) -> None:
     with shadow() as log:
         x.sum()
     assert log.divergences == []
-    with shadow(repeats=3), pytest.raises(DivergenceError, match="run 2 of the same call gives other bits"):
+    with shadow(repeats=3), pytest.raises(DivergenceError, match="run 2 of the same call returns different bits"):
         x.sum()
 
 
-def test_error_that_the_reference_does_not_raise_is_told_and_raised(broken: Break) -> None:
-    """A device that refuses what the reference computes; and one that computes what the reference refuses."""
+def test_error_that_the_reference_does_not_raise_is_reported_and_raised(broken: Break) -> None:
+    """A device that refuses a valid call is reported, and so is one that accepts an invalid call."""
 
     def refuses(kernel: Any) -> Any:
         def wrong(*args: Any) -> Any:
@@ -332,7 +335,7 @@ def test_error_that_the_reference_does_not_raise_is_told_and_raised(broken: Brea
 
 
 def test_mistakes_of_the_program_stay_its_own(broken: Break) -> None:
-    """Where both devices refuse a call, the program sees its error and nothing diverges."""
+    """If both devices refuse a call, the program gets its error and nothing diverges."""
     with shadow() as log:
         with pytest.raises(RuntimeError, match="must match the size"):
             cd.ones(3, device="broken") + cd.ones(2, device="broken")
@@ -342,7 +345,7 @@ def test_mistakes_of_the_program_stay_its_own(broken: Break) -> None:
 
 
 def test_special_values_and_half_types_pass(broken: Break) -> None:
-    """NaN, infinities, overflow on the way and the next number after are no divergence of a correct device."""
+    """NaN, infinities, intermediate overflow and nextafter are no divergence on a correct device."""
     with shadow() as log:
         for d in (cd.float16, cd.bfloat16, cd.float32, cd.complex64):
             x = cd.tensor([math.nan, math.inf, -math.inf, 0.0, -0.0, 300.0, 1e-7], device="broken").to(d)
@@ -356,7 +359,7 @@ def test_special_values_and_half_types_pass(broken: Break) -> None:
 
 
 def test_logging_goes_on_and_keeps_all(broken: Break) -> None:
-    """``"log"`` warns at each divergence and the program runs to its end with the device's numbers."""
+    """``"log"`` warns at each divergence, and the program continues with the device's values."""
     broken(exp=changed(add_one))
     with shadow(on_divergence="log", reproducers=False) as log:
         with pytest.warns(DivergenceWarning, match="exp on broken:0 diverges"):
@@ -369,8 +372,8 @@ def test_logging_goes_on_and_keeps_all(broken: Break) -> None:
     assert str(log).startswith("3 calls of 2 operators compared, 2 diverge\nexp on broken:0 diverges")
 
 
-def test_function_is_told_of_each_divergence(broken: Break) -> None:
-    """A callable decides by itself what to do."""
+def test_function_receives_each_divergence(broken: Break) -> None:
+    """A callable handles each divergence itself."""
     broken(exp=changed(add_one))
     told: list[Divergence] = []
     with shadow(on_divergence=told.append):
@@ -379,7 +382,7 @@ def test_function_is_told_of_each_divergence(broken: Break) -> None:
 
 
 def test_operators_can_be_chosen(broken: Break) -> None:
-    """``only`` and ``skip`` name operators; what is not chosen runs as ever."""
+    """``only`` and ``skip`` name operators; the others run without a comparison."""
     broken(exp=changed(add_one))
     x = cd.zeros(2, device="broken")
     with shadow(skip=["exp"]) as log:
@@ -391,14 +394,14 @@ def test_operators_can_be_chosen(broken: Break) -> None:
 
 
 def test_another_device_can_be_the_reference(broken: Break) -> None:
-    """Two accelerators are held against each other."""
+    """Two accelerators can be compared with each other."""
     broken(exp=changed(add_one))
     with shadow("broken"), pytest.raises(DivergenceError, match="diverges from broken:0"):
         cd.zeros(2, device=plugins.reference_device()).exp()
 
 
 def test_what_the_reference_lacks_is_counted_as_not_compared(broken: Break) -> None:
-    """No judge, no verdict; the log says why."""
+    """A call that the reference cannot run is not compared, and the log says why."""
     with installed(missing_dtypes=("float64", "bfloat16")):
         x = cd.ones(2, dtype=cd.bfloat16)
         with shadow("fake") as log:
@@ -408,7 +411,7 @@ def test_what_the_reference_lacks_is_counted_as_not_compared(broken: Break) -> N
 
 
 def test_shadow_ends_with_its_block(broken: Break) -> None:
-    """Also when the block raises; the layer is gone, and other threads never had it."""
+    """The layer is removed also if the block raises, and other threads never have it."""
     before = len(_layers)
     broken(exp=changed(add_one))
     x = cd.zeros(2, device="broken")
@@ -425,7 +428,7 @@ def test_shadow_ends_with_its_block(broken: Break) -> None:
 
 
 def test_terms_are_checked() -> None:
-    """A word that is no policy, and a number of runs below one."""
+    """An unknown policy and a number of runs below one are errors."""
     words = r'on_divergence must be "raise", "log" or a function, got \'shout\''
     with pytest.raises(ValueError, match=words), shadow(on_divergence="shout"):
         pass

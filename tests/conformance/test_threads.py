@@ -1,4 +1,4 @@
-"""Work in several threads at once."""
+"""Concurrent calls in several threads."""
 
 import threading
 
@@ -6,8 +6,8 @@ import pytest
 from candelabra_conformance.threads import in_threads
 
 
-def test_all_of_them_are_at_work_at_the_same_time() -> None:
-    """Each waits for the others in its work, and all return."""
+def test_all_threads_run_at_the_same_time() -> None:
+    """Each call waits for the others, and all return."""
     meeting = threading.Barrier(4, timeout=30)
     seen: set[int] = set()
 
@@ -20,7 +20,7 @@ def test_all_of_them_are_at_work_at_the_same_time() -> None:
 
 
 def test_an_error_of_one_is_raised_after_the_others_have_ended() -> None:
-    """The caller sees what went wrong, and nothing goes on behind its back."""
+    """The caller gets the error, and no thread is still running."""
     failed = threading.Event()
     ended: list[int] = []
 

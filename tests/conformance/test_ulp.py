@@ -14,8 +14,8 @@ KINDS = {
 
 
 @pytest.mark.parametrize("d", KINDS, ids=str)
-def test_neighbours_are_one_unit_apart(d: Any) -> None:
-    """From 1, from the smallest normal number, from 0 and among subnormals the next number is one unit away."""
+def test_neighbours_differ_by_one_unit(d: Any) -> None:
+    """The next number is one unit away from 1, from the smallest normal number, from 0 and among subnormals."""
     info = ml_dtypes.finfo(KINDS[d])
     for value in (1.0, float(info.smallest_normal), 0.0, 3 * float(info.smallest_subnormal), -1.5):
         start = np.array(value, KINDS[d])
@@ -26,7 +26,8 @@ def test_neighbours_are_one_unit_apart(d: Any) -> None:
 
 @pytest.mark.parametrize("d", KINDS, ids=str)
 def test_what_rounds_to_infinity_may_be_infinite(d: Any) -> None:
-    """Beyond the largest number infinity has no error, the largest number is nearly right, the other infinity wrong."""
+    """Above the largest number, infinity has error 0, the largest number a small and the other infinity an infinite
+    one."""
     largest = np.array(ml_dtypes.finfo(KINDS[d]).max, KINDS[d])
     infinity = np.array(np.inf, KINDS[d])
     assert ulp_error(infinity, np.array(np.inf), d) == 0.0
@@ -37,31 +38,31 @@ def test_what_rounds_to_infinity_may_be_infinite(d: Any) -> None:
 
 
 def test_overflow_of_a_wider_value_is_no_error() -> None:
-    """Where the wanted value, in float64, is too large for float16, infinity is the right answer."""
+    """If the expected value in float64 is too large for float16, infinity is correct."""
     assert ulp_error(np.float16(np.inf), np.float64(1e9), cd.float16) == 0.0
     assert ulp_error(np.float16(np.inf), np.float64(65519.0), cd.float16) < 1.0
 
 
 def test_nan_is_infinitely_far_from_every_number() -> None:
-    """NaN agrees with NaN only."""
+    """NaN agrees only with NaN."""
     found = ulp_error(np.array([np.nan, np.nan, 1.0]), np.array([np.nan, 1.0, np.nan]), cd.float64)
     assert found.tolist() == [0.0, np.inf, np.inf]
 
 
 def test_fractions_of_a_unit_show() -> None:
-    """A wanted value of higher precision lies between two numbers: half a unit from a correctly rounded one at most."""
+    """An expected value of higher precision may lie between two numbers: rounding is off by at most half a unit."""
     third = np.float32(1.0) / np.float32(3.0)
     assert 0.0 < ulp_error(third, np.float64(1) / 3, cd.float32) < 0.5
 
 
 def test_complex_numbers_have_the_error_of_their_worse_part() -> None:
-    """The real part is exact here, the imaginary part two units off."""
+    """The real part is exact here, and the imaginary part is two units off."""
     found = np.complex64(complex(1, 1 + 2 * 2.0**-23))
     assert ulp_error(found, np.complex64(1 + 1j), cd.complex64) == 2.0
 
 
 def test_integers_differ_by_their_distance() -> None:
-    """Also where the distance does not fit the dtype itself."""
+    """The distance may exceed the range of the dtype."""
     info = np.iinfo(np.int64)
     assert ulp_error(np.int64(info.max), np.int64(info.min), cd.int64) == 2.0**64 - 1 == float(2**64)
     assert ulp_error(np.uint8(3), np.uint8(5), cd.uint8) == 2.0
@@ -74,6 +75,6 @@ def test_units_of_complex_numbers_are_those_of_their_parts() -> None:
 
 
 def test_complex_values_have_no_error_in_a_real_dtype() -> None:
-    """Measuring complex numbers in units of a real dtype is a mistake of the caller."""
+    """Complex numbers measured in units of a real dtype are an error of the caller."""
     with pytest.raises(TypeError, match=r"complex numbers cannot be measured in units of candelabra\.float32"):
         ulp_error(np.complex64(1j), 1.0, cd.float32)

@@ -1,4 +1,4 @@
-"""What the generated entries make of arguments: optional masks and indices, corrections, variadic composites."""
+"""Arguments of generated entries: optional masks and indices, corrections, variadic composites."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from candelabra.library import by, explain, operator
 
 
 @pytest.fixture(autouse=True)
-def _undone() -> Iterator[None]:
-    """Forget the operators that a test declares."""
+def _remove_declared() -> Iterator[None]:
+    """Remove the operators that a test declares."""
     with journal.Recording() as recording:
         yield
     recording.undo()
 
 
 def declared(function: Callable[..., Any], **annotations: str) -> Callable[..., Any]:
-    """The function with annotations as text, as a module under ``from __future__ import annotations`` has them."""
+    """Return the function with annotations as text, as in a module with ``from __future__ import annotations``."""
     function.__annotations__ = {**annotations, "return": "Tensor"}
     return function
 
 
 def test_an_optional_mask_has_no_part_in_promotion() -> None:
-    """The key has the input's dtype with a mask and without; uint8 is taken as bool, other dtypes are refused."""
+    """The key has the input's dtype with a mask and without; uint8 is read as bool, other dtypes are refused."""
     x = cd.tensor([[1, 2], [3, 4]], dtype=cd.int8)
     mask = cd.tensor([True, False])
     assert masked_sum(x, 1).tolist() == [3, 7]
@@ -41,10 +41,10 @@ def test_an_optional_mask_has_no_part_in_promotion() -> None:
 
 
 def test_an_optional_mask_may_be_saved_for_the_backward_pass() -> None:
-    """A rule gets the mask, or None, and a mask that has changed since is noticed."""
+    """A rule gets the mask, or None, and a later change of the mask is detected."""
 
     def flicker(input: Any, mask: Any = None) -> Any:
-        """The input, at the places of the mask."""
+        """Return the input at the elements of the mask."""
         return input * 1 if mask is None else input * mask
 
     record = operator(by(lambda input, mask: input.shape))(declared(flicker, input="Tensor", mask="Mask | None"))
@@ -59,10 +59,10 @@ def test_an_optional_mask_may_be_saved_for_the_backward_pass() -> None:
 
 
 def test_a_composite_may_have_a_variadic_parameter() -> None:
-    """The body gets the values one by one, above autograd and below it."""
+    """The body gets the values as separate arguments, above autograd and below it."""
 
     def flicker(input: Any, *size: Any) -> Any:
-        """The input, expanded."""
+        """Return the expanded input."""
         return input.expand(*size)
 
     for name in ("above", "below"):
@@ -78,13 +78,13 @@ def test_a_composite_may_have_a_variadic_parameter() -> None:
 
 
 def test_a_record_may_be_a_method_only() -> None:
-    """As ``Tensor.sum_to_size``, which is no function of the namespace."""
+    """``Tensor.sum_to_size`` is such a method, and is not a function of the namespace."""
     assert cd.ones(2, 3).sum_to_size(3).tolist() == [2, 2, 2]
     assert not hasattr(cd, "sum_to_size")
 
 
 def test_a_correction_is_a_number() -> None:
-    """None is 1; a NumPy integer is taken; a text is refused."""
+    """None is 1; a NumPy integer is accepted; a text is refused."""
     x = cd.tensor([1.0, 3.0])
     assert x.var(correction=None).item() == x.var().item() == 2
     assert x.var(correction=np.int64(0)).item() == 1
@@ -94,7 +94,7 @@ def test_a_correction_is_a_number() -> None:
 
 
 def test_dims_may_be_none_or_no_dims() -> None:
-    """With ``| None`` an annotation of dims lets None through to mean all of them."""
+    """With ``| None`` in the annotation, None means all dims."""
     x = cd.tensor([[True, False], [True, True]])
     assert x.all(None).item() is False
     assert x.all(()).tolist() == [[True, False], [True, True]]
@@ -107,7 +107,7 @@ def test_dims_may_be_none_or_no_dims() -> None:
 
 
 def test_an_overload_set_is_explained_by_the_member_that_serves_the_call() -> None:
-    """Also where a record has the name of the set, called by name or as a function."""
+    """This holds also if a record has the name of the set, whether passed by name or as a function."""
     x = cd.ones(2, 3)
     assert explain("softmax", x, 1).operator == "softmax"
     assert explain("softmax", x, 1, dtype=cd.float64).operator == "softmax_in_dtype"

@@ -1,4 +1,4 @@
-"""What is read off a public callable's code: the operators and public names that it calls."""
+"""The operators and public names that a public callable's code calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ floor = record("floor")
 
 
 def helper(x: Tensor) -> Tensor:
-    """A function of this module, which is none of the library."""
+    """Stand for a function of this module, which is not in the library."""
     return x.sqrt()
 
 
@@ -39,11 +39,12 @@ def declared() -> Iterator[Any]:
 
 
 def test_what_a_callable_names(declared: Any) -> None:
-    """Operators by a variable, a module's attribute, a method, a late import, inside a comprehension; not itself, not
-    special methods, and nothing that functions of other packages name."""
+    """Names are variables, module attributes, methods, late imports, and names in comprehensions.
+    Excluded are the callable itself, special methods, and names in functions of other packages.
+    """
 
     def flicker(input: Tensor) -> Any:
-        """Calls a few."""
+        """Call several functions."""
         from candelabra import tan
 
         parts = [part.exp() for part in (input, floor(input))]
@@ -54,20 +55,20 @@ def test_what_a_callable_names(declared: Any) -> None:
 
 
 def test_helper_functions_of_the_library_are_followed(declared: Any) -> None:
-    """``zeros`` calls a function of its module that calls the operator; a callable that it calls is named itself."""
+    """``zeros`` calls a function of its module that calls the operator; public callables are listed, not followed."""
     entry = entry_named("zeros")
     assert isinstance(entry, PublicCallable)
     assert called_by(entry) == ["full"]
 
     def glimmer(input: Tensor) -> Tensor:
-        """Calls a public callable."""
+        """Call a public callable."""
         return input + cd.zeros(3)
 
     assert called_by(declared(glimmer)) == ["zeros"]
 
 
 def test_what_a_member_of_an_overload_set_calls_counts() -> None:
-    """It has no public name of its own that could be given in its place."""
+    """The member has no public name that could be listed instead."""
     entry = entry_named("logspace")
     assert isinstance(entry, PublicCallable)
     assert "linspace" in called_by(entry)

@@ -1,4 +1,4 @@
-"""How a call of an overload set chooses a member, and what the grammar adds to public callables."""
+"""How an overload set selects a member, and which keywords the grammar adds to public callables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Record = Operator[..., Any]
 
 @pytest.fixture
 def recording() -> Iterator[list[Any]]:
-    """Recordings that are undone after the test, the last first."""
+    """Record declarations, and undo them after the test in reverse order."""
     kept: list[Any] = []
     yield kept
     for each in reversed(kept):
@@ -41,31 +41,31 @@ def recording() -> Iterator[list[Any]]:
 
 @pytest.fixture
 def members(recording: list[Any]) -> tuple[Record, Record, Record]:
-    """Records that add one: to a tensor, a number along a dim, a tensor."""
-    with journal.Recording() as made:
+    """Declare records that add one to a tensor, a number along a dim, and a tensor."""
+    with journal.Recording() as overload_set:
 
         @operator(pointwise, public=False)
         def plus_one(input: Tensor) -> Tensor:
-            """The input and 1."""
+            """Return the input plus 1."""
             return input + 1
 
         @operator(pointwise, public=False)
         def plus_along(input: Tensor, dim: Dim, keepdim: bool = False) -> Tensor:  # type: ignore[name-defined]  # noqa: F821
-            """The input and the dim."""
+            """Return the input plus the dim."""
             return input + dim + (10 if keepdim else 0)
 
         @operator(pointwise, public=False)
         def plus_tensor(input: Tensor, other: Tensor) -> Tensor:
-            """The sum."""
+            """Return the sum."""
             return input + other
 
-    recording.append(made)
+    recording.append(overload_set)
     return OPERATORS["plus_one"], OPERATORS["plus_along"], OPERATORS["plus_tensor"]
 
 
 @pytest.fixture
-def made(recording: list[Any], members: tuple[Record, ...]) -> OverloadSet:
-    """A set over the three, with in-place forms and an alias."""
+def overload_set(recording: list[Any], members: tuple[Record, ...]) -> OverloadSet:
+    """Declare a set of the three, with in-place forms and an alias."""
     with journal.Recording() as declared:
         found = overloads("plus", *members, inplace=True, aliases=("plus_alias",))
     recording.append(declared)
@@ -76,7 +76,7 @@ X = [1.0, 2.0]
 
 
 def x() -> Tensor:
-    """A fresh vector."""
+    """Return a new vector."""
     return cd.tensor(X)
 
 
@@ -96,8 +96,8 @@ CALLS: dict[str, tuple[Callable[[], Tensor], str, list[float]]] = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_the_arguments_choose(made: OverloadSet, call: str) -> None:
-    """By how many there are, of which kinds, and by their names; aliases, methods and in-place forms choose alike."""
+def test_the_arguments_choose(overload_set: OverloadSet, call: str) -> None:
+    """The number, kinds and names of arguments select; aliases, methods and in-place forms select the same member."""
     function, _, expected = CALLS[call]
     assert function().tolist() == expected
 
@@ -107,20 +107,20 @@ def test_the_arguments_choose(made: OverloadSet, call: str) -> None:
     [((x(),), {}, "plus_one"), ((x(), 1), {}, "plus_along"), ((x(),), {"other": x()}, "plus_tensor"),
      ((x(),), {"out": x()}, "plus_one"), ((x(), np.int64(0)), {}, "plus_along")],
 )  # fmt: skip
-def test_the_member_that_serves_a_call(made: OverloadSet, args: Any, kwargs: Any, name: str) -> None:
-    """The first that the call fits, also with ``out=`` and with scalars of an array library."""
-    assert member_for(made, args, kwargs).name == name
+def test_the_member_that_serves_a_call(overload_set: OverloadSet, args: Any, kwargs: Any, name: str) -> None:
+    """It is the first that matches the call, also with ``out=`` and with scalars of an array library."""
+    assert member_for(overload_set, args, kwargs).name == name
 
 
-def test_out_goes_to_the_member(made: OverloadSet) -> None:
-    """The tensor that was given comes back."""
+def test_out_goes_to_the_member(overload_set: OverloadSet) -> None:
+    """The result is the tensor that was passed."""
     out = cd.empty(2)
     assert cd.plus(x(), x(), out=out) is out
     assert out.tolist() == [2.0, 4.0]
 
 
-def test_in_place_forms_write_and_are_recorded(made: OverloadSet) -> None:
-    """The target is the tensor that was given, its version moves, and gradients go through."""
+def test_in_place_forms_write_and_are_recorded(overload_set: OverloadSet) -> None:
+    """The target is the tensor itself, its version is incremented, and gradients are propagated."""
     leaf = cd.tensor(X, requires_grad=True)
     target = leaf * 1
     version = target._version[0]
@@ -131,8 +131,8 @@ def test_in_place_forms_write_and_are_recorded(made: OverloadSet) -> None:
     assert leaf.grad.tolist() == [1.0, 1.0]
 
 
-def test_a_call_that_fits_nothing_lists_the_overloads(made: OverloadSet) -> None:
-    """With what was given, by kind; a call that fits one member in all but kind is refused in that member's words."""
+def test_a_call_that_fits_nothing_lists_the_overloads(overload_set: OverloadSet) -> None:
+    """The error has the kinds of the arguments; if one member differs only in a kind, its own error is raised."""
     with pytest.raises(
         TypeError, match=r"plus\(\) received an invalid combination of arguments - got \(Tensor, str\)"
     ) as e:
@@ -150,14 +150,14 @@ def test_a_call_that_fits_nothing_lists_the_overloads(made: OverloadSet) -> None
         cd.plus(x(), x(), x(), x())
 
 
-def test_a_dim_may_not_be_given_twice(made: OverloadSet) -> None:
-    """By position and by keyword it fits no overload."""
+def test_a_dim_may_not_be_given_twice(overload_set: OverloadSet) -> None:
+    """A dim passed by position and by keyword matches no overload."""
     with pytest.raises(TypeError, match=r"got \(Tensor, int, dim=int\)"):
         cd.plus(x(), 0, dim=0)
 
 
 def test_a_member_may_accept_some_of_its_parameters(recording: list[Any], members: tuple[Record, ...]) -> None:
-    """The others keep their defaults; a parameter that the member does not have is refused at once."""
+    """The other parameters keep their defaults; an unknown parameter is refused at the declaration."""
     _, along, _ = members
     with journal.Recording() as declared:
         found = overloads("plus_some", (along, "input dim"), doc="Some of it.")
@@ -173,10 +173,10 @@ def test_a_member_may_accept_some_of_its_parameters(recording: list[Any], member
 
 
 def test_a_plain_function_may_be_an_overload(recording: list[Any], members: tuple[Record, ...]) -> None:
-    """An overload that is no record; the documentation of the set is that of its members."""
+    """An overload need not be a record; the documentation of the set is that of its members."""
 
     def plus_text(input: Tensor, text: str) -> str:
-        """The text and the size."""
+        """Return the text and the size."""
         return f"{text} {input.numel()}"
 
     with journal.Recording() as declared:
@@ -184,21 +184,21 @@ def test_a_plain_function_may_be_an_overload(recording: list[Any], members: tupl
     recording.append(declared)
     assert cd.plus_any(x(), "of") == "of 2"
     assert cd.plus_any(x()).tolist() == [2.0, 3.0]
-    assert found.doc == "The input and 1.\n\nThe text and the size."
+    assert found.doc == "Return the input plus 1.\n\nReturn the text and the size."
     assert [str(s.entry) for s in found.signatures()] == ["<operator plus_one>", "<public callable plus_text>"]
     assert repr(found) == "<overload set plus_any: plus_one, plus_text>"
     assert found(x(), "of") == found.function(x(), "of")
 
 
 def test_a_member_without_a_public_name(recording: list[Any]) -> None:
-    """A public callable declared with ``public=False`` has the grammar's keywords, and errors say the set's name."""
+    """A callable declared with ``public=False`` has the grammar's keywords, and its errors have the set's name."""
 
     def square_of(size: int, *, dtype: DType | None = None, device: Device = None) -> Tensor:  # type: ignore[name-defined]  # noqa: F821
-        """Ones in a square."""
+        """Return a square of ones."""
         return cd.ones(size, size, dtype=dtype, device=device)
 
     def square_by(input: Tensor) -> Tensor:
-        """The input times itself."""
+        """Return the square of the input."""
         return input * input
 
     by_size, by_tensor = public(public=False, factory=True)(square_of), public(public=False, out=True)(square_by)
@@ -225,7 +225,7 @@ def test_a_member_without_a_public_name(recording: list[Any]) -> None:
 
 
 def test_a_set_in_a_namespace(recording: list[Any], members: tuple[Record, ...]) -> None:
-    """Its name has a dot; it is a method under an alias of the top namespace only."""
+    """The name contains a dot; only an alias in the top-level namespace is a method."""
     with journal.Recording() as declared:
         found = overloads("special_plus", *members, namespace="special", aliases=("plus_special",))
     recording.append(declared)
@@ -235,7 +235,7 @@ def test_a_set_in_a_namespace(recording: list[Any], members: tuple[Record, ...])
 
 
 def parameter(annotation: str, default: Any = REQUIRED) -> Parameter:
-    """A parameter of that annotation."""
+    """Return a parameter with that annotation."""
     return Parameter("value", KINDS.get(annotation, PLAIN), annotation, default, False)
 
 
@@ -264,7 +264,7 @@ FITTING: list[tuple[str, list[Any], list[Any]]] = [
 
 @pytest.mark.parametrize(("annotation", "fitting", "others"), FITTING, ids=[row[0] for row in FITTING])
 def test_what_fits_a_parameter(annotation: str, fitting: list[Any], others: list[Any]) -> None:
-    """By the kind that its annotation means; None fits where the annotation or the default says so."""
+    """The annotation determines the kind; None matches if the annotation or the default allows it."""
     p = parameter(annotation)
     assert [value for value in fitting if not fits(p, value)] == []
     assert [value for value in others if fits(p, value)] == []
@@ -272,7 +272,7 @@ def test_what_fits_a_parameter(annotation: str, fitting: list[Any], others: list
 
 
 def test_binding_a_call() -> None:
-    """Each parameter with its argument, those left out omitted; None where the call does not fit."""
+    """The result has each parameter's argument, with omitted ones marked, or is None if the call does not match."""
     size = Parameter("size", "shape", "Shape", REQUIRED, False, True)
     first, last = parameter("Tensor"), Parameter("flag", PLAIN, "bool", False, True)
     assert bind((first, last), (1,), {"flag": True}, False) == [(first, 1), (last, True)]
@@ -288,18 +288,18 @@ def test_binding_a_call() -> None:
 
 # -- public callables -------------------------------------------------------------------------------------------------
 def test_the_keywords_of_the_grammar(recording: list[Any]) -> None:
-    """``axis`` for ``dim``, sizes one by one, ``out``; without any of them the declared function itself is public."""
+    """``axis`` for ``dim``, sizes as separate arguments, ``out``; without them the function itself is public."""
 
     def counted(input: Tensor, dim: int, *, keepdim: bool = False) -> Tensor:
-        """Sums."""
+        """Return sums."""
         return input.sum(dim, keepdim)
 
     def sized(*size: Shape) -> tuple[int, ...]:  # type: ignore[name-defined]  # noqa: F821
-        """The sizes."""
+        """Return the sizes."""
         return size
 
     def plain(input: Tensor) -> Tensor:
-        """The input."""
+        """Return the input."""
         return input
 
     with journal.Recording() as declared:

@@ -17,7 +17,7 @@ Output = pytest.CaptureFixture[str]
 
 
 def test_devices_lists_every_device(host_alone: None, lantern: LanternBackend, capsys: Output) -> None:
-    """One line per device, with the facts that its backend gives."""
+    """There is one line per device, with the facts that its backend reports."""
     assert main(["devices"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["cpu:0", "ember:0", "lantern:0", "lantern:1"]
@@ -25,7 +25,7 @@ def test_devices_lists_every_device(host_alone: None, lantern: LanternBackend, c
 
 
 def test_doctor_is_content_with_healthy_plugins(lantern: LanternBackend, capsys: Output) -> None:
-    """Each plugin's steps, version window and devices are told; the exit status is 0."""
+    """Each plugin's steps, version window and devices are printed; the exit status is 0."""
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
     assert "cpu (candelabra_cpu:plugin, distribution candelabra-cpu)" in out
@@ -34,7 +34,7 @@ def test_doctor_is_content_with_healthy_plugins(lantern: LanternBackend, capsys:
     assert "reference device: cpu:0" in out
 
 
-class Unlit(LanternBackend):
+class FailingBackend(LanternBackend):
     """A backend that cannot list its devices."""
 
     name = "unlit"
@@ -45,7 +45,7 @@ class Unlit(LanternBackend):
 
 def test_doctor_survives_a_backend_that_cannot_list(capsys: Output) -> None:
     """Even SystemExit in a backend is reported with its traceback; the exit status is 1."""
-    remove = registry.add_backend(Unlit())
+    remove = registry.add_backend(FailingBackend())
     try:
         assert main(["doctor"]) == 1
         out = capsys.readouterr().out
@@ -56,7 +56,7 @@ def test_doctor_survives_a_backend_that_cannot_list(capsys: Output) -> None:
 
 
 def test_ops_shows_routes_and_derivatives(host_alone: None, lantern: LanternBackend, capsys: Output) -> None:
-    """A row per operator, a column per device, and a count of routes."""
+    """The table has a row per operator and a column per device, followed by a count of routes."""
     assert main(["ops"]) == 0
     rows = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines() if line}
     assert rows["mul"] == ["yes", "native", "native", "native"]
@@ -65,7 +65,7 @@ def test_ops_shows_routes_and_derivatives(host_alone: None, lantern: LanternBack
 
 
 def test_ops_of_one_device_that_are_missing(lantern: LanternBackend, capsys: Output) -> None:
-    """`--missing` keeps what falls back or is not served; an unknown device is an error."""
+    """`--missing` keeps operators that fall back or are unsupported; an unknown device is an error."""
     assert main(["ops", "--device", "lantern:1", "--missing"]) == 0
     out = capsys.readouterr().out
     assert "cumsum" in out
@@ -75,7 +75,7 @@ def test_ops_of_one_device_that_are_missing(lantern: LanternBackend, capsys: Out
 
 
 def test_explain_prints_the_numbered_steps(lantern: LanternBackend, capsys: Output) -> None:
-    """The seven steps, the one that serves marked, for inference and with a gradient."""
+    """There are seven steps, of which the one that serves the call is marked, for inference and with a gradient."""
     assert main(["explain", "cumsum", "--device", "lantern"]) == 0
     out = capsys.readouterr().out
     assert "cumsum on lantern:0, float32" in out
@@ -95,13 +95,13 @@ def test_explain_of_an_unknown_operator(capsys: Output) -> None:
 
 
 def test_without_a_command_the_help_is_printed(capsys: Output) -> None:
-    """`candelabra` alone shows what there is, and its exit status says that nothing was done."""
+    """`candelabra` without arguments prints the help, and its exit status is an error."""
     assert main([]) == 2
     assert "doctor" in capsys.readouterr().out
 
 
 def with_commands(name: str, commands: object) -> tuple[Backend, object]:
-    """A backend and a plugin object that brings subcommands."""
+    """Install a backend and a plugin object that adds subcommands."""
 
     class Plugin:
         @hookimpl
@@ -115,8 +115,8 @@ def with_commands(name: str, commands: object) -> tuple[Backend, object]:
     return made, Plugin()
 
 
-def test_plugins_bring_subcommands(capsys: Output) -> None:
-    """A plugin's command gets the arguments after its name, and its exit status is the program's."""
+def test_plugins_add_subcommands(capsys: Output) -> None:
+    """A plugin's command gets the remaining arguments, and its exit status is the program's."""
     seen = SimpleNamespace(arguments=None)
 
     def shine(arguments: list[str]) -> int:
@@ -134,7 +134,7 @@ def test_plugins_bring_subcommands(capsys: Output) -> None:
 
 
 def test_broken_commands_are_reported(capsys: Output) -> None:
-    """A plugin whose command hook raises, or that takes a command's name, is named; the others work."""
+    """A plugin whose command hook raises, or that uses an existing name, is reported; the others work."""
     removals = [
         registry.add_backend(*with_commands("dim", RuntimeError("no wick"))),
         registry.add_backend(*with_commands("glow", {"shine": lambda a: 0})),
@@ -154,12 +154,12 @@ def test_broken_commands_are_reported(capsys: Output) -> None:
 
 
 def interrupted(*arguments: object) -> list[object]:
-    """What Ctrl-C does in the middle of a plugin's code."""
+    """Raise KeyboardInterrupt, as Ctrl-C does inside a plugin's code."""
     raise KeyboardInterrupt
 
 
 def test_ctrl_c_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interrupt while a plugin lists its devices or brings its commands is no failure of the plugin."""
+    """An interrupt while a plugin lists its devices or adds its commands is not reported as a failure of the plugin."""
     made, plugin = with_commands("glow", {})
     remove = registry.add_backend(made, plugin)
     try:
@@ -184,7 +184,7 @@ def test_ctrl_c_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_explain_knows_public_names(capsys: Output) -> None:
-    """An alias and a name with a dot lead to the operator."""
+    """An alias and a dotted name are resolved to the operator."""
     assert main(["explain", "arccos"]) == 0
     assert capsys.readouterr().out.startswith("acos on ")
     assert main(["explain", "special.expit", "--device", "cpu"]) == 0
@@ -192,7 +192,7 @@ def test_explain_knows_public_names(capsys: Output) -> None:
 
 
 def test_help_lists_the_commands_of_plugins(capsys: Output) -> None:
-    """``candelabra --help`` names what plugins bring beside its own commands, with the first line of their text."""
+    """``candelabra --help`` lists the plugins' commands with the first line of their help."""
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
     assert ended.value.code == 0
@@ -204,7 +204,9 @@ def test_help_lists_the_commands_of_plugins(capsys: Output) -> None:
 
 @pytest.mark.parametrize("command", [["doctor"], ["ops"], ["explain", "add"]], ids=lambda c: c[0])
 def test_a_reader_that_goes_away_is_no_error(command: list[str]) -> None:
-    """``candelabra ops | head -1``: no traceback, and the exit status that shells give a broken pipe."""
+    """``candelabra ops
+    head -1`` prints no traceback and has the exit status of a broken pipe.
+    """
     program = [sys.executable, "-m", "candelabra", *command]
     with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as started:
         assert started.stdout is not None
@@ -216,7 +218,7 @@ def test_a_reader_that_goes_away_is_no_error(command: list[str]) -> None:
 
 
 def test_facts_of_devices_are_typed(lantern: LanternBackend, monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
-    """Sizes of memory are ints in bytes, shown in GiB; versions are tuples; flags are named when they hold."""
+    """Memory sizes are ints in bytes, printed in GiB; versions are tuples; flags are printed if they are true."""
     facts = {"total_memory": 3 << 30, "driver_version": (580, 159), "unified": True, "units": 4, "clock": 1.5}
     monkeypatch.setattr(LanternBackend, "devices", lambda self: [DeviceInfo("typed", facts)])
     assert main(["devices"]) == 0

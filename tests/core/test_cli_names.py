@@ -1,4 +1,4 @@
-"""The command `candelabra` on public names: what stands behind one, and the list of all."""
+"""The command `candelabra` with public names: the details of one name, and the list of all."""
 
 import re
 
@@ -11,7 +11,7 @@ Output = pytest.CaptureFixture[str]
 
 
 def test_explain_of_an_overload_set(lantern: LanternBackend, capsys: Output) -> None:
-    """Which operator serves which signature; with a device, the steps of each. A device that is not there is told."""
+    """Each signature is listed with its operator, and with the steps for a device; an unknown device is an error."""
     assert main(["explain", "max"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "max is an overload set: the first of its members that a call fits serves it"
@@ -27,7 +27,7 @@ def test_explain_of_an_overload_set(lantern: LanternBackend, capsys: Output) -> 
 
 
 def test_explain_of_a_public_callable(capsys: Output) -> None:
-    """That it is one, its signature, and what it names; of a property there is no signature."""
+    """The output has its kind, its signature and the operators that it calls; a property has no signature."""
     assert main(["explain", "zeros_like"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("zeros_like is a public callable: it has no kernel of its own, what it calls has\n")
@@ -41,7 +41,7 @@ def test_explain_of_a_public_callable(capsys: Output) -> None:
 
 
 def test_ops_lists_the_public_names(capsys: Output) -> None:
-    """Each with what stands behind it, aliases and methods too, and a count of each kind."""
+    """Each name has its kind, aliases and methods too, followed by a count of each kind."""
     assert main(["ops", "--public"]) == 0
     lines = capsys.readouterr().out.splitlines()
     rows = {line.split()[0]: line.split()[1:] for line in lines}

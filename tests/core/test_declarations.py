@@ -1,4 +1,4 @@
-"""What is checked when operators, derivatives, overload sets and public callables are declared: nothing bad gets in."""
+"""Checks of the declarations of operators, derivatives, overload sets and public callables."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from candelabra.library import (
 
 
 class Twins(NamedTuple):
-    """Two results."""
+    """A pair of results."""
 
     left: Any
     right: Any
 
 
 def fresh(**annotations: str) -> Callable[..., Any]:
-    """A function ``flicker(input, other)`` whose annotations are those that are given."""
+    """Return a function ``flicker(input, other)`` with the given annotations."""
 
     def flicker(input: Any, other: Any) -> Any:
-        """Shine, now and then."""
+        """Shine sometimes."""
         ...
 
     flicker.__annotations__ = annotations
@@ -46,17 +46,17 @@ def fresh(**annotations: str) -> Callable[..., Any]:
 
 
 def undocumented() -> Callable[..., Any]:
-    """The same without a docstring."""
+    """Return the same function without a docstring."""
     made = fresh(input="Tensor", other="Tensor", **{"return": "Tensor"})
     made.__doc__ = None
     return made
 
 
-def taken() -> Callable[..., Any]:
-    """A function with a name that an operator has already."""
+def existing_name() -> Callable[..., Any]:
+    """Return a function whose name is already an operator's."""
 
     def exp(input: Any) -> Any:
-        """Another exponential."""
+        """Return another exponential."""
         ...
 
     exp.__annotations__ = {"input": "Tensor", "return": "Tensor"}
@@ -85,7 +85,7 @@ REFUSED = {
         r"operator flicker: a docstring is required, as it is the documentation",
     ),
     "twice": (
-        taken,
+        existing_name,
         ValueError,
         r"operator 'exp' is declared twice: first in candelabra\._operators\.[\w.]+, now in .*declarat",
     ),
@@ -94,7 +94,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("mistake", REFUSED)
 def test_an_operator_with_a_mistake_is_refused(mistake: str) -> None:
-    """The error names the operator and what is missing; the operators are as before."""
+    """The error names the operator and the missing part; the registry does not change."""
     make, error, text = REFUSED[mistake]
     known = OPERATORS["exp"]
     with pytest.raises(error, match=text):
@@ -105,12 +105,12 @@ def test_an_operator_with_a_mistake_is_refused(mistake: str) -> None:
 
 
 def joint(*arguments: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What ``vjp`` is called with."""
+    """Return the argument of ``vjp``."""
     return arguments, {}
 
 
 def single(**rules: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The same, by name."""
+    """Return the rule as a keyword."""
     return (), rules
 
 
@@ -141,7 +141,7 @@ RULES: dict[str, tuple[tuple[tuple[Any, ...], dict[str, Any]], str]] = {
 
 @pytest.mark.parametrize("mistake", RULES)
 def test_a_derivative_with_a_mistake_is_refused(mistake: str) -> None:
-    """Both sides, the rule and the signature, are quoted; the rules of the operator are as before."""
+    """The error quotes the rule and the signature; the operator's rules do not change."""
     lerp = OPERATORS["lerp"]
     (arguments, rules), text = RULES[mistake]
     before = dict(lerp.rules)
@@ -151,7 +151,7 @@ def test_a_derivative_with_a_mistake_is_refused(mistake: str) -> None:
 
 
 def test_an_input_may_not_have_an_outputs_name() -> None:
-    """A rule that asks for the name could mean either."""
+    """The name would be ambiguous in a rule."""
 
     def flicker(left: Any) -> Any:
         """Shine twice."""
@@ -167,7 +167,7 @@ def test_an_input_may_not_have_an_outputs_name() -> None:
 
 # -- public names -----------------------------------------------------------------------------------------------------
 def numel(input: Tensor) -> int:
-    """A function of a name that is taken."""
+    """Return a size, under a name that is already declared."""
     return 0
 
 
@@ -185,15 +185,15 @@ TWICE: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 def undefined() -> Callable[..., Any]:
-    """A function ``flicker`` that an operator may be declared with."""
+    """Return an undeclared function ``flicker``."""
     return fresh(input="Tensor", other="Tensor", **{"return": "Tensor"})
 
 
 @pytest.mark.parametrize("second", TWICE)
 def test_a_public_name_is_declared_once(second: str) -> None:
-    """A second declaration of a function or a method is refused, quotes both places, and leaves nothing behind."""
+    """A second declaration of a function or method is refused, quotes both modules, and has no effect."""
     declare, name = TWICE[second]
-    assert entry_named(name) is not None  # asked for, and so declared
+    assert entry_named(name) is not None  # This access declares it.
     assert entry_named("arccos") is not None
     entries, methods, operators = dict(ENTRIES), dict(METHODS), OPERATORS.present()
     text = (
@@ -205,7 +205,7 @@ def test_a_public_name_is_declared_once(second: str) -> None:
 
 
 def test_a_method_may_not_hide_an_attribute_of_tensor() -> None:
-    """Of those that no declaration brings; nothing is left behind."""
+    """Attributes that are not declared are protected; the refusal has no effect."""
     with pytest.raises(ValueError, match=r"operator 'backward' would hide Tensor\.backward: give it method=False"):
         public(name="backward")(fresh(input="Tensor", other="Tensor"))
     assert "backward" not in METHODS
@@ -213,7 +213,7 @@ def test_a_method_may_not_hide_an_attribute_of_tensor() -> None:
 
 
 def test_a_public_callable_needs_annotations_and_a_docstring() -> None:
-    """As an operator does: its signature is its schema."""
+    """As for operators, the signature is the schema."""
 
     def flicker(input: Tensor, other=None) -> Tensor:  # type: ignore[no-untyped-def]  # noqa: ANN001
         """Shine."""
@@ -228,19 +228,19 @@ def test_a_public_callable_needs_annotations_and_a_docstring() -> None:
 
 
 def test_what_a_recording_takes_back() -> None:
-    """Functions, aliases and methods of an operator, a set and a callable; a method of another entry's name stays."""
+    """Functions, aliases and methods of an operator, a set and a callable are removed; another entry's method stays."""
     with journal.Recording() as recording:
 
         @operator(pointwise, aliases=("flickering", "special.flicker"))
         def flicker(input: Tensor) -> Tensor:
-            """The input."""
+            """Return the input."""
             return input * 1
 
         overloads("flicker_set", flicker, inplace=True)
 
         @public(is_function=False)
         def to_flicker(input: Tensor) -> str:
-            """A text."""
+            """Return a text."""
             return "flicker"
 
     x = cd.ones(2)
@@ -273,15 +273,16 @@ print(cd.combinations(cd.tensor([1, 2])).tolist())
 
 
 def test_a_name_that_nobody_asked_for_yet_is_taken_too() -> None:
-    """What the index knows is declared first, and the second declaration is refused there and then."""
+    """The index's declaration is loaded first, and the second declaration is refused immediately."""
     done = subprocess.run([sys.executable, "-c", UNASKED], capture_output=True, text=True, check=True)
     assert "the public name 'combinations' is declared twice" in done.stdout
     assert "[[1, 2]]" in done.stdout
 
 
-# -- what operators do with what they are given -----------------------------------------------------------------------
+# -- arguments of operators
+# --------------------------------------------------------------------------------------------
 def test_what_is_no_tensor_is_refused_by_any_operator() -> None:
-    """Lists without tensors and indices that are none are told by the operator's own name."""
+    """The errors for lists without tensors and for invalid indices have the operator's name."""
     x = cd.ones(3)
     with pytest.raises(ValueError, match=r"cat\(\): expected a non-empty list of Tensors"):
         OPERATORS["cat"].function((), 0)
@@ -290,12 +291,12 @@ def test_what_is_no_tensor_is_refused_by_any_operator() -> None:
 
 
 def test_an_operator_whose_result_the_tensor_cannot_hold_has_no_in_place_form() -> None:
-    """A plugin's operator that makes complex numbers of real ones is not run in place; the tensor is as it was."""
+    """An operator of a plugin with a complex result for real input is not run in place; the tensor does not change."""
     with journal.Recording() as recording:
 
         @operator(pointwise, result=lambda d: d.to_complex())
         def flickering(input: Tensor) -> Tensor:
-            """The input on a circle."""
+            """Return the input on a circle."""
             return cd.polar(cd.ones_like(input), input)
 
     x = cd.ones(3)
@@ -312,10 +313,10 @@ def test_an_operator_whose_result_the_tensor_cannot_hold_has_no_in_place_form() 
 
 
 def test_a_rule_may_be_an_operator_on_names() -> None:
-    """``applied`` binds an operator as a rule, for tensors and for a number in an operand's place, modes seen."""
+    """``applied`` binds an operator as a rule, for tensors and for a Python number as an operand; modes apply."""
 
     def dimmed(input: Any, other: Any) -> Any:
-        """``input * other``."""
+        """Return ``input * other``."""
         return input * other
 
     dimmed.__annotations__ = {"input": "Tensor", "other": "Tensor | Number", "return": "Tensor"}
@@ -339,12 +340,12 @@ def test_a_rule_may_be_an_operator_on_names() -> None:
 
 
 def test_every_primitive_says_whether_it_is_differentiable() -> None:
-    """A primitive has rules, or a reason why not."""
+    """A primitive has rules, or a reason for their absence."""
     silent = [n for n, r in OPERATORS.items() if r.body is None and not r.rules and r.not_differentiable is None]
     assert silent == []
 
 
 def test_no_kernel_without_a_record() -> None:
-    """Every name in the reference's table is an operator's, or one's in-place form."""
+    """Every name in the reference's table is an operator or its in-place form."""
     kernels = open_device().kernels
     assert [k for k in kernels if k not in OPERATORS and k.removesuffix("_") not in OPERATORS] == []

@@ -1,4 +1,4 @@
-"""Kernels that decline: one call by NotImplemented, a dtype by for_dtype giving None."""
+"""Kernels that decline: a call by returning NotImplemented, a dtype by returning None from for_dtype."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.lantern import LanternBackend
 
 
 def test_a_declined_call_goes_to_the_composite_body(lantern: LanternBackend) -> None:
-    """The kernel is asked first, and what it declines its body serves, with its derivative."""
+    """The kernel is tried first; if it declines, the body serves the call, with its derivative."""
     asked: list[int] = []
 
     def kernel(x: Any, *rest: Any) -> Any:
@@ -35,7 +35,7 @@ def test_a_declined_call_goes_to_the_composite_body(lantern: LanternBackend) -> 
 
 
 def test_a_declined_call_goes_to_the_fallback(lantern: LanternBackend) -> None:
-    """A primitive that is declined runs on the reference device, with the warning of every fallback."""
+    """A declined primitive runs on the reference device, with the warning of every fallback."""
     undo = cd.register_kernel("lantern", "exp", lambda x: NotImplemented)
     try:
         with pytest.warns(cd.errors.FallbackWarning, match=r"'exp' has no kernel on 'lantern:0'"):
@@ -46,7 +46,7 @@ def test_a_declined_call_goes_to_the_fallback(lantern: LanternBackend) -> None:
 
 
 def test_a_declined_write_is_computed_and_copied(lantern: LanternBackend) -> None:
-    """An in-place kernel that declines has changed nothing; the result is computed and written into the tensor."""
+    """An in-place kernel that declines must not have written; the result is computed and copied to the tensor."""
     undo = cd.register_kernel("lantern", "mul_", lambda x, other: NotImplemented)
     try:
         x = cd.tensor([2.0, 3.0], device="lantern")
@@ -69,7 +69,7 @@ class OfDtype:
 
 
 def test_a_declined_dtype_goes_on_to_the_next_step(lantern: LanternBackend) -> None:
-    """``for_dtype`` decides when a call is resolved; explain says who serves."""
+    """``for_dtype`` is called when a call is resolved; explain shows the step that serves."""
     undo = cd.register_kernel("lantern", "softmax", OfDtype())
     try:
         x = cd.tensor([1.0, 1.0], device="lantern")
@@ -81,7 +81,7 @@ def test_a_declined_dtype_goes_on_to_the_next_step(lantern: LanternBackend) -> N
 
 
 def test_devices_of_one_type_may_differ(lantern: LanternBackend, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dtype that one device lacks is refused when a tensor is made or moved there; its siblings take it."""
+    """A dtype that one device lacks is refused in factories and transfers; other devices of the type support it."""
     from candelabra._device import forget_instances
 
     every = lantern.capabilities

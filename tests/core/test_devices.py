@@ -1,4 +1,4 @@
-"""Devices by name: modules, methods, the current device, and calls whose tensors live apart."""
+"""Devices by name: modules, methods, the current device, and calls with tensors on several devices."""
 
 import candelabra as cd
 import pytest
@@ -11,7 +11,7 @@ from tests.lantern import LanternBackend
 
 @pytest.mark.usefixtures("host_alone")
 def test_module_of_an_absent_type_says_no() -> None:
-    """Without a plugin a known device type answers that it is not available, and raises only when it is used."""
+    """Without a plugin a known device type is not available, and raises only if it is used."""
     assert cd.cuda.is_available() is False
     assert cd.cuda.device_count() == 0
     assert cd.cuda.is_initialized() is False
@@ -24,14 +24,14 @@ def test_module_of_an_absent_type_says_no() -> None:
 
 
 def test_unknown_name_is_no_device_module() -> None:
-    """A misspelt function stays an AttributeError."""
+    """A misspelt function is an AttributeError."""
     with pytest.raises(AttributeError, match="module 'candelabra' has no attribute 'tensro'"):
         _ = cd.tensro
 
 
 @pytest.mark.usefixtures("host_alone")
 def test_tensor_methods_per_device_type() -> None:
-    """`x.cpu()`, `x.cuda()`, `x.is_cuda` exist for every known type; the error says that the device is not there."""
+    """`x.cpu()`, `x.cuda()`, `x.is_cuda` exist for every known type; the error says that there is no such device."""
     x = cd.ones(2)
     assert x.cpu() is x
     assert x.is_cpu is True
@@ -44,7 +44,7 @@ def test_tensor_methods_per_device_type() -> None:
 
 @pytest.mark.usefixtures("lantern")
 def test_module_of_an_installed_type() -> None:
-    """A type whose plugin is there gets the same functions, from the plugin."""
+    """A type with a plugin has the same functions, implemented by the plugin."""
     assert cd.lantern.is_available()
     assert cd.lantern.device_count() == 2
     assert cd.lantern.get_device_name(1) == "lantern number 1"
@@ -67,7 +67,7 @@ def test_module_of_an_installed_type() -> None:
 
 @pytest.mark.usefixtures("lantern")
 def test_current_device_is_what_the_bare_name_means() -> None:
-    """`set_device` and `with device(...)` choose the instance that a name without an index stands for."""
+    """`set_device` and `with device(...)` set the index of a name without one."""
     assert cd.lantern.current_device() == 0
     with cd.lantern.device(1):
         assert cd.lantern.current_device() == 1
@@ -77,7 +77,7 @@ def test_current_device_is_what_the_bare_name_means() -> None:
 
 @pytest.mark.usefixtures("host_alone", "lantern")
 def test_devices_and_accelerator() -> None:
-    """All devices of all backends are listed; the accelerator is the first type that is not the host's."""
+    """All devices of all backends are listed; the accelerator is the first type that is not the host."""
     assert [str(d) for d in cd.devices()] == ["cpu:0", "ember:0", "lantern:0", "lantern:1"]
     assert cd.accelerator.is_available()
     assert str(cd.accelerator.current_accelerator()) == "ember"
@@ -88,7 +88,7 @@ def test_devices_and_accelerator() -> None:
 
 @pytest.mark.usefixtures("host_alone")
 def test_without_accelerator() -> None:
-    """On a machine with the host alone the questions are answered no, and use is an error."""
+    """With the host alone the queries return False, and use is an error."""
     assert cd.accelerator.current_accelerator() is None
     assert cd.accelerator.device_count() == 0
     with pytest.raises(DeviceUnavailable, match="no accelerator is available"):
@@ -97,7 +97,7 @@ def test_without_accelerator() -> None:
 
 @pytest.mark.usefixtures("lantern")
 def test_mixed_devices_name_each_argument_and_the_cure() -> None:
-    """The error of a cross-device call says where each argument is and which `.to` mends it."""
+    """The error of a call with several devices has the device of each argument and the `.to` call that corrects it."""
     x, y = cd.ones(2, device="lantern:0"), cd.ones(2)
     cure = r"'input' on lantern:0, 'other' on cpu:0. Move them: other.to\('lantern:0'\)"
     with pytest.raises(DeviceMismatch, match=cure):
@@ -108,7 +108,7 @@ def test_mixed_devices_name_each_argument_and_the_cure() -> None:
 
 @pytest.mark.usefixtures("lantern")
 def test_zero_dimensional_host_tensors_act_as_numbers() -> None:
-    """A 0-d tensor of the host may stand beside any device's, on either side; another accelerator's may not."""
+    """A 0-d tensor of the host may be combined with any device's, on either side; another accelerator's may not."""
     x = cd.ones(2, device="lantern:1")
     half = cd.full((), 0.5)
     assert (x * half).tolist() == [0.5, 0.5]
@@ -120,14 +120,14 @@ def test_zero_dimensional_host_tensors_act_as_numbers() -> None:
 @pytest.mark.usefixtures("lantern")
 @pytest.mark.filterwarnings("ignore::candelabra.errors.FallbackWarning")
 def test_host_indices_are_legal() -> None:
-    """Index tensors may stay on the host."""
+    """Index tensors may be on the host."""
     x = cd.arange(4, device="lantern").to(cd.float32)
     assert x[cd.arange(2)].tolist() == [0, 1]
 
 
 @pytest.mark.usefixtures("lantern")
 def test_transfers_move_and_warn() -> None:
-    """Inside `transfers("move")` arguments are moved silently, inside "warn" with a warning, outside not at all."""
+    """`transfers("move")` transfers arguments silently, "warn" with a warning; by default the call is refused."""
     x, y = cd.ones(2, device="lantern"), cd.ones(2)
     with cd.transfers("move"):
         assert (x + y).device == cd.device("lantern")
@@ -145,15 +145,15 @@ def test_transfers_move_and_warn() -> None:
 
 @pytest.mark.usefixtures("lantern")
 def test_in_place_target_is_never_moved() -> None:
-    """A write goes to the tensor that was given: its device cannot be changed by a policy."""
+    """The target of a write keeps its device under every policy."""
     x, y = cd.full((), 1.0), cd.ones(2, device="lantern")
     with cd.transfers("move"), pytest.raises((DeviceMismatch, RuntimeError), match="add"):
         x.add_(y)
     assert x.item() == 1
 
 
-class Dark(LanternBackend):
-    """A backend whose devices were all taken out."""
+class EmptyBackend(LanternBackend):
+    """A backend without devices."""
 
     name = "dark"
 
@@ -162,8 +162,8 @@ class Dark(LanternBackend):
 
 
 def test_a_type_without_devices_says_so() -> None:
-    """Whoever asks for the device, by any name, hears that the backend offers none."""
-    remove = registry.add_backend(Dark())
+    """Every name of the device raises an error that says that the backend has no device."""
+    remove = registry.add_backend(EmptyBackend())
     try:
         for use in (cd.dark.current_device, cd.dark.synchronize, cd.ones(2).dark, lambda: cd.ones(2, device="dark")):
             with pytest.raises(DeviceUnavailable, match=r"'dark(:0)?' does not exist: backend 'dark' offers 0 device"):
@@ -175,7 +175,7 @@ def test_a_type_without_devices_says_so() -> None:
 
 @pytest.mark.usefixtures("lantern")
 def test_results_and_gradients_are_not_written_to_another_device() -> None:
-    """out= and grad= must lie where the result, or the tensor, lies; nothing is written."""
+    """out= and grad= must be on the device of the result, or of the tensor; nothing is written."""
     x, here = cd.ones(2, device="lantern"), cd.zeros(2)
     text = r"Expected out tensor to have device lantern:0, but got cpu:0 instead"
     for call in (lambda: cd.add(x, x, out=here), lambda: cd.sqrt(x, out=here), lambda: cd.cat((x, x), out=here)):
@@ -194,7 +194,7 @@ def test_results_and_gradients_are_not_written_to_another_device() -> None:
 
 @pytest.mark.usefixtures("lantern")
 def test_a_device_without_dlpack_says_so() -> None:
-    """Neither the device nor the memory is handed out."""
+    """Neither the DLPack device nor the memory is exported."""
     x = cd.ones(2, device="lantern:1")
     with pytest.raises(BufferError, match="device 'lantern:1' does not export DLPack"):
         x.__dlpack_device__()
@@ -202,8 +202,8 @@ def test_a_device_without_dlpack_says_so() -> None:
         x.__dlpack__()
 
 
-def test_a_backend_without_strides_has_none_to_tell() -> None:
-    """The optional half of the contract says, when it is called, what it takes to have it."""
+def test_a_backend_without_strides_reports_it() -> None:
+    """The optional half of the contract raises an error that says how to implement it."""
     made = LanternBackend()
     with pytest.raises(NotImplementedError, match=r"backend 'lantern' has no layout\(\), which strided=True requires"):
         Backend.layout(made, None)

@@ -1,4 +1,4 @@
-"""Dispatch: which step serves a call, late kernels, composites, the fallback policy, and `explain`."""
+"""Dispatch: the step that serves a call, late kernels, composites, the fallback policy, and `explain`."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ quietly = pytest.mark.filterwarnings("ignore::candelabra.errors.FallbackWarning"
 
 
 def test_routes_of_concrete_calls() -> None:
-    """`explain` says which step serves a call, with the reason, and does not run it."""
+    """`explain` shows the step that serves a call, with the reason, and does not run it."""
     x = cd.ones(3)
     y = x.clone().requires_grad_()
     assert cd.explain("mul", x, x).route == "native"
@@ -28,7 +28,7 @@ def test_routes_of_concrete_calls() -> None:
 
 
 def test_explain_of_an_overload_set_explains_the_member_that_serves() -> None:
-    """The arguments pick the operator, which is not run."""
+    """The arguments select the operator, which is not run."""
     x = cd.ones(2, 2)
     assert cd.explain(cd.max, x, 0).operator == "max_dim"
     assert cd.explain("max", x).operator == "amax"
@@ -44,7 +44,7 @@ def test_explain_of_a_public_callable_explains_its_operators() -> None:
 
 
 def test_explain_of_a_public_callable_tells_its_operators() -> None:
-    """It is run, and every operator that it called is explained."""
+    """It is run, and every operator that it calls is explained."""
     told = cd.explain(cd.gradient, cd.ones(2, 2))
     assert told.route == "callable"
     assert told.calls
@@ -52,7 +52,7 @@ def test_explain_of_a_public_callable_tells_its_operators() -> None:
 
 
 def test_explain_refuses_strangers() -> None:
-    """What is no operator is a TypeError."""
+    """An object that is not an operator is a TypeError."""
     with pytest.raises(TypeError, match="there is no operator 'nonsense'"):
         cd.explain("nonsense")
     with pytest.raises(TypeError, match="expects an operator, its name or a function, got 3"):
@@ -60,7 +60,7 @@ def test_explain_refuses_strangers() -> None:
 
 
 def test_late_kernel_serves_from_the_next_call_on() -> None:
-    """A kernel that is registered late replaces calls resolved before; undo functions work in any order, once each."""
+    """A late kernel replaces resolved calls; undo functions work in any order, once each."""
     x = cd.ones(2)
     assert (x * 3).tolist() == [3, 3]
     original = cd.get_kernel("cpu", "mul")
@@ -78,7 +78,7 @@ def test_late_kernel_serves_from_the_next_call_on() -> None:
 
 
 def test_late_kernel_is_checked() -> None:
-    """Unknown operators and values that cannot be called are refused, and nothing changes."""
+    """Unknown operators and objects that are not callable are refused without effect."""
     with pytest.raises(BackendError, match="has a kernel for 'nonsense', but no operator has that name"):
         cd.register_kernel("cpu", "nonsense", lambda x: x)
     with pytest.raises(BackendError, match="the kernel of 'mul' is not callable: 3"):
@@ -88,7 +88,7 @@ def test_late_kernel_is_checked() -> None:
 
 
 def test_override_of_a_composite_serves_inference_only() -> None:
-    """A backend's kernel for a composite without a derivative is passed over when a gradient is asked for."""
+    """A backend's kernel of a composite without a derivative is skipped if a gradient is required."""
     from candelabra._records.record import OPERATORS
 
     name = next(
@@ -110,7 +110,7 @@ def test_override_of_a_composite_serves_inference_only() -> None:
 @quietly
 @pytest.mark.usefixtures("lantern")
 def test_fallback_policy_for_all_and_for_one_operator() -> None:
-    """ "error" forbids the fallback, for all operators or for those named, and only inside its block."""
+    """ "error" forbids the fallback, for all operators or for the named ones, and only inside its block."""
     x = cd.ones(3, device="lantern")
     with cd.fallback("error"), pytest.raises(UnsupportedOperator, match="The fallback policy is 'error'"):
         x.cumsum(0)
@@ -130,7 +130,7 @@ def test_fallback_policy_for_all_and_for_one_operator() -> None:
 
 @pytest.mark.usefixtures("lantern")
 def test_fallback_is_explained_counted_and_said_once() -> None:
-    """The route is "fallback" before the call; the call warns once per operator and device and counts each time."""
+    """`explain` shows the route "fallback"; the call warns once per operator and device and counts each time."""
     x = cd.ones(3, device="lantern")
     assert cd.explain("cumsum", x, 0).route == "fallback"
     assert cd.fallback_counts() == {}
@@ -143,7 +143,7 @@ def test_fallback_is_explained_counted_and_said_once() -> None:
 @quietly
 @pytest.mark.usefixtures("lantern")
 def test_write_through_a_fallback_reaches_the_original() -> None:
-    """An in-place operator that falls back changes the tensor on its own device, through a view as well."""
+    """An in-place operator that falls back changes the tensor on its own device, also through a view."""
     x = cd.zeros(2, 2, device="lantern")
     x[1].add_(1).sinh_()
     assert x[0].tolist() == [0, 0]
@@ -153,7 +153,7 @@ def test_write_through_a_fallback_reaches_the_original() -> None:
 @quietly
 @pytest.mark.usefixtures("lantern")
 def test_views_never_fall_back() -> None:
-    """A view without strides or a kernel is an error, since a view of a copy would be a wrong number later."""
+    """A view without strides or a kernel is an error, since later writes to a copy would be lost."""
     with pytest.raises(UnsupportedOperator, match=r"'view_as_complex' is not available.*Views never fall back"):
         cd.ones(2, 2, device="ember").view_as_complex()
 
@@ -161,7 +161,7 @@ def test_views_never_fall_back() -> None:
 @quietly
 @pytest.mark.usefixtures("lantern")
 def test_late_kernel_ends_a_fallback() -> None:
-    """A kernel that is registered late serves at once what fell back before."""
+    """A late kernel immediately serves calls that fell back before."""
     x = cd.ones(3, device="lantern")
     x.cumsum(0)
     from candelabra._plugins import registry
@@ -178,7 +178,7 @@ def test_late_kernel_ends_a_fallback() -> None:
 
 
 def test_a_kernel_may_be_chosen_by_dtype_once() -> None:
-    """A kernel with ``for_dtype`` says at resolution which function serves a dtype; calls go to that one."""
+    """``for_dtype`` returns the function for a dtype when the call is resolved; later calls use that function."""
     asked = []
 
     def kernel(x: Any) -> Any:
@@ -199,7 +199,7 @@ def test_a_kernel_may_be_chosen_by_dtype_once() -> None:
 
 
 def test_an_in_place_kernel_may_serve_some_dtypes_only() -> None:
-    """``for_dtype`` is asked for in-place forms too; where it has none, the operator's result is written."""
+    """``for_dtype`` is called for in-place forms too; if it returns None, the operator's result is copied."""
 
     def kernel(x: Any) -> Any:
         raise AssertionError("the general function serves no call")
@@ -218,7 +218,7 @@ def test_an_in_place_kernel_may_serve_some_dtypes_only() -> None:
 
 
 def test_modes_are_counted_by_thread() -> None:
-    """While no thread has a mode on, calls need not read their thread's state; nested modes count once."""
+    """If no thread has a mode enabled, calls skip the thread's state; nested modes count once."""
     from candelabra._keys import active, state
 
     before = len(active)

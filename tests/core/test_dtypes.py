@@ -1,4 +1,4 @@
-"""Promotion, casts and limits of dtypes, against tables that PyTorch 2.13 printed."""
+"""Promotion, conversion and limits of dtypes, compared with tables printed by PyTorch 2.13."""
 
 import copy
 import pickle  # noqa: TID251 - what is unpickled here was pickled here
@@ -8,7 +8,7 @@ import pytest
 from candelabra.dtypes import ALL, can_cast, promote_types
 
 SHORT = dict(zip(["b1", "u1", "i1", "i2", "i4", "i8", "u2", "u4", "u8", "f2", "bf", "f4", "f8", "c8", "c16"], ALL))
-"""The dtypes by the letters of the tables; their order is the order of rows and columns."""
+"""The dtypes with the letters of the tables, in the order of rows and columns."""
 
 PROMOTED = """
     b1 u1 i1 i2 i4 i8 - - - f2 bf f4 f8 c8 c16
@@ -27,7 +27,7 @@ PROMOTED = """
     c8 c8 c8 c8 c8 c8 - - - c8 c8 c8 c16 c8 c16
     c16 c16 c16 c16 c16 c16 - - - c16 c16 c16 c16 c16 c16
 """
-"""``torch.promote_types``; ``-`` where PyTorch refuses (mixes with uint16 to uint64)."""
+"""``torch.promote_types``; ``-`` where PyTorch refuses (combinations with uint16 to uint64)."""
 
 ZERO_DIM = """
     b1 u1 i1 i2 i4 i8 - - - f2 bf f4 f8 c8 c16
@@ -46,7 +46,7 @@ ZERO_DIM = """
     c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8 c8
     c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16 c16
 """
-"""``torch.result_type(row with one dim, column with none)``; ``c4`` is complex32, which candelabra has not."""
+"""``torch.result_type(row with one dim, 0-d column)``; ``c4`` is complex32, which candelabra does not have."""
 
 SCALARS = """
     b1 i8 f4 c8
@@ -88,20 +88,20 @@ CASTABLE = """
 
 
 def rows(table: str) -> list[list[str]]:
-    """A table's cells."""
+    """Return a table's cells."""
     return [line.split() for line in table.strip().splitlines()]
 
 
 @pytest.mark.parametrize("row", range(15), ids=lambda i: ALL[i].name)
 def test_promotion_of_tensors_is_pytorchs(row: int) -> None:
-    """Two dtypes become what PyTorch says, where it says anything."""
+    """The promoted dtype is PyTorch's, if PyTorch defines it."""
     for other, cell in zip(ALL, rows(PROMOTED)[row], strict=True):
         if cell != "-":
             assert promote_types(ALL[row], other) is SHORT[cell]
 
 
 def test_promotion_that_pytorch_refuses_follows_the_array_api() -> None:
-    """Unsigned integers with signed ones take the next larger signed dtype; with uint64 there is none."""
+    """Unsigned integers with signed ones give the next larger signed dtype; with uint64 there is no such dtype."""
     assert cd.promote_types(cd.uint16, cd.int8) is cd.int32
     assert cd.promote_types(cd.uint32, cd.int32) is cd.int64
     assert cd.promote_types(cd.uint8, cd.uint64) is cd.uint64
@@ -113,7 +113,7 @@ def test_promotion_that_pytorch_refuses_follows_the_array_api() -> None:
 
 @pytest.mark.parametrize("row", range(15), ids=lambda i: ALL[i].name)
 def test_tensor_without_dims_raises_only_the_category(row: int) -> None:
-    """Beside a tensor with dims, a 0-d tensor counts only if its category is higher."""
+    """A 0-d tensor combined with a tensor with dims takes part only if its category is higher."""
     one = cd.zeros(1, dtype=ALL[row])
     for other, cell in zip(ALL, rows(ZERO_DIM)[row], strict=True):
         if cell != "-":
@@ -123,7 +123,7 @@ def test_tensor_without_dims_raises_only_the_category(row: int) -> None:
 
 @pytest.mark.parametrize("row", range(15), ids=lambda i: ALL[i].name)
 def test_python_number_raises_only_the_category(row: int) -> None:
-    """A Python number beside a tensor counts only if its category is higher; then it has the default dtype."""
+    """A Python number takes part only if its category is higher than the tensor's; then it has the default dtype."""
     one = cd.zeros(1, dtype=ALL[row])
     for value, cell in zip((True, 1, 1.0, 1j), rows(SCALARS)[row], strict=True):
         want = cd.complex64 if cell == "c4" else SHORT[cell]
@@ -142,7 +142,7 @@ def test_result_type_of_two_numbers() -> None:
 
 @pytest.mark.parametrize("row", range(15), ids=lambda i: ALL[i].name)
 def test_can_cast_is_pytorchs(row: int) -> None:
-    """A result may be written into another dtype exactly where PyTorch lets it."""
+    """A result may be written to another dtype if PyTorch allows it."""
     for other, cell in zip(ALL, CASTABLE.split()[row], strict=True):
         assert can_cast(ALL[row], other) is (cell == "1"), other
 
@@ -174,12 +174,12 @@ def test_can_cast_is_pytorchs(row: int) -> None:
     ids=lambda v: getattr(v, "name", ""),
 )
 def test_limits_of_floats_read_as_pytorchs(d: cd.dtype, words: str) -> None:
-    """``repr(finfo)`` is PyTorch's, digit for digit."""
+    """``repr(finfo)`` equals PyTorch's in every digit."""
     assert repr(cd.finfo(d)) == words
 
 
 def test_limits_of_integers() -> None:
-    """``iinfo`` knows bits, min and max; ``finfo`` of a complex dtype is that of its parts."""
+    """``iinfo`` has bits, min and max; ``finfo`` of a complex dtype is that of its real part."""
     assert repr(cd.iinfo(cd.int8)) == "iinfo(min=-128, max=127, dtype=int8)"
     assert (cd.iinfo(cd.uint64).min, cd.iinfo(cd.uint64).max, cd.iinfo(cd.uint64).bits) == (0, 2**64 - 1, 64)
     assert cd.finfo(cd.complex128).dtype == "float64"
@@ -193,7 +193,7 @@ def test_limits_of_integers() -> None:
 
 
 def test_default_dtype_is_that_of_python_floats() -> None:
-    """``set_default_dtype`` changes what floats, and complex numbers with them, become."""
+    """``set_default_dtype`` changes the dtype of Python floats and complex numbers."""
     cd.set_default_dtype(cd.float64)
     try:
         assert cd.tensor(1.5).dtype is cd.float64
@@ -222,7 +222,7 @@ def test_second_names_are_the_same_objects() -> None:
 
 @pytest.mark.parametrize("d", ALL, ids=lambda d: d.name)
 def test_dtype_survives_copies_and_pickles_as_itself(d: cd.dtype) -> None:
-    """There is one object per dtype, whatever it has been through."""
+    """There is one object per dtype, also after copies and pickles."""
     assert copy.copy(d) is d
     assert copy.deepcopy([d])[0] is d
     assert pickle.loads(pickle.dumps(d)) is d  # noqa: S301

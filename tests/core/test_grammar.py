@@ -1,4 +1,4 @@
-"""What the grammar of declarations gives an operator: forms, names, keywords, kinds of arguments."""
+"""The grammar of declarations: forms, names, keywords, and kinds of arguments."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from candelabra.library import by, operator, record, shape_of
 
 @pytest.fixture
 def declared() -> Iterator[None]:
-    """What the test declares is withdrawn after it."""
+    """Remove the declarations of a test after it."""
     with _journal.Recording() as recording:
         yield
     recording.undo()
 
 
 def rows(input: Tensor, *sizes: Any) -> Tensor:
-    """Rows of ones, as many and as long as the sizes say."""
+    """Return ones of the given sizes."""
     return input.new_ones(sizes)
 
 
 def in_grammar(annotations: dict[str, str], function: Any, rule: Any, **options: Any) -> Any:
-    """A record made of a function and annotations for it."""
+    """Return a record of a function with annotations."""
     function.__annotations__ = {**annotations, "return": "Tensor"}
     return operator(by(rule), **options)(function)
 
 
 @pytest.mark.usefixtures("declared")
 def test_a_composite_may_take_sizes_one_by_one_as_a_sequence_or_by_name() -> None:
-    """Its body and its rule see a tuple; ``out=`` goes with each."""
+    """The body and the rule get a tuple; ``out=`` works with each form."""
     found = in_grammar({"input": "Tensor", "sizes": "Shape"}, rows, lambda input, sizes: sizes).function
     x = cd.ones(1)
     out = cd.empty(0)
@@ -45,10 +45,10 @@ def test_a_composite_may_take_sizes_one_by_one_as_a_sequence_or_by_name() -> Non
 
 @pytest.mark.usefixtures("declared")
 def test_an_operator_has_the_name_that_is_given() -> None:
-    """As a method, a property, or a function, whichever is asked for."""
+    """The name applies to the method, the property or the function."""
 
     def half(input: Any) -> Any:
-        """One half."""
+        """Return one half."""
         return input / 2
 
     made = in_grammar({"input": "Tensor"}, half, shape_of, name="halved", is_function=False, is_property=True)
@@ -68,7 +68,7 @@ def test_an_operator_has_the_name_that_is_given() -> None:
     ],
 )
 def test_canonical_arguments_need_no_conversion(name: str, arguments: Any, canonical: Any) -> None:
-    """The canonical form takes what the function makes of its arguments, by position."""
+    """The canonical form accepts the converted arguments by position."""
     x = cd.arange(6.0).reshape(2, 3)
     first = [x, x] if name == "cat" else x
     found = record(name)
@@ -85,20 +85,20 @@ def test_canonical_arguments_need_no_conversion(name: str, arguments: Any, canon
     ],
 )
 def test_what_is_no_integer_is_refused(value: Any, error: type[Exception], text: str) -> None:
-    """Floats, bools, and tensors that do not hold one integer."""
+    """Floats, bools, and tensors without a single integer are errors."""
     with pytest.raises(error, match=text):
         cd.narrow(cd.ones(3), 0, value, 1)
 
 
 def test_integers_of_any_library_are_integers() -> None:
-    """NumPy's scalars and arrays without dims, and tensors without dims."""
+    """NumPy scalars and 0-d arrays, and 0-d tensors, are accepted."""
     x = cd.arange(4)
     for start in (1, np.int16(1), np.array(1), cd.tensor(1), cd.tensor(1, dtype=cd.uint8)):
         assert x.narrow(0, start, 2).tolist() == [1, 2]
 
 
 def test_out_shares_no_memory_where_the_record_says_so() -> None:
-    """Of what is read element by element; another dtype that fits may be given."""
+    """An overlap with an input that is read element by element is an error; another compatible dtype is accepted."""
     x = cd.arange(4.0)
     with pytest.raises(RuntimeError, match="refer to a single memory location"):
         cd.stack([x[:2], x[2:]], out=x)
@@ -106,7 +106,7 @@ def test_out_shares_no_memory_where_the_record_says_so() -> None:
 
 
 def test_a_view_operators_form_in_place_gives_the_tensor_another_shape() -> None:
-    """Of a composite too; nothing is written."""
+    """This holds for composites too; no element is written."""
     x = cd.arange(6).reshape(2, 3).clone()
     assert x.swapaxes_(0, -1) is x
     assert x.shape == (3, 2)
@@ -119,7 +119,7 @@ def test_an_argument_may_select_the_in_place_form() -> None:
     """``inplace="argument"`` adds the argument, by position or keyword, and no in-place method."""
 
     def halved(input: Any) -> Any:
-        """One half."""
+        """Return one half."""
         return input / 2
 
     annotations = {"input": "Tensor"}
@@ -138,10 +138,10 @@ def test_an_argument_may_select_the_in_place_form() -> None:
 
 @pytest.mark.usefixtures("declared")
 def test_the_check_of_a_composite_runs_if_its_body_raises() -> None:
-    """The rule comes first, then the check of values; if both find nothing, the body's own error is raised."""
+    """The rule runs first, then the check of values; if both pass, the body's own error is raised."""
 
     def chosen(input: Any, index: Any) -> Any:
-        """The rows at the indices."""
+        """Return the rows at the indices."""
         if index.numel() == 5:
             raise RuntimeError("five are too many")
         return input.index_select(0, index)

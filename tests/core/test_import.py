@@ -1,4 +1,4 @@
-"""What ``import candelabra`` costs and brings, and how public names are found."""
+"""The cost and side effects of ``import candelabra``, and the lookup of public names."""
 
 import subprocess
 import sys
@@ -18,14 +18,15 @@ print(*[name for name in {HEAVY!r} if name in brought])
 """
 
 
-def test_import_brings_neither_arrays_nor_plugins() -> None:
-    """In a fresh interpreter, importing the core loads no array library, no backend and no slow part of the library."""
+def test_import_loads_neither_arrays_nor_plugins() -> None:
+    """In a new interpreter, the core imports no array library, no backend and no slow module of the standard
+    library."""
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
 
 
 def test_function_tensor_takes_the_name_of_its_module() -> None:
-    """``candelabra.tensor`` is the function, and ``from candelabra._tensor import Tensor`` works beside it."""
+    """``candelabra.tensor`` is the function, and ``from candelabra._tensor import Tensor`` works too."""
     program = """
 import candelabra as cd
 from candelabra._tensor import Tensor
@@ -38,13 +39,13 @@ print(Tensor is cd.Tensor)
 
 @pytest.mark.parametrize("name", sorted(EXPORTS))
 def test_every_exported_name_is_there(name: str) -> None:
-    """Each line of the table leads to an object, which the package hands out and lists."""
+    """Each row of the table leads to an object, which the package returns and lists."""
     assert getattr(cd, name) is exported(name)
     assert name in dir(cd)
 
 
 def test_constants_are_pythons() -> None:
-    """``inf``, ``nan``, ``pi``, ``e`` and ``newaxis`` are what they are in Python."""
+    """``inf``, ``nan``, ``pi``, ``e`` and ``newaxis`` equal Python's."""
     assert cd.inf == float("inf")
     assert cd.nan != cd.nan
     assert 3.14 < cd.pi < 3.15
@@ -53,13 +54,13 @@ def test_constants_are_pythons() -> None:
 
 
 def test_unknown_name_is_an_attribute_error() -> None:
-    """A name that does not exist is Python's usual error, naming the package."""
+    """The error is Python's usual one and names the package."""
     with pytest.raises(AttributeError, match=r"module 'candelabra' has no attribute 'tensr'"):
         cd.tensr  # noqa: B018
 
 
 def test_size_behaves_as_a_tuple_that_stays_a_size() -> None:
-    """Slices, sums and multiples of a Size are Sizes; ``numel`` multiplies."""
+    """Slices, sums and multiples of a Size are Sizes; ``numel`` is the product."""
     size = cd.ones(2, 3, 4).shape
     assert size == (2, 3, 4)
     assert size.numel() == 24

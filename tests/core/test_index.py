@@ -1,4 +1,4 @@
-"""The index of public names is what the modules declare; one that is not, or that is missing, names the remedy."""
+"""The index of public names agrees with the modules; a stale or missing index is an error that names the command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TABLES = sorted({p.stem for root in cd.__path__ for p in Path(root, "_index").gl
 
 
 def test_the_index_is_the_registry() -> None:
-    """Module by module: the operators, functions, methods and properties that it lists are those that are declared."""
+    """For each module, the index lists exactly the declared operators, functions, methods and properties."""
     index.load_all()
     indexed = {m: row for table in TABLES for m, row in import_module(f"candelabra._index.{table}").MODULES.items()}
     declared: dict[str, tuple[set[str], ...]] = defaultdict(lambda: (set(), set(), set(), set()))
@@ -47,28 +47,29 @@ print(*missing)
 
 
 def ran(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A program in a fresh interpreter."""
+    """Run a program in a new interpreter."""
     return subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False, env={**os.environ, **environment}
     )
 
 
 def test_what_the_index_says_is_found_where_it_says() -> None:
-    """In a fresh interpreter every name leads to a module that declares it, whatever was imported before."""
+    """In a new interpreter every name leads to the module that declares it, whatever was imported before."""
     done = ran(FINDING)
     assert (done.stdout.split(), done.stderr) == ([], "")
 
 
 def test_a_name_imports_what_declares_it_and_no_more() -> None:
-    """Asking for ``exp`` brings its module, not the others."""
+    """Access to ``exp`` imports its module, not the others."""
     homes = {index.FUNCTIONS_IN[name] for name in ("exp", "searchsorted")}
     loaded = set(ran("import sys, candelabra; candelabra.exp; print(*sys.modules)").stdout.split())
     assert homes & loaded == {index.FUNCTIONS_IN["exp"]}
 
 
-# -- an index that is not current -------------------------------------------------------------------------------------
+# -- a stale index
+# -----------------------------------------------------------------------------------------------------
 def test_an_operator_that_its_module_does_not_declare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error names the module, the operator and the command; others of the module are found."""
+    """The error names the module, the operator and the command; the module's other operators work."""
     home = index.OPERATORS_IN["exp"]
     monkeypatch.setitem(index.OPERATORS_IN, "flicker", home)
     with pytest.raises(
@@ -79,7 +80,7 @@ def test_an_operator_that_its_module_does_not_declare(monkeypatch: pytest.Monkey
 
 
 def test_a_function_that_its_module_does_not_declare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error of its own instead of a missing attribute."""
+    """A specific error is raised instead of a missing attribute."""
     home = index.FUNCTIONS_IN["exp"]
     monkeypatch.setitem(index.FUNCTIONS_IN, "flicker", home)
     with pytest.raises(index.StaleIndex, match=f"{home} declares no function 'flicker'.* run `make index`"):
@@ -103,7 +104,7 @@ def test_a_method_that_its_module_does_not_declare(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_missing_index_names_the_command(tmp_path: Path) -> None:
-    """The package without its folder ``_index``, as in a checkout that nothing was generated in."""
+    """The package lacks its folder ``_index``, as a checkout before generation does."""
     core = Path(cd.__file__).parent
     copy = tmp_path / "candelabra"
     copy.mkdir()
@@ -117,7 +118,7 @@ def test_a_missing_index_names_the_command(tmp_path: Path) -> None:
 
 
 def test_a_name_that_a_namespace_lacks() -> None:
-    """The package's name and the attribute's are in the error."""
+    """The error has the names of the package and the attribute."""
     import candelabra.linalg
 
     with pytest.raises(AttributeError, match=r"module 'candelabra\.linalg' has no attribute 'inverse_of_nothing'"):

@@ -1,4 +1,4 @@
-"""Functionality layers: plugins between a call and its kernel."""
+"""Functionality layers: plugins that run between a call and its kernel."""
 
 import threading
 from collections import Counter
@@ -13,7 +13,7 @@ from candelabra._keys import LAYER_LIMIT
 
 @pytest.fixture
 def counter() -> Iterator[tuple[Layer, Counter[str]]]:
-    """A profiler: counts operators by name."""
+    """Return a profiler that counts operators by name."""
     seen: Counter[str] = Counter()
 
     def handler(op: Any, next: Callable[..., Any], *args: Any) -> Any:
@@ -26,7 +26,7 @@ def counter() -> Iterator[tuple[Layer, Counter[str]]]:
 
 
 def test_profiler_sees_operators_only_while_it_is_on(counter: tuple[Layer, Counter[str]]) -> None:
-    """Inside `with layer:` each operator passes the handler once; outside none does; results are the same."""
+    """Inside `with layer:` the handler gets each operator once, outside none; results are the same."""
     layer, seen = counter
     x = cd.ones(2)
     with layer:
@@ -37,7 +37,7 @@ def test_profiler_sees_operators_only_while_it_is_on(counter: tuple[Layer, Count
 
 
 def test_gradients_pass_below_a_layer(counter: tuple[Layer, Counter[str]]) -> None:
-    """A call that went through a layer is recorded all the same, and in-place forms come by too."""
+    """A call through a layer is recorded too, and the handler gets in-place forms."""
     layer, seen = counter
     x = cd.ones(2, requires_grad=True)
     with layer:
@@ -51,7 +51,7 @@ def test_gradients_pass_below_a_layer(counter: tuple[Layer, Counter[str]]) -> No
 
 
 def test_handler_may_answer_itself(counter: tuple[Layer, Counter[str]]) -> None:
-    """A handler of one operator replaces its result; every other operator falls through to the general one."""
+    """A handler of one operator replaces its result; the general handler gets all other operators."""
     layer, seen = counter
     layer.register("mul", lambda op, next, *args: next(*args) + 100)
     x = cd.ones(2)
@@ -63,7 +63,7 @@ def test_handler_may_answer_itself(counter: tuple[Layer, Counter[str]]) -> None:
 
 
 def test_handler_runs_with_its_own_layer_off(counter: tuple[Layer, Counter[str]]) -> None:
-    """What a handler calls does not come back to it, also when it raises."""
+    """Calls of a handler do not reach it again, also after it raised."""
     layer, seen = counter
 
     def fails(op: Any, next: Callable[..., Any], *args: Any) -> Any:
@@ -80,7 +80,7 @@ def test_handler_runs_with_its_own_layer_off(counter: tuple[Layer, Counter[str]]
 
 
 def test_tensor_can_carry_a_layer(counter: tuple[Layer, Counter[str]]) -> None:
-    """A layer's bit in a tensor's keys sends the tensor's operators through it without any `with`."""
+    """A layer's bit in a tensor's keys routes the tensor's operators through the layer without `with`."""
     layer, seen = counter
     x = cd.ones(2)
     x._keys |= layer.bit
@@ -90,17 +90,17 @@ def test_tensor_can_carry_a_layer(counter: tuple[Layer, Counter[str]]) -> None:
 
 
 def test_two_layers_nest() -> None:
-    """With two layers on, the later one runs first and its `next` is the earlier."""
+    """With two layers enabled, the later one runs first and its `next` is the earlier."""
     order: list[str] = []
 
-    def noted(name: str) -> Layer:
+    def recorded(name: str) -> Layer:
         def handler(op: Any, next: Callable[..., Any], *args: Any) -> Any:
             order.append(name)
             return next(*args)
 
         return Layer(name, handler)
 
-    first, second = noted("first"), noted("second")
+    first, second = recorded("first"), recorded("second")
     try:
         x = cd.ones(1)
         with first, second:
@@ -112,7 +112,7 @@ def test_two_layers_nest() -> None:
 
 
 def test_layer_is_on_in_one_thread_only(counter: tuple[Layer, Counter[str]]) -> None:
-    """`with layer:` in one thread leaves another's calls alone."""
+    """`with layer:` in one thread does not affect calls in another."""
     layer, seen = counter
     x = cd.ones(1)
     with layer:
@@ -123,7 +123,7 @@ def test_layer_is_on_in_one_thread_only(counter: tuple[Layer, Counter[str]]) -> 
 
 
 def test_number_of_layers_is_bounded() -> None:
-    """There is room for a fixed number of layers; the error says how many, and a removed layer makes room."""
+    """The error has the maximum number of layers, and removing a layer allows another one."""
     layers: list[Layer] = []
     try:
         layers += [Layer(f"layer {i}") for i in range(LAYER_LIMIT - len(_layers))]

@@ -1,4 +1,4 @@
-"""A backend built over other devices: modes belong to a level, and the graph of the level below goes on."""
+"""A backend implemented on other devices: modes belong to a level, and the graph of the lower level continues."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from candelabra.errors import UnsupportedOperator
 from candelabra.library import OPERATORS, level, open_device, plugins, redispatch, wrap
 
 
-class Inner:
-    """A payload that holds a tensor of the level below."""
+class NestedPayload:
+    """A payload that contains a tensor of the lower level."""
 
     def __init__(self, tensor: cd.Tensor) -> None:
         self.tensor = tensor
@@ -25,18 +25,18 @@ class Inner:
         return tuple(self.tensor.shape)
 
 
-def lifted(name: str) -> Any:
-    """The kernel that runs the operator on the tensors inside."""
+def nested_kernel(name: str) -> Any:
+    """Return a kernel that runs the operator on the contained tensors."""
 
     def kernel(*args: Any) -> Any:
-        found = redispatch(OPERATORS[name], tuple(a.tensor if isinstance(a, Inner) else a for a in args))
-        return Inner(found)
+        found = redispatch(OPERATORS[name], tuple(a.tensor if isinstance(a, NestedPayload) else a for a in args))
+        return NestedPayload(found)
 
     return kernel
 
 
-class Over(Backend):
-    """Runs everything on the tensors inside its payloads."""
+class NestedBackend(Backend):
+    """A backend that runs all operators on the tensors in its payloads."""
 
     name = "over"
     capabilities = Capabilities(frozenset(ALL), frozenset(ALL), strided=False, virtual=True)
@@ -46,30 +46,30 @@ class Over(Backend):
 
     def kernels(self) -> dict[str, Any]:
         names = ("add", "mul", "exp", "sub", "sum", "amax", "div", "neg", "expand", "view", "clone", "unsqueeze")
-        return {name: lifted(name) for name in (*names, "log", "cast", "softmax_backward", "new_full")}
+        return {name: nested_kernel(name) for name in (*names, "log", "cast", "softmax_backward", "new_full")}
 
-    def empty(self, index: int, shape: tuple[int, ...], dtype: dtype) -> Inner:
-        return Inner(cd.empty(shape, dtype=dtype))
+    def empty(self, index: int, shape: tuple[int, ...], dtype: dtype) -> NestedPayload:
+        return NestedPayload(cd.empty(shape, dtype=dtype))
 
-    def from_host(self, index: int, data: memoryview, shape: tuple[int, ...], dtype: dtype) -> Inner:
+    def from_host(self, index: int, data: memoryview, shape: tuple[int, ...], dtype: dtype) -> NestedPayload:
         host = open_device().backend.from_host(0, data, shape, dtype)
-        return Inner(wrap(host, open_device().keys_for(dtype)))
+        return NestedPayload(wrap(host, open_device().keys_for(dtype)))
 
-    def to_host(self, payload: Inner) -> memoryview:
+    def to_host(self, payload: NestedPayload) -> memoryview:
         return open_device().backend.to_host(payload.tensor._payload)
 
-    def dtype_of(self, payload: Inner) -> dtype:
+    def dtype_of(self, payload: NestedPayload) -> dtype:
         return payload.tensor.dtype
 
-    def copy_(self, destination: Inner, source: Inner) -> Inner:
+    def copy_(self, destination: NestedPayload, source: NestedPayload) -> NestedPayload:
         destination.tensor.copy_(source.tensor)
         return destination
 
 
 @contextmanager
-def entered() -> Iterator[Any]:
-    """The device, registered, with its level entered."""
-    remove = plugins.add_backend(Over())
+def nested_device() -> Iterator[Any]:
+    """Register the device and enter its level."""
+    remove = plugins.add_backend(NestedBackend())
     try:
         instance = open_device("over")
         with level(instance):
@@ -78,16 +78,16 @@ def entered() -> Iterator[Any]:
         remove()
 
 
-def held(instance: Any, tensor: cd.Tensor) -> cd.Tensor:
-    """A tensor of the virtual device that holds another one."""
-    return wrap(Inner(tensor), instance.keys_for(tensor.dtype))
+def nested_tensor(instance: Any, tensor: cd.Tensor) -> cd.Tensor:
+    """Return a tensor of the virtual device that contains another one."""
+    return wrap(NestedPayload(tensor), instance.keys_for(tensor.dtype))
 
 
 def test_a_composite_with_a_derivative_loses_no_outer_derivative() -> None:
-    """softmax runs its body with recording off, which is not the business of the tensors inside."""
+    """softmax runs its body without recording, which must not affect the contained tensors."""
     x = cd.tensor([0.5, -1.0, 2.0], requires_grad=True)
-    with entered() as instance:
-        y = cd.softmax(held(instance, x), 0)
+    with nested_device() as instance:
+        y = cd.softmax(nested_tensor(instance, x), 0)
         assert y.requires_grad is False
         inner = y._payload.tensor
     assert inner.requires_grad
@@ -97,10 +97,10 @@ def test_a_composite_with_a_derivative_loses_no_outer_derivative() -> None:
 
 
 def test_the_engine_of_one_level_records_on_the_one_below() -> None:
-    """A gradient inside is a function of the outer tensors: its derivative is the second one."""
+    """A gradient is a function of the outer tensors, so its derivative is the second one."""
     x = cd.tensor([0.5, -1.0], requires_grad=True)
-    with entered() as instance:
-        y = held(instance, x).requires_grad_()
+    with nested_device() as instance:
+        y = nested_tensor(instance, x).requires_grad_()
         (slope,) = cd.autograd.grad((y * y * y).sum(), y)
         inner = slope._payload.tensor
     (curve,) = cd.autograd.grad(inner.sum(), x)
@@ -108,21 +108,24 @@ def test_the_engine_of_one_level_records_on_the_one_below() -> None:
 
 
 def test_kernels_run_under_the_modes_at_entry() -> None:
-    """no_grad around the level holds inside it; no_grad inside the level is the level's own business."""
+    """no_grad around the level applies inside it; no_grad inside the level applies only to the level."""
     x = cd.tensor([1.0], requires_grad=True)
-    with cd.no_grad(), entered() as instance:
-        assert not (held(instance, x) * 2)._payload.tensor.requires_grad
-    with entered() as instance:
+    with cd.no_grad(), nested_device() as instance:
+        assert not (nested_tensor(instance, x) * 2)._payload.tensor.requires_grad
+    with nested_device() as instance:
         with cd.no_grad():
-            y = held(instance, x).requires_grad_() * 2
+            y = nested_tensor(instance, x).requires_grad_() * 2
         assert y._payload.tensor.requires_grad
         assert not y.requires_grad
         with cd.no_grad(), level(instance):
-            assert not (held(instance, x) * 2)._payload.tensor.requires_grad
-        assert (held(instance, x) * 2)._payload.tensor.requires_grad
+            assert not (nested_tensor(instance, x) * 2)._payload.tensor.requires_grad
+        assert (nested_tensor(instance, x) * 2)._payload.tensor.requires_grad
 
 
 def test_a_virtual_device_never_falls_back() -> None:
-    """The reference device would lose the level: an operator without a kernel is an error that says so."""
-    with entered() as instance, pytest.raises(UnsupportedOperator, match=r"'lgamma' is not available.*never fall back"):
-        cd.lgamma(held(instance, cd.ones(2)))
+    """The reference device would lose the level, so an operator without a kernel is an error that says so."""
+    with (
+        nested_device() as instance,
+        pytest.raises(UnsupportedOperator, match=r"'lgamma' is not available.*never fall back"),
+    ):
+        cd.lgamma(nested_tensor(instance, cd.ones(2)))

@@ -1,4 +1,4 @@
-"""No backend's name stands in core, operators, nn or conformance: a device we ship has no privilege over a vendor's."""
+"""Core, operators, nn and conformance name no backend: our devices have no privilege over a vendor's."""
 
 import io
 import tokenize
@@ -13,13 +13,13 @@ FILES = sorted(p for part in PARTS for p in (ROOT / part).rglob("*.py"))
 NAMES = {
     entry.name for group in ("candelabra.device_names", "candelabra.backends") for entry in entry_points(group=group)
 }
-# Readers of files that other programs wrote meet the device names of those programs.
+# Readers of other programs' files know the device names of those programs.
 FOREIGN = {"core/src/candelabra/serialization"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_no_device_is_named(path: Path) -> None:
-    """No string literal of them is a device type's name, with or without an index; examples may be."""
+    """No string literal except in examples is the name of a device type, with or without an index."""
     if any(path.is_relative_to(ROOT / folder) for folder in FOREIGN):
         return
     found = []

@@ -1,4 +1,4 @@
-"""Overload sets whose members differ by the arguments that are present, and in-place forms of composites."""
+"""Overload sets with members that differ by present arguments, and in-place forms of composites."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from candelabra._records.record import OPERATORS
 
 
 def frames(call: Callable[[], Any]) -> int:
-    """The Python functions that a call enters, after a first call has compiled what it needs."""
+    """Return the Python functions that a call enters, after a first call has initialised it."""
     call()
     count = 0
 
@@ -26,7 +26,7 @@ def frames(call: Callable[[], Any]) -> int:
         call()
     finally:
         sys.setprofile(None)
-    return count - 1  # the lambda
+    return count - 1  # the lambda itself
 
 
 @pytest.mark.parametrize("name", ["add", "sub", "div"])
@@ -42,7 +42,7 @@ def test_a_plain_call_of_an_overload_set_enters_no_more_functions_than_its_recor
 
 
 def test_a_keyword_of_its_own_chooses_an_overload() -> None:
-    """As a function, as a method, in place and with out=; None counts as left out."""
+    """The function, the method, the in-place form and out= agree; None counts as omitted."""
     a, b, out = cd.tensor([4.0, -9.0]), cd.tensor([2.0, 2.0]), cd.empty(2)
     assert cd.add(a, b, alpha=3).tolist() == [10.0, -3.0]
     assert a.sub(b, alpha=3).tolist() == [-2.0, -15.0]
@@ -59,7 +59,7 @@ def test_a_keyword_of_its_own_chooses_an_overload() -> None:
 
 
 def test_fewer_arguments_choose_an_overload() -> None:
-    """where() of a condition alone gives indices; of two arguments there is no overload."""
+    """where() with a condition alone gives indices; with two arguments it matches no overload."""
     condition = cd.tensor([[True, False], [True, True]])
     assert [i.tolist() for i in cd.where(condition)] == [[0, 1, 1], [0, 0, 1]]
     assert [i.tolist() for i in cd.where(cd.tensor(True))] == [[0]]
@@ -73,7 +73,7 @@ def test_fewer_arguments_choose_an_overload() -> None:
 
 
 def test_errors_say_the_public_name() -> None:
-    """Not that of the member."""
+    """The errors do not have the member's name."""
     with pytest.raises(RuntimeError, match=r"^masked_fill\(\): mask expected to be a boolean tensor"):
         cd.ones(2).masked_fill(cd.ones(2), 1)
     with pytest.raises(TypeError, match=r"^masked_fill\(\): argument 'value' \(position 3\) must be Tensor or Number"):
@@ -82,7 +82,7 @@ def test_errors_say_the_public_name() -> None:
 
 # -- in-place forms of composites -------------------------------------------------------------------------------------
 def test_an_in_place_form_of_in_place_operators_writes_through_views_and_is_recorded() -> None:
-    """It gives what the functional form gives, and so does its derivative."""
+    """Values and derivatives equal those of the functional form."""
     for change in (lambda x: x.clamp_(-1, 1), lambda x: x.add_(x.detach(), alpha=2), lambda x: x.div_(2)):
         x = cd.tensor([[-2.0, 0.5], [3.0, 1.0]], requires_grad=True)
         y = x * 1
@@ -111,7 +111,7 @@ def test_an_in_place_form_of_in_place_operators_writes_through_views_and_is_reco
     ],
 )
 def test_an_in_place_form_that_raises_has_written_nothing(call: Callable[[cd.Tensor], Any], text: str) -> None:
-    """The values and the version are as before."""
+    """Values and version do not change."""
     x = cd.tensor([1, 5])
     with pytest.raises((RuntimeError, TypeError, ValueError), match=text):
         call(x)
@@ -120,7 +120,7 @@ def test_an_in_place_form_that_raises_has_written_nothing(call: Callable[[cd.Ten
 
 
 def test_bools_are_refused_by_every_subtraction() -> None:
-    """In the words of sub."""
+    """The error is that of sub."""
     x, mask = cd.ones(2), cd.tensor([True, False])
     with pytest.raises(RuntimeError, match="with a bool tensor is not supported"):
         cd.rsub(x, mask)
@@ -132,8 +132,8 @@ def test_bools_are_refused_by_every_subtraction() -> None:
 
 
 # -- promotion --------------------------------------------------------------------------------------------------------
-def test_numbers_beside_a_mask_are_promoted() -> None:
-    """Two numbers have the dtype that they have beside each other, and the mask decides on nothing but the device."""
+def test_numbers_combined_with_a_mask_are_promoted() -> None:
+    """Two numbers have the dtype of a scalar expression of both, and the mask determines only the device."""
     mask = cd.tensor([True, False])
     assert cd.where(mask, 1, 0).dtype is cd.int64
     assert cd.where(mask, True, False).dtype is cd.bool
@@ -143,7 +143,7 @@ def test_numbers_beside_a_mask_are_promoted() -> None:
 
 
 def test_a_masks_value_is_cast_to_the_dtype_of_the_tensor() -> None:
-    """Floats lose their fraction beside integers; what does not fit is refused."""
+    """Floats are truncated for integers; a value out of range is refused."""
     whole, mask = cd.tensor([1, 2], dtype=cd.uint8), cd.tensor([True, False])
     assert whole.masked_fill(mask, 2.75).tolist() == [2, 2]
     assert whole.masked_fill(mask, 2.75).dtype is cd.uint8
@@ -155,7 +155,7 @@ def test_a_masks_value_is_cast_to_the_dtype_of_the_tensor() -> None:
 
 
 def test_a_conjugate_in_a_derivative_is_taken_of_complex_numbers_only() -> None:
-    """Of tensors and of Python numbers."""
+    """Real tensors and Python numbers are not conjugated."""
     z = cd.tensor([1 + 2j, 3j], requires_grad=True)
     (z * (2 - 1j)).sum().real.backward()
     assert z.grad.tolist() == [2 + 1j] * 2

@@ -1,4 +1,4 @@
-"""Plugins, as installed distributions: each test lays out some on a path of its own and asks a fresh interpreter."""
+"""Plugins as installed distributions: each test creates some on its own path and runs a new interpreter."""
 
 import os
 import subprocess
@@ -32,13 +32,13 @@ plugin = Plugin()
 
 
 class Site:
-    """A folder of fake distributions, put first on sys.path of the programs that it runs."""
+    """A folder of fake distributions, which is first on sys.path of the programs."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def install(self, device_type: str, source: str, distribution: str = "") -> None:
-        """One distribution with one module and its entry point."""
+        """Create one distribution with one module and its entry point."""
         distribution = distribution or f"acme-{device_type}"
         module = distribution.replace("-", "_") + "_module"
         source = textwrap.dedent(source).replace("NAME", repr(device_type))
@@ -59,8 +59,8 @@ class Site:
             check=False,
         )
 
-    def says(self, program: str, **environment: str) -> str:
-        """The output of a program that must end well."""
+    def output_of(self, program: str, **environment: str) -> str:
+        """Return the output of a program that must succeed."""
         completed = self.run(
             "import candelabra as cd\nfrom candelabra._plugins import registry\n" + textwrap.dedent(program),
             **environment,
@@ -70,7 +70,7 @@ class Site:
 
 
 def named(more: str) -> str:
-    """The good plugin with something added to its backend."""
+    """Return the correct plugin with additions to its backend."""
     return GOOD.replace("name = NAME", "name = NAME" + more)
 
 
@@ -85,14 +85,14 @@ print(cd.ones(2).tolist())
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    """An empty one."""
+    """Return an empty site."""
     return Site(tmp_path)
 
 
 def test_plugin_is_imported_when_its_device_is_named(site: Site) -> None:
     """Neither `import candelabra` nor another device's tensors import a plugin; naming its device does, once."""
     site.install("acme", "print('imported')\n" + GOOD)
-    assert site.says(
+    assert site.output_of(
         "cd.ones(2, device='cpu'); print('before'); cd.ones(2, device='acme'); cd.ones(2, device='acme')"
     ) == ("before\nimported\n")
 
@@ -116,16 +116,16 @@ def test_plugin_is_imported_when_its_device_is_named(site: Site) -> None:
     ],
 )  # fmt: skip
 def test_broken_plugin_is_reported_and_all_else_works(site: Site, source: str, text: str) -> None:
-    """Whatever a plugin does wrong is told to who names its device, with its distribution; other devices work."""
+    """The error for its device names the distribution; other devices work."""
     site.install("acme", source)
-    out = site.says(ERROR_OF.format("acme"))
+    out = site.output_of(ERROR_OF.format("acme"))
     assert "backend 'acme' (distribution 'acme-acme') failed to load" in out
     assert text in out
     assert out.endswith("[1.0, 1.0]\n")
 
 
 def test_keyboard_interrupt_passes(site: Site) -> None:
-    """Ctrl-C during a plugin's import ends the program's call, and is no lasting failure of the plugin."""
+    """Ctrl-C during a plugin's import ends the call, and the plugin can be loaded later."""
     site.install(
         "acme",
         "import os\nif not os.environ.get('LATER'):\n    os.environ['LATER'] = '1'\n    raise KeyboardInterrupt\n"
@@ -138,11 +138,11 @@ def test_keyboard_interrupt_passes(site: Site) -> None:
         print('interrupted')
     print(cd.ones(2, device='acme').tolist())
     """
-    assert site.says(program) == "interrupted\n[1.0, 1.0]\n"
+    assert site.output_of(program) == "interrupted\n[1.0, 1.0]\n"
 
 
 def test_failed_registration_leaves_nothing_behind(site: Site) -> None:
-    """Operators, methods, layers, kernels, backends and hooks of a plugin that fails late are all taken back."""
+    """Operators, methods, layers, kernels, backends and hooks of a plugin that fails late are all removed."""
     site.install(
         "acme",
         """
@@ -183,10 +183,10 @@ def test_failed_registration_leaves_nothing_behind(site: Site) -> None:
     print((x + x).tolist(), hasattr(cd, 'flicker'), hasattr(cd.Tensor, 'flicker'), hasattr(cd.Tensor, 'flicker_'))
     print('flicker' in OPERATORS, _layers, manager().get_plugin('acme'), 'ember' in registry.plugins())
     """
-    assert site.says(program) == "[2.0, 2.0]\nTrue\n[2.0, 2.0] False False False\nFalse {} None False\n"
+    assert site.output_of(program) == "[2.0, 2.0]\nTrue\n[2.0, 2.0] False False False\nFalse {} None False\n"
 
 
-def test_plugin_brings_an_operator(site: Site) -> None:
+def test_plugin_declares_an_operator(site: Site) -> None:
     """An operator of a plugin is a function, a method and an in-place method, with its kernel and derivative."""
     site.install(
         "acme",
@@ -216,14 +216,14 @@ Plugin.candelabra_operators = hookimpl(declare)
     y.sum().backward()
     print(cd.doubled(x).tolist(), x.grad.tolist(), cd.ones(1, device='acme').doubled_().tolist())
     """
-    assert site.says(program).split("\n")[0].endswith("[2.0, 2.0] [2.0, 2.0] [2.0]")
+    assert site.output_of(program).split("\n")[0].endswith("[2.0, 2.0] [2.0, 2.0] [2.0]")
 
 
 def test_two_owners_of_a_device_type_are_refused(site: Site) -> None:
-    """Two distributions for one device type: neither is imported, and the error names both."""
+    """If two distributions provide one device type, neither is imported, and the error names both."""
     site.install("acme", "print('imported')\n" + GOOD, "first-acme")
     site.install("acme", "print('imported')\n" + GOOD, "second-acme")
-    out = site.says(ERROR_OF.format("acme"))
+    out = site.output_of(ERROR_OF.format("acme"))
     assert "device type 'acme' has 2 owners, first-acme" in out
     assert "and second-acme" in out
     assert "uninstall all but one" in out
@@ -231,28 +231,28 @@ def test_two_owners_of_a_device_type_are_refused(site: Site) -> None:
 
 
 def test_environment_limits_the_backends(site: Site) -> None:
-    """With CANDELABRA_BACKENDS only the listed device types are seen, and an error about another says so."""
+    """With CANDELABRA_BACKENDS only the listed device types are available, and errors about others say so."""
     site.install("acme", GOOD)
-    assert site.says("print(*registry.plugins())", CANDELABRA_BACKENDS="cpu, acme") == "acme cpu\n"
-    out = site.says(ERROR_OF.format("acme"), CANDELABRA_BACKENDS="cpu")
+    assert site.output_of("print(*registry.plugins())", CANDELABRA_BACKENDS="cpu, acme") == "acme cpu\n"
+    out = site.output_of(ERROR_OF.format("acme"), CANDELABRA_BACKENDS="cpu")
     assert "device type 'acme' is hidden: CANDELABRA_BACKENDS lets only cpu be seen" in out
     nothing = site.run("import candelabra as cd; cd.ones(2)", CANDELABRA_BACKENDS="acme2")
     assert "no backend can be seen: CANDELABRA_BACKENDS='acme2'" in nothing.stderr
 
 
 def test_plugin_that_asks_for_its_own_device_while_loading(site: Site) -> None:
-    """A plugin whose import makes a tensor on its own device gets the reason; on another it works."""
+    """An import that creates a tensor on the plugin's own device raises with the reason; other devices work."""
     site.install("acme", "import candelabra as cd\nprint(cd.ones(1).tolist())\ncd.ones(2, device=NAME)\n" + GOOD)
     program = """
     try: cd.ones(2, device='acme')
     except registry.BackendError as error: print(type(error).__name__, error)
     """
-    out = site.says(program)
+    out = site.output_of(program)
     assert out.startswith("[1.0]\nBeingLoaded backend 'acme' is used while it is being loaded")
 
 
 def test_threads_load_a_plugin_once(site: Site) -> None:
-    """Many threads that name a device at once import its plugin once, and each gets its tensor."""
+    """Concurrent threads that name a device import its plugin once, and each gets its tensor."""
     site.install("acme", "print('imported')\n" + GOOD)
     program = """
     import threading
@@ -265,11 +265,11 @@ def test_threads_load_a_plugin_once(site: Site) -> None:
     [t.join() for t in threads]
     print(len(made))
     """
-    assert site.says(program) == "imported\n8\n"
+    assert site.output_of(program) == "imported\n8\n"
 
 
 def test_doctor_shows_the_traceback_of_a_broken_plugin(site: Site) -> None:
-    """`candelabra doctor` goes on after a failure, prints its traceback, and ends with status 1."""
+    """`candelabra doctor` continues after a failure, prints its traceback, and exits with status 1."""
     site.install("acme", "raise ValueError('no driver')")
     completed = site.run("import sys; from candelabra._cli.main import main; sys.exit(main(['doctor']))")
     assert completed.returncode == 1
@@ -288,30 +288,30 @@ def test_nothing_heavy_is_imported_before_a_device_is_named(site: Site) -> None:
 
 
 def test_backend_by_hand_refuses_a_second_owner(lantern: LanternBackend) -> None:
-    """`add_backend` refuses a device type that has an owner, and one that breaks the contract; nothing stays."""
+    """`add_backend` refuses a device type with an owner, and one that breaks the contract, without effect."""
     with pytest.raises(BackendError, match=r"device type 'lantern' already has an owner, 'tests\.lantern'"):
         registry.add_backend(LanternBackend())
 
-    class Rigid(LanternBackend):
+    class IncompleteBackend(LanternBackend):
         name = "rigid"
         layout = Backend.layout
 
     with pytest.raises(BackendError, match=r"'rigid' claims strided=True but has no layout\(\)"):
-        registry.add_backend(Rigid())
+        registry.add_backend(IncompleteBackend())
     assert "rigid" not in registry.plugins()
-    rigid = Rigid()
+    rigid = IncompleteBackend()
     rigid.capabilities = Capabilities(frozenset(), frozenset(), strided=False)
     registry.add_backend(rigid)()
     assert "rigid" not in registry.plugins()
 
 
 def test_operator_may_not_hide_an_attribute_of_tensor() -> None:
-    """A late operator named like something that Tensor has is refused, and is not declared."""
+    """A late operator with the name of an attribute of Tensor is refused and not declared."""
     from candelabra._records.record import operator
     from candelabra._records.rules import pointwise
 
     def requires_grad(input: "Tensor") -> "Tensor":  # noqa: F821 - annotations of operators are read as text
-        """Nothing."""
+        """Return nothing."""
         ...
 
     requires_grad.__annotations__ = {"input": "Tensor", "return": "Tensor"}
@@ -323,7 +323,7 @@ def test_operator_may_not_hide_an_attribute_of_tensor() -> None:
 
 
 def test_samples_are_collected_from_plugins() -> None:
-    """The sample hook's mappings are joined by operator; a plugin that returns something else is a problem by name."""
+    """The sample hook's mappings are merged by operator; any other return value is reported with the plugin's name."""
 
     class Plugin:
         def __init__(self, samples: object) -> None:
@@ -346,14 +346,14 @@ def test_samples_are_collected_from_plugins() -> None:
 
 
 def test_kernels_for_operators_that_are_not_installed_can_be_left_out() -> None:
-    """``declared`` keeps the kernels, in-place ones too, whose operator this installation has."""
+    """``declared`` keeps the kernels, in-place ones too, whose operators are installed."""
     from candelabra.backend import declared
 
     assert list(declared({"add": abs, "add_": abs, "frobnicate": abs, "frobnicate_": abs})) == ["add", "add_"]
 
 
 def test_device_type_must_be_an_identifier() -> None:
-    """A name that `device("name:0")` could not be read with is refused; nothing stays."""
+    """A name that `device("name:0")` cannot parse is refused without effect."""
     made = LanternBackend()
     made.name = "two words"
     with pytest.raises(BackendError, match="plugin 'two words': a device type must be an identifier, as in device"):
@@ -362,7 +362,7 @@ def test_device_type_must_be_an_identifier() -> None:
 
 
 def test_reference_device_that_is_not_there(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a backend on the host's memory the error says what is broken, or what to install."""
+    """Without a backend on host memory the error says which one is broken, or what to install."""
     host = "; capabilities = replace(CpuBackend.capabilities, host=False)"
     source = "from dataclasses import replace\nfrom candelabra_cpu.backend import CpuBackend\n" + named(host)
     site.install("acme", source.replace("(LanternBackend)", "(CpuBackend)"))
@@ -371,10 +371,10 @@ def test_reference_device_that_is_not_there(site: Site, monkeypatch: pytest.Monk
     try: registry.reference_device()
     except registry.BackendError as error: print(error)
     """
-    out = site.says(program, CANDELABRA_BACKENDS="acme")
+    out = site.output_of(program, CANDELABRA_BACKENDS="acme")
     assert out == 'acme:0\nno backend on the host\'s memory works. Install one: pip install "candelabra[cpu]"\n'
     site.install("broken", "raise ValueError('no driver')")
-    out = site.says(program, CANDELABRA_BACKENDS="acme,broken")
+    out = site.output_of(program, CANDELABRA_BACKENDS="acme,broken")
     assert "works (broken failed to load: ValueError: no driver; `candelabra doctor` shows the traceback)" in out
     monkeypatch.setattr(registry, "_plugins", {})
     text = r'no backend is installed, and the core has no kernels of its own\. Install one: pip install "candelabra\['

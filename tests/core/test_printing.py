@@ -1,4 +1,4 @@
-"""Printing: PyTorch's output to the letter (the literals below are its, with dtypes under our name)."""
+"""Printing: equal to PyTorch's output (the literals below are its output, with our names of dtypes)."""
 
 import math
 from typing import Any
@@ -16,7 +16,7 @@ inf, nan = math.inf, math.nan
 
 
 def tensor(values: Any, dtype: str) -> Any:
-    """A tensor over a fresh array of these values."""
+    """Return a tensor of these values."""
     return wrap(np.array(values, TO_NUMPY[BY_NAME[dtype]]), open_device().keys_for(BY_NAME[dtype]))
 
 
@@ -125,7 +125,7 @@ def test_the_format_is_that_of_pytorch(values: Any, dtype: str, options: dict[st
 
 
 def test_suffixes_of_the_graph() -> None:
-    """A leaf says that it requires grad, a result which node made it; neither is recorded by printing."""
+    """A leaf shows requires_grad, a result its node; printing is not recorded."""
     x = cd.ones(2, requires_grad=True)
     assert repr(x) == "tensor([1., 1.], requires_grad=True)"
     assert repr(x * 2) == "tensor([2., 2.], grad_fn=<MulBackward>)"
@@ -137,7 +137,7 @@ def test_suffixes_of_the_graph() -> None:
 
 
 def test_a_view_is_printed_as_it_is_now() -> None:
-    """A view shows what was written to its base after it was made, its strides are followed."""
+    """A view shows later writes to its base, according to its strides."""
     base = cd.zeros(2, 3)
     view = base.t()
     base[0].add_(1)
@@ -145,13 +145,13 @@ def test_a_view_is_printed_as_it_is_now() -> None:
 
 
 def test_a_suffix_that_does_not_fit_goes_to_the_next_line() -> None:
-    """The line is as wide as the options say."""
+    """The width of a line is an option."""
     with printoptions(linewidth=30):
         assert repr(tensor([1, 2, 3], "int16")) == "tensor([1, 2, 3],\n       dtype=candelabra.int16)"
 
 
 def test_only_the_edges_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a large tensor no more than what is shown comes to the host."""
+    """Only the elements that are shown are copied to the host."""
     x = cd.zeros(1000, 1000)
     backend = x._instance.backend
     read: list[int] = []
@@ -162,12 +162,12 @@ def test_only_the_edges_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_a_place_in_memory() -> None:
-    """A tensor that was never initialised says so instead of raising."""
+    """An uninitialised tensor has a representation instead of an error."""
     assert tensor_repr(object.__new__(cd.Tensor)) == "tensor(<not initialised>)"
 
 
 def test_what_cannot_be_read_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A device that fails while it is read does not take the representation with it: the error is in the text."""
+    """The error of a device that fails to read is part of the text."""
     x = cd.zeros(2)
 
     def broken(payload: Any) -> Any:
@@ -178,7 +178,7 @@ def test_what_cannot_be_read_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_subclasses_print_under_their_name() -> None:
-    """A subclass of a user's shows its own name."""
+    """A user's subclass has its own name."""
 
     class Masked(cd.Tensor):
         pass
@@ -187,7 +187,7 @@ def test_subclasses_print_under_their_name() -> None:
 
 
 def test_the_default_dtype_goes_without_saying() -> None:
-    """Which dtype is not said follows the default one."""
+    """The default dtype is omitted."""
     cd.set_default_dtype(cd.float64)
     try:
         assert repr(tensor([1], "float64")) == "tensor([1.])"
@@ -197,7 +197,7 @@ def test_the_default_dtype_goes_without_saying() -> None:
 
 
 def test_options_are_restored() -> None:
-    """The context manager puts back what was set before, after an error too; ``sci_mode`` is reset by every call."""
+    """The context manager restores the previous options, also after an error; every call resets ``sci_mode``."""
     before = get_printoptions()
     with printoptions(precision=2, sci_mode=True):
         assert get_printoptions()["precision"] == 2
@@ -211,7 +211,7 @@ def test_options_are_restored() -> None:
 
 
 def test_unknown_profiles() -> None:
-    """A profile that does not exist is named, and nothing changes."""
+    """The error names an unknown profile, and nothing changes."""
     before = get_printoptions()
     with pytest.raises(ValueError, match='profile must be "default", "short" or "full", got \'long\''):
         set_printoptions(precision=1, profile="long")

@@ -1,4 +1,4 @@
-"""The doors of the core: public modules say what is theirs, and what is internal stays inside."""
+"""The public modules of the core list their names, and internal modules are not exposed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PACKAGES = ("candelabra.nn", "candelabra.optim", "candelabra.utils")
 
 
 def public_modules() -> list[str]:
-    """Every module whose import path has no part with an underscore, in the core and in nn."""
+    """Return every module of core and nn whose import path has no component with an underscore."""
     found = []
     for source in (CORE, ROOT / "nn/src"):
         for path in sorted((source / "candelabra").rglob("*.py")):
@@ -38,7 +38,7 @@ def public_modules() -> list[str]:
 
 @pytest.mark.parametrize("name", public_modules())
 def test_a_public_module_says_what_is_public(name: str) -> None:
-    """``__all__`` names what is there, nothing twice, nothing private; ``dir()`` shows the same."""
+    """``__all__`` has existing, unique and public names, and equals ``dir()``."""
     module = importlib.import_module(name)
     names = list(module.__all__)
     assert names
@@ -49,7 +49,7 @@ def test_a_public_module_says_what_is_public(name: str) -> None:
 
 
 def test_dir_shows_no_internal_module() -> None:
-    """What ``dir(candelabra)`` shows are functions, classes, constants, and modules that are documented as public."""
+    """``dir(candelabra)`` has functions, classes, constants, and modules that are documented as public."""
     modules = {name for name in dir(cd) if isinstance(getattr(cd, name), type(sys))}
     assert modules <= {name.split(".")[1] for name in public_modules() if "." in name}
 
@@ -67,7 +67,7 @@ def test_internal_modules_are_imported_in_the_core_only(path: Path) -> None:
 
 @pytest.mark.parametrize("old", sorted(MOVED))
 def test_old_import_paths_work_and_warn(old: str) -> None:
-    """In a fresh interpreter the old path leads to the names of the new one, with a warning that names it."""
+    """In a new interpreter the old path leads to the new names, with a warning that has the new path."""
     now = INSTEAD.get(MOVED[old], MOVED[old])
     program = (
         f"import importlib, warnings\nwith warnings.catch_warnings(record=True) as caught:\n"
@@ -82,7 +82,7 @@ def test_old_import_paths_work_and_warn(old: str) -> None:
 
 
 def test_an_unknown_module_is_still_unknown() -> None:
-    """The finder of moved modules answers for those alone."""
+    """The finder of moved modules handles only these."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(ModuleNotFoundError, match=r"No module named 'candelabra\.dispatch'"):

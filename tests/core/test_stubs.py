@@ -1,4 +1,4 @@
-"""Editors see every function and method: the generated stubs name them all, and the package shows them."""
+"""The generated stubs list every function and method, and editors find the stubs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Functions = dict[str, list[ast.FunctionDef]]
 
 
 def functions(nodes: list[ast.stmt]) -> Functions:
-    """The functions that a list of statements defines, with their overloads."""
+    """Return the functions that a list of statements defines, with their overloads."""
     found: Functions = {}
     for node in nodes:
         if isinstance(node, ast.FunctionDef):
@@ -27,31 +27,31 @@ def functions(nodes: list[ast.stmt]) -> Functions:
 
 
 def stubs(pattern: str) -> list[ast.Module]:
-    """Every stub of that name, in whichever distribution."""
+    """Return every stub with that name, in all distributions."""
     return [ast.parse(path.read_text()) for root in ROOTS for path in sorted(root.glob(pattern))]
 
 
 def stub_of(namespace: str) -> Functions:
-    """The functions in the stub of a namespace; the top one has a stub in each distribution."""
+    """Return the functions in the stubs of a namespace; the top-level one has a stub in each distribution."""
     pattern = f"{namespace.replace('.', '/')}.pyi" if namespace else "_functions*.pyi"
     return {name: nodes for module in stubs(pattern) for name, nodes in functions(module.body).items()}
 
 
 def methods() -> Functions:
-    """The methods in the stubs of the classes that Tensor inherits from."""
+    """Return the methods in the stubs of the classes that Tensor inherits from."""
     classes = [n for module in stubs("_methods*.pyi") for n in module.body if isinstance(n, ast.ClassDef)]
     return {name: nodes for each in classes for name, nodes in functions(each.body).items()}
 
 
 def parameters(node: ast.FunctionDef) -> list[str]:
-    """The names of a stub's parameters: positional ones in order, then the others."""
+    """Return the names of a stub's parameters: positional ones in order, then the others."""
     a = node.args
     positional = [arg.arg for arg in (*a.posonlyargs, *a.args)]
     return [*positional, *sorted(arg.arg for arg in (*a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))))]
 
 
 def at_run_time(function: object) -> list[str]:
-    """The same of a function."""
+    """Return the names of a function's parameters at run time."""
     found = inspect.signature(function).parameters.values()  # type: ignore[arg-type]
     ordered = [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return [*ordered, *sorted({p.name for p in found} - set(ordered))]
@@ -59,7 +59,7 @@ def at_run_time(function: object) -> list[str]:
 
 @pytest.mark.parametrize("namespace", NAMESPACES, ids=[name or "top" for name in NAMESPACES])
 def test_every_function_is_in_the_stub_with_documentation_and_signature(namespace: str) -> None:
-    """A public function stands in the stub of its namespace, and nothing else does; an overload set has several."""
+    """The stub of a namespace has exactly its public functions; an overload set has several definitions."""
     stub = stub_of(namespace)
     wanted = {name.rpartition(".")[2]: name for name in public_names() if name.rpartition(".")[0] == namespace}
     assert set(wanted) == set(stub)
@@ -73,7 +73,7 @@ def test_every_function_is_in_the_stub_with_documentation_and_signature(namespac
 
 
 def test_every_method_is_in_the_stub_with_documentation_and_signature() -> None:
-    """Those of operators, overload sets and callables, and Python's own operators; properties are properties."""
+    """Methods of operators, overload sets and callables, and Python's operators, are listed; properties are marked."""
     stub = methods()
     assert entries()
     assert set(stub) == set(METHODS) | set(data_model())
@@ -88,13 +88,13 @@ def test_every_method_is_in_the_stub_with_documentation_and_signature() -> None:
 
 
 def test_overloads_are_marked_as_such() -> None:
-    """Type checkers refuse several definitions of one name that are not."""
+    """Type checkers refuse several unmarked definitions of one name."""
     for nodes in [*(n for space in NAMESPACES for n in stub_of(space).values()), *methods().values()]:
         marks = [any(isinstance(d, ast.Name) and d.id == "overload" for d in node.decorator_list) for node in nodes]
         assert marks == [len(nodes) > 1] * len(nodes), nodes[0].name
 
 
 def test_the_package_shows_type_checkers_the_stub() -> None:
-    """What ``__getattr__`` finds at run time is what the stub says, for those who only read."""
+    """The stub lists the names that ``__getattr__`` returns at run time."""
     source = Path(cd.__file__).read_text()
     assert "from candelabra._functions import *" in source

@@ -1,4 +1,4 @@
-"""Philox in plain Python, and what the tests of the CPU's random numbers share."""
+"""Philox in plain Python, and constants of the tests of the CPU's random numbers."""
 
 from typing import Any
 
@@ -11,13 +11,11 @@ REAL = [np.dtype("float16"), BFLOAT16, np.dtype("float32"), np.dtype("float64")]
 COMPLEX = [np.dtype("complex64"), np.dtype("complex128")]
 MASK = 2**64 - 1
 SEED, OFFSET = 20240229, 41
-RARE = (
-    1e-3  # a p-value that, in the forty tests of a distribution here, chance alone brings once in 25 choices of seeds
-)
+RARE = 1e-3  # In the forty tests of one distribution, chance produces such a p-value for one choice of seeds in 25.
 
 
 def philox4x64(counter: list[int], key: list[int]) -> list[int]:
-    """One block of Philox 4x64-10 in plain Python, from the paper."""
+    """Return one block of Philox 4x64-10, computed in plain Python from the paper's definition."""
     (c0, c1, c2, c3), (k0, k1) = counter, key
     for _ in range(10):
         left, right = 0xD2E7470EE14C6C93 * c0, 0xCA5A826395121157 * c2
@@ -27,10 +25,10 @@ def philox4x64(counter: list[int], key: list[int]) -> list[int]:
 
 
 def block(seed: int, offset: int, n: int) -> list[int]:
-    """The first n words after ``offset``, from the plain block function."""
+    """Return the first n words after ``offset``, computed by the plain block function."""
     return [word for i in range((n + 3) // 4) for word in philox4x64([offset + 1 + i, 0, 0, 0], [seed, 0])][:n]
 
 
 def same_bits(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
-    """Whether two arrays agree in shape, dtype and every bit."""
+    """Return whether two arrays agree in shape, dtype and every bit."""
     return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()

@@ -1,4 +1,4 @@
-"""Special functions and neighbours where SciPy and NumPy lose digits, limits or signs."""
+"""Special functions and nextafter, where SciPy and NumPy lose digits, limits or signs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("d", DTYPES, ids=str)
 def test_bessel_functions_have_their_limits_at_infinity(d: cd.dtype) -> None:
-    """I grows and J falls to 0, the odd ones with the sign of the number; Y has no values below 0."""
+    """I grows and J tends to 0, with the sign of the argument for odd orders; Y is undefined below 0."""
     x = cd.tensor([inf, -inf], dtype=d)
     assert cd.i0(x).tolist() == [inf, inf]
     assert cd.special.i1(x).tolist() == [inf, -inf]
@@ -33,14 +33,14 @@ def test_bessel_functions_have_their_limits_at_infinity(d: cd.dtype) -> None:
 @pytest.mark.parametrize("d", DTYPES, ids=str)
 @pytest.mark.parametrize("name", ["i1", "i1e", "j1"])
 def test_odd_functions_keep_the_sign_of_a_zero(name: str, d: cd.dtype) -> None:
-    """As sines do."""
+    """The result for -0.0 is -0.0, as for sin."""
     found = FUNCTIONS[name](cd.tensor([0.0, -0.0], dtype=d)).tolist()
     assert [copysign(1, v) for v in found] == [1, -1]
     assert found == [0, 0]
 
 
 def test_an_infinity_among_many_and_one_alone_have_the_same_limit() -> None:
-    """Of a scalar, and in an array that is computed in blocks."""
+    """A scalar, and an array that is computed in blocks, give the same limit."""
     assert cd.i0(cd.tensor(-inf)).item() == inf
     many = cd.ones(70_001)
     many[69_999] = inf
@@ -48,7 +48,7 @@ def test_an_infinity_among_many_and_one_alone_have_the_same_limit() -> None:
 
 
 def test_the_second_kind_of_the_smallest_numbers() -> None:
-    """K0 is finite where half of the number is none; K1 overflows to infinity; a scale near 1 changes nothing."""
+    """K0 is finite although half of the number underflows; K1 overflows to infinity; a scale near 1 changes nothing."""
     x = cd.tensor([5e-324, 1e-310, 1e-31], dtype=cd.float64)
     logarithms = [744.55600343703967476, 713.91731034381257755, 71.49606939847382857]
     for name in ("k0", "k0e"):
@@ -72,12 +72,12 @@ def test_the_second_kind_of_the_smallest_numbers() -> None:
     ],
 )
 def test_float64_has_its_digits(name: str, x: float, want: float) -> None:
-    """To 3e-15, where SciPy has errors of up to 1e-11; the values are computed to 30 places by their definitions."""
+    """The error is at most 3e-15, where SciPy's is up to 1e-11; the values are computed to 30 digits."""
     assert FUNCTIONS[name](cd.tensor(x, dtype=cd.float64)).item() == pytest.approx(want, rel=3e-15, abs=0)
 
 
 def test_the_second_derivative_of_i1_near_zero() -> None:
-    """It is 3 x / 8, after roundings of 1 have been divided by x twice."""
+    """It is 3 x / 8, although rounding errors of 1 are divided by x twice."""
     x = cd.linspace(1.5e-3, 3e-3, 500, dtype=cd.float64, requires_grad=True)
     (slope,) = cd.autograd.grad(cd.special.i1(x).sum(), x, create_graph=True)
     (second,) = cd.autograd.grad(slope.sum(), x)
@@ -87,7 +87,7 @@ def test_the_second_derivative_of_i1_near_zero() -> None:
 
 @pytest.mark.parametrize("d", DTYPES, ids=str)
 def test_the_neighbour_of_a_zero_towards_the_other_is_the_other(d: cd.dtype) -> None:
-    """As in C, where equal numbers give the second; NumPy's float16 gives the first."""
+    """As in C, equal numbers give the second one; NumPy's float16 gives the first."""
     found = cd.nextafter(cd.tensor([0.0, -0.0, 1.0], dtype=d), cd.tensor([-0.0, 0.0, 1.0], dtype=d)).tolist()
     assert [copysign(1, v) for v in found] == [-1, 1, 1]
     assert found == [0, 0, 1]

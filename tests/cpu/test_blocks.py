@@ -1,4 +1,4 @@
-"""Elementwise functions in blocks: whatever comes in, the result is that of one call."""
+"""Elementwise functions in blocks: the result equals that of one call."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ SIZES = [0, 1, 100, BLOCK // 2, BLOCK, 2 * BLOCK + 1, 5 * BLOCK - 3]
 
 
 def twice_and_more(x: Any, y: Any) -> Any:
-    """A function of two passes."""
+    """A function with two passes."""
     return x * 2 + y
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_blocks_cover_everything_once(size: int, rng: np.random.Generator) -> None:
-    """Of arrays, and of an array with a number on either side."""
+    """Arrays, and an array with a Python number on either side, are covered."""
     x, y = rng.random((2, size))
     for operands in ((x, y), (x, 3.0), (3.0, y), (x, np.asarray(3.0))):
         np.testing.assert_array_equal(apply_in_blocks(twice_and_more, operands), twice_and_more(*operands))
         np.testing.assert_array_equal(apply_in_blocks(np.arctan2, operands), np.arctan2(*operands))
 
 
-def test_arrays_that_are_not_alike_go_in_whole(rng: np.random.Generator) -> None:
+def test_arrays_of_different_layouts_are_computed_at_once(rng: np.random.Generator) -> None:
     """They broadcast, and need not be contiguous."""
     x, y = rng.random((3, BLOCK)), rng.random((BLOCK, 3))
     np.testing.assert_array_equal(apply_in_blocks(twice_and_more, (x, y.T)), twice_and_more(x, y.T))
@@ -35,7 +35,7 @@ def test_arrays_that_are_not_alike_go_in_whole(rng: np.random.Generator) -> None
 
 @pytest.mark.parametrize("size", [10, 3 * BLOCK])
 def test_the_result_goes_into_an_array_that_is_given(size: int, rng: np.random.Generator) -> None:
-    """Into an operand too, and into memory with gaps."""
+    """The target may be an operand, or a strided array."""
     x, y = rng.random((2, size))
     want = twice_and_more(x, y)
     gaps = np.zeros((size, 2))[:, 0]
@@ -46,7 +46,7 @@ def test_the_result_goes_into_an_array_that_is_given(size: int, rng: np.random.G
 
 
 def test_halves_are_rounded_once(rng: np.random.Generator) -> None:
-    """``blockwise`` computes them in float32."""
+    """``blockwise`` computes half types in float32."""
     for dtype in (np.float16, ml_dtypes.bfloat16):
         x, y = rng.random((2, 1000)).astype(dtype)
         got = blockwise(twice_and_more)(x, y)
@@ -75,7 +75,7 @@ def test_small_arrays_and_other_dtypes_have_their_own_kernel(rng: np.random.Gene
 
 
 def test_an_error_in_a_block_is_raised() -> None:
-    """Whichever thread it was in, and no floating warning is."""
+    """The error is raised whichever thread it occurs in, and floating-point warnings are suppressed."""
 
     def fails(x: Any) -> Any:
         if x[-1] == 1:

@@ -1,4 +1,4 @@
-"""The CPU's permutations and multinomial draws, held against their definitions and the distributions."""
+"""The CPU's permutations and multinomial draws, compared with their definitions and the distributions."""
 
 import math
 
@@ -11,12 +11,12 @@ from scipy import stats  # type: ignore[import-untyped]
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 SEED, OFFSET = 20240229, 41
 RARE = 1e-3
-"""A p-value that chance alone brings once in many choices of seeds."""
+"""A p-value that chance produces only for one of many choices of seeds."""
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 5, 1023, 1024, 1025, 70_000])
 def test_a_permutation_is_the_order_of_the_words(n: int) -> None:
-    """``n`` words, sorted; the indices are the permutation."""
+    """The indices that sort ``n`` words are the permutation."""
     keys = philox.words64(SEED, OFFSET, n).tolist()
     value = philox.permutation(SEED, OFFSET, n)
     assert value.dtype == np.int64
@@ -26,7 +26,7 @@ def test_a_permutation_is_the_order_of_the_words(n: int) -> None:
 
 @pytest.mark.parametrize("n", [40, 1024, 5000])
 def test_equal_keys_go_by_index(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ties go to the lower index, and keys that differ only in their low bits are still told apart."""
+    """Ties are sorted by index, and keys that differ only in their low bits are distinct."""
     noise = philox.words64(1, 0, n)
     for keys in (noise % np.uint64(7), noise % np.uint64(2000), noise >> np.uint64(60) << np.uint64(60), noise * 0):
         monkeypatch.setattr(philox, "words64", lambda seed, offset, count, keys=keys: keys[:count])
@@ -34,7 +34,7 @@ def test_equal_keys_go_by_index(n: int, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_permutations_are_uniform() -> None:
-    """Chi-square over the 24 orders of four things."""
+    """Chi-square over the 24 orders of four elements."""
     orders = [tuple(philox.permutation(2, offset, 4).tolist()) for offset in range(12_000)]
     counts = [orders.count(order) for order in sorted(set(orders))]
     assert len(counts) == 24
@@ -47,7 +47,7 @@ WEIGHTS = np.array([1.0, 0.0, 2.5, 0.5, 4.0])
 @pytest.mark.parametrize("scale", [1.0, 1e-300, 1e300])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_multinomial_with_replacement_follows_the_weights(scale: float, dtype: str) -> None:
-    """Chi-square of 100,000 draws; a zero weight is never drawn; a power of two in the weights changes nothing."""
+    """Chi-square of 100,000 draws; a zero weight is never drawn; scaling by a power of two has no effect."""
     if dtype == "float32":
         scale = 2.0 ** round(math.log2(scale) / 9)
     value = philox.multinomial(SEED, OFFSET, (WEIGHTS * scale).astype(dtype), 100_000, True)
@@ -63,7 +63,7 @@ def test_multinomial_with_replacement_follows_the_weights(scale: float, dtype: s
 
 
 def test_multinomial_with_replacement_is_integer_inversion() -> None:
-    """The specification's section 10 in Python's exact integers, row by row."""
+    """Rows agree with section 10 of the specification, computed in Python's exact integers."""
     weights = philox.uniform(9, 0, (3, 17), np.float64)
     words = iter(philox.words64(SEED, OFFSET, 3 * 50).tolist())
     expected = []
@@ -76,7 +76,7 @@ def test_multinomial_with_replacement_is_integer_inversion() -> None:
 
 
 def test_multinomial_without_replacement_is_a_race() -> None:
-    """The smallest quotients of exponential number and weight, in order; zero weights never win."""
+    """The smallest quotients of exponential number and weight are drawn in order; zero weights are never drawn."""
     weights = np.stack([WEIGHTS, WEIGHTS[::-1]])
     numbers = philox.exponential(SEED, OFFSET, (2, 5), np.float64).tolist()
     expected = [
@@ -89,7 +89,7 @@ def test_multinomial_without_replacement_is_a_race() -> None:
 
 
 def test_multinomial_without_replacement_follows_the_weights() -> None:
-    """The first of each sample follows the weights, the second the weights that are left; no index comes twice."""
+    """The first index follows the weights, the second the remaining weights; no index repeats."""
     rows = 50_000
     value = philox.multinomial(3, 0, np.tile(WEIGHTS, (rows, 1)), 2, False)
     kept = WEIGHTS > 0
@@ -102,7 +102,7 @@ def test_multinomial_without_replacement_follows_the_weights() -> None:
 
 
 def test_multinomial_of_a_vast_range_of_weights() -> None:
-    """Weights below 2**-1000 of the largest count as zero; nothing overflows on the way."""
+    """Weights below 2**-1000 of the largest are treated as zero; nothing overflows."""
     weights = np.array([5e-324, 1e308, 1e10])
     assert set(philox.multinomial(1, 0, weights, 100, True).tolist()) == {1}
     assert philox.multinomial(1, 0, weights, 2, False).tolist() == [1, 2]

@@ -1,4 +1,4 @@
-"""Float32 functions in vectorised passes: exact to a few units in the last place, whatever comes in."""
+"""Vectorised float32 functions: accurate to a few units in the last place for all inputs."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ REFERENCES: dict[str, tuple[Callable[..., Any], float]] = {
 }  # fmt: skip
 """``{kernel: (the function in float64, the bound on the error in units in the last place)}``.
 
-Most kernels consist of additions, multiplications, divisions and roots, which every processor rounds alike. Their
-bounds are the greatest errors over all numbers between 2**-7 and 64, rounded up. The two of more than 2.5 use
-NumPy's exponential and hyperbolic tangent, whose code depends on the processor, with up to 2.55 and 2.2 units. A
-relative error of 2**-23 is between one and two units, so ``1 / (1 + exp(-x))`` has 2 * 2.55, 1 for the sum and 0.5
-for the quotient: 6.6. The relative error of t does not grow in ``tanh(t)``: 2**-24 each for the fit, the last sum
-and the last product, and a third of that for what comes before, are 3.34 units; with 2.2 that makes 5.54.
+Most kernels consist of additions, multiplications, divisions and roots, which every processor rounds in the same
+way. Their bounds are the greatest errors over all numbers between 2**-7 and 64, rounded up. The two bounds above 2.5
+are of kernels that use NumPy's exponential and hyperbolic tangent, whose code depends on the processor, with up to
+2.55 and 2.2 units. A relative error of 2**-23 is between one and two units, so ``1 / (1 + exp(-x))`` has 2 * 2.55, 1
+for the sum and 0.5 for the quotient: 6.6. The relative error of t does not grow in ``tanh(t)``: 2**-24 each for the
+approximation, the last sum and the last product, and a third of that for the earlier steps, are 3.34 units; with 2.2
+the total is 5.54.
 """
 
 
 @pytest.fixture
 def grid(rng: np.random.Generator) -> Any:
-    """Numbers of every size and both signs, and the special ones."""
+    """Return numbers of all magnitudes and both signs, and special values."""
     limits = np.finfo(np.float32)
     special_ones = [
         0, 1e-45, 3e-45, 1e-40, limits.tiny, 1e-30, 0.5, 1, 1 - 2**-24, 1 + 2**-23, 2, 80, 87.9, 88, 88.5, 88.72, 88.8,
@@ -49,7 +50,7 @@ def grid(rng: np.random.Generator) -> Any:
 
 
 def error(got: Any, want: Any) -> float:
-    """The greatest distance in units in the last place of ``want``, float64; infinities, NaN and signs must agree."""
+    """Return the greatest distance in units in the last place of ``want``; infinities, NaN and signs must agree."""
     with np.errstate(over="ignore"):
         rounded = want.astype(np.float32)
     finite = np.isfinite(rounded)
@@ -61,16 +62,16 @@ def error(got: Any, want: Any) -> float:
 
 @pytest.mark.parametrize("name", REFERENCES)
 def test_functions_are_exact_to_a_few_units_in_the_last_place(name: str, grid: Any) -> None:
-    """On a grid of numbers of all sizes, zeros with their signs, denormals, infinities and NaN; no warning leaks."""
+    """The grid has all magnitudes, signed zeros, subnormals, infinities and NaN; no warning is emitted."""
     reference, bound = REFERENCES[name]
-    x = grid[grid > -87] if name == "sigmoid" else grid  # exp(88.73) overflows: 0, where the truth is a denormal
+    x = grid[grid > -87] if name == "sigmoid" else grid  # exp(88.73) overflows, which gives 0 instead of a subnormal.
     with np.errstate(all="ignore"):
         want = reference(x.astype(np.float64))
     assert error(KERNELS[name](x), want) <= bound
 
 
 def test_two_operands_are_exact_to_two_units(rng: np.random.Generator, grid: Any) -> None:
-    """``atan2`` in all quadrants and on the axes; ``nextafter`` exactly."""
+    """``atan2`` is correct in all quadrants and on the axes; ``nextafter`` is exact."""
     special_ones = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 3e38], np.float32)
     pairs = np.meshgrid(special_ones, special_ones)
     y, x = (np.concatenate([p.reshape(-1), rng.permutation(grid)]) for p in pairs)
@@ -81,8 +82,8 @@ def test_two_operands_are_exact_to_two_units(rng: np.random.Generator, grid: Any
         np.testing.assert_array_equal(np.signbit(KERNELS["nextafter"](y, x)), np.signbit(np.nextafter(y, x)))
 
 
-def test_logaddexp_is_exact_beside_its_larger_operand(rng: np.random.Generator, grid: Any) -> None:
-    """Where the two terms cancel no function of float32 has all digits; infinities of one sign and NaN stay."""
+def test_logaddexp_is_exact_relative_to_its_larger_operand(rng: np.random.Generator, grid: Any) -> None:
+    """The error is relative to the larger operand, since the terms may cancel; equal infinities and NaN propagate."""
     x, y = rng.permutation(grid), rng.permutation(grid)
     y[:1000] = x[:1000]
     x[1000:1004], y[1000:1004] = [np.inf, -np.inf, np.inf, -np.inf], [np.inf, -np.inf, -np.inf, np.nan]
@@ -97,7 +98,7 @@ def test_logaddexp_is_exact_beside_its_larger_operand(rng: np.random.Generator, 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_small_and_large_arrays_agree(name: str, rng: np.random.Generator) -> None:
-    """To a few units, as small arrays go to NumPy's or SciPy's function; halves are rounded once."""
+    """Small arrays use NumPy's or SciPy's function and agree to a few units; half types are rounded once."""
     kernel, binary = KERNELS[name], name in ("atan2", "logaddexp", "nextafter")
     for dtype, bound in ((np.float32, 1e-6), (np.float16, 2e-3), (ml_dtypes.bfloat16, 2e-2)):
         x = rng.uniform(0.1, 0.9, 4 * LARGE).astype(dtype) + (1 if name == "acosh" else 0)
@@ -111,7 +112,7 @@ def test_small_and_large_arrays_agree(name: str, rng: np.random.Generator) -> No
 
 
 def test_layouts_and_memory(rng: np.random.Generator) -> None:
-    """Transposed, strided and in-place operands, and sizes that no block divides, give what one block gives."""
+    """Transposed, strided and in-place operands, and sizes that are not multiples of the block size, are correct."""
     kernel = vectorized(lambda x: x * 0, FUNCTIONS["atan"])
     into = vectorized(lambda x: x * 0, FUNCTIONS["atan"], True)
     x = rng.standard_normal((3, BLOCK + 7)).astype(np.float32)
@@ -132,8 +133,8 @@ def test_layouts_and_memory(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(y, want)
 
 
-def test_what_the_passes_do_not_take_goes_to_the_other_kernel() -> None:
-    """Other dtypes, small arrays, numbers beside arrays, and operands of two shapes or dtypes."""
+def test_unsupported_operands_use_the_other_kernel() -> None:
+    """Other dtypes, small arrays, numbers combined with arrays, and operands of two shapes or dtypes use it."""
     other = object()
     one = vectorized(lambda x: other, FUNCTIONS["atan"])
     two = vectorized(lambda y, x: other, FUNCTIONS["atan2"])

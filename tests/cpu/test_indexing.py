@@ -1,4 +1,4 @@
-"""The CPU's kernels of indexing and sorting against the general ones over the Array API."""
+"""The CPU's kernels of indexing and sorting, compared with the Array API kernels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOLERANCE = {"float16": 2e-2, "float32": 1e-4, "float64": 1e-12}
 
 
 def agree(name: str, dtype: str, *args: Any) -> None:
-    """Both kernels of an operator give the same dtype, shape and numbers."""
+    """Assert that both kernels of an operator give the same dtype, shape and values."""
     found, expected = GENERAL[name](*args), SPECIAL[name](*args)
     pairs = zip(found, expected, strict=True) if isinstance(expected, tuple) else [(found, expected)]
     for ours, theirs in pairs:
@@ -28,7 +28,7 @@ def agree(name: str, dtype: str, *args: Any) -> None:
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("seed", range(25))
 def test_both_ways_of_indexing_along_a_dim_agree(dtype: str, seed: int) -> None:
-    """gather, the scatters, index_select, index_add, nonzero and sort, for random shapes and repeated places."""
+    """gather, the scatters, index_select, index_add, nonzero and sort agree for random shapes and repeated indices."""
     rng = np.random.default_rng(seed)
     shape = tuple(int(n) for n in rng.integers(1, 4, rng.integers(1, 4)))
     dim = int(rng.integers(len(shape)))
@@ -49,7 +49,7 @@ def test_both_ways_of_indexing_along_a_dim_agree(dtype: str, seed: int) -> None:
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("seed", range(25))
 def test_both_ways_of_advanced_indexing_agree(dtype: str, seed: int) -> None:
-    """index and index_put with index arrays at random dims, adjacent or not, with repeated places."""
+    """index and index_put agree for index arrays at random dims, adjacent or not, with repeated indices."""
     rng = np.random.default_rng(seed)
     shape = tuple(int(n) for n in rng.integers(1, 5, rng.integers(1, 5)))
     x = rng.standard_normal(shape).astype(dtype)
@@ -69,7 +69,7 @@ def test_both_ways_of_advanced_indexing_agree(dtype: str, seed: int) -> None:
 
 @pytest.mark.parametrize("kernels", [GENERAL, SPECIAL], ids=["general", "special"])
 def test_every_kernel_checks_bounds(kernels: dict[str, Any]) -> None:
-    """No index reaches memory outside its dim, and only index and index_put count back."""
+    """No index accesses memory outside its dim; only index and index_put accept negative indices."""
     x, one = np.zeros((2, 3)), np.zeros((1, 1))
     for bad in (-1, 3):
         index = np.full((1, 1), bad)
@@ -88,8 +88,8 @@ def test_every_kernel_checks_bounds(kernels: dict[str, Any]) -> None:
                 kernels[name](x, [None, np.array([bad])], *rest)
 
 
-def test_ties_and_nan_sort_alike() -> None:
-    """Both kernels put NaN last and keep ties in order."""
+def test_ties_and_nan_sort_in_the_same_order() -> None:
+    """Both kernels sort NaN last and keep ties in order."""
     x = np.array([[2.0, np.nan, 1.0, np.inf, 1.0, np.nan]])
     for descending in (False, True):
         values, order = SPECIAL["sort"](x, 1, descending, False)

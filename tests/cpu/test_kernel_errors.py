@@ -1,4 +1,4 @@
-"""Errors of the kernels when they are called directly, without the core, which replaces these errors by its own."""
+"""Errors of kernels that are called directly, without the core, which replaces them by its own."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ BOTH = (GENERAL, CPU)
 
 
 def zeros(*shape: int, dtype: Any = np.float64) -> Any:
-    """An array of zeros."""
+    """Return an array of zeros."""
     return np.zeros(shape, dtype)
 
 
@@ -92,12 +92,12 @@ CASES: dict[str, tuple[tuple[dict[str, Any], ...], tuple[Any, ...], type[Excepti
         (CPU,), (zeros(2, dtype=np.int32) + 5, 3), ValueError, "pivots must be in 1 to 3, got 5 to 5",
     ),
 }  # fmt: skip
-"""The tables, the arguments, the error and its text; a name ends at its first space."""
+"""The tables, the arguments, the error and its text; the operator's name ends at the first space."""
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_kernel_reports_arguments_that_do_not_fit(case: str) -> None:
-    """The error names what was expected and what was given."""
+    """The error names the expected and the actual argument."""
     tables, args, error, text = CASES[case]
     for kernels in tables:
         with pytest.raises(error, match=text):

@@ -1,4 +1,4 @@
-"""The CPU's kernel table: put together from the package's modules."""
+"""The CPU's kernel table, which is collected from the package's modules."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from candelabra_cpu import elementwise, kernels, lapack
 
 
 def module(name: str, **kernels: Any) -> ModuleType:
-    """A module with a kernel table."""
+    """Return a module with a kernel table."""
     made = ModuleType(name)
     made.KERNELS = kernels  # type: ignore[attr-defined]
     return made
 
 
 def test_every_module_with_kernels_is_joined() -> None:
-    """The table holds what the modules' own tables hold, the very functions."""
+    """The table contains the functions of all modules' tables."""
     table = kernels.table()
     assert all(table[name] is kernel for name, kernel in elementwise.KERNELS.items())
     assert all(table[name] is kernel for name, kernel in lapack.KERNELS.items())
 
 
 def test_modules_without_kernels_are_passed_over() -> None:
-    """A module that has no KERNELS adds nothing."""
+    """A module without KERNELS adds nothing."""
     assert kernels.merge_kernels([ModuleType("plain"), module("some", add=min)]) == {"add": min}
 
 
@@ -39,14 +39,14 @@ def test_a_kernel_in_two_modules_is_an_error_that_names_both() -> None:
 
 
 def test_the_table_is_made_without_scipy() -> None:
-    """SciPy takes longer to import than all else, and waits for the first kernel that needs it."""
+    """SciPy has the longest import time, and is imported by the first kernel that needs it."""
     code = "import sys, candelabra as cd; cd.ones(1); sys.exit('scipy' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("name", kernels.ARITHMETIC)
-def test_bfloat16_beside_a_python_number_stays_bfloat16(name: str) -> None:
-    """NumPy would make float32 of the two: the payload's dtype is the tensor's, whichever operand is the number."""
+def test_bfloat16_combined_with_a_python_number_stays_bfloat16(name: str) -> None:
+    """NumPy promotes to float32; the payload's dtype must be the tensor's, whichever operand is the number."""
     x = cd.tensor([3.0, 5.0], dtype=cd.bfloat16)
     record = OPERATORS[name]
     calls = [(x, 1.25), (x, x)] if name == "fmod" else [(x, 1.25), (1.25, x), (x, x)]

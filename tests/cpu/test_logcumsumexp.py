@@ -1,4 +1,4 @@
-"""Running log-sum-exps of float64: exact over long rows, whatever the range of the elements."""
+"""logcumsumexp of float64: accurate over long rows, whatever the range of the elements."""
 
 import candelabra as cd
 import numpy as np
@@ -12,7 +12,7 @@ needs_long_double = pytest.mark.skipif(
 @needs_long_double
 @pytest.mark.parametrize("dim", [0, 1])
 def test_long_rows_keep_their_digits(dim: int) -> None:
-    """A logarithm for every term would lose 60 units in the last place; along either dim few are lost."""
+    """A logarithm per term would lose 60 units in the last place; the kernel loses few along either dim."""
     x = np.random.default_rng(1).uniform(-2, 2, (2, 20_001))
     want = np.log(np.cumsum(np.exp(x.astype(np.longdouble)), 1)).astype(np.float64)
     got = cd.logcumsumexp(cd.tensor(x if dim else np.ascontiguousarray(x.T)), dim).numpy()
@@ -20,7 +20,7 @@ def test_long_rows_keep_their_digits(dim: int) -> None:
 
 
 def test_any_range_and_special_values() -> None:
-    """Terms that are nothing beside later ones of their block are right before those; NaN and infinities stay."""
+    """Terms much smaller than later ones of their block are still correct; NaN and infinities propagate."""
     inf, nan = np.inf, np.nan
     rows = np.array([
         [-1e308, -800.0, 0.0, 800.0, -inf, 5.0], [-inf, -1e5, -1e5, -99.0, 1e5, 0.0], [nan, 1.0, 2.0, 3.0, 4.0, 5.0],

@@ -1,4 +1,4 @@
-"""The CPU's fast kernels of networks against the Array API's, and against what half types and chunks might spoil."""
+"""The CPU's kernels of networks, compared with the Array API's, and their behaviour for half types and chunks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REFERENCE = generic.kernels(np)
 
 
 def normal(*shape: int, seed: int = 0, dtype: Any = np.float64) -> np.ndarray:
-    """Normal numbers, the same each time."""
+    """Return normal numbers from a fixed seed."""
     return np.random.default_rng([seed, *shape]).standard_normal(shape).astype(dtype)
 
 
@@ -46,7 +46,7 @@ def test_convolutions_agree_with_the_general_ones(
     w, b = normal(6, 4 // groups, *kernel), normal(6)
     out = REFERENCE["conv"](x, w, b, *geometry)
     y = normal(*out.shape, seed=5)
-    # One output more than the windows give is legal for the adjoint: a transposed convolution's output_padding.
+    # The adjoint allows one output more than the number of windows: a transposed convolution's output_padding.
     shape = (*x.shape[:2], *[n + (extra if s > 1 else 0) for n, s in zip(sizes, stride, strict=True)])
     expected = (
         out,
@@ -67,7 +67,7 @@ def test_convolutions_agree_with_the_general_ones(
 
 
 def test_convolution_is_scipys_correlation() -> None:
-    """One channel, no padding: what SciPy calls a valid correlation."""
+    """One channel without padding equals SciPy's valid correlation."""
     x, w = normal(1, 1, 9, 7), normal(1, 1, 3, 4)
     for conv in (convolution.conv, REFERENCE["conv"]):
         out = conv(x, w, None, (1, 1), (0, 0), (1, 1), 1)
@@ -76,7 +76,7 @@ def test_convolution_is_scipys_correlation() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_half_types_are_rounded_once(dtype: Any) -> None:
-    """A convolution and a softmax of half types are those of float32, rounded at the end."""
+    """A convolution and a softmax of half types equal those of float32, rounded at the end."""
     x, w = normal(2, 8, 6, 6).astype(dtype), normal(4, 8, 3, 3).astype(dtype)
     geometry = ((1, 1), (1, 1), (1, 1), 1)
     wide = convolution.conv(x.astype(np.float32), w.astype(np.float32), None, *geometry)
@@ -91,7 +91,7 @@ def test_half_types_are_rounded_once(dtype: Any) -> None:
 @pytest.mark.parametrize("layout", ["C", "transposed", "sliced"])
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_softmax_in_blocks(layout: str, dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any dim of any layout, also when a block holds less than a row; the result is new and contiguous."""
+    """Any dim and layout, also if a block is smaller than a row; the result is new and contiguous."""
     monkeypatch.setattr(rows, "BLOCK", 7)
     x = {"C": normal(3, 4, 5), "transposed": normal(5, 4, 3).T, "sliced": normal(6, 8, 5)[::2, ::2]}[layout]
     y, g = special.softmax(x, dim), normal(*x.shape, seed=2)
@@ -108,7 +108,7 @@ def test_softmax_in_blocks(layout: str, dim: int, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("dims", [(1,), (0, 2), (1, 2), (2,), (0, 1, 2)])
 def test_normalisation_in_blocks(dims: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trailing dims go row by row, others at once; weights that only broadcast are welcome in both."""
+    """Trailing dims are normalised row by row, others at once; broadcast weights are supported in both."""
     monkeypatch.setattr(rows, "BLOCK", 7)
     x = normal(3, 4, 5)
     for w in (None, normal(*x.shape[3 - len(dims) :]), normal(4, 1)):
@@ -120,7 +120,7 @@ def test_normalisation_in_blocks(dims: tuple[int, ...], monkeypatch: pytest.Monk
 
 
 def test_normalisation_over_a_batch_keeps_its_digits() -> None:
-    """The mean over the first dim of float32 numbers far from 0 is exact to float32."""
+    """The mean over the first dim of float32 numbers far from 0 is accurate to float32."""
     x = (normal(100_000, 2) + 1000).astype(np.float32)
     _, mean, _ = normalization.normalize(x, None, None, (0,), 1e-5)
     np.testing.assert_allclose(mean, x.astype(np.float64).mean(0, keepdims=True), rtol=1e-7)
@@ -138,7 +138,7 @@ def test_normalisation_over_a_batch_keeps_its_digits() -> None:
 def test_pools_agree_with_the_general_ones(
     sizes: list[int], kernel: Any, stride: Any, dilation: Any, values: str, ceil: bool
 ) -> None:
-    """Values, indices and sums equal the Array API's, with ties, NaN, infinities, padding and overhang."""
+    """Values, indices and sums equal the Array API's, with ties, NaN, infinities, padding and partial windows."""
     rank = len(sizes)
     kernel, stride, dilation = kernel[:rank], stride[:rank], dilation[:rank]
     padding = tuple(k // 2 for k in kernel)
@@ -174,7 +174,7 @@ def test_pools_agree_with_the_general_ones(
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.complex128])
 def test_scattering_adds_where_indices_meet(dtype: Any) -> None:
-    """Repeated indices add up; distinct ones are written at once; out of bounds raises."""
+    """Values with repeated indices are added; distinct ones are written at once; out of bounds raises."""
     x, index = np.arange(1, 7).reshape(2, 3).astype(dtype), np.array([[0, 0, 3], [1, 2, 1]])
     np.testing.assert_array_equal(pooling.scatter_planes(x, index, 4, False), [[3, 0, 0, 3], [0, 10, 5, 0]])
     apart = np.array([[0, 1, 3], [3, 2, 1]])
@@ -185,7 +185,7 @@ def test_scattering_adds_where_indices_meet(dtype: Any) -> None:
 
 
 def test_activations_of_any_rank_and_layout() -> None:
-    """0-d, empty, transposed and broadcast arguments give arrays of the right shape and values."""
+    """0-d, empty, transposed and broadcast arguments give arrays of the correct shape and values."""
     for x in (np.array(0.7), np.zeros((0, 3)), normal(4, 3).T, np.broadcast_to(normal(3), (4, 3))):
         for name, arguments in (("gelu", ("none",)), ("gelu", ("tanh",)), ("silu", ())):
             out = activations.KERNELS[name](x, *arguments)
@@ -200,7 +200,7 @@ def test_activations_of_any_rank_and_layout() -> None:
 
 
 def test_embedding_checks_its_bounds() -> None:
-    """Indices below 0 and beyond the last row raise; so does a weight that is no matrix."""
+    """Negative indices and those beyond the last row raise, and so does a weight that is not a matrix."""
     kernel = REFERENCE["embedding"]
     for bad in (-1, 3):
         with pytest.raises(IndexError, match="index out of range"):
@@ -218,7 +218,7 @@ def test_sizes_that_do_not_fit_are_left_to_the_core() -> None:
 
 
 def test_kernels_leave_no_floating_warning() -> None:
-    """Infinities and NaN pass through every kernel in silence (warnings are errors here)."""
+    """Infinities and NaN cause no warning in any kernel (warnings are errors here)."""
     x = np.array([[np.inf, -np.inf, np.nan, 1e308, -1e308, 0.0]])
     for name, arguments in product(("softmax", "log_softmax"), ((0,), (1,))):
         softmax.KERNELS[name](x, *arguments)
@@ -229,7 +229,7 @@ def test_kernels_leave_no_floating_warning() -> None:
 
 
 def test_the_gradient_of_normalisation_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over trailing dims the gradient goes in blocks, and equals the one computed at once."""
+    """Over trailing dims the gradient is computed in blocks, and equals the one computed at once."""
     monkeypatch.setattr(rows, "BLOCK", 7)
     x, g = normal(3, 4, 5), normal(3, 4, 5, seed=1)
     for w in (None, normal(4, 5)):

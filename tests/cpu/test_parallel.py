@@ -1,4 +1,4 @@
-"""Splitting a kernel over the cores: order, errors, small jobs, silence, forks."""
+"""Distribution of a kernel over the cores: order, errors, small jobs, warnings, forks."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ def _three_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_parts_cover_the_range_in_order() -> None:
-    """Every index is in one part, and the results come back in order."""
+    """Every index is in one part, and the results have the order of the parts."""
     assert parallel.parallel_for(10, 1 << 30, lambda a, b: (a, b)) == [(0, 3), (3, 6), (6, 10)]
     assert parallel.parallel_for(2, 1 << 30, lambda a, b: (a, b)) == [(0, 1), (1, 2)]
 
 
 def test_small_jobs_stay_in_the_callers_thread() -> None:
-    """Below the threshold, and for nothing at all, there is one part and no other thread."""
+    """Jobs below the threshold, and empty ones, have one part and use no other thread."""
     assert parallel.parallel_for(10, 5, lambda a, b: (a, b, threading.get_ident())) == [(0, 10, threading.get_ident())]
     assert parallel.parallel_for(0, 1 << 30, lambda a, b: (a, b)) == [(0, 0)]
 
 
 @pytest.mark.parametrize("bad", [0, 3, 6])
 def test_an_error_in_any_part_reaches_the_caller(bad: int) -> None:
-    """Whichever thread it happens in, and once all parts are done."""
+    """The error is raised after all parts are done, whichever thread it occurs in."""
 
     def part(start: int, stop: int) -> None:
         if start == bad:
@@ -40,7 +40,7 @@ def test_an_error_in_any_part_reaches_the_caller(bad: int) -> None:
 
 
 def test_no_part_warns() -> None:
-    """Floating warnings are silenced in every thread (they are errors here)."""
+    """Floating-point warnings are suppressed in every thread (they are errors here)."""
     x, out = np.array([-1.0] * 9), np.empty(9)
 
     def kernel(x: np.ndarray) -> np.ndarray:
@@ -51,7 +51,7 @@ def test_no_part_warns() -> None:
 
 
 def test_a_forked_process_starts_threads_of_its_own() -> None:
-    """What a fork leaves behind is forgotten, and the next job starts anew."""
+    """The thread pool of the parent is discarded, and the next job creates a new one."""
     parallel.parallel_for(10, 1 << 30, lambda a, b: None)
     parallel._pool.reset()
     assert parallel._pool.executor is None

@@ -1,4 +1,4 @@
-"""The CPU's random numbers, held against the published known answers, NumPy's generator and the distributions."""
+"""The CPU's random numbers, compared with the published known answers, NumPy's generator and the distributions."""
 
 import math
 from concurrent.futures import ThreadPoolExecutor
@@ -34,7 +34,7 @@ PUBLISHED = [  # tests/kat_vectors of Random123, philox4x64 with 10 rounds: coun
 
 @pytest.mark.parametrize(("counter", "key", "output"), PUBLISHED)
 def test_numpy_and_the_plain_block_give_the_published_answers(counter: str, key: str, output: str) -> None:
-    """Random123's vectors come out of NumPy one counter later than its state says, as the specification tells."""
+    """NumPy's output of Random123's vectors is one counter after its state, as the specification says."""
     c, k, expected = ([int(word, 16) for word in text.split()] for text in (counter, key, output))
     assert philox4x64(c, k) == expected
     before = (sum(word << 64 * i for i, word in enumerate(c)) - 1) % 2**256
@@ -46,14 +46,14 @@ def test_numpy_and_the_plain_block_give_the_published_answers(counter: str, key:
 @pytest.mark.parametrize("offset", [0, 1, OFFSET, 2**32 - 1, 2**63, MASK - 5])
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 17])
 def test_words_are_those_of_numpys_philox(seed: int, offset: int, n: int) -> None:
-    """``words64`` is ``random_raw`` of a Philox with that key and counter, and the block function's output."""
+    """``words64`` equals ``random_raw`` of a Philox with that key and counter, and the block function's output."""
     words = philox.words64(seed, offset, n)
     assert words.dtype == np.uint64
     assert words.shape == (n,)
     assert words.tolist() == np.random.Philox(key=seed, counter=offset).random_raw(n).tolist() == block(seed, offset, n)
 
 
-def test_halves_come_low_first() -> None:
+def test_low_halves_are_first() -> None:
     """A 64-bit word gives its low half, then its high half."""
     words, halves = philox.words64(SEED, OFFSET, 3).tolist(), philox.words32(SEED, OFFSET, 5)
     assert halves.dtype == np.uint32
@@ -61,14 +61,14 @@ def test_halves_come_low_first() -> None:
 
 
 def test_the_last_counter_can_be_drawn() -> None:
-    """The offset 2**64 - 2 has one counter left, 2**64 - 1, and then no more."""
+    """At the offset 2**64 - 2 one counter, 2**64 - 1, remains."""
     assert philox.words64(3, MASK - 1, 4).tolist() == block(3, MASK - 1, 4)
     with pytest.raises(ValueError, match=r"drawing 5 words would pass the last counter, 2\*\*64 - 1; reseed"):
         philox.words64(3, MASK - 1, 5)
 
 
 def test_threads_do_not_disturb_each_other() -> None:
-    """Draws made at the same time in several threads are those made one after the other."""
+    """Concurrent draws in several threads equal sequential ones."""
 
     def draw(seed: int) -> bytes:
         return b"".join(philox.normal(seed, i, 1000, np.float32).tobytes() for i in range(20))
@@ -77,11 +77,11 @@ def test_threads_do_not_disturb_each_other() -> None:
         assert list(pool.map(draw, range(8))) == [draw(seed) for seed in range(8)]
 
 
-# --- one draw or several, large or small ---------------------------------------------------------------------------
+# --- draws of several sizes ----------------------------------------------------------------------------------------
 
 
 def draw(kind: str, dtype: np.dtype[Any], offset: int, n: int) -> npt.NDArray[Any]:
-    """``n`` values of a kind from ``offset`` on."""
+    """Draw ``n`` values of a kind after ``offset``."""
     if kind == "integers":
         return philox.integers(SEED, offset, -5, 100, n, dtype)
     if kind == "wide integers":
@@ -99,13 +99,13 @@ IDS = [f"{kind}-{dtype}" for kind, dtype in KINDS]
 
 
 def used(kind: str, dtype: np.dtype[Any], n: int) -> int:
-    """The core's count for `draw`."""
+    """Return the core's count for `draw`."""
     return counters_used(kind.removeprefix("wide "), n, dtype.name, 2**40 if kind.startswith("wide") else 1)
 
 
 @pytest.mark.parametrize(("kind", "dtype"), KINDS, ids=IDS)
 def test_split_draws_equal_one_draw(kind: str, dtype: np.dtype[Any]) -> None:
-    """A draw of whole counters followed by another is one draw, in small pieces and across the inner blocks."""
+    """A draw of complete counters followed by another equals one draw, in small pieces and across the inner blocks."""
     for sizes in ([8, 16, 8, 5], [8 * 4099, 8, 8 * 2050, 3]):
         offset, parts = OFFSET, []
         for n in sizes:
@@ -116,7 +116,7 @@ def test_split_draws_equal_one_draw(kind: str, dtype: np.dtype[Any]) -> None:
 
 @pytest.mark.parametrize(("kind", "dtype"), KINDS, ids=IDS)
 def test_fewer_values_are_the_first_of_more(kind: str, dtype: np.dtype[Any]) -> None:
-    """A shorter draw is a prefix of a longer one, whether computed in plain Python or by NumPy, even or odd."""
+    """A shorter draw is a prefix of a longer one, computed in plain Python or by NumPy, for even and odd sizes."""
     many = draw(kind, dtype, OFFSET, 1000)
     assert many.dtype == (np.bool_ if kind == "bernoulli" else dtype)
     for n in [0, 1, 2, 3, 4, 5, 7, 8, 9, 31, 32, 33, 63, 64, 65, 66, 67, 999]:
@@ -125,7 +125,7 @@ def test_fewer_values_are_the_first_of_more(kind: str, dtype: np.dtype[Any]) -> 
 
 @pytest.mark.parametrize(("kind", "dtype"), KINDS, ids=IDS)
 def test_the_last_counter_that_counts_is_the_last_that_is_read(kind: str, dtype: np.dtype[Any]) -> None:
-    """A draw succeeds when exactly the core's count of counters is left, and fails when one fewer is."""
+    """A draw succeeds if exactly the core's count of counters remains, and fails with one fewer."""
     for n in (1, 9, 1001):
         count = used(kind, dtype, n)
         draw(kind, dtype, MASK - count, n)
@@ -135,7 +135,7 @@ def test_the_last_counter_that_counts_is_the_last_that_is_read(kind: str, dtype:
 
 @pytest.mark.parametrize(("kind", "dtype"), KINDS, ids=IDS)
 def test_the_count_is_the_cores(kind: str, dtype: np.dtype[Any]) -> None:
-    """Core and backend state the same rule."""
+    """Core and backend compute the same count."""
     span = 2**40 if kind.startswith("wide") else 1
     for n in range(40):
         assert philox.counters(kind.removeprefix("wide "), n, dtype, span) == used(kind, dtype, n)
@@ -145,7 +145,7 @@ def test_the_count_is_the_cores(kind: str, dtype: np.dtype[Any]) -> None:
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (1,), (5,), (2, 3, 7), 6])
 def test_shapes(shape: int | tuple[int, ...]) -> None:
-    """Every kind gives arrays of the asked shape, 0-d and empty ones too, filled in row-major order."""
+    """Every kind gives arrays of the requested shape, also 0-d and empty ones, in row-major order."""
     full = (shape,) if isinstance(shape, int) else shape
     n = math.prod(full)
     for dtype in REAL + COMPLEX:
@@ -169,7 +169,7 @@ def test_uniform_is_numpys(n: int) -> None:
 
 @pytest.mark.parametrize(("dtype", "bits"), list(zip(REAL, [11, 8, 24, 53], strict=True)), ids=str)
 def test_uniform_is_the_leading_bits_of_its_word(dtype: np.dtype[Any], bits: int) -> None:
-    """A uniform number is the word's leading bits as a binary fraction, exactly."""
+    """A uniform number is exactly the word's leading bits as a binary fraction."""
     wide = dtype == np.float64
     words = (philox.words64 if wide else philox.words32)(SEED, OFFSET, 1001).tolist()
     expected = [(word >> (64 if wide else 32) - bits) * 2.0**-bits for word in words]
@@ -178,7 +178,7 @@ def test_uniform_is_the_leading_bits_of_its_word(dtype: np.dtype[Any], bits: int
 
 @pytest.mark.parametrize(("dtype", "bits"), list(zip(REAL, [11, 8, 24, 53], strict=True)), ids=str)
 def test_uniform_is_never_one(dtype: np.dtype[Any], bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The largest word gives 1 - 2**-bits, below 1 in every dtype; the halves are reached by drawing, too."""
+    """The largest word gives 1 - 2**-bits, below 1 in every dtype; for half types this is also drawn."""
     value = philox.uniform(SEED, OFFSET, 200_000, dtype).astype(np.float64)
     assert value.min() >= 0
     assert value.max() < 1
@@ -191,13 +191,13 @@ def test_uniform_is_never_one(dtype: np.dtype[Any], bits: int, monkeypatch: pyte
 
 @pytest.mark.parametrize("dtype", COMPLEX, ids=str)
 def test_complex_uniform_is_pairs_of_real_ones(dtype: np.dtype[Any]) -> None:
-    """Real part, imaginary part, real part, …: the real draw of twice as many."""
+    """Real and imaginary parts alternate in a real draw of twice the size."""
     value, part = philox.uniform(SEED, OFFSET, 9, dtype), "f4" if dtype.itemsize == 8 else "f8"
     assert same_bits(value.view(part), philox.uniform(SEED, OFFSET, 18, part))
 
 
 def test_bernoulli_compares_a_uniform_number_with_p() -> None:
-    """float64 probabilities meet 53 bits, all others 32; 0 is never, 1 is always, NaN is never true."""
+    """float64 probabilities are compared with 53 bits, others with 32; 0 and NaN are never True, 1 is always True."""
     n, word = 2000, philox.words32(SEED, OFFSET, 2000).astype(np.float64) * 2.0**-32
     p = np.linspace(0, 1, n)
     assert (philox.bernoulli(SEED, OFFSET, p, n) == (philox.uniform(SEED, OFFSET, n, np.float64) < p)).all()
@@ -210,7 +210,7 @@ def test_bernoulli_compares_a_uniform_number_with_p() -> None:
 
 
 def test_bernoulli_broadcasts_p() -> None:
-    """One probability per column serves all rows."""
+    """A probability per column applies to all rows."""
     p = np.array([0.0, 0.5, 1.0])
     value = philox.bernoulli(SEED, OFFSET, p, (4000, 3))
     assert value.shape == (4000, 3)
@@ -229,7 +229,7 @@ RANGES += [(0, 2**63 - 1), (-(2**63), 2**63 - 1), (-(2**63), 2**63)]
 @pytest.mark.parametrize(("low", "high"), RANGES)
 @pytest.mark.parametrize("n", [5, 10_001])
 def test_integers_are_the_high_part_of_a_product(low: int, high: int, n: int) -> None:
-    """One word per value up to 2**32 values in the range, two beyond, times the range; in Python's exact integers."""
+    """A value is the high part of word times range, with one word for ranges of up to 2**32 values, otherwise two."""
     span = high - low
     if span <= 2**32:
         expected = [low + (word * span >> 64) for word in philox.words64(SEED, OFFSET, n).tolist()]
@@ -244,7 +244,7 @@ def test_integers_are_the_high_part_of_a_product(low: int, high: int, n: int) ->
 
 
 def test_wide_products_carry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The 128-bit product is exact where its partial sums overflow: words and ranges of all ones and near them."""
+    """The 128-bit product is exact if its partial sums overflow: words and ranges with all bits set, and near them."""
     edge = [0, 1, 2**32 - 1, 2**32, 2**63, MASK - 1, MASK]
     words = np.array([word for a in edge for b in edge for word in (a, b)], np.uint64)
     monkeypatch.setattr(philox, "words64", lambda seed, offset, n: words[:n])
@@ -275,7 +275,7 @@ def test_integers_are_uniform(high: int) -> None:
 
 
 def test_wide_integers_are_uniform() -> None:
-    """Kolmogorov–Smirnov of a range beyond 2**32 that is no power of two, where a plain high part would be uneven."""
+    """Kolmogorov–Smirnov of a range above 2**32 that is not a power of two, where a plain high part would be biased."""
     span = 3 * 2**62
     value = philox.integers(11, 0, 0, span, 200_000, np.uint64).astype(np.float64) / span
     assert stats.kstest(value, "uniform").pvalue > RARE
@@ -285,8 +285,8 @@ def test_wide_integers_are_uniform() -> None:
 # --- the specification's own examples ------------------------------------------------------------------------------
 
 
-def hexes(values: npt.NDArray[Any]) -> list[str]:
-    """Real numbers as C99 hexadecimal, without trailing zeros of the fraction."""
+def hexadecimals(values: npt.NDArray[Any]) -> list[str]:
+    """Format real numbers as C99 hexadecimal, without trailing zeros of the fraction."""
     mantissas = (float(value).hex().split("p") for value in values)
     return [f"{digits.rstrip('0')}p{exponent}" for digits, exponent in mantissas]
 
@@ -296,15 +296,18 @@ def test_the_specifications_known_answers() -> None:
     assert [f"{word:016x}" for word in philox.words64(SEED, OFFSET, 4).tolist()] == [
         "c552eb5766ecf9b9", "f8d2874a5c5227fe", "f89f6c5b5f0db52e", "d49c76ebe4673786"
     ]  # fmt: skip
-    assert hexes(philox.uniform(SEED, OFFSET, 2, "f8")) == ["0x1.8aa5d6aecdd9fp-1", "0x1.f1a50e94b8a44p-1"]
-    assert hexes(philox.uniform(SEED, OFFSET, 2, "f4")) == ["0x1.9bb3e4p-2", "0x1.8aa5d6p-1"]
-    assert hexes(philox.uniform(SEED, OFFSET, 2, "f2")) == ["0x1.9b8p-2", "0x1.8a8p-1"]
-    assert hexes(philox.uniform(SEED, OFFSET, 2, BFLOAT16)) == ["0x1.98p-2", "0x1.8ap-1"]
-    assert hexes(philox.normal(SEED, OFFSET, 2, "f8")) == ["0x1.6bb9b56aa4a65p-1", "-0x1.02fcef7d5343ep-3"]
-    assert hexes(philox.normal(SEED, OFFSET, 2, "f4")) == ["0x1.683a86p-3", "-0x1.56a386p+0"]
-    assert hexes(philox.normal(SEED, OFFSET, 1, "c16").view("f8")) == ["0x1.013155b65c4b3p-1", "-0x1.6e43aea40caap-4"]
-    assert hexes(philox.exponential(SEED, OFFSET, 2, "f8")) == ["0x1.0a942dff19a5bp-2", "0x1.d1ee3d6a5ca9p-6"]
-    assert hexes(philox.exponential(SEED, OFFSET, 2, "f4")) == ["0x1.d284e8p-1", "0x1.0a942ep-2"]
+    assert hexadecimals(philox.uniform(SEED, OFFSET, 2, "f8")) == ["0x1.8aa5d6aecdd9fp-1", "0x1.f1a50e94b8a44p-1"]
+    assert hexadecimals(philox.uniform(SEED, OFFSET, 2, "f4")) == ["0x1.9bb3e4p-2", "0x1.8aa5d6p-1"]
+    assert hexadecimals(philox.uniform(SEED, OFFSET, 2, "f2")) == ["0x1.9b8p-2", "0x1.8a8p-1"]
+    assert hexadecimals(philox.uniform(SEED, OFFSET, 2, BFLOAT16)) == ["0x1.98p-2", "0x1.8ap-1"]
+    assert hexadecimals(philox.normal(SEED, OFFSET, 2, "f8")) == ["0x1.6bb9b56aa4a65p-1", "-0x1.02fcef7d5343ep-3"]
+    assert hexadecimals(philox.normal(SEED, OFFSET, 2, "f4")) == ["0x1.683a86p-3", "-0x1.56a386p+0"]
+    assert hexadecimals(philox.normal(SEED, OFFSET, 1, "c16").view("f8")) == [
+        "0x1.013155b65c4b3p-1",
+        "-0x1.6e43aea40caap-4",
+    ]
+    assert hexadecimals(philox.exponential(SEED, OFFSET, 2, "f8")) == ["0x1.0a942dff19a5bp-2", "0x1.d1ee3d6a5ca9p-6"]
+    assert hexadecimals(philox.exponential(SEED, OFFSET, 2, "f4")) == ["0x1.d284e8p-1", "0x1.0a942ep-2"]
     assert philox.integers(SEED, OFFSET, 0, 10, 4).tolist() == [7, 9, 9, 8]
     assert philox.integers(SEED, OFFSET, 0, 10**12, 2).tolist() == [770796498144, 971182606036]
     assert philox.bernoulli(SEED, OFFSET, 0.5, 8).tolist() == [bool(bit) for bit in (1, 0, 1, 0, 1, 0, 0, 0)]
@@ -319,21 +322,21 @@ def test_the_specifications_known_answers() -> None:
 
 @pytest.mark.parametrize("seed", [-1, 2**64])
 def test_a_seed_out_of_range_is_refused(seed: int) -> None:
-    """Seeds are unsigned 64-bit numbers here; the core maps the negative ones."""
+    """Seeds are unsigned 64-bit numbers here; the core converts negative ones."""
     with pytest.raises(ValueError, match=rf"seed: expected 0 <= seed < 2\*\*64, got {seed}"):
         philox.uniform(seed, 0, 3, np.float32)
 
 
 @pytest.mark.parametrize("offset", [-1, 2**64 - 1, 2**70])
 def test_an_offset_out_of_range_is_refused(offset: int) -> None:
-    """No counter is read twice, nor one beyond the last."""
+    """No counter is used twice, and none beyond the last."""
     with pytest.raises(ValueError, match=rf"offset {offset}: drawing 3 words would pass the last counter"):
         philox.words64(0, offset, 3)
 
 
 @pytest.mark.parametrize("shape", [-1, (2, -3), (-2, -2)])
 def test_a_negative_size_is_refused(shape: int | tuple[int, ...]) -> None:
-    """Two negative sizes make no positive one."""
+    """Two negative sizes do not give a positive one."""
     for function in (philox.uniform, philox.normal, philox.exponential):
         with pytest.raises(ValueError, match=r"shape: expected sizes >= 0, got"):
             function(0, 0, shape, np.float64)
@@ -348,13 +351,13 @@ def test_a_negative_size_is_refused(shape: int | tuple[int, ...]) -> None:
     ],
 )
 def test_an_unsupported_dtype_is_refused(kind: str, dtype: str, allowed: str) -> None:
-    """The error names the kind, the dtype and the dtypes that would do."""
+    """The error names the kind, the dtype and the supported dtypes."""
     with pytest.raises(ValueError, match=rf"{kind}: dtype {dtype} is not supported; expected one of {allowed}"):
         getattr(philox, kind)(0, 0, 3, dtype)
 
 
 def test_bernoulli_refuses_integers_as_probabilities() -> None:
-    """A probability is a floating number."""
+    """A probability must be a floating-point number."""
     with pytest.raises(ValueError, match="bernoulli: dtype int64 is not supported; expected one of float16, bfloat16"):
         philox.bernoulli(0, 0, np.array([0, 1]), 2)
 
@@ -371,7 +374,7 @@ def test_bernoulli_refuses_integers_as_probabilities() -> None:
     ],
 )
 def test_impossible_ranges_are_refused(low: int, high: int, dtype: str, message: str) -> None:
-    """Empty ranges, and those that the dtype cannot hold."""
+    """Empty ranges, and ranges that the dtype cannot hold, are errors."""
     with pytest.raises(ValueError, match=message):
         philox.integers(0, 0, low, high, 3, dtype)
 
@@ -392,7 +395,7 @@ def test_impossible_ranges_are_refused(low: int, high: int, dtype: str, message:
 def test_impossible_weights_are_refused(
     weights: npt.NDArray[Any], samples: int, replacement: bool, message: str
 ) -> None:
-    """Each reason has its own words."""
+    """Each reason has its own text."""
     with pytest.raises(ValueError, match=message):
         philox.multinomial(0, 0, weights, samples, replacement)
 
@@ -400,7 +403,7 @@ def test_impossible_weights_are_refused(
 @pytest.mark.parametrize("kind", ["uniform", "normal", "exponential"])
 @pytest.mark.parametrize("d", REAL, ids=str)
 def test_small_draws_that_are_read_ahead_are_the_numbers_of_their_place(kind: str, d: np.dtype[Any]) -> None:
-    """A kernel's small draws in a row, back again, at another seed and at the end are `philox`'s, bit for bit."""
+    """A kernel's small draws in sequence, repeated, with another seed and at the end equal those of `philox`."""
     draw, kernel = getattr(philox, kind), KERNELS[f"random_{kind}"]
     shapes = [(3,), (2, 2), (), (17,), (32,), (33,), (1, 0), (5,)] * 12
     offset, seed = 7, 99
@@ -414,4 +417,4 @@ def test_small_draws_that_are_read_ahead_are_the_numbers_of_their_place(kind: st
         found = kernel(shape, seed, offset, FROM_NUMPY[d], 0)
         assert found.shape == shape
         assert same_bits(found, draw(seed, offset, shape, d))
-        found[...] = 0  # what is handed out is nobody else's
+        found[...] = 0  # The returned array is not shared.

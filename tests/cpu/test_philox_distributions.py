@@ -1,4 +1,4 @@
-"""Normal and exponential numbers of the CPU: how exact they are, and how they are distributed."""
+"""Normal and exponential numbers of the CPU: accuracy and distribution."""
 
 import math
 from typing import Any
@@ -20,11 +20,11 @@ needs_long_double = pytest.mark.skipif(
 
 
 def spacing(value: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """One unit in the last place of ``dtype`` at each value."""
+    """Return one unit in the last place of ``dtype`` at each value."""
     return np.asarray(np.spacing(np.abs(value).astype(dtype)).astype(value.dtype))
 
 
-# Word of the radius, word of the angle; then sqrt(-2 ln u) times cosine and sine, evaluated to 50 digits and rounded.
+# Word of the radius, word of the angle; sqrt(-2 ln u) times cosine and sine, evaluated to 50 digits and rounded.
 EXACT = [
     (0x0000000000000000, 0x0000000000000000, "0x1.124b2800eda48p+3", "0x0.0p+0"),
     (0xFFFFFFFFFFFFFFFF, 0xFFFFFFFFFFFFFFFF, "0x1.0000000000000p-26", "-0x1.921fb54442d18p-77"),
@@ -41,7 +41,7 @@ EXACT = [
 
 @pytest.mark.parametrize(("radius", "angle", "cosine", "sine"), EXACT)
 def test_normals_of_chosen_words(radius: int, angle: int, cosine: str, sine: str) -> None:
-    """Smallest and largest words, quadrant borders and others: float64 to 3 ULP of the exact value."""
+    """Smallest and largest words, quadrant borders and others: float64 is within 3 ULP of the exact value."""
     length = math.sqrt(2 * box_muller.negative_log_scalar(radius >> 12, 52))
     for part, text in zip(box_muller.cos_sin_scalar(angle & ~2047), (cosine, sine), strict=True):
         expected = float.fromhex(text)
@@ -51,12 +51,12 @@ def test_normals_of_chosen_words(radius: int, angle: int, cosine: str, sine: str
 @needs_long_double
 @pytest.mark.parametrize(("dtype", "bits", "tolerance"), [("float32", 32, 1), ("float64", 52, 3)])
 def test_normals_are_accurate(dtype: str, bits: int, tolerance: float) -> None:
-    """Against long double: float32 to 1 ULP (it is rounded once, from float64), float64 to 3."""
+    """Compared with long double, float32 is within 1 ULP (it is rounded once, from float64), float64 within 3."""
     n, wide = 100_000, dtype == "float64"
     words = philox.words64(SEED, OFFSET, 2 * n if wide else n)
     h, a = (words[0::2] >> 12, words[1::2] >> 11) if wide else (words & 0xFFFFFFFF, (words >> 32) << 21)
     length = np.sqrt(-2 * np.log((h.astype(np.longdouble) + np.longdouble(0.5)) * np.longdouble(2) ** -bits))
-    # The angle is reduced to an eighth of a turn in exact integers, where long double's sine and cosine are good.
+    # The angle is reduced to an eighth of a turn in exact integers, where long double's sine and cosine are accurate.
     quarter = (a + (1 << 50)) >> 51
     rest = (a.astype(np.int64) - (quarter << 51).astype(np.int64)).astype(np.longdouble) * np.longdouble(2) ** -51
     half_pi = np.longdouble("1.57079632679489661923132169163975144")
@@ -70,7 +70,7 @@ def test_normals_are_accurate(dtype: str, bits: int, tolerance: float) -> None:
 
 @needs_long_double
 def test_exponentials_are_accurate() -> None:
-    """Against long double, to 1 ULP in both dtypes."""
+    """Compared with long double, both dtypes are within 1 ULP."""
     n = 100_000
     for dtype, h, bits in (
         ("float64", philox.words64(SEED, OFFSET, n) >> np.uint64(12), 52),
@@ -82,7 +82,7 @@ def test_exponentials_are_accurate() -> None:
 
 
 def test_array_and_scalar_arithmetic_agree_in_every_bit() -> None:
-    """NumPy's arrays and plain Python take the same steps, at the ends of the range and inside it."""
+    """NumPy's arrays and plain Python execute the same operations, at the ends of the range and inside it."""
     words = np.concatenate([np.arange(2000, dtype=np.uint64), philox.words64(1, 0, 4000)])
     words = np.concatenate([words, ~words])
     h, angle = words >> np.uint64(12), words & np.uint64(MASK - 2047)
@@ -95,7 +95,7 @@ def test_array_and_scalar_arithmetic_agree_in_every_bit() -> None:
 
 
 def test_whole_and_half_turns_are_exact() -> None:
-    """At the quarters of a turn cosine and sine are 0, 1 or -1, exactly; at the eighths they agree in size."""
+    """At quarter turns cosine and sine are exactly 0, 1 or -1; at eighths their magnitudes agree."""
     quarters = [box_muller.cos_sin_scalar(k << 62) for k in range(4)]
     assert quarters == [(1, 0), (0, 1), (-1, 0), (0, -1)]
     for k in (1, 3, 5, 7):
@@ -106,7 +106,7 @@ def test_whole_and_half_turns_are_exact() -> None:
 
 @pytest.mark.parametrize("word", [0, MASK])
 def test_the_extreme_words_give_finite_numbers(word: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All bits 0 or all 1: normal numbers are finite, exponential ones positive too where the dtype reaches so far."""
+    """Words with all bits 0 or 1 give finite normal numbers, and positive exponential ones without underflow."""
     monkeypatch.setattr(philox, "words64", lambda seed, offset, n: np.full(n, word, np.uint64))
     for n in (6, 1000):
         for dtype in REAL + COMPLEX:
@@ -121,7 +121,7 @@ def test_the_extreme_words_give_finite_numbers(word: int, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("dtype", REAL, ids=str)
 def test_narrow_dtypes_are_rounded_from_float32(dtype: np.dtype[Any]) -> None:
-    """float16 and bfloat16 are the float32 numbers of the same place, rounded to nearest even."""
+    """float16 and bfloat16 are the float32 numbers at the same position, rounded to nearest even."""
     for function in (philox.normal, philox.exponential):
         wide = function(SEED, OFFSET, 3001, np.float64 if dtype == np.float64 else np.float32)
         assert same_bits(function(SEED, OFFSET, 3001, dtype), wide.astype(dtype))
@@ -129,7 +129,7 @@ def test_narrow_dtypes_are_rounded_from_float32(dtype: np.dtype[Any]) -> None:
 
 @pytest.mark.parametrize("dtype", REAL[2:], ids=str)
 def test_normals_are_normal(dtype: np.dtype[Any]) -> None:
-    """Kolmogorov–Smirnov and moments of 400,000, and no correlation between the two of a pair."""
+    """Kolmogorov–Smirnov and moments of 400,000, and no correlation between the two numbers of a pair."""
     value = philox.normal(5, 0, 400_000, dtype).astype(np.float64)
     assert stats.kstest(value, "norm").pvalue > RARE
     assert stats.kstest(value[0::2] ** 2 + value[1::2] ** 2, "chi2", args=(2,)).pvalue > RARE
@@ -155,7 +155,7 @@ def test_exponentials_are_exponential(dtype: np.dtype[Any]) -> None:
 
 @pytest.mark.parametrize("dtype", REAL[2:], ids=str)
 def test_uniforms_are_uniform(dtype: np.dtype[Any]) -> None:
-    """Kolmogorov–Smirnov of 400,000, and of the sums of neighbours."""
+    """Kolmogorov–Smirnov of 400,000, and of the sums of adjacent numbers."""
     value = philox.uniform(5, 0, 400_000, dtype).astype(np.float64)
     assert stats.kstest(value, "uniform").pvalue > RARE
     assert stats.kstest((value[0::2] + value[1::2]) / 2, stats.triang(0.5).cdf).pvalue > RARE

@@ -1,4 +1,4 @@
-"""Reductions of the CPU backend: digits kept along every axis, NaN, ties, and layouts."""
+"""Reductions of the CPU backend: accuracy along every axis, NaN, ties, and layouts."""
 
 from typing import Any
 
@@ -12,17 +12,17 @@ BFLOAT16 = ml_dtypes.bfloat16
 KERNELS = {**reductions.KERNELS, **scans.KERNELS}
 
 
-def ulps(found: np.ndarray, exact: np.ndarray) -> float:
-    """The largest distance from the exact values, in units of the last place of ``found``'s dtype."""
-    real = found.real.dtype
-    return float(np.max(np.abs(found - exact) / np.spacing(np.abs(exact).astype(real))))
+def ulps(actual: np.ndarray, exact: np.ndarray) -> float:
+    """Return the largest distance from the exact values, in units of the last place of the result's dtype."""
+    real = actual.real.dtype
+    return float(np.max(np.abs(actual - exact) / np.spacing(np.abs(exact).astype(real))))
 
 
 @pytest.mark.parametrize("shape", [(300_000,), (300_000, 2), (100_000, 7), (64, 1, 5000)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
 @pytest.mark.parametrize("axis", [0, -1, None])
 def test_sums_keep_their_digits_along_every_axis(shape: tuple[int, ...], dtype: Any, axis: int | None) -> None:
-    """Sums of numbers near 1 are within a few units of the last place, whichever axis they run along."""
+    """Sums of numbers near 1 are within a few units of the last place along every axis."""
     x = (1 + 0.1 * np.random.default_rng(0).random(shape)).astype(dtype)
     wide = np.clongdouble if dtype is np.complex64 else np.longdouble
     dims = None if axis is None else (axis % x.ndim,)
@@ -32,11 +32,11 @@ def test_sums_keep_their_digits_along_every_axis(shape: tuple[int, ...], dtype: 
 @pytest.mark.parametrize("shape", [(0, 3), (200, 0), (129, 128), (129, 1), (1000, 3), (5000, 100)])
 @pytest.mark.parametrize("keepdim", [False, True])
 def test_rows_short_and_few(shape: tuple[int, int], keepdim: bool) -> None:
-    """Short rows, few rows and none: every column adds up, in the dtype and shape of a sum."""
-    found = KERNELS["sum"](np.ones(shape, np.float32), (0,), keepdim, None)
-    assert found.dtype == np.float32
-    assert found.shape == ((1, shape[1]) if keepdim else (shape[1],))
-    assert (found == shape[0]).all()
+    """Short, few and zero rows are summed correctly, with the dtype and shape of a sum."""
+    actual = KERNELS["sum"](np.ones(shape, np.float32), (0,), keepdim, None)
+    assert actual.dtype == np.float32
+    assert actual.shape == ((1, shape[1]) if keepdim else (shape[1],))
+    assert (actual == shape[0]).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float16, BFLOAT16])
@@ -45,15 +45,15 @@ def test_half_types_are_added_in_float32(dtype: Any, name: str) -> None:
     """A thousand ones of a half type add up to 1000, along either axis."""
     ones = np.ones((1000, 2), dtype)
     if name == "cumsum":
-        found = KERNELS[name](ones, 0, None)[-1]
+        actual = KERNELS[name](ones, 0, None)[-1]
     else:
-        found = KERNELS[name](ones, (0,), False, None)
-    assert found.dtype == dtype
-    assert found.astype(float).tolist() == [1.0, 1.0] if name == "mean" else [1000.0, 1000.0]
+        actual = KERNELS[name](ones, (0,), False, None)
+    assert actual.dtype == dtype
+    assert actual.astype(float).tolist() == [1.0, 1.0] if name == "mean" else [1000.0, 1000.0]
 
 
 def test_a_half_mean_does_not_overflow() -> None:
-    """The mean of large float16 numbers is theirs, though their sum is beyond the dtype."""
+    """The mean of large float16 numbers is correct, though their sum is out of range."""
     x = np.full(4, 60000, np.float16)
     assert KERNELS["mean"](x, None, False, None) == np.float16(60000)
     assert KERNELS["sum"](x, None, False, None) == np.inf
@@ -63,29 +63,29 @@ def test_a_half_mean_does_not_overflow() -> None:
 @pytest.mark.parametrize("keepdim", [False, True])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16, np.int32, np.bool_, np.complex128])
 def test_sums_of_any_layout(dims: tuple[int, ...] | None, keepdim: bool, dtype: Any) -> None:
-    """A transposed, strided array sums to what NumPy says, in PyTorch's dtype."""
+    """The sum of a transposed, strided array equals NumPy's, in PyTorch's dtype."""
     x = (np.random.default_rng(1).random((6, 301, 8)) * 4).astype(dtype).transpose(2, 1, 0)[:, ::2]
-    found = KERNELS["sum"](x, dims, keepdim, None)
+    actual = KERNELS["sum"](x, dims, keepdim, None)
     exact = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64).sum(axis=dims, keepdims=keepdim)
-    assert isinstance(found, np.ndarray)
-    assert found.shape == exact.shape
-    assert found.dtype == (np.int64 if x.dtype.kind in "bi" else x.dtype)
-    np.testing.assert_allclose(found, exact, rtol={2: 2e-3, 4: 1e-6}.get(x.dtype.itemsize, 1e-12))
+    assert isinstance(actual, np.ndarray)
+    assert actual.shape == exact.shape
+    assert actual.dtype == (np.int64 if x.dtype.kind in "bi" else x.dtype)
+    np.testing.assert_allclose(actual, exact, rtol={2: 2e-3, 4: 1e-6}.get(x.dtype.itemsize, 1e-12))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, BFLOAT16])
-def test_nan_wins_extremes(dtype: Any) -> None:
-    """The extreme of numbers with a NaN is NaN, and its index that of the first one."""
+def test_nan_propagates_to_extremes(dtype: Any) -> None:
+    """The extreme of numbers with a NaN is NaN, and its index that of the first NaN."""
     x = np.array([1, np.nan, 3, np.nan], dtype)
     for name in ("amax", "amin"):
         assert np.isnan(KERNELS[name](x, None, False))
     for name in ("argmax", "argmin"):
-        found = KERNELS[name](x, None, False)
-        assert (found.dtype, int(found)) == (np.int64, 1)
+        actual = KERNELS[name](x, None, False)
+        assert (actual.dtype, int(actual)) == (np.int64, 1)
 
 
 def test_ties_go_to_the_first() -> None:
-    """Among equal elements the index is the first one's."""
+    """Among equal elements the index is that of the first."""
     x = np.array([[3, 1, 3], [0, 0, 5]])
     assert KERNELS["argmax"](x, 1, False).tolist() == [0, 2]
     assert KERNELS["argmin"](x, 1, True).tolist() == [[1], [0]]
@@ -93,15 +93,15 @@ def test_ties_go_to_the_first() -> None:
 
 @pytest.mark.parametrize("name", ["sum", "mean", "prod", "amax", "all", "any", "argmax", "cumsum"])
 def test_results_without_dims_are_arrays(name: str) -> None:
-    """No kernel hands back a NumPy scalar: what follows in place would be lost."""
+    """No kernel returns a NumPy scalar, since in-place operators on it would be lost."""
     x = np.array(2.0)
     arguments: dict[str, tuple[Any, ...]] = {
         "sum": (None, False, None), "mean": (None, False, None), "prod": (None, False, None), "cumsum": (0, None),
         "argmax": (0, False),
     }  # fmt: skip
-    found = KERNELS[name](x, *arguments.get(name, (None, False)))
-    assert isinstance(found, np.ndarray)
-    assert found.shape == ()
+    actual = KERNELS[name](x, *arguments.get(name, (None, False)))
+    assert isinstance(actual, np.ndarray)
+    assert actual.shape == ()
 
 
 @pytest.mark.parametrize(
@@ -114,13 +114,13 @@ def test_results_without_dims_are_arrays(name: str) -> None:
     ],
 )
 def test_extremes_of_nothing(call: Any, error: type[Exception], text: str) -> None:
-    """Of no elements there is no largest: the error names the function and the dim."""
+    """The error of an empty maximum names the function and the dim."""
     with pytest.raises(error, match=text):
         call()
 
 
 def test_sums_of_nothing() -> None:
-    """The empty sum is 0, the empty product 1, the empty mean NaN, and all of nothing holds."""
+    """The empty sum is 0, the empty product 1, the empty mean NaN, and all() of an empty array is True."""
     x = np.zeros((0, 3), np.float32)
     assert KERNELS["sum"](x, (0,), False, None).tolist() == [0, 0, 0]
     assert KERNELS["prod"](x, (0,), False, None).tolist() == [1, 1, 1]
@@ -140,12 +140,12 @@ def test_the_mean_has_the_gradient_of_a_mean() -> None:
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int32", "uint32", "uint64", "float16", "float32"])
 @pytest.mark.parametrize("size", [3, 1 << 17])
 def test_a_product_has_the_dtype_that_was_asked_for(dtype: str, size: int) -> None:
-    """NumPy widens products of small integers unless it is told the dtype."""
+    """NumPy promotes products of small integers unless the dtype is passed."""
     wanted = getattr(cd, dtype)
     for name in ("prod", "sum"):
-        found = getattr(cd.ones(size, dtype=cd.int16), name)(dtype=wanted)
-        assert found.dtype is wanted
-        assert found.numpy().dtype.name == dtype
+        actual = getattr(cd.ones(size, dtype=cd.int16), name)(dtype=wanted)
+        assert actual.dtype is wanted
+        assert actual.numpy().dtype.name == dtype
 
 
 @pytest.mark.parametrize("dtype", [cd.float16, cd.bfloat16])
@@ -158,7 +158,7 @@ def test_spreads_of_many_halves_do_not_overflow(dtype: Any) -> None:
 
 
 def test_the_body_of_the_mean_computes_halves_in_float32() -> None:
-    """A device without a kernel of its own for the mean gets 2 for 100,000 times 2, not infinity."""
+    """A device without a kernel for the mean gets 2 for 100,000 times 2, not infinity."""
     from candelabra.library import OPERATORS
 
     body = OPERATORS["mean"].body

@@ -1,4 +1,4 @@
-"""Remainders of float32 by a quotient: what C's ``fmod`` gives, bit by bit."""
+"""Remainders of float32 by a quotient, equal to C's ``fmod`` in every bit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAIRS = {"fmod": (fmod, np.fmod), "remainder": (remainder, np.remainder)}
 
 
 def operands(rng: np.random.Generator) -> tuple[Any, Any]:
-    """Numbers of all sizes beside one another, whole numbers, and every pair of special values."""
+    """Return pairs of numbers of all magnitudes, integers, and every pair of special values."""
     ones = np.array([0.0, -0.0, 1, -1, 0.1, 3, np.inf, -np.inf, np.nan, 1e-45, -1e-45, 3e38, 2**24, -(2**25)])
     pairs = [p.reshape(-1) for p in np.meshgrid(ones, ones)]
     n = LARGE
@@ -28,7 +28,7 @@ def operands(rng: np.random.Generator) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_remainders_are_those_of_c(name: str, rng: np.random.Generator) -> None:
-    """Signs of zeros included; large quotients and special values as well."""
+    """Signs of zeros, large quotients and special values agree."""
     ours, reference = PAIRS[name]
     x, y = operands(rng)
     with np.errstate(all="ignore"):

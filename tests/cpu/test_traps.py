@@ -1,4 +1,4 @@
-"""Where NumPy does something else than PyTorch, warns, or returns what it should not: one test a trap."""
+"""Cases in which NumPy differs from PyTorch, warns, or returns a wrong type: one test each."""
 
 import math
 from typing import Any
@@ -14,28 +14,28 @@ INF, NAN = math.inf, math.nan
 
 
 def tensor(values: Any, dtype: Any = None) -> Any:
-    """A tensor over a fresh array of these values."""
+    """Return a tensor of these values."""
     array = np.array(values, dtype)
     instance = open_device()
     return wrap(array, instance.keys_for(FROM_NUMPY[array.dtype]))
 
 
-def listed(x: Any) -> Any:
-    """The elements as Python numbers."""
+def to_list(x: Any) -> Any:
+    """Return the elements as Python numbers."""
     return x._payload.tolist()
 
 
-def same(found: Any, wanted: list[float]) -> None:
-    """Equal element by element, NaN to NaN, -0 apart from 0."""
-    np.testing.assert_array_equal(found._payload, np.array(wanted, found._payload.dtype))
-    numbers = ~np.isnan(wanted)
-    np.testing.assert_array_equal(np.signbit(found._payload)[numbers], np.signbit(np.array(wanted))[numbers])
+def same(actual: Any, expected: list[float]) -> None:
+    """Assert that all elements are equal, with NaN equal to NaN and -0 different from 0."""
+    np.testing.assert_array_equal(actual._payload, np.array(expected, actual._payload.dtype))
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.signbit(actual._payload)[numbers], np.signbit(np.array(expected))[numbers])
 
 
 @pytest.mark.parametrize("divisor", [0, tensor([0, 2, 0])], ids=["number", "tensor"])
 @pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod", "trunc_divide"])
 def test_integers_divided_by_zero_raise(name: str, divisor: Any) -> None:
-    """Dividing integers by zero is PyTorch's RuntimeError and Python's ZeroDivisionError, no warning and a 0."""
+    """Dividing integers by zero raises PyTorch's RuntimeError and Python's ZeroDivisionError instead of a warning."""
     from candelabra.library import OPERATORS
 
     with pytest.raises(IntegerDivisionByZero, match="ZeroDivisionError: integer division or modulo by zero") as caught:
@@ -45,50 +45,50 @@ def test_integers_divided_by_zero_raise(name: str, divisor: Any) -> None:
 
 
 def test_a_failed_division_in_place_changes_nothing() -> None:
-    """An in-place division that raises leaves the tensor and its version as they were."""
+    """An in-place division that raises does not change the tensor and its version."""
     x = tensor([7, -7, 3])
     with pytest.raises(ZeroDivisionError, match="by zero"):
         x //= tensor([2, 0, 1])
-    assert listed(x) == [7, -7, 3]
+    assert to_list(x) == [7, -7, 3]
     assert x._version == [0]
 
 
 def test_integers_to_negative_powers() -> None:
-    """A negative number as exponent raises; in a tensor it gives what is left of 1 / x**n in integers."""
+    """A negative Python number as exponent raises; a tensor gives the integer part of 1 / x**n."""
     with pytest.raises(RuntimeError, match=r"Integers to negative integer powers are not allowed\."):
         tensor([2, 3]) ** -1
-    assert listed(tensor([1, -1, -1, 2, 0, 3]) ** tensor([-2, -1, -2, -1, -1, 2])) == [1, -1, 1, 0, 0, 9]
-    assert listed(2 ** tensor([-1, 0, 3])) == [0, 1, 8]
+    assert to_list(tensor([1, -1, -1, 2, 0, 3]) ** tensor([-2, -1, -2, -1, -1, 2])) == [1, -1, 1, 0, 0, 9]
+    assert to_list(2 ** tensor([-1, 0, 3])) == [0, 1, 8]
 
 
 def test_powers_at_the_corners() -> None:
     """0**0, NaN**0 and 1**NaN are 1; a negative base with a fraction is NaN; 0**-1 is infinite."""
-    assert listed(tensor([0.0, NAN, -2.0, INF]) ** 0) == [1, 1, 1, 1]
-    assert listed(tensor([1.0]) ** NAN) == [1]
-    assert listed(tensor([0]) ** 0) == [1]
+    assert to_list(tensor([0.0, NAN, -2.0, INF]) ** 0) == [1, 1, 1, 1]
+    assert to_list(tensor([1.0]) ** NAN) == [1]
+    assert to_list(tensor([0]) ** 0) == [1]
     same(tensor([-2.0, 4.0]) ** 0.5, [NAN, 2.0])
     same(tensor([0.0, -INF]) ** -1, [INF, -0.0])
     same(tensor([-INF, -2.0]) ** 3, [-INF, -8.0])
-    assert listed(tensor([0j]) ** 0) == [1]
+    assert to_list(tensor([0j]) ** 0) == [1]
 
 
 @pytest.mark.parametrize("shift", [64, 300, -1, 2**40])
 def test_shifts_out_of_range(shift: int) -> None:
-    """A shift by the width or more, or by less than 0, leaves nothing: 0, or -1 of negative numbers to the right."""
-    assert listed(tensor([7, -7]) << shift) == [0, 0]
-    assert listed(tensor([7, -7]) >> shift) == [0, -1]
-    assert listed(tensor([7, -7], np.int8) << shift) == [0, 0]
-    assert listed(tensor([7, 200], np.uint8) >> shift) == [0, 0]
+    """A shift by at least the width, or by a negative number, gives 0, or -1 for negative numbers shifted right."""
+    assert to_list(tensor([7, -7]) << shift) == [0, 0]
+    assert to_list(tensor([7, -7]) >> shift) == [0, -1]
+    assert to_list(tensor([7, -7], np.int8) << shift) == [0, 0]
+    assert to_list(tensor([7, 200], np.uint8) >> shift) == [0, 0]
 
 
-def test_numbers_beside_small_integers_wrap() -> None:
-    """``uint8 + 300`` wraps as C does; so do int8 and in-place forms."""
+def test_numbers_combined_with_small_integers_wrap() -> None:
+    """``uint8 + 300`` wraps as in C; so do int8 and in-place forms."""
     x = tensor([200], np.uint8)
-    assert listed(x + 300) == [244]
-    assert listed(x - 300) == [156]
-    assert listed(tensor([100], np.int8) * 300) == [(100 * 44 + 128) % 256 - 128]
+    assert to_list(x + 300) == [244]
+    assert to_list(x - 300) == [156]
+    assert to_list(tensor([100], np.int8) * 300) == [(100 * 44 + 128) % 256 - 128]
     x += 300
-    assert listed(x) == [244]
+    assert to_list(x) == [244]
 
 
 def test_sign_of_nan() -> None:
@@ -99,44 +99,44 @@ def test_sign_of_nan() -> None:
 @pytest.mark.parametrize("name", ["floor", "ceil", "trunc", "round"])
 @pytest.mark.parametrize("dtype", [np.float32, np.int64])
 def test_rounding_gives_memory_of_its_own(name: str, dtype: Any) -> None:
-    """Rounding integers, too, makes a new array."""
+    """Rounding integers creates a new array too."""
     x = tensor([1, 2], dtype)
     y = getattr(x, name)()
     assert not np.shares_memory(x._payload, y._payload)
-    assert listed(y) == [1, 2]
+    assert to_list(y) == [1, 2]
 
 
 def test_overflow_and_invalid_are_silent() -> None:
-    """Nothing warns: float16 overflows to infinity, logarithms of negative numbers are NaN."""
-    assert listed(tensor([65504.0], np.float16) * 2) == [INF]
-    assert listed(tensor([1.0], np.float16) + 1e10) == [INF]
-    assert listed(tensor([1e300]).exp()) == [INF]
-    assert math.isnan(listed(tensor([-1.0]).log())[0])
-    assert listed(tensor([0.0]).log()) == [-INF]
-    assert listed(tensor([1.0]) / 0) == [INF]
+    """No warning is emitted: float16 overflows to infinity, logarithms of negative numbers are NaN."""
+    assert to_list(tensor([65504.0], np.float16) * 2) == [INF]
+    assert to_list(tensor([1.0], np.float16) + 1e10) == [INF]
+    assert to_list(tensor([1e300]).exp()) == [INF]
+    assert math.isnan(to_list(tensor([-1.0]).log())[0])
+    assert to_list(tensor([0.0]).log()) == [-INF]
+    assert to_list(tensor([1.0]) / 0) == [INF]
 
 
 @pytest.mark.parametrize("name", ["int64", "int8", "uint8", "bool"])
 def test_casts_of_what_is_no_number_are_silent(name: str) -> None:
-    """NaN and infinities cast to integers give some integer, without a warning; to bool they are True."""
+    """NaN and infinities give an unspecified integer without a warning, and True as bool."""
     from candelabra._operators.conversion.dtype_and_device import cast
     from candelabra.dtypes import BY_NAME
 
-    found = cast(tensor([NAN, INF, -INF, 1.5]), dtype=BY_NAME[name])
-    assert found.dtype.name == name
-    assert listed(found)[-1] == 1
+    actual = cast(tensor([NAN, INF, -INF, 1.5]), dtype=BY_NAME[name])
+    assert actual.dtype.name == name
+    assert to_list(actual)[-1] == 1
     if name == "bool":
-        assert listed(found) == [True] * 4
+        assert to_list(actual) == [True] * 4
 
 
 def test_bools_are_not_subtracted() -> None:
-    """The difference of bools is refused by the record, on every device."""
+    """The record refuses the difference of bools on every device."""
     with pytest.raises(RuntimeError, match=r"not implemented for|logical_xor"):
         tensor([True]) - tensor([True])
 
 
 def test_floor_division_of_floats() -> None:
-    """Floats are floor-divided as Python and PyTorch do, at infinities too."""
+    """The floor division of floats equals Python's and PyTorch's, for infinities too."""
     x = tensor([7.0, -7.0, INF, NAN, 0.0, -0.0, 5.0])
     same(x // 2, [3, -4, NAN, NAN, 0, -0.0, 2])
     same(x // INF, [0, -1, NAN, NAN, 0, -0.0, 0])
@@ -144,7 +144,7 @@ def test_floor_division_of_floats() -> None:
 
 
 def test_remainders_of_floats() -> None:
-    """The remainder has the divisor's sign, at infinities too; fmod the dividend's."""
+    """The remainder has the divisor's sign, for infinities too; fmod the dividend's."""
     x = tensor([7.0, -7.0, INF, NAN, 5.0])
     same(x % 2, [1, 1, NAN, NAN, 1])
     same(x % INF, [7, INF, NAN, NAN, 5])
@@ -154,35 +154,35 @@ def test_remainders_of_floats() -> None:
 
 
 def test_complex_numbers() -> None:
-    """The modulus is real, and of the real dtype that belongs to the complex one."""
+    """The modulus is real, of the real dtype that corresponds to the complex one."""
     x = tensor([3 + 4j], np.complex64).abs()
     assert x.dtype.name == "float32"
-    assert listed(x) == [5]
+    assert to_list(x) == [5]
 
 
 @pytest.mark.parametrize("name", ["add_", "sub_", "mul_"])
 def test_overlapping_arguments_in_place(name: str) -> None:
-    """What is written in place does not change what is still to be read: the result is the functional one."""
+    """An in-place write does not affect elements that are read later: the result equals the functional one."""
     for forward in (True, False):
         x = cd.arange(6.0)
         target, other = (x[1:], x[:-1]) if forward else (x[:-1], x[1:])
-        wanted = listed(getattr(target, name[:-1])(other))
-        assert listed(getattr(target, name)(other)) == wanted
+        expected = to_list(getattr(target, name[:-1])(other))
+        assert to_list(getattr(target, name)(other)) == expected
 
 
 def test_in_place_on_what_is_not_contiguous() -> None:
-    """An in-place operator writes through strides, and to itself."""
+    """An in-place operator writes through strides, and supports the tensor itself as operand."""
     x = cd.zeros(4, 6)
     x.t()[::2].add_(1)
-    assert listed(x) == [[1, 0, 1, 0, 1, 0]] * 4
+    assert to_list(x) == [[1, 0, 1, 0, 1, 0]] * 4
     x.add_(x)
-    assert listed(x) == [[2, 0, 2, 0, 2, 0]] * 4
+    assert to_list(x) == [[2, 0, 2, 0, 2, 0]] * 4
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("name", ["erf", "exp", "exp2", "log1p", "tanh", "sqrt", "floor"])
 def test_functions_keep_the_dtype(name: str, dtype: str) -> None:
-    """A function of a half type gives that half type, though SciPy knows only wider ones."""
+    """A function of a half type returns that half type, though SciPy supports only wider ones."""
     from candelabra.dtypes import BY_NAME
     from candelabra_cpu.backend import TO_NUMPY
 
@@ -199,8 +199,8 @@ def test_functions_keep_the_dtype(name: str, dtype: str) -> None:
         ((2, 3), cd.float32, "a last dimension with stride 1"),
     ],
 )
-def test_only_pairs_side_by_side_are_complex_numbers(shape: tuple[int, ...], dtype: Any, text: str) -> None:
-    """NumPy would read four floats as two complex numbers, of which one was then dropped, and four halves as one."""
+def test_only_adjacent_pairs_are_complex_numbers(shape: tuple[int, ...], dtype: Any, text: str) -> None:
+    """NumPy would read four floats as two complex numbers, of which one was dropped, and four halves as one."""
     x = cd.ones(shape, dtype=dtype)
     with pytest.raises(RuntimeError, match=text):
         cd.view_as_complex(x.t() if shape == (2, 3) else x)
@@ -208,7 +208,7 @@ def test_only_pairs_side_by_side_are_complex_numbers(shape: tuple[int, ...], dty
 
 @pytest.mark.parametrize("dtype", [cd.float16, cd.bfloat16])
 def test_half_types_overflow_in_silence(dtype: cd.dtype) -> None:
-    """What float32 holds and the half type does not becomes infinity, without a warning (they are errors here)."""
+    """A float32 value outside the range of the half type becomes infinity without a warning (an error here)."""
     large = cd.full((2, 2), cd.finfo(dtype).max, dtype=dtype)
     assert (large @ large).isinf().all()
     assert cd.xlogy(large, large).isinf().all()

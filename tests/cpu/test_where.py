@@ -1,4 +1,4 @@
-"""The CPU's kernel of ``where``, which chooses by bits where there are many elements."""
+"""The CPU's kernel of ``where``, which selects by bits for large arrays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DTYPES = [
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", [10, 5000])
 def test_choosing_by_bits_is_numpys_where(dtype: str, size: int) -> None:
-    """Few elements or many, of every dtype, NaNs and signed zeros included; operands broadcast, numbers among them."""
+    """Small and large arrays of every dtype, with NaN and signed zeros; operands broadcast, and may be numbers."""
     rng = np.random.default_rng(size)
     mask = rng.random(size) > 0.5
     values = rng.choice([0.0, -0.0, 1.0, -2.0, 3.0] + [np.nan, np.inf] * (dtype[:2] in ("fl", "co")), (2, 3, size))

@@ -1,4 +1,4 @@
-"""A CUDA backend over what stands for CuPy, under its own name: nothing here runs on a GPU."""
+"""A CUDA backend on a double of CuPy, under its own name: these tests do not run on a GPU."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 
-def _loaded(path: Path) -> ModuleType:
-    """A module that is in no package."""
+def _import_file(path: Path) -> ModuleType:
+    """Import a file that is not in a package."""
     known = f"candelabra_tests_cuda_{path.stem}"
     if known not in sys.modules:
         spec = importlib.util.spec_from_file_location(known, path)
@@ -27,19 +27,19 @@ def _loaded(path: Path) -> ModuleType:
 
 @pytest.fixture(scope="session")
 def doubles() -> ModuleType:
-    """What stands for CuPy."""
-    return _loaded(Path(__file__).parent / "double.py")
+    """Return the module of the doubles."""
+    return _import_file(Path(__file__).parent / "double.py")
 
 
 @pytest.fixture
 def cupy(doubles: ModuleType) -> Any:
-    """A module that can be taken for CuPy, with one device."""
+    """Return a double of CuPy with one device."""
     return doubles.double()
 
 
 @pytest.fixture
 def engine(cupy: Any) -> Any:
-    """The engine of that device."""
+    """Return the engine of that device."""
     from candelabra_cuda.engine import CudaEngine
 
     return CudaEngine(cupy, 0, several=False)
@@ -47,7 +47,7 @@ def engine(cupy: Any) -> Any:
 
 @pytest.fixture(scope="session")
 def tools() -> Iterator[Callable[[str], ModuleType]]:
-    """Modules of ``tools``, by name."""
+    """Return a function that imports modules of ``tools`` by name."""
     with pytest.MonkeyPatch.context() as changed:
         changed.syspath_prepend(str(Path(__file__).parents[2] / "tools"))
         yield importlib.import_module

@@ -1,8 +1,8 @@
-"""What stands for CuPy where there is no GPU: its control flow over the host's memory, and nothing that computes.
+"""A double of CuPy for machines without a GPU: its control flow on host memory, without computation.
 
-Streams, events, pools and errors behave as CuPy documents them; a launch only remembers its arguments. cuBLAS is the
-one exception: its double multiplies with NumPy as cuBLAS's documentation defines the call, since what is to be tested
-is which call is made. No result of any of this says anything of CUDA.
+Streams, events, pools and errors behave as CuPy documents them; a launch only records its arguments. cuBLAS is the
+one exception: its double multiplies with NumPy as cuBLAS's documentation defines the call, since the tests check the
+calls. These tests say nothing about results of CUDA.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ import numpy as np
 
 
 class CUDARuntimeError(RuntimeError):
-    """As CuPy's."""
+    """The error of CuPy with this name."""
 
 
 class CUDADriverError(RuntimeError):
-    """As CuPy's."""
+    """The error of CuPy with this name."""
 
 
 class OutOfMemoryError(MemoryError):
-    """As CuPy's."""
+    """The error of CuPy with this name."""
 
 
 class Pointer:
-    """A place in a block of the host's memory."""
+    """An address in a block of host memory."""
 
     def __init__(self, block: Any, offset: int = 0) -> None:
         self.block = block
@@ -46,7 +46,7 @@ class Pointer:
 
 
 class Pool:
-    """Counts what is in use, and what is kept unused; refuses what is larger than ``capacity``."""
+    """A pool that counts used and free bytes, and refuses allocations above ``capacity``."""
 
     capacity = 2**30
 
@@ -56,7 +56,7 @@ class Pool:
     def malloc(self, nbytes: int) -> Pointer:
         if nbytes > self.capacity:
             raise OutOfMemoryError(f"Out of memory allocating {nbytes:,} bytes")
-        size = -(-nbytes // 512) * 512  # as CuPy's pool
+        size = -(-nbytes // 512) * 512  # CuPy's pool rounds sizes, too.
         self.used += size
         self.kept = max(0, self.kept - size)
         made = Pointer((ctypes.c_char * nbytes)())
@@ -81,7 +81,7 @@ class Pool:
 
 
 class Event:
-    """Done when its stream is synchronised."""
+    """An event that is done when its stream is synchronised."""
 
     made = 0
 
@@ -100,7 +100,7 @@ class Event:
 
 
 class Stream:
-    """Remembers what was asked of it."""
+    """A stream that records the calls."""
 
     current: ClassVar[list[Stream]] = []
     null: ClassVar[Stream]
@@ -135,7 +135,7 @@ class Stream:
 
 
 class Runtime:
-    """The runtime API, with a driver of a version and a number of devices. ``failing`` is raised by the next wait."""
+    """The runtime API with a driver version and a number of devices. The next synchronisation raises ``failing``."""
 
     CUDARuntimeError = CUDARuntimeError
     memcpyHostToDevice, memcpyDeviceToHost, memcpyDeviceToDevice = 1, 2, 3
@@ -194,7 +194,7 @@ class Runtime:
 
 
 class Driver:
-    """The driver API: a module is its code, a launch is remembered as (grid, block, stream, bytes of arguments)."""
+    """The driver API: a module is its code, and a launch is recorded as (grid, block, stream, bytes of arguments)."""
 
     CUDADriverError = CUDADriverError
 
@@ -202,7 +202,7 @@ class Driver:
         self.launches: list[tuple[tuple[int, ...], tuple[int, ...], int, bytes]] = []
 
     def moduleLoadData(self, code: bytes) -> bytes:
-        if code[:4] != b"\x7fELF":  # what a CUBIN is
+        if code[:4] != b"\x7fELF":  # the first bytes of a CUBIN
             raise CUDADriverError("CUDA_ERROR_INVALID_IMAGE: device kernel image is invalid")
         return code
 
@@ -222,14 +222,14 @@ class Driver:
 
 
 class UnownedMemory:
-    """Memory of another library, which ``owner`` keeps."""
+    """Memory of another library, which ``owner`` keeps alive."""
 
     def __init__(self, ptr: int, size: int, owner: Any, device_id: int) -> None:
         self.ptr, self.size, self.owner, self.device_id = ptr, size, owner, device_id
 
 
 class MemoryPointer:
-    """A place in memory."""
+    """An address in memory."""
 
     def __init__(self, memory: Any, offset: int) -> None:
         self.memory = memory
@@ -237,7 +237,7 @@ class MemoryPointer:
 
 
 class RawModule:
-    """A program given to HIPRTC: its kernels remember their launches."""
+    """A program for HIPRTC, whose kernels record their launches."""
 
     made: ClassVar[list[RawModule]] = []
 
@@ -252,11 +252,11 @@ class RawModule:
 
 
 DATA: dict[int, Any] = {0: np.float32, 1: np.float64, 2: np.float16, 4: np.complex64, 5: np.complex128}
-"""``cudaDataType`` → the dtype of the host."""
+"""``cudaDataType`` → NumPy dtype."""
 
 
 class Cublas:
-    """``gemmStridedBatchedEx`` on host memory, in column-major order as it is documented."""
+    """``gemmStridedBatchedEx`` on host memory, in column-major order as documented."""
 
     def __init__(self) -> None:
         self.calls: list[int] = []
@@ -283,19 +283,19 @@ class Cublas:
 
 
 def _scale(address: int, d: np.dtype[Any]) -> Any:
-    """alpha or beta: of the operands' dtype, but float32 for halves."""
+    """Return alpha or beta, in the operands' dtype, or float32 for half types."""
     wide = np.dtype(np.float32) if d.itemsize == 2 else d
     return np.frombuffer((ctypes.c_char * wide.itemsize).from_address(address), wide)[0].astype(d)
 
 
 def _matrix(address: int, shape: tuple[int, int], leading: int, d: np.dtype[Any]) -> np.ndarray:
-    """A column-major matrix of the host."""
+    """Return a column-major matrix of the host."""
     memory = (ctypes.c_char * (leading * shape[1] * d.itemsize)).from_address(address)
     return np.ndarray(shape, d, memory, 0, (d.itemsize, leading * d.itemsize))
 
 
 class ndarray(np.ndarray):
-    """An array over memory that is given by its place, as CuPy's."""
+    """An array over existing memory, as CuPy's."""
 
     def __new__(cls, shape: tuple[int, ...], dtype: Any, memptr: Any, strides: tuple[int, ...]) -> ndarray:
         d = np.dtype(dtype)
@@ -305,17 +305,17 @@ class ndarray(np.ndarray):
 
     @property
     def data(self) -> Any:
-        """The place of its first element."""
+        """Return the address of the first element."""
         return SimpleNamespace(ptr=self.ctypes.data, array=self)
 
 
 ALLOCATORS: list[Any] = []
-"""What CuPy's own arrays would be allocated by, the last one."""
+"""The allocators for CuPy's own arrays; the last one is used."""
 
 
 @contextmanager
 def using_allocator(allocator: Any) -> Iterator[None]:
-    """As CuPy's."""
+    """Use an allocator within a block, as CuPy's function does."""
     ALLOCATORS.append(allocator)
     try:
         yield
@@ -324,7 +324,7 @@ def using_allocator(allocator: Any) -> Iterator[None]:
 
 
 def double(devices: int = 1, driver: int = 13020, runtime: int = 13020) -> Any:
-    """A module that can be taken for CuPy."""
+    """Return a double of the module CuPy."""
     Stream.null = default = Stream()
     Stream.current[:] = [default]
     current: Callable[[], Stream] = lambda: Stream.current[-1]  # noqa: E731
@@ -347,5 +347,5 @@ def double(devices: int = 1, driver: int = 13020, runtime: int = 13020) -> Any:
 
 
 def unpacked(format: str, data: bytes) -> tuple[Any, ...]:
-    """The arguments of a launch."""
+    """Return the arguments of a launch."""
     return struct.unpack(format, data)

@@ -1,4 +1,4 @@
-"""Which call of cuBLAS a product becomes: its double multiplies host memory as the call is documented."""
+"""The call of cuBLAS for each product: the double multiplies host memory as the call is documented."""
 
 import itertools
 from types import ModuleType
@@ -14,28 +14,28 @@ from candelabra_cuda.blas import CUBLAS_TYPES, CublasMatmul, matmul
 
 @pytest.fixture
 def cublas(engine: Any, doubles: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The double, in the place of cuBLAS."""
+    """Replace cuBLAS by its double."""
     made = doubles.Cublas()
     monkeypatch.setattr(type(engine), "cublas", made)
     return made
 
 
-def given(engine: Any, array: Any, d: Any) -> Any:
-    """An array of the host on the device."""
+def to_device(engine: Any, array: Any, d: Any) -> Any:
+    """Copy an array from the host to the device."""
     made = engine.empty(array.shape, d)
     if array.size:
         engine.write(made.buffer, 0, memoryview(np.ascontiguousarray(array)).cast("B"))
     return made
 
 
-def taken(array: Any) -> Any:
-    """An array of the device on the host."""
+def to_numpy(array: Any) -> Any:
+    """Copy an array from the device to the host."""
     raw = array.engine.read(array.buffer, 0, array.size * array.dtype.itemsize)
     return np.frombuffer(raw, TO_NUMPY[array.dtype]).reshape(array.shape)
 
 
 def transposed(array: Any) -> Any:
-    """The last two dims the other way round, as a view."""
+    """Return a view with the last two dims exchanged."""
     shape, strides = list(array.shape), list(array.strides)
     shape[-2:], strides[-2:] = shape[:-3:-1], strides[:-3:-1]
     return array.restrided(tuple(shape), tuple(strides), array.offset)
@@ -51,70 +51,71 @@ SHAPES = [
 @pytest.mark.parametrize(("left", "right"), SHAPES)
 @pytest.mark.parametrize("d", [float32, float64, complex64], ids=lambda d: d.name)
 def test_products_of_every_shape(engine: Any, cublas: Any, left: Any, right: Any, d: Any) -> None:
-    """Vectors, matrices and broadcast stacks are multiplied as NumPy does."""
+    """Products of vectors, matrices and broadcast stacks equal NumPy's."""
     rng = np.random.default_rng(1)
     a, b = (rng.integers(-4, 4, shape).astype(d.name) for shape in (left, right))
-    got = matmul(given(engine, a, d), given(engine, b, d), CUBLAS_TYPES[d.name])
+    got = matmul(to_device(engine, a, d), to_device(engine, b, d), CUBLAS_TYPES[d.name])
     assert got.shape == (a @ b).shape
-    np.testing.assert_array_equal(taken(got), a @ b)
+    np.testing.assert_array_equal(to_numpy(got), a @ b)
 
 
 def test_products_are_added_to_a_part_of_an_array(engine: Any, cublas: Any) -> None:
-    """What is there stays below; without it nothing of it shows, not even NaN; nothing deep adds nothing."""
+    """With beta the old values are added; without it they have no effect, not even NaN; an empty product adds 0."""
     rng = np.random.default_rng(2)
     a, b, c = (rng.integers(-4, 4, shape).astype("float32") for shape in ((2, 4, 5), (1, 5, 3), (3, 4, 3)))
-    whole = given(engine, c, float32)
+    whole = to_device(engine, c, float32)
     part = whole.restrided((2, 4, 3), whole.strides, 12)
     multiply = blas.multiplying(float32)
-    multiply(part, given(engine, a, float32), given(engine, b, float32), True)
-    np.testing.assert_array_equal(taken(whole), c + np.concatenate([np.zeros((1, 4, 3)), a @ b]))
-    none = given(engine, a[:, :, :0], float32), given(engine, b[:, :0], float32)
+    multiply(part, to_device(engine, a, float32), to_device(engine, b, float32), True)
+    np.testing.assert_array_equal(to_numpy(whole), c + np.concatenate([np.zeros((1, 4, 3)), a @ b]))
+    none = to_device(engine, a[:, :, :0], float32), to_device(engine, b[:, :0], float32)
     multiply(part, *none, True)
-    np.testing.assert_array_equal(taken(whole)[1:], c[1:] + a @ b)
+    np.testing.assert_array_equal(to_numpy(whole)[1:], c[1:] + a @ b)
     multiply(part, *none, False)
-    assert not taken(whole)[1:].any()
-    np.testing.assert_array_equal(taken(whole)[0], c[0])
+    assert not to_numpy(whole)[1:].any()
+    np.testing.assert_array_equal(to_numpy(whole)[0], c[0])
 
 
 def test_products_of_halves_may_stay_in_float32(engine: Any, cublas: Any) -> None:
-    """As they were summed: 2049 is no float16."""
+    """The result may be in the accumulation dtype: float16 cannot represent 2049."""
     a, b = np.array([[2048.0, 1.0]], "float16"), np.array([[1.0], [1.0]], "float16")
     out = engine.empty((1, 1), float32)
-    blas.multiplying(float16)(out, given(engine, a, float16), given(engine, b, float16), False)
-    assert taken(out).tolist() == [[2049.0]]
+    blas.multiplying(float16)(out, to_device(engine, a, float16), to_device(engine, b, float16), False)
+    assert to_numpy(out).tolist() == [[2049.0]]
 
 
 @pytest.mark.parametrize("flips", list(itertools.product([False, True], repeat=2)))
 def test_transposed_operands_are_not_copied(engine: Any, cublas: Any, flips: Any) -> None:
-    """A transposed view is given to cuBLAS as it is."""
+    """A transposed view is passed to cuBLAS as it is."""
     rng = np.random.default_rng(2)
     a, b = rng.integers(-4, 4, (4, 5)).astype("f4"), rng.integers(-4, 4, (5, 3)).astype("f4")
-    left, right = (given(engine, x.T if flip else x, float32) for x, flip in zip((a, b), flips, strict=True))
+    left, right = (to_device(engine, x.T if flip else x, float32) for x, flip in zip((a, b), flips, strict=True))
     left, right = (transposed(x) if flip else x for x, flip in zip((left, right), flips, strict=True))
     before = engine.pool.statistics(False)["allocated"]
     got = matmul(left, right, CUBLAS_TYPES["float32"])
-    np.testing.assert_array_equal(taken(got), a @ b)
-    assert engine.pool.statistics(False)["allocated"] - before == 512  # the result and nothing else
+    np.testing.assert_array_equal(to_numpy(got), a @ b)
+    assert engine.pool.statistics(False)["allocated"] - before == 512  # Only the result is allocated.
 
 
 def test_a_repeated_matrix_is_not_copied(engine: Any, cublas: Any) -> None:
-    """A matrix with a stride of 0 along the stack is multiplied with every other one in place."""
+    """A matrix with a stride of 0 along the stack is multiplied with every other one without a copy."""
     rng = np.random.default_rng(3)
     a, b = rng.integers(-4, 4, (7, 4, 5)).astype("f4"), rng.integers(-4, 4, (5, 3)).astype("f4")
-    right = given(engine, b, float32).restrided((7, 5, 3), (0, 3, 1), 0)
+    right = to_device(engine, b, float32).restrided((7, 5, 3), (0, 3, 1), 0)
     before = engine.pool.statistics(False)["allocated"]
-    left = given(engine, a, float32)
+    left = to_device(engine, a, float32)
     got = matmul(left, right, CUBLAS_TYPES["float32"])
     assert left.buffer
-    np.testing.assert_array_equal(taken(got), a @ b)
-    assert engine.pool.statistics(False)["allocated"] - before == 1024 + 512  # the other operand, the result
+    np.testing.assert_array_equal(to_numpy(got), a @ b)
+    # The other operand and the result are allocated.
+    assert engine.pool.statistics(False)["allocated"] - before == 1024 + 512
 
 
 def test_a_stack_that_repeats_unevenly_is_copied_by_a_kernel(engine: Any, cublas: Any, cupy: Any) -> None:
-    """Matrices at no common distance are laid out at one, each operand by one launch."""
+    """Matrices without a common stride are copied to one, with one launch per operand."""
     left, right = (
-        given(engine, np.ones((2, 1, 4, 5), "f4"), float32),
-        given(engine, np.ones((1, 3, 5, 2), "f4"), float32),
+        to_device(engine, np.ones((2, 1, 4, 5), "f4"), float32),
+        to_device(engine, np.ones((1, 3, 5, 2), "f4"), float32),
     )
     plan = blas.plan_gemm(left.shape, left.strides, right.shape, right.strides)
     for operand, size in ((plan.a, 20), (plan.b, 10)):
@@ -126,7 +127,7 @@ def test_a_stack_that_repeats_unevenly_is_copied_by_a_kernel(engine: Any, cublas
 
 
 def test_a_stack_over_one_matrix_is_one_product(engine: Any, cublas: Any) -> None:
-    """Its rows lie one after the other, as those of one matrix do; with gaps between matrices it stays a stack."""
+    """Contiguous rows of a stack are treated as one matrix; with gaps between matrices it stays a stack."""
     plan = blas.plan_gemm((6, 4, 5), (20, 5, 1), (5, 3), (3, 1))
     assert (plan.items, plan.rows) == (1, 24)
     assert blas.plan_gemm((6, 4, 5), (40, 5, 1), (5, 3), (3, 1)).items == 6
@@ -134,8 +135,8 @@ def test_a_stack_over_one_matrix_is_one_product(engine: Any, cublas: Any) -> Non
 
 
 def test_tf32_is_off_unless_asked_for(engine: Any, cublas: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The compute type is that of float32, and the fast one only when the setting says so."""
-    one = given(engine, np.ones((2, 2), "f4"), float32)
+    """The compute type is that of float32, and TF32 only if the setting enables it."""
+    one = to_device(engine, np.ones((2, 2), "f4"), float32)
     matmul(one, one, CUBLAS_TYPES["float32"])
     monkeypatch.setattr(blas, "allow_tf32", True)
     matmul(one, one, CUBLAS_TYPES["float32"])
@@ -143,15 +144,15 @@ def test_tf32_is_off_unless_asked_for(engine: Any, cublas: Any, monkeypatch: pyt
 
 
 def test_shapes_that_do_not_fit_are_refused(engine: Any, cublas: Any) -> None:
-    """The inner sizes have to agree; the core finds the user's words."""
+    """The inner sizes must agree; the core replaces the error by the operator's."""
     with pytest.raises(RuntimeError, match=r"matmul: shapes \(2, 3\) and \(2, 3\) do not match"):
-        matmul(*[given(engine, np.ones((2, 3), "f4"), float32)] * 2, CUBLAS_TYPES["float32"])
+        matmul(*[to_device(engine, np.ones((2, 3), "f4"), float32)] * 2, CUBLAS_TYPES["float32"])
 
 
 def test_what_cublas_has_no_type_for_goes_to_the_other_kernel(engine: Any) -> None:
     """Integers are multiplied by the kernel in C; without one the error says so."""
     other = object()
     assert CublasMatmul(other).for_dtype(int32) is other
-    one = given(engine, np.ones((2, 2), "i4"), int32)
+    one = to_device(engine, np.ones((2, 2), "i4"), int32)
     with pytest.raises(TypeError, match=r"cuBLAS does not support candelabra\.int32"):
         CublasMatmul(None)(one, one)

@@ -1,4 +1,4 @@
-"""Machine code that is kept on disk from one process to the next."""
+"""The cache of machine code on disk, shared by processes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ ONE = Source("one", (writes("out", "u32"),), "out[GLOBAL_ID] = 1;")
 
 
 def entries(folder: Path) -> list[Path]:
-    """What is kept."""
+    """Return the entries of the cache."""
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
 def test_a_program_is_compiled_once_for_all_processes(tmp_path: Path) -> None:
-    """Who comes later finds machine code, and another generation of GPUs its own."""
+    """Later processes load the machine code; another GPU generation has its own."""
     first, second = Compiler("90", ProgramCache(tmp_path)), Compiler("90", ProgramCache(tmp_path))
     code = first.machine_code(ONE)
     assert code[:4] == b"\x7fELF"
@@ -37,21 +37,21 @@ def test_a_program_is_compiled_once_for_all_processes(tmp_path: Path) -> None:
     assert len(entries(tmp_path)) == 2
 
 
-def test_a_damaged_entry_is_made_anew(tmp_path: Path) -> None:
-    """An entry that is cut, or of another content, is as good as none, and is replaced."""
+def test_a_damaged_entry_is_compiled_again(tmp_path: Path) -> None:
+    """A truncated entry, or one with other content, is ignored and replaced."""
     code = Compiler("90", ProgramCache(tmp_path)).machine_code(ONE)
-    (place,) = entries(tmp_path)
-    whole = place.read_bytes()
+    (folder_variable,) = entries(tmp_path)
+    whole = folder_variable.read_bytes()
     for damaged in (whole[:-1], b"", whole[:-8] + bytes(8)):
-        place.write_bytes(damaged)
+        folder_variable.write_bytes(damaged)
         compiler = Compiler("90", ProgramCache(tmp_path))
         assert compiler.machine_code(ONE) == code
         assert compiler.built == 1
-        assert place.read_bytes() == whole
+        assert folder_variable.read_bytes() == whole
 
 
 def test_the_compiler_is_part_of_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A newer NVRTC compiles anew; so do other options and another text."""
+    """A newer NVRTC compiles again; so do other options and another text."""
     keys = {cache_key("text", ["a"]), cache_key("text", ["b"]), cache_key("other", ["a"])}
     monkeypatch.setattr(type(nvrtc.load()), "version", lambda self: (99, 1))
     assert len(keys | {cache_key("text", ["a"])}) == 4
@@ -60,7 +60,7 @@ def test_the_compiler_is_part_of_the_key(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_machine_code_of_another_machine_serves_whatever_compiler_made_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is found without asking NVRTC for anything, and its time is then that of its last use."""
+    """It is found without loading NVRTC, and its time is updated at each use."""
     prebuilt = ProgramCache(tmp_path / "prebuilt")
     key = prebuilt_key(ONE.program(CUDA), options(ONE, "90"))
     prebuilt.write(key, b"\x7fELF of another machine")
@@ -74,7 +74,7 @@ def test_machine_code_of_another_machine_serves_whatever_compiler_made_it(
 
 
 def test_what_another_machine_did_not_make_is_made_here(tmp_path: Path) -> None:
-    """A kernel, or a compute capability, that is not among it is compiled and kept in the usual place."""
+    """A missing kernel or compute capability is compiled and kept in the usual folder."""
     prebuilt = ProgramCache(tmp_path / "prebuilt")
     prebuilt.write(prebuilt_key(ONE.program(CUDA), options(ONE, "80")), b"\x7fELF of another machine")
     for built in (1, 0):
@@ -97,7 +97,7 @@ for i in range(8):
 
 
 def test_two_processes_share_the_folder(tmp_path: Path) -> None:
-    """Both write the same entries at the same time, and a third one finds them whole."""
+    """Two processes write the same entries at the same time, and a third one finds complete entries."""
     words = [sys.executable, "-c", SHARING, str(tmp_path)]
     running = [subprocess.Popen(words) for _ in range(2)]
     assert [process.wait() for process in running] == [0, 0]
@@ -109,7 +109,7 @@ def test_two_processes_share_the_folder(tmp_path: Path) -> None:
 
 
 def test_the_usual_folder_is_below_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """``CANDELABRA_CACHE`` names another one, and 0 keeps nothing."""
+    """``CANDELABRA_CACHE`` sets another folder, and 0 disables the cache."""
     monkeypatch.setenv("CANDELABRA_CACHE", str(tmp_path))
     cache, prebuilt = usual_cache(), prebuilt_cache()
     assert cache is not None
@@ -123,15 +123,15 @@ def test_the_usual_folder_is_below_the_users(monkeypatch: pytest.MonkeyPatch, tm
     assert compiler.built == 2
 
 
-@pytest.mark.parametrize("place", ["programs", "prebuilt"])
-def test_machine_code_that_the_driver_refuses_is_made_anew(
-    cupy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+@pytest.mark.parametrize("folder_variable", ["programs", "prebuilt"])
+def test_machine_code_that_the_driver_refuses_is_compiled_again(
+    cupy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder_variable: str
 ) -> None:
-    """A whole entry that is no machine code for this driver costs one compilation, not the program."""
+    """A complete entry that this driver cannot load costs one compilation, and the program continues."""
     monkeypatch.setenv("CANDELABRA_CACHE", str(tmp_path))
     text, words = ONE.program(CUDA), options(ONE, "90")
-    key = cache_key(text, words) if place == "programs" else prebuilt_key(text, words)
-    ProgramCache(tmp_path / "cuda" / place).write(key, b"of another driver")
+    key = cache_key(text, words) if folder_variable == "programs" else prebuilt_key(text, words)
+    ProgramCache(tmp_path / "cuda" / folder_variable).write(key, b"of another driver")
     for built in (1, 0):
         engine = CudaEngine(cupy, 0, several=False)
         engine.compile(ONE)(1, engine.allocate(4))
@@ -142,7 +142,7 @@ def test_machine_code_that_the_driver_refuses_is_made_anew(
 def test_a_driver_that_takes_no_machine_code_is_said(
     cupy: Any, doubles: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where compiling anew does not help, the error names the kernel and the compute capability."""
+    """If compiling again does not help, the error names the kernel and the compute capability."""
     monkeypatch.setenv("CANDELABRA_CACHE", str(tmp_path))
     engine = CudaEngine(cupy, 0, several=False)
 
@@ -156,7 +156,7 @@ def test_a_driver_that_takes_no_machine_code_is_said(
 
 
 def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path) -> None:
-    """The cache is no condition for computing."""
+    """Computation works without the cache."""
     (tmp_path / "file").write_text("not a folder")
     compiler = Compiler("90", ProgramCache(tmp_path / "file"))
     assert compiler.machine_code(ONE)[:4] == b"\x7fELF"

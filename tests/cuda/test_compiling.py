@@ -1,8 +1,8 @@
-"""The kernels that a GPU would be given compile with NVRTC, for three generations; no GPU is needed for that.
+"""All kernels compile with NVRTC for three GPU generations; no GPU is needed for that.
 
-What is compiled is what the operators' own samples ask for, so a new kernel is among it by itself. No kernel asks which
-generation it is compiled for, so here each is compiled for one; ``tools/cuda_kernels.py`` does it for all of them, with
-the options that a GPU's code gets, and takes minutes.
+The tests compile the kernels that the operators' samples launch, so new kernels are included automatically. No
+kernel depends on the generation, so here each is compiled for one; ``tools/cuda_kernels.py`` compiles for all of
+them, with the options of a GPU's code, and takes minutes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GENERATIONS = ("80", "90", "100")
 
 @pytest.fixture(scope="module")
 def recorder(tools: Callable[[str], ModuleType]) -> Any:
-    """The engine that was asked for the kernels of every operator, on its samples in one dtype of each kind."""
+    """Return an engine that recorded the kernels of every operator, on its samples in one dtype of each kind."""
     backend = tools("cuda_recording").RecordingBackend()
     remove = plugins.add_backend(backend)
     try:
@@ -36,46 +36,46 @@ def recorder(tools: Callable[[str], ModuleType]) -> Any:
 
 
 def check(sources: list[Any]) -> None:
-    """NVRTC makes a CUBIN of each unit of kernels, the units for the generations in turn."""
+    """Compile each unit of kernels to a CUBIN, alternating between the generations."""
     for i, (first, program) in enumerate(units(sources, CUDA, 200)):
         capability = GENERATIONS[i % len(GENERATIONS)]
         code = compile_program(first.name, program, (*options(first, capability), QUICKLY))
         assert code[:4] == b"\x7fELF"
-        assert "__CUDA_ARCH__" not in program  # so it is the same for all of them
+        assert "__CUDA_ARCH__" not in program  # so the order is the same in all of them
 
 
 def test_kernels_of_every_operator_compile(recorder: Any) -> None:
-    """A quarter of the kernels whose names begin alike, and at least one of them."""
+    """A quarter of the kernels with each name prefix, and at least one of them, compile."""
     sample = one_in(4, {source.name for source in recorder.sources}, lambda name: name.partition("_")[0])
     check([source for source in recorder.sources if source.name in sample])
 
 
 @pytest.mark.thorough
 def test_every_kernel_compiles(recorder: Any) -> None:
-    """In every layout and dtype that the operators' samples ask for."""
+    """Every layout and dtype of the operators' samples is compiled."""
     assert len(recorder.sources) > 2000
     check(recorder.sources)
 
 
 def test_every_operator_with_kernels_is_among_them(recorder: Any) -> None:
-    """An operator whose samples launch nothing would leave its kernels unchecked."""
+    """Kernels of an operator whose samples launch none would not be checked."""
     own = {name for name in table(lambda index: recorder) if name in OPERATORS and not OPERATORS[name].view}
     assert own - recorder.launched == set()
 
 
 def test_steps_of_many_parameters_are_among_them(recorder: Any) -> None:
-    """They are what optimisers launch, not operators."""
+    """Optimisers launch these kernels without an operator."""
     names = {source.name for source in recorder.sources}
     assert {"sgd_41_float32", "momentum_30_float32", "adam_23_float32", "adam_largest_19_float32"} <= names
 
 
 def test_no_kernel_adds_in_an_order_of_chance(recorder: Any) -> None:
-    """What one run computes, the next one does too: no result is added up by atomic operations."""
+    """Repeated runs give equal results: no result is accumulated by atomic operations."""
     assert [source.name for source in recorder.sources if "ATOMIC_ADD" in source.body] == []
 
 
 def test_the_tool_compiles_for_all_generations(tools: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    """It says how many kernels became machine code, and 1 where one does not."""
+    """The tool prints the number of compiled kernels, and exits with 1 if one does not compile."""
     assert tools("cuda_kernels").main(["--operator", "trunc"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines] == ["sm_80", "sm_90", "sm_100"]

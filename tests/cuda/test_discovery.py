@@ -1,4 +1,4 @@
-"""Without a GPU: what is missing, in words."""
+"""Errors on machines without a GPU."""
 
 import re
 import sys
@@ -19,7 +19,7 @@ from candelabra_cuda.hip import RocmBackend
 
 
 class Lacks:
-    """An importer to which CuPy is ``error``."""
+    """An importer that raises ``error`` for CuPy."""
 
     def __init__(self, error: ImportError) -> None:
         self.error = error
@@ -41,13 +41,13 @@ def test_devices_are_listed_with_their_facts(doubles: ModuleType) -> None:
 
 
 def test_no_driver_is_said(doubles: ModuleType) -> None:
-    """A machine without a driver is told to install one."""
+    """The error suggests to install a driver."""
     with pytest.raises(DeviceUnavailable, match=r"no NVIDIA driver was found \(libcuda.so.1\): install it"):
         find(doubles.double(driver=0))
 
 
 def test_a_driver_that_is_too_old_is_said_with_both_versions(doubles: ModuleType) -> None:
-    """The text names what the driver serves, what CuPy needs, and the extra for older drivers."""
+    """The text has the driver's version, CuPy's required version, and the extra for older drivers."""
     with pytest.raises(
         DeviceUnavailable, match=r"supports CUDA 12.4, the installed CuPy needs 13.2.*candelabra\[cuda12\]"
     ):
@@ -67,7 +67,7 @@ def test_a_failing_driver_is_said(doubles: ModuleType, monkeypatch: pytest.Monke
 
 
 def test_hidden_devices_are_said(doubles: ModuleType) -> None:
-    """A driver that shows none of its devices points at the variable that hides them."""
+    """If the driver shows none of its devices, the error names the variable that hides them."""
     with pytest.raises(DeviceUnavailable, match="CUDA_VISIBLE_DEVICES"):
         find(doubles.double(devices=0))
 
@@ -97,7 +97,7 @@ def test_without_cupy_the_error_says_what_to_install(
 def test_a_plugin_without_its_library_counts_as_one_without_devices(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both commands give the reason in one line, without a traceback, and end well."""
+    """Both commands print the reason in one line without a traceback, and succeed."""
 
     class Plugin:
         @hookimpl
@@ -114,7 +114,7 @@ def test_a_plugin_without_its_library_counts_as_one_without_devices(
 
 @pytest.mark.skipif(cd.cuda.is_available(), reason="there is a GPU, so the error does not come")
 def test_a_tensor_cannot_be_made_without_a_driver() -> None:
-    """``zeros`` on a machine without a GPU says what is missing, and the list of devices goes on without it."""
+    """``zeros`` on a machine without a GPU raises the reason, and the list of devices has the others."""
     with pytest.raises(DeviceUnavailable, match="driver"):
         cd.zeros(3, device="cuda")
     assert not [device for device in cd.devices() if device.type == "cuda"]
@@ -131,7 +131,7 @@ def test_a_tensor_cannot_be_made_without_a_driver() -> None:
 def test_the_command_line_says_why_there_is_no_device(
     command: str, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``candelabra devices`` and ``doctor`` give the reason, and the plugin counts as loaded."""
+    """``candelabra devices`` and ``doctor`` print the reason, and the plugin counts as loaded."""
     main([command])
     said = capsys.readouterr().out
     assert re.search(line, said, re.M)
@@ -145,7 +145,7 @@ def test_the_command_line_says_why_there_is_no_device(
 def test_the_command_line_shows_a_device_with_its_facts(
     doubles: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Name, compute capability, memory, multiprocessors, and the versions of driver and runtime stand in one line."""
+    """Name, compute capability, memory, multiprocessors, and the versions of driver and runtime are in one line."""
 
     class Twin(CudaBackend):
         name = "twin"

@@ -1,4 +1,4 @@
-"""What stands for CuPy has nothing that CuPy lacks: a test over a name that there is not would show nothing."""
+"""The double of CuPy has only names that CuPy has, otherwise tests with it would be worthless."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ OWN = {
     "cuda.Event": {"made"},
     "cuda.MemoryPool": {"capacity", "free"},
 }
-"""What the doubles have to be looked at with, by what they stand for."""
+"""The public names of the doubles that exist only for the tests, by the name that they replace."""
 
 
-def missing(double: Any, real: Any, place: str = "") -> list[str]:
-    """The public names of a double that the real thing lacks, those below namespaces too."""
+def missing(double: Any, real: Any, prefix: str = "") -> list[str]:
+    """Return the public names of a double that the real object lacks, including nested namespaces."""
     found = []
     for name in vars(double) if not isinstance(double, type) else dir(double):
-        path = f"{place}.{name}".lstrip(".")
-        if name.startswith("_") or name in OWN.get(place, set()):
+        path = f"{prefix}.{name}".lstrip(".")
+        if name.startswith("_") or name in OWN.get(prefix, set()):
             continue
         if not hasattr(real, name):
             found.append(path)
@@ -37,15 +37,15 @@ def missing(double: Any, real: Any, place: str = "") -> list[str]:
 
 
 def test_every_name_of_the_double_is_one_of_cupy(doubles: ModuleType) -> None:
-    """Functions of the runtime and the driver, streams, events, pools, and what the module itself has."""
+    """Functions of the runtime and the driver, streams, events, pools, and names of the module exist in CuPy."""
     cupy = pytest.importorskip("cupy")
     with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)  # nor a name that is about to go
+        warnings.simplefilter("error", DeprecationWarning)  # nor a deprecated name
         assert missing(doubles.double(), cupy) == []
 
 
 def test_a_name_that_cupy_lacks_is_found(doubles: ModuleType) -> None:
-    """The look is not blind."""
+    """The check detects such a name."""
     cupy = pytest.importorskip("cupy")
     made = doubles.double()
     made.cuda.nonsense = 1

@@ -1,4 +1,4 @@
-"""Memory, streams, launches and errors of the CUDA engine: which calls are made, over what stands for CuPy."""
+"""Memory, streams, launches and errors of the CUDA engine: the calls that it makes to the double of CuPy."""
 
 import threading
 from types import ModuleType
@@ -23,7 +23,7 @@ SCALE = Source(
 
 
 def test_bytes_come_back_as_they_were_written(engine: Any) -> None:
-    """What is written is read, at an offset too, and may change once the call has returned."""
+    """Written bytes are read back, also with an offset, and the source may change after the call."""
     memory = engine.allocate(64)
     data = bytearray(range(16))
     engine.write(memory, 8, memoryview(data))
@@ -33,7 +33,7 @@ def test_bytes_come_back_as_they_were_written(engine: Any) -> None:
 
 
 def test_large_writes_are_not_staged(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beyond the limit of pinned memory a copy waits for the stream and runs at once."""
+    """Above the limit of pinned memory a copy waits for the stream and runs at once."""
     monkeypatch.setattr("candelabra_cuda.memory.PINNED_LIMIT", 8)
     memory = engine.allocate(64)
     engine.write(memory, 0, memoryview(bytes(range(16))))
@@ -42,7 +42,7 @@ def test_large_writes_are_not_staged(engine: Any, monkeypatch: pytest.MonkeyPatc
 
 
 def test_staged_memory_is_kept_until_its_copy_is_done(engine: Any) -> None:
-    """Pinned memory is given back only when the event behind the copy is done."""
+    """Pinned memory is released only when the event after the copy is done."""
     memory = engine.allocate(64)
     engine.write(memory, 0, memoryview(b"abcd"))
     engine.write(memory, 0, memoryview(b"efgh"))
@@ -53,7 +53,7 @@ def test_staged_memory_is_kept_until_its_copy_is_done(engine: Any) -> None:
 
 
 def test_running_out_of_memory_is_a_typed_error_with_the_numbers(engine: Any) -> None:
-    """The text says how much was asked for and how much is in use, and the engine goes on."""
+    """The text has the requested and the used bytes, and the engine continues."""
     kept = engine.allocate(100)
     with pytest.raises(OutOfMemoryError, match=r"cuda:0 is out of memory: tried to allocate 2147483648 bytes, 512 are"):
         engine.allocate(2**31)
@@ -63,9 +63,9 @@ def test_running_out_of_memory_is_a_typed_error_with_the_numbers(engine: Any) ->
 
 
 def test_dropped_memory_waits_for_every_stream(engine: Any) -> None:
-    """Another stream may still read what its own stream would be given again; when both are past it, it is free."""
+    """Another stream may still read memory that its own stream would reuse; it is free when both are done."""
     first, second = engine.another_stream(), engine.another_stream()
-    engine.allocate(512)  # dropped at once
+    engine.allocate(512)  # deleted at once
     engine.allocate(512)
     assert engine.pool.statistics(release=False)["allocated"] == 1024
     for stream in (engine.cupy.cuda.Stream.null, first):
@@ -77,7 +77,7 @@ def test_dropped_memory_waits_for_every_stream(engine: Any) -> None:
 
 
 def test_held_memory_is_waited_for_before_there_is_none(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What streams hold is let go when they are done, and the allocation is tried once more."""
+    """Memory held by streams is released when they are done, and the allocation is tried again."""
     engine.another_stream()
     pool = engine.pool
     malloc = pool._malloc
@@ -91,7 +91,7 @@ def test_held_memory_is_waited_for_before_there_is_none(engine: Any, monkeypatch
 
     monkeypatch.setattr(type(pool), "_malloc", property(lambda self: scarce), raising=False)
     del pool.__dict__["_malloc"]
-    engine.allocate(1024)  # dropped at once
+    engine.allocate(1024)  # deleted at once
     kept = engine.allocate(1024)
     assert asked == [1024, 1024, 1024]
     with pytest.raises(OutOfMemoryError, match="tried to allocate 512 bytes, 1024 are in use"):
@@ -100,7 +100,7 @@ def test_held_memory_is_waited_for_before_there_is_none(engine: Any, monkeypatch
 
 
 def test_results_of_cupy_are_held_too(engine: Any) -> None:
-    """They are memory of the same pool, which another stream may be working with."""
+    """They use the same pool, and another stream may use them."""
     stream = engine.another_stream()
     with engine.pool.serving_cupy():
         owner = engine.pool._malloc(512)
@@ -114,21 +114,21 @@ def test_results_of_cupy_are_held_too(engine: Any) -> None:
 
 
 def test_with_one_stream_dropped_memory_is_free_at_once(engine: Any) -> None:
-    """Nothing else can be working with it, and no event is recorded."""
+    """Nothing else can use the memory, and no event is recorded."""
     engine.allocate(512)
     assert engine.pool.statistics(release=False)["allocated"] == 0
     assert engine.pool._deferred is None
 
 
 def test_streams_come_again_in_turn(engine: Any) -> None:
-    """There are 32 beside the default one, none of which is ever destroyed."""
+    """There are 32 streams in addition to the default one, and none is destroyed."""
     made = [engine.another_stream() for _ in range(70)]
     assert len({id(stream) for stream in made}) == 32
     assert made[0] is made[32] is made[64]
 
 
 def test_the_peak_is_what_was_in_use_at_once(engine: Any) -> None:
-    """Freed memory is kept for the next tensor and does not count, nor does it after its release."""
+    """Freed memory in the pool does not count, neither before nor after its release."""
     for _ in range(10):
         engine.allocate(1000)
     kept = [engine.allocate(1000) for _ in range(3)]
@@ -138,7 +138,7 @@ def test_the_peak_is_what_was_in_use_at_once(engine: Any) -> None:
 
 
 def test_memory_is_counted_over_threads(engine: Any) -> None:
-    """Blocks that threads take and drop at the same time are counted each once."""
+    """Blocks that threads allocate and free concurrently are counted once each."""
 
     def work() -> None:
         for _ in range(300):
@@ -155,7 +155,7 @@ def test_memory_is_counted_over_threads(engine: Any) -> None:
 
 
 def test_statistics_are_those_of_the_device(doubles: ModuleType) -> None:
-    """CuPy's pool answers for the thread's current device, so that is made this one first."""
+    """CuPy's pool uses the thread's current device, so this device is made current first."""
     cupy = doubles.double(devices=2)
     backend = CudaBackend(cupy)
     backend.engine(1)
@@ -165,7 +165,7 @@ def test_statistics_are_those_of_the_device(doubles: ModuleType) -> None:
 
 
 def test_what_cupy_allocates_is_of_the_same_pool(engine: Any, doubles: ModuleType) -> None:
-    """Inside a kernel over CuPy its arrays are ours to count, and its want of memory is the typed error."""
+    """Within a kernel on CuPy its arrays are counted, and its MemoryError becomes the typed error."""
     x = engine.empty((3,), float32)
 
     used = engine.pool.statistics(release=False)["allocated"]
@@ -179,13 +179,13 @@ def test_what_cupy_allocates_is_of_the_same_pool(engine: Any, doubles: ModuleTyp
 
 
 def test_a_kernel_over_cupy_sees_our_memory(engine: Any) -> None:
-    """Views with their strides go in, and what comes out is a payload over the same memory, with those strides."""
+    """Arguments are views with their strides, and results are payloads over the same memory and strides."""
     x = engine.empty((2, 3), float32)
     engine.write(x.buffer, 0, memoryview(np.arange(6, dtype="f4")).cast("B"))
     seen: list[Any] = []
 
-    def kernel(a: Any, parts: Any, number: Any) -> Any:
-        seen.append((a.tolist(), [part.tolist() for part in parts], number))
+    def kernel(a: Any, pair: Any, number: Any) -> Any:
+        seen.append((a.tolist(), [part.tolist() for part in pair], number))
         return a, number
 
     view = x.restrided((3,), (1,), 3)
@@ -197,7 +197,7 @@ def test_a_kernel_over_cupy_sees_our_memory(engine: Any) -> None:
 
 
 def test_an_array_of_cupy_that_runs_backwards_is_copied(engine: Any, doubles: ModuleType) -> None:
-    """No tensor has negative strides."""
+    """Tensors have no negative strides."""
     array = np.arange(4, dtype="f4").view(doubles.ndarray)
     made = from_cupy(array[::-1], engine)
     assert (made.strides, made.shape) == ((1,), (4,))
@@ -205,7 +205,7 @@ def test_an_array_of_cupy_that_runs_backwards_is_copied(engine: Any, doubles: Mo
 
 
 def test_a_launch_packs_its_arguments_as_a_kernel_has_them(engine: Any, cupy: Any, doubles: ModuleType) -> None:
-    """Pointers, indices and numbers lie at their natural alignment, the number of work-items last."""
+    """Pointers, indices and numbers have their natural alignment, and the number of work-items is last."""
     launch = engine.compile(SCALE)
     out, a = engine.allocate(4000), engine.allocate(4000)
     launch(1000, out, a, 1000, 2.5, -3)
@@ -215,7 +215,7 @@ def test_a_launch_packs_its_arguments_as_a_kernel_has_them(engine: Any, cupy: An
 
 
 def test_a_launch_of_groups_has_the_size_that_the_source_says(engine: Any, cupy: Any) -> None:
-    """Groups become blocks, along three dims."""
+    """Groups become blocks along three dims."""
     source = Source("grouped", (writes("out", "u32"),), "out[GROUP_ID] = LOCAL_ID;", group=64)
     launch = engine.compile(source)
     launch((5, 7), engine.allocate(40))
@@ -223,25 +223,25 @@ def test_a_launch_of_groups_has_the_size_that_the_source_says(engine: Any, cupy:
 
 
 def test_nothing_is_launched_for_nothing(engine: Any, cupy: Any) -> None:
-    """A count of 0 is no launch: the driver would refuse it."""
+    """A count of 0 launches nothing, since the driver would refuse it."""
     engine.compile(SCALE)(0, engine.allocate(4), engine.allocate(4), 0, 1.0, 0)
     engine.compile(Source("none", (writes("out", "u32"),), "out[0] = 1;", group=64))((3, 0), engine.allocate(4))
     assert cupy.cuda.driver.launches == []
 
 
 def test_equal_sources_are_compiled_once(engine: Any) -> None:
-    """The same object serves equal sources."""
+    """Equal sources share one compiled kernel."""
     assert engine.compile(SCALE) is engine.compile(Source(SCALE.name, SCALE.parameters, SCALE.body))
 
 
 def test_threads_pack_their_own_arguments(engine: Any, cupy: Any, doubles: ModuleType) -> None:
-    """Four threads launching one kernel never mix their arguments."""
+    """Four threads that launch one kernel do not mix their arguments."""
     launch = engine.compile(SCALE)
     memory = engine.allocate(4)
 
-    def run(mine: int) -> None:
+    def run(own_arguments: int) -> None:
         for _ in range(200):
-            launch(1, memory, memory, mine, float(mine), mine)
+            launch(1, memory, memory, own_arguments, float(own_arguments), own_arguments)
 
     threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
     for thread in threads:
@@ -254,7 +254,7 @@ def test_threads_pack_their_own_arguments(engine: Any, cupy: Any, doubles: Modul
 
 
 def test_a_thread_gets_its_context_at_its_first_launch(engine: Any, cupy: Any) -> None:
-    """The driver's calls need one, and a new thread has none until a call of the runtime."""
+    """The driver's calls require a context, and a new thread has none until it calls the runtime."""
     launch = engine.compile(SCALE)
     memory = engine.allocate(4)
     launch(1, memory, memory, 1, 1.0, 0)
@@ -268,7 +268,7 @@ def test_a_thread_gets_its_context_at_its_first_launch(engine: Any, cupy: Any) -
 
 
 def test_a_late_error_says_how_to_find_its_operator(engine: Any, cupy: Any, doubles: ModuleType) -> None:
-    """An error at a synchronisation names the variable that makes every launch wait."""
+    """The error of a synchronisation names the variable that makes every launch synchronous."""
     cupy.cuda.runtime.failing = doubles.CUDARuntimeError("cudaErrorIllegalAddress")
     with pytest.raises(
         RuntimeError, match=r"cuda:0: an earlier operation failed \(set the .* CANDELABRA_BLOCKING=1.*IllegalAddress"
@@ -289,7 +289,7 @@ def test_a_blocking_engine_names_the_operator(cupy: Any, doubles: ModuleType, mo
 def test_a_failed_read_blames_earlier_work(
     engine: Any, cupy: Any, doubles: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a copy to the host finds is said as a synchronisation says it."""
+    """An error found by a copy to the host has the text of a synchronisation."""
 
     def fails(self: Any) -> None:
         cupy.cuda.runtime.failing = doubles.CUDARuntimeError("cudaErrorIllegalAddress")
@@ -301,7 +301,7 @@ def test_a_failed_read_blames_earlier_work(
 
 
 def test_several_devices_are_entered(doubles: ModuleType) -> None:
-    """With more than one device every call makes its own the thread's."""
+    """With several devices every call sets the thread's current device."""
     cupy = doubles.double(devices=2)
     backend = CudaBackend(cupy)
     backend.engine(1).allocate(4)
@@ -311,7 +311,7 @@ def test_several_devices_are_entered(doubles: ModuleType) -> None:
 
 
 def test_a_transfer_is_ordered_on_both_streams(doubles: ModuleType) -> None:
-    """The copy waits for what the source's stream has, and the source's later work waits for the copy."""
+    """The copy waits for earlier work of the source's stream, and later work of the source waits for the copy."""
     cupy = doubles.double(devices=2)
     backend = CudaBackend(cupy)
     data = memoryview(np.arange(6, dtype=np.float32)).cast("B")
@@ -325,7 +325,7 @@ def test_a_transfer_is_ordered_on_both_streams(doubles: ModuleType) -> None:
 
 
 def test_streams_and_events_are_those_of_the_contract(engine: Any, cupy: Any) -> None:
-    """A stream is current in its block, records, waits, and can be asked; events measure milliseconds."""
+    """A stream is current in its block, records, waits, and can be queried; events measure milliseconds."""
     stream = CudaStream(engine, cupy.cuda.Stream())
     other = CudaStream(engine, cupy.cuda.Stream())
     with stream as entered:

@@ -1,4 +1,4 @@
-"""``__cuda_array_interface__`` in both directions: what is said of memory, and who waits for which stream."""
+"""``__cuda_array_interface__`` in both directions: the description of memory, and the synchronisation of streams."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from candelabra_cuda.exchange import install, payload_over
 
 
 class DoubleBackend(CudaBackend):
-    """CUDA's, under a name of its own."""
+    """CUDA's backend under another name."""
 
     name = "twin"
 
 
 @pytest.fixture
 def cupy(doubles: ModuleType) -> Iterator[Any]:
-    """What stands for CuPy, with a backend over it that is installed for the test."""
+    """Install a backend on a double of CuPy for the test."""
     made = doubles.double()
     remove = plugins.add_backend(DoubleBackend(made))
     install()
@@ -33,13 +33,13 @@ def cupy(doubles: ModuleType) -> Iterator[Any]:
 
 
 def tensor(*shape: int, dtype: Any = cd.float32) -> cd.Tensor:
-    """A tensor on the device of the double."""
+    """Return a tensor on the device of the double."""
     count = int(np.prod(shape))
     return cd.arange(count, dtype=dtype).reshape(*shape).to("twin")
 
 
 def test_a_tensor_describes_its_memory(cupy: Any) -> None:
-    """Address, shape and type are told, strides where the layout is not C order, and the stream that works on it."""
+    """The description has address, shape and type, strides if the layout is not C order, and the stream."""
     x = tensor(3, 4)
     told = x.__cuda_array_interface__
     address = int(x._payload.buffer)
@@ -53,7 +53,7 @@ def test_a_tensor_describes_its_memory(cupy: Any) -> None:
 
 
 def test_the_current_stream_can_be_asked_for(cupy: Any) -> None:
-    """In a stream's block it is that stream, as in PyTorch."""
+    """In a stream's block the current stream is that stream, as in PyTorch."""
     stream = cd.twin.Stream()  # type: ignore[attr-defined]
     assert cd.twin.current_stream() != stream  # type: ignore[attr-defined]
     with stream:
@@ -63,21 +63,21 @@ def test_the_current_stream_can_be_asked_for(cupy: Any) -> None:
 
 
 def test_the_default_stream_has_the_number_1(cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its handle is 0, which the interface forbids."""
+    """The handle of the default stream is 0, which the interface forbids."""
     x = tensor(2)
     monkeypatch.setattr(cupy.cuda.get_current_stream(), "ptr", 0)
     assert x.__cuda_array_interface__["stream"] == 1
 
 
 def test_a_tensor_elsewhere_has_no_such_attribute(cupy: Any) -> None:
-    """So ``hasattr`` tells other libraries where a tensor is."""
+    """``hasattr`` shows other libraries whether a tensor is on a GPU."""
     assert not hasattr(cd.ones(3), "__cuda_array_interface__")
     with pytest.raises(AttributeError, match="has no __cuda_array_interface__: move it to the GPU, or use DLPack"):
         cd.ones(3).__cuda_array_interface__  # noqa: B018
 
 
-def test_what_cannot_be_told_says_what_to_do(cupy: Any) -> None:
-    """A tensor that requires grad, and bfloat16."""
+def test_what_cannot_be_described_says_what_to_do(cupy: Any) -> None:
+    """A tensor that requires grad, and a bfloat16 tensor, raise an error with advice."""
     with pytest.raises(RuntimeError, match=r"of a tensor that requires grad: use tensor\.detach\(\)"):
         tensor(2).requires_grad_().__cuda_array_interface__  # noqa: B018
     with pytest.raises(UnsupportedDType, match="does not support bfloat16: use DLPack"):
@@ -85,13 +85,13 @@ def test_what_cannot_be_told_says_what_to_do(cupy: Any) -> None:
 
 
 def described(array: Any, **changed: Any) -> Any:
-    """An array of the host, described as if it were another library's on the GPU."""
+    """Describe an array of the host as if it were another library's on the GPU."""
     told = {**array.__array_interface__, "version": 3, **changed}
     return SimpleNamespace(__cuda_array_interface__=told, array=array)
 
 
 def test_memory_of_another_library_becomes_a_tensor(cupy: Any) -> None:
-    """Over the same memory, which is kept as long as the tensor."""
+    """The tensor uses the same memory and keeps it alive."""
     array = np.arange(12, dtype=np.float32).reshape(3, 4)
     source = described(array)
     made = from_cuda_array_interface(source, "twin")
@@ -104,8 +104,8 @@ def test_memory_of_another_library_becomes_a_tensor(cupy: Any) -> None:
     assert cd.empty(0).tolist() == from_cuda_array_interface(described(array[:0, 0], data=(0, False)), "twin").tolist()
 
 
-def test_our_stream_waits_for_theirs(cupy: Any) -> None:
-    """By an event: the host waits for nothing. Their stream being ours, or none, there is nothing to wait for."""
+def test_our_stream_waits_for_the_producers(cupy: Any) -> None:
+    """The stream waits by an event, not the host. There is no wait if both streams are the same, or none is given."""
     array = np.zeros(3, np.float32)
     mine = cupy.cuda.get_current_stream()
     for stream in (None, mine.ptr):
@@ -119,7 +119,7 @@ def test_our_stream_waits_for_theirs(cupy: Any) -> None:
 
 
 def test_what_is_no_array_of_a_gpu_is_refused(cupy: Any, engine: Any) -> None:
-    """Other objects, types that tensors do not have, masks, and strides that go backwards or between elements."""
+    """Other objects, unsupported dtypes, masks, and negative or fractional strides are errors."""
     with pytest.raises(TypeError, match="expects an object with __cuda_array_interface__, got list"):
         from_cuda_array_interface([1, 2], "twin")
     array = np.zeros((2, 2), np.float32)

@@ -1,4 +1,4 @@
-"""NVRTC through each of its bindings, without a GPU."""
+"""NVRTC with each of its bindings, without a GPU."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ PROGRAM = 'extern "C" __global__ void one(unsigned* out) { out[0] = 1; }'
 
 
 @pytest.fixture(autouse=True)
-def not_loaded_yet() -> Iterator[None]:
-    """Which binding is in use is found out anew in each test, and after it."""
+def reset_binding() -> Iterator[None]:
+    """Reset the choice of the binding before and after each test."""
     nvrtc.load.cache_clear()
     yield
     nvrtc.load.cache_clear()
@@ -23,12 +23,12 @@ def not_loaded_yet() -> Iterator[None]:
 
 @pytest.fixture(params=[CudaBindings, CupyBindings])
 def binding(request: pytest.FixtureRequest) -> Any:
-    """One after the other."""
+    """Yield each binding."""
     return request.param()
 
 
 def test_a_program_becomes_machine_code(binding: Any) -> None:
-    """It is an ELF file with the kernel's name in it, the same bytes through both bindings."""
+    """The machine code is an ELF file with the kernel's name, and equal with both bindings."""
     code = binding.compile("one", PROGRAM, ["--gpu-architecture=sm_90"])
     assert code[:4] == b"\x7fELF"
     assert b"one" in code
@@ -36,18 +36,18 @@ def test_a_program_becomes_machine_code(binding: Any) -> None:
 
 
 def test_both_bindings_find_the_same_library(binding: Any) -> None:
-    """The version is of NVRTC, not of the binding."""
+    """The version is that of NVRTC, not of the binding."""
     assert binding.version() == CudaBindings().version() >= (12, 0)
 
 
 def test_a_program_that_does_not_compile_says_why(binding: Any) -> None:
-    """The error has the compiler's words."""
+    """The error has the compiler's message."""
     with pytest.raises(CompilationError, match=r'broken: .*identifier "nonsense" is undefined'):
         binding.compile("broken", "__global__ void f() { nonsense; }", ["--gpu-architecture=sm_90"])
 
 
-def test_an_option_that_there_is_not_says_so(binding: Any) -> None:
-    """A compute capability that NVRTC does not know is an error with its words."""
+def test_an_unknown_option_says_so(binding: Any) -> None:
+    """An unknown compute capability is an error with NVRTC's message."""
     with pytest.raises(CompilationError, match=r"old: .*gpu-architecture"):
         binding.compile("old", "__global__ void f() {}", ["--gpu-architecture=sm_10"])
 
@@ -62,7 +62,7 @@ def test_a_compiler_that_fails_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_the_bindings_of_cuda_those_of_cupy_serve(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CuPy is there where the device is, so nothing more has to be installed."""
+    """CuPy is installed with the device's backend, so no further package is required."""
     assert nvrtc.load().name == "cuda.bindings"
     nvrtc.load.cache_clear()
     monkeypatch.setitem(sys.modules, "cuda.bindings", None)
@@ -70,7 +70,7 @@ def test_without_the_bindings_of_cuda_those_of_cupy_serve(monkeypatch: pytest.Mo
 
 
 def test_a_binding_that_finds_no_library_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bindings of another major version than the installed CUDA are imported, and fail at their first call."""
+    """Bindings for another major version than the installed CUDA can be imported, and fail at their first call."""
 
     def fails(self: CudaBindings) -> tuple[int, int]:
         raise RuntimeError("libnvrtc.so.12 was not found")

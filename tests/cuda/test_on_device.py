@@ -1,6 +1,6 @@
-"""What only a GPU can show: exchange with other libraries, streams, memory, late errors. Run by ``make cuda-check``.
+"""Tests that require a GPU: exchange with other libraries, streams, memory, late errors. Run by ``make cuda-check``.
 
-Without a GPU nothing here runs, and nothing of it has a stand-in: the doubles beside it show which calls are made.
+Without a GPU they do not run; the tests with doubles check the calls only.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ pytestmark = pytest.mark.skipif(not cd.cuda.is_available(), reason="there is no 
 
 @pytest.fixture
 def cupy() -> Any:
-    """CuPy itself."""
+    """Return CuPy itself."""
     return pytest.importorskip("cupy")
 
 
 def values() -> Any:
-    """A tensor on the GPU whose layout is not contiguous."""
+    """Return a tensor on the GPU whose layout is not contiguous."""
     return cd.arange(12, dtype=cd.float32, device="cuda").reshape(3, 4).t()
 
 
@@ -41,7 +41,7 @@ def test_cupy_reads_our_memory(cupy: Any) -> None:
 
 
 def test_we_read_memory_of_cupy(cupy: Any) -> None:
-    """Both protocols, over the same memory."""
+    """Both protocols share the memory."""
     array = cupy.arange(12, dtype=cupy.float32).reshape(3, 4).T
     for made in (cd.from_dlpack(array), from_cuda_array_interface(array)):
         assert made.device.type == "cuda"
@@ -50,9 +50,9 @@ def test_we_read_memory_of_cupy(cupy: Any) -> None:
 
 
 def test_pytorch_exchanges_memory() -> None:
-    """DLPack in both directions, where PyTorch is installed beside this."""
+    """DLPack works in both directions, if PyTorch is installed too."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its own affair
+        warnings.simplefilter("ignore")  # PyTorch's own warning
         torch = pytest.importorskip("torch")
     x = values()
     assert torch.from_dlpack(x).tolist() == x.tolist()
@@ -60,7 +60,7 @@ def test_pytorch_exchanges_memory() -> None:
 
 
 def test_work_of_another_stream_is_waited_for(cupy: Any) -> None:
-    """What a consumer reads through the protocols is what our stream will have written."""
+    """A consumer of the protocols reads the values after our stream's writes."""
     x = cd.rand(2048, 2048, device="cuda")
     for _ in range(50):
         x = (x @ x).clamp(0, 1)
@@ -88,14 +88,14 @@ def test_streams_are_ordered_by_events() -> None:
 
 
 def test_a_program_goes_on_after_memory_ran_out() -> None:
-    """The error is typed and has the numbers; what fits is allocated after it."""
+    """The error is typed and has the sizes; smaller allocations succeed after it."""
     with pytest.raises(OutOfMemoryError, match=r"cuda:0 is out of memory: tried to allocate \d+ bytes"):
         cd.empty(1 << 45, device="cuda")
     assert cd.ones(3, device="cuda").tolist() == [1, 1, 1]
 
 
 def test_memory_is_counted_and_given_back() -> None:
-    """What is allocated is seen, and an empty cache holds nothing that is unused."""
+    """Allocations are counted, and empty_cache releases all unused memory."""
     gc.collect()
     cd.cuda.synchronize()
     before = cd.cuda.memory_allocated()
@@ -109,7 +109,7 @@ def test_memory_is_counted_and_given_back() -> None:
 
 
 def test_an_index_out_of_bounds_is_found_by_whoever_waits() -> None:
-    """The kernel finds it, the next synchronisation says it, and the device goes on."""
+    """The kernel detects it, the next synchronisation raises it, and the device continues to work."""
     x = cd.arange(5, device="cuda")
     with pytest.raises(IndexError, match="index_select"):
         x.index_select(0, cd.tensor([7], device="cuda")).tolist()
@@ -129,7 +129,7 @@ cd.cuda.synchronize()
 
 @pytest.mark.parametrize(("blocking", "words"), [("0", "CANDELABRA_BLOCKING=1"), ("1", "'stray' failed")])
 def test_a_late_error_is_attributed(blocking: str, words: str) -> None:
-    """A stray write ends the context, so it happens in a process of its own; a blocking one names the kernel."""
+    """A stray write ends the context, so it runs in a separate process; a synchronous launch names the kernel."""
     environment = {**os.environ, "CANDELABRA_BLOCKING": blocking}
     done = subprocess.run([sys.executable, "-c", BROKEN], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1

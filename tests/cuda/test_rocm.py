@@ -1,4 +1,4 @@
-"""The device type ``rocm``, which nobody has run: which calls it makes of CuPy, over what stands for that."""
+"""The device type ``rocm``, which has not been run on hardware: its calls of CuPy, checked with a double."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SCALE = Source(
 
 @pytest.fixture
 def hip(doubles: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """CuPy as it is built for ROCm."""
+    """Return a double of CuPy built for ROCm."""
     made = doubles.double()
     monkeypatch.setattr(made.cuda.runtime, "is_hip", True, raising=False)
     monkeypatch.setattr(doubles.RawModule, "made", [])
@@ -32,7 +32,7 @@ def hip(doubles: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_it_is_a_device_type_of_its_own(hip: Any) -> None:
-    """Devices have its name, and DLPack's number of ROCm."""
+    """Its devices have its name, and ROCm's number in DLPack."""
     backend = RocmBackend(hip)
     assert repr(backend.engine(0)) == "rocm:0"
     assert (backend.name, backend.capabilities.dlpack) == ("rocm", 10)
@@ -40,7 +40,7 @@ def test_it_is_a_device_type_of_its_own(hip: Any) -> None:
 
 
 def test_kernels_are_compiled_and_launched_by_cupy(hip: Any, doubles: ModuleType, monkeypatch: Any) -> None:
-    """The program is given to HIPRTC with Clang's options; arguments are numbers of the types that the kernel has."""
+    """HIPRTC gets the program with Clang's options; arguments are numbers of the kernel's types."""
     monkeypatch.setenv("CANDELABRA_BLOCKING", "1")
     engine = RocmBackend(hip).engine(0)
     memory = engine.allocate(4000)
@@ -57,7 +57,7 @@ def test_kernels_are_compiled_and_launched_by_cupy(hip: Any, doubles: ModuleType
 
 
 def test_kernels_of_groups_are_launched_as_such(hip: Any, doubles: ModuleType) -> None:
-    """Without the number of work-items, and contracted ones without the option against it."""
+    """They do not get the number of work-items, and contracted ones lack the option against contraction."""
     engine = RocmBackend(hip).engine(0)
     source = Source("grouped", (writes("out", "u32"),), "out[GROUP_ID] = LOCAL_ID;", group=64, contract=True)
     engine.compile(source)((5, 7), engine.allocate(40))
@@ -67,12 +67,12 @@ def test_kernels_of_groups_are_launched_as_such(hip: Any, doubles: ModuleType) -
 
 
 def test_products_of_matrices_are_kernels_of_our_own(hip: Any) -> None:
-    """cuBLAS is not called there."""
+    """cuBLAS is not called."""
     assert not isinstance(RocmBackend(hip).kernels()["matmul"], CublasMatmul)
 
 
-def test_each_device_type_says_whose_cupy_it_lacks(hip: Any, cupy: Any, doubles: ModuleType) -> None:
-    """CUDA's CuPy serves no ROCm, ROCm's no CUDA."""
+def test_each_device_type_names_the_build_of_cupy_that_it_lacks(hip: Any, cupy: Any, doubles: ModuleType) -> None:
+    """CUDA's build of CuPy cannot be used for ROCm, nor ROCm's for CUDA."""
     with pytest.raises(
         DeviceUnavailable, match=r"the installed CuPy is for CUDA: install CuPy for your version of ROCm"
     ):
@@ -82,7 +82,7 @@ def test_each_device_type_says_whose_cupy_it_lacks(hip: Any, cupy: Any, doubles:
 
 
 def test_a_failing_driver_of_rocm_is_said(hip: Any, doubles: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The words are its own."""
+    """The error has ROCm's message."""
 
     def fails() -> None:
         raise doubles.CUDARuntimeError("hipErrorNoDevice")

@@ -1,4 +1,4 @@
-"""Which code serves an operator on CUDA: kernels in C and cuBLAS for what is common, CuPy for what its libraries do."""
+"""The kernels of CUDA: common operators use kernels in C and cuBLAS, the others use CuPy's libraries."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from candelabra_cuda.blas import CUBLAS_TYPES, CublasMatmul
 from candelabra_cuda.kernels import KernelWithFallback
 
 LIBRARIES = ("linalg_", "fft_", "bitwise_")
-"""cuSOLVER's and cuFFT's; and bits of floats, which are an error in words."""
+"""Operators of cuSOLVER and cuFFT; and bits of floats, which are an error."""
 HOST = {
     "igamma", "igammac", "linalg_geqrf", "linalg_ldl_factor_ex", "linalg_ldl_solve", "linalg_lstsq",
     "linalg_lu_factor_ex", "random_binomial", "random_poisson", "special_airy_ai", "special_airy_ai_slope",
 }  # fmt: skip
-"""What neither has, nor a body: it runs on the host, with a warning. The page docs/cuda.md says so."""
+"""Operators without kernel and body: they run on the host with a warning, and docs/cuda.md lists them."""
 COMMON = [
     "add", "mul", "sub", "div", "neg", "exp", "log", "tanh", "sigmoid", "gelu", "relu", "softmax",
     "log_softmax", "normalize", "normalize_backward", "sum", "mean", "amax", "argmax", "cumsum", "sort", "conv",
     "conv_input", "conv_weight", "max_pool", "index_select", "gather", "scatter_add", "index_put", "where",
     "cat", "clone", "random_uniform", "random_normal",
 ]  # fmt: skip
-"""What training is made of."""
+"""The operators of training."""
 
 
 @pytest.fixture(scope="module")
 def table(doubles: Any) -> Mapping[str, Any]:
-    """The kernels of a device of the double."""
+    """Return the kernels of a device of the double."""
     return CudaBackend(doubles.double()).kernels()
 
 
 def served(kernel: Any, dtype: Any) -> str:
-    """Who serves a dtype: ``own``, ``cuBLAS``, ``CuPy`` or nobody (``""``)."""
+    """Return who serves a dtype: ``own``, ``cuBLAS``, ``CuPy``, or ``""`` if there is no kernel."""
     if isinstance(kernel, CublasMatmul):
         return "cuBLAS" if dtype.name in CUBLAS_TYPES else served_by_choice(kernel, dtype)
     return served_by_choice(kernel, dtype)
 
 
 def served_by_choice(kernel: Any, dtype: Any) -> str:
-    """The same, of kernels that are not cuBLAS's."""
+    """Return the same for kernels that are not cuBLAS's."""
     choose = getattr(kernel, "for_dtype", None)
     chosen = kernel if choose is None else choose(dtype)
     if chosen is None:
@@ -52,15 +52,15 @@ def served_by_choice(kernel: Any, dtype: Any) -> str:
 
 
 @pytest.mark.parametrize("dtype", [float32, float16, bfloat16])
-def test_what_training_is_made_of_has_kernels_of_its_own(table: Mapping[str, Any], dtype: Any) -> None:
-    """No step of a training step goes through CuPy or the host."""
+def test_the_operators_of_training_have_kernels_of_our_own(table: Mapping[str, Any], dtype: Any) -> None:
+    """No operator of a training step uses CuPy or the host."""
     missing = [name for name in COMMON if name in OPERATORS and served(table.get(name), dtype) != "own"]
     assert missing == []
     assert served(table["matmul"], dtype) == "cuBLAS"
 
 
 def test_attention_multiplies_by_cublas(table: Mapping[str, Any]) -> None:
-    """The kernel is clike's with other products."""
+    """The kernel is clike's with cuBLAS's products."""
     for name in ("attention", "attention_backward"):
         for dtype in (float32, bfloat16):
             assert served(table[name], dtype) == "own"
@@ -68,13 +68,13 @@ def test_attention_multiplies_by_cublas(table: Mapping[str, Any]) -> None:
 
 
 def test_cupy_serves_what_its_libraries_do(table: Mapping[str, Any]) -> None:
-    """In float32 nothing else is left to it."""
+    """In float32 it serves no other operator."""
     by_cupy = [name for name, kernel in table.items() if served(kernel, float32) == "CuPy"]
     assert [name for name in by_cupy if not name.startswith(LIBRARIES)] == []
 
 
 def test_what_runs_on_the_host_is_known(table: Mapping[str, Any]) -> None:
-    """An operator that nobody serves, and that is no view, is on the list."""
+    """An operator without a kernel that is not a view is on the list."""
     nobody = {
         name
         for name in sorted(OPERATORS)
@@ -91,6 +91,6 @@ def test_products_of_half_types_are_accumulated_in_float32() -> None:
 
 
 def test_products_of_integers_are_kernels_of_our_own(table: Mapping[str, Any]) -> None:
-    """cuBLAS has none of them."""
+    """cuBLAS does not support integers."""
     assert served(table["matmul"], int64) == "own"
     assert set(CUBLAS_TYPES) <= set(BY_NAME)

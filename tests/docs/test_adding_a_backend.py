@@ -1,4 +1,4 @@
-"""The guide for vendors runs as it stands, and names files that exist."""
+"""The guide for vendors runs unchanged, and names files that exist."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEVICES = ("acme", "stone", "pretended")
 
 @pytest.fixture
 def vendor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder to work in; what the page imports from it and registers is gone afterwards."""
+    """Return a working folder; imports and registrations of the page are removed afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     modules = set(sys.modules)
@@ -29,7 +29,7 @@ def vendor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_the_code_of_the_guide_runs(vendor: Path) -> None:
-    """From the generated package to training, capabilities, streams and immutable arrays; nothing stays registered."""
+    """The code covers the generated package, training, capabilities, streams and immutable arrays."""
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.M | re.S)
     assert len(blocks) > 10
     names: dict[str, Any] = {"__name__": "page"}
@@ -42,7 +42,7 @@ def test_the_code_of_the_guide_runs(vendor: Path) -> None:
 
 
 def test_files_that_the_guide_names_exist() -> None:
-    """In this repository, or in the package that is generated."""
+    """They are in this repository, or in the generated package."""
     text = re.sub(r"^```.*?^```", "", PAGE.read_text("utf-8"), flags=re.M | re.S)
     named = re.findall(r"`((?:[\w.-]+/)+[\w.-]+)`", text)
     assert len(named) >= 6

@@ -1,4 +1,4 @@
-"""docs/cuda.md: its code runs on another device that works on its own, since none of it is about CUDA alone."""
+"""The code of docs/cuda.md runs on another asynchronous device, since none of it depends on CUDA."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "cuda.md"
 
 
 def test_the_code_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    """With the device of OpenCL in the place of CUDA's; with CUDA's where there is a GPU."""
+    """The OpenCL device replaces CUDA's unless there is a GPU."""
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
     assert len(blocks) == 4
     names: dict[str, Any] = {}
@@ -24,7 +24,7 @@ def test_the_code_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_page_says_what_has_not_been_run() -> None:
-    """Neither it nor README calls anything verified before there is a report of a GPU."""
+    """Neither the page nor README claims verification before there is a report of a GPU."""
     reports = list((PAGE.parent / "reports").glob("cuda-*.json"))
     text = PAGE.read_text()
     assert bool(reports) != ("has not yet been run on a GPU" in text)
@@ -32,7 +32,7 @@ def test_the_page_says_what_has_not_been_run() -> None:
 
 
 def test_the_page_names_what_there_is() -> None:
-    """Links lead somewhere, files exist."""
+    """Links and files exist."""
     text = re.sub(r"^```.*?^```", "", PAGE.read_text(), flags=re.M | re.S)
     for path in re.findall(r"`(tests/[\w./-]+\.py)`", text):
         assert (PAGE.parents[1] / path).exists()

@@ -1,4 +1,4 @@
-"""The documents' code is run as it stands."""
+"""The documents' code runs unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def blocks(path: Path) -> str:
-    """Every Python block of a page, in order."""
+    """Return every Python block of a page, in order."""
     return "\n".join(re.findall(r"^```python\n(.*?)^```", path.read_text(), re.M | re.S))
 
 
@@ -30,9 +30,9 @@ def blocks(path: Path) -> str:
     ],
 )
 def test_the_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader who types in a page's code, top to bottom, sees no error."""
+    """The code of a page runs from top to bottom without an error."""
     monkeypatch.chdir(tmp_path)
-    load_all()  # what the page asks for first is the library's, and stays
+    load_all()  # The first import that a page requires belongs to the library and stays.
     names: dict[str, Any] = {"__name__": "page"}
     with journal.Recording() as declared:
         code = blocks(ROOT / page)
@@ -57,7 +57,7 @@ def test_the_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.
     ],
 )
 def test_files_that_a_page_names_exist(page: str) -> None:
-    """A path in backticks, or a link, leads somewhere."""
+    """A path in backquotes, or a link, exists."""
     text = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(), flags=re.M | re.S)
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
     for link in links:

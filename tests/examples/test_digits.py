@@ -13,7 +13,7 @@ from examples import digits
 
 
 def test_the_data_is_what_its_readme_says() -> None:
-    """1,797 images of 64 values from 0 to 1, each digit about as often as the others."""
+    """There are 1,797 images of 64 values from 0 to 1, and each digit occurs about equally often."""
     images, labels = digits.read_digits()
     assert len(images) == len(labels) == 1797
     assert {len(image) for image in images} == {64}
@@ -25,7 +25,7 @@ def test_the_data_is_what_its_readme_says() -> None:
 
 
 def test_the_split_is_disjoint_and_the_same_every_time() -> None:
-    """The model is tried on digits that it was not trained on."""
+    """The model is tested on digits that it was not trained on."""
     data = digits.read_digits()
     train_x, train_y, test_x, test_y = digits.split_digits(*data)
     assert train_x.shape == (1437, 1, 8, 8)
@@ -35,7 +35,7 @@ def test_the_split_is_disjoint_and_the_same_every_time() -> None:
 
 
 def test_the_demo_trains_saves_loads_and_compares_devices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A few epochs on every device: the table, a file that another reader opens, and the same predictions from it."""
+    """A few epochs run on every device; the table, the file and the predictions from the file are correct."""
     path = tmp_path / "digits.safetensors"
     assert digits.main(["--epochs", "2", "--save", str(path)]) == 0
     shown = capsys.readouterr().out
@@ -49,7 +49,7 @@ def test_the_demo_trains_saves_loads_and_compares_devices(tmp_path: Path, capsys
 
 
 def test_one_seed_gives_one_result(tmp_path: Path) -> None:
-    """Two runs with one seed are the same to the bit, and another seed differs."""
+    """Two runs with one seed are equal to the bit, and another seed differs."""
     paths = [tmp_path / f"{n}.safetensors" for n in range(3)]
     device = str(registry.reference_device())
     for path, seed in zip(paths, ("7", "7", "8"), strict=True):
@@ -59,7 +59,7 @@ def test_one_seed_gives_one_result(tmp_path: Path) -> None:
 
 
 def test_a_few_epochs_are_enough_to_read_most_digits() -> None:
-    """Five epochs reach what a network that learns nothing never does; the full run reaches more than 97 %."""
+    """Five epochs reach an accuracy that an untrained network never reaches; the full run reaches more than 97 %."""
     from rich.progress import Progress
 
     with Progress(disable=True) as progress:

@@ -1,4 +1,4 @@
-"""The example for vendors: JAX on the CPU, in a package of its own, with arrays that never change."""
+"""The example for vendors: JAX on the CPU as a separate package, with immutable arrays."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ from tests.sampling import one_in
 
 FOLDER = Path(__file__).parents[2] / "examples" / "jax-backend"
 EVERYDAY = ("div", "sum", "matmul", "index_put", "basic_index")
-"""An operator of each family, and few: JAX compiles each of them anew for every shape that it is tried on. So ``make
-test`` tries a third of them."""
+"""An operator of each family, but few, since JAX compiles each for every shape. ``make test`` runs a third of them."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def device() -> Iterator[str]:
-    """JAX as a device of this process, without being installed."""
+    """Register JAX as a device of this process without installing it."""
     sys.path.insert(0, str(FOLDER / "src"))
     try:
         import candelabra_jax_example
@@ -45,13 +44,13 @@ def device() -> Iterator[str]:
 
 
 def test_the_backend_is_a_hundred_odd_lines() -> None:
-    """What a vendor has to write over an array library fits a few screens."""
+    """A backend for an array library is short."""
     texts = [path.read_text() for path in (FOLDER / "src").rglob("*.py")]
     assert sum(bool(line.strip()) for text in texts for line in text.splitlines()) < 150
 
 
 def test_the_device_is_found_by_its_entry_point(tmp_path: Path) -> None:
-    """Metadata as pip writes it is all that the core needs."""
+    """The core needs only the metadata that pip writes."""
     entries = tomllib.loads((FOLDER / "pyproject.toml").read_text())["project"]["entry-points"]["candelabra.backends"]
     metadata = tmp_path / "candelabra_jax_example-0.1.dist-info"
     metadata.mkdir()
@@ -67,19 +66,20 @@ def test_the_device_is_found_by_its_entry_point(tmp_path: Path) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, env=surroundings, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "[2.0, 2.0] candelabra.float64\nfloat32\n"  # 64 bits for candelabra, JAX's own way elsewhere
+    # Candelabra uses 64 bits, other code JAX's default.
+    assert done.stdout == "[2.0, 2.0] candelabra.float64\nfloat32\n"
 
 
 @pytest.mark.parametrize("d", ALL, ids=lambda d: d.name)
 def test_every_dtype_goes_there_and_back(device: str, d: Any) -> None:
-    """Bits survive the way to JAX and back."""
+    """Copies to JAX and back preserve bits."""
     values = cd.tensor([[0, 1, 1], [1, 0, 1]]).to(d)
     assert values.to(device).dtype is d
     assert values.to(device).t().cpu().tolist() == values.t().tolist()
 
 
 def test_a_write_to_a_view_reaches_its_base_and_its_siblings(device: str) -> None:
-    """No array changes: the base gets another payload, and its views are shown anew."""
+    """No array changes: the base gets another payload, and its views are computed again."""
     x = cd.arange(12.0, device=device).reshape(3, 4)
     diagonal, column = x.diagonal(), x[:, 1]
     x[1:, :2].mul_(10)
@@ -90,7 +90,7 @@ def test_a_write_to_a_view_reaches_its_base_and_its_siblings(device: str) -> Non
 
 
 def test_views_that_change_the_dtype(device: str) -> None:
-    """Complex numbers as pairs and back, and bytes as another dtype."""
+    """Complex numbers as pairs and back, and bytes as another dtype, are correct."""
     z = cd.tensor([1 + 2j, complex("inf-nanj")], device=device)
     assert repr(cd.view_as_complex(cd.view_as_real(z)).tolist()) == repr(z.tolist())
     assert cd.tensor([1.0], device=device).view(cd.int32).tolist() == [0x3F800000]
@@ -110,7 +110,7 @@ def test_places_that_are_named_twice_count_twice(device: str) -> None:
 
 
 def test_quotients_are_rounded_once(device: str) -> None:
-    """Equal to the reference's bit for bit, broadcast or with a number: not the product with a rounded reciprocal."""
+    """Results equal the reference's bit for bit, broadcast or with a number: no rounded reciprocal is used."""
     x = cd.linspace(0.1, 3.0, 23).reshape(23, 1)
     y = cd.linspace(0.3, 7.0, 19)
     there, here = x.to(device), y.to(device)
@@ -120,7 +120,7 @@ def test_quotients_are_rounded_once(device: str) -> None:
 
 
 def test_remainders_are_exact(device: str) -> None:
-    """Equal to the reference's bit for bit, the sign of zero too."""
+    """Results equal the reference's bit for bit, including the sign of zero."""
     x = cd.tensor([7.3, -7.3, 7.3, -7.3, -6.0, 0.1])
     y = cd.tensor([0.7, 0.7, -0.7, -0.7, 2.0, -1e9])
     got = cd.fmod(x.to(device), y.to(device)).cpu()
@@ -128,7 +128,7 @@ def test_remainders_are_exact(device: str) -> None:
 
 
 def test_bits_of_half_numbers_survive_every_move(device: str) -> None:
-    """A NaN of bfloat16 that signals is moved as it is: XLA's own moves would make it quiet."""
+    """A signalling NaN of bfloat16 is copied unchanged, which XLA's own copies would not do."""
     bits = cd.arange(12, dtype=cd.int16).reshape(3, 4) + 0x7F81
     x, there = bits.view(cd.bfloat16), bits.to(device).view(cd.bfloat16)
     for name, move in {
@@ -142,12 +142,12 @@ def test_bits_of_half_numbers_survive_every_move(device: str) -> None:
 
 
 def test_conjugates_of_bools_are_bools(device: str) -> None:
-    """What has no imaginary part is copied, in its own dtype."""
+    """A tensor without an imaginary part is copied in its own dtype."""
     assert cd.conj_physical(cd.tensor([True, False], device=device)).tolist() == [True, False]
 
 
 def test_long_sums_of_products_keep_their_digits(device: str) -> None:
-    """Of 7,161 equal products, where every rounding goes the same way: one after the other they would be 6e-5 off."""
+    """A sequential sum of these 7,161 equal products, whose rounding errors have one sign, would be off by 6e-5."""
     x, y = cd.full((9, 7161), 0.1, device=device), cd.full((7161, 5), 0.1, device=device)
     exact = 7161 * x[0, 0].item() ** 2
     for product in (x @ y, x @ y[:, 0], x[0] @ y, x[0] @ y[:, 0]):
@@ -156,14 +156,14 @@ def test_long_sums_of_products_keep_their_digits(device: str) -> None:
     assert (cd.ones(2, 0, device=device) @ cd.ones(0, 3, device=device)).tolist() == [[0.0] * 3] * 2
 
 
-def test_no_room_is_the_typed_error(device: str) -> None:
+def test_out_of_memory_is_the_typed_error(device: str) -> None:
     """JAX's own error is its cause."""
     with pytest.raises(OutOfMemoryError, match=r"JAX has no room for \[1125899906842624\] of candelabra.float32"):
         cd.empty(2**50, device=device)
 
 
 def test_a_network_trains_to_the_losses_of_the_reference(device: str) -> None:
-    """Convolution, normalization and an optimizer with state, nothing of it falling back."""
+    """Convolution, normalization and an optimizer with state run without a fallback."""
 
     def losses(where: str) -> list[float]:
         cd.manual_seed(1)
@@ -188,7 +188,7 @@ def test_a_network_trains_to_the_losses_of_the_reference(device: str) -> None:
 
 
 def test_memory_conforms(device: str) -> None:
-    """Level 0 holds in every dtype."""
+    """Level 0 passes in every dtype."""
     done = run(device, Options(level=0))
     assert [(r.case.id, r.message) for r in done.results if r.verdict != "passed"] == []
     assert done.level == 0
@@ -201,7 +201,7 @@ TRIED = one_in(3, EVERYDAY, lambda name: "")
     "operator", [pytest.param(name, marks=() if name in TRIED else pytest.mark.thorough) for name in EVERYDAY]
 )
 def test_everyday_operators_conform_in_training(device: str, operator: str) -> None:
-    """The suite's values and gradients hold in float32, by kernels of the device or bodies over them."""
+    """The suite's values and gradients pass in float32, by kernels of the device or composite bodies."""
     patterns = ("*/value/float32/contiguous", "*/gradient/float32/contiguous")
     done = run(device, Options(level=2, operators=(operator,), patterns=patterns, forbid_fallback=True))
     assert [(r.case.id, r.verdict, r.message) for r in done.results if r.verdict not in ("passed", "skipped")] == []

@@ -1,7 +1,7 @@
-"""The devices of these tests: the first OpenCL device there is, whatever it is, and the same one made to differ.
+"""The devices of these tests: the first OpenCL device, and variants of it with changed properties.
 
-A processor uses none of the forms that a device made to differ gets, and each form has to be compiled. So ``make test``
-runs a quarter of each test's cases on such devices, and ``make test-all`` all of them.
+A processor does not use the kernel forms of these variants, and each form has to be compiled. So ``make test`` runs
+a quarter of each test's cases on them, and ``make test-all`` runs all.
 """
 
 from collections.abc import Iterator
@@ -15,34 +15,34 @@ from candelabra_opencl.backend import OpenCLBackend
 
 from tests.sampling import one_in
 
-DIFFERENT = frozenset({"lanes", "single", "cacheless"})
-"""The fixtures that are devices made to differ."""
+VARIANTS = frozenset({"lanes", "single", "cacheless"})
+"""The fixtures that are variants of the device."""
 
 
-@pytest.hookimpl(tryfirst=True)  # before the marks decide what runs
+@pytest.hookimpl(tryfirst=True)  # This hook runs before the marks select tests.
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave three quarters of each test's cases on devices made to differ to ``make test-all``."""
-    unlike = {item.nodeid: item for item in items if Path(__file__).parent in item.path.parents and _differs(item)}
+    """Mark three quarters of each test's cases on variants for ``make test-all``."""
+    unlike = {item.nodeid: item for item in items if Path(__file__).parent in item.path.parents and _uses_variant(item)}
     for name in unlike.keys() - one_in(4, unlike, lambda name: name.partition("[")[0]):
         unlike[name].add_marker(pytest.mark.thorough)
 
 
-def _differs(item: pytest.Item) -> bool:
-    """Whether a test runs on a device made to differ, which it names as a fixture or as a parameter."""
+def _uses_variant(item: pytest.Item) -> bool:
+    """Return whether a test has a variant of the device as a fixture or as a parameter."""
     assert isinstance(item, pytest.Function)
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    return not DIFFERENT.isdisjoint([*item.fixturenames, *(p for p in parameters if isinstance(p, str))])
+    return not VARIANTS.isdisjoint([*item.fixturenames, *(p for p in parameters if isinstance(p, str))])
 
 
 @pytest.fixture(scope="session")
 def device() -> cd.device:
-    """The first OpenCL device."""
+    """Return the first OpenCL device."""
     return cd.device("opencl", 0)
 
 
 @pytest.fixture(scope="session")
 def engine(device: cd.device) -> Engine:
-    """Its engine: memory and compiler, as the kernels see it."""
+    """Return its engine: the memory and the compiler that kernels use."""
     backend = open_device(device).backend
     assert isinstance(backend, OpenCLBackend)
     return backend.engine(0)
@@ -50,19 +50,19 @@ def engine(device: cd.device) -> Engine:
 
 @pytest.fixture(scope="module")
 def lanes() -> Iterator[cd.device]:
-    """The same device under another name, with the kernels' forms for GPUs: right on every device, fast on few."""
+    """Install the device with the kernels' forms for GPUs: correct on every device, fast on few."""
     yield from _installed(OpenCLBackend("lanes", serial=False))
 
 
 @pytest.fixture(scope="module")
 def single() -> Iterator[cd.device]:
-    """The same device under another name, as if it had no float64."""
+    """Install the device without float64."""
     yield from _installed(OpenCLBackend("single", float64=False))
 
 
 @pytest.fixture(scope="module")
 def cacheless() -> Iterator[cd.device]:
-    """The same device under another name, as if nothing stayed in its caches."""
+    """Install the device as if no data stayed in its caches."""
     yield from _installed(OpenCLBackend("cacheless", cache=0))
 
 

@@ -1,4 +1,4 @@
-"""Attention on an OpenCL device: the past alone, masks, heads in turns; for processors and for GPUs."""
+"""Attention on an OpenCL device: causal and other masks, heads in groups; for processors and for GPUs."""
 
 from typing import Any
 
@@ -13,18 +13,18 @@ FORMS = ("device", "lanes")
 
 @pytest.fixture(params=FORMS)
 def form(request: pytest.FixtureRequest) -> cd.device:
-    """The device with its own forms of kernels, and with those for GPUs."""
+    """Return the device with its own forms of kernels, and with those for GPUs."""
     device: cd.device = request.getfixturevalue(request.param)
     return device
 
 
 def values(seed: int, *shape: int) -> Any:
-    """Numbers of both signs, the same every time."""
+    """Return numbers of both signs from a fixed seed."""
     return np.random.default_rng(seed).standard_normal(shape).astype("f4")
 
 
-def trained(where: Any, d: Any, inputs: Any, weights: Any, **options: Any) -> list[Any]:
-    """The result and the gradients, on the host."""
+def result_and_gradients(where: Any, d: Any, inputs: Any, weights: Any, **options: Any) -> list[Any]:
+    """Return the result and the gradients on the host."""
     leaves = [cd.tensor(x).to(where, d).requires_grad_() for x in inputs]
     options = {k: v.to(where) if isinstance(v, cd.Tensor) else v for k, v in options.items()}
     if (mask := options.get("attn_mask")) is not None and mask.dtype is not cd.bool:
@@ -37,8 +37,8 @@ def trained(where: Any, d: Any, inputs: Any, weights: Any, **options: Any) -> li
 def close(form: cd.device, inputs: Any, **options: Any) -> None:
     """Compare with the reference in float64."""
     weights = values(9, *np.broadcast_shapes(*[x.shape[:-2] for x in inputs]), inputs[0].shape[-2], inputs[2].shape[-1])
-    got = trained(form, cd.float32, inputs, weights, **options)
-    want = trained(None, cd.float64, inputs, weights, **options)
+    got = result_and_gradients(form, cd.float32, inputs, weights, **options)
+    want = result_and_gradients(None, cd.float64, inputs, weights, **options)
     for g, w in zip(got, want, strict=True):
         np.testing.assert_allclose(g, w, rtol=2e-5, atol=1e-5)
 
@@ -53,32 +53,32 @@ OPTIONS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("options", OPTIONS, ids=["plain", "past", "added", "bool"])
 def test_attention_and_its_gradients(form: cd.device, options: dict[str, Any]) -> None:
-    """Heads of two images; a mask that leaves one query nothing."""
+    """There are heads of two images, and a mask that excludes every key of one query."""
     close(form, HEADS, **options)
 
 
 def test_keys_for_all_heads_and_other_lengths(form: cd.device) -> None:
-    """One set of keys and values serves three heads, whose gradients come together in it."""
+    """Three heads share one set of keys and values, whose gradients are sums."""
     close(form, (values(1, 3, 70, 5), values(2, 1, 9, 5), values(3, 9, 2)), is_causal=True)
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=["plain", "past", "added", "bool"])
 @pytest.mark.parametrize("most", [1, 800, 3000])
-def test_heads_and_queries_take_turns(
+def test_heads_and_queries_are_computed_in_groups(
     device: cd.device, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], most: int
 ) -> None:
-    """Single queries, stretches of them, some heads: what is in memory is bounded, and the sums are the same."""
+    """Single queries, ranges of queries and some heads: memory is bounded, and the sums are equal."""
     monkeypatch.setattr(attention, "MAX_SCORES", most)
     close(device, [x[:, :2, :11] for x in HEADS] if most == 1 else HEADS, **shortened(options, most))
 
 
 def shortened(options: dict[str, Any], most: int) -> dict[str, Any]:
-    """The options of a case that is shorter, where it is."""
+    """Return the options of a case with fewer queries, if it has them."""
     return {k: v[:11, :11] if isinstance(v, cd.Tensor) and most == 1 else v for k, v in options.items()}
 
 
 def test_scores_are_never_all_in_memory(device: cd.device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The largest array that a product is written to has as many elements as are allowed at once."""
+    """The largest array that a product writes has the maximum number of elements."""
     monkeypatch.setattr(attention, "MAX_SCORES", 500)
     sizes: list[int] = []
 
@@ -94,8 +94,8 @@ def test_scores_are_never_all_in_memory(device: cd.device, monkeypatch: pytest.M
     assert sum(sizes) > 6 * 37 * 37
 
 
-def test_a_mask_beside_the_past(device: cd.device) -> None:
-    """The operator takes both, which the function refuses."""
+def test_a_mask_combined_with_a_causal_mask(device: cd.device) -> None:
+    """The operator accepts both, although the function refuses them."""
     from candelabra.nn._operators.attention import attention as operator
 
     inputs = [cd.tensor(x) for x in HEADS]
@@ -110,14 +110,14 @@ def test_a_mask_beside_the_past(device: cd.device) -> None:
 def test_scores_of_halves_are_float32(
     device: cd.device, monkeypatch: pytest.MonkeyPatch, d: cd.dtype, most: int
 ) -> None:
-    """Rounded are the inputs, the weights, the slopes and the results; gradients of keys come together in the dtype."""
+    """Inputs, weights, gradients and results are rounded; gradients of keys are accumulated in the dtype."""
     monkeypatch.setattr(attention, "MAX_SCORES", most)
     near = 2e-3 if d is cd.float16 else 1.6e-2
     inputs = [cd.tensor(x[0]).to(d).double().numpy() for x in HEADS]
     weights = cd.tensor(values(9, 3, 37, 16)).to(d).double().numpy()
     mask = cd.tensor(MASK).to(d).double()
-    got = trained(device, d, inputs, weights, attn_mask=mask)
-    want = trained(None, cd.float64, inputs, weights, attn_mask=mask)
+    got = result_and_gradients(device, d, inputs, weights, attn_mask=mask)
+    want = result_and_gradients(None, cd.float64, inputs, weights, attn_mask=mask)
     for g, w in zip(got, want, strict=True):
         np.testing.assert_allclose(g.astype("f8"), w, rtol=near, atol=near * np.abs(w).max())
 
@@ -132,7 +132,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("shapes", "mask", "text"), REFUSALS)
 def test_shapes_that_do_not_fit_are_refused(device: cd.device, shapes: Any, mask: Any, text: str) -> None:
-    """Before anything is allocated."""
+    """The error is raised before any allocation."""
     payloads = [cd.zeros(s, device=device)._payload for s in shapes]
     added = None if mask is None else cd.zeros(mask, device=device)._payload
     with pytest.raises(RuntimeError, match=text):
@@ -140,7 +140,7 @@ def test_shapes_that_do_not_fit_are_refused(device: cd.device, shapes: Any, mask
 
 
 def test_a_gradient_of_another_shape_is_refused(device: cd.device) -> None:
-    """Even one that would broadcast."""
+    """A gradient that would broadcast is refused too."""
     payloads = [cd.zeros(s, device=device)._payload for s in ((1, 2), (4, 3), (5, 3), (5, 2))]
     with pytest.raises(RuntimeError, match=r"attention_backward: a gradient of shape .* does not fit"):
         attention.KERNELS["attention_backward"](*payloads, None, False, 1.0)

@@ -1,4 +1,4 @@
-"""Cross entropy on OpenCL devices, in the form for processors and in that for GPUs."""
+"""Cross entropy on OpenCL devices, in the forms for processors and for GPUs."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ SHAPES = ((130, 70), (2, 3, 4, 5))
 
 
 def loss_and_gradient(where: cd.device, shape: tuple[int, ...], **options: Any) -> list[Any]:
-    """Of scores and targets that are the same everywhere."""
+    """Return the loss and the gradient of fixed scores and targets."""
     count = cd.Size(shape).numel()
     scores = (cd.arange(count).remainder(13) / 4).reshape(shape).to(where).requires_grad_()
     targets = cd.arange(count // shape[1]).remainder(shape[1]).reshape(shape[0], *shape[2:]).to(where)
@@ -24,7 +24,7 @@ def loss_and_gradient(where: cd.device, shape: tuple[int, ...], **options: Any) 
 @pytest.mark.parametrize("form", ["device", "lanes"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_losses_and_gradients_are_the_hosts(form: str, shape: tuple[int, ...], request: pytest.FixtureRequest) -> None:
-    """One class a row or one a pixel, all of them or without one class, summed or each for itself."""
+    """There is one class per row or per pixel, with or without an ignored class, reduced or not."""
     for options in ({}, {"ignore_index": 1, "reduction": "none"}):
         expected = loss_and_gradient(plugins.reference_device(), shape, **options)
         given = loss_and_gradient(request.getfixturevalue(form), shape, **options)
@@ -34,7 +34,7 @@ def test_losses_and_gradients_are_the_hosts(form: str, shape: tuple[int, ...], r
 
 @pytest.mark.parametrize("form", ["device", "lanes"])
 def test_a_target_that_is_no_class_is_named(form: str, request: pytest.FixtureRequest) -> None:
-    """What is ignored may be any number; another wrong one is found at the next look at a result."""
+    """An ignored target may be any number; another invalid one is an error at the next synchronisation."""
     where = request.getfixturevalue(form)
     scores = cd.zeros(3, 4, device=where)
     assert functional.cross_entropy(scores, cd.tensor([0, -100, 3], device=where)).isfinite().item()

@@ -1,4 +1,4 @@
-"""From sources to built programs: what is kept on disk, what fails and what is said, and what is not."""
+"""From sources to programs: the cache on disk, compiler errors and warnings, and progress messages."""
 
 import io
 import logging
@@ -22,15 +22,15 @@ from candelabra_opencl.engine import OpenCLEngine
 DOUBLED = Source("doubled", (writes("out", "i32"), reads("a", "i32")), "out[GLOBAL_ID] = 2 * a[GLOBAL_ID];")
 
 
-def keeping(folder: Path) -> OpenCLEngine:
-    """An engine of its own, whose programs are kept in a folder, whatever the driver keeps itself."""
-    engine = OpenCLBackend("keeping").engine(0)
+def caching_engine(folder: Path) -> OpenCLEngine:
+    """Return a separate engine whose programs are cached in a folder, whatever the driver caches itself."""
+    engine = OpenCLBackend("caching_engine").engine(0)
     engine.builder.cache = ProgramCache(folder)  # type: ignore[misc]
     return engine
 
 
 def run(engine: OpenCLEngine) -> list[int]:
-    """Four numbers, doubled by a kernel that the engine has not compiled yet."""
+    """Double four numbers by a kernel that the engine has not compiled yet."""
     values = memoryview(bytes([1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 0]))
     source, out = engine.allocate(16), engine.allocate(16)
     engine.write(source, 0, values)
@@ -39,13 +39,13 @@ def run(engine: OpenCLEngine) -> list[int]:
 
 
 def entries(folder: Path) -> list[Path]:
-    """The files of a cache."""
+    """Return the files of a cache."""
     return sorted(path for path in folder.glob("**/*") if path.is_file())
 
 
-def test_a_kept_program_is_not_built_again(tmp_path: Path) -> None:
-    """The second engine, as another process would, takes from disk what the first one built."""
-    first, second = keeping(tmp_path), keeping(tmp_path)
+def test_a_cached_program_is_not_built_again(tmp_path: Path) -> None:
+    """The second engine, as another process would, loads the first one's program from disk."""
+    first, second = caching_engine(tmp_path), caching_engine(tmp_path)
     assert run(first) == [2, 4, 6, 8]
     assert (first.builder.built, len(entries(tmp_path))) == (1, 1)
     assert run(second) == [2, 4, 6, 8]
@@ -53,9 +53,9 @@ def test_a_kept_program_is_not_built_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "empty", "of another format"])
-def test_a_damaged_entry_is_built_anew(tmp_path: Path, damage: str) -> None:
-    """Whatever happened to a file, the kernel is right, and the next process finds a whole entry again."""
-    run(keeping(tmp_path))
+def test_a_damaged_entry_is_built_again(tmp_path: Path, damage: str) -> None:
+    """A damaged file does not affect the kernel, and the next process finds a complete entry again."""
+    run(caching_engine(tmp_path))
     (entry,) = entries(tmp_path)
     whole = entry.read_bytes()
     entry.write_bytes(
@@ -66,21 +66,21 @@ def test_a_damaged_entry_is_built_anew(tmp_path: Path, damage: str) -> None:
             "of another format": whole.replace(b" 1\n", b" 0\n", 1),
         }[damage]
     )
-    engine = keeping(tmp_path)
+    engine = caching_engine(tmp_path)
     assert run(engine) == [2, 4, 6, 8]
     assert engine.builder.built == 1
     assert entry.read_bytes()[:100] == whole[:100] or len(entry.read_bytes()) > 100
-    after = keeping(tmp_path)
+    after = caching_engine(tmp_path)
     run(after)
     assert after.builder.built == 0
 
 
-def test_an_entry_that_the_driver_refuses_is_built_anew(
+def test_an_entry_that_the_driver_refuses_is_built_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A binary that a changed driver no longer takes costs a build, not the program."""
-    run(keeping(tmp_path))
-    engine = keeping(tmp_path)
+    """A binary that an updated driver refuses costs a build, and the program continues."""
+    run(caching_engine(tmp_path))
+    engine = caching_engine(tmp_path)
     built = engine.builder._build
 
     def refusing(program: Any, options: str) -> Any:
@@ -96,7 +96,7 @@ def test_an_entry_that_the_driver_refuses_is_built_anew(
 
 
 def test_the_key_is_of_all_that_a_program_depends_on(engine: OpenCLEngine) -> None:
-    """Another text, other options, another device, driver or platform is another key; parts do not run together."""
+    """Another text, option, device, driver or platform gives another key; the key's parts are separated."""
     compiler = engine.builder
     assert compiler.key("text", "options") == compiler.key("text", "options")
     assert len({compiler.key("a", "b"), compiler.key("ab", ""), compiler.key("", "ab"), compiler.key("b", "a")}) == 4
@@ -106,16 +106,16 @@ def test_the_key_is_of_all_that_a_program_depends_on(engine: OpenCLEngine) -> No
 
 
 def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path: Path) -> None:
-    """The cache is no condition for computing."""
+    """Computation works without the cache."""
     (tmp_path / "file").write_text("not a folder")
-    engine = keeping(tmp_path / "file")
+    engine = caching_engine(tmp_path / "file")
     assert run(engine) == [2, 4, 6, 8]
     assert engine.builder.cache is not None
     assert engine.builder.cache.read("0" * 64) is None
 
 
 def test_files_are_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A write that fails leaves what was there, and nothing beside it."""
+    """A failed write leaves the old file and no other."""
     place = tmp_path / "folder" / "file"
     write_atomically(place, b"first")
 
@@ -129,8 +129,8 @@ def test_files_are_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Monkey
     assert entries(tmp_path) == [place]
 
 
-def test_the_cache_is_where_it_is_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variable first, then the user's folder for caches, then where temporary files are."""
+def test_the_folder_of_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variable takes precedence over the user's cache folder, and that over the folder for temporary files."""
     monkeypatch.setenv("CANDELABRA_CACHE", str(tmp_path / "named"))
     assert cache_folder("opencl") == tmp_path / "named" / "opencl"
     monkeypatch.setenv("CANDELABRA_CACHE", "0")
@@ -146,7 +146,7 @@ def test_the_cache_is_where_it_is_wanted(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_one_cache_for_each_driver(engine: OpenCLEngine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Drivers that keep their programs are left to it; `CANDELABRA_CACHE=0` keeps none for the others either."""
+    """Drivers with their own cache use it; `CANDELABRA_CACHE=0` disables the cache for the others too."""
 
     class Platform:
         name = "Portable Computing Language"
@@ -166,14 +166,14 @@ def test_one_cache_for_each_driver(engine: OpenCLEngine, monkeypatch: pytest.Mon
 
 
 def test_options_follow_source_and_device(engine: OpenCLEngine) -> None:
-    """Correct rounding is asked for where the device has it; kernels that may contract leave out what forbids it."""
+    """Correct rounding is requested if the device supports it; kernels with contraction lack the option against it."""
     options = engine.builder.options(DOUBLED)
     assert set(OPENCL.options) <= set(options)
     assert set(OPENCL.rounding).issubset(options) == engine.traits.exact_division
 
 
-def test_what_the_driver_cannot_build_is_told_with_its_words(engine: OpenCLEngine) -> None:
-    """The error names device, driver, kernel and options, shows what the compiler said, and what can be done."""
+def test_a_failed_build_is_reported_with_the_drivers_output(engine: OpenCLEngine) -> None:
+    """The error names device, driver, kernel and options, and has the compiler's output and advice."""
     source = Source("broken", (writes("out", "i32"),), "out[0] = nonsense;")
     driver = re.escape(engine.builder.driver)
     with pytest.raises(BackendError, match=rf"opencl:0: the driver \({driver}\) cannot build 'broken' with") as caught:
@@ -182,8 +182,8 @@ def test_what_the_driver_cannot_build_is_told_with_its_words(engine: OpenCLEngin
     assert "CANDELABRA_OPENCL_DEVICES selects one" in str(caught.value)
 
 
-def test_compilers_talk_to_the_log_only(engine: OpenCLEngine, caplog: pytest.LogCaptureFixture) -> None:
-    """A compiler's warning is no warning of Python's; who asks at the level DEBUG gets it."""
+def test_compiler_warnings_are_only_logged(engine: OpenCLEngine, caplog: pytest.LogCaptureFixture) -> None:
+    """A compiler's warning is not a Python warning; it is logged at the level DEBUG."""
     source = Source("talkative", (writes("out", "i32"),), "int unused; out[0] = 1;\n#warning look here\n")
     with warnings.catch_warnings(), caplog.at_level(logging.DEBUG, "candelabra.opencl"):
         warnings.simplefilter("error")
@@ -192,7 +192,7 @@ def test_compilers_talk_to_the_log_only(engine: OpenCLEngine, caplog: pytest.Log
 
 
 class _Terminal(io.StringIO):
-    """What a person looks at."""
+    """A stream that is a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -200,12 +200,12 @@ class _Terminal(io.StringIO):
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_a_long_first_run_says_what_it_does(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
-    """On a terminal, once, after the first seconds of building; never into a file."""
+    """A message appears on a terminal, once, after the first seconds of building; never in a file."""
     stream = _Terminal() if terminal else io.StringIO()
     monkeypatch.setattr(compiling.sys, "stderr", stream)
     monkeypatch.setattr(compiling, "SILENT_SECONDS", 0.0)
     engine = OpenCLBackend("slow").engine(0)
-    engine.builder.cache = None  # an earlier run may have kept them
+    engine.builder.cache = None  # An earlier run may have cached them.
     for name in ("first", "second"):
         engine.compile(Source(name, (writes("out", "i32"),), f"out[0] = {len(name)};"))
     told = f"candelabra: compiling kernels for slow:0 ({engine.builder.driver}); later runs will reuse them\n"
@@ -213,7 +213,7 @@ def test_a_long_first_run_says_what_it_does(monkeypatch: pytest.MonkeyPatch, ter
 
 
 def test_short_builds_are_not_mentioned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody is told of what takes no time."""
+    """A short build prints no message."""
     monkeypatch.setattr(compiling.sys, "stderr", _Terminal())
     monkeypatch.setattr(compiling, "SILENT_SECONDS", 1e9)
     OpenCLBackend("quick").engine(0).compile(Source("quick", (writes("out", "i32"),), "out[0] = 1;"))
@@ -222,7 +222,7 @@ def test_short_builds_are_not_mentioned(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.filterwarnings("ignore::candelabra.errors.FallbackWarning")
 def test_float64_is_not_computed_on_a_device_without_it(single: cd.device) -> None:
-    """The device holds and moves it; the reference device computes, and dispatch refuses if that is not allowed."""
+    """The device stores and copies it; the reference device computes, and dispatch refuses if that is not allowed."""
     x = cd.tensor([1.0, 2.5], dtype=cd.float64).to(single)
     assert x.cpu().tolist() == [1.0, 2.5]
     with pytest.warns(FallbackWarning, match="operator 'add' has no kernel for float64 on 'single:0'"):
@@ -240,7 +240,7 @@ def test_float64_is_not_computed_on_a_device_without_it(single: cd.device) -> No
 
 
 def test_a_kernel_in_float64_says_so(single: cd.device) -> None:
-    """What a source says of itself counts, also where no double stands in its text."""
+    """The declaration of a source is used, also if its text does not contain double."""
     engine = OpenCLBackend("alone", float64=False).engine(0)
     source = Source("silent", (writes("out", "i32"), number("n")), "out[0] = 1;", float64=True)
     with pytest.raises(UnsupportedDType, match="alone:0 does not support float64, which 'silent' needs"):

@@ -1,4 +1,4 @@
-"""Convolutions on OpenCL devices, in the form for processors and in that for GPUs, against the host's device."""
+"""Convolutions on OpenCL devices, in the forms for processors and for GPUs, compared with the host's device."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Case(NamedTuple):
     options: dict[str, Any]
 
     def function(self, transposed: bool = False) -> Callable[..., Any]:
-        """The convolution in as many dims as the images have, or its transpose."""
+        """Return the convolution for the number of dims of the images, or its transpose."""
         found: Callable[..., Any] = getattr(functional, f"conv{'_transpose' * transposed}{len(self.images) - 2}d")
         return found
 
@@ -51,20 +51,20 @@ CASES: dict[str, Case] = {
 
 
 @pytest.fixture(params=["device", "lanes"])
-def place(request: pytest.FixtureRequest) -> cd.device:
-    """The device with the forms that are right for it, and with those for GPUs."""
+def form(request: pytest.FixtureRequest) -> cd.device:
+    """Return the device with its own forms, and with those for GPUs."""
     found: cd.device = request.getfixturevalue(request.param)
     return found
 
 
 def numbers(shape: Shape, kind: cd.dtype = cd.float32, seed: int = 1) -> Any:
-    """Integers from -3 to 3, so that sums of products of floats are exact."""
+    """Return integers from -3 to 3, so that sums of products of floats are exact."""
     count = cd.Size(shape).numel()
     return (cd.arange(count) * (37 + 2 * seed)).remainder(101).remainder(7).sub(3).reshape(shape).to(kind)
 
 
 def results(case: Case, where: cd.device, see: Callable[[Any], Any] = lambda x: x) -> list[Any]:
-    """Value, gradients and the transposed convolution of a gradient, as computed on a device, on the host."""
+    """Return value, gradients and the transposed convolution of a gradient, computed on a device, on the host."""
     x, w, bias = numbers(case.images), numbers(case.filters, seed=2), numbers(case.filters[:1], seed=3)
     x, w, bias = (see(t).to(where).requires_grad_() for t in (x, w, bias))
     y = case.function()(x, w, bias, **case.options)
@@ -75,31 +75,31 @@ def results(case: Case, where: cd.device, see: Callable[[Any], Any] = lambda x: 
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_convolutions_and_their_adjoints_are_the_hosts(place: cd.device, name: str) -> None:
-    """Value, gradients of images, filters and bias, and the transposed convolution, for every kind of geometry."""
+def test_convolutions_and_their_adjoints_are_the_hosts(form: cd.device, name: str) -> None:
+    """Value, gradients of images, filters and bias, and the transposed convolution agree for every kind of geometry."""
     case = CASES[name]
     wanted = results(case, plugins.reference_device())
-    for one, other in zip(results(case, place), wanted, strict=True):
+    for one, other in zip(results(case, form), wanted, strict=True):
         assert one.equal(other)
 
 
-def test_images_and_filters_are_read_where_they_lie(place: cd.device) -> None:
-    """Views with channels last, inside a larger tensor, or with steps give what their values give."""
+def test_images_and_filters_of_any_layout_are_supported(form: cd.device) -> None:
+    """Views with channels last, inside a larger tensor, or with strides give the same result as their copies."""
     x, w = numbers((2, 6, 9, 11)), numbers((4, 6, 3, 3))
     wanted = functional.conv2d(x, w, stride=2)
-    last = x.permute(0, 2, 3, 1).contiguous().to(place).permute(0, 3, 1, 2)
-    wide = functional.pad(x, (2, 3, 1, 4)).to(place)[:, :, 1:10, 2:13]
-    double = w.repeat_interleave(2, 0).repeat_interleave(2, 3).to(place)[1::2, :, :, ::2]
+    last = x.permute(0, 2, 3, 1).contiguous().to(form).permute(0, 3, 1, 2)
+    wide = functional.pad(x, (2, 3, 1, 4)).to(form)[:, :, 1:10, 2:13]
+    double = w.repeat_interleave(2, 0).repeat_interleave(2, 3).to(form)[1::2, :, :, ::2]
     for view in (last, wide):
-        for filters in (w.to(place), w.transpose(0, 1).contiguous().to(place).transpose(0, 1), double):
+        for filters in (w.to(form), w.transpose(0, 1).contiguous().to(form).transpose(0, 1), double):
             assert functional.conv2d(view, filters, stride=2).cpu().equal(wanted)
 
 
-def test_strided_gradients_are_read_where_they_lie(place: cd.device) -> None:
-    """The adjoints take any layout of what comes in."""
+def test_strided_gradients_are_supported(form: cd.device) -> None:
+    """The adjoints support any layout of their inputs."""
     x, w, g = numbers((2, 3, 8, 9)), numbers((4, 3, 3, 3)), numbers((2, 4, 7, 6))
     found = []
-    for where in (place, plugins.reference_device()):
+    for where in (form, plugins.reference_device()):
         a, b = x.to(where).requires_grad_(), w.to(where).requires_grad_()
         functional.conv2d(a, b).backward(g.to(where).transpose(2, 3))
         assert a.grad is not None
@@ -111,30 +111,30 @@ def test_strided_gradients_are_read_where_they_lie(place: cd.device) -> None:
 
 KINDS = [("device", k) for k in ("float64", "float16", "bfloat16", "complex64", "int8", "int64")]
 KINDS += [("lanes", k) for k in ("float16", "complex64", "int8")]
-"""The forms for GPUs take seconds to compile for a processor: one of each way between memory and value will do."""
+"""The forms for GPUs compile slowly for a processor, so each conversion between memory and value occurs once."""
 
 
 @pytest.mark.parametrize(("form", "name"), KINDS)
 def test_every_kind_of_number_is_convolved(form: str, name: str, request: pytest.FixtureRequest) -> None:
-    """Half types in float32, complex numbers by their parts, integers wrapping round."""
-    kind, place = getattr(cd, name), request.getfixturevalue(form)
+    """Half types are computed in float32, complex numbers by their parts, and integers wrap."""
+    kind, device = getattr(cd, name), request.getfixturevalue(form)
     x, w, bias = numbers((2, 3, 7, 9), kind), numbers((4, 3, 3, 3), kind, 2), numbers((4,), kind, 3)
     if kind.is_complex:
         x, w, bias = x * (1 + 2j), w * (2 - 1j), bias * 1j
     if not kind.is_floating_point and not kind.is_complex:
         x, w = x * (2 ** (8 * kind.itemsize - 2) - 1), w * 5
     wanted = functional.conv2d(x, w, bias, padding=1)
-    assert functional.conv2d(x.to(place), w.to(place), bias.to(place), padding=1).cpu().equal(wanted)
+    assert functional.conv2d(x.to(device), w.to(device), bias.to(device), padding=1).cpu().equal(wanted)
     wanted = functional.conv_transpose2d(x, w.transpose(0, 1), stride=2)
-    assert functional.conv_transpose2d(x.to(place), w.to(place).transpose(0, 1), stride=2).cpu().equal(wanted)
+    assert functional.conv_transpose2d(x.to(device), w.to(device).transpose(0, 1), stride=2).cpu().equal(wanted)
 
 
 @pytest.mark.parametrize("name", ["float16", "complex64"])
-def test_gradients_of_filters_are_right_in_other_kinds(place: cd.device, name: str) -> None:
-    """The sums over images are made in float32, then rounded."""
+def test_gradients_of_filters_are_right_in_other_kinds(form: cd.device, name: str) -> None:
+    """The sums over images are computed in float32 and then rounded."""
     kind = getattr(cd, name)
     found = []
-    for where in (place, plugins.reference_device()):
+    for where in (form, plugins.reference_device()):
         x, w = numbers((3, 2, 6, 5), kind).to(where), numbers((3, 2, 3, 3), kind, 2).to(where).requires_grad_()
         y = functional.conv2d(x, w)
         y.backward(numbers(tuple(y.shape), kind, 4).to(where))
@@ -144,7 +144,7 @@ def test_gradients_of_filters_are_right_in_other_kinds(place: cd.device, name: s
 
 
 def test_a_device_without_float64_convolves_the_rest(single: cd.device) -> None:
-    """float32 needs no float64, forward nor backward."""
+    """float32 does not require float64, forward or backward."""
     case = CASES["groups, dilated"]
     for one, other in zip(results(case, single), results(case, plugins.reference_device()), strict=True):
         assert one.equal(other)
@@ -152,7 +152,7 @@ def test_a_device_without_float64_convolves_the_rest(single: cd.device) -> None:
 
 @pytest.mark.filterwarnings("ignore::candelabra.errors.FallbackWarning")
 def test_a_device_without_float64_has_the_reference_convolve(single: cd.device) -> None:
-    """The kernel declines float64; the fallback policy may forbid that another device computes."""
+    """The kernel declines float64; the fallback policy may forbid the reference device."""
     x = cd.ones(1, 1, 3, 3, dtype=cd.float64).to(single)
     assert functional.conv2d(x, x).item() == 9
     with cd.fallback("error"), pytest.raises(RuntimeError, match="'conv' is not available on device 'single:0'"):
@@ -160,7 +160,7 @@ def test_a_device_without_float64_has_the_reference_convolve(single: cd.device) 
 
 
 def test_phases_see_each_tap_once() -> None:
-    """The positions of an input fall into as many phases as the stride, and each tap is in exactly one of them."""
+    """The positions of an input form as many phases as the stride, and each tap is in exactly one of them."""
     assert phases(5, 3, 2, 1, 1) == [Phase(0, 3, 1, 1, 2, 0, 1), Phase(1, 2, 2, 2, 2, 0, 1)]
     assert phases(4, 1, 3, 0, 1)[1:] == [Phase(1, 1, 0, 0, 3, 0, 1), Phase(2, 1, 0, 0, 3, 0, 1)]
     assert sum(p.taps for p in phases(20, 7, 3, 2, 1)) == 7
@@ -185,19 +185,19 @@ REFUSED: list[tuple[Shape, Shape, int, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("images", "filters", "groups", "said", "words"), REFUSED)
+@pytest.mark.parametrize(("images", "filters", "groups", "kernel_error", "words"), REFUSED)
 def test_shapes_that_do_not_fit_are_refused(
-    engine: Engine, device: cd.device, images: Shape, filters: Shape, groups: int, said: str, words: str
+    engine: Engine, device: cd.device, images: Shape, filters: Shape, groups: int, kernel_error: str, words: str
 ) -> None:
-    """The kernel names the shapes; the operator's rule finds PyTorch's words for it."""
-    with pytest.raises(RuntimeError, match=said):
+    """The kernel names the shapes; the operator's rule replaces the error by PyTorch's."""
+    with pytest.raises(RuntimeError, match=kernel_error):
         conv(engine.empty(images, cd.float32), engine.empty(filters, cd.float32), None, (1, 1), (0, 0), (1, 1), groups)
     with pytest.raises(RuntimeError, match=words):
         functional.conv2d(cd.ones(images, device=device), cd.ones(filters, device=device), groups=groups)
 
 
 def test_adjoints_refuse_shapes_that_do_not_fit(engine: Engine) -> None:
-    """Another number of channels, of images or of groups."""
+    """Another number of channels, of images or of groups is an error."""
     x, y = engine.empty((1, 3, 5, 5), cd.float32), engine.empty((1, 4, 3, 3), cd.float32)
     w = engine.empty((4, 3, 3, 3), cd.float32)
     geometry = (1, 1), (0, 0), (1, 1)

@@ -1,4 +1,4 @@
-"""Which devices there are, in which order, and what is said where there are none."""
+"""The list of devices, its order, and the errors if it is empty."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from candelabra_opencl import discovery, icd
 from candelabra_opencl.discovery import OpenCLDevice, describe, find, select, sort_devices
 
 
-def made(
+def fake(
     name: str = "a processor",
     kind: int = cl.device_type.CPU,
     platform: str = "A platform",
@@ -23,7 +23,7 @@ def made(
     version: str = "OpenCL 3.0",
     **facts: Any,
 ) -> OpenCLDevice:
-    """A device as a driver describes it."""
+    """Return a device as a driver describes it."""
     device = SimpleNamespace(
         name=name, type=kind, driver_version=driver, version=version, global_mem_size=3 << 29, double_fp_config=0,
         extensions="cl_khr_fp16", available=True, compiler_available=True,
@@ -32,14 +32,14 @@ def made(
     return describe(SimpleNamespace(name=platform), device)
 
 
-def names(found: list[OpenCLDevice]) -> list[str]:
-    """What the devices are called."""
-    return [one.name for one in found]
+def names(devices: list[OpenCLDevice]) -> list[str]:
+    """Return the names of the devices."""
+    return [one.name for one in devices]
 
 
 def test_devices_tell_platform_driver_version_memory_and_widths() -> None:
-    """`candelabra devices` gets what distinguishes one driver's device from another's."""
-    assert made().facts == {
+    """`candelabra devices` gets the facts that distinguish the devices of several drivers."""
+    assert fake().facts == {
         "platform": "A platform", "driver": "1.0", "version": "OpenCL 3.0", "memory": 3 << 29, "fp64": False,
         "fp16": True,
     }  # fmt: skip
@@ -50,31 +50,31 @@ def test_devices_tell_platform_driver_version_memory_and_widths() -> None:
 
 
 def test_the_better_driver_of_a_device_comes_first() -> None:
-    """Newer OpenCL before older, then newer drivers before older, a candidate before nothing but older releases."""
-    found = [
-        made("candidate", driver="3.0-rc2"), made("old", version="OpenCL 1.2", driver="9.9"),
-        made("release", driver="3.0"), made("newer", driver="3.1+debian"), made("newest", version="OpenCL 3.1"),
-        made("odd", version="?"), made("by year", driver="2025.20.8.0.06_160000"),
+    """Newer OpenCL versions, then newer drivers, come first; a prerelease is older than its release."""
+    devices = [
+        fake("candidate", driver="3.0-rc2"), fake("old", version="OpenCL 1.2", driver="9.9"),
+        fake("release", driver="3.0"), fake("newer", driver="3.1+debian"), fake("newest", version="OpenCL 3.1"),
+        fake("odd", version="?"), fake("by year", driver="2025.20.8.0.06_160000"),
     ]  # fmt: skip
-    assert names(sort_devices(found)) == ["newest", "by year", "newer", "release", "candidate", "old", "odd"]
+    assert names(sort_devices(devices)) == ["newest", "by year", "newer", "release", "candidate", "old", "odd"]
 
 
 def test_gpus_come_before_processors() -> None:
-    """A GPU with an older driver is still the device that a program means; unknown kinds come last."""
-    found = [
-        made("custom", cl.device_type.CUSTOM), made("emulator", cl.device_type.ACCELERATOR), made("cpu"),
-        made("gpu", cl.device_type.GPU, version="OpenCL 1.2"),
+    """A GPU with an older driver comes before a processor; unknown kinds come last."""
+    devices = [
+        fake("custom", cl.device_type.CUSTOM), fake("emulator", cl.device_type.ACCELERATOR), fake("cpu"),
+        fake("gpu", cl.device_type.GPU, version="OpenCL 1.2"),
     ]  # fmt: skip
-    assert names(sort_devices(found)) == ["gpu", "cpu", "emulator", "custom"]
+    assert names(sort_devices(devices)) == ["gpu", "cpu", "emulator", "custom"]
 
 
 def test_equals_keep_their_order() -> None:
     """Two cards of one driver are numbered as the driver numbers them."""
-    assert names(sort_devices([made("first"), made("second")])) == ["first", "second"]
+    assert names(sort_devices([fake("first"), fake("second")])) == ["first", "second"]
 
 
 @pytest.mark.parametrize(
-    ("patterns", "wanted"),
+    ("patterns", "expected"),
     [
         ("", ["alpha", "beta", "gamma"]),
         ("GAMMA", ["gamma"]),
@@ -85,30 +85,34 @@ def test_equals_keep_their_order() -> None:
         (" , ", ["alpha", "beta", "gamma"]),
     ],
 )
-def test_patterns_choose_and_order(patterns: str, wanted: list[str]) -> None:
-    """Each pattern takes the devices on whose line it stands, each device once, in the order of the patterns."""
-    found = [made("alpha"), made("beta", platform="Platform Two"), made("gamma", platform="Platform Two", driver="7")]
-    assert names(select(found, patterns)) == wanted
+def test_patterns_choose_and_order(patterns: str, expected: list[str]) -> None:
+    """Each pattern selects the devices whose line it matches, each device once, in the order of the patterns."""
+    devices = [
+        fake("alpha"),
+        fake("beta", platform="Platform Two"),
+        fake("gamma", platform="Platform Two", driver="7"),
+    ]
+    assert names(select(devices, patterns)) == expected
 
 
 def test_a_pattern_that_fits_nothing_lists_what_there_is() -> None:
-    """Who misspells a device is told the lines that patterns are held against."""
+    """The error has the lines that patterns are compared with."""
     with pytest.raises(
         DeviceUnavailable,
         match=r"no OpenCL device matches CANDELABRA_OPENCL_DEVICES='beta'\. The devices are:\n  alpha, ",
     ):
-        select([made("alpha")], "beta")
+        select([fake("alpha")], "beta")
 
 
 def test_the_variable_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the environment names is what there is."""
+    """Only devices that the environment variable selects are listed."""
     driver = find()[0].facts["driver"]
     monkeypatch.setenv("CANDELABRA_OPENCL_DEVICES", f"driver {driver},")
     assert {one.facts["driver"] for one in find()} == {driver}
 
 
 def test_no_platform_says_where_drivers_were_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without any driver the error names the places and what to install."""
+    """Without any driver the error names the folders that were searched and what to install."""
 
     def none() -> None:
         raise cl.LogicError("clGetPlatformIDs failed: PLATFORM_NOT_FOUND_KHR")
@@ -127,12 +131,12 @@ def test_no_platform_says_where_drivers_were_looked_for(monkeypatch: pytest.Monk
 
 
 def test_no_usable_device_gives_every_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Platforms without devices and devices that are off or cannot compile are each named."""
+    """Platforms without devices, and devices that are unavailable or cannot compile, are named."""
 
     def broken() -> None:
         raise cl.LogicError("clGetDeviceIDs failed: DEVICE_NOT_FOUND")
 
-    off, mute = made("off", available=False), made("mute", compiler_available=False)
+    off, mute = fake("off", available=False), fake("mute", compiler_available=False)
     platforms = [
         SimpleNamespace(name="Empty", get_devices=list),
         SimpleNamespace(name="Broken", get_devices=broken),
@@ -149,7 +153,7 @@ def test_no_usable_device_gives_every_reason(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def driver_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An installed distribution that is to Python what Intel's is; the path of its library."""
+    """Install a distribution that is to Python what Intel's is, and return the path of its library."""
     site = tmp_path / "lib" / "python" / "site-packages"
     library = tmp_path / "lib" / "libintelocl.so"
     record = site / "intel_opencl_rt-2026.2.0.dist-info"
@@ -164,7 +168,7 @@ def driver_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_installed_drivers_are_shown_to_the_loader(driver_package: Path, tmp_path: Path) -> None:
-    """A folder names the library of the installed package, only while the loader looks, and stands where caches do."""
+    """A folder in the cache names the package's library, and is announced only while the loader searches."""
     assert icd.installed_libraries() == [driver_package]
     with icd.driver_search_path():
         folder = Path(os.environ[icd.VARIABLE])
@@ -174,7 +178,7 @@ def test_installed_drivers_are_shown_to_the_loader(driver_package: Path, tmp_pat
 
 
 def test_drivers_of_the_system_stay(driver_package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folder has the system's announcements too, and none twice."""
+    """The folder has the system's drivers too, without duplicates."""
     system = tmp_path / "vendors"
     system.mkdir()
     (system / "theirs.icd").write_text("libtheirs.so\n")
@@ -188,7 +192,7 @@ def test_drivers_of_the_system_stay(driver_package: Path, tmp_path: Path, monkey
 
 
 def test_the_users_own_setting_is_not_touched(driver_package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever says where drivers are has the last word; an empty setting is none, and is put back."""
+    """A setting of the user takes precedence; an empty setting counts as none, and is restored."""
     monkeypatch.setenv(icd.VARIABLE, "/somewhere")
     with icd.driver_search_path():
         assert os.environ[icd.VARIABLE] == "/somewhere"
@@ -199,7 +203,7 @@ def test_the_users_own_setting_is_not_touched(driver_package: Path, monkeypatch:
 
 
 def test_a_library_that_is_gone_is_not_announced(driver_package: Path) -> None:
-    """What a package's record promises and the disk does not have is left out, and the error says so."""
+    """A library that is in the package's record but not on disk is omitted, and the error says so."""
     assert str(driver_package) in icd.searched_folders()
     driver_package.unlink()
     assert icd.installed_libraries() == []
@@ -207,7 +211,7 @@ def test_a_library_that_is_gone_is_not_announced(driver_package: Path) -> None:
 
 
 def test_a_pattern_chooses_the_devices_of_one_driver() -> None:
-    """Whatever stands in a driver's words, commas and brackets too; its other devices come along."""
-    mine = [made(name, driver="1.0, [beta]") for name in ("first", "second")]
-    others = [made("third", driver="1.0"), made("fourth", driver="1.0, [beta]", version="OpenCL 1.2")]
+    """The driver's name may contain commas and brackets; its other devices are selected too."""
+    mine = [fake(name, driver="1.0, [beta]") for name in ("first", "second")]
+    others = [fake("third", driver="1.0"), fake("fourth", driver="1.0, [beta]", version="OpenCL 1.2")]
     assert names(select([*others, *mine], mine[0].pattern)) == ["first", "second"]

@@ -14,12 +14,12 @@ EXACT = "donot_use_mm_for_euclid_dist"
 
 
 def values(seed: int, *shape: int) -> Any:
-    """Numbers of both signs, the same every time."""
+    """Return numbers of both signs from a fixed seed."""
     return np.random.default_rng(seed).standard_normal(shape)
 
 
-def measured(where: Any, d: Any, inputs: Any, weights: Any, p: float) -> list[Any]:
-    """The distances and both gradients, on the host."""
+def distances_and_gradients(where: Any, d: Any, inputs: Any, weights: Any, p: float) -> list[Any]:
+    """Return the distances and both gradients on the host."""
     leaves = [cd.tensor(x).to(where, d).requires_grad_() for x in inputs]
     found = cd.cdist(*leaves, p, EXACT)
     (found * cd.tensor(weights).to(where, d)).sum().backward()
@@ -31,21 +31,23 @@ CASES = [*(("device", p) for p in EXPONENTS), *(("lanes", p) for p in (2.0, 3.5,
 
 @pytest.mark.parametrize(("form", "p"), CASES)
 def test_distances_and_their_gradients(request: pytest.FixtureRequest, form: str, p: float) -> None:
-    """Batches broadcast; rows have tails beyond vectors; two points meet, and two share a coordinate."""
+    """Batches broadcast; row lengths are no multiples of a vector; two points are equal, and two share a coordinate."""
     device = request.getfixturevalue(form)
     a, b = values(1, 2, 1, 9, 45), values(2, 3, 11, 45)
     a[0, 0, 3], b[1, 2] = b[1, 5], b[1, 2] * 1.0
     a[1, 0, 4, 7] = b[2, 3, 7]
     a, b = a.astype("f4").astype("f8"), b.astype("f4").astype("f8")
     weights = values(3, 2, 3, 9, 11).astype("f4").astype("f8")
-    got, want = (measured(where, d, (a, b), weights, p) for where, d in ((device, cd.float32), (None, cd.float64)))
+    got, want = (
+        distances_and_gradients(where, d, (a, b), weights, p) for where, d in ((device, cd.float32), (None, cd.float64))
+    )
     for g, w in zip(got, want, strict=True):
         np.testing.assert_allclose(g, w, rtol=2e-5, atol=2e-5 * max(1.0, np.abs(w).max()))
 
 
 @pytest.mark.parametrize("p", EXPONENTS)
 def test_special_coordinates(device: cd.device, p: float) -> None:
-    """NaN stays with its point, infinities are far from all others and nowhere from themselves, none is nothing."""
+    """NaN affects only its point; an infinity is far from all others and has no distance to itself."""
     a = np.array([[np.nan, 1.0], [np.inf, 1.0], [2.0, 3.0]], "f4")
     b = np.array([[np.inf, 1.0], [0.0, np.nan], [-np.inf, 0.0], [2.0, 3.0]], "f4")
     got, want = (cd.cdist(cd.tensor(a).to(d), cd.tensor(b).to(d), p, EXACT).numpy(force=True) for d in (device, "cpu"))
@@ -81,7 +83,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("name", "shapes", "text"), REFUSALS)
 def test_shapes_that_do_not_fit_are_refused(device: cd.device, name: str, shapes: Any, text: str) -> None:
-    """Before anything is allocated."""
+    """The error is raised before any allocation."""
     payloads = [cd.zeros(*s, device=device)._payload for s in shapes]
     with pytest.raises(RuntimeError, match=text):
         KERNELS[name](*payloads, 2.0)

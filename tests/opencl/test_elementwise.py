@@ -1,4 +1,4 @@
-"""Elementwise loops over arrays of every layout, in the forms for CPU devices and for GPUs."""
+"""Elementwise loops over arrays of every layout, in the forms for processors and for GPUs."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ LAYOUTS: dict[str, Callable[[cd.Tensor], cd.Tensor]] = {
 
 
 @pytest.fixture(params=["device", "lanes"])
-def place(request: pytest.FixtureRequest) -> cd.device:
-    """The device with the forms that are right for it, and with those for GPUs."""
+def form(request: pytest.FixtureRequest) -> cd.device:
+    """Return the device with its own forms, and with those for GPUs."""
     found: cd.device = request.getfixturevalue(request.param)
     return found
 
 
-def on(place: cd.device, values: Array) -> cd.Tensor:
-    """The values on the device."""
-    return cd.tensor(values.tolist(), dtype=cd.float32).to(place)
+def to_device(form: cd.device, values: Array) -> cd.Tensor:
+    """Return the values on the device."""
+    return cd.tensor(values.tolist(), dtype=cd.float32).to(form)
 
 
-def back(x: cd.Tensor) -> Array:
-    """A tensor's values as an array."""
+def to_numpy(x: cd.Tensor) -> Array:
+    """Return a tensor's values as an array."""
     return np.array(x.tolist(), np.float32).reshape(tuple(x.shape))
 
 
 def matrix(rows: int, columns: int, start: float = 0.0) -> Array:
-    """Distinct numbers."""
+    """Return distinct numbers."""
     return np.arange(start, start + rows * columns, dtype=np.float32).reshape(rows, columns)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_unary_kernels_read_every_layout(place: cd.device, layout: str) -> None:
-    """A kernel of one array computes the same of any view as NumPy does."""
+def test_unary_kernels_read_every_layout(form: cd.device, layout: str) -> None:
+    """A kernel of one array gives NumPy's result for any view."""
     values = matrix(70, 45)
-    found = -LAYOUTS[layout](on(place, values))
-    np.testing.assert_array_equal(back(found), -back(LAYOUTS[layout](cd.tensor(values.tolist()))))
+    found = -LAYOUTS[layout](to_device(form, values))
+    np.testing.assert_array_equal(to_numpy(found), -to_numpy(LAYOUTS[layout](cd.tensor(values.tolist()))))
 
 
 @pytest.mark.parametrize(
@@ -67,70 +67,70 @@ def test_unary_kernels_read_every_layout(place: cd.device, layout: str) -> None:
         ((2, 1, 3, 1, 2), (5, 1, 4, 2)),
     ],
 )
-def test_operands_broadcast(place: cd.device, first: tuple[int, ...], second: tuple[int, ...]) -> None:
-    """Sizes of 1 and missing dims are repeated, on either side."""
+def test_operands_broadcast(form: cd.device, first: tuple[int, ...], second: tuple[int, ...]) -> None:
+    """Sizes of 1 and missing dims are repeated for either operand."""
     a = np.arange(np.prod(first, dtype=int), dtype=np.float32).reshape(first)
     b = np.arange(np.prod(second, dtype=int), dtype=np.float32).reshape(second) * 100
-    np.testing.assert_array_equal(back(on(place, a) + on(place, b)), a + b)
-    np.testing.assert_array_equal(back(on(place, b) - on(place, a)), b - a)
+    np.testing.assert_array_equal(to_numpy(to_device(form, a) + to_device(form, b)), a + b)
+    np.testing.assert_array_equal(to_numpy(to_device(form, b) - to_device(form, a)), b - a)
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (0, 2, 1), (1, 2, 0), (2, 0, 1)])
-def test_operands_of_different_orders_meet(place: cd.device, order: tuple[int, ...]) -> None:
-    """A contiguous array and one whose dims lie in any other order."""
+def test_operands_of_different_memory_orders_are_combined(form: cd.device, order: tuple[int, ...]) -> None:
+    """A contiguous array may be combined with one whose dims have any other order."""
     a = np.arange(40 * 35 * 3, dtype=np.float32).reshape(40, 35, 3)
     b = (np.arange(40 * 35 * 3, dtype=np.float32) * 3).reshape([a.shape[d] for d in np.argsort(order)])
     wanted = a - b.transpose(np.argsort(np.argsort(order)).tolist())
-    found = on(place, a) - on(place, b).permute(tuple(np.argsort(np.argsort(order)).tolist()))
-    np.testing.assert_array_equal(back(found), wanted)
+    found = to_device(form, a) - to_device(form, b).permute(tuple(np.argsort(np.argsort(order)).tolist()))
+    np.testing.assert_array_equal(to_numpy(found), wanted)
 
 
-def test_results_lie_in_memory_as_their_operands_do(place: cd.device) -> None:
-    """Transposed operands give a transposed result, as in the reference: no element is moved for nothing."""
-    x = on(place, matrix(4, 6)).T
+def test_results_have_the_memory_order_of_their_operands(form: cd.device) -> None:
+    """Transposed operands give a transposed result, as in the reference, so no element is copied needlessly."""
+    x = to_device(form, matrix(4, 6)).T
     assert (x + x).stride() == x.stride() == (1, 6)
-    assert (x + on(place, matrix(6, 1))).stride() == (1, 6)
+    assert (x + to_device(form, matrix(6, 1))).stride() == (1, 6)
     assert (x[:, :2] + 1).stride() == (1, 6)
-    assert (on(place, matrix(6, 4)) + x).stride() == (4, 1)
+    assert (to_device(form, matrix(6, 4)) + x).stride() == (4, 1)
 
 
-def test_long_rows_are_shared_by_several_work_items(place: cd.device) -> None:
-    """Rows of strided elements that are longer than a chunk, and their ends, are done whole."""
+def test_long_rows_are_shared_by_several_work_items(form: cd.device) -> None:
+    """Rows of strided elements longer than a chunk, and their ends, are computed completely."""
     values = matrix(2, 2 * 9001)
-    x = on(place, values)
-    np.testing.assert_array_equal(back(x[:, ::2] * 2), values[:, ::2] * 2)
-    np.testing.assert_array_equal(back(x + x[:, :1]), values + values[:, :1])
+    x = to_device(form, values)
+    np.testing.assert_array_equal(to_numpy(x[:, ::2] * 2), values[:, ::2] * 2)
+    np.testing.assert_array_equal(to_numpy(x + x[:, :1]), values + values[:, :1])
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_inplace_kernels_write_through_views(place: cd.device, layout: str) -> None:
-    """An in-place operator changes the base of the view where the view lies, and nothing else."""
+def test_inplace_kernels_write_through_views(form: cd.device, layout: str) -> None:
+    """An in-place operator changes the viewed elements of the base, and no others."""
     if layout == "expanded":
         layout = "contiguous"
     values = matrix(70, 45)
-    x, wanted = on(place, values), cd.tensor(values.tolist())
+    x, wanted = to_device(form, values), cd.tensor(values.tolist())
     LAYOUTS[layout](x).mul_(3)
     LAYOUTS[layout](wanted).mul_(3)
-    np.testing.assert_array_equal(back(x), back(wanted))
+    np.testing.assert_array_equal(to_numpy(x), to_numpy(wanted))
 
 
-def test_inplace_kernels_may_read_what_they_write(place: cd.device) -> None:
-    """An operand that overlaps the output in another way is read before anything is written."""
+def test_inplace_kernels_may_read_what_they_write(form: cd.device) -> None:
+    """An operand that overlaps the output with another layout is read before the output is written."""
     values = matrix(40, 40)
-    x = on(place, values)
+    x = to_device(form, values)
     x.add_(x.T)
-    np.testing.assert_array_equal(back(x), values + values.T)
-    y = on(place, values)
+    np.testing.assert_array_equal(to_numpy(x), values + values.T)
+    y = to_device(form, values)
     y[1:].add_(y[:-1])
-    np.testing.assert_array_equal(back(y[1:]), values[1:] + values[:-1])
-    z = on(place, values)
+    np.testing.assert_array_equal(to_numpy(y[1:]), values[1:] + values[:-1])
+    z = to_device(form, values)
     z.add_(z)
-    np.testing.assert_array_equal(back(z), values + values)
+    np.testing.assert_array_equal(to_numpy(z), values + values)
 
 
-def test_empty_arrays_stay_empty(place: cd.device) -> None:
-    """No element, no work, and the right shape."""
-    x = on(place, matrix(3, 4))
+def test_empty_arrays_stay_empty(form: cd.device) -> None:
+    """An empty result has the correct shape."""
+    x = to_device(form, matrix(3, 4))
     assert (x[:0] + 1).shape == (0, 4)
     assert (x[:, :0] + x[:, :1]).shape == (3, 0)
     assert x[:0].mul_(2).shape == (0, 4)
@@ -138,8 +138,8 @@ def test_empty_arrays_stay_empty(place: cd.device) -> None:
 
 @pytest.mark.parametrize("size", [1, 3, 15, 16, 17, 63, 64, 65, 255, 257, 1024, 4095, 4096, 4097, 9001])
 @pytest.mark.parametrize("dtype", [cd.bool, cd.uint8, cd.float16, cd.int32, cd.float32, cd.float64, cd.complex128])
-def test_results_that_no_cache_holds_are_the_same(cacheless: cd.device, dtype: cd.dtype, size: int) -> None:
-    """Lines that go past the caches and what is left of the last one: every element is there, of every width."""
+def test_results_larger_than_the_caches_are_the_same(cacheless: cd.device, dtype: cd.dtype, size: int) -> None:
+    """Non-temporal stores write complete lines and the remainder: every element of every width is correct."""
     host = (cd.arange(size + 3) % 119).to(dtype)
     x = host.to(cacheless)
     for a, b in ((x, host), (x[3:], host[3:])):
@@ -149,8 +149,8 @@ def test_results_that_no_cache_holds_are_the_same(cacheless: cd.device, dtype: c
         assert cd.equal(a.to(cd.complex64).cpu(), b.to(cd.complex64))
 
 
-def test_only_what_is_sooner_computed_than_written_goes_past_the_caches(cacheless: cd.device) -> None:
-    """Sums do, functions of the library do not; nor what is written where it was read."""
+def test_only_memory_bound_kernels_bypass_the_caches(cacheless: cd.device) -> None:
+    """Sums use non-temporal stores, library functions and in-place operators do not."""
     backend = open_device(cacheless).backend
     assert isinstance(backend, OpenCLBackend)
     x = cd.ones(5000).to(cacheless)
@@ -161,10 +161,10 @@ def test_only_what_is_sooner_computed_than_written_goes_past_the_caches(cacheles
 
 
 @pytest.mark.parametrize("size", [PARALLEL_COPY_SIZE // 4 - 1, PARALLEL_COPY_SIZE // 4, PARALLEL_COPY_SIZE // 4 + 5])
-def test_large_copies_are_whole(place: cd.device, size: int) -> None:
-    """A copy by the driver or by a kernel, whichever is quicker for the size: all elements, in memory of their own."""
-    x = cd.arange(size, dtype=cd.int32).to(place)
-    copy, other = x.clone(), cd.zeros(size + 1, dtype=cd.int32, device=place)
+def test_large_copies_are_whole(form: cd.device, size: int) -> None:
+    """The driver or a kernel copies, depending on the size: all elements are copied to new memory."""
+    x = cd.arange(size, dtype=cd.int32).to(form)
+    copy, other = x.clone(), cd.zeros(size + 1, dtype=cd.int32, device=form)
     other[1:].copy_(x)
     x.zero_()
     assert cd.equal(copy.cpu(), cd.arange(size, dtype=cd.int32))
@@ -174,9 +174,9 @@ def test_large_copies_are_whole(place: cd.device, size: int) -> None:
     assert cd.equal(other[2:].cpu(), copy[:-1].cpu())
 
 
-def test_shapes_that_do_not_broadcast_are_refused(place: cd.device) -> None:
+def test_shapes_that_do_not_broadcast_are_refused(form: cd.device) -> None:
     """The error is the core's, which names the sizes and the dim."""
-    x = on(place, matrix(3, 4))
+    x = to_device(form, matrix(3, 4))
     with pytest.raises(RuntimeError, match=r"The size of tensor a \(4\) must match the size of tensor b \(3\)"):
         x + x[:, :3]
     with pytest.raises(RuntimeError, match="broadcast shape"):
@@ -186,9 +186,9 @@ def test_shapes_that_do_not_broadcast_are_refused(place: cd.device) -> None:
         cd.addcmul(bits[:, :3], bits, bits[:2])
 
 
-def test_products_of_bools_are_added_as_bools(place: cd.device) -> None:
-    """Any factor but 0 is true; the result is a bool, as on the reference device."""
-    x, a, b = (cd.tensor([bool(i >> n & 1) for i in range(8)]).to(place) for n in range(3))
+def test_products_of_bools_are_added_as_bools(form: cd.device) -> None:
+    """Every factor except 0 is True; the result is a bool, as on the reference device."""
+    x, a, b = (cd.tensor([bool(i >> n & 1) for i in range(8)]).to(form) for n in range(3))
     for value in (1, 2, -1, 0.5, 0):
         out = cd.addcmul(x, a, b, value=value)
         assert out.dtype is cd.bool

@@ -1,4 +1,4 @@
-"""Reading and writing by index tensors on an OpenCL device, joining, masks, and copies turned round."""
+"""Reads and writes by index tensors on an OpenCL device, concatenation, masks, and flips."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,75 +17,75 @@ Operation = Callable[..., Any]
 
 @pytest.fixture(params=["device", "lanes"])
 def form(request: pytest.FixtureRequest) -> cd.device:
-    """The device with its own forms of kernels, and with those for GPUs."""
+    """Return the device with its own forms of kernels, and with those for GPUs."""
     device: cd.device = request.getfixturevalue(request.param)
     return device
 
 
 def values(*shape: int) -> Any:
-    """Numbers of both signs whose sums are exact in any order, the same every time."""
+    """Return numbers of both signs from a fixed seed, whose sums are exact in any order."""
     return np.round(np.random.default_rng(9).standard_normal(shape) * 64).astype("f4") / 64
 
 
-def places(high: int, *shape: int) -> Any:
-    """Indices, most of them several times."""
+def indices(high: int, *shape: int) -> Any:
+    """Return indices, most of them repeated."""
     return np.random.default_rng(4).integers(0, high, shape)
 
 
 def synchronize(device: cd.device) -> None:
-    """Wait for a device, and raise what its kernels have found."""
+    """Wait for a device, and raise the errors of its kernels."""
     backend = open_device(device).backend
     assert isinstance(backend, OpenCLBackend)
     backend.synchronize(0)
 
 
 def agrees(operation: Operation, form: cd.device, *operands: Any) -> None:
-    """The device gives the reference's elements, to the bit."""
+    """Assert that the device gives the reference's elements to the bit."""
     tensors = [cd.tensor(x) for x in operands]
     found, wanted = operation(*[t.to(form) for t in tensors]), operation(*tensors)
     np.testing.assert_array_equal(found.numpy(force=True), wanted.numpy())
 
 
 READS: dict[str, tuple[Operation, tuple[Any, ...]]] = {
-    "gather": (lambda x, i: x.gather(1, i), (values(7, 45), places(45, 6, 33))),
-    "gather along the first dim": (lambda x, i: x.gather(0, i), (values(7, 45), places(7, 90, 45))),
-    "index_select": (lambda x, i: x.index_select(1, i), (values(3, 20, 9), places(20, 31))),
-    "embedding": (lambda x, i: F.embedding(i, x), (values(50, 37), places(50, 4, 11))),
-    "an index of a dim in the middle": (lambda x, i: x[:, i - 5], (values(3, 9, 5), places(9, 2, 4))),
-    "two indices apart": (lambda x, i: x[i, :, i], (values(6, 4, 6), places(6, 13))),
-    "none": (lambda x, i: x[i], (values(6, 4), places(6, 0))),
+    "gather": (lambda x, i: x.gather(1, i), (values(7, 45), indices(45, 6, 33))),
+    "gather along the first dim": (lambda x, i: x.gather(0, i), (values(7, 45), indices(7, 90, 45))),
+    "index_select": (lambda x, i: x.index_select(1, i), (values(3, 20, 9), indices(20, 31))),
+    "embedding": (lambda x, i: F.embedding(i, x), (values(50, 37), indices(50, 4, 11))),
+    "an index of a dim in the middle": (lambda x, i: x[:, i - 5], (values(3, 9, 5), indices(9, 2, 4))),
+    "two indices apart": (lambda x, i: x[i, :, i], (values(6, 4, 6), indices(6, 13))),
+    "none": (lambda x, i: x[i], (values(6, 4), indices(6, 0))),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", READS)
 def test_elements_are_read_by_indices(form: cd.device, name: str) -> None:
-    """In any layout of what is read: as it is, and transposed."""
+    """The source may have any layout: contiguous or transposed."""
     operation, (x, index) = READS[name]
     agrees(operation, form, x, index)
     agrees(lambda t, i: operation(t.swapaxes(0, -1).contiguous().swapaxes(0, -1), i), form, x, index)
 
 
 WRITES: dict[str, tuple[Operation, tuple[Any, ...]]] = {
-    "scatter": (lambda x, i, s: x.scatter(1, i, s), (values(7, 45), places(45, 6, 90), values(6, 90))),
-    "scatter_add": (lambda x, i, s: x.scatter_add(0, i, s), (values(7, 45), places(7, 300, 40), values(300, 40))),
-    "to a few places": (lambda x, i, s: x.scatter_add(0, i, s), (values(9), places(9, 9000), values(9000))),
-    "amax": (lambda x, i, s: x.scatter_reduce(0, i, s, "amax"), (values(9), places(9, 50), values(50))),
+    "scatter": (lambda x, i, s: x.scatter(1, i, s), (values(7, 45), indices(45, 6, 90), values(6, 90))),
+    "scatter_add": (lambda x, i, s: x.scatter_add(0, i, s), (values(7, 45), indices(7, 300, 40), values(300, 40))),
+    "to a few places": (lambda x, i, s: x.scatter_add(0, i, s), (values(9), indices(9, 9000), values(9000))),
+    "amax": (lambda x, i, s: x.scatter_reduce(0, i, s, "amax"), (values(9), indices(9, 50), values(50))),
     "prod": (
-        lambda x, i, s: x.scatter_reduce(0, i, s, "prod", include_self=False), (values(9), places(5, 20), values(20)),
+        lambda x, i, s: x.scatter_reduce(0, i, s, "prod", include_self=False), (values(9), indices(5, 20), values(20)),
     ),
-    "index_add": (lambda x, i, s: x.index_add(0, i, s), (values(20, 33), places(20, 300), values(300, 33))),
-    "index_add inside": (lambda x, i, s: x.index_add(1, i, s), (values(3, 9, 5), places(9, 40), values(3, 40, 5))),
-    "index_put": (lambda x, i, s: x.index_put((i,), s), (values(30, 8), places(30, 70), values(70, 8))),
+    "index_add": (lambda x, i, s: x.index_add(0, i, s), (values(20, 33), indices(20, 300), values(300, 33))),
+    "index_add inside": (lambda x, i, s: x.index_add(1, i, s), (values(3, 9, 5), indices(9, 40), values(3, 40, 5))),
+    "index_put": (lambda x, i, s: x.index_put((i,), s), (values(30, 8), indices(30, 70), values(70, 8))),
     "sums by index_put": (
-        lambda x, i, s: x.index_put((i, i), s, accumulate=True), (values(30, 30), places(30, 700), values(700)),
+        lambda x, i, s: x.index_put((i, i), s, accumulate=True), (values(30, 30), indices(30, 700), values(700)),
     ),
-    "nothing": (lambda x, i, s: x.scatter_add(0, i, s), (values(9), places(9, 0), values(0))),
+    "nothing": (lambda x, i, s: x.scatter_add(0, i, s), (values(9), indices(9, 0), values(0))),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WRITES)
 def test_elements_are_written_in_the_order_of_the_index(form: cd.device, name: str) -> None:
-    """Sums come out as the reference's, to the bit, however many arrive at one place; the last put stays."""
+    """Sums equal the reference's to the bit for any number of repetitions; the last put is kept."""
     operation, operands = WRITES[name]
     agrees(operation, form, *operands)
 
@@ -93,28 +93,32 @@ def test_elements_are_written_in_the_order_of_the_index(form: cd.device, name: s
 @pytest.mark.parametrize("dtype", [cd.bool, cd.int16, cd.float16, cd.complex64])
 def test_every_dtype_is_added_by_index(device: cd.device, dtype: Any) -> None:
     """Half types are added in float32 and rounded once."""
-    x, s, i = cd.tensor(values(9) * 3).to(dtype), cd.tensor(values(60) * 3).to(dtype), cd.tensor(places(9, 60))
+    x, s, i = (
+        cd.tensor(values(9) * 3).to(dtype),
+        cd.tensor(values(60) * 3).to(dtype),
+        cd.tensor(indices(9, 60)),
+    )
     found = x.to(device).scatter_add(0, i.to(device), s.to(device))
     assert found.tolist() == x.scatter_add(0, i, s).tolist()
 
 
 def test_the_gradient_of_an_embedding_adds_up_rows(form: cd.device) -> None:
-    """Rows that stand several times get several gradients, that of padding none."""
+    """Repeated rows get the sum of their gradients, the padding row gets none."""
 
     def gradient(device: Any) -> Any:
         weight = cd.tensor(values(10, 7)).to(device).requires_grad_()
-        index = cd.tensor(places(10, 5, 30)).to(device)
+        index = cd.tensor(indices(10, 5, 30)).to(device)
         (F.embedding(index, weight, padding_idx=3) * cd.tensor(values(5, 30, 7)).to(device)).sum().backward()
         return weight.grad.numpy(force=True)
 
     np.testing.assert_allclose(gradient(form), gradient("cpu"), rtol=1e-5, atol=1e-5)
 
 
-def test_writing_in_place_keeps_what_is_not_named(form: cd.device) -> None:
-    """Also where the source is the target itself."""
+def test_writing_in_place_keeps_the_other_elements(form: cd.device) -> None:
+    """The source may be the target itself."""
     x = cd.tensor(values(6, 6))
     far = x.to(form)
-    index = cd.tensor(places(6, 6))
+    index = cd.tensor(indices(6, 6))
     for t, i in ((far, index.to(form)), (x, index)):
         t.index_add_(0, i, t)
         t[1:3] = t[0]
@@ -135,7 +139,7 @@ BAD: dict[str, tuple[Operation, type[Exception], str]] = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_an_index_out_of_bounds_is_raised_with_its_number(form: cd.device, name: str) -> None:
-    """At the next synchronisation, once; then the device goes on."""
+    """The error is raised once at the next synchronisation; then the device continues to work."""
     operation, error, text = BAD[name]
     x = cd.tensor([1.0, 2.0, 3.0, 4.0]).to(form)
     with pytest.raises(error, match=text):
@@ -168,13 +172,13 @@ COPIES: dict[str, Operation] = {
 
 
 @pytest.mark.parametrize("name", COPIES)
-def test_parts_are_joined_chosen_and_turned_round(form: cd.device, name: str) -> None:
-    """Element by element what the reference gives."""
+def test_tensors_are_concatenated_selected_and_flipped(form: cd.device, name: str) -> None:
+    """Every element equals the reference's."""
     agrees(COPIES[name], form, np.round(values(17, 45) * 8))
 
 
-def test_kernels_refuse_what_they_have_no_words_for(engine: Engine) -> None:
-    """The core does not let such calls through; a kernel that is called by itself says what is wrong."""
+def test_kernels_refuse_invalid_arguments(engine: Engine) -> None:
+    """The core checks such calls first; a direct call of the kernel raises a specific error."""
 
     def empty(*shape: int, dtype: Any = cd.float32) -> StridedArray:
         return engine.empty(shape, dtype)

@@ -1,4 +1,4 @@
-"""Launches: arguments of every type in their places, any number of work-items, and errors with the kernel's name."""
+"""Launches: arguments of every type, any number of work-items, and errors with the kernel's name."""
 
 import struct
 from typing import Any
@@ -19,7 +19,7 @@ FORMATS = {"i32": "i", "u32": "I", "i64": "q", "u64": "Q", "f32": "f", "f64": "d
 
 @pytest.fixture(params=[True, False], ids=["long", "wide"])
 def codes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways in which 64-bit integers are passed: as C's `long`, and where that has 32 bits."""
+    """Select each form of 64-bit integers: C's `long`, and the form for a `long` of 32 bits."""
     if not request.param:
         monkeypatch.setattr(launching, "CODES", FORMATS)
         launching.factory.cache_clear()
@@ -28,7 +28,7 @@ def codes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.usefixtures("codes")
 @pytest.mark.parametrize("type", VALUES)
-def test_numbers_arrive_as_they_are(engine: Engine, type: str) -> None:
+def test_numbers_are_passed_exactly(engine: Engine, type: str) -> None:
     """Every type of number keeps its extremes, between buffers and other numbers."""
     own = OpenCLBackend("own").engine(0)
     parameters = (number("before", "i32"), writes("out", type), number("value", type), reads("a", "i32"), number("n"))
@@ -43,8 +43,8 @@ def test_numbers_arrive_as_they_are(engine: Engine, type: str) -> None:
 
 @pytest.mark.parametrize("serial", [True, False])
 @pytest.mark.parametrize("count", [0, 1, 255, 256, 257, 1000])
-def test_so_many_work_items_run_as_were_asked_for(serial: bool, count: int) -> None:
-    """No fewer and no more, whatever groups the engine makes of them; none at all is no error."""
+def test_exactly_the_requested_number_of_work_items_runs(serial: bool, count: int) -> None:
+    """The number is exact whatever groups the engine forms; zero is not an error."""
     engine = engines(serial)
     launch = engine.compile(Source("mark", (writes("out", "u8"),), "out[GLOBAL_ID] += 1;"))
     out = engine.allocate(1024)
@@ -57,7 +57,7 @@ _ENGINES: dict[bool, OpenCLEngine] = {}
 
 
 def engines(serial: bool) -> OpenCLEngine:
-    """An engine for each form of kernels."""
+    """Return an engine for each form of kernels."""
     if serial not in _ENGINES:
         _ENGINES[serial] = OpenCLBackend(f"serial_{serial}".lower(), serial=serial).engine(0)
     return _ENGINES[serial]
@@ -82,21 +82,21 @@ def test_groups_along_several_dims(engine: Engine, groups: Any) -> None:
 
 
 def test_equal_sources_are_one_launch(engine: Engine) -> None:
-    """A kernel is compiled once on each device, by whatever object it is described."""
+    """A kernel is compiled once on each device, also if several equal sources describe it."""
     first, second = (Source("same", (writes("out", "i32"),), "out[0] = 1;") for _ in range(2))
     assert engine.compile(first) is engine.compile(second)
 
 
 def test_a_launch_that_is_refused_names_the_kernel(engine: Engine) -> None:
-    """A work-group that the device cannot have is an error at the call."""
+    """A work-group that the device does not support is an error of the call."""
     launch = engine.compile(Source("tuned", (writes("out", "i32"),), "out[0] = 1;", group=4))
     with pytest.raises(RuntimeError, match=r"opencl:0: 'tuned' could not be launched: .*INVALID_WORK"):
         launch((1, 1, 1, 1, 1), engine.allocate(4))
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_want_of_memory_at_a_launch_is_tried_again(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
-    """Drivers that allocate at the first use get the pool's free blocks back before the typed error is raised."""
+def test_a_launch_that_runs_out_of_memory_is_tried_again(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """The pool's free blocks are released, and the launch is repeated, before the typed error is raised."""
     left = [times]
     real = launching.ENQUEUE
 
@@ -121,7 +121,7 @@ def test_want_of_memory_at_a_launch_is_tried_again(monkeypatch: pytest.MonkeyPat
 
 
 class _Failing:
-    """An event of work that went wrong."""
+    """An event of failed work."""
 
     command_execution_status = -5
 
@@ -130,7 +130,7 @@ class _Failing:
 
 
 def test_blocking_tells_which_kernel_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With CANDELABRA_BLOCKING=1 every launch is waited for, so that a late error has a name."""
+    """With CANDELABRA_BLOCKING=1 every launch is synchronous, so that the error names the kernel."""
     monkeypatch.setenv("CANDELABRA_BLOCKING", "1")
     engine = OpenCLBackend("blocking").engine(0)
     launch = engine.compile(Source("fine", (writes("out", "i32"),), "out[0] = 3;"))
@@ -145,7 +145,7 @@ def test_blocking_tells_which_kernel_failed(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_late_errors_name_the_device_and_the_way_to_the_operator(engine: OpenCLEngine) -> None:
-    """What only shows when somebody waits cannot be told from other work, so the error says how to find out."""
+    """An error at a synchronisation cannot be attributed to a kernel, so it names the variable to set."""
     with pytest.raises(
         RuntimeError, match=r"opencl:0: an earlier operation failed \(set the environment variable"
     ) as e:
@@ -154,6 +154,6 @@ def test_late_errors_name_the_device_and_the_way_to_the_operator(engine: OpenCLE
 
 
 def test_devices_are_named_by_their_engines(engine: Engine, lanes: cd.device) -> None:
-    """Errors say which device they are of, under the name that programs use."""
+    """Errors name their device as programs do."""
     assert repr(engine) == "opencl:0"
     assert str(lanes) == "lanes:0"

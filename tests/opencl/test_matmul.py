@@ -1,4 +1,4 @@
-"""Products of matrices on OpenCL devices, in the form for processors and in that for GPUs, against NumPy's."""
+"""Products of matrices on OpenCL devices, in the forms for processors and for GPUs, compared with NumPy's."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ SIZES: dict[str, tuple[int, int, int]] = {
     "no depth": (3, 0, 2),
     "no columns": (3, 2, 0),
 }
-"""Rows, depth and columns. What is wide and large enough is laid out in strips first."""
+"""Rows, depth and columns. Operands that are wide and large enough are packed into panels first."""
 LAYOUTS: dict[str, Callable[[Array], tuple[Array, Callable[[cd.Tensor], cd.Tensor]]]] = {
     "transposed": lambda v: (v.swapaxes(-1, -2), lambda x: x.mT),
     "inside another": lambda v: (np.pad(v, ((2, 1), (3, 4)), constant_values=9), lambda x: x[2:-1, 3:-4]),
     "every second row": lambda v: (np.repeat(v, 2, 0), lambda x: x[1::2]),
     "every third column": lambda v: (np.repeat(v, 3, 1), lambda x: x[:, 1::3]),
 }
-"""Values and a view of them that looks like the given ones."""
+"""The values of the layout, and a view of them that equals the original values."""
 STACKS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "equal": ((3, 5, 4), (3, 4, 6)),
     "one right matrix": ((2, 3, 5, 4), (4, 6)),
@@ -55,14 +55,14 @@ ROUNDING = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 1e-5, "complex64": 1e-
 
 
 @pytest.fixture(params=["device", "lanes"])
-def place(request: pytest.FixtureRequest) -> cd.device:
-    """The device with the forms that are right for it, and with those for GPUs."""
+def form(request: pytest.FixtureRequest) -> cd.device:
+    """Return the device with its own forms, and with those for GPUs."""
     found: cd.device = request.getfixturevalue(request.param)
     return found
 
 
 def numbers(shape: tuple[int, ...], seed: int, kind: str = "float32") -> Array:
-    """Integers from -8 to 8, so that sums of products of floats are exact; of every size for integers."""
+    """Return integers: from -8 to 8 for floats, so that sums of products are exact, and of any size for integers."""
     generator = np.random.default_rng(seed)
     if np.dtype(kind).kind in "iu":
         limits = np.iinfo(kind)
@@ -73,129 +73,131 @@ def numbers(shape: tuple[int, ...], seed: int, kind: str = "float32") -> Array:
     return values > 0 if kind == "bool" else values.astype(kind)
 
 
-def on(place: cd.device, values: Array) -> cd.Tensor:
-    """The values on the device."""
-    return cd.tensor(np.ascontiguousarray(values)).to(place)
+def to_device(form: cd.device, values: Array) -> cd.Tensor:
+    """Return the values on the device."""
+    return cd.tensor(np.ascontiguousarray(values)).to(form)
 
 
-def back(x: cd.Tensor) -> Array:
-    """A tensor's values as an array."""
+def to_numpy(x: cd.Tensor) -> Array:
+    """Return a tensor's values as an array."""
     return np.asarray(x.cpu().numpy())
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_matrices_of_all_sizes_multiply_as_with_numpy(place: cd.device, name: str) -> None:
-    """Edges of strips, panels and blocks are right, and so is the sum of nothing."""
+def test_matrices_of_all_sizes_multiply_as_with_numpy(form: cd.device, name: str) -> None:
+    """Edges of panels and blocks are correct, and so is an empty sum."""
     rows, depth, columns = SIZES[name]
     a, b = numbers((rows, depth), 1), numbers((depth, columns), 2)
-    np.testing.assert_array_equal(back(on(place, a) @ on(place, b)), a @ b)
+    np.testing.assert_array_equal(to_numpy(to_device(form, a) @ to_device(form, b)), a @ b)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_matrices_of_any_layout_are_read_where_they_lie(place: cd.device, layout: str) -> None:
-    """A view of either operand gives what its values give, small and large."""
+def test_matrices_of_any_layout_are_supported(form: cd.device, layout: str) -> None:
+    """A view of either operand gives the same result as its copy, for small and large sizes."""
     for size in ((13, 7, 19), (67, 300, 130)):
         a, b = numbers(size[:2], 3), numbers(size[1:], 4)
         (left, see_left), (right, see_right) = LAYOUTS[layout](a), LAYOUTS[layout](b)
-        np.testing.assert_array_equal(back(see_left(on(place, left)) @ on(place, b)), a @ b)
-        np.testing.assert_array_equal(back(on(place, a) @ see_right(on(place, right))), a @ b)
+        np.testing.assert_array_equal(to_numpy(see_left(to_device(form, left)) @ to_device(form, b)), a @ b)
+        np.testing.assert_array_equal(to_numpy(to_device(form, a) @ see_right(to_device(form, right))), a @ b)
 
 
 @pytest.mark.parametrize("name", STACKS)
-def test_stacks_of_matrices_broadcast(place: cd.device, name: str) -> None:
-    """Batch dims broadcast and vectors are rows on the left, columns on the right."""
+def test_stacks_of_matrices_broadcast(form: cd.device, name: str) -> None:
+    """Batch dims broadcast; a vector is a row on the left and a column on the right."""
     left, right = STACKS[name]
     a, b = numbers(left, 5), numbers(right, 6)
-    np.testing.assert_array_equal(back(on(place, a) @ on(place, b)), a @ b)
+    np.testing.assert_array_equal(to_numpy(to_device(form, a) @ to_device(form, b)), a @ b)
 
 
-def test_a_stack_with_exchanged_dims_is_read_where_it_lies(place: cd.device) -> None:
-    """The batch dims of a view may lie in memory in any order."""
+def test_a_stack_with_permuted_dims_is_supported(form: cd.device) -> None:
+    """The batch dims of a view may have any memory order."""
     a, b = numbers((3, 2, 5, 4), 7), numbers((2, 3, 4, 6), 8)
-    np.testing.assert_array_equal(back(on(place, a).transpose(0, 1) @ on(place, b)), a.swapaxes(0, 1) @ b)
+    np.testing.assert_array_equal(
+        to_numpy(to_device(form, a).transpose(0, 1) @ to_device(form, b)), a.swapaxes(0, 1) @ b
+    )
 
 
 KINDS = [("device", k) for k in ("float64", "complex64", "int8", "int64", "uint8", "bool")]
 KINDS += [("lanes", k) for k in ("complex64", "int8", "bool")]
-"""The forms for GPUs take seconds to compile for a processor: one of each way between memory and value will do."""
+"""The forms for GPUs compile slowly for a processor, so each conversion between memory and value occurs once."""
 
 
 @pytest.mark.parametrize(("form", "kind"), KINDS)
 def test_every_kind_of_number_multiplies_as_with_numpy(form: str, kind: str, request: pytest.FixtureRequest) -> None:
-    """Integers wrap round; a product of bools is a disjunction of conjunctions; complex parts mix as they should."""
-    place = request.getfixturevalue(form)
+    """Integers wrap; a product of bools is a disjunction of conjunctions; complex products are correct."""
+    device = request.getfixturevalue(form)
     a, b = numbers((13, 300), 9, kind), numbers((300, 18), 10, kind)
     if kind == "bool":
         a[3], b[:, 5] = False, False
-    np.testing.assert_array_equal(back(on(place, a) @ on(place, b)), a @ b)
-    np.testing.assert_array_equal(back(on(place, a) @ on(place, b[:, 0])), a @ b[:, 0])
+    np.testing.assert_array_equal(to_numpy(to_device(device, a) @ to_device(device, b)), a @ b)
+    np.testing.assert_array_equal(to_numpy(to_device(device, a) @ to_device(device, b[:, 0])), a @ b[:, 0])
 
 
 @pytest.mark.parametrize("kind", [cd.float16, cd.bfloat16])
-def test_half_types_are_multiplied_in_float32(place: cd.device, kind: cd.dtype) -> None:
-    """A sum of many ones is their number, where adding in the half type would have stopped at 2048 or 256."""
-    a = cd.ones(3, 4096, dtype=kind, device=place)
+def test_half_types_are_multiplied_in_float32(form: cd.device, kind: cd.dtype) -> None:
+    """A sum of many ones is exact, while a sum in the half type would have stopped at 2048 or 256."""
+    a = cd.ones(3, 4096, dtype=kind, device=form)
     assert (a @ a.mT).tolist() == [[4096.0] * 3] * 3
 
 
 @pytest.mark.parametrize("kind", [cd.float16, cd.bfloat16, cd.float32, cd.complex64])
-def test_errors_are_of_the_size_of_rounding(place: cd.device, kind: cd.dtype) -> None:
-    """Long sums of fractions stay near those of doubles."""
+def test_errors_are_of_the_size_of_rounding(form: cd.device, kind: cd.dtype) -> None:
+    """Long sums of fractions are close to those in float64."""
     cd.manual_seed(0)
     a, b = cd.randn(6, 2000).to(kind), cd.randn(2000, 16).to(kind)
     wide = cd.complex128 if kind.is_complex else cd.float64
-    wanted = back(a.to(wide)) @ back(b.to(wide))
-    error = np.abs(back((a.to(place) @ b.to(place)).cpu().to(wide)) - wanted).max()
+    wanted = to_numpy(a.to(wide)) @ to_numpy(b.to(wide))
+    error = np.abs(to_numpy((a.to(form) @ b.to(form)).cpu().to(wide)) - wanted).max()
     assert error <= ROUNDING[kind.name] * np.abs(wanted).max()
 
 
 @pytest.mark.parametrize(("alpha", "beta"), [(1.0, 1.0), (-2.0, 0.5), (3.0, 0.0)])
-def test_a_product_is_added_to_a_matrix(place: cd.device, alpha: float, beta: float) -> None:
-    """beta times the matrix plus alpha times the product; at beta 0 the matrix isn't looked at, nor its NaN."""
+def test_a_product_is_added_to_a_matrix(form: cd.device, alpha: float, beta: float) -> None:
+    """The result is beta times the matrix plus alpha times the product; at beta 0 the matrix is ignored, also NaN."""
     a, b, start = numbers((13, 300), 11), numbers((300, 130), 12), numbers((130, 13), 13)
     if not beta:
         start[1] = np.nan
-    engine = open_device(place).backend.engine(0)
-    x, y, s = (on(place, v)._payload for v in (a, b, start))
+    engine = open_device(form).backend.engine(0)
+    x, y, s = (to_device(form, v)._payload for v in (a, b, start))
     out = engine.empty((13, 130), cd.float32)
     matmul_kernel(cd.float32, True)(out, x, y, s.restrided((13, 130), (1, 13), 0), alpha, beta)
     wanted = alpha * (a @ b) + (beta * start.T if beta else 0)
-    found = np.frombuffer(open_device(place).backend.to_host(out), np.float32).reshape(13, 130)
+    found = np.frombuffer(open_device(form).backend.to_host(out), np.float32).reshape(13, 130)
     np.testing.assert_array_equal(found, wanted)
 
 
-def test_sums_of_a_matrix_and_a_product_follow_the_reference(place: cd.device) -> None:
-    """addmm and baddbmm with factors and a broadcast input, on top of the kernel."""
+def test_sums_of_a_matrix_and_a_product_follow_the_reference(form: cd.device) -> None:
+    """addmm and baddbmm use the kernel with factors and a broadcast input."""
     a, b, start = numbers((3, 5, 4), 14), numbers((3, 4, 6), 15), numbers((6,), 16)
-    x, y, s = on(place, a), on(place, b), on(place, start)
-    np.testing.assert_array_equal(back(cd.addmm(s, x[0], y[0], beta=2, alpha=-3)), 2 * start - 3 * (a[0] @ b[0]))
-    np.testing.assert_array_equal(back(cd.baddbmm(s, x, y, beta=0.5, alpha=2)), 0.5 * start + 2 * (a @ b))
+    x, y, s = to_device(form, a), to_device(form, b), to_device(form, start)
+    np.testing.assert_array_equal(to_numpy(cd.addmm(s, x[0], y[0], beta=2, alpha=-3)), 2 * start - 3 * (a[0] @ b[0]))
+    np.testing.assert_array_equal(to_numpy(cd.baddbmm(s, x, y, beta=0.5, alpha=2)), 0.5 * start + 2 * (a @ b))
 
 
-def test_gradients_of_a_product_are_products(place: cd.device) -> None:
+def test_gradients_of_a_product_are_products(form: cd.device) -> None:
     """The adjoints read transposed views of operands and of the gradient."""
     a, b, g = numbers((13, 7), 17), numbers((7, 19), 18), numbers((19, 13), 19)
-    x, y = on(place, a).requires_grad_(), on(place, b).requires_grad_()
-    (x @ y).backward(on(place, g).T)
+    x, y = to_device(form, a).requires_grad_(), to_device(form, b).requires_grad_()
+    (x @ y).backward(to_device(form, g).T)
     assert x.grad is not None
     assert y.grad is not None
-    np.testing.assert_array_equal(back(x.grad), g.T @ b.T)
-    np.testing.assert_array_equal(back(y.grad), a.T @ g.T)
+    np.testing.assert_array_equal(to_numpy(x.grad), g.T @ b.T)
+    np.testing.assert_array_equal(to_numpy(y.grad), a.T @ g.T)
 
 
 def test_a_device_without_float64_multiplies_the_rest(single: cd.device) -> None:
-    """float32 and complex64 need no float64; integers neither."""
+    """float32, complex64 and integers do not require float64."""
     for kind in ("float32", "complex64", "int64"):
         a, b = numbers((13, 7), 20, kind), numbers((7, 19), 21, kind)
-        np.testing.assert_array_equal(back(on(single, a) @ on(single, b)), a @ b)
+        np.testing.assert_array_equal(to_numpy(to_device(single, a) @ to_device(single, b)), a @ b)
 
 
 @pytest.mark.filterwarnings("ignore::candelabra.errors.FallbackWarning")
 def test_a_device_without_float64_has_the_reference_multiply(single: cd.device) -> None:
-    """The kernel declines float64; the fallback policy may forbid that another device computes."""
+    """The kernel declines float64; the fallback policy may forbid the reference device."""
     a, b = numbers((3, 2), 22, "float64"), numbers((2, 4), 23, "float64")
-    x, y = on(single, a), on(single, b)
-    np.testing.assert_array_equal(back(x @ y), a @ b)
+    x, y = to_device(single, a), to_device(single, b)
+    np.testing.assert_array_equal(to_numpy(x @ y), a @ b)
     with (
         cd.fallback("error"),
         pytest.raises(RuntimeError, match="'matmul' is not available on device 'single:0'"),
@@ -215,7 +217,7 @@ MISFITS: list[tuple[tuple[int, ...], tuple[int, ...], str]] = [
 def test_shapes_that_do_not_fit_are_refused(
     engine: Engine, device: cd.device, left: tuple[int, ...], right: tuple[int, ...], words: str
 ) -> None:
-    """The kernel names the shapes; the operator's rule finds PyTorch's words for it."""
+    """The kernel names the shapes; the operator's rule replaces the error by PyTorch's."""
     with pytest.raises(RuntimeError, match=r"shapes \(.*\) and \(.*\) do not match"):
         matmul(engine.empty(left, cd.float32), engine.empty(right, cd.float32))
     with pytest.raises(RuntimeError, match=words):

@@ -1,4 +1,4 @@
-"""Memory of a device: what is counted, what the pool keeps and gives back, and what happens when there is none left."""
+"""Memory of a device: statistics, the pool, and running out of memory."""
 
 import gc
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ MEBI = 1 << 20
 
 @pytest.fixture
 def small() -> Iterator[OpenCLBackend]:
-    """The device as if it had 8 MiB, no more than 6 of them in one buffer, under another name."""
+    """Install the device with 8 MiB, at most 6 of them in one buffer."""
     backend = OpenCLBackend("small", memory=8 * MEBI, largest=6 * MEBI)
     remove = plugins.add_backend(backend)
     yield backend
@@ -28,12 +28,12 @@ def small() -> Iterator[OpenCLBackend]:
 
 
 def megabytes(count: float) -> cd.Tensor:
-    """A tensor on the small device."""
+    """Return a tensor on the small device."""
     return cd.empty(int(count * MEBI), dtype=cd.uint8, device="small")
 
 
 def test_statistics_count_tensors_and_blocks(small: OpenCLBackend) -> None:
-    """`allocated` follows the tensors, `reserved` the pool, `peak` the most there was; released blocks are gone."""
+    """`allocated` counts tensors, `reserved` the pool, `peak` the maximum; released blocks do not count."""
     assert cd.small.memory_allocated() == 0  # type: ignore[attr-defined]
     tensor = megabytes(2)
     held = small.memory(0)
@@ -50,14 +50,14 @@ def test_statistics_count_tensors_and_blocks(small: OpenCLBackend) -> None:
 
 
 def test_freed_memory_is_used_again(small: OpenCLBackend) -> None:
-    """A tensor of the same size takes the block of one that is gone: no driver is asked."""
+    """A tensor of the same size reuses the block of a deleted one without a call of the driver."""
     for _ in range(5):
         megabytes(2)
     assert small.memory(0)["held"] == 1
 
 
 def test_held_blocks_are_given_back_under_pressure(small: OpenCLBackend) -> None:
-    """Blocks that nobody uses never keep a tensor of another size from finding room."""
+    """Unused blocks in the pool do not prevent the allocation of a tensor of another size."""
     for size in (2, 3, 4, 5, 6):
         megabytes(size)
         assert small.memory(0)["reserved"] <= 8 * MEBI
@@ -65,7 +65,7 @@ def test_held_blocks_are_given_back_under_pressure(small: OpenCLBackend) -> None
 
 
 def test_running_out_is_a_typed_error_with_the_numbers(small: OpenCLBackend) -> None:
-    """What does not fit beside what is in use is refused, and the program goes on."""
+    """An allocation beyond the free memory is refused, and the program continues."""
     kept = megabytes(5)
     with pytest.raises(
         OutOfMemoryError, match=r"small:0 is out of memory: tried to allocate 4\.0 MiB; 5\.0 MiB of 8\.0 MiB are in use"
@@ -78,7 +78,7 @@ def test_running_out_is_a_typed_error_with_the_numbers(small: OpenCLBackend) -> 
 
 
 def test_one_buffer_has_a_largest_size(small: OpenCLBackend) -> None:
-    """The driver's limit for a single buffer is named as such."""
+    """The error names the driver's limit for a single buffer."""
     with pytest.raises(
         OutOfMemoryError, match=r"tried to allocate 7\.0 MiB, and the driver allows at most 6\.0 MiB at once"
     ):
@@ -86,7 +86,7 @@ def test_one_buffer_has_a_largest_size(small: OpenCLBackend) -> None:
 
 
 class _Refusing:
-    """A pool that refuses so many times."""
+    """A pool that refuses a number of times."""
 
     def __init__(self, pool: Any, times: int) -> None:
         self.pool, self.times, self.released = pool, times, 0
@@ -106,7 +106,7 @@ class _Refusing:
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_refusal_of_the_driver_is_tried_again_once(engine: Engine, times: int) -> None:
-    """The pool is released before the second try; only then the error comes."""
+    """The pool is released before the second attempt; only then the error is raised."""
     waited: list[int] = []
     queue = cl.CommandQueue(engine.context)  # type: ignore[attr-defined]
     memory = OpenCLMemory("here:0", queue, 1 << 30, 1 << 30, lambda: waited.append(1))
@@ -122,7 +122,7 @@ def test_a_refusal_of_the_driver_is_tried_again_once(engine: Engine, times: int)
 
 @pytest.mark.parametrize("nbytes", [1, ASYNC_WRITE_SIZE, ASYNC_WRITE_SIZE + 1])
 def test_the_hosts_buffer_may_change_after_a_write(engine: Engine, nbytes: int) -> None:
-    """Small writes are queued with a copy of the data, large ones are waited for."""
+    """Small writes are queued with a copy of the data, large ones are synchronous."""
     data = np.arange(nbytes, dtype=np.uint8)
     wanted = data.copy()
     buffer = engine.allocate(nbytes)
@@ -132,12 +132,12 @@ def test_the_hosts_buffer_may_change_after_a_write(engine: Engine, nbytes: int) 
 
 
 def test_nothing_is_read_from_nothing(engine: Engine) -> None:
-    """No bytes are read without asking the driver, which refuses that."""
+    """A read of zero bytes does not call the driver, which would refuse it."""
     assert bytes(engine.read(engine.allocate(1), 0, 0)) == b""
 
 
 def test_parts_of_buffers_are_copied(engine: Engine) -> None:
-    """Offsets count bytes, of the source and of the destination."""
+    """Offsets are in bytes, of the source and of the destination."""
     source, destination = engine.allocate(8), engine.allocate(8)
     engine.write(source, 0, memoryview(bytes(range(8))))
     engine.write(destination, 0, memoryview(bytes(8)))

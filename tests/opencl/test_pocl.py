@@ -1,4 +1,4 @@
-"""PoCL's cache is guarded, and whatever a driver's cache is: damage costs builds, and processes share it."""
+"""The guard of PoCL's cache: damaged entries cost builds, and processes share the cache."""
 
 import os
 import subprocess
@@ -14,37 +14,37 @@ ANSWER = f"{[2.0] * 8}\n"
 
 
 def library(sections: int = 2) -> bytes:
-    """A library as long as its table of sections says."""
+    """Return a library that is as long as its table of sections says."""
     head = b"\x7fELF\x02\x01".ljust(40, b"\0") + (64).to_bytes(8, "little")
     head += bytes(10) + (64).to_bytes(2, "little") + sections.to_bytes(2, "little") + bytes(2)
     return head + bytes(64 * sections)
 
 
 def entry(folder: Path, name: str) -> Path:
-    """An entry as PoCL makes it: the program, and a library for its kernel."""
-    place = folder / "AB" / name
-    (place / "kernel" / "1-1-1").mkdir(parents=True)
-    (place / "program.bc").write_bytes(b"BC\xc0\xde" + bytes(8))
-    (place / "kernel" / "1-1-1" / "kernel.so").write_bytes(library())
-    (place / "last_accessed").write_text("now")
-    return place
+    """Create an entry as PoCL does: the program, and a library for its kernel."""
+    path = folder / "AB" / name
+    (path / "kernel" / "1-1-1").mkdir(parents=True)
+    (path / "program.bc").write_bytes(b"BC\xc0\xde" + bytes(8))
+    (path / "kernel" / "1-1-1" / "kernel.so").write_bytes(library())
+    (path / "last_accessed").write_text("now")
+    return path
 
 
 DAMAGE: dict[str, Callable[[Path], object]] = {
-    "a library is cut": lambda place: (place / "kernel/1-1-1/kernel.so").write_bytes(library()[:-1]),
-    "a library is empty": lambda place: (place / "kernel/1-1-1/kernel.so").write_bytes(b""),
-    "a library is something else": lambda place: (place / "kernel/1-1-1/kernel.so").write_bytes(bytes(999)),
-    "the program is cut": lambda place: (place / "program.bc").write_bytes(b"BC\xc0\xde" + bytes(7)),
-    "the program is something else": lambda place: (place / "program.bc").write_bytes(b"text"),
+    "a library is cut": lambda path: (path / "kernel/1-1-1/kernel.so").write_bytes(library()[:-1]),
+    "a library is empty": lambda path: (path / "kernel/1-1-1/kernel.so").write_bytes(b""),
+    "a library is something else": lambda path: (path / "kernel/1-1-1/kernel.so").write_bytes(bytes(999)),
+    "the program is cut": lambda path: (path / "program.bc").write_bytes(b"BC\xc0\xde" + bytes(7)),
+    "the program is something else": lambda path: (path / "program.bc").write_bytes(b"text"),
 }
 
 
-@pytest.mark.parametrize("noted", [True, False])
+@pytest.mark.parametrize("recorded", [True, False])
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_damaged_entries_go(tmp_path: Path, damage: str, noted: bool) -> None:
-    """Whether a process has noted how they were or not; the others stay."""
+def test_damaged_entries_are_deleted(tmp_path: Path, damage: str, recorded: bool) -> None:
+    """The records may or may not have their previous state; the other entries stay."""
     damaged, whole = entry(tmp_path, "damaged"), entry(tmp_path, "whole")
-    if noted:
+    if recorded:
         CacheGuard(tmp_path).record()
     DAMAGE[damage](damaged)
     CacheGuard(tmp_path).check()
@@ -52,18 +52,18 @@ def test_damaged_entries_go(tmp_path: Path, damage: str, noted: bool) -> None:
     assert whole.exists()
 
 
-def test_noted_files_are_as_they_were(tmp_path: Path) -> None:
-    """A change that looks whole is found by the notes, and so is a file that is gone."""
+def test_recorded_files_must_be_unchanged(tmp_path: Path) -> None:
+    """A change that keeps the format valid is detected by the records, and so is a missing file."""
     changed, reduced, whole = (entry(tmp_path, name) for name in ("changed", "reduced", "whole"))
     CacheGuard(tmp_path).record()
     os.utime(changed / "program.bc", ns=(1, 1))
     (reduced / "program.bc").unlink()
     CacheGuard(tmp_path).check()
-    assert [place.exists() for place in (changed, reduced, whole)] == [False, False, True]
+    assert [path.exists() for path in (changed, reduced, whole)] == [False, False, True]
 
 
-def test_notes_follow_the_entries(tmp_path: Path) -> None:
-    """What is gone is forgotten, what is new is added; damaged notes are as good as none."""
+def test_records_follow_the_entries(tmp_path: Path) -> None:
+    """Deleted entries are removed from the records, new ones added; damaged records are ignored."""
     first = entry(tmp_path, "first")
     CacheGuard(tmp_path).record()
     (tmp_path / RECORDS_FILE).write_text("{")
@@ -76,16 +76,16 @@ def test_notes_follow_the_entries(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_none_is_no_error(tmp_path: Path) -> None:
-    """Nothing is checked and nothing is noted where nothing can be kept."""
+    """Nothing is checked and recorded if the folder cannot be used."""
     (tmp_path / "file").write_text("not a folder")
-    for place in (tmp_path / "file", tmp_path / "absent"):
-        CacheGuard(place).check()
-        CacheGuard(place).record()
-        assert not (place / RECORDS_FILE).exists()
+    for path in (tmp_path / "file", tmp_path / "absent"):
+        CacheGuard(path).check()
+        CacheGuard(path).record()
+        assert not (path / RECORDS_FILE).exists()
 
 
-def test_the_environment_has_the_last_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PoCL's own variables are left alone; without them it is candelabra's, or none."""
+def test_the_environment_takes_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PoCL's own variables take precedence; without them the folder is candelabra's, or there is no cache."""
     monkeypatch.delenv(FOLDER, raising=False)
     monkeypatch.delenv(WANTED, raising=False)
     monkeypatch.setenv("CANDELABRA_CACHE", str(tmp_path))
@@ -104,7 +104,7 @@ def test_the_environment_has_the_last_word(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_processes_share_a_cache_and_damage_costs_builds_only(tmp_path: Path) -> None:
-    """Two processes begin with an empty folder at once; a third finds every file of theirs cut."""
+    """Two processes start with an empty folder at the same time; a third one finds all their files truncated."""
     environment = {**os.environ, "CANDELABRA_CACHE": str(tmp_path)}
     command = [sys.executable, "-c", PROGRAM]
     both = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]

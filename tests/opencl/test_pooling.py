@@ -1,4 +1,4 @@
-"""Pooling on OpenCL devices, in the form for processors and in that for GPUs, against the host's device."""
+"""Pooling on OpenCL devices, in the forms for processors and for GPUs, compared with the host's device."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ POOLS: dict[str, tuple[tuple[int, ...], Pool]] = {
     "means": ((4, 4, 34, 66), lambda x: functional.avg_pool2d(x, 2)),
     "padded means": ((2, 3, 8, 9), lambda x: functional.avg_pool2d(x, 3, 2, 1, count_include_pad=False)),
 }
-"""The larger ones have their geometry in the kernel's text."""
+"""The geometry of the larger ones is constant in the kernel's text."""
 IN_LANES = ("overlapping", "hanging over", "padded means")
 SPECIAL = [[1, nan, 2, nan, 3, inf, 4, 5], [-inf, -inf, -inf, -inf, -inf, 7, 7, 7], [0, 1, 1, 1, -inf, nan, inf, nan]]
 
 
 def value_and_gradient(pool: Pool, x: Any, device: cd.device) -> tuple[Any, Any]:
-    """Both on the host, as computed on a device; each window's gradient is another."""
+    """Return value and gradient on the host, as computed on a device; each window has another gradient."""
     leaf = x.detach().to(device).requires_grad_()
     y = pool(leaf)
     y.backward(cd.arange(y.numel(), dtype=y.dtype).reshape(y.shape).to(device))
@@ -42,7 +42,7 @@ def value_and_gradient(pool: Pool, x: Any, device: cd.device) -> tuple[Any, Any]
     ("form", "name"), [*[("device", name) for name in POOLS], *[("lanes", name) for name in IN_LANES]]
 )
 def test_pools_and_their_gradients_are_the_hosts(form: str, name: str, request: pytest.FixtureRequest) -> None:
-    """The same value and gradient, bit by bit, for every kind of window: sums are taken in the host's order."""
+    """Value and gradient are equal in every bit for every kind of window: sums have the host's order."""
     shape, pool = POOLS[name]
     x = cd.arange(cd.Size(shape).numel()).reshape(shape).mul(7).remainder(101).sub(50).to(cd.float32)
     expected = value_and_gradient(pool, x, plugins.reference_device())
@@ -53,7 +53,7 @@ def test_pools_and_their_gradients_are_the_hosts(form: str, name: str, request: 
 
 @pytest.mark.parametrize("form", ["device", "lanes"])
 def test_the_first_of_equals_and_the_last_nan_count(form: str, request: pytest.FixtureRequest) -> None:
-    """Padding is below -inf, NaN above all, and among equals the lowest place is named."""
+    """Padding is below -inf, NaN above all, and the first of equal elements is selected."""
     x = cd.tensor(SPECIAL).unsqueeze(1)
     expected = functional.max_pool1d(x, 3, 2, 1, return_indices=True)
     given = functional.max_pool1d(x.to(request.getfixturevalue(form)), 3, 2, 1, return_indices=True)
@@ -63,8 +63,8 @@ def test_the_first_of_equals_and_the_last_nan_count(form: str, request: pytest.F
 
 
 @pytest.mark.parametrize("form", ["device", "lanes"])
-def test_views_are_pooled_where_they_lie(form: str, request: pytest.FixtureRequest) -> None:
-    """An input that is sliced, transposed and expanded gives what its copy gives."""
+def test_views_of_any_layout_are_pooled(form: str, request: pytest.FixtureRequest) -> None:
+    """A sliced, transposed and expanded input gives the same result as its copy."""
 
     def view(x: Any) -> Any:
         return x.unsqueeze(1).expand(2, 3, 40, 38)[:, :, 1:, ::2].transpose(2, 3)
@@ -75,7 +75,7 @@ def test_views_are_pooled_where_they_lie(form: str, request: pytest.FixtureReque
 
 
 def test_small_integers_and_halves_are_summed_as_on_the_host(device: cd.device) -> None:
-    """Integers wrap around; halves are added in float32 and rounded once."""
+    """Integers wrap; half types are added in float32 and rounded once."""
     for dtype in (cd.int8, cd.float16):
         x = cd.arange(64).mul(37).remainder(113).to(dtype).reshape(1, 64)
         geometry = (5,), (3,), (2,), (1,), (22,)
@@ -83,8 +83,8 @@ def test_small_integers_and_halves_are_summed_as_on_the_host(device: cd.device) 
 
 
 @pytest.mark.parametrize("form", ["device", "lanes"])
-def test_a_wrong_place_is_found_and_named(form: str, request: pytest.FixtureRequest) -> None:
-    """An index beyond its plane writes nothing, and the next look at the result says which it was."""
+def test_a_wrong_index_is_reported(form: str, request: pytest.FixtureRequest) -> None:
+    """An index outside its plane writes nothing, and the next synchronisation raises an error with the index."""
     x = cd.ones(8, 3, device=request.getfixturevalue(form))
     index = cd.tensor([[0, 1, 2]] * 7 + [[0, 9, 1]], device=x.device)
     with pytest.raises(RuntimeError, match=r"'scatter_planes' failed: .*index 9 is out of bounds"):

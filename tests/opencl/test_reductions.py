@@ -11,24 +11,24 @@ from candelabra_clike.kernels import arg_reductions, reductions
 SHAPES: tuple[tuple[tuple[int, ...], int | tuple[int, ...] | None], ...] = (
     ((), None), ((7,), 0), ((70_003,), 0), ((2051, 5), 0), ((40, 300), 0), ((3, 5, 7, 9), (0, 2)), ((3, 0), 0),
 )  # fmt: skip
-"""A scalar, a tail, a row in parts, narrow columns, columns, two dims, no output."""
+"""A scalar, a remainder, a row in parts, narrow columns, columns, two dims, no output."""
 
 
 @pytest.fixture(params=["device", "lanes"])
 def form(request: pytest.FixtureRequest) -> cd.device:
-    """The device with its own forms of kernels, and with those for GPUs."""
+    """Return the device with its own forms of kernels, and with those for GPUs."""
     device: cd.device = request.getfixturevalue(request.param)
     return device
 
 
 def values(*shape: int) -> Any:
-    """Numbers of both signs, the same every time."""
+    """Return numbers of both signs from a fixed seed."""
     return np.random.default_rng(11).standard_normal(shape).astype("f4")
 
 
 @pytest.mark.parametrize(("shape", "dim"), SHAPES)
 def test_sums_and_extremes_over_dims_of_any_shape(form: cd.device, shape: Any, dim: Any) -> None:
-    """Sums are right to an ulp of the largest one on the way, extremes to the bit."""
+    """Sums are within an ulp of the largest partial sum, extremes are exact."""
     x = values(*shape)
     t = cd.tensor(x).to(form)
     scale = 1e-7 * (1 + np.abs(x).sum(dim))
@@ -37,8 +37,8 @@ def test_sums_and_extremes_over_dims_of_any_shape(form: cd.device, shape: Any, d
 
 
 @pytest.mark.parametrize(("shape", "dim"), [case for case in SHAPES if not isinstance(case[1], tuple)])
-def test_places_of_extremes_are_the_first_of_equal_ones(form: cd.device, shape: Any, dim: Any) -> None:
-    """Small integers are full of ties."""
+def test_indices_of_extremes_are_the_first_of_equal_ones(form: cd.device, shape: Any, dim: Any) -> None:
+    """Small integers have many ties."""
     x = np.round(values(*shape) * 2).astype("i1")
     t = cd.tensor(x).to(form)
     np.testing.assert_array_equal(t.argmax(dim).numpy(force=True), x.argmax(dim))
@@ -49,8 +49,8 @@ def test_places_of_extremes_are_the_first_of_equal_ones(form: cd.device, shape: 
 
 
 @pytest.mark.parametrize("n", [5, 40_000])
-def test_nan_wins_every_extreme_and_its_first_place_is_named(form: cd.device, n: int) -> None:
-    """Wherever it is in a row; nansum leaves it out."""
+def test_nan_propagates_to_extremes_with_its_first_index(form: cd.device, n: int) -> None:
+    """The NaN may be anywhere in a row; nansum ignores it."""
     x = values(n)
     x[n // 2] = x[n - 2] = np.nan
     t = cd.tensor(x).to(form)
@@ -61,7 +61,7 @@ def test_nan_wins_every_extreme_and_its_first_place_is_named(form: cd.device, n:
 
 @pytest.mark.parametrize("n", [1, 33])
 def test_products_means_and_counts(device: cd.device, n: int) -> None:
-    """Of one, a tail, and a long row."""
+    """The rows have one element, a remainder, or many elements."""
     x = 1 + values(n) / 64
     t = cd.tensor(x).to(device)
     assert t.prod().item() == pytest.approx(x.astype("f8").prod(), rel=1e-4)
@@ -74,7 +74,7 @@ def test_products_means_and_counts(device: cd.device, n: int) -> None:
 
 @pytest.mark.parametrize("dtype", ["u1", "i8"])
 def test_integers_are_summed_as_int64_and_wrap_around(device: cd.device, dtype: str) -> None:
-    """And their extremes are found at the ends of their range."""
+    """Extremes are correct at the ends of the range."""
     limits = np.iinfo(dtype)
     x = np.array([limits.max, limits.max, limits.min, 3] * 20, dtype)
     t = cd.tensor(x).to(device)
@@ -89,7 +89,7 @@ def test_integers_are_summed_as_int64_and_wrap_around(device: cd.device, dtype: 
     [(cd.int32, cd.int16), (cd.int32, cd.float16), (cd.float32, cd.int16), (cd.int8, cd.bool)],
 )
 def test_the_dtype_of_a_sum_is_the_one_that_is_asked_for(device: cd.device, source: Any, dtype: Any) -> None:
-    """Some casts are done while an element is read, others before."""
+    """Some conversions are done while an element is read, others before."""
     x = cd.arange(-4, 7).to(source)
     found = x.to(device).sum(dtype=dtype)
     assert found.dtype is dtype
@@ -99,7 +99,7 @@ def test_the_dtype_of_a_sum_is_the_one_that_is_asked_for(device: cd.device, sour
 
 
 def test_complex_numbers_are_summed_and_multiplied(device: cd.device) -> None:
-    """Sums part by part, products as pairs."""
+    """Sums are computed by parts, products as pairs."""
     x = (1 + (values(3, 40) + 1j * values(40)) / 40).astype("c8")
     t = cd.tensor(x).to(device)
     np.testing.assert_allclose(t.sum(1).numpy(force=True), x.astype("c16").sum(1), rtol=1e-6)
@@ -108,7 +108,7 @@ def test_complex_numbers_are_summed_and_multiplied(device: cd.device) -> None:
 
 
 def test_reductions_read_any_layout(form: cd.device) -> None:
-    """Transposed, stepped, from an offset on, and repeated."""
+    """Operands are transposed, strided, with an offset, or expanded."""
     x = cd.tensor(np.round(values(40, 36) * 8).astype("f4"))
     for view in (lambda t: t.T, lambda t: t[3::2, 5::3], lambda t: t[:1].expand(9, 36)):
         seen, there = view(x), view(x.to(form))
@@ -118,13 +118,13 @@ def test_reductions_read_any_layout(form: cd.device) -> None:
 
 
 def test_half_types_are_summed_in_float32(device: cd.device) -> None:
-    """A sum of 5000 halves of 1 does not stop at 2048."""
+    """A sum of 5000 ones in half types does not stop at 2048."""
     assert cd.ones(5000, dtype=cd.float16).to(device).sum().item() == 5000.0
     assert cd.ones(7, 130, dtype=cd.bfloat16).to(device).sum(0).tolist() == [7.0] * 130
 
 
 def test_variances_are_those_of_distances_from_the_mean(form: cd.device) -> None:
-    """A mean far from 0 costs no digits."""
+    """A mean far from 0 does not reduce the accuracy."""
     x = values(3, 900) + 100
     t = cd.tensor(x).to(form)
     np.testing.assert_allclose(t.var(1).numpy(force=True), x.var(1, dtype="f8", ddof=1), rtol=1e-4)
@@ -133,7 +133,7 @@ def test_variances_are_those_of_distances_from_the_mean(form: cd.device) -> None
 
 
 def test_a_device_without_float64_has_sums_and_extremes(single: cd.device) -> None:
-    """Totals are of float32 there."""
+    """Sums are accumulated in float32."""
     x = values(9000)
     t = cd.tensor(x).to(single)
     assert t.sum().item() == pytest.approx(x.sum(dtype="f8"), abs=1e-3)
@@ -141,7 +141,7 @@ def test_a_device_without_float64_has_sums_and_extremes(single: cd.device) -> No
 
 
 def test_nothing_has_a_sum_and_no_extreme(device: cd.device) -> None:
-    """The empty sum is 0, the empty product 1; an extreme of nothing is refused."""
+    """The empty sum is 0, the empty product 1; an empty extreme is an error."""
     t = cd.empty(0).to(device)
     assert (t.sum().item(), t.prod().item(), t.all().item(), t.any().item()) == (0.0, 1.0, True, False)
     with pytest.raises(IndexError, match=r"argmax\(\): Expected reduction dim 0 to have non-zero size"):
@@ -155,8 +155,8 @@ def test_nothing_has_a_sum_and_no_extreme(device: cd.device) -> None:
         cd.empty(3, 0).to(device).max()
 
 
-def test_kernels_refuse_what_they_have_no_words_for(engine: Engine) -> None:
-    """The core does not let such calls through; a kernel that is called by itself says what is wrong."""
+def test_kernels_refuse_invalid_arguments(engine: Engine) -> None:
+    """The core checks such calls first; a direct call of the kernel raises a specific error."""
     x, c = engine.empty((3,), cd.float32), engine.empty((3,), cd.complex64)
     with pytest.raises(ValueError, match=r"mean\(\) expects a floating or complex dtype"):
         reductions.KERNELS["mean"](x, None, False, cd.int32)

@@ -1,4 +1,4 @@
-"""Softmax, normalisation and their gradients on an OpenCL device, each one kernel: for processors and for GPUs."""
+"""Softmax, normalisation and their gradients on an OpenCL device, one kernel each: for processors and for GPUs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,29 +12,29 @@ from candelabra_clike.kernels import normalization
 
 FORMS = ("device", "lanes")
 SHAPES = (((), 0), ((0,), 0), ((1,), 0), ((3, 45), 1), ((2, 5000), 1), ((2, 60, 33), 1), ((150, 4), 0), ((0, 3), 1))
-"""A scalar, none, one, rows with tails, long rows, columns in blocks with tails, few columns, no row."""
+"""0-d, empty, one element, rows with remainders, long rows, column blocks with remainders, few columns, no row."""
 Operation = Callable[..., Any]
 
 
 @pytest.fixture(params=FORMS)
 def form(request: pytest.FixtureRequest) -> cd.device:
-    """The device with its own forms of kernels, and with those for GPUs."""
+    """Return the device with its own forms of kernels, and with those for GPUs."""
     device: cd.device = request.getfixturevalue(request.param)
     return device
 
 
 def values(*shape: int) -> Any:
-    """Numbers of both signs, the same every time."""
+    """Return numbers of both signs from a fixed seed."""
     return np.random.default_rng(7).standard_normal(shape).astype("f4")
 
 
 def exact(operation: Operation, *operands: Any) -> Any:
-    """What the reference gives in float64."""
+    """Return the reference's result in float64."""
     return operation(*[cd.tensor(np.asarray(x, "f8")) for x in operands]).numpy()
 
 
-def there(operation: Operation, form: cd.device, *operands: Any) -> Any:
-    """What the device gives, on the host."""
+def on_host(operation: Operation, form: cd.device, *operands: Any) -> Any:
+    """Return the device's result on the host."""
     return operation(*[cd.tensor(x).to(form) for x in operands]).numpy(force=True)
 
 
@@ -46,35 +46,35 @@ CASES += [(name, *case) for name in ("log_softmax", "logsumexp") for case in (SH
 def test_exponentials_of_rows_are_exact_to_a_few_ulps(
     form: cd.device, name: str, shape: tuple[int, ...], dim: int
 ) -> None:
-    """Rows of any length, along any dim."""
+    """Rows have any length and any dim."""
     x = values(*shape) * 20
 
     def operation(t: Any) -> Any:
         return getattr(t, name)(dim)
 
     if name == "logsumexp" and shape == (0,):
-        assert there(operation, form, x) == -np.inf
+        assert on_host(operation, form, x) == -np.inf
         return
-    np.testing.assert_allclose(there(operation, form, x), exact(operation, x), rtol=2e-6, atol=2e-6)
+    np.testing.assert_allclose(on_host(operation, form, x), exact(operation, x), rtol=2e-6, atol=2e-6)
 
 
 @pytest.mark.parametrize("width", [3, 40])
 def test_infinite_logits_and_nan_do_as_on_the_reference(form: cd.device, width: int) -> None:
-    """-inf has no share, +inf makes NaN, NaN makes its row NaN and no other."""
+    """-inf gives 0, +inf gives NaN, and NaN affects only its row."""
     x = values(4, width)
     x[0, 1], x[1, 2], x[2, 0] = -np.inf, np.inf, np.nan
     for operation in (lambda t: t.softmax(1), lambda t: t.log_softmax(1), lambda t: t.logsumexp(1)):
-        np.testing.assert_allclose(there(operation, form, x), exact(operation, x), rtol=2e-6, atol=2e-6)
+        np.testing.assert_allclose(on_host(operation, form, x), exact(operation, x), rtol=2e-6, atol=2e-6)
 
 
 def test_a_row_of_nothing_but_minus_infinity_sums_to_minus_infinity(form: cd.device) -> None:
-    """The maximum is not taken off where it is infinite."""
+    """The maximum is not subtracted if it is infinite."""
     x = np.full((2, 40), -np.inf, "f4")
-    assert (there(lambda t: t.logsumexp(1), form, x) == -np.inf).all()
+    assert (on_host(lambda t: t.logsumexp(1), form, x) == -np.inf).all()
 
 
 def gradient(operation: Operation) -> Operation:
-    """The gradients of all operands, one after the other, for a gradient of the result that is the last operand."""
+    """Return the gradients of all operands, concatenated; the last operand is the gradient of the result."""
 
     def run(*operands: Any) -> Any:
         *leaves, g = operands
@@ -88,11 +88,11 @@ def gradient(operation: Operation) -> Operation:
 @pytest.mark.parametrize("name", ["softmax", "log_softmax", "logsumexp"])
 @pytest.mark.parametrize(("shape", "dim"), [((2, 60, 33), 1), ((2, 2500), -1)])
 def test_gradients_of_exponentials_of_rows(form: cd.device, name: str, shape: tuple[int, ...], dim: int) -> None:
-    """They are one kernel, too."""
+    """They are computed by one kernel too."""
     x = values(*shape)
     g = values(*shape).sum(dim) if name == "logsumexp" else values(*shape)[::-1].copy()
     operation = gradient(lambda t: getattr(t, name)(dim))
-    np.testing.assert_allclose(there(operation, form, x, g), exact(operation, x, g), rtol=1e-4, atol=2e-6)
+    np.testing.assert_allclose(on_host(operation, form, x, g), exact(operation, x, g), rtol=1e-4, atol=2e-6)
 
 
 NORMS: dict[str, tuple[Operation, tuple[tuple[int, ...], ...]]] = {
@@ -107,24 +107,24 @@ NORMS: dict[str, tuple[Operation, tuple[tuple[int, ...], ...]]] = {
 
 @pytest.mark.parametrize("name", NORMS)
 def test_normalisation_and_its_gradients(form: cd.device, name: str) -> None:
-    """Rows, channels and groups become mean 0 and variance 1; all operands get gradients."""
+    """Rows, channels and groups get mean 0 and variance 1; all operands have gradients."""
     operation, shapes = NORMS[name]
     operands = [values(*shape) + 2 for shape in shapes]
     wanted = exact(operation, *operands)
-    np.testing.assert_allclose(there(operation, form, *operands), wanted, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(on_host(operation, form, *operands), wanted, rtol=1e-5, atol=1e-5)
     operands.append(values(*wanted.shape))
     back = gradient(operation)
-    np.testing.assert_allclose(there(back, form, *operands), exact(back, *operands), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(on_host(back, form, *operands), exact(back, *operands), rtol=1e-3, atol=1e-4)
 
 
 def test_a_mean_far_from_zero_costs_no_digits_of_the_variance(device: cd.device) -> None:
-    """The squares are those of distances from the mean, which is as exact as a float32 of its size."""
+    """The squares are those of distances from the mean, which has the accuracy of float32."""
     x = values(3, 500) + 1000
 
     def operation(t: Any) -> Any:
         return F.layer_norm(t, (500,))
 
-    np.testing.assert_allclose(there(operation, device, x), exact(operation, x), rtol=1e-4, atol=5e-4)
+    np.testing.assert_allclose(on_host(operation, device, x), exact(operation, x), rtol=1e-4, atol=5e-4)
 
 
 @pytest.mark.parametrize("dtype", [cd.bfloat16, cd.float64])
@@ -140,7 +140,7 @@ def test_other_dtypes_are_rounded_once(device: cd.device, dtype: Any) -> None:
 
 
 def test_rows_are_read_in_any_layout(form: cd.device) -> None:
-    """Transposed, stepped, and repeated operands."""
+    """Operands are transposed, strided, or expanded."""
     x = cd.tensor(values(36, 40))
     for view in (lambda t: t.T, lambda t: t[1::2, ::3], lambda t: t[:1].expand(5, 40)):
         seen, far = view(x), view(x.to(form))
@@ -152,7 +152,7 @@ def test_rows_are_read_in_any_layout(form: cd.device) -> None:
 
 @pytest.mark.parametrize(("n", "classes"), [(1, 3), (70, 10)])
 def test_cross_entropy_and_its_gradient(device: cd.device, n: int, classes: int) -> None:
-    """The loss of classes by number, some of them ignored."""
+    """Targets are class indices, of which some are ignored."""
     x, target = values(n, classes), np.arange(n) % classes
     target[::5] = -100 if n > 1 else 0
 
@@ -168,14 +168,14 @@ def test_cross_entropy_and_its_gradient(device: cd.device, n: int, classes: int)
 
 
 def test_a_device_without_float64_has_softmax_and_normalisation(single: cd.device) -> None:
-    """Totals are of float32 there."""
+    """Sums are accumulated in float32."""
     x = values(4, 300)
     for operation in (lambda t: t.softmax(1), lambda t: F.layer_norm(t, (300,))):
-        np.testing.assert_allclose(there(operation, single, x), exact(operation, x), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(on_host(operation, single, x), exact(operation, x), rtol=1e-4, atol=1e-5)
 
 
 def test_a_weight_larger_than_the_input_is_refused(engine: Engine) -> None:
-    """The kernel says so where the core has not."""
+    """The kernel raises if the core has not checked."""
     x, weight = engine.empty((3,), cd.float32), engine.empty((2, 3), cd.float32)
     with pytest.raises(RuntimeError, match=r"normalize: weight and bias are larger than \(3,\)"):
         normalization.KERNELS["normalize"](x, weight, None, (0,), 1e-5)

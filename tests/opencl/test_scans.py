@@ -1,4 +1,4 @@
-"""Running sums, products, extremes and log-sum-exps on an OpenCL device, in the forms for processors and for GPUs."""
+"""Cumulative sums, products, extremes and log-sum-exps on OpenCL devices, in the forms for processors and for GPUs."""
 
 from typing import Any
 
@@ -17,24 +17,24 @@ SHAPES = (
     ((130, 140), 0),
     ((3, 0), 0),
 )
-"""None, one, a tail of four, a row in parts, rows, few columns, two blocks of columns, none along another dim."""
+"""Empty, one element, a remainder of four, a row in parts, rows, few columns, two column blocks, empty other dim."""
 
 
 @pytest.fixture(params=FORMS)
 def form(request: pytest.FixtureRequest) -> cd.device:
-    """The device with its own forms of kernels, and with those for GPUs."""
+    """Return the device with its own forms of kernels, and with those for GPUs."""
     device: cd.device = request.getfixturevalue(request.param)
     return device
 
 
 def values(*shape: int) -> Any:
-    """Numbers of both signs, the same every time."""
+    """Return numbers of both signs from a fixed seed."""
     return np.random.default_rng(5).standard_normal(shape).astype("f4")
 
 
 @pytest.mark.parametrize(("shape", "dim"), SHAPES)
 def test_running_sums_are_those_of_float64_rounded_once(form: cd.device, shape: tuple[int, ...], dim: int) -> None:
-    """However a row is cut, each sum is the nearest float32 to one in float64."""
+    """However a row is divided, each sum is the float32 nearest to one in float64."""
     x = values(*shape)
     np.testing.assert_allclose(
         cd.tensor(x).to(form).cumsum(dim).numpy(force=True), np.cumsum(x, dim, np.float64).astype("f4"), rtol=1.2e-7
@@ -43,7 +43,7 @@ def test_running_sums_are_those_of_float64_rounded_once(form: cd.device, shape: 
 
 @pytest.mark.parametrize(("shape", "dim"), SHAPES)
 def test_running_extremes_name_the_last_of_equal_ones(form: cd.device, shape: tuple[int, ...], dim: int) -> None:
-    """Small integers are full of ties; values and places are the reference's."""
+    """Small integers have many ties; values and indices are the reference's."""
     x = cd.tensor(np.round(values(*shape) * 3).astype("i1"))
     for name in ("cummax", "cummin"):
         found, wanted = getattr(x.to(form), name)(dim), getattr(x, name)(dim)
@@ -53,7 +53,7 @@ def test_running_extremes_name_the_last_of_equal_ones(form: cd.device, shape: tu
 
 @pytest.mark.parametrize("n", [6, 5000])
 def test_a_nan_stays_in_running_extremes_and_the_last_is_named(form: cd.device, n: int) -> None:
-    """After a NaN there is nothing but NaN, at the place of the newest."""
+    """After a NaN every result is NaN, with the index of the latest one."""
     x = values(n)
     x[2] = x[n - 2] = np.nan
     found = cd.tensor(x).to(form).cummax(0)
@@ -65,14 +65,14 @@ def test_a_nan_stays_in_running_extremes_and_the_last_is_named(form: cd.device, 
 
 @pytest.mark.parametrize(("shape", "dim"), [((5,), 0), ((2, 3000), 1), ((40, 30), 0)])
 def test_running_products_are_those_of_float64_rounded_once(form: cd.device, shape: tuple[int, ...], dim: int) -> None:
-    """Products stay near 1, so that none is lost."""
+    """Products stay near 1, so that they neither overflow nor underflow."""
     x = 1 + values(*shape) / 64
     wanted = np.cumprod(x.astype("f8"), dim).astype("f4")
     np.testing.assert_allclose(cd.tensor(x).to(form).cumprod(dim).numpy(force=True), wanted, rtol=1.2e-7)
 
 
 def test_complex_products_and_sums_are_scanned(form: cd.device) -> None:
-    """Sums part by part, products as pairs; a scalar is its own scan."""
+    """Sums are computed by parts, products as pairs; the scan of a 0-d tensor is the tensor."""
     x = (values(3, 70) + 1j * values(70)).astype("c8")
     t = cd.tensor(x).to(form)
     np.testing.assert_allclose(t.cumsum(1).numpy(force=True), np.cumsum(x, 1, "c16"), rtol=1e-6)
@@ -84,14 +84,14 @@ def test_complex_products_and_sums_are_scanned(form: cd.device) -> None:
     ("source", "dtype"), [(cd.int16, cd.bool), (cd.int16, cd.float16), (cd.int64, cd.int32), (cd.float32, cd.uint8)]
 )
 def test_a_scan_casts_to_the_dtype_that_is_asked_for(device: cd.device, source: Any, dtype: Any) -> None:
-    """Integers wrap, bools are joined by or, and what is cast is what a cast before would give."""
+    """Integers wrap, bools are combined by or, and the result equals that of a conversion before the scan."""
     x = cd.tensor(values(2, 50) * 40).to(source)
     found, wanted = x.to(device).cumsum(1, dtype=dtype), x.to(dtype).cumsum(1, dtype=dtype)
     np.testing.assert_array_equal(found.numpy(force=True), wanted.numpy())
 
 
-def test_whole_numbers_are_summed_and_multiplied_as_int64(device: cd.device) -> None:
-    """Products wrap around as NumPy's."""
+def test_integers_are_summed_and_multiplied_as_int64(device: cd.device) -> None:
+    """Products wrap as NumPy's."""
     x = np.arange(1, 90, dtype="i1")
     t = cd.tensor(x).to(device)
     assert t.cumsum(0).dtype is cd.int64
@@ -101,14 +101,14 @@ def test_whole_numbers_are_summed_and_multiplied_as_int64(device: cd.device) -> 
 
 @pytest.mark.parametrize(("shape", "dim"), [((7,), 0), ((3, 2500), 1), ((60, 20), 0)])
 def test_running_log_sum_exps_neither_overflow_nor_vanish(form: cd.device, shape: tuple[int, ...], dim: int) -> None:
-    """Far beyond what exp can hold, the running maximum is taken off."""
+    """For values beyond the range of exp, the running maximum is subtracted."""
     x = values(*shape) * 300
     wanted = np.logaddexp.accumulate(x.astype("f8"), dim)
     np.testing.assert_allclose(cd.tensor(x).to(form).logcumsumexp(dim).numpy(force=True), wanted, rtol=2e-6)
 
 
 def test_infinities_and_nan_pass_through_log_sum_exps(form: cd.device) -> None:
-    """Nothing at all is -inf, infinity stays, NaN wins."""
+    """An empty sum is -inf, infinity stays, NaN propagates."""
     inf, nan = np.inf, np.nan
     x = cd.tensor([[-inf, -inf, 1.0, 1.0], [0.0, inf, inf, -inf], [2.0, nan, 1.0, inf]])
     with np.errstate(invalid="ignore"):
@@ -118,14 +118,14 @@ def test_infinities_and_nan_pass_through_log_sum_exps(form: cd.device) -> None:
 
 @pytest.mark.parametrize("n", [3, 300])
 def test_sums_of_nothing_but_negative_zeros_are_negative_zeros(form: cd.device, n: int) -> None:
-    """As one after the other would be: a scan begins with what changes nothing."""
+    """This equals a sequential sum: a scan starts with -0.0, which does not change the sum."""
     found = cd.full((n,), -0.0).to(form).cumsum(0).numpy(force=True)
     assert (found == 0).all()
     assert np.signbit(found).all()
 
 
 def test_scans_read_any_layout(form: cd.device) -> None:
-    """Transposed, stepped, from an offset on, and repeated."""
+    """Operands are transposed, strided, with an offset, or expanded."""
     x = cd.tensor(values(40, 36))
     for view in (lambda t: t.T, lambda t: t[3::2, 5::3], lambda t: t[:1].expand(9, 36), lambda t: t[:, None, ::4]):
         seen, there = view(x), view(x.to(form))
@@ -136,14 +136,14 @@ def test_scans_read_any_layout(form: cd.device) -> None:
 
 
 def test_half_types_are_scanned_in_float32(device: cd.device) -> None:
-    """A sum of 3000 halves of 1 does not stop at 2048."""
+    """A sum of 3000 ones in half types does not stop at 2048."""
     ones = cd.ones(3000, dtype=cd.float16).to(device)
     assert ones.cumsum(0)[-1].item() == 3000.0
     assert cd.ones(3000, dtype=cd.bfloat16).to(device).cumsum(0)[-1].item() == 3008.0
 
 
 def test_a_device_without_float64_scans_in_float32(single: cd.device) -> None:
-    """The sums are less exact, but sums."""
+    """The sums are less accurate than with float64."""
     x = values(9000)
     np.testing.assert_allclose(
         cd.tensor(x).to(single).cumsum(0).numpy(force=True), np.cumsum(x, dtype="f8"), rtol=1e-3, atol=1e-3
@@ -153,6 +153,6 @@ def test_a_device_without_float64_scans_in_float32(single: cd.device) -> None:
 
 
 def test_a_scan_is_the_same_every_time(form: cd.device) -> None:
-    """Parts depend on shapes alone."""
+    """The division into parts depends only on the shape."""
     x = cd.tensor(values(50_000)).to(form)
     assert (x.cumsum(0) == x.cumsum(0)).all().item()

@@ -1,4 +1,4 @@
-"""Whole steps of optimisers on an OpenCL device, for many parameters at once: the reference's numbers, to the bit."""
+"""Fused steps of optimisers on an OpenCL device, for many parameters at once: equal to the reference to the bit."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,8 +22,8 @@ OPTIMIZERS = {
 }
 
 
-def walked(make: Any, where: cd.device, d: Any, **options: Any) -> list[Any]:
-    """What is left of the gradients 1, 2, 3 … of two parameters, one of them with its dims exchanged."""
+def optimized(make: Any, where: cd.device, d: Any, **options: Any) -> list[Any]:
+    """Return the state after steps with the gradients 1, 2, 3 … of two parameters, one with permuted dims."""
     cd.manual_seed(4)
     start = cd.randn(37, 130, dtype=d), cd.randn(5, 3, dtype=d).t()
     parameters = [nn.Parameter(x.to(where)) for x in start]
@@ -38,15 +38,15 @@ def walked(make: Any, where: cd.device, d: Any, **options: Any) -> list[Any]:
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_fused_steps_have_the_bits_of_the_reference(device: cd.device, name: str) -> None:
-    """One kernel does the operations of a step in the order of the operators that it stands for."""
+    """One kernel does the operations of a step in the order of the replaced operators."""
     for d in (cd.float32, cd.float64) if name in ("Nesterov's", "AMSGrad") else (cd.float32,):
-        assert walked(OPTIMIZERS[name], device, d) == walked(OPTIMIZERS[name], plugins.reference_device(), d)
+        assert optimized(OPTIMIZERS[name], device, d) == optimized(OPTIMIZERS[name], plugins.reference_device(), d)
 
 
 @pytest.mark.parametrize("name", ["Nesterov's", "AMSGrad"])
 def test_the_forms_for_gpus_have_the_same_bits(lanes: cd.device, name: str) -> None:
-    """A work-item for each element, not for many."""
-    assert walked(OPTIMIZERS[name], lanes, cd.float32) == walked(
+    """There is one work-item per element instead of one for many."""
+    assert optimized(OPTIMIZERS[name], lanes, cd.float32) == optimized(
         OPTIMIZERS[name], plugins.reference_device(), cd.float32
     )
 
@@ -54,20 +54,20 @@ def test_the_forms_for_gpus_have_the_same_bits(lanes: cd.device, name: str) -> N
 # -- launches ---------------------------------------------------------------------------------------------------------
 @pytest.fixture
 def launches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """For how many parameters each kernel of a step was that has been launched since."""
+    """Record the number of parameters of each launched step kernel."""
     widths: list[int] = []
     compiled = optimizers.compiled
 
-    def noted(engine: Any, step: Any, d: Any, width: int) -> Any:
+    def recorded(engine: Any, step: Any, d: Any, width: int) -> Any:
         widths.append(width)
         return compiled(engine, step, d, width)
 
-    monkeypatch.setattr(optimizers, "compiled", noted)
+    monkeypatch.setattr(optimizers, "compiled", recorded)
     return widths
 
 
-def stepped(make: Any, start: Sequence[Any], where: cd.device, change: Any = None) -> list[list[float]]:
-    """Two steps with gradients that are the parameters doubled, and what everything is then, in order."""
+def after_two_steps(make: Any, start: Sequence[Any], where: cd.device, change: Any = None) -> list[list[float]]:
+    """Do two steps with twice the parameters as gradients, and return the final state in order."""
     parameters = [nn.Parameter(x.to(where)) for x in start]
     optimizer = make(parameters)
     if change is not None:
@@ -80,50 +80,52 @@ def stepped(make: Any, start: Sequence[Any], where: cd.device, change: Any = Non
     return [x.flatten().tolist() for x in (*parameters, *kept)]
 
 
-def crowd(count: int) -> list[Any]:
-    """Parameters of many shapes: single numbers, empty ones, and one of more than a work-item's chunk."""
+def many_parameters(count: int) -> list[Any]:
+    """Return parameters of many shapes: 0-d, empty, and one larger than a work-item's chunk."""
     cd.manual_seed(7)
     shapes = [(3, 5), (), (0, 2), (4097,), (64,), (1, 2, 3)]
     return [cd.randn(*shapes[i % 6] if i < 12 else (i,)) for i in range(count)]
 
 
 COUNTS = {"SGD": (85, [41, 41, 4]), "momentum": (31, [30, 2]), "Adam": (51, [23, 23, 8]), "AMSGrad": (18, [19])}
-"""Parameters, and the launches that their step takes."""
+"""Numbers of parameters, and the launches of their step."""
 
 
 @pytest.mark.parametrize("name", COUNTS)
 def test_many_parameters_share_launches(device: cd.device, launches: list[int], name: str) -> None:
-    """Their numbers are those of the reference, to the bit, whatever their shapes are."""
+    """The results equal the reference's to the bit, whatever the shapes are."""
     count, widths = COUNTS[name]
-    start = crowd(count)
-    given = stepped(OPTIMIZERS[name], start, device)
+    start = many_parameters(count)
+    given = after_two_steps(OPTIMIZERS[name], start, device)
     assert launches == widths * 2
-    assert given == stepped(OPTIMIZERS[name], start, plugins.reference_device())
-    assert launches == widths * 2  # what the reference did is its own
+    assert given == after_two_steps(OPTIMIZERS[name], start, plugins.reference_device())
+    assert launches == widths * 2  # Launches of the reference do not count.
 
 
 def test_a_work_item_for_each_element_finds_its_parameter(lanes: cd.device, launches: list[int]) -> None:
-    """The form for GPUs, over more parameters than one launch takes."""
-    start = crowd(25)
-    assert stepped(OPTIMIZERS["Adam"], start, lanes) == stepped(OPTIMIZERS["Adam"], start, plugins.reference_device())
+    """The form for GPUs supports more parameters than one launch holds."""
+    start = many_parameters(25)
+    assert after_two_steps(OPTIMIZERS["Adam"], start, lanes) == after_two_steps(
+        OPTIMIZERS["Adam"], start, plugins.reference_device()
+    )
     assert launches == [23, 2] * 2
 
 
 def test_large_parameters_go_alone_where_a_work_item_is_an_element(
     lanes: cd.device, device: cd.device, launches: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Finding its parameter would cost each element more than a launch costs the step; a loop finds it once."""
+    """The search of its parameter would cost each element more than a launch costs the step; a loop searches once."""
     monkeypatch.setattr(optimizers, "SHARED_LAUNCH_LIMIT", 100)
     start = [cd.ones(n) for n in (100, 101, 7)]
-    stepped(OPTIMIZERS["SGD"], start, lanes)
+    after_two_steps(OPTIMIZERS["SGD"], start, lanes)
     assert launches == [2, 1] * 2
     launches.clear()
-    stepped(OPTIMIZERS["SGD"], start, device)
+    after_two_steps(OPTIMIZERS["SGD"], start, device)
     assert launches == [4] * 2
 
 
 def test_parts_of_buffers_and_other_layouts_go_alone(device: cd.device, launches: list[int]) -> None:
-    """A parameter that begins inside its buffer, one whose dims are exchanged, an empty one, and the usual ones."""
+    """Parameters with an offset or permuted dims, empty ones, and contiguous ones are combined."""
 
     def change(parameters: list[Any]) -> None:
         where = parameters[0].device
@@ -132,21 +134,21 @@ def test_parts_of_buffers_and_other_layouts_go_alone(device: cd.device, launches
         parameters[5].data = cd.arange(3.0, device=where)[3:]
 
     start = [cd.ones(4), cd.zeros(6), cd.zeros(3, 2), cd.ones(2, 2), cd.ones(()), cd.ones(0)]
-    given = stepped(OPTIMIZERS["Adam"], start, device, change)
+    given = after_two_steps(OPTIMIZERS["Adam"], start, device, change)
     assert launches == [4, 1, 1] * 2
-    assert given == stepped(OPTIMIZERS["Adam"], start, plugins.reference_device(), change)
+    assert given == after_two_steps(OPTIMIZERS["Adam"], start, plugins.reference_device(), change)
 
 
 def test_parameters_over_one_memory_are_done_in_their_order(device: cd.device, launches: list[int]) -> None:
-    """A shared launch would let two work-items write the same numbers; so would a gradient that is a parameter."""
+    """In a shared launch two work-items could write the same element; the same holds if a gradient is a parameter."""
 
     def tie(parameters: list[Any]) -> None:
         parameters[2].data = parameters[0].data
 
     start = [cd.full((5,), 3.0), cd.ones(2), cd.zeros(5)]
-    given = stepped(OPTIMIZERS["momentum"], start, device, tie)
+    given = after_two_steps(OPTIMIZERS["momentum"], start, device, tie)
     assert launches == [1, 1, 1] * 2
-    assert given == stepped(OPTIMIZERS["momentum"], start, plugins.reference_device(), tie)
+    assert given == after_two_steps(OPTIMIZERS["momentum"], start, plugins.reference_device(), tie)
     launches.clear()
     a, b = (nn.Parameter(cd.ones(2, device=device)) for _ in range(2))
     a.grad, b.grad = cd.ones(2, device=device), a.detach()
@@ -155,7 +157,7 @@ def test_parameters_over_one_memory_are_done_in_their_order(device: cd.device, l
 
 
 def test_one_gradient_may_serve_many_parameters(device: cd.device, launches: list[int]) -> None:
-    """What is only read may be shared."""
+    """Memory that is only read may be shared."""
     parameters = [nn.Parameter(cd.full((3,), float(i), device=device)) for i in range(3)]
     gradient = cd.ones(3, device=device)
     for p in parameters:
@@ -166,7 +168,7 @@ def test_one_gradient_may_serve_many_parameters(device: cd.device, launches: lis
 
 
 def test_devices_and_dtypes_of_a_group_are_launches_of_their_own(device: cd.device, launches: list[int]) -> None:
-    """float32, float64 and float16 on one device and float32 on another one, all in one group."""
+    """float32, float64 and float16 on one device and float32 on another one are in one group."""
     reference = plugins.reference_device()
     kinds = [(device, cd.float32), (device, cd.float64), (device, cd.float16), (reference, cd.float32)]
     parameters = [nn.Parameter(cd.ones(n, device=where, dtype=d)) for n in (2, 3) for where, d in kinds]
@@ -179,14 +181,15 @@ def test_devices_and_dtypes_of_a_group_are_launches_of_their_own(device: cd.devi
 
 
 def test_fused_false_launches_no_step(device: cd.device, launches: list[int]) -> None:
-    """The step is then done by the operators that it is made of."""
-    walked(OPTIMIZERS["Adam"], device, cd.float32, fused=False)
+    """The individual operators of the step run instead."""
+    optimized(OPTIMIZERS["Adam"], device, cd.float32, fused=False)
     assert launches == []
 
 
-# -- what else is seen of it ------------------------------------------------------------------------------------------
+# -- other effects
+# -----------------------------------------------------------------------------------------------------
 def test_a_fused_step_counts_as_a_write(device: cd.device) -> None:
-    """What was saved before a step is refused after it, as after any write in place."""
+    """A tensor saved before a step is refused after it, as after any in-place write."""
     p = nn.Parameter(cd.ones(3, device=device))
     optimizer = optim.Adam([p])
     p.grad = cd.ones(3, device=device)
@@ -197,7 +200,7 @@ def test_a_fused_step_counts_as_a_write(device: cd.device) -> None:
 
 
 def test_a_fused_step_refuses_a_state_of_another_shape(device: cd.device, launches: list[int]) -> None:
-    """The words are those of the operator's rule for the parameter at fault; none of them has changed."""
+    """The error is that of the operator's rule for the wrong parameter; no parameter changes."""
     parameters = [nn.Parameter(cd.ones(n, device=device)) for n in (2, 3, 4)]
     optimizer = optim.SGD(parameters, momentum=0.9)
     optimizer.state[parameters[1]] = {"momentum_buffer": cd.ones(2, device=device)}
@@ -211,8 +214,8 @@ def test_a_fused_step_refuses_a_state_of_another_shape(device: cd.device, launch
 
 
 def test_half_types_are_left_to_operators(device: cd.device) -> None:
-    """Each operator of a step rounds, so there is no kernel for all of it; the step is the same within rounding."""
-    both = [walked(OPTIMIZERS["SGD"], where, cd.float16) for where in (device, plugins.reference_device())]
+    """Each operator of a step rounds, so there is no fused kernel; the step is equal within rounding."""
+    both = [optimized(OPTIMIZERS["SGD"], where, cd.float16) for where in (device, plugins.reference_device())]
     for given, expected in zip(*both, strict=True):
         assert cd.allclose(cd.tensor(given), cd.tensor(expected), rtol=4e-3, atol=4e-3)
     instance = open_device(device)
@@ -222,7 +225,7 @@ def test_half_types_are_left_to_operators(device: cd.device) -> None:
 
 
 def test_a_kernel_of_a_step_refuses_other_shapes(device: cd.device) -> None:
-    """Nothing is written beyond an array that is smaller than the parameter."""
+    """No element beyond a smaller array is written."""
     instance = open_device(device)
     arrays = [instance.backend.empty(instance.index, (n,), cd.float32) for n in (3, 2)]
     with pytest.raises(RuntimeError, match="sgd: expected arrays of one shape per parameter, got"):

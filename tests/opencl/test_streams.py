@@ -1,4 +1,4 @@
-"""Streams of a device: order within one, none between two but by events, and memory that nobody takes too early."""
+"""Streams of a device: order within a stream and by events, and the lifetime of memory."""
 
 import gc
 import threading
@@ -13,21 +13,21 @@ from candelabra_opencl.streams import OpenCLEvent, OpenCLStream
 
 
 @pytest.fixture
-def own() -> OpenCLEngine:
-    """An engine of this test's own, on which nobody else makes streams."""
-    return OpenCLBackend("own").engine(0)
+def separate_engine() -> OpenCLEngine:
+    """Return a separate engine on which no other test creates streams."""
+    return OpenCLBackend("separate_engine").engine(0)
 
 
 @pytest.fixture
 def backend(device: cd.device) -> OpenCLBackend:
-    """The device type."""
+    """Return the backend of the device."""
     found = open_device(device).backend
     assert isinstance(found, OpenCLBackend)
     return found
 
 
 def test_a_stream_is_current_inside_its_block(backend: OpenCLBackend) -> None:
-    """Blocks nest, other threads are not concerned, and outside all of them it is the default stream."""
+    """Blocks nest, other threads are not affected, and outside all blocks the default stream is current."""
     default = backend.default_stream(0)
     first, second = backend.stream(0), backend.stream(0)
     seen: list[OpenCLStream] = []
@@ -44,7 +44,7 @@ def test_a_stream_is_current_inside_its_block(backend: OpenCLBackend) -> None:
 
 
 def test_work_of_a_stream_is_done_in_order(device: cd.device, backend: OpenCLBackend) -> None:
-    """What is computed on a stream is there after its synchronisation, on the host and for other streams."""
+    """After a synchronisation the results of a stream are visible to the host and to other streams."""
     stream = backend.stream(0)
     x = cd.arange(5000, dtype=cd.float32).to(device)
     backend.synchronize(0)
@@ -57,7 +57,7 @@ def test_work_of_a_stream_is_done_in_order(device: cd.device, backend: OpenCLBac
 
 
 def test_events_order_streams(device: cd.device, backend: OpenCLBackend) -> None:
-    """A stream that waits for another's event, or for all that the other has, sees its results."""
+    """A stream that waits for another stream, or for its event, sees its results."""
     first, second = backend.stream(0), backend.stream(0)
     for wait in ("event", "stream", "current"):
         x = cd.ones(3000).to(device)
@@ -79,8 +79,8 @@ def test_events_order_streams(device: cd.device, backend: OpenCLBackend) -> None
     event.synchronize()
 
 
-def test_what_comes_from_the_host_is_there_for_every_stream(device: cd.device, backend: OpenCLBackend) -> None:
-    """Who makes a tensor outside a stream's block uses it inside without waiting for anything."""
+def test_tensors_from_the_host_are_visible_to_every_stream(device: cd.device, backend: OpenCLBackend) -> None:
+    """A tensor created outside a stream's block can be used inside it without a synchronisation."""
     stream = backend.stream(0)
     for turn in range(20):
         x = cd.tensor([float(turn)] * 5000).to(device)
@@ -90,15 +90,15 @@ def test_what_comes_from_the_host_is_there_for_every_stream(device: cd.device, b
         assert y.cpu().tolist() == [turn + 1.0] * 5000
 
 
-def test_an_event_of_another_device_is_waited_for(own: OpenCLEngine, backend: OpenCLBackend) -> None:
-    """Events cannot cross contexts of OpenCL, so the host waits."""
-    event = own.streams.new().record()
+def test_an_event_of_another_device_is_waited_for(separate_engine: OpenCLEngine, backend: OpenCLBackend) -> None:
+    """Events cannot be shared by contexts of OpenCL, so the host waits."""
+    event = separate_engine.streams.new().record()
     backend.stream(0).wait_event(event)
     assert event.query()
 
 
 def test_times_between_events(device: cd.device, backend: OpenCLBackend) -> None:
-    """Events of a stream tell the milliseconds between them; the default stream takes no times."""
+    """Events of a stream measure milliseconds; the default stream does not measure times."""
     stream = backend.stream(0)
     x = cd.ones(200_000).to(device)
     backend.synchronize(0)
@@ -115,13 +115,13 @@ def test_times_between_events(device: cd.device, backend: OpenCLBackend) -> None
 
 
 class _Undone:
-    """A marker of work that is not done."""
+    """A marker of unfinished work."""
 
     command_execution_status = 1
 
 
 def test_times_need_events_that_are_done(backend: OpenCLBackend) -> None:
-    """An event that was not waited for has no time."""
+    """An event that is not done has no time."""
     stream = backend.stream(0)
     done = stream.record()
     done.synchronize()
@@ -129,54 +129,54 @@ def test_times_need_events_that_are_done(backend: OpenCLBackend) -> None:
         done.elapsed_time(OpenCLEvent(stream, _Undone()))
 
 
-def test_memory_is_kept_until_every_stream_is_done_with_it(own: OpenCLEngine) -> None:
-    """Between streams a buffer that its last owner let go is not handed out before the work that reads it is done."""
-    stream = own.streams.new()
+def test_memory_is_kept_until_every_stream_is_done_with_it(separate_engine: OpenCLEngine) -> None:
+    """A freed buffer is reused by another stream only after the work that reads it is done."""
+    stream = separate_engine.streams.new()
     with stream:
-        source, destination = own.allocate(4096), own.allocate(4096)
-        own.copy(destination, 0, source, 0, 4096)
-        own.write(source, 0, memoryview(bytes(16)))
-    assert own.memory.statistics(False)["blocks"] >= 2
+        source, destination = separate_engine.allocate(4096), separate_engine.allocate(4096)
+        separate_engine.copy(destination, 0, source, 0, 4096)
+        separate_engine.write(source, 0, memoryview(bytes(16)))
+    assert separate_engine.memory.statistics(False)["blocks"] >= 2
     del source, destination
     stream.synchronize()
-    assert own.memory.statistics(False)["blocks"] == 0
+    assert separate_engine.memory.statistics(False)["blocks"] == 0
 
 
-def test_after_the_last_stream_all_is_as_before(own: OpenCLEngine) -> None:
-    """A program that used streams once pays for it no longer than they live."""
-    assert own.streams.single
-    stream = own.streams.new()
+def test_the_last_stream_leaves_no_overhead(separate_engine: OpenCLEngine) -> None:
+    """Streams cost a program nothing after they are deleted."""
+    assert separate_engine.streams.single
+    stream = separate_engine.streams.new()
     with stream:
-        kept = own.allocate(64)
-        own.copy(own.allocate(64), 0, kept, 0, 64)
-    assert not own.streams.single
-    own.synchronize()
-    assert not own.streams.single
+        kept = separate_engine.allocate(64)
+        separate_engine.copy(separate_engine.allocate(64), 0, kept, 0, 64)
+    assert not separate_engine.streams.single
+    separate_engine.synchronize()
+    assert not separate_engine.streams.single
     del stream
     gc.collect()
-    own.synchronize()
-    assert own.streams.single
-    assert own.memory.statistics(False)["blocks"] == 1
+    separate_engine.synchronize()
+    assert separate_engine.streams.single
+    assert separate_engine.memory.statistics(False)["blocks"] == 1
 
 
-def test_a_forgotten_stream_does_its_work(own: OpenCLEngine) -> None:
-    """The memory that a stream's work uses outlives the stream."""
-    kept, result = own.allocate(1 << 20), own.allocate(1 << 20)
-    own.write(kept, 0, memoryview(b"\7" * (1 << 20)))
-    own.synchronize()
-    stream = own.streams.new()
+def test_a_forgotten_stream_does_its_work(separate_engine: OpenCLEngine) -> None:
+    """The memory used by a stream's work outlives the stream."""
+    kept, result = separate_engine.allocate(1 << 20), separate_engine.allocate(1 << 20)
+    separate_engine.write(kept, 0, memoryview(b"\7" * (1 << 20)))
+    separate_engine.synchronize()
+    stream = separate_engine.streams.new()
     with stream:
         for _ in range(10):
-            own.copy(result, 0, kept, 0, 1 << 20)
+            separate_engine.copy(result, 0, kept, 0, 1 << 20)
     del stream, kept
     gc.collect()
-    own.synchronize()
-    assert own.streams.single
-    assert bytes(own.read(result, (1 << 20) - 2, 2)) == b"\7\7"
+    separate_engine.synchronize()
+    assert separate_engine.streams.single
+    assert bytes(separate_engine.read(result, (1 << 20) - 2, 2)) == b"\7\7"
 
 
-def test_synchronising_tells_what_kernels_found_wrong(device: cd.device, engine: Engine) -> None:
-    """An index out of bounds is raised by whoever waits: the stream, the event, or the device."""
+def test_synchronisation_raises_errors_of_kernels(device: cd.device, engine: Engine) -> None:
+    """An index out of bounds is raised by the synchronisation of the stream, the event or the device."""
     table, places = cd.ones(4).to(device), cd.tensor([0, 9]).to(device)
     backend = open_device(device).backend
     assert isinstance(backend, OpenCLBackend)

@@ -1,4 +1,4 @@
-"""Threads that build and launch at once on one device."""
+"""Concurrent builds and launches of several threads on one device."""
 
 import threading
 from collections.abc import Callable
@@ -14,7 +14,7 @@ THREADS = 4
 
 
 def at_once(work: Callable[[int], None]) -> None:
-    """Run it in four threads that start together; what goes wrong in one of them is raised here."""
+    """Run the function in four threads that start together, and raise an error that occurs in one of them."""
     start = threading.Barrier(THREADS)
     problems: list[BaseException] = []
 
@@ -35,7 +35,7 @@ def at_once(work: Callable[[int], None]) -> None:
 
 
 def test_one_kernel_in_four_threads(device: cd.device) -> None:
-    """Arguments belong to the thread: nobody's numbers or buffers get into another's launch."""
+    """Arguments are per thread: no launch gets another thread's numbers or buffers."""
 
     def work(own: int) -> None:
         values = np.arange(3000, dtype=np.float32)
@@ -51,7 +51,7 @@ def test_one_kernel_in_four_threads(device: cd.device) -> None:
 
 @pytest.mark.parametrize("kind", ["same", "own"])
 def test_kernels_are_built_in_four_threads(kind: str) -> None:
-    """Kernels that are met at the same time for the first time are built once each, and right."""
+    """Kernels that several threads use for the first time are built once each, and correctly."""
     engine = OpenCLBackend("built").engine(0)
     engine.builder.cache = None  # type: ignore[misc]
 
@@ -68,7 +68,7 @@ def test_kernels_are_built_in_four_threads(kind: str) -> None:
 
 
 def test_streams_of_four_threads(device: cd.device) -> None:
-    """Each thread on a stream of its own: memory that one lets go is not written by another before it was read."""
+    """Each thread has its own stream: memory that one frees is not written by another before it was read."""
     values = np.arange(20_000, dtype=np.float32)
 
     def work(own: int) -> None:

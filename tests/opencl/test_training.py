@@ -1,4 +1,4 @@
-"""Training on an OpenCL device: a small network, memory that stays, and threads at once."""
+"""Training on an OpenCL device: a small network, constant memory, and concurrent threads."""
 
 import threading
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from benchmarks.opencl.leaks import network, watched
 
 
 def training(where: cd.device, steps: int) -> Iterator[tuple[float, list[Any]]]:
-    """Loss and gradients of each step, from one seed."""
+    """Return loss and gradients of each step, from one seed."""
     with cd.device(where):
         cd.manual_seed(11)
         model = network()
@@ -31,7 +31,7 @@ def training(where: cd.device, steps: int) -> Iterator[tuple[float, list[Any]]]:
 
 
 def test_a_network_learns_as_on_the_reference(device: cd.device) -> None:
-    """The loss falls by the same numbers within rounding, dropout's masks included; so do the first gradients."""
+    """The losses agree within rounding, including dropout's masks, and so do the first gradients."""
     given, wanted = (list(training(where, 20)) for where in (device, plugins.reference_device()))
     assert wanted[-1][0] < wanted[0][0] * 0.7
     assert [loss for loss, _ in given] == pytest.approx([loss for loss, _ in wanted], rel=1e-4)
@@ -40,7 +40,7 @@ def test_a_network_learns_as_on_the_reference(device: cd.device) -> None:
 
 
 def test_training_keeps_no_memory(device: cd.device) -> None:
-    """After many steps the device holds as many bytes as after some, and the program as many objects."""
+    """After many steps the device holds as many bytes as after a few, and the program as many objects."""
     early, *_, late = watched(device, 120, looks=3)
     assert late.steps == 120
     assert late.allocated <= early.allocated
@@ -48,7 +48,7 @@ def test_training_keeps_no_memory(device: cd.device) -> None:
 
 
 def test_four_threads_train_at_once(device: cd.device) -> None:
-    """Networks of their own in four threads, two of each kind, whose kernels are built meanwhile: as one by one."""
+    """Separate networks in four threads, two of each kind, learn as in one thread while kernels are built."""
     backend = OpenCLBackend("crowded")
     remove = plugins.add_backend(backend)
     crowded = cd.device(backend.name, 0)

@@ -1,4 +1,4 @@
-"""Arrays for the tests of candelabra.array_api, and the comparison with NumPy's answers."""
+"""Arrays for the tests of candelabra.array_api, and the comparison with NumPy's results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REAL_NUMERIC = [*DTYPES["integer"], *DTYPES["real"]]
 
 
 def sample(rng: np.random.Generator, dtype: str, *shape: int, low: float = -3, high: float = 9) -> Any:
-    """A NumPy array of small numbers that every dtype holds (unsigned ones from 0)."""
+    """Return a NumPy array of small numbers that every dtype holds (nonnegative ones for unsigned dtypes)."""
     kind = np.dtype(dtype).kind
     if kind == "b":
         return rng.random(shape) > 0.5
@@ -30,7 +30,7 @@ def sample(rng: np.random.Generator, dtype: str, *shape: int, low: float = -3, h
 
 
 def check(got: Any, want: Any) -> None:
-    """Same dtype, shape and (to the dtype's precision) values, and an Array."""
+    """Assert that the result is an Array with the same dtype, shape and values (to the dtype's precision)."""
     assert isinstance(got, Array)
     array, want = got.detach().numpy(), np.asarray(want)
     assert array.dtype == want.dtype

@@ -1,4 +1,4 @@
-"""The functions of candelabra.array_api against NumPy's of the same names, and where the standard asks for more."""
+"""The functions of candelabra.array_api, compared with NumPy's, and the standard's additional requirements."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ POSITIVE = {"acosh", "log", "log1p", "log2", "log10", "sqrt", "pow", "floor_divi
 
 
 def interval(name: str) -> dict[str, float]:
-    """Where a function is real and finite."""
+    """Return an interval on which a function is real and finite."""
     return {"low": -1, "high": 1} if name in UNIT else {"low": 1} if name in POSITIVE else {}
 
 
@@ -59,7 +59,7 @@ def test_function_of_two_arrays_is_numpys(name: str, dtype: str, rng: np.random.
 @pytest.mark.parametrize("name", ["bitwise_left_shift", "bitwise_right_shift"])
 @pytest.mark.parametrize("dtype", DTYPES["integer"])
 def test_shifts_are_numpys(name: str, dtype: str, rng: np.random.Generator) -> None:
-    """Shifts by less than the width keep the dtype, and the sign on the way right."""
+    """Shifts by less than the width keep the dtype, and right shifts keep the sign."""
     x, by = sample(rng, dtype, 6), np.array([0, 1, 2, 3, 1, 0], dtype)
     check(getattr(xp, name)(xp.asarray(x), xp.asarray(by)), getattr(np, name)(x, by))
 
@@ -71,8 +71,8 @@ MIXED = [
 
 
 @pytest.mark.parametrize(("first", "second"), MIXED)
-def test_rank_has_no_say_in_promotion(first: str, second: str, rng: np.random.Generator) -> None:
-    """An array without dims takes part in promotion as any other, in functions and in operators, on either side."""
+def test_rank_does_not_affect_promotion(first: str, second: str, rng: np.random.Generator) -> None:
+    """A 0-d array takes part in promotion as any other, in functions and operators, on either side."""
     flat, single = sample(rng, first, 3), sample(rng, second)
     want = np.add(flat, single[None])
     check(xp.add(xp.asarray(flat), xp.asarray(single)), want)
@@ -93,25 +93,25 @@ def test_number_takes_the_arrays_dtype(dtype: str, rng: np.random.Generator) -> 
     "name", ["hypot", "logaddexp", "atan2", "copysign", "nextafter", "maximum", "pow", "remainder"]
 )
 def test_functions_of_two_take_a_number_on_either_side(name: str, rng: np.random.Generator) -> None:
-    """A number is as good as an array without dims of the other's dtype."""
+    """A number is treated as a 0-d array with the other operand's dtype."""
     x = sample(rng, "float32", 4, low=1)
     check(getattr(xp, name)(xp.asarray(x), 2.0), getattr(np, name)(x, np.float32(2)))
     check(getattr(xp, name)(2.0, xp.asarray(x)), getattr(np, name)(np.float32(2), x))
 
 
-def test_functions_of_two_want_an_array() -> None:
-    """Two numbers are no operands, and a list is no array."""
-    with pytest.raises(TypeError, match=r"add\(\) takes at least one array, got int, int"):
+def test_functions_of_two_require_an_array() -> None:
+    """Two numbers are refused, and so is a list."""
+    with pytest.raises(TypeError, match=r"add\(\) expects at least one array, got int, int"):
         xp.add(1, 2)
-    with pytest.raises(TypeError, match=r"exp\(\) takes an array, not list"):
+    with pytest.raises(TypeError, match=r"exp\(\) expects an array, not list"):
         xp.exp([1.0])
-    with pytest.raises(TypeError, match=r"where\(\) takes at least one array, got int, int"):
+    with pytest.raises(TypeError, match=r"where\(\) expects at least one array, got int, int"):
         xp.where(xp.asarray([True]), 1, 2)
 
 
 @pytest.mark.parametrize("dtype", REAL_NUMERIC)
 def test_clip_keeps_the_dtype(dtype: str, rng: np.random.Generator) -> None:
-    """Bounds may be numbers, arrays that broadcast, or absent; numbers that the dtype does not hold limit nothing."""
+    """Bounds may be numbers, arrays that broadcast, or absent; numbers outside the dtype's range have no effect."""
     x = sample(rng, dtype, 3, 4)
     low, high = sample(rng, dtype, 4, high=2), sample(rng, dtype, 3, 1, low=3)
     check(xp.clip(xp.asarray(x), 1, 4), np.clip(x, 1, 4))
@@ -126,21 +126,22 @@ def test_clip_keeps_the_dtype(dtype: str, rng: np.random.Generator) -> None:
     "arguments", [(5,), (2, 9), (2, 9, 3), (9, 2, -2), (0, 1, 0.25), (3, 1), (1.5,), (0,), (5, 0, -1.5), (-3, 3, 2)]
 )
 def test_arange_is_numpys(arguments: tuple[float, ...]) -> None:
-    """Ranges of ints are int64, others the default floating dtype; a step that leads away gives nothing."""
+    """Ranges of ints are int64, others the default floating dtype; a step in the wrong direction gives an empty
+    array."""
     want = np.arange(*arguments)
     check(xp.arange(*arguments), want if want.dtype.kind == "i" else want.astype(np.float32))
 
 
-def test_arange_wants_a_step() -> None:
-    """A step of 0 leads nowhere."""
-    with pytest.raises(ValueError, match="the step may not be 0"):
+def test_arange_requires_a_nonzero_step() -> None:
+    """A step of 0 is an error."""
+    with pytest.raises(ValueError, match="expects a nonzero step, got 0"):
         xp.arange(1, 2, 0)
 
 
 @pytest.mark.parametrize("endpoint", [True, False])
 @pytest.mark.parametrize("num", [0, 1, 2, 7])
 def test_linspace_is_numpys(num: int, endpoint: bool) -> None:
-    """With or without the end, real or complex."""
+    """The end may be included, and the numbers may be complex."""
     got = xp.linspace(-2.0, 5.0, num, endpoint=endpoint, dtype=xp.float64)
     check(got, np.linspace(-2.0, 5.0, num, endpoint=endpoint))
     check(xp.linspace(1, 2 - 3j, num, endpoint=endpoint), np.linspace(1, 2 - 3j, num, endpoint=endpoint).astype("c8"))
@@ -148,13 +149,13 @@ def test_linspace_is_numpys(num: int, endpoint: bool) -> None:
 
 @pytest.mark.parametrize("k", [-9, -2, -1, 0, 1, 3, 9])
 def test_eye_has_any_diagonal(k: int) -> None:
-    """The ones stand on the k-th diagonal, which may lie outside."""
+    """The ones are on the k-th diagonal, which may be outside."""
     check(xp.eye(3, 4, k=k), np.eye(3, 4, k=k, dtype=np.float32))
     check(xp.eye(3, k=k, dtype=xp.int8), np.eye(3, k=k, dtype=np.int8))
 
 
 def test_filled_arrays() -> None:
-    """zeros, ones, full, empty and their likes take shapes as ints and tuples, dtypes and devices."""
+    """zeros, ones, full, empty and their ``_like`` forms accept shapes as ints and tuples, dtypes and devices."""
     check(xp.zeros(3), np.zeros(3, np.float32))
     check(xp.ones((2, 0)), np.ones((2, 0), np.float32))
     check(xp.full((2,), 7), np.full((2,), 7))
@@ -170,8 +171,8 @@ def test_filled_arrays() -> None:
     check(xp.asarray(1 << 63, dtype=xp.uint64), np.asarray(1 << 63, np.uint64))
 
 
-def test_asarray_shares_unless_told() -> None:
-    """Arrays are shared where possible, copied on demand, and refused where copy=False forbids what it takes."""
+def test_asarray_shares_by_default() -> None:
+    """Arrays are shared if possible, copied on request, and refused if copy=False forbids a required copy."""
     x = xp.asarray([[1, 2], [3, 4]])
     assert xp.asarray(x) is x
     assert xp.asarray(x, copy=False) is x
@@ -194,7 +195,7 @@ def test_asarray_shares_unless_told() -> None:
 
 
 def test_from_dlpack_shares_memory() -> None:
-    """An exporter's memory is shared, or copied on demand."""
+    """An exporter's memory is shared, or copied on request."""
     host = np.arange(3.0)
     shared, copied = xp.from_dlpack(host), xp.from_dlpack(host, copy=True)
     host[0] = 8
@@ -206,7 +207,7 @@ def test_from_dlpack_shares_memory() -> None:
 @pytest.mark.parametrize("indexing", ["xy", "ij"])
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
 def test_meshgrid_is_numpys(indexing: str, count: int) -> None:
-    """Cartesian order by default, matrix order on demand."""
+    """The order is Cartesian by default, and matrix order on request."""
     vectors = [np.arange(2 + i) for i in range(count)]
     got = xp.meshgrid(*map(xp.asarray, vectors), indexing=indexing)
     assert type(got) is tuple
@@ -215,8 +216,8 @@ def test_meshgrid_is_numpys(indexing: str, count: int) -> None:
 
 
 def test_meshgrid_refuses() -> None:
-    """Another order, several dtypes, and arrays that are no vectors."""
-    with pytest.raises(ValueError, match="indexing is 'xy' or 'ij', not 'yx'"):
+    """Another order, several dtypes, and arrays that are not 1-d are errors."""
+    with pytest.raises(ValueError, match="expects indexing 'xy' or 'ij', not 'yx'"):
         xp.meshgrid(xp.arange(2), indexing="yx")
     with pytest.raises(ValueError, match="one-dimensional arrays of one dtype"):
         xp.meshgrid(xp.arange(2), xp.ones(2))
@@ -224,7 +225,7 @@ def test_meshgrid_refuses() -> None:
 
 @pytest.mark.parametrize("k", [-2, 0, 1])
 def test_triangles_are_numpys(k: int, rng: np.random.Generator) -> None:
-    """tril and triu of stacks of matrices, from the k-th diagonal on."""
+    """tril and triu of stacks of matrices start at the k-th diagonal."""
     x = sample(rng, "float64", 2, 3, 4)
     check(xp.tril(xp.asarray(x), k=k), np.tril(x, k=k))
     check(xp.triu(xp.asarray(x), k=k), np.triu(x, k=k))
@@ -232,7 +233,8 @@ def test_triangles_are_numpys(k: int, rng: np.random.Generator) -> None:
 
 # -- the standard's special cases -----------------------------------------------------------------------------------
 def test_floor_division_of_infinities_is_the_standards() -> None:
-    """``floor(x1 / x2)`` where one is infinite, in functions, operators and in place; finite ones are Python's."""
+    """``floor(x1 / x2)`` with infinities follows the standard in functions, operators and in place; finite ones
+    Python."""
     x1, x2 = [math.inf, -math.inf, 1.0, -1.0, 1.0, math.inf, 1.0], [2.0, 2.0, -math.inf, math.inf, 0.1, math.inf, 0.0]
     want = [math.inf, -math.inf, -0.0, -0.0, 9.0, math.nan, math.inf]
     inplace = xp.asarray(x1, dtype=xp.float64)
@@ -256,7 +258,7 @@ EXPM1 = [
 @pytest.mark.parametrize(("z", "want"), EXPM1)
 @pytest.mark.parametrize("size", [(), (40000,)])
 def test_expm1_of_complex_numbers_at_the_edges(z: complex, want: complex, size: tuple[int, ...]) -> None:
-    """The standard's values at infinities and NaN, and all digits near 0, for one number and for many, in place too."""
+    """Infinities and NaN have the standard's values, and arguments near 0 full accuracy, for one number and many."""
     x = xp.full(size, z, dtype=xp.complex128)
     for found in (xp.expm1(x), x.expm1_()):
         got = complex(found.reshape(-1)[-1].item())
@@ -266,7 +268,7 @@ def test_expm1_of_complex_numbers_at_the_edges(z: complex, want: complex, size: 
 
 
 def test_sign_of_complex_zeros_has_no_sign() -> None:
-    """0 + 0j for every zero; elsewhere the number over its modulus."""
+    """The sign of every zero is 0 + 0j; other numbers are divided by their modulus."""
     zeros = xp.asarray([complex(a, b) for a in (0.0, -0.0) for b in (0.0, -0.0)])
     assert not np.signbit(xp.sign(zeros).numpy().view("float32")).any()
     assert complex(xp.sign(xp.asarray(3 - 4j, dtype=xp.complex128))) == pytest.approx(
@@ -277,7 +279,7 @@ def test_sign_of_complex_zeros_has_no_sign() -> None:
 @pytest.mark.parametrize("b", [0.5, 2.0, 4.0, 0.0])
 @pytest.mark.parametrize("size", [(), (40000,)])
 def test_tanh_of_infinite_complex_numbers(b: float, size: tuple[int, ...]) -> None:
-    """±1 with a zero of the imaginary part's sign, whatever the angle; in place too."""
+    """The result is ±1 with a zero of the imaginary part's sign, whatever the angle; in place too."""
     for z in (complex(INF, b), complex(INF, -b), complex(-INF, b), complex(-INF, -b)):
         x = xp.full(size, z, dtype=xp.complex64)
         for found in (xp.tanh(x), x.tanh_()):

@@ -1,4 +1,4 @@
-"""Statistics, manipulation, searching, sorting and sets of candelabra.array_api against NumPy's of the same names."""
+"""Statistics, manipulation, searching, sorting and sets of candelabra.array_api, compared with NumPy's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AXES: list[Any] = [None, 0, -1, (0, 2), (1,), ()]
 @pytest.mark.parametrize("keepdims", [True, False])
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean", "std", "var", "all", "any", "count_nonzero"])
 def test_reductions_are_numpys(name: str, axis: Any, keepdims: bool, rng: np.random.Generator) -> None:
-    """Over one axis, several, all or none, which stay with size 1 on demand."""
+    """One axis, several, all or none are reduced, and kept with size 1 on request."""
     x = sample(rng, "float64", 2, 3, 4)
     check(
         getattr(xp, name)(xp.asarray(x), axis=axis, keepdims=keepdims),
@@ -30,7 +30,7 @@ def test_reductions_are_numpys(name: str, axis: Any, keepdims: bool, rng: np.ran
 @pytest.mark.parametrize("dtype", NUMERIC)
 @pytest.mark.parametrize("name", ["sum", "prod", "cumulative_sum", "cumulative_prod"])
 def test_accumulations_have_the_standards_dtypes(name: str, dtype: str, rng: np.random.Generator) -> None:
-    """64 bits for integers, with or without a sign as theirs; the floating dtype itself; another on demand."""
+    """The dtype is 64 bits for integers, signed or unsigned; the same floating dtype; another on request."""
     x = sample(rng, dtype, 4)
     want = {"i": "int64", "u": "uint64"}.get(np.dtype(dtype).kind, dtype)
     check(getattr(xp, name)(xp.asarray(x)), getattr(np, name)(x, dtype=want))
@@ -40,7 +40,7 @@ def test_accumulations_have_the_standards_dtypes(name: str, dtype: str, rng: np.
 
 @pytest.mark.parametrize("correction", [0, 1, 0.5])
 def test_corrections_of_moments(correction: float, rng: np.random.Generator) -> None:
-    """std and var divide by n - correction, which is 0 unless given."""
+    """std and var divide by n - correction, which is 0 by default."""
     x = sample(rng, "float64", 5, 4)
     check(xp.var(xp.asarray(x), axis=0, correction=correction), np.var(x, axis=0, correction=correction))
     check(xp.std(xp.asarray(x), correction=correction), np.std(x, correction=correction))
@@ -49,25 +49,25 @@ def test_corrections_of_moments(correction: float, rng: np.random.Generator) -> 
 @pytest.mark.parametrize("initial", [True, False])
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_cumulative_along_an_axis(axis: int, initial: bool, rng: np.random.Generator) -> None:
-    """Running sums and products, with the neutral element first on demand."""
+    """Cumulative sums and products have the neutral element first on request."""
     x = sample(rng, "float64", 3, 4)
     for name in ("cumulative_sum", "cumulative_prod"):
         got = getattr(xp, name)(xp.asarray(x), axis=axis, include_initial=initial)
         check(got, getattr(np, name)(x, axis=axis, include_initial=initial))
-    with pytest.raises(ValueError, match=r"cumulative_sum\(\): name the axis"):
+    with pytest.raises(ValueError, match=r"cumulative_sum\(\) expects axis= unless x is a vector, got 2 dims"):
         xp.cumulative_sum(xp.asarray(x))
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 5])
 @pytest.mark.parametrize("axis", [0, -1])
 def test_diff_is_numpys(n: int, axis: int, rng: np.random.Generator) -> None:
-    """Differences of any order along an axis, with edges put on, of bools by exclusive or."""
+    """Differences have any order and axis, with prepended and appended values; for bools they are exclusive or."""
     x, edge = sample(rng, "int32", 3, 3), sample(rng, "int32", 3, 3)
     check(xp.diff(xp.asarray(x), axis=axis, n=n), np.diff(x, axis=axis, n=n))
     got = xp.diff(xp.asarray(x), axis=axis, n=n, prepend=xp.asarray(edge), append=xp.asarray(edge))
     check(got, np.diff(x, axis=axis, n=n, prepend=edge, append=edge))
     check(xp.diff(xp.asarray(x > 2), axis=axis), np.diff(x > 2, axis=axis))
-    with pytest.raises(ValueError, match="may not be negative, got -1"):
+    with pytest.raises(ValueError, match="expects a non-negative order n, got -1"):
         xp.diff(xp.asarray(x), n=-1)
 
 
@@ -90,7 +90,7 @@ CALLS: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_manipulations_are_numpys(name: str, rng: np.random.Generator) -> None:
-    """Elements are moved, repeated and reshaped as NumPy does it, for the standard's names and arguments."""
+    """Elements are moved, repeated and reshaped as in NumPy, with the standard's names and arguments."""
     x = sample(rng, "float64", 2, 3, 4)
     for arguments, keywords in CALLS[name]:
         given = [xp.asarray(a) if isinstance(a, np.ndarray) else a for a in arguments]
@@ -100,30 +100,30 @@ def test_manipulations_are_numpys(name: str, rng: np.random.Generator) -> None:
 
 
 def test_squeeze_takes_axes_of_size_one(rng: np.random.Generator) -> None:
-    """One or several axes go; those of another size are refused."""
+    """One or several axes are removed; those of another size are refused."""
     x = sample(rng, "int8", 1, 3, 1)
     check(xp.squeeze(xp.asarray(x), 0), x[0])
     check(xp.squeeze(xp.asarray(x), (0, -1)), x[0, :, 0])
     with pytest.raises(ValueError, match="axis 1 has size 3, not 1"):
         xp.squeeze(xp.asarray(x), 1)
-    with pytest.raises(ValueError, match="an axis is named twice"):
+    with pytest.raises(ValueError, match="expects distinct axes, got"):
         xp.expand_dims(xp.asarray(x), (1, 1))
     with pytest.raises(ValueError, match="at least 2 dims, not 1"):
         xp.matrix_transpose(xp.ones(2))
 
 
-def test_reshape_copies_as_told() -> None:
-    """A view unless a copy is asked for; a refusal where the layout takes a copy that is forbidden."""
+def test_reshape_follows_its_copy_argument() -> None:
+    """The result is a view unless a copy is requested or required; if copies are forbidden, that is an error."""
     x = xp.reshape(xp.arange(6), (2, 3))
     xp.reshape(x, (6,), copy=False)[0] = 7
     xp.reshape(x, (6,), copy=True)[1] = 8
     assert x.tolist() == [[7, 1, 2], [3, 4, 5]]
-    with pytest.raises(ValueError, match=r"reshape\(\): copy=False, but the shape takes one"):
+    with pytest.raises(ValueError, match=r"reshape\(\): copy=False, but this shape needs a copy"):
         xp.reshape(x.mT, (6,), copy=False)
 
 
 def test_joining_promotes_and_flattens(rng: np.random.Generator) -> None:
-    """concat and stack promote whatever the ranks; concat flattens on demand."""
+    """concat and stack promote whatever the ranks; concat flattens on request."""
     a, b = sample(rng, "int8", 2, 3), sample(rng, "float32", 1, 3)
     check(xp.concat([xp.asarray(a), xp.asarray(b)]), np.concatenate([a, b], dtype="float32"))
     check(xp.concat((xp.asarray(a), xp.asarray(b)), axis=None), np.concatenate([a, b], axis=None, dtype="float32"))
@@ -131,7 +131,7 @@ def test_joining_promotes_and_flattens(rng: np.random.Generator) -> None:
 
 
 def test_broadcasting_shapes_and_arrays() -> None:
-    """Shapes broadcast without arrays, arrays to the shape of all, and what does not fit is a ValueError."""
+    """Shapes broadcast without arrays, arrays to the common shape, and incompatible shapes are ValueErrors."""
     assert xp.broadcast_shapes() == ()
     assert xp.broadcast_shapes((3, 1), (4,), ()) == (3, 4)
     one, other = pair = xp.broadcast_arrays(xp.ones((2, 1)), xp.zeros(3))
@@ -144,7 +144,7 @@ def test_broadcasting_shapes_and_arrays() -> None:
 # -- searching, sorting, sets -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 def test_extremes_have_places(name: str, rng: np.random.Generator) -> None:
-    """The first place of the extreme, along an axis or of all, with the axes kept on demand."""
+    """The first index of the extreme, along an axis or of all, with the axes kept on request."""
     x = sample(rng, "int32", 3, 4)
     for axis in (None, 0, -1):
         for keepdims in (True, False):
@@ -167,29 +167,29 @@ def test_sorting_is_stable(dtype: str, descending: bool, rng: np.random.Generato
 
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_searchsorted_promotes_and_takes_numbers(side: Any, rng: np.random.Generator) -> None:
-    """Values of another dtype, numbers, and an order of the vector given by indices."""
+    """Values of another dtype, numbers, and a sorter are accepted."""
     x, values = sample(rng, "int32", 9), sample(rng, "float64", 3, 2)
     order = np.argsort(x)
     got = xp.searchsorted(xp.asarray(x), xp.asarray(values), side=side, sorter=xp.asarray(order))
     check(got, np.searchsorted(x, values, side=side, sorter=order))
     check(xp.searchsorted(xp.sort(xp.asarray(x)), 2, side=side), np.searchsorted(np.sort(x), 2, side=side))
-    with pytest.raises(ValueError, match="side is 'left' or 'right', not 'middle'"):
+    with pytest.raises(ValueError, match="expects side 'left' or 'right', not 'middle'"):
         xp.searchsorted(xp.arange(2), 1, side="middle")
 
 
 def test_where_and_nonzero(rng: np.random.Generator) -> None:
-    """where promotes its arrays and takes a number; nonzero gives a vector per dim and wants dims."""
+    """where promotes its arrays and accepts a number; nonzero gives a vector per dim and requires dims."""
     mask, x = sample(rng, "bool", 3, 4), sample(rng, "float32", 4)
     check(xp.where(xp.asarray(mask), xp.asarray(x), xp.asarray(np.float64(2.5))), np.where(mask, x, np.float64(2.5)))
     check(xp.where(xp.asarray(mask), xp.asarray(x), 1), np.where(mask, x, np.float32(1)))
     for got, want in zip(xp.nonzero(xp.asarray(mask)), np.nonzero(mask), strict=True):
         check(got, want)
-    with pytest.raises(ValueError, match="takes an array with dims"):
+    with pytest.raises(ValueError, match="expects an array of at least 1 dim, got a 0-d array"):
         xp.nonzero(xp.asarray(1))
 
 
 def test_isin_is_numpys(rng: np.random.Generator) -> None:
-    """Membership of arrays and numbers, negated on demand; NaN is in nothing."""
+    """Arrays and numbers are accepted, negated on request; NaN is in no set."""
     x, y = sample(rng, "int16", 3, 4), sample(rng, "int16", 3)
     check(xp.isin(xp.asarray(x), xp.asarray(y)), np.isin(x, y))
     check(xp.isin(xp.asarray(x), xp.asarray(y), invert=True), np.isin(x, y, invert=True))
@@ -200,7 +200,7 @@ def test_isin_is_numpys(rng: np.random.Generator) -> None:
 
 
 def test_taking(rng: np.random.Generator) -> None:
-    """take follows indices of any integer dtype, from the end too; take_along_axis broadcasts."""
+    """take accepts indices of any integer dtype, also negative ones; take_along_axis broadcasts."""
     x = sample(rng, "float64", 3, 4)
     for dtype in ("int8", "uint16", "int64"):
         indices = np.array([2, 0, 1, 2], dtype)
@@ -210,15 +210,16 @@ def test_taking(rng: np.random.Generator) -> None:
     check(xp.take(xp.asarray(x), xp.asarray([[1, 0], [2, 2]]), axis=0), np.take(x, [[1, 0], [2, 2]], axis=0))
     order = np.argsort(x, axis=0)
     check(xp.take_along_axis(xp.asarray(x), xp.asarray(order), axis=0), np.take_along_axis(x, order, axis=0))
-    with pytest.raises(ValueError, match=r"take\(\): name the axis"):
+    with pytest.raises(ValueError, match=r"take\(\) expects axis= unless x is a vector"):
         xp.take(xp.asarray(x), xp.asarray([0]))
-    with pytest.raises(IndexError, match="indices are of an integer dtype, not float32"):
+    with pytest.raises(IndexError, match="expected indices of an integer dtype, not float32"):
         xp.take(xp.asarray(x), xp.ones(2), axis=0)
 
 
 @pytest.mark.parametrize("dtype", [*DTYPES["bool"], *NUMERIC])
 def test_unique_is_numpys(dtype: str, rng: np.random.Generator) -> None:
-    """Values in order, first places, inverse in the array's shape, counts; named tuples with the standard's fields."""
+    """Sorted values, first indices, inverse in the array's shape, and counts are named tuples with the standard's
+    fields."""
     for shape in ((3, 5), (), (0,), (2, 0)):
         x = sample(rng, dtype, *shape, high=3).round()
         found, want = xp.unique_all(xp.asarray(x)), np.unique_all(x)
@@ -232,7 +233,7 @@ def test_unique_is_numpys(dtype: str, rng: np.random.Generator) -> None:
 
 
 def test_every_nan_is_unique() -> None:
-    """NaN equals nothing, itself neither; the two zeros are equal."""
+    """NaN is not equal to itself; the two zeros are equal."""
     found = xp.unique_all(xp.asarray([math.nan, 0.0, math.nan, -0.0]))
     assert found.counts.tolist() == [2, 1, 1]
     assert found.indices.tolist() == [1, 0, 2]

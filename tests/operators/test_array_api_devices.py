@@ -1,4 +1,4 @@
-"""The Array API namespace on two devices beside the reference: one with strides of its own, one of immutable arrays."""
+"""The Array API namespace on two devices in addition to the reference: one with strides, one with immutable arrays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ A = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 @pytest.mark.parametrize("device", ["lantern", "lantern:1", "ember"])
 def test_arrays_live_on_any_device(device: str, lantern: Any) -> None:
-    """Creation, operators, indexing in both directions, writing and reductions stay on the device and give an array."""
+    """Creation, operators, indexing, writing and reductions stay on the device and return an Array."""
     x = xp.asarray(A, device=device)
     y = xp.concat([x[::-1, :], xp.ones((1, 4), device=device)]) * 2 + xp.arange(4, device=device)
     y[0, ::-2] = -1
@@ -30,7 +30,7 @@ def test_arrays_live_on_any_device(device: str, lantern: Any) -> None:
 
 @pytest.mark.parametrize("device", ["lantern", "ember"])
 def test_inspection_knows_every_device(device: str, lantern: Any) -> None:
-    """devices() lists them, dtypes() says what one holds."""
+    """devices() lists them, and dtypes() lists what each supports."""
     info = xp.__array_namespace_info__()
     assert device in {place.type for place in info.devices()}
     assert info.dtypes(device=device, kind="real floating")["float32"] is xp.float32

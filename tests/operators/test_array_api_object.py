@@ -1,4 +1,4 @@
-"""The array of candelabra.array_api: operators, indexing, attributes, numbers, and its life as a tensor."""
+"""The array of candelabra.array_api: operators, indexing, attributes, numbers, and its use as a tensor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ A = np.arange(24.0).reshape(2, 3, 4)
 
 
 def equal(got: Any, want: Any) -> None:
-    """An Array of the same dtype, shape and values."""
+    """Assert that the result is an Array of the same dtype, shape and values."""
     assert isinstance(got, Array)
     np.testing.assert_array_equal(got.detach().numpy(), want, strict=True)
 
@@ -32,7 +32,7 @@ BITWISE = [operator.and_, operator.or_, operator.xor, operator.lshift, operator.
 
 @pytest.mark.parametrize("op", BINARY)
 def test_operators_promote_by_the_standards_table(op: Any) -> None:
-    """float32 with dims beside float64 without is float64, on either side, and beside a plain tensor too."""
+    """float32 with dims and 0-d float64 give float64, on either side, and with a plain tensor too."""
     x, y = np.array([1.5, 2.0, 3.0], np.float32), np.array(2.0)
     equal(op(xp.asarray(x), xp.asarray(y)), op(x, y))
     equal(op(xp.asarray(y), xp.asarray(x)), op(y, x))
@@ -53,7 +53,7 @@ def test_operators_take_numbers_on_either_side(op: Any) -> None:
 
 @pytest.mark.parametrize("op", [operator.neg, operator.pos, operator.abs, operator.invert])
 def test_operators_of_one_array(op: Any) -> None:
-    """Minus, plus, absolute value and inversion give arrays; the operand stays what it was."""
+    """Minus, plus, absolute value and inversion give arrays; the operand does not change."""
     x = np.array([1, -2, 3], np.int8)
     equal(op(xp.asarray(x)), op(x))
     plain = cd.tensor([1, 2])
@@ -61,8 +61,8 @@ def test_operators_of_one_array(op: Any) -> None:
     assert type(plain) is cd.Tensor
 
 
-def test_operators_leave_strangers_to_the_other_side() -> None:
-    """What is neither array nor number is asked whether it knows; equality is then that of objects."""
+def test_operators_leave_other_types_to_the_other_operand() -> None:
+    """Operators return NotImplemented for other types; equality is then that of objects."""
     with pytest.raises(TypeError, match="unsupported operand"):
         xp.ones(2) + "two"
     assert (xp.ones(2) == "two") is False
@@ -70,7 +70,7 @@ def test_operators_leave_strangers_to_the_other_side() -> None:
 
 @pytest.mark.parametrize("name", ["iadd", "isub", "imul", "itruediv", "ifloordiv", "ipow", "imod"])
 def test_inplace_operators_keep_the_dtype(name: str) -> None:
-    """The array written to keeps its identity and dtype whatever lower dtype or number is on the right."""
+    """The target keeps its identity and dtype for any lower dtype or number on the right."""
     x = np.array([5.0, 7.0])
     for other in (np.array([2.0, 3.0], np.float32), np.array(2.0, np.float32), 3):
         array = mine = xp.asarray(x, copy=True)
@@ -80,7 +80,7 @@ def test_inplace_operators_keep_the_dtype(name: str) -> None:
 
 
 def test_matrix_products() -> None:
-    """@ promotes and gives an array; @= writes where the shape stays and refuses where it does not."""
+    """@ promotes and gives an array; @= writes if the shape does not change and is refused otherwise."""
     a, b = np.arange(4, dtype=np.float32).reshape(2, 2), np.arange(4.0).reshape(2, 2)
     equal(xp.asarray(a) @ xp.asarray(b), a @ b)
     x = mine = xp.asarray(b, copy=True)
@@ -92,7 +92,7 @@ def test_matrix_products() -> None:
 
 
 def test_arrays_hash_by_identity() -> None:
-    """Arrays may be keys, as tensors may."""
+    """Arrays may be keys of dicts, as tensors may."""
     x = xp.ones(2)
     assert {x: 1}[x] == 1
 
@@ -107,7 +107,7 @@ KEYS = [
 
 @pytest.mark.parametrize("key", KEYS)
 def test_indexing_is_numpys(key: Any) -> None:
-    """Ints, slices of either direction, Ellipsis and None, read and written."""
+    """Ints, slices in either direction, Ellipsis and None work for reading and writing."""
     equal(xp.asarray(A)[key], A[key])
     x, want = xp.asarray(A, copy=True), A.copy()
     x[key] = -1
@@ -121,7 +121,7 @@ def test_indexing_is_numpys(key: Any) -> None:
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint16", "uint64"])
 def test_integer_arrays_of_any_dtype_are_indices(dtype: str) -> None:
-    """Index arrays of every integer dtype, without dims too, beside ints and negative steps."""
+    """Index arrays of every integer dtype, also 0-d, may be combined with ints and negative steps."""
     rows, columns = np.array([1, 0, 1], dtype), np.array([[2], [0]], dtype)
     x = xp.asarray(A)
     equal(x[xp.asarray(rows)], A[rows])
@@ -136,22 +136,22 @@ def test_integer_arrays_of_any_dtype_are_indices(dtype: str) -> None:
     equal(written, want)
 
 
-def test_masks_stand_beside_negative_steps() -> None:
-    """A mask takes as many dims as it has, and a slice backwards after it counts from there."""
+def test_masks_are_combined_with_negative_steps() -> None:
+    """A mask indexes as many dims as it has, and a slice with a negative step may follow."""
     x, mask = xp.asarray(A), A[:, :, 0] > 5
     equal(x[xp.asarray(mask), ::-1], A[mask, ::-1])
     equal(x[xp.asarray([True, False]), ::-2], A[np.array([True, False]), ::-2])
 
 
 def test_masks_are_indices() -> None:
-    """A boolean array of as many dims as the array, or fewer, or none."""
+    """A boolean array may have as many dims as the array, fewer, or none."""
     x = xp.asarray(A, copy=True)
     equal(x[x > 5], A[A > 5])
     equal(x[xp.asarray(A[:, :, 0] > 5)], A[A[:, :, 0] > 5])
     equal(xp.asarray(3.0)[xp.asarray(True)].reshape((1,)) + xp.zeros(1, dtype=xp.float64), np.array([3.0]))
     x[x > 5] = 0
     assert float(xp.max(x)) == 5
-    for shape in ((0,), (2, 0), (0, 3, 0)):  # a mask may be empty along any dim: it takes nothing
+    for shape in ((0,), (2, 0), (0, 3, 0)):  # A mask may be empty along any dim: it selects no element.
         assert x[xp.zeros(shape, dtype=xp.bool)].shape == (0, *A.shape[len(shape) :])
     with pytest.raises(IndexError, match=r"The shape of the mask \[0, 4\] at index 0"):
         x[xp.zeros((0, 4), dtype=xp.bool)]
@@ -159,7 +159,7 @@ def test_masks_are_indices() -> None:
 
 # -- attributes -------------------------------------------------------------------------------------------------------
 def test_size_is_a_number_and_may_be_called() -> None:
-    """The standard's attribute and PyTorch's method under one name."""
+    """It is the standard's attribute and PyTorch's method."""
     x = xp.asarray(A)
     assert x.size == 24
     assert isinstance(x.size, int)
@@ -168,7 +168,7 @@ def test_size_is_a_number_and_may_be_called() -> None:
 
 
 def test_transposes() -> None:
-    """T of matrices only, mT of stacks of them; both are views."""
+    """T is defined for matrices only, mT for stacks of them; both are views."""
     x = xp.asarray(A)
     equal(x.mT, A.mT)
     equal(x[0, ...].T, A[0].T)
@@ -179,7 +179,7 @@ def test_transposes() -> None:
 
 
 def test_namespace_and_device() -> None:
-    """Arrays and plain tensors know their namespace, by version, and move between devices."""
+    """Arrays and plain tensors return their namespace by version, and move between devices."""
     for x in (xp.ones(2), cd.ones(2)):
         assert x.__array_namespace__() is xp
         assert x.__array_namespace__(api_version="2024.12") is xp
@@ -191,22 +191,22 @@ def test_namespace_and_device() -> None:
 
 
 def test_numbers_of_arrays() -> None:
-    """float, int, complex, bool and indices of one element; complex ones become no real number."""
+    """float, int, complex, bool and index of one element work; complex numbers are not converted to real ones."""
     assert float(xp.asarray(2.5)) == 2.5
     assert int(xp.asarray(-2.5)) == -2
     assert complex(xp.asarray(1)) == 1 + 0j
     assert bool(xp.asarray(0.0)) is False
     assert [10, 20][xp.asarray(1)] == 20
-    with pytest.raises(TypeError, match="float\\(\\) of a complex array: take its real"):
+    with pytest.raises(TypeError, match="float\\(\\) expects a real array, got a complex one"):
         float(xp.asarray(1j))
-    with pytest.raises(TypeError, match="int\\(\\) of an array takes one element, not 2"):
+    with pytest.raises(TypeError, match="int\\(\\) of an array expects one element, got 2"):
         int(xp.ones(2))
     with pytest.raises(OverflowError, match="infinity"):
         int(xp.asarray(xp.inf))
 
 
 def test_missing_functions_are_named() -> None:
-    """What this namespace is made of is looked up by name: a name that candelabra lacks is said."""
+    """The namespace looks up functions by name, and the error has the name that candelabra lacks."""
     from candelabra.array_api._array import named
 
     with pytest.raises(AttributeError, match="candelabra has no function 'no_such_function'"):
@@ -215,7 +215,7 @@ def test_missing_functions_are_named() -> None:
 
 # -- tensors ----------------------------------------------------------------------------------------------------------
 def test_arrays_carry_gradients() -> None:
-    """Functions, operators and indexing of arrays are recorded, and reach the plain tensor that went in."""
+    """Functions, operators and indexing of arrays are recorded, and the original plain tensor gets its gradient."""
     leaf = cd.tensor([1.0, 2.0, 3.0], dtype=cd.float64, requires_grad=True)
     x = xp.asarray(leaf)
     y = xp.sum(x[::-1] * xp.asarray([1.0, 10.0, 100.0], dtype=xp.float64) + xp.exp(x) * 0)
@@ -226,7 +226,7 @@ def test_arrays_carry_gradients() -> None:
 
 
 def test_writes_backwards_are_recorded() -> None:
-    """What is written through a negative step carries its gradient, and what was overwritten loses its own."""
+    """Values written through a negative step have gradients, and overwritten values have none."""
     leaf = cd.tensor([1.0, 2.0, 3.0], requires_grad=True)
     values = cd.tensor([5.0, 7.0], requires_grad=True)
     y = xp.asarray(leaf) * 1
@@ -239,7 +239,7 @@ def test_writes_backwards_are_recorded() -> None:
 
 
 def test_arrays_are_tensors() -> None:
-    """PyTorch's methods work on arrays, and what they give follows PyTorch's rules again."""
+    """PyTorch's methods work on arrays, and their results follow PyTorch's rules."""
     x = xp.asarray(A)
     assert x.sum().item() == A.sum()
     assert type(x.reshape(4, 6)) is cd.Tensor
@@ -261,8 +261,8 @@ CALLS = [
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_functions_leave_the_class_of_what_they_are_given(call: Any) -> None:
-    """What comes back is an Array, and the plain tensor that went in is none, also where nothing had to be done."""
+def test_functions_do_not_change_the_class_of_arguments(call: Any) -> None:
+    """The result is an Array, and the plain tensor argument keeps its class, also if it is returned unchanged."""
 
     def arrays(result: Any) -> Any:
         return [a for part in result for a in arrays(part)] if isinstance(result, (tuple, list)) else [result]
@@ -273,7 +273,7 @@ def test_functions_leave_the_class_of_what_they_are_given(call: Any) -> None:
 
 
 def test_arrays_iterate_copy_and_pickle_as_arrays() -> None:
-    """Rows, deep copies and what comes back from a pickle are arrays."""
+    """Rows, deep copies and unpickled arrays are arrays."""
     x = xp.asarray(A)
     assert [type(row) for row in x] == [Array, Array]
     equal(copy.deepcopy(x), A)

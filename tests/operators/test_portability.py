@@ -1,4 +1,4 @@
-"""Products, transforms and calculus on devices that have no kernel of theirs: compositions, or the fallback."""
+"""Products, transforms and calculus on devices without their kernels: composite bodies, or the fallback."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
 }
 
 
-@pytest.mark.parametrize("place", ["lantern", "ember"])
+@pytest.mark.parametrize("device", ["lantern", "ember"])
 @pytest.mark.parametrize("name", CASES)
 def test_every_device_gives_the_references_values_and_gradients(
-    name: str, place: str, rng: np.random.Generator
+    name: str, device: str, rng: np.random.Generator
 ) -> None:
-    """A device without these kernels, and one whose arrays never change."""
+    """A device without these kernels, and one with immutable arrays, agree."""
     call, shapes = CASES[name]
     arrays = [cd.tensor(rng.random(shape, dtype=np.float32)) for shape in shapes]
     here = [a.clone().requires_grad_() for a in arrays]
-    there = [a.to(place).requires_grad_() for a in arrays]
+    there = [a.to(device).requires_grad_() for a in arrays]
     expected, found = call(*here), call(*there)
-    assert str(found.device).startswith(place)
+    assert str(found.device).startswith(device)
     np.testing.assert_allclose(found.detach().to("cpu").numpy(), expected.detach().numpy(), rtol=1e-4, atol=1e-5)
     expected.sum().backward()
     found.sum().backward()
@@ -60,10 +60,10 @@ def test_every_device_gives_the_references_values_and_gradients(
         np.testing.assert_allclose(b.grad.to("cpu").numpy(), a.grad.numpy(), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("place", ["lantern", "ember"])
-def test_windows_and_frequencies_are_made_where_they_are_asked_for(place: str) -> None:
-    """``device=`` of the factories."""
+@pytest.mark.parametrize("device", ["lantern", "ember"])
+def test_windows_and_frequencies_are_made_where_they_are_asked_for(device: str) -> None:
+    """The factories accept ``device=``."""
     for make in (cd.hann_window, cd.kaiser_window, cd.signal.windows.nuttall, cd.fft.fftfreq, cd.fft.rfftfreq):
-        found = make(6, device=place)
-        assert str(found.device).startswith(place)
+        found = make(6, device=device)
+        assert str(found.device).startswith(device)
         np.testing.assert_allclose(found.to("cpu").numpy(), make(6).numpy(), rtol=1e-5, atol=1e-6)

@@ -1,4 +1,4 @@
-"""Search in sorted sequences, indices of what is not 0, indices per dim; histograms and counts, against NumPy."""
+"""searchsorted, nonzero and unravel_index; histograms and counts, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAN, INF = float("nan"), float("inf")
 @pytest.mark.parametrize("dtype", ["int32", "uint8", "float32", "float64", "float16", "bfloat16"])
 @pytest.mark.parametrize("right", [False, True])
 def test_searchsorted_is_numpys(dtype: str, right: bool, rng: np.random.Generator) -> None:
-    """With a vector for values of any shape, and with rows of its own for each row; by kernel and by bisection."""
+    """The sequence is a vector for values of any shape, or has a row per row of values; kernel and bisection agree."""
     side: Any = "right" if right else "left"
     a, v = np.sort(rng.integers(0, 30, (2, 3, 20)), -1), rng.integers(0, 33, (2, 3, 7))
     x, w = (cd.tensor(t).to(getattr(cd, dtype)) for t in (a, v))
@@ -35,7 +35,7 @@ def test_searchsorted_is_numpys(dtype: str, right: bool, rng: np.random.Generato
 
 
 def test_searchsorted_of_numbers_nan_and_nothing() -> None:
-    """A number gives a 0-d tensor, NaN goes to the end, in no sequence everything is at 0."""
+    """A number gives a 0-d tensor, NaN is at the end, and indices in an empty sequence are 0."""
     x = cd.tensor([1.0, 2.0, 2.0, INF])
     same(cd.searchsorted(x, 2), 1)
     same(cd.searchsorted(x, 2.0, right=True), 3)
@@ -52,7 +52,7 @@ def test_searchsorted_of_numbers_nan_and_nothing() -> None:
 
 
 def test_searchsorted_through_an_order_and_into_out() -> None:
-    """``sorter`` is what ``argsort`` gives."""
+    """``sorter`` is the result of ``argsort``."""
     x = cd.tensor([[5.0, 1.0, 3.0], [2.0, 9.0, 4.0]])
     v = cd.tensor([[2.0, 6.0], [3.0, 1.0]])
     same(cd.searchsorted(x, v, sorter=x.argsort()), [[1, 3], [1, 0]])
@@ -63,7 +63,7 @@ def test_searchsorted_through_an_order_and_into_out() -> None:
 
 # -- indices ----------------------------------------------------------------------------------------------------------
 def test_nonzero_static_has_the_size_that_is_asked_for() -> None:
-    """Cut off or filled up."""
+    """The result is truncated or padded."""
     x = cd.tensor([[0, 1], [2, 0]])
     same(x.nonzero_static(size=3), [[0, 1], [1, 0], [-1, -1]], cd.int64)
     same(cd.nonzero_static(x, size=1, fill_value=7), [[0, 1]])
@@ -74,7 +74,7 @@ def test_nonzero_static_has_the_size_that_is_asked_for() -> None:
 
 
 def test_unravel_index_is_numpys(rng: np.random.Generator) -> None:
-    """In int64, of indices of any shape; an int is a shape of one dim."""
+    """The result is int64 for indices of any shape; an int is a shape with one dim."""
     a = rng.integers(0, 60, (2, 5))
     for found, expected in zip(
         cd.unravel_index(cd.tensor(a, dtype=cd.int32), (3, 4, 5)), np.unravel_index(a, (3, 4, 5)), strict=True
@@ -87,7 +87,7 @@ def test_unravel_index_is_numpys(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("device", ["cpu", "lantern"])
 @pytest.mark.parametrize("dtype", ["bool", "int16", "int64"])
 def test_tallies_of_whole_weights_are_int64(lantern: Any, dtype: str, device: str) -> None:
-    """As sums of integers are anywhere; complex weights are refused."""
+    """This equals the dtype of sums of integers; complex weights are refused."""
     places, weights = cd.tensor([1, 1, 0], device=device), cd.ones(3, device=device)
     found = tally.function(places, weights.to(getattr(cd, dtype)), 3)
     assert found.dtype is cd.int64
@@ -99,7 +99,7 @@ def test_tallies_of_whole_weights_are_int64(lantern: Any, dtype: str, device: st
 # -- counting ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", ["uint8", "int32", "int64"])
 def test_bincount_is_numpys(dtype: str, rng: np.random.Generator) -> None:
-    """Counts are int64; weights sum in float32 or else float64."""
+    """Counts are int64; weights are summed in float32, otherwise in float64."""
     a = rng.integers(0, 9, 50).astype(dtype)
     w = rng.normal(size=50)
     x = cd.tensor(a)
@@ -112,7 +112,7 @@ def test_bincount_is_numpys(dtype: str, rng: np.random.Generator) -> None:
 
 
 def test_tally_agrees_with_its_composition() -> None:
-    """Kernel and body, with integer weights, with floating ones and with none."""
+    """Kernel and body agree with integer weights, floating ones and without weights."""
     from candelabra._operators.statistics.histograms import tally
 
     places = cd.tensor([0, 2, 2, 5])
@@ -122,7 +122,7 @@ def test_tally_agrees_with_its_composition() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_histc_is_numpys(dtype: str, rng: np.random.Generator) -> None:
-    """In the input's dtype; what lies outside, NaN too, is left out when limits are named."""
+    """The result has the input's dtype; values outside explicit limits, and NaN, are ignored."""
     a = rng.normal(size=(20, 5)).astype(dtype)
     x = cd.tensor(a)
     same(x.histc(7), np.histogram(a, 7)[0], getattr(cd, dtype))
@@ -139,7 +139,7 @@ def test_histc_is_numpys(dtype: str, rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("density", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_histogram_is_numpys(bins: Any, density: bool, weighted: bool, rng: np.random.Generator) -> None:
-    """Equal bins or given edges, weights, densities."""
+    """Equal bins, given edges, weights and densities agree."""
     a, w = rng.normal(size=(6, 7)), rng.random((6, 7))
     limits = (-1.0, 2.0) if isinstance(bins, int) else None
     expected = np.histogram(a, bins, range=limits, weights=w if weighted else None, density=density)
@@ -151,7 +151,7 @@ def test_histogram_is_numpys(bins: Any, density: bool, weighted: bool, rng: np.r
 
 
 def test_histogram_takes_the_extremes_of_the_elements() -> None:
-    """Unless there is one only, or none."""
+    """A single distinct element, or none, has default limits."""
     same(cd.histogram(cd.tensor([1.0, 2.0, 4.0]), 3).hist, [1, 1, 1])
     same(cd.histogram(cd.ones(3), 2).bin_edges, [0.5, 1, 1.5])
     same(cd.histogram(cd.zeros(0), 2).bin_edges, [0, 0.5, 1])
@@ -161,7 +161,7 @@ def test_histogram_takes_the_extremes_of_the_elements() -> None:
 
 
 def test_histogramdd_is_numpys(rng: np.random.Generator) -> None:
-    """A number of bins for all dims or each its own, edges, limits, weights, densities."""
+    """Bins for all dims or per dim, edges, limits, weights and densities agree."""
     a, w = rng.normal(size=(40, 3)), rng.random(40)
     x = cd.tensor(a)
     for bins in (3, (2, 3, 4)):
@@ -273,7 +273,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         RuntimeError,
         "but got input with dtype float32 and bins for dimension 0 with dtype float64",
     ),
-    "bins range": (lambda: _ones(2).histogram(_ones(2), range=(0, 1)), TypeError, "range goes with a number of bins"),
+    "bins range": (lambda: _ones(2).histogram(_ones(2), range=(0, 1)), TypeError, "accepts range only if bins is a"),
     "range": (
         lambda: _ones(2).histogram(2, range=(0, INF)),
         RuntimeError,
@@ -310,7 +310,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 
 @pytest.mark.parametrize("case", ERRORS)
 def test_what_cannot_be_found_or_counted(case: str) -> None:
-    """Is said in PyTorch's words."""
+    """The errors are PyTorch's."""
     call, kind, text = ERRORS[case]
     with pytest.raises(kind, match=re.escape(text)):
         call()

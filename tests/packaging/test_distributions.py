@@ -1,6 +1,7 @@
-"""What `pip` makes of this repository: every distribution built, installed into empty environments, and used there.
+"""Every distribution is built by `pip`, installed into empty environments, and used there.
 
-Nothing here imports candelabra: what runs is what was installed, in an interpreter of its own and away from the source.
+This module does not import candelabra: the tests run what was installed, in a separate interpreter and away from the
+source.
 """
 
 import filecmp
@@ -53,18 +54,18 @@ print(cd.__file__, nn.__file__, optim.__file__, sep="\\n")
 
 @dataclass(frozen=True)
 class Environment:
-    """An environment with nothing of the developer's in it, and an empty folder to stand in."""
+    """An environment without the developer's packages, and an empty working folder."""
 
     folder: Path
 
     @property
     def programs(self) -> Path:
-        """Where its interpreter and console scripts are."""
+        """Return the folder of its interpreter and console scripts."""
         return self.folder / ("Scripts" if os.name == "nt" else "bin")
 
     @classmethod
     def empty(cls, folder: Path) -> "Environment":
-        """Create it. It needs no pip of its own, which would be most of the time."""
+        """Create the environment without its own pip, whose installation would need most of the time."""
         venv.create(folder, with_pip=False, symlinks=os.name != "nt")
         (folder / "elsewhere").mkdir()
         return cls(folder)
@@ -76,7 +77,7 @@ class Environment:
         assert completed.returncode == 0, completed.stdout + completed.stderr
 
     def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run one of its programs with nothing on sys.path that was not installed."""
+        """Run one of its programs with only installed packages on sys.path."""
         surroundings = {
             name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "CANDELABRA"))
         }
@@ -110,7 +111,7 @@ def without_extras(requirements: list[str]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Path]:
-    """Each distribution's wheel. `build` makes the sdist first and then the wheel from that, so both are tried."""
+    """Build each distribution's wheel. `build` makes the sdist first and the wheel from it, so both are tested."""
     built: dict[Path, Path] = {}
     for folder in FOLDERS:
         out = tmp_path_factory.mktemp(folder.name)
@@ -127,7 +128,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Path]:
 
 @pytest.fixture(scope="module")
 def installed(wheels: dict[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """Every wheel, and what the extra `all` brings, in one environment."""
+    """Install every wheel, and the packages of the extra `all`, in one environment."""
     environment = Environment.empty(tmp_path_factory.mktemp("everything") / "env")
     core = f"candelabra[all] @ {wheels[ROOT / 'core'].as_uri()}"
     environment.install(core, *(wheel for folder, wheel in wheels.items() if folder.name != "core"))
@@ -136,7 +137,7 @@ def installed(wheels: dict[Path, Path], tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture(scope="module")
 def core_alone(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """`pip install ./core` and nothing else."""
+    """Install `./core` and nothing else."""
     environment = Environment.empty(tmp_path_factory.mktemp("alone") / "env")
     environment.install(ROOT / "core")
     return environment
@@ -144,7 +145,7 @@ def core_alone(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 @each_distribution
 def test_wheel_has_every_source_file(folder: Path, wheels: dict[Path, Path]) -> None:
-    """No rule of the build, and no line of .gitignore, leaves a file of src/ out of the sdist or the wheel."""
+    """No rule of the build, and no line of .gitignore, omits a file of src/ from the sdist or the wheel."""
     source = folder / "src"
     expected = {
         path.relative_to(source).as_posix()
@@ -158,7 +159,7 @@ def test_wheel_has_every_source_file(folder: Path, wheels: dict[Path, Path]) -> 
 
 @each_distribution
 def test_wheel_is_typed(folder: Path, wheels: dict[Path, Path]) -> None:
-    """Each package of a wheel tells type checkers that its annotations count (PEP 561)."""
+    """Each package of a wheel declares to type checkers that it is typed (PEP 561)."""
     with zipfile.ZipFile(wheels[folder]) as archive:
         names = archive.namelist()
     packages = {Path(name).parent for name in names if name.endswith("/__init__.py")}
@@ -169,7 +170,7 @@ def test_wheel_is_typed(folder: Path, wheels: dict[Path, Path]) -> None:
 
 @each_distribution
 def test_licence_and_readme_travel_along(folder: Path, wheels: dict[Path, Path]) -> None:
-    """The wheel and the sdist carry the repository's licence, and the README is the long description."""
+    """The wheel and the sdist contain the repository's licence, and the README is the long description."""
     assert filecmp.cmp(folder / "LICENSE", ROOT / "LICENSE", shallow=False)
     fields = metadata(wheels[folder])
     assert fields["License-Expression"] == "Apache-2.0"
@@ -182,13 +183,13 @@ def test_licence_and_readme_travel_along(folder: Path, wheels: dict[Path, Path])
 
 
 def test_core_requires_pluggy_only(wheels: dict[Path, Path]) -> None:
-    """The core brings pluggy and nothing else; whatever more there is, an extra brings."""
+    """The core requires pluggy and nothing else; all other packages are in extras."""
     requirements = metadata(wheels[ROOT / "core"]).get_all("Requires-Dist", [])
     assert [requirement.partition(">")[0] for requirement in without_extras(requirements)] == ["pluggy"]
 
 
 def test_core_is_small_and_has_stubs(wheels: dict[Path, Path]) -> None:
-    """The core's wheel stays under 600 kB, with the stubs that editors read in it."""
+    """The core's wheel is smaller than 600 kB, including the stubs for editors."""
     wheel = wheels[ROOT / "core"]
     assert wheel.stat().st_size < 600_000
     with zipfile.ZipFile(wheel) as archive:
@@ -196,7 +197,7 @@ def test_core_is_small_and_has_stubs(wheels: dict[Path, Path]) -> None:
 
 
 def test_only_the_core_owns_the_package(wheels: dict[Path, Path]) -> None:
-    """No two wheels bring the same file, so that no installation overwrites another's."""
+    """No two wheels contain the same file, so no installation overwrites another's."""
     owners: dict[str, str] = {}
     for wheel in wheels.values():
         with zipfile.ZipFile(wheel) as archive:
@@ -206,7 +207,7 @@ def test_only_the_core_owns_the_package(wheels: dict[Path, Path]) -> None:
 
 
 def test_extras_name_distributions_that_exist() -> None:
-    """An extra that brings a part of candelabra has that part's folder in this repository, and its extras there."""
+    """An extra that names a part of candelabra has that part's folder in this repository, and its extras there."""
     projects = [declared(folder) for folder in FOLDERS]
     ours = {project["name"] for project in projects}
     ours |= {f"{p['name']}[{extra}]" for p in projects for extra in p.get("optional-dependencies", {})}
@@ -217,14 +218,14 @@ def test_extras_name_distributions_that_exist() -> None:
 
 @each_distribution
 def test_makefile_knows_the_distribution(folder: Path) -> None:
-    """What stands in the repository is what `make` installs and builds."""
+    """`make` installs and builds every distribution of the repository."""
     (line,) = (line for line in (ROOT / "Makefile").read_text().splitlines() if line.startswith("DISTRIBUTIONS :="))
     assert folder.relative_to(ROOT).as_posix() in line.split()
 
 
 @each_distribution
 def test_the_types_of_the_distribution_are_checked(folder: Path) -> None:
-    """`make lint` checks the types of all that `make dist` builds."""
+    """`make lint` checks the types of every distribution that `make dist` builds."""
     checked = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]
     source = (folder / "src").relative_to(ROOT).as_posix()
     assert source in checked["files"]
@@ -232,7 +233,7 @@ def test_the_types_of_the_distribution_are_checked(folder: Path) -> None:
 
 
 def test_installed_wheels_train(installed: Environment) -> None:
-    """Away from the source tree, with nothing but the wheels and what they require, a linear model learns."""
+    """Away from the source tree, with only the wheels and their requirements, a linear model learns."""
     completed = installed.run("python", "-c", TRAINING)
     assert completed.returncode == 0, completed.stderr
     files = [Path(line).resolve() for line in completed.stdout.splitlines()]
@@ -251,8 +252,8 @@ def test_installed_requirements_agree(installed: Environment) -> None:
     assert completed.returncode == 0, completed.stdout
 
 
-def test_core_alone_brings_pluggy_alone(core_alone: Environment) -> None:
-    """`pip install ./core` puts the core and pluggy into an empty environment, and the core can be imported there."""
+def test_core_alone_installs_pluggy_alone(core_alone: Environment) -> None:
+    """`pip install ./core` installs the core and pluggy into an empty environment, and the core can be imported."""
     listing = "import importlib.metadata as m; print(*sorted(d.name for d in m.distributions()))"
     assert core_alone.run("python", "-c", listing).stdout.split() == ["candelabra", "pluggy"]
     completed = core_alone.run("python", "-W", "error", "-c", "import candelabra; print(candelabra.__version__)")
@@ -260,7 +261,7 @@ def test_core_alone_brings_pluggy_alone(core_alone: Environment) -> None:
 
 
 def test_core_alone_says_what_to_install(core_alone: Environment) -> None:
-    """Without a device, the first tensor is an error that says how to get one."""
+    """Without a device, the first tensor raises an error that says how to install one."""
     completed = core_alone.run("python", "-c", "import candelabra as cd; cd.tensor([1.0, 2.0])")
     assert completed.returncode == 1
     assert 'pip install "candelabra[cpu]"' in completed.stderr

@@ -1,4 +1,4 @@
-"""What stands for a machine with a GPU and without a package index: a Python with some of the packages of this one."""
+"""A double of a machine with a GPU and without a package index: a Python with some of this one's packages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def machine(folder: Path, names: Iterable[str]) -> Path:
-    """The Python of a virtual environment that has these distributions of ours, by links, and nothing else."""
+    """Create a virtual environment with links to these distributions only, and return its Python."""
     venv.create(folder, with_pip=False, symlinks=True)
     (packages,) = folder.glob("lib/python*/site-packages")
     for name in names:
@@ -23,7 +23,7 @@ def machine(folder: Path, names: Iterable[str]) -> Path:
 
 
 def wheel(name: str, folder: Path) -> Path:
-    """An installed distribution as a wheel again, as far as it can be had from what lies here."""
+    """Pack an installed distribution as a wheel again, as far as its files are present."""
     found = distribution(name)
     description = found.read_text("WHEEL") or ""
     tags = [line.split()[1].split("-") for line in description.splitlines() if line.startswith("Tag:")]

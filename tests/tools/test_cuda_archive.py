@@ -1,4 +1,4 @@
-"""Machine code for a GPU that is not here: made, packed, and found in the kernel cache of another machine."""
+"""Machine code for a GPU of another machine: compiled, packed, and found in that machine's kernel cache."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Load = Callable[[str], ModuleType]
 
 @pytest.fixture(scope="module")
 def tools() -> Iterator[Load]:
-    """Modules of ``tools``, by name."""
+    """Return a function that imports modules of ``tools`` by name."""
     with pytest.MonkeyPatch.context() as changed:
         changed.syspath_prepend(str(ROOT / "tools"))
         yield importlib.import_module
@@ -30,7 +30,7 @@ def tools() -> Iterator[Load]:
 
 @pytest.fixture(scope="module")
 def packed(tools: Load, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An archive of one operator's kernels."""
+    """Return an archive of one operator's kernels."""
     folder = tmp_path_factory.mktemp("kernels")
     words = ["--operator", "trunc", "--capability", "90", "--folder", str(folder / "kept")]
     assert tools("cuda_kernels").main([*words, "--archive", str(folder / "kernels.tar.xz")]) == 0
@@ -40,7 +40,7 @@ def packed(tools: Load, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_machine_that_unpacks_it_compiles_nothing(
     tools: Load, packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every kernel of the operator is found, in every dtype and layout of the suite, and NVRTC is not even loaded."""
+    """Every kernel of the operator is found, in every dtype and layout of the suite, and NVRTC is not loaded."""
     backend = tools("cuda_recording").RecordingBackend()
     remove = registry.add_backend(backend)
     try:
@@ -56,7 +56,7 @@ def test_a_machine_that_unpacks_it_compiles_nothing(
 
 
 def test_what_is_used_and_what_is_compiled_is_counted(tools: Load, packed: Path, tmp_path: Path) -> None:
-    """Each kernel once, by its name, from one look to the next."""
+    """Each kernel is counted once, by its name, between two readings."""
     archive = tools("cuda_archive")
     prebuilt, cache = ProgramCache(tmp_path / "prebuilt"), ProgramCache(tmp_path / "programs")
     assert archive.used(cache, None) == archive.Use()
@@ -75,7 +75,7 @@ def test_what_is_used_and_what_is_compiled_is_counted(tools: Load, packed: Path,
 
 
 def test_an_archive_is_unpacked_once(tools: Load, packed: Path, tmp_path: Path) -> None:
-    """What was found useless since is not put back; another archive is unpacked over the first."""
+    """Entries that were removed as invalid are not restored; another archive is unpacked over the first."""
     archive = tools("cuda_archive")
     cache = ProgramCache(tmp_path)
     count = archive.unpack(packed, cache)
@@ -92,7 +92,7 @@ def test_an_archive_is_unpacked_once(tools: Load, packed: Path, tmp_path: Path) 
 def test_making_it_again_compiles_nothing(
     tools: Load, packed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Machine code is kept beside it, for the NVRTC that made it, and the same bytes come out."""
+    """Machine code is cached next to the archive for the NVRTC that compiled it, and the archive is reproducible."""
     words = ["--operator", "trunc", "--capability", "90", "--folder", str(packed.parent / "kept")]
     again = tmp_path / "again.tar.xz"
     assert tools("cuda_kernels").main([*words, "--archive", str(again)]) == 0
@@ -103,7 +103,7 @@ def test_making_it_again_compiles_nothing(
 def test_an_archive_that_is_too_large_is_an_error(
     tools: Load, packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It has to fit beside the rest of what travels."""
+    """Its size is limited, because it is copied to the other machine."""
     monkeypatch.setattr(tools("cuda_kernels"), "LARGEST", 1 << 10)
     words = ["--operator", "trunc", "--capability", "90", "--folder", str(packed.parent / "kept")]
     assert tools("cuda_kernels").main([*words, "--archive", str(tmp_path / "large.tar.xz")]) == 1
@@ -113,7 +113,7 @@ def test_an_archive_that_is_too_large_is_an_error(
 def test_a_kernel_that_does_not_compile_makes_no_archive(
     tools: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The compiler's words are said."""
+    """The error has the compiler's message."""
     words = ["--operator", "trunc", "--capability", "10", "--folder", str(tmp_path)]
     assert tools("cuda_kernels").main([*words, "--archive", str(tmp_path / "old.tar.xz")]) == 1
     assert "gpu-architecture" in capsys.readouterr().err
@@ -121,14 +121,14 @@ def test_a_kernel_that_does_not_compile_makes_no_archive(
 
 
 def test_an_archive_is_of_one_capability(tools: Load, capsys: pytest.CaptureFixture[str]) -> None:
-    """Machine code of another one would be of no use."""
+    """Machine code for another capability would be useless."""
     with pytest.raises(SystemExit, match="2"):
         tools("cuda_kernels").main(["--archive", "any.tar.xz"])
     assert "an archive is of one --capability" in capsys.readouterr().err
 
 
 def tar(file: Path, name: str) -> Path:
-    """A file with one member of that name."""
+    """Write an archive with one member of that name."""
     with tarfile.open(file, "w:xz") as archive:
         member = tarfile.TarInfo(name)
         member.size = 3
@@ -137,13 +137,13 @@ def tar(file: Path, name: str) -> Path:
 
 
 def test_what_is_no_archive_is_refused(tools: Load, tmp_path: Path) -> None:
-    """No file is written outside the cache, whatever an archive says."""
+    """No file is written outside the cache, whatever names an archive contains."""
     archive = tools("cuda_archive")
     cache = ProgramCache(tmp_path / "cache")
     for name in ("../outside", "ab/cd", "/etc/outside"):
-        with pytest.raises(archive.ArchiveError, match=r"bad.tar.xz: '.*' is no entry of the kernel cache"):
+        with pytest.raises(archive.ArchiveError, match=r"bad.tar.xz: '.*' is not an entry of the kernel cache"):
             archive.unpack(tar(tmp_path / "bad.tar.xz", name), cache)
     (tmp_path / "text.tar.xz").write_text("no archive")
-    with pytest.raises(archive.ArchiveError, match=r"text.tar.xz is no archive that `make cuda-kernels` made"):
+    with pytest.raises(archive.ArchiveError, match=r"text.tar.xz is not an archive of `make cuda-kernels`"):
         archive.unpack(tmp_path / "text.tar.xz", cache)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.tar.xz", "text.tar.xz"]

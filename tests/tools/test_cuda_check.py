@@ -1,4 +1,4 @@
-"""``make cuda-check`` as far as it goes without a GPU: what it runs, when it stops, and what it goes on with."""
+"""``make cuda-check`` without a GPU: what it runs, when it stops, and how it continues."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HOST = str(reference_device())
 
 @pytest.fixture
 def check(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
-    """The tool, with a kernel cache of its own."""
+    """Return the tool with its own kernel cache."""
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     monkeypatch.setenv("CANDELABRA_CACHE", str(tmp_path / "cache"))
     return importlib.import_module("cuda_check")
@@ -34,24 +34,24 @@ def check(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
 
 @pytest.fixture
 def ran(check: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
-    """What ran of three parts that stand for all, and whether anew: one passes, one fails, one cannot run."""
+    """Record the runs of three example parts, and whether they restart: one passes, one fails, one cannot run."""
     log: list[tuple[str, bool]] = []
 
-    def made(name: str, verdict: str) -> Callable[[Any], object]:
-        def run(given: Any) -> object:
-            log.append((name, given.again))
+    def part(name: str, verdict: str) -> Callable[[Any], object]:
+        def run(arguments: Any) -> object:
+            log.append((name, arguments.again))
             return check.part(verdict, f"{name} is done", output=["its output"])
 
         return run
 
     verdicts = {"one": "passed", "two": "failed", "three": "not run"}
-    monkeypatch.setattr(check, "PARTS", {name: made(name, verdict) for name, verdict in verdicts.items()})
+    monkeypatch.setattr(check, "PARTS", {name: part(name, verdict) for name, verdict in verdicts.items()})
     return log
 
 
 @pytest.fixture
 def clock(check: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each look at the clock finds it ten seconds later."""
+    """Advance the clock by ten seconds per read."""
     seconds = count(0, 10)
     ticking = SimpleNamespace(monotonic=lambda: float(next(seconds)), time=lambda: 0.0)
     monkeypatch.setattr(check, "time", ticking)
@@ -61,7 +61,7 @@ def clock(check: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif(cd.cuda.is_available(), reason="there is a GPU, so it runs")
 @pytest.mark.parametrize("words", [[], ["--look"]])
 def test_without_a_gpu_it_says_why_and_exits_with_3(words: list[str]) -> None:
-    """The reason is that of the device, and what can be done without one is said."""
+    """The reason is the device's, followed by the checks that need no GPU."""
     done = subprocess.run(
         [sys.executable, str(ROOT / "tools" / "cuda_check.py"), *words], capture_output=True, text=True, check=False
     )
@@ -72,13 +72,13 @@ def test_without_a_gpu_it_says_why_and_exits_with_3(words: list[str]) -> None:
 
 
 def test_a_device_that_there_is_is_only_looked_at(check: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    """``--look`` says which device that is and runs nothing."""
+    """``--look`` prints the device and runs nothing."""
     assert check.main(["--device", HOST, "--look"]) == 0
     assert capsys.readouterr().out.startswith(f"{HOST}: ")
 
 
 def test_the_facts_have_chip_and_versions(check: ModuleType) -> None:
-    """Where a figure comes from is written beside it."""
+    """Each figure has its source."""
     facts = check.facts(HOST)
     assert facts["chip"]
     assert facts["candelabra"] == cd.__version__
@@ -86,14 +86,14 @@ def test_the_facts_have_chip_and_versions(check: ModuleType) -> None:
 
 
 def test_what_a_missing_program_would_say_is_no_fact(check: ModuleType) -> None:
-    """Nor is the output of one that fails."""
+    """The output of a program that is missing or fails is not a fact."""
     assert check.lines("no-such-program") == []
     assert check.lines("git", "no-such-command") == []
     assert check.lines("git", "--version")
 
 
 def test_the_parts_come_in_the_order_of_what_they_say(check: ModuleType) -> None:
-    """What shows most in the least time is first, so that a short run shows it."""
+    """The most informative part per minute is first, so that a short run includes it."""
     assert list(check.PARTS) == [
         "a first kernel", "demo", "conformance, level 1 quick", "benchmarks", "conformance, level 2", "on the device",
         "conformance, level 3", "sanitizer",
@@ -120,7 +120,7 @@ def test_parts_become_a_report(check: ModuleType, ran: list[tuple[str, bool]], t
 def test_a_short_run_stops_in_time_and_the_next_one_goes_on(
     check: ModuleType, ran: list[tuple[str, bool]], clock: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The report says what is still to run, and no part runs twice."""
+    """The report lists the remaining parts, and no part runs twice."""
     words = ["--device", HOST, "--folder", str(tmp_path), "--minutes", "1.3"]
     assert check.main(words) == 0
     assert ran == [("one", False)]
@@ -142,16 +142,18 @@ def test_a_short_run_stops_in_time_and_the_next_one_goes_on(
 def test_a_part_that_the_time_cuts_is_unfinished(
     check: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is no failure, and runs again."""
+    """It is not a failure, and runs again."""
 
-    def cut(given: Any) -> object:
+    def cut(arguments: Any) -> object:
         raise sys.modules["cuda_parts"].TimeUp(["so far"])
 
     monkeypatch.setattr(check, "PARTS", {"one": cut})
     words = ["--device", HOST, "--folder", str(tmp_path), "--minutes", "9"]
     assert check.main(words) == 0
     assert "one: unfinished: stopped when the time was up" in capsys.readouterr().out
-    monkeypatch.setattr(check, "PARTS", {"one": lambda given: check.part("passed", "again" if given.again else "on")})
+    monkeypatch.setattr(
+        check, "PARTS", {"one": lambda arguments: check.part("passed", "again" if arguments.again else "on")}
+    )
     assert check.main(words) == 0
     assert "one: passed: on" in capsys.readouterr().out
 
@@ -159,8 +161,8 @@ def test_a_part_that_the_time_cuts_is_unfinished(
 def test_nothing_runs_after_a_device_on_which_no_kernel_works(
     check: ModuleType, ran: list[tuple[str, bool]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The minutes would be lost."""
-    broken = lambda given: check.part("failed", "no kernel", fatal=True)  # noqa: E731
+    """The remaining time would be wasted."""
+    broken = lambda arguments: check.part("failed", "no kernel", fatal=True)  # noqa: E731
     monkeypatch.setattr(check, "PARTS", {"first": broken, **check.PARTS})
     assert check.main(["--device", HOST, "--folder", str(tmp_path)]) == 1
     assert ran == []
@@ -169,13 +171,13 @@ def test_nothing_runs_after_a_device_on_which_no_kernel_works(
 def test_kernels_are_counted_by_where_they_came_from(
     check: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that were ready, and those that had to be compiled, by name."""
+    """Cached and compiled kernels are counted by name."""
     ready, compiled = "0" * 64, "1" * 64
     prebuilt, programs = (ProgramCache(tmp_path / "cache" / "cuda" / name) for name in ("prebuilt", "programs"))
     prebuilt.write(ready, b"\x7fELF .text.add_float32 ")
     os.utime(prebuilt.path(ready), (0, 0))
 
-    def launches(given: Any) -> object:
+    def launches(arguments: Any) -> object:
         prebuilt.read(ready)
         programs.write(compiled, b"\x7fELF .text.mul_float32 ")
         return check.part("passed", "done")
@@ -192,7 +194,7 @@ def test_kernels_are_counted_by_where_they_came_from(
 def test_an_archive_of_kernels_is_unpacked_before_the_parts_run(
     check: ModuleType, ran: list[tuple[str, bool]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The report says how many there were; a file that is none is a wrong argument."""
+    """The report has their number; a file that is not an archive is an invalid argument."""
     source = ProgramCache(tmp_path / "source")
     source.write("0" * 64, b"\x7fELF")
     sys.modules["cuda_archive"].pack(source, ["0" * 64], tmp_path / "kernels.tar.xz")
@@ -207,12 +209,12 @@ def test_an_archive_of_kernels_is_unpacked_before_the_parts_run(
         with pytest.raises(SystemExit, match="2"):
             check.main([*words, str(wrong)])
     said = capsys.readouterr().err
-    assert "is no archive that `make cuda-kernels` made" in said
+    assert "is not an archive of `make cuda-kernels`" in said
     assert "No such file" in said
 
 
 def test_a_check_that_is_ended_ends_what_it_runs(tmp_path: Path) -> None:
-    """A scheduler's signal leaves no process behind that holds the GPU."""
+    """After a signal of a scheduler no child process holds the GPU."""
     program = tmp_path / "ended.py"
     program.write_text(
         f"import sys; sys.path.insert(0, {str(ROOT / 'tools')!r})\n"
@@ -234,7 +236,7 @@ def test_a_check_that_is_ended_ends_what_it_runs(tmp_path: Path) -> None:
 
 
 def test_without_a_limit_the_time_is_never_up(check: ModuleType, tmp_path: Path) -> None:
-    """What runs is not told to end in time then."""
-    given = sys.modules["cuda_parts"].Given(HOST, "", "", "", 1, True, 1, tmp_path)
-    assert given.left() == math.inf
-    assert given.stopping() == []
+    """Parts then have no deadline."""
+    arguments = sys.modules["cuda_parts"].CheckRun(HOST, "", "", "", 1, True, 1, tmp_path)
+    assert arguments.left() == math.inf
+    assert arguments.stopping() == []

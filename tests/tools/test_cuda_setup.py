@@ -1,4 +1,4 @@
-"""``make cuda-check`` where there is no package index: what is collected for it, what is missing, what is installed."""
+"""``make cuda-check`` without a package index: collected wheels, missing packages, installation."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ Load = Callable[[str], ModuleType]
 
 @pytest.fixture
 def tools(monkeypatch: pytest.MonkeyPatch) -> Load:
-    """Modules of ``tools``, by name."""
+    """Return a function that imports modules of ``tools`` by name."""
     monkeypatch.syspath_prepend(str(ROOT / "tools"))
     return importlib.import_module
 
 
-# -- what is needed ---------------------------------------------------------------------------------------------------
+# -- requirements
+# -----------------------------------------------------------------------------------------------------
 def test_what_is_needed_is_what_the_projects_require(tools: Load) -> None:
-    """Of others only, with the builds and the tests; of OpenCL nothing, and CuPy is the machine's."""
+    """These are third-party packages of builds and tests, without OpenCL's; CuPy is the machine's."""
     found = {each.requirement.name: each for each in tools("cuda_requirements").wanted(ROOT, CHECKED)}
     assert {"pluggy", "numpy", "scipy", "ml_dtypes", "array-api-compat", "hatchling", "pytest", "rich"} <= set(found)
     assert not any(name.startswith(("candelabra", "cupy", "pyopencl", "torch")) for name in found)
@@ -46,40 +47,40 @@ def test_what_is_needed_is_what_the_projects_require(tools: Load) -> None:
 
 
 def test_what_is_large_is_never_collected(tools: Load) -> None:
-    """It is the machine's own: CuPy with CUDA's libraries, PyTorch, NumPy and SciPy."""
+    """CuPy with CUDA's libraries, PyTorch, NumPy and SciPy are the machine's own."""
     of_machine = tools("cuda_requirements").of_machine
     names = ("numpy", "SciPy", "torch", "cupy-cuda13x", "cuda_bindings", "nvidia-cublas", "triton")
     assert all(of_machine(name) for name in names)
     assert not any(of_machine(name) for name in ("pluggy", "ml_dtypes", "numpydoc", "cudatoolbox"))
 
 
-class Found:
-    """A distribution of a version, with requirements."""
+class Package:
+    """A distribution with a version and requirements."""
 
     def __init__(self, name: str, version: str, *requires: str) -> None:
         self.metadata, self.version, self.requires = {"Name": name}, version, list(requires)
 
 
 def test_everything_that_is_missing_is_found_at_once(tools: Load) -> None:
-    """Also what is required by what is there, and what is there in another version."""
+    """This includes requirements of installed packages, and installed packages of a wrong version."""
     requirements = tools("cuda_requirements")
     there = {
-        "a": [Found("a", "1", 'b; python_version >= "3"', 'c; python_version < "3"', 'd>=2; extra == "more"')],
-        "b": [Found("b", "1", "e<2", "a")], "e": [Found("e", "2"), Found("e", "3")],
+        "a": [Package("a", "1", 'b; python_version >= "3"', 'c; python_version < "3"', 'd>=2; extra == "more"')],
+        "b": [Package("b", "1", "e<2", "a")], "e": [Package("e", "2"), Package("e", "3")],
     }  # fmt: skip
     wanted = [
-        requirements.Wanted(requirements.Requirement(line), "us") for line in ("a[more]>=1", "f", "a[more]>=1", "b")
+        requirements.Required(requirements.Requirement(line), "us") for line in ("a[more]>=1", "f", "a[more]>=1", "b")
     ]
     found = requirements.missing(wanted, lambda name: iter(there.get(name, [])))
     assert [(str(each), versions) for each, versions in found] == [
         ("f (for us)", []), ("d>=2 (for a)", []), ("e<2 (for b)", ["2", "3"]),
     ]  # fmt: skip
-    there["e"].append(Found("e", "1"))
+    there["e"].append(Package("e", "1"))
     assert requirements.missing(wanted[-1:], lambda name: iter(there.get(name, []))) == []
 
 
 def test_a_wheel_for_another_python_is_none(tools: Load, tmp_path: Path) -> None:
-    """What is installed comes first, then what the folder has for this Python."""
+    """Installed packages take precedence over wheels for this Python in the folder."""
     made = wheel("pluggy", tmp_path)
     find = tools("cuda_requirements").finder(tmp_path)
     assert [each.version for each in find("pluggy")] == [distribution("pluggy").version] * 2
@@ -90,7 +91,7 @@ def test_a_wheel_for_another_python_is_none(tools: Load, tmp_path: Path) -> None
 
 # -- collecting -------------------------------------------------------------------------------------------------------
 def test_platforms_are_all_whose_wheels_run_there(tools: Load) -> None:
-    """A glibc runs what was built for an older one, under either name."""
+    """A glibc supports wheels built for an older one, under either name."""
     platforms = tools("cuda_wheels").platforms
     found = platforms("manylinux_2_28_x86_64")
     assert found[0] == "manylinux_2_28_x86_64"
@@ -102,7 +103,7 @@ def test_platforms_are_all_whose_wheels_run_there(tools: Load) -> None:
 
 @pytest.fixture
 def pip(tools: Load, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """What pip is asked; it resolves to two distributions, one of which is large."""
+    """Replace pip: it resolves to two distributions, one of which is large; return its arguments."""
     asked: list[tuple[str, ...]] = []
 
     def ask(*words: str) -> None:
@@ -120,7 +121,7 @@ def pip(tools: Load, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 def test_wheels_are_collected_for_the_other_machine(
     tools: Load, pip: list[tuple[str, ...]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In the versions that pip finds for its Python, in place of those that lay there, without what it has itself."""
+    """Wheels have pip's versions for that Python and replace existing ones; the machine's own packages are omitted."""
     (tmp_path / "old-1-py3-none-any.whl").write_text("")
     words = ["--to", str(tmp_path), "--python-version", "3.13", *CHECKED]
     assert tools("cuda_wheels").main(words) == 0
@@ -135,7 +136,7 @@ def test_wheels_are_collected_for_the_other_machine(
 def test_too_many_wheels_are_an_error(
     tools: Load, pip: list[tuple[str, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    """They have to fit beside the rest of what travels; what pip refuses is its own error."""
+    """Their size is limited, because they are copied; pip's own errors are passed on."""
     monkeypatch.setattr(tools("cuda_wheels"), "LARGEST", 2 << 20)
     assert tools("cuda_wheels").main(["--to", str(tmp_path), *CHECKED]) == 1
     assert f"{tmp_path} has more than 2 MiB" in capsys.readouterr().err
@@ -149,7 +150,7 @@ def test_too_many_wheels_are_an_error(
 
 # -- the environment --------------------------------------------------------------------------------------------------
 def test_an_environment_shows_what_its_python_has(tools: Load, tmp_path: Path) -> None:
-    """Also where that is a virtual environment itself, and to those who look for libraries by its folders."""
+    """This holds also if that is a virtual environment, and for code that searches libraries in its folders."""
     python = machine(tmp_path / "machine", ["pluggy", "pip"])
     tool = ROOT / "tools" / "cuda_environment.py"
     subprocess.run([str(python), str(tool), str(tmp_path / "made")], check=True)
@@ -165,17 +166,17 @@ def test_an_environment_shows_what_its_python_has(tools: Load, tmp_path: Path) -
 def test_an_environment_of_another_making_is_left_alone(
     tools: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What was set up from a package index is removed by hand only."""
+    """An environment that was set up from a package index is removed only by hand."""
     (tmp_path / ".packages").write_text("")
     assert tools("cuda_environment").main(tmp_path) == 1
     assert "was set up from a package index: `make clean` removes it" in capsys.readouterr().err
     assert (tmp_path / ".packages").exists()
 
 
-def test_a_python_that_will_not_do_says_so(
+def test_an_unusable_python_says_so(
     tools: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One that is too old, or that can install nothing."""
+    """It may be too old, or unable to install packages."""
     tool = tools("cuda_environment")
 
     def refuse(*words: object, **options: object) -> None:
@@ -193,10 +194,10 @@ def test_a_python_that_will_not_do_says_so(
 def test_what_is_missing_is_named_before_anything_is_installed(
     tools: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """All of it, each with who brings it."""
+    """All missing packages are listed, each with the package that requires it."""
     install = tools("cuda_install")
     monkeypatch.setattr(
-        install, "finder", lambda folder: lambda name: iter([Found("rich", "1")] if name == "rich" else [])
+        install, "finder", lambda folder: lambda name: iter([Package("rich", "1")] if name == "rich" else [])
     )
     monkeypatch.setattr(install.subprocess, "run", lambda *words, **options: pytest.fail("something was installed"))
     monkeypatch.setitem(sys.modules, "cupy", None)
@@ -210,13 +211,13 @@ def test_what_is_missing_is_named_before_anything_is_installed(
 
 
 def test_a_folder_that_is_none_says_what_fills_one(tools: Load, capsys: pytest.CaptureFixture[str]) -> None:
-    """It is filled where there is a package index."""
+    """The folder is filled on a machine with a package index."""
     assert tools("cuda_install").main(["--wheels", "no/such/folder", *CHECKED]) == 1
-    assert "no/such/folder is no folder: `make cuda-wheels` makes one" in capsys.readouterr().err
+    assert "no/such/folder is not a folder: `make cuda-wheels` creates one" in capsys.readouterr().err
 
 
 def test_cupy_and_its_compiler_are_looked_at(tools: Load, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are loaded, since they may be there and not work: an old CuPy, CUDA without its compiler."""
+    """Both are loaded, since they may be installed and unusable: an old CuPy, CUDA without its compiler."""
     cuda = tools("cuda_install").cuda
     assert cuda() == []
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(__version__="13.6.0"))
@@ -227,7 +228,7 @@ def test_cupy_and_its_compiler_are_looked_at(tools: Load, monkeypatch: pytest.Mo
 
 
 def test_what_pip_refuses_is_its_own_error(tools: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has said what is wrong."""
+    """pip has already printed the reason."""
     install = tools("cuda_install")
 
     def refuse(words: list[str], check: bool) -> None:
@@ -238,9 +239,10 @@ def test_what_pip_refuses_is_its_own_error(tools: Load, tmp_path: Path, monkeypa
     assert install.main(["--wheels", str(tmp_path), *CHECKED]) == 7
 
 
-# -- all of it --------------------------------------------------------------------------------------------------------
+# -- end to end
+# -------------------------------------------------------------------------------------------------------
 def offline() -> list[str]:
-    """What runs a command without a network, where that is allowed."""
+    """Return the prefix that runs a command without a network, where that is allowed."""
     words = ["unshare", "--net", "--map-root-user"]
     allowed = shutil.which("unshare") and subprocess.run([*words, "true"], capture_output=True).returncode == 0
     return words if allowed else []
@@ -248,7 +250,7 @@ def offline() -> list[str]:
 
 @pytest.mark.skipif(cd.cuda.is_available(), reason="there is a GPU, so all would run")
 def test_a_machine_without_an_index_gets_as_far_as_its_gpu(tools: Load, tmp_path: Path) -> None:
-    """From a clone, the wheels, and a Python with CuPy, NumPy and SciPy: all is installed, and there is no GPU."""
+    """A clone, the wheels, and a Python with CuPy, NumPy and SciPy suffice: all is installed, and there is no GPU."""
     requirements = tools("cuda_requirements")
     names: dict[str, None] = {}
 
@@ -256,7 +258,7 @@ def test_a_machine_without_an_index_gets_as_far_as_its_gpu(tools: Load, tmp_path
         names[name] = None
         return requirements.finder(tmp_path)(name)
 
-    assert requirements.missing(requirements.wanted(ROOT, CHECKED), find) == []
+    assert requirements.missing(requirements.requirements_of(ROOT, CHECKED), find) == []
     (tmp_path / "wheels").mkdir()
     for name in names:
         if not requirements.of_machine(name):

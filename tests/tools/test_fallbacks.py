@@ -1,4 +1,4 @@
-"""The page of what falls back on a device, from what dispatch says."""
+"""The page of the operators that fall back on a device."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ import fallbacks  # noqa: E402 - after the path is set
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    """The page of the first OpenCL device."""
+    """Return the page of the first OpenCL device."""
     (instance,) = instances("opencl:0")
     return fallbacks.text(instance)
 
 
 def test_what_falls_back_is_listed_and_nothing_else(page: str) -> None:
-    """A decomposition has no kernel on the device, a sum has one; a body that calls the former is listed with it."""
+    """A decomposition has no kernel on the device, a sum has one; composites of the former are listed with it."""
     every, _, bodies = page.partition("## Functions whose body calls one of these")
     assert "- `linalg_svd`\n" in every
     assert "`add`" not in page
@@ -31,14 +31,14 @@ def test_what_falls_back_is_listed_and_nothing_else(page: str) -> None:
 
 
 def test_every_operator_is_served(page: str) -> None:
-    """None of the operators is without kernel, body and fallback."""
+    """Every operator has a kernel, a body or a fallback."""
     assert "## Not served" not in page
 
 
-def test_a_page_that_is_not_current_is_told(
+def test_a_page_that_is_not_current_is_reported(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`--check` fails before the page is written and after it was changed, and changes nothing itself."""
+    """`--check` fails before the page is written and after a change, and does not change it."""
     monkeypatch.setattr(fallbacks, "REPORTS", tmp_path)
     monkeypatch.setattr(sys, "argv", ["fallbacks.py", "--check"])
     assert fallbacks.main() == 1

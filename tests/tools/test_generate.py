@@ -88,7 +88,7 @@ _also = ("LinAlgError",)
 
 @pytest.fixture
 def distribution(tmp_path: Path) -> Distribution:
-    """A core with two modules."""
+    """Write a core with two modules."""
     folder = tmp_path / "core" / "src" / "candelabra"
     (folder / "_operators").mkdir(parents=True)
     (folder / "_operators" / "light.py").write_text(SOURCE)
@@ -101,14 +101,14 @@ def distribution(tmp_path: Path) -> Distribution:
 
 
 def row(distribution: Distribution) -> list[str]:
-    """The names that the index has of the module ``light``."""
+    """Return the names that the index has of the module ``light``."""
     (assignment,) = [n for n in ast.parse(index_source(distribution)).body if isinstance(n, ast.AnnAssign)]
     assert assignment.value is not None
     return list(ast.literal_eval(assignment.value)["candelabra._operators.light"])
 
 
 def test_what_a_module_declares(distribution: Distribution) -> None:
-    """Operators by their own names; functions with aliases and namespaces; methods with in-place forms; properties."""
+    """Operators, functions with aliases and namespaces, methods with in-place forms, and properties are read."""
     operators, functions, methods, properties = row(distribution)
     assert operators == "dim_light flicker flicker_view hidden"
     assert functions == "blaze each flicker flicker_view glow linalg.shine spark special.dim_light special.glow"
@@ -117,7 +117,7 @@ def test_what_a_module_declares(distribution: Distribution) -> None:
 
 
 def test_signatures_in_stubs(distribution: Distribution) -> None:
-    """What the grammar adds stands there: NumPy's names, ``out``, the keywords of factories, sizes one by one."""
+    """They include the grammar's additions: NumPy's names, ``out``, the keywords of factories, variadic sizes."""
     text = functions_source(distribution, [distribution])
     added = "*, out: Any = None, axis: Any = None, keepdims: Any = None"
     plain = f"input: Tensor, dim: Dim = 0, keepdim: builtins.bool = False, {added}"
@@ -139,7 +139,7 @@ def test_signatures_in_stubs(distribution: Distribution) -> None:
 
 
 def test_methods_in_stubs(distribution: Distribution) -> None:
-    """Without their first parameter; in-place forms return a tensor and have no ``out``; properties are marked."""
+    """They lack the first parameter; in-place forms return a tensor and have no ``out``; properties are marked."""
     text = methods_source(distribution, [distribution])
     assert "    def flicker(self, dim: Dim = 0, keepdim: builtins.bool = False, *, out: Any = None" in text
     assert "    def flicker_(self, dim: Dim = 0, keepdim: builtins.bool = False, *, axis: Any = None" in text
@@ -161,7 +161,7 @@ def test_an_option_that_is_no_literal_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_no_declaration_is_passed_over(tmp_path: Path) -> None:
-    """Other decorators, other calls, declarations inside functions."""
+    """Other decorators, other calls, and declarations inside functions are ignored."""
     (tmp_path / "light.py").write_text(
         "import x\n@x.public\ndef a(): ...\n@cache\ndef b(): ...\nc = x.overloads('c')\nd, e = overloads('d'), 1\n"
         "def f():\n    @public\n    def g(): ...\n"
@@ -171,7 +171,7 @@ def test_what_is_no_declaration_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_only_what_has_changed_is_written(distribution: Distribution, capsys: pytest.CaptureFixture[str]) -> None:
-    """The index, the stubs of functions, methods and namespaces; a second time nothing; then what was changed."""
+    """Index and stubs are written the first time, nothing the second time, and then the changed files."""
     root = distribution.root.parents[2]
     (root / "core" / "pyproject.toml").touch()
     written = {path.relative_to(distribution.root).as_posix() for path in generate.write(root)}
@@ -186,7 +186,7 @@ def test_only_what_has_changed_is_written(distribution: Distribution, capsys: py
 def test_the_command_checks_and_writes(
     distribution: Distribution, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """``--check`` names what is not current and what to run, with exit status 1."""
+    """``--check`` names the stale files and the command to run, and exits with 1."""
     root = distribution.root.parents[2]
     (root / "core" / "pyproject.toml").touch()
     parsed = SimpleNamespace(check=True)
@@ -205,7 +205,7 @@ def test_the_command_checks_and_writes(
 
 
 def test_this_repository_is_read_as_it_runs() -> None:
-    """Every public name that the registry has is read from the sources, and no other."""
+    """The names read from the sources equal the public names of the registry."""
     assert entries()
     declared = [d for distribution in generate.distributions() for d in distribution.declared]
     ours = [name for name, entry in ENTRIES.items() if entry.declared_in.startswith("candelabra.")]

@@ -1,4 +1,4 @@
-"""The check that no generator of random numbers outlives a test."""
+"""The check that no random number generator outlives a test."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ import generators
     ],
 )
 def test_generators_that_are_made_at_import_are_faults(source: str) -> None:
-    """In modules, in classes, as defaults of parameters, and in decorators."""
+    """Modules, classes, default arguments and decorators are checked."""
     ((line, text),) = generators.faults(source)
     assert line > 0
     assert text.endswith("is called at import: use the fixture rng, or make the generator in the test")
@@ -38,7 +38,7 @@ def test_generators_that_are_made_at_import_are_faults(source: str) -> None:
     ],
 )
 def test_global_generators_are_faults_everywhere(source: str) -> None:
-    """NumPy's and Python's, also in the body of a test."""
+    """NumPy's and Python's global generators are faults, also in the body of a test."""
     ((_, text),) = generators.faults(source)
     assert text.endswith("draws from a generator of the process: use the fixture rng")
 
@@ -53,14 +53,14 @@ def test_global_generators_are_faults_everywhere(source: str) -> None:
     ],
 )
 def test_generators_of_a_test_are_none(source: str) -> None:
-    """What is made in a function is made anew for each test; a module of ours may be called random."""
+    """A generator created in a function is new for each test; a module of ours may be called random."""
     assert not list(generators.faults(source))
 
 
 def test_the_check_names_file_and_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And fails; without a fault it says so."""
+    """The command fails with them, and says so if there is no fault."""
     (tmp_path / "tests").mkdir()
     monkeypatch.setattr(generators, "FOLDER", tmp_path / "tests")
     assert generators.main() == 0

@@ -1,4 +1,4 @@
-"""The runs by which one machine stands for several: what they change is what the tests then see."""
+"""Runs with lower processor levels on one machine: the settings that they change take effect in the tests."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ program.f(queue, (1,), None, given, made)
 cl.enqueue_copy(queue, x, made)
 print(x[0] * 2.0**60)
 """
-"""Prints 1 where the product is rounded with the difference, and 0 where it is rounded by itself."""
+"""Prints 1 if product and difference are rounded together, and 0 if the product is rounded separately."""
 
 
 def output(program: str, environment: dict[str, str]) -> str:
-    """What a program prints in an environment."""
+    """Return the output of a program in an environment."""
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env={**os.environ, **environment}, check=False
     )
@@ -43,7 +43,7 @@ def output(program: str, environment: dict[str, str]) -> str:
 
 
 def test_each_level_disables_what_is_above_it() -> None:
-    """The highest first, down to what NumPy always needs; OpenBLAS's kernels are of the same level."""
+    """The highest level is disabled first, down to NumPy's baseline; OpenBLAS's kernels have the same level."""
     runs = list(levels.numpy_levels(["X86_V2"], FOUND, "x86_64"))
     assert [run.title for run in runs] == ["NumPy with X86_V4", "NumPy with X86_V3", "NumPy with X86_V2"]
     assert [run.environment["NPY_DISABLE_CPU_FEATURES"] for run in runs] == [
@@ -54,14 +54,14 @@ def test_each_level_disables_what_is_above_it() -> None:
 
 
 def test_other_processors_have_levels_of_other_names() -> None:
-    """OpenBLAS is left to choose there; a machine with nothing above the baseline has no lower level."""
+    """OpenBLAS selects its kernels there; a machine without features above the baseline has no lower level."""
     (run,) = levels.numpy_levels(["NEON"], ["ASIMDHP"], "aarch64")
     assert run.environment == {"NPY_DISABLE_CPU_FEATURES": "ASIMDHP"}
     assert list(levels.numpy_levels(["X86_V2"], [], "x86_64")) == []
 
 
 def test_numpy_does_without_what_is_disabled() -> None:
-    """On this machine, at each of its levels."""
+    """This holds on this machine for each of its levels."""
     simd = np.show_config("dicts")["SIMD Extensions"]  # type: ignore[index]
     for i, run in enumerate(levels.numpy_levels(simd["baseline"], simd.get("found", []), "")):
         program = "import numpy as np; print(len(np.show_config('dicts')['SIMD Extensions'].get('found', [])))"
@@ -69,13 +69,13 @@ def test_numpy_does_without_what_is_disabled() -> None:
 
 
 def test_every_test_that_is_run_again_exists() -> None:
-    """A folder that is renamed would leave a run without its tests."""
+    """A renamed folder would silently remove its tests from a run."""
     root = Path(levels.__file__).parents[1]
     assert [path for path in (*levels.NUMERICAL, *levels.OPENCL) if not (root / path).exists()] == []
 
 
 def test_pocl_computes_as_without_fused_multiply_add() -> None:
-    """A product and a sum are two roundings then, whatever this processor makes of them."""
+    """A product and a sum are rounded separately, whatever this processor supports."""
     pytest.importorskip("pocl_binary_distribution", reason="PoCL's wheel is for Linux on x86-64")
     with levels.pocl_without_fma() as run:
         assert run is not None
@@ -84,27 +84,29 @@ def test_pocl_computes_as_without_fused_multiply_add() -> None:
 
 
 def test_without_the_wheel_of_pocl_there_is_no_such_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is linked, and NumPy's levels run all the same."""
+    """Nothing is linked, and NumPy's levels still run."""
     monkeypatch.setattr(levels.importlib.util, "find_spec", lambda name: None)
     with levels.pocl_without_fma() as run:
         assert run is None
 
 
-@pytest.mark.parametrize(("found", "names"), [(["X86_V3", "X86_V4"], ["core-avx2", "corei7"]), (["AVX2"], ["corei7"])])
+@pytest.mark.parametrize(
+    ("features", "names"), [(["X86_V3", "X86_V4"], ["core-avx2", "corei7"]), (["AVX2"], ["corei7"])]
+)
 def test_intels_driver_is_run_for_older_processors(
-    found: list[str], names: list[str], monkeypatch: pytest.MonkeyPatch
+    features: list[str], names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Older than this one; each with a cache of its own, since compiled kernels do not say what they are for."""
+    """They are older than this one; each has its own cache, since compiled kernels do not record their processor."""
     monkeypatch.setattr(levels, "distribution", lambda name: name)
     monkeypatch.setattr("opencl_drivers.drivers", lambda words: [f"{words} driver"])
-    with levels.intel_names(found) as runs:
+    with levels.intel_names(features) as runs:
         assert [run.environment["CL_CONFIG_CPU_TARGET_ARCH"] for run in runs] == names
         assert {run.environment[levels.VARIABLE] for run in runs} == {"Intel driver"}
         assert len({run.environment["CANDELABRA_CACHE"] for run in runs}) == len(names)
 
 
 def test_without_intels_driver_there_are_no_such_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is a large download, in an environment of its own."""
+    """It is a large download in a separate environment."""
 
     def missing(name: str) -> None:
         raise levels.PackageNotFoundError(name)
@@ -115,7 +117,7 @@ def test_without_intels_driver_there_are_no_such_runs(monkeypatch: pytest.Monkey
 
 
 def test_the_worst_exit_code_is_the_tools(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """One level that fails fails all; what else stands on the command line is pytest's."""
+    """One failing level fails the whole run; all other arguments are pytest's."""
     commands = []
 
     def call(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:

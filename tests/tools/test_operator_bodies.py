@@ -1,4 +1,4 @@
-"""The check of what operators' bodies create and look at."""
+"""The check of the tensors that operators' bodies create, and of the values that they read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ READS = "reads values: move it to check="
     ],
 )
 def test_what_a_transform_would_lose_is_named_with_its_line(source: str, text: str) -> None:
-    """A tensor that is made on an operand's device, and values that a body or a derivative reads."""
+    """A tensor created on an operand's device, and values that a body or a derivative reads, are faults."""
     (found,) = operator_bodies.findings(source, "module.py")
     assert found.startswith(f"module.py:{source.count(chr(10))}: ")
     assert text in found
@@ -44,12 +44,12 @@ def test_what_a_transform_would_lose_is_named_with_its_line(source: str, text: s
         "def helper(input):\n    return input.item()\n",
     ],
 )
-def test_what_may_stand(source: str) -> None:
-    """Creation like an operand or on a device that was asked for; reading where the record says so."""
+def test_allowed_code_is_not_reported(source: str) -> None:
+    """Creation like an operand or on a requested device is allowed, and reading if the record declares it."""
     assert list(operator_bodies.findings(source, "module.py")) == []
 
 
 def test_the_operators_of_this_repository_keep_the_rule(capsys: pytest.CaptureFixture[str]) -> None:
-    """The command finds nothing."""
+    """The command reports nothing."""
     assert operator_bodies.main() == 0
     assert capsys.readouterr().out == ""

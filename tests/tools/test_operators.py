@@ -1,4 +1,4 @@
-"""The documentation that is generated from the registry of public names."""
+"""The documentation generated from the registry of public names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import operators  # noqa: E402 - after the path is set
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Every page by name."""
+    """Return every page by name."""
     folder = tmp_path_factory.mktemp("operators")
     (folder / "gone.md").write_text("a family that is no more")
     operators.write(folder)
@@ -27,14 +27,14 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def section(pages: dict[str, str], name: str) -> str:
-    """The one section of a public name."""
+    """Return the single section of a public name."""
     whole = "\n".join(text for page, text in pages.items() if page not in ("index", "internal")) + "\n## "
     (found,) = re.findall(rf"^## {re.escape(name)}\n(.+?)\n## ", whole, re.S | re.M)
     return str(found)
 
 
 def test_every_public_name_is_documented_once(pages: dict[str, str]) -> None:
-    """Each function, alias and method stands among the forms of one section, and each section has a heading."""
+    """Each function, alias and method is a form of one section, and each section has a heading."""
     headings = Counter(
         heading
         for page, text in pages.items()
@@ -49,12 +49,12 @@ def test_every_public_name_is_documented_once(pages: dict[str, str]) -> None:
 
 
 def form_lines(pages: dict[str, str]) -> list[str]:
-    """The lines of all pages that list the forms of a name."""
+    """Return the lines of all pages that list the forms of a name."""
     return [line for text in pages.values() for line in text.splitlines() if line.startswith("- forms: ")]
 
 
 def test_every_link_between_pages_leads_somewhere(pages: dict[str, str]) -> None:
-    """Every page and fragment that is linked exists."""
+    """Every linked page and fragment exists."""
     anchors = {
         f"{page}.md#{operators.anchor(heading)}"
         for page, text in pages.items()
@@ -66,25 +66,25 @@ def test_every_link_between_pages_leads_somewhere(pages: dict[str, str]) -> None
 
 
 def test_the_index_links_every_section(pages: dict[str, str]) -> None:
-    """With its first sentence, under the title of its page."""
+    """Each link has the section's first sentence, under the title of its page."""
     listed = re.findall(r"^\| \[(.+?)\]\((.+?)\.md#", pages["index"], re.M)
     sections = [(heading, page) for page, text in pages.items() if page != "index" for heading in headings_of(text)]
     assert sorted(listed) == sorted(sections)
 
 
 def headings_of(text: str) -> list[str]:
-    """The titles of a page's sections."""
+    """Return the titles of a page's sections."""
     return re.findall(r"^## (.+)$", text, re.M)
 
 
-def test_pages_of_families_that_are_gone_are_removed(pages: dict[str, str]) -> None:
-    """What was generated once and is no family any more does not stay behind."""
+def test_pages_of_former_families_are_removed(pages: dict[str, str]) -> None:
+    """The page of a former family is deleted."""
     assert "gone" not in pages
     assert "index" in pages
 
 
 def test_a_record_says_shape_dtypes_derivative_and_devices(pages: dict[str, str]) -> None:
-    """A section has the signature, the sentence of the record, and what is computed from it."""
+    """A section has the signature, the sentence of the record, and the facts derived from it."""
     found = section(pages, "atan2")
     assert "atan2(input: Tensor" in found
     assert "- forms: `candelabra.atan2`, `candelabra.arctan2`, `Tensor.atan2`, `Tensor.arctan2`" in found
@@ -95,7 +95,7 @@ def test_a_record_says_shape_dtypes_derivative_and_devices(pages: dict[str, str]
 
 
 def test_an_overload_set_shows_its_signatures_and_links_its_members(pages: dict[str, str]) -> None:
-    """A signature for each overload, in the order in which they are tried."""
+    """There is a signature for each overload, in the order in which they are tried."""
     found = section(pages, "max")
     assert re.findall(r"^max\((.+?)[,)]", found, re.M) == ["input: Tensor", "input: Tensor", "input: Tensor"]
     assert re.search(
@@ -104,7 +104,7 @@ def test_an_overload_set_shows_its_signatures_and_links_its_members(pages: dict[
 
 
 def test_a_public_callable_links_what_it_calls(pages: dict[str, str]) -> None:
-    """Its signature with the keywords that the grammar adds, and the operators that it names."""
+    """The section has its signature with the grammar's keywords, and the operators that it calls."""
     found = section(pages, "zeros")
     assert found.count("requires_grad") == 1
     assert "out=None, layout=None" in found
@@ -114,15 +114,15 @@ def test_a_public_callable_links_what_it_calls(pages: dict[str, str]) -> None:
 
 
 def test_a_section_that_would_hide_another_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two titles on one page have one anchor."""
+    """Two titles on one page would have the same anchor."""
     entry = next(iter(entries()))
     monkeypatch.setattr(operators, "documented", lambda: iter([entry, entry]))
-    with pytest.raises(ValueError, match=re.escape(f"{title_of(entry)} would stand twice on the page")):
+    with pytest.raises(ValueError, match=re.escape(f"{title_of(entry)} would occur twice on the page")):
         operators.sections()
 
 
 def test_a_page_that_is_not_current_is_named(tmp_path: Path) -> None:
-    """Changed, missing and surplus pages are stale; which devices have a kernel may differ from machine to machine."""
+    """Changed, missing and surplus pages are stale; the devices with kernels may differ between machines."""
     operators.write(tmp_path)
     assert operators.stale(tmp_path) == []
     pages = sorted(page.name for page in tmp_path.glob("*.md") if "- devices: " in page.read_text())
@@ -138,7 +138,7 @@ def test_a_page_that_is_not_current_is_named(tmp_path: Path) -> None:
 def test_the_command_says_which_pages_are_not_current(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With exit status 1 and what to run; without ``--check`` it writes them."""
+    """The exit status is 1 and the command to run is printed; without ``--check`` it writes the pages."""
     parsed = SimpleNamespace(folder=tmp_path, check=True)
     monkeypatch.setattr(operators.argparse.ArgumentParser, "parse_args", lambda self: parsed)
     assert operators.main() == 1

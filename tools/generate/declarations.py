@@ -1,8 +1,8 @@
 """Read the public names that sources declare from their syntax trees.
 
 Three forms declare a public name, each at the top level of a module: a function with the decorator ``@operator(…)``,
-one with ``@public`` or ``@public(…)``, and ``name = overloads("name", …)``. Their options are literals, so no
-code has to run. ``candelabra._records`` interprets the same options at run time, and a test compares the two.
+one with ``@public`` or ``@public(…)``, and ``name = overloads("name", …)``. Their options are literals, so no code has
+to run. ``candelabra._records`` interprets the same options at run time, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Declared:
 
     @property
     def inplace(self) -> bool:
-        """Whether it brings in-place methods. ``inplace="argument"``: its function has an argument instead."""
+        """Whether it has in-place methods. ``inplace="argument"``: its function has an argument instead."""
         wanted = self.options.get("inplace", self.pointwise)
         return bool(wanted) and wanted != "argument"
 
@@ -67,13 +67,13 @@ class Declared:
             method = False
         plain = [alias for alias in self.aliases if "." not in alias] if method or self.namespace else []
         own = [method if isinstance(method, str) else self.name] if method else []
-        found = dict.fromkeys([*own, *plain], "function")
+        result = dict.fromkeys([*own, *plain], "function")
         if self.inplace and self.kind == "operator":
             inplace = [*([] if self.namespace else [self.name]), *(a for a in self.aliases if "." not in a)]
-            found |= {f"{name}_": "inplace" for name in inplace}
+            result |= {f"{name}_": "inplace" for name in inplace}
         elif self.inplace:
-            found |= {f"{name}_": "inplace" for name in [*own, *plain]}
-        return found
+            result |= {f"{name}_": "inplace" for name in [*own, *plain]}
+        return result
 
 
 @dataclass
@@ -119,14 +119,14 @@ class Distribution:
 
 def read(roots: dict[str, Path]) -> list[Distribution]:
     """Return the distributions in folders ``src/candelabra``. Raise Python's ``SyntaxError`` for invalid sources."""
-    found = [Distribution(name, root, [parsed(p, root) for p in sorted(root.rglob("*.py"))]) for name, root in
+    result = [Distribution(name, root, [parsed(p, root) for p in sorted(root.rglob("*.py"))]) for name, root in
              roots.items() if root.is_dir()]  # fmt: skip
-    modules = {module.name: module for distribution in found for module in distribution.modules}
+    modules = {module.name: module for distribution in result for module in distribution.modules}
     for module in modules.values():
         for declared in module.declared.values():
             if declared.kind == "overloads":
                 declared.functions = [member(node, module, modules) for node in declared.options.pop("members")]
-    return found
+    return result
 
 
 def parsed(path: Path, root: Path) -> Module:
@@ -191,22 +191,22 @@ LITERAL = (
 
 def literals(call: ast.Call, module: Module) -> dict[str, Any]:
     """Return the options for the public names of a declaration. Raise ``ValueError`` if one is not a literal."""
-    found = {}
+    result = {}
     for keyword in call.keywords:
         if keyword.arg not in LITERAL:
             continue
         try:
-            found[keyword.arg] = ast.literal_eval(keyword.value)
+            result[keyword.arg] = ast.literal_eval(keyword.value)
         except ValueError as error:
             raise ValueError(
                 f"{module.name}, line {call.lineno}: the option {keyword.arg}= has to be a literal: the index is "
                 "written without running the module"
             ) from error
-    return found
+    return result
 
 
 def member(node: ast.expr, module: Module, modules: dict[str, Module]) -> Overload:
-    """One member of an overload set: a name, ``module.name``, or ``(member, "parameters")``."""
+    """Return one member of an overload set: a name, ``module.name``, or ``(member, "parameters")``."""
     accepted = None
     if isinstance(node, ast.Tuple):
         node, words = node.elts

@@ -70,7 +70,7 @@ def builtin_names(annotation: str) -> str:
 
 
 def parameters_of(overload: Overload, method: bool, inplace: bool = False) -> str:
-    """The parameter list of one signature, with the keywords that the grammar adds."""
+    """Return the parameter list of one signature, with the keywords that the grammar adds."""
     found = overload.function.args
     positional = [*found.posonlyargs, *found.args]
     defaults = [None] * (len(positional) - len(found.defaults)) + list(found.defaults)
@@ -102,7 +102,7 @@ def parameters_of(overload: Overload, method: bool, inplace: bool = False) -> st
 
 
 def added_keywords(overload: Overload, names: set[str], inplace: bool) -> list[str]:
-    """The keywords that the declaration's options add to a signature."""
+    """Return the keywords that the declaration's options add to a signature."""
     declared = overload.declared
     if declared is None:
         return []
@@ -117,7 +117,7 @@ def added_keywords(overload: Overload, names: set[str], inplace: bool) -> list[s
 
 
 def has_out(declared: Declared) -> bool:
-    """Whether a declaration's function has an ``out=`` form."""
+    """Return whether a declaration's function has an ``out=`` form."""
     out = declared.options.get("out")
     if declared.kind == "public":
         return bool(out)
@@ -127,14 +127,16 @@ def has_out(declared: Declared) -> bool:
 
 
 def variadic(argument: ast.arg) -> str:
-    """A variadic parameter. Sizes and dims may also be given as one sequence, or by keyword under the same name."""
+    """Return a variadic parameter. Sizes and dims may also be given as one sequence, or by keyword under the same
+    name.
+    """
     if is_flattened(argument):
         return f"*_{argument.arg}: Any"
     return f"*{argument.arg}: {annotated(argument)}"
 
 
 def is_flattened(argument: ast.arg) -> bool:
-    """Whether the values of a variadic parameter may come as one sequence, as the core's entries have it."""
+    """Return whether the values of a variadic parameter may come as one sequence, as the core's entries have it."""
     return argument.annotation is not None and ast.unparse(argument.annotation) in FLATTENED
 
 
@@ -177,7 +179,7 @@ def documentation(declared: Declared) -> str:
 
 
 def stub(declared: Declared, name: str, method: bool, depth: int, inplace: bool = False) -> str:
-    """The ``def`` of one public name; several with ``@overload`` for an overload set."""
+    """Return the ``def`` of one public name; several with ``@overload`` for an overload set."""
     pad = " " * depth
     text = documentation(declared)
     if inplace:
@@ -198,13 +200,15 @@ def stub(declared: Declared, name: str, method: bool, depth: int, inplace: bool 
 
 
 def first_paragraph(function: ast.FunctionDef) -> str:
-    """The first paragraph of a function's documentation."""
+    """Return the first paragraph of a function's documentation."""
     return inspect.cleandoc(ast.get_docstring(function) or "").split("\n\n")[0]
 
 
 # -- files ------------------------------------------------------------------------------------------------------------
 def functions_source(distribution: Distribution, everything: list[Distribution], namespace: str = "") -> str:
-    """The stub of the functions of one namespace, by default the top one, which each distribution has for itself."""
+    """Return the stub of the functions of one namespace, by default the top one, which each distribution has for
+    itself.
+    """
     start = f"{namespace}." if namespace else ""
     sources = everything if namespace else [distribution]
     found = {
@@ -234,7 +238,7 @@ def methods_source(distribution: Distribution, everything: list[Distribution]) -
 
 
 def imports(declared: Iterator[Declared] | object) -> list[str]:
-    """Imports of what signatures name beyond the header."""
+    """Return imports of what signatures name beyond the header."""
     lines = set()
     for each in declared:  # type: ignore[attr-defined]
         for overload in each.functions:
@@ -248,7 +252,7 @@ def imports(declared: Iterator[Declared] | object) -> list[str]:
 
 
 def import_of(name: str, module: Module) -> str:
-    """The import that makes an annotation's name known, or nothing where the module does not say what it is."""
+    """Return the import that makes an annotation's name known, or nothing where the module does not say what it is."""
     if name in module.imports:
         home, attribute = module.imports[name]
         if home == "candelabra._annotations":
@@ -258,7 +262,7 @@ def import_of(name: str, module: Module) -> str:
 
 
 def data_model() -> Iterator[tuple[str, str]]:
-    """Python's operators on tensors, and the operators that serve them."""
+    """Return Python's operators on tensors, and the operators that serve them."""
     for word in BINARY:
         yield f"__{word}__", word
         yield f"__r{word}__", word
@@ -269,21 +273,21 @@ def data_model() -> Iterator[tuple[str, str]]:
 
 
 def data_model_stub(name: str, word: str) -> str:
-    """One operator of Python's data model."""
+    """Return one operator of Python's data model."""
     other = "" if word in ("neg", "pos", "abs", "invert") else ", other: Tensor | Number"
     note = "  # type: ignore[override]" if word in ("eq", "ne") else ""
     return f"    def {name}(self{other}) -> Tensor:{note}\n{docstring(f'The operator ``{word}``.', 8)}\n"
 
 
 def namespaces_of(distribution: Distribution) -> dict[str, Path]:
-    """The namespaces that a distribution's modules fill, and the stub of each."""
+    """Return the namespaces that a distribution's modules fill, and the stub of each."""
     names = {n.rpartition(".")[0] for d in distribution.declared for n in d.public_names()} - {""}
     files = {name: distribution.root.joinpath(*name.split(".")).with_suffix(".pyi") for name in sorted(names)}
     return {name: path for name, path in files.items() if path.with_suffix(".py").exists()}
 
 
 def exported_by(namespace: str, distribution: Distribution) -> list[str]:
-    """Imports of the names that a namespace exports besides its entries: those of its literal ``_also``."""
+    """Return imports of the names that a namespace exports besides its entries: those of its literal ``_also``."""
     for module in distribution.modules:
         for statement in module.tree.body if module.name == f"candelabra.{namespace}" else []:
             if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "_also":
@@ -292,7 +296,7 @@ def exported_by(namespace: str, distribution: Distribution) -> list[str]:
 
 
 def exported(core: Distribution) -> list[str]:
-    """Imports of the public names that are neither operators nor callables: the literal table of
+    """Return imports of the public names that are neither operators nor callables: the literal table of
     ``_namespace.exports``.
     """
     module = next(m for m in core.modules if m.name == "candelabra._namespace.exports")

@@ -42,8 +42,8 @@ def main(argv: Sequence[str]) -> int:
     console = Console(stderr=True)
     try:
         earlier = [read_json(path) for path in arguments.resume]
-        with shown(console, arguments.device) as (planned, told):
-            done = run(arguments.device, _options(arguments), earlier=earlier, planned=planned, told=told)
+        with shown(console, arguments.device) as (planned, finished):
+            done = run(arguments.device, _options(arguments), earlier=earlier, planned=planned, finished=finished)
     except (BackendError, ExpectedFailuresError, ReportError, ResumeError, UnknownNameError, OSError) as error:
         print(f"candelabra conformance: {error}", file=sys.stderr)
         return 2

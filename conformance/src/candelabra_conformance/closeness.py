@@ -90,65 +90,65 @@ def assert_close(
 
 
 # -- the tree ---------------------------------------------------------------------------------------------------------
-def _difference(actual: Any, expected: Any, terms: Terms, place: str) -> str | None:
+def _difference(actual: Any, expected: Any, terms: Terms, path: str) -> str | None:
     """Return a description of the first difference, or None if there is none."""
     if _is_sequence(actual) and _is_sequence(expected):
-        return _of_sequences(actual, expected, terms, place)
+        return _of_sequences(actual, expected, terms, path)
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
-        return _of_mappings(actual, expected, terms, place)
+        return _of_mappings(actual, expected, terms, path)
     if _is_number(actual) and _is_number(expected):
-        return _of_numbers(actual, expected, terms, place)
+        return _of_numbers(actual, expected, terms, path)
     if _is_tensor_like(actual) and _is_tensor_like(expected):
-        return _of_tensors(actual, expected, terms, place)
+        return _of_tensors(actual, expected, terms, path)
     if all(v is None or isinstance(v, str) for v in (actual, expected)):
-        return None if actual == expected else f"expected {expected!r}{_at(place)}, got {actual!r}"
+        return None if actual == expected else f"expected {expected!r}{_at(path)}, got {actual!r}"
     raise TypeError(
-        f"assert_close(){_at(place)}: cannot compare {type(actual).__name__} with {type(expected).__name__}; it takes "
+        f"assert_close(){_at(path)}: cannot compare {type(actual).__name__} with {type(expected).__name__}; it takes "
         "tensors, NumPy arrays, numbers, and sequences and mappings of them"
     )
 
 
-def _of_sequences(actual: Sequence[Any], expected: Sequence[Any], terms: Terms, place: str) -> str | None:
+def _of_sequences(actual: Sequence[Any], expected: Sequence[Any], terms: Terms, path: str) -> str | None:
     if len(actual) != len(expected):
-        return f"the lengths of the sequences differ{_at(place)}: expected {len(expected)}, got {len(actual)}"
-    texts = (_difference(a, e, terms, f"{place}[{i}]") for i, (a, e) in enumerate(zip(actual, expected, strict=True)))
+        return f"the lengths of the sequences differ{_at(path)}: expected {len(expected)}, got {len(actual)}"
+    texts = (_difference(a, e, terms, f"{path}[{i}]") for i, (a, e) in enumerate(zip(actual, expected, strict=True)))
     return next((text for text in texts if text is not None), None)
 
 
-def _of_mappings(actual: Mapping[Any, Any], expected: Mapping[Any, Any], terms: Terms, place: str) -> str | None:
+def _of_mappings(actual: Mapping[Any, Any], expected: Mapping[Any, Any], terms: Terms, path: str) -> str | None:
     missing = [k for k in expected if k not in actual]
     added = [k for k in actual if k not in expected]
     if missing or added:
-        return f"the keys of the mappings differ{_at(place)}: missing {missing!r}, not expected {added!r}"
-    texts = (_difference(actual[k], expected[k], terms, f"{place}[{k!r}]") for k in expected)
+        return f"the keys of the mappings differ{_at(path)}: missing {missing!r}, not expected {added!r}"
+    texts = (_difference(actual[k], expected[k], terms, f"{path}[{k!r}]") for k in expected)
     return next((text for text in texts if text is not None), None)
 
 
-def _of_numbers(actual: Any, expected: Any, terms: Terms, place: str) -> str | None:
+def _of_numbers(actual: Any, expected: Any, terms: Terms, path: str) -> str | None:
     if terms.check_dtype and type(actual) is not type(expected):
-        return f"the types of the numbers differ{_at(place)}: expected {type(expected).__name__} {expected!r}, got " + (
+        return f"the types of the numbers differ{_at(path)}: expected {type(expected).__name__} {expected!r}, got " + (
             f"{type(actual).__name__} {actual!r}"
         )
     exact = isinstance(actual, int) and isinstance(expected, int)
     if exact and terms.rtol is None:  # integers of any size
-        return None if actual == expected else f"expected {expected}{_at(place)}, got {actual}"
+        return None if actual == expected else f"expected {expected}{_at(path)}, got {actual}"
     dtypes = [BY_NAME[PYTHON[type(v)]] for v in (actual, expected)]
     compared = BY_NAME["complex128" if complex in (type(actual), type(expected)) else "float64"]
-    return _compared(np.asarray(actual), np.asarray(expected), compared, terms.of(*dtypes), terms, place)
+    return _compared(np.asarray(actual), np.asarray(expected), compared, terms.of(*dtypes), terms, path)
 
 
 # -- tensors ----------------------------------------------------------------------------------------------------------
-def _of_tensors(actual: Any, expected: Any, terms: Terms, place: str) -> str | None:
+def _of_tensors(actual: Any, expected: Any, terms: Terms, path: str) -> str | None:
     text = _of_attributes(actual, expected, terms)
     if text is not None:
-        return f"the {text}" if not place else f"the {text} (found{_at(place)})"
-    found, wanted = _host(actual), _host(expected)
-    dtypes = [dtype_of_array(found), dtype_of_array(wanted)]
+        return f"the {text}" if not path else f"the {text} (found{_at(path)})"
+    got, want = _host(actual), _host(expected)
+    dtypes = [dtype_of_array(got), dtype_of_array(want)]
     try:
         compared = promote_types(*dtypes)
     except TypeError:  # uint64 with a signed integer: compare their values without promotion
         compared = dtypes[0]
-    return _compared(found, wanted, compared, terms.of(*dtypes), terms, place)
+    return _compared(got, want, compared, terms.of(*dtypes), terms, path)
 
 
 def _of_attributes(actual: Any, expected: Any, terms: Terms) -> str | None:
@@ -169,13 +169,11 @@ def _of_attributes(actual: Any, expected: Any, terms: Terms) -> str | None:
     return None
 
 
-def _compared(
-    found: Array, wanted: Array, d: dtype, tolerance: tuple[float, float], terms: Terms, place: str
-) -> str | None:
+def _compared(got: Array, want: Array, d: dtype, tolerance: tuple[float, float], terms: Terms, path: str) -> str | None:
     """Compare element by element in the widest dtype of the category."""
     rtol, atol = tolerance
     wide = np.complex128 if d.category == COMPLEX else np.float64 if d.category == FLOATING else None
-    a, e = (found, wanted) if wide is None else (found.astype(wide), wanted.astype(wide))
+    a, e = (got, want) if wide is None else (got.astype(wide), want.astype(wide))
     with np.errstate(all="ignore"):
         absolute = ulp_error(a, e, d) if wide is None else np.abs(a - e)
         close = (a == e) | (np.isfinite(absolute) & (absolute <= atol + rtol * np.abs(e.astype(wide or np.float64))))
@@ -184,20 +182,20 @@ def _compared(
         close |= units <= terms.ulp
     both = np.zeros(a.shape, bool) if wide is None else np.isnan(a) & np.isnan(e)
     close = (close & ~both) | (both & terms.equal_nan)
-    return None if close.all() else _told(found, wanted, close, absolute, units, tolerance, terms.ulp, place)
+    return None if close.all() else _error_text(got, want, close, absolute, units, tolerance, terms.ulp, path)
 
 
-def _told(
-    found: Array, wanted: Array, close: Array, absolute: Array, units: Array, tolerance: tuple[float, float],
-    ulp: float | None, place: str,
+def _error_text(
+    got: Array, want: Array, close: Array, absolute: Array, units: Array, tolerance: tuple[float, float],
+    ulp: float | None, path: str,
 ) -> str:  # fmt: skip
     """Return the error's text: the number of differences, and the largest of each measure with index and values."""
     rtol, atol = tolerance
     exact = rtol == atol == 0 and ulp is None
     bad, size = int((~close).sum()), close.size
     with np.errstate(all="ignore"):
-        relative = absolute / np.abs(wanted.astype(np.complex128 if wanted.dtype.kind == "c" else np.float64))
-    head = f"the values are not {'equal' if exact else 'close'}{_at(place)}"
+        relative = absolute / np.abs(want.astype(np.complex128 if want.dtype.kind == "c" else np.float64))
+    head = f"the values are not {'equal' if exact else 'close'}{_at(path)}"
     lines = [head, f"  different: {bad} of {size} ({100 * bad / size:.1f} %)"]
     allowed = {"absolute": f"{atol:g} allowed", "relative": f"{rtol:g} allowed"}
     rows: list[tuple[str, Array]] = [("absolute", absolute), ("relative", relative), ("in ULP", units)]
@@ -206,7 +204,7 @@ def _told(
         index = tuple(int(i) for i in worst)
         limit = allowed.get(name, "" if ulp is None else f"{ulp:g} allowed")
         where = f" at {index}" if index else ""
-        shown = f"expected {wanted[index].item()!r}, got {found[index].item()!r}"
+        shown = f"expected {want[index].item()!r}, got {got[index].item()!r}"
         lines.append(
             f"  greatest difference, {name}: {float(errors[index]):g}{where}{f' ({limit})' if limit else ''}: {shown}"
         )
@@ -233,8 +231,8 @@ def _dtype(value: Any) -> dtype:
         from candelabra.dtypes import category_of_scalar, default_for_category
 
         return default_for_category(category_of_scalar(value))
-    found: dtype = dtype_of_array(np.asarray(value))
-    return found
+    converted: dtype = dtype_of_array(np.asarray(value))
+    return converted
 
 
 def _is_tensor_like(value: Any) -> bool:
@@ -249,5 +247,5 @@ def _is_sequence(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _at(place: str) -> str:
-    return f" at {place}" if place else ""
+def _at(path: str) -> str:
+    return f" at {path}" if path else ""

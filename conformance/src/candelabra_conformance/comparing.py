@@ -18,14 +18,14 @@ def error_in_ulp(got: Array, want: Array, d: dtype, least: Array | float = 0.0) 
     """
     if not (d.is_floating_point or d.is_complex) or got.shape != want.shape or not got.size:
         return 0.0
-    given = wide(got)
+    values = wide(got)
     with np.errstate(all="ignore"):
-        apart = np.abs(given - want) / unit_in_last_place(np.maximum(np.abs(want), least), d)
-        finite = np.isfinite(apart) & np.isfinite(given) & np.isfinite(rounded(want, d))
-    return float(np.max(apart, initial=0.0, where=finite))
+        distance = np.abs(values - want) / unit_in_last_place(np.maximum(np.abs(want), least), d)
+        finite = np.isfinite(distance) & np.isfinite(values) & np.isfinite(rounded(want, d))
+    return float(np.max(distance, initial=0.0, where=finite))
 
 
-def wrong(got: Array, want: Array, spread: Array | float, length: int, d: dtype, exact: bool = False) -> Array:
+def wrong(got: Array, want: Array, sensitivity: Array | float, length: int, d: dtype, exact: bool = False) -> Array:
     """Return True for each wrong value. The shapes are equal.
 
     Integers and bools must be equal, as must floats of an operator that is ``exact``. The error of other values must be
@@ -34,33 +34,35 @@ def wrong(got: Array, want: Array, spread: Array | float, length: int, d: dtype,
     """
     if not (d.is_floating_point or d.is_complex):
         return np.asarray(got != want)
-    given = wide(got)
+    values = wide(got)
     nearest = wide(rounded(want, d))
     with np.errstate(all="ignore"):
-        alike = (given == nearest) | (_is_nan(given) & _is_nan(nearest))
+        same = (values == nearest) | (_is_nan(values) & _is_nan(nearest))
         if exact:
-            return np.asarray(~alike)
-        apart = np.abs(given - want)
-        allowed = bound(want, spread, length, d)
+            return np.asarray(~same)
+        distance = np.abs(values - want)
+        allowed = bound(want, sensitivity, length, d)
         # A NaN or an infinity on one side only is an error for any finite bound.
-        near = np.where(np.isfinite(apart), apart <= allowed, np.isinf(allowed) & ~np.isinf(np.abs(want)))
-        near |= _near_overflow(given, want, allowed, d)
-    return np.asarray(~(alike | near))
+        near = np.where(np.isfinite(distance), distance <= allowed, np.isinf(allowed) & ~np.isinf(np.abs(want)))
+        near |= _near_overflow(values, want, allowed, d)
+    return np.asarray(~(same | near))
 
 
 def _is_nan(values: Array) -> Array:
     return np.asarray(np.isnan(values))
 
 
-def _near_overflow(given: Array, want: Array, allowed: Array, d: dtype) -> Array:
+def _near_overflow(values: Array, want: Array, allowed: Array, d: dtype) -> Array:
     """Return True where the largest finite number is within the permitted values."""
     if d.is_complex:
         return np.zeros(np.shape(want), bool)
     low, high = rounded(want - allowed, d), rounded(want + allowed, d)
-    return np.asarray((np.isinf(given) | np.isinf(rounded(want, d))) & ((given == wide(low)) | (given == wide(high))))
+    return np.asarray(
+        (np.isinf(values) | np.isinf(rounded(want, d))) & ((values == wide(low)) | (values == wide(high)))
+    )
 
 
-def described(got: Array, want: Array, bad: Array, d: dtype, spread: Array | float, length: int) -> str:
+def described(got: Array, want: Array, bad: Array, d: dtype, sensitivity: Array | float, length: int) -> str:
     """Return a text with the number of wrong elements, and the worst of them with its index."""
     count = int(bad.sum())
     index = _worst(got, want, bad)
@@ -70,7 +72,7 @@ def described(got: Array, want: Array, bad: Array, d: dtype, spread: Array | flo
     if d.is_floating_point or d.is_complex:
         with np.errstate(all="ignore"):
             units = float(np.abs(wide(got)[index] - want[index]) / unit_in_last_place(want, d)[index])
-            allowed = float(bound(want, spread, length, d)[index] / unit_in_last_place(want, d)[index])
+            allowed = float(bound(want, sensitivity, length, d)[index] / unit_in_last_place(want, d)[index])
         text += f" ({units:.3g} ULP away, {allowed:.3g} allowed)" if np.isfinite(units) else ""
     return text
 
@@ -79,9 +81,9 @@ def _worst(got: Array, want: Array, bad: Array) -> tuple[int, ...]:
     if not bad.ndim:
         return ()
     with np.errstate(all="ignore"):
-        apart = np.abs(wide(got).astype(np.complex128) - want.astype(np.complex128)) / (np.abs(want) + 1e-300)
-        apart = np.where(bad, np.where(np.isnan(apart), np.inf, apart), -1.0)
-    return tuple(int(i) for i in np.unravel_index(int(np.argmax(apart)), bad.shape))
+        distance = np.abs(wide(got).astype(np.complex128) - want.astype(np.complex128)) / (np.abs(want) + 1e-300)
+        distance = np.where(bad, np.where(np.isnan(distance), np.inf, distance), -1.0)
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(distance)), bad.shape))
 
 
 def _shown(value: Any, d: dtype) -> str:

@@ -83,13 +83,13 @@ class Context:
         return found[:count]
 
     # -- samples ------------------------------------------------------------------------------------------------------
-    def samples(self, op: Record, d: dtype, what: str = "inputs") -> list[Sample]:
+    def samples(self, op: Record, d: dtype, kind: str = "inputs") -> list[Sample]:
         """Return all samples of the operator in a dtype: ``"inputs"``, ``"special"`` or ``"mistakes"``."""
         self._only(op)
-        key = (what, d.name)
+        key = (kind, d.name)
         if key not in self._samples:
-            outlines = self.planning and what == "inputs"
-            every = outlined(op, d) if outlines else list(gathered(op, d, what))
+            outlines = self.planning and kind == "inputs"
+            every = outlined(op, d) if outlines else list(gathered(op, d, kind))
             self._samples[key] = [found for found in every if self._holds(found)]
         return self._samples[key]
 
@@ -120,9 +120,9 @@ class Context:
         """Yield the samples of :meth:`laid_out`, and set :attr:`current` to each."""
         yield from self._one_by_one(self.laid_out(op, d, layout), layout)
 
-    def each_of(self, op: Record, d: dtype, what: str) -> Iterator[Sample]:
+    def each_of(self, op: Record, d: dtype, kind: str) -> Iterator[Sample]:
         """Yield the samples of :meth:`samples` on contiguous memory, and set :attr:`current` to each."""
-        yield from self._one_by_one(self.samples(op, d, what), MEMORY[0])
+        yield from self._one_by_one(self.samples(op, d, kind), MEMORY[0])
 
     def _one_by_one(self, samples: list[Sample], layout: str) -> Iterator[Sample]:
         for found in samples:

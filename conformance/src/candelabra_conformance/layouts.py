@@ -71,7 +71,7 @@ MEMORY: Final = tuple(PLACE)
 """All memory layouts; the first one is contiguous."""
 
 
-def place(array: Array, layout: str, device: Any) -> Tensor:
+def to_layout(array: Array, layout: str, device: Any) -> Tensor:
     """Copy the array to the device, with a layout.
 
     The result is contiguous if the array has too few dims for the layout, and for kinds of samples other than layouts.
@@ -135,7 +135,7 @@ def placed(value: Any, layout: str, device: Any) -> Any:
 
     def one(array: Array) -> Tensor:
         if id(array) not in made:
-            made[id(array)] = place(array, layout, device)
+            made[id(array)] = to_layout(array, layout, device)
         return made[id(array)]
 
     return mapped(value, one)

@@ -1,7 +1,7 @@
-"""Values as Python source: bit for bit, as short as that allows, with nothing to import but ``candelabra as cd``.
+"""Write values as Python source that is exact to the bit, short, and needs only ``import candelabra as cd``.
 
-``repr`` of a Python float is the shortest decimal that reads back as the same number, and float64 holds every number of
-the narrower dtypes, so decimals are exact. Of NaN only that it is one is kept.
+The ``repr`` of a Python float is the shortest decimal that reads back as the same number, and float64 represents every
+number of the narrower dtypes, so decimals are exact. The payload of a NaN is lost.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from candelabra_conformance.samples.sample import HERE, Fresh, HostArray
 
 Array = np.ndarray[Any, Any]
 LIMIT: Final = 96
-"""Arrays with more elements are written packed: their bytes compressed, in base 85."""
+"""Arrays with more elements are written packed: as compressed bytes in base 85."""
 IMPORTS: Final[dict[str, str]] = {
     "inf": "from math import inf", "nan": "from math import nan", "unpack": "from struct import unpack",
     "decompress": "from zlib import decompress", "b85decode": "from base64 import b85decode",
     "OPERATORS": "from candelabra.library import OPERATORS", "np": "import numpy as np",
     "ml_dtypes": "import ml_dtypes",
 }  # fmt: skip
-"""Names that the texts of this module use, and where a program has them from."""
+"""The names that the texts of this module use, and the import statement for each."""
 CODES: Final[dict[str, str]] = {"bool": "?", "float16": "e", "bfloat16": "f", "float32": "f", "float64": "d"}
-"""``struct``'s letter of a dtype; bfloat16 goes as float32, which holds it."""
+"""The format character of ``struct`` for each dtype; bfloat16 is packed as float32, which represents its values."""
 
 
 def number(value: Any) -> str:
-    """One Python number."""
+    """Return the source of a Python number."""
     if isinstance(value, bool):
         return repr(value)
     if isinstance(value, complex):
@@ -46,17 +46,17 @@ def number(value: Any) -> str:
 
 
 def host_list(array: Array) -> Any:
-    """The elements as nested lists of Python numbers."""
+    """Return the elements as nested lists of Python numbers."""
     return (array.astype(np.float64) if array.dtype.kind == "V" or array.dtype.name == "bfloat16" else array).tolist()
 
 
 def nested(value: Any) -> str:
-    """Nested lists of numbers."""
+    """Return the source of nested lists of numbers."""
     return f"[{', '.join(nested(v) for v in value)}]" if isinstance(value, list) else number(value)
 
 
 def flat_list(array: Array) -> str:
-    """The elements in C order: a list, a repetition, or packed bytes."""
+    """Return the source of the elements in C order: a list, a repetition, or packed bytes."""
     flat = np.ascontiguousarray(array).reshape(-1)
     if flat.size > 1 and (flat.view(f"V{flat.itemsize}") == flat[:1].view(f"V{flat.itemsize}")).all():
         return f"[{number(host_list(flat[:1])[0])}] * {flat.size}"
@@ -64,7 +64,7 @@ def flat_list(array: Array) -> str:
 
 
 def packed(flat: Array) -> str:
-    """A flat array as an expression that unpacks it."""
+    """Return an expression that unpacks a flat array."""
     if flat.dtype.kind == "c":
         parts = packed(flat.view(flat.real.dtype))
         return f"[complex(*pair) for pair in zip(*[iter({parts})] * 2)]"
@@ -77,7 +77,7 @@ def packed(flat: Array) -> str:
 
 
 def tensor(array: Array) -> str:
-    """A contiguous tensor on ``device``, a variable of the program."""
+    """Return an expression for a contiguous tensor on ``device``, a variable of the program."""
     placed = f"dtype=cd.{device_dtype(array.dtype).name}, device=device)"
     uniform = array.size > 8 and array.ndim and flat_list(array).endswith(f"] * {array.size}")
     if array.size <= LIMIT and not uniform and (array.size or array.ndim < 2):
@@ -87,7 +87,7 @@ def tensor(array: Array) -> str:
 
 
 def host_array(array: Array) -> str:
-    """A NumPy array."""
+    """Return an expression for a NumPy array."""
     name = device_dtype(array.dtype).name
     dtype = "ml_dtypes.bfloat16" if name == "bfloat16" else repr(name)
     return f"np.array({nested(host_list(array))}, dtype={dtype}).reshape({tuple(array.shape)})"
@@ -121,7 +121,7 @@ def plain(value: Any) -> str:
 
 
 def imports(text: str) -> list[str]:
-    """The import statements of what a program's text names."""
+    """Return the import statements for the names that a program's text uses."""
     import io
     import tokenize
 

@@ -44,7 +44,7 @@ class Answer:
     """
 
     want: tuple[Array, ...]
-    spread: tuple[Array, ...]
+    sensitivity: tuple[Array, ...]
     dtypes: tuple[dtype, ...]
     length: int
     others: tuple[Any, ...] = ()
@@ -104,23 +104,23 @@ class Oracle:
             self._kept[key] = (make(), anchor)  # the anchor keeps the id in the key valid
         return self._kept[key][0]
 
-    # -- how ----------------------------------------------------------------------------------------------------------
+    # -- options ------------------------------------------------------------------------------------------------------
     def _answer(self, op: Record, sample: Sample, directions: int) -> Answer:
         widened = self._widened(op, sample)
         want, others = self._result(op, widened)
         due = self._dtypes(op, sample, want)
         kinds = tuple(w.dtype for w in want)
-        spread = [np.zeros(w.shape) for w in want]
+        sensitivity = [np.zeros(w.shape) for w in want]
         if op.view or as_given(op):  # it computes nothing and may read the bits, or it depends on the dtype
-            return Answer(tuple(wide(w) for w in want), tuple(spread), due, 1, others, kinds)
+            return Answer(tuple(wide(w) for w in want), tuple(sensitivity), due, 1, others, kinds)
         floats = [d for d in due if d.is_floating_point or d.is_complex]
         movable = with_operands(op, widened, _as_float) if floats and floating_of(sample) is None else widened
         d = floating_of(sample) or (floats[0] if floats else None)
         if d is not None and not op.random:
             for seed in range(directions):
                 moved = self._moved(op, perturbed(op, movable, eps(d), seed), want)
-                spread = [np.maximum(s, _distance(m, w)) for s, m, w in zip(spread, moved, want, strict=True)]
-        return Answer(want, tuple(spread), due, terms(op, sample, want), others, kinds)
+                sensitivity = [np.maximum(s, _distance(m, w)) for s, m, w in zip(sensitivity, moved, want, strict=True)]
+        return Answer(want, tuple(sensitivity), due, terms(op, sample, want), others, kinds)
 
     def _widened(self, op: Record, sample: Sample) -> Sample:
         """Return the sample in the widest precision, unless the operator depends on the dtype."""
@@ -204,7 +204,7 @@ class Oracle:
                 return False
             if d.is_floating_point or d.is_complex:
                 values = answer.want[output]
-                # What is left of terms that cancel (Qᴴ Q of a factor) says nothing: it may have few bits by chance.
+                # The rest of a cancellation (Qᴴ Q of a factor) proves nothing: it may have few bits by chance.
                 visible = np.abs(values) > eps(d) * np.max(np.abs(values), initial=0.0)
                 seen |= bool(np.any(visible & (values != np.round(values))))
                 if not representable(values, d):

@@ -63,7 +63,7 @@ def each_device(
     """
     both = set(only) & set(excluding)
     if both:
-        raise ValueError(f"each_device(): {sorted(both)[0]!r} is both in only and in excluding")
+        raise ValueError(f"each_device(): {sorted(both)[0]!r} is in both only= and excluding=")
     chosen = [d for d in installed() if (not only or _named(d, only)) and not _named(d, excluding)]
     if first:
         kinds = dict.fromkeys(d.name.partition(":")[0] for d in chosen)

@@ -1,4 +1,4 @@
-"""The parts of a program that shows a failure: its tensors, and how it names the operator."""
+"""The components of a program that shows a failure: its tensors, and the source of the call."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Program:
     layout: Layout
     setup: list[str] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
-    """Variables by the identity of the array that they hold: an array that comes twice is one tensor twice."""
+    """Variables by the identity of their array. An array that occurs twice becomes one tensor."""
 
     def tensor(self, array: Array, name: str) -> str:
-        """The name of a variable that holds the array on the device, laid out as asked for."""
+        """Return the name of a variable that contains the array on the device, in the requested layout."""
         if id(array) not in self.names:
             taken = set(self.names.values())
             self.names[id(array)] = name if name not in taken else f"{name}{len(taken)}"
@@ -41,7 +41,7 @@ class Program:
         return self.names[id(array)]
 
     def argument(self, value: Any, name: str) -> str:
-        """The text of one argument."""
+        """Return the source of one argument."""
         if isinstance(value, np.ndarray):
             return self.tensor(value, name)
         if isinstance(value, (list, tuple)) and any(isinstance(v, np.ndarray) for v in value):
@@ -51,7 +51,7 @@ class Program:
 
 
 def argument_texts(program: Program, record: Record, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:
-    """The texts of the call's arguments; the program gets a variable for each tensor."""
+    """Return the sources of the call's arguments, and add a variable to the program for each tensor."""
     names = parameter_names(record, len(args))
     names += [f"argument{i}" for i in range(len(names), len(args))]
     texts = [program.argument(value, LETTERS.get(name, name)) for name, value in zip(names, args, strict=False)]
@@ -59,9 +59,9 @@ def argument_texts(program: Program, record: Record, args: Sequence[Any], kwargs
 
 
 def spelled(record: Record, arguments: Sequence[str]) -> str:
-    """How a program calls something: by the public function where that is the operator itself, or as a method.
+    """Return the source of a call: of the public function if it is the operator itself, or of a method.
 
-    A member of an overload set that is no record is called by the set.
+    A member of an overload set that is not a record is called by the set.
     """
     if isinstance(record, CallableRecord):
         if record.assigns:
@@ -80,13 +80,13 @@ def spelled(record: Record, arguments: Sequence[str]) -> str:
 
 
 def method_text(name: str, is_property: bool, arguments: Sequence[str]) -> str:
-    """A call of a method of the first argument, or its property."""
+    """Return the source that calls a method of the first argument, or reads its property."""
     first, *rest = arguments
     return f"{first}.{name}" if is_property else f"{first}.{name}({', '.join(rest)})"
 
 
 def placed(array: Array, layout: str | Strides) -> str:
-    """The text of a tensor that lies in memory as :func:`candelabra_conformance.layouts.place` lays it."""
+    """Return the source of a tensor with the layout that :func:`candelabra_conformance.layouts.to_layout` gives it."""
     if not isinstance(layout, str):
         return _strided(array, *layout)
     if layout == TRANSPOSED and array.ndim > 1:
@@ -105,7 +105,7 @@ def placed(array: Array, layout: str | Strides) -> str:
 
 
 def _strided(array: Array, strides: tuple[int, ...], offset: int) -> str:
-    """As a view of memory that holds 1 wherever the array does not reach."""
+    """Return the source of a strided view of memory whose other elements are 1."""
     reach = sum((size - 1) * step for size, step in zip(array.shape, strides, strict=True)) if array.size else 0
     base = np.ones(offset + reach + 1, array.dtype)
     steps = [step * array.itemsize for step in strides]

@@ -1,6 +1,6 @@
-"""What a program does with its call, by property: how the check is written, in plain Python.
+"""Write the check of a program, by property, in plain Python.
 
-Nothing but the call itself, and bringing results to the host, is asked of the device.
+The device executes only the call itself and the copies of results to the host.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FLAT: Final = (
 
 @dataclass(frozen=True)
 class Written:
-    """What the writer of a property is given."""
+    """The input of a function that writes a check."""
 
     record: Record
     call: str
@@ -42,7 +42,7 @@ def _value(w: Written) -> list[str]:
 
 
 def compared(w: Written, got: str = "got") -> list[str]:
-    """Compare what the call returned with literals, in plain Python: no operator of the device is used."""
+    """Return lines that compare the result with literals in plain Python, without operators of the device."""
     wants = w.expected if isinstance(w.expected, (tuple, list)) else (w.expected,)
     alloweds = w.allowed if isinstance(w.allowed, (tuple, list)) else (w.allowed,) * len(wants)
     lines = list(FLAT)
@@ -70,7 +70,7 @@ def _limit(want: Array, allowed: Any) -> str:
 
 
 def allowance(want: Array) -> Array:
-    """The error that a few roundings explain, where nobody says what is allowed: 8 units in the last place."""
+    """Return the default error bound: 8 units in the last place, as a few roundings may cause."""
     d = device_dtype(want.dtype)
     with np.errstate(all="ignore"):
         size: Array = np.nan_to_num(np.abs(wide(want)).astype(np.float64), nan=0.0, posinf=0.0)
@@ -120,7 +120,7 @@ def _determinism(w: Written) -> list[str]:
 
 
 def _aliasing(w: Written) -> list[str]:
-    """Write into a result, and see what changes: the arguments, other results, those of another call."""
+    """Write into a result and report changes of the arguments, of other results, or of the result of another call."""
     view = w.record.view
     words = "a write into the view does not reach its source" if view else "the result shares memory"
     beside = "inputs" if view else "[*inputs, *results[1:], *again]"
@@ -189,5 +189,5 @@ WRITERS: Final[dict[str, Callable[[Written], list[str]]]] = {
     "determinism": _determinism, "errors": _raises, "unclaimed": _raises, "inplace": _inplace, "out": _out,
     "gradient": _gradient, "aliasing": _aliasing,
 }  # fmt: skip
-"""How each property's call and check are written."""
+"""The function that writes the call and the check of each property."""
 VALUES: Final = ("value", "special", "random", "inplace", "out")

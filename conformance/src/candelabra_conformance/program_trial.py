@@ -1,4 +1,4 @@
-"""A program is tried before it is shown: whether it ends as a reproducer must."""
+"""Run a program before it is shown, to verify that it shows the failure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ PASSES: Final = "# (it passed when it was tried: the fault hangs on what ran bef
 
 
 def shows(text: str) -> bool:
-    """Run a program here and now, its output kept back: whether it ends with AssertionError, as it is meant to."""
+    """Return whether a program ends with AssertionError, as a reproducer must. Its output is discarded."""
     quiet = io.StringIO()
     try:
         with contextlib.redirect_stdout(quiet), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            # The text was written by this package, of a call that has just been made.
+            # This package has written the text, for a call that it has just made.
             exec(compile(text, "reproducer", "exec", dont_inherit=True), {"__name__": "__main__"})  # noqa: S102
     except AssertionError:
         return True
@@ -27,9 +27,9 @@ def shows(text: str) -> bool:
 
 
 def best(text: str, otherwise: Callable[[], str]) -> str:
-    """The first of two programs that shows its fault. Where neither does, the first, and a comment that says so.
+    """Return the first of two programs that shows its fault. If neither does, return the first, with a comment.
 
-    A program that asserts nothing is for a reader to judge, and stays as it is.
+    A program without an assertion is left unchanged; the reader has to judge its output.
     """
     if "assert" not in text.lower() or shows(text):
         return text

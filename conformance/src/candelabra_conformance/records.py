@@ -31,7 +31,7 @@ ASSIGNING: Final = ("Tensor.__setitem__",)
 
 
 def returning_its_target(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that writes into its first argument, so that it returns this argument."""
+    """Return a function that calls ``function`` and returns the first argument, into which it writes."""
 
     def assign(target: Any, *args: Any, **kwargs: Any) -> Any:
         function(target, *args, **kwargs)
@@ -128,7 +128,7 @@ def members_and_sets() -> Iterator[tuple[PublicCallable, OverloadSet]]:
 
 
 def set_of(record: CallableRecord) -> OverloadSet | None:
-    """The overload set by which users call something that has no public name; None where there is no such set."""
+    """Return the overload set with which users call a callable that has no public name, or None if there is none."""
     return next((found for member, found in members_and_sets() if member is record.entry), None)
 
 
@@ -157,6 +157,9 @@ def arguments_of(op: Record, sample: Sample) -> dict[str, Any]:
 
 
 def takes_tensors(op: Record, p: Parameter) -> bool:
-    """Whether a parameter's tensors are computed with, and are no indices or masks: by its kind, or, where the
-    annotation of a public callable says no more than that it is a plain value, always."""
+    """Return whether a parameter's tensors are operands, and not indices or masks.
+
+    The kind of the parameter decides. If the annotation of a public callable only says that it is a plain value, they
+    are operands.
+    """
     return p.kind in DIFFERENTIABLE or (p.kind == PLAIN and isinstance(op, CallableRecord))

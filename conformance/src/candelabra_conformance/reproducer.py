@@ -1,8 +1,8 @@
 """Write a failure as a program of about ten lines that needs only the core and the backend.
 
-``reproducer`` writes the program: the tensors from literals that are exact to the bit, the views that give them their
-layout, the call, the value that is due, and an assertion with the largest error that is allowed. What fails on large
-arrays is made smaller first (:mod:`candelabra_conformance.shrinking`).
+``reproducer`` writes the program: the tensors as literals that are exact to the bit, the views that produce their
+layouts, the call, the expected value, and an assertion with the largest permitted error. A failure on large arrays is
+first reproduced on smaller ones (:mod:`candelabra_conformance.shrinking`).
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ def reproducer(
     check: Sequence[str] | None = None,
     note: str = "",
 ) -> str:
-    """The text of a program that shows what ``operator(*args, **kwargs)`` gets wrong on a device.
+    """Return a program that shows what is wrong with ``operator(*args, **kwargs)`` on a device.
 
     ``operator`` is a record or its name, or the name of a public callable.
 
     Arguments are those of a sample: NumPy arrays represent tensors with a ``layout`` (a name, or strides and offset by
-    array), and ``HERE`` represents the device. ``expected`` is what ``property`` expects: for
-    ``"value"``, ``"special"``, ``"inplace"``, ``"out"`` and ``"random"`` the values (an array, or a tuple of them
-    for several outputs; None: computed now, on the reference device), for ``"gradient"`` the gradients of the sum
-    of the outputs, one per floating array, for ``"errors"`` and ``"unclaimed"`` the exception that is due (or its
-    class), for ``"result"`` a list of (dtype, shape). ``"inputs"``, ``"aliasing"`` and ``"determinism"`` need
-    none. ``allowed`` is the largest permitted error, a number or an array per output; a few units in the last
-    place unless given. ``seed`` is set first. With ``check``, these lines stand after the call, whose result is
-    ``got``, and ``inputs``, a list of the tensors, in place of the property's own.
+    array), and ``HERE`` represents the device. ``expected`` depends on ``property``: for ``"value"``, ``"special"``,
+    ``"inplace"``, ``"out"`` and ``"random"`` the values (an array, or a tuple of them for several outputs; None:
+    computed now, on the reference device), for ``"gradient"`` the gradients of the sum of the outputs, one per floating
+    array, for ``"errors"`` and ``"unclaimed"`` the expected exception or its class, for ``"result"`` a list of (dtype,
+    shape). ``"inputs"``, ``"aliasing"`` and ``"determinism"`` need none. ``allowed`` is the largest permitted error, a
+    number or an array per output; the default is a few units in the last place. ``seed`` is set first. The lines of
+    ``check``, if given, replace the property's own after the call, whose result is ``got``; ``inputs`` is a list of the
+    tensors.
 
     While the fault exists, the program raises AssertionError with the difference. Raises ``ValueError`` for an unknown
     property, unless ``check`` is given, and ``TypeError`` for arguments without a literal.
@@ -60,7 +60,9 @@ def reproducer(
     if check is not None:
         lines = [f"inputs = [{', '.join(program.names.values())}]", f"got = {call}", *check]
     elif writer is None:
-        raise ValueError(f"reproducer(): property must be one of {', '.join(WRITERS)}, or check be given: {property!r}")
+        raise ValueError(
+            f"reproducer(): property must be one of {', '.join(WRITERS)}, or check must be given, got {property!r}"
+        )
     else:
         if expected is None and property in VALUES:
             expected, allowed = answered(record, args, kwargs or {}, allowed)
@@ -69,7 +71,7 @@ def reproducer(
 
 
 def composed(program: Program, title: str, lines: Sequence[str], seed: int | None, note: str) -> str:
-    """The text of a program: what it is about, its imports, its tensors, and these lines."""
+    """Return the text of a program: a title, its imports, its tensors, and ``lines``."""
     first = [f"cd.manual_seed({seed})"] if seed is not None else []
     text = "\n".join([f"device = {program.device!r}", *program.setup, *first, *lines])
     layout = f", {program.layout}" if isinstance(program.layout, str) and program.layout != CONTIGUOUS else ""
@@ -78,15 +80,15 @@ def composed(program: Program, title: str, lines: Sequence[str], seed: int | Non
 
 
 def record_named(name: str) -> Record:
-    """The record of an operator, or a public callable by its public name. ``UnknownNameError`` for any other."""
+    """Return the record of an operator or a public callable. Raises ``UnknownNameError`` for any other name."""
     record = everything_named(name)[0]
     if isinstance(record, OverloadSet):
-        raise UnknownNameError(f"{name!r} stands for several operators: {record!r}")
+        raise UnknownNameError(f"{name!r} is the name of several operators: {record!r}")
     return record
 
 
 def on_the_device(record: Record, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The keywords, with the device for a public callable that would else make its tensor on the default one."""
+    """Return the keywords, with the device for a public callable that would otherwise create its tensor elsewhere."""
     given = Sample(tuple(args), kwargs)
     if not isinstance(record, CallableRecord) or record.schema.named("device") is None or tuple(arrays(given.args)):
         return kwargs
@@ -96,7 +98,8 @@ def on_the_device(record: Record, args: Sequence[Any], kwargs: Mapping[str, Any]
 def answered(
     record: Record, args: Sequence[Any], kwargs: Mapping[str, Any], allowed: Any
 ) -> tuple[tuple[Array, ...], Any]:
-    """What the reference device answers in the widest precision, in the dtype that is due, and the error allowed."""
+    """Return the reference device's values, computed in the widest precision, in the expected dtype, and the permitted
+    error."""
     from candelabra_conformance.shadowing.answer import answer
 
     found = answer(record, args, kwargs)

@@ -98,8 +98,9 @@ class Session:
         return result
 
 
-def written(session: Session, rows: list[tuple[str, dict[str, Any]]], wanted: dict[str, Path]) -> None:
-    """The reports of a session, from the results that its tests (those of workers, too) sent with the device's name."""
+def written(session: Session, rows: list[tuple[str, dict[str, Any]]], paths: dict[str, Path]) -> None:
+    """Return the reports of a session, from the results that its tests and those of workers sent with the device's
+    name."""
     from candelabra_conformance.cli import FORMS
 
     if session.context is None:
@@ -121,7 +122,7 @@ def written(session: Session, rows: list[tuple[str, dict[str, Any]]], wanted: di
         next_kernels=unlocked(results),
         stale=() if session.partial else stale,
     )
-    for form, path in wanted.items():
+    for form, path in paths.items():
         path.write_text(FORMS[form][1](done), encoding="utf-8")
 
 

@@ -11,12 +11,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from candelabra_conformance.model import BAD, Case, Result
 
 Planned = Callable[[Sequence[Case]], None]
-Told = Callable[[Result], None]
+Finished = Callable[[Result], None]
 
 
 @contextmanager
-def shown(console: Console, device: str) -> Iterator[tuple[Planned, Told]]:
-    """What :func:`~candelabra_conformance.running.run` tells, as a bar on a terminal and as nothing elsewhere."""
+def shown(console: Console, device: str) -> Iterator[tuple[Planned, Finished]]:
+    """Show the progress of :func:`~candelabra_conformance.running.run` as a bar on a terminal, and nothing elsewhere.
+
+    The result is the pair of callbacks for the planned cases and for each result.
+    """
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}"),
         TimeRemainingColumn(),
@@ -28,10 +31,10 @@ def shown(console: Console, device: str) -> Iterator[tuple[Planned, Told]]:
         def planned(cases: Sequence[Case]) -> None:
             progress.update(task, description=device, total=len(cases))
 
-        def told(result: Result) -> None:
+        def finished(result: Result) -> None:
             nonlocal failed
             failed += result.verdict in BAD
             note = result.case.operator + (f", [red]{failed} failed[/red]" if failed else "")
             progress.update(task, advance=1, note=note)
 
-        yield planned, told
+        yield planned, finished

@@ -51,17 +51,20 @@ def _distinct(args: Any) -> Iterator[Array]:
             yield array
 
 
-def _cuts(found: list[Array]) -> Iterator[Cut]:
+def _cuts(found_arrays: list[Array]) -> Iterator[Cut]:
     """Yield the possible cuts, the largest reduction first."""
     places: dict[int, list[tuple[int, int]]] = {}
-    for number, array in enumerate(found):
+    for number, array in enumerate(found_arrays):
         for dim, size in enumerate(array.shape):
             if size > 1:
                 places.setdefault(size, []).append((number, dim))
     for size in sorted(places, reverse=True):
         together = places[size]
         groups = [together] if len(together) > 1 else []
-        groups += [[p for p in together if p[1] - found[p[0]].ndim == d] for d in _from_the_right(found, together)]
+        groups += [
+            [p for p in together if p[1] - found_arrays[p[0]].ndim == d]
+            for d in _from_the_right(found_arrays, together)
+        ]
         groups += [[place] for place in together]
         half = size // 2
         for group in groups:
@@ -69,9 +72,9 @@ def _cuts(found: list[Array]) -> Iterator[Cut]:
                 yield dict.fromkeys(group, part)
 
 
-def _from_the_right(found: list[Array], together: list[tuple[int, int]]) -> list[int]:
+def _from_the_right(found_arrays: list[Array], together: list[tuple[int, int]]) -> list[int]:
     """Return the dims of one size that several arrays have, counted from the right, as broadcasting aligns them."""
-    counted = [dim - found[number].ndim for number, dim in together]
+    counted = [dim - found_arrays[number].ndim for number, dim in together]
     return sorted({d for d in counted if 1 < counted.count(d) < len(counted)})
 
 

@@ -198,7 +198,7 @@ def _frames(error: BaseException) -> str:
     return notes + "".join(f"  {f.filename.rpartition('/src/')[2]}:{f.lineno} in {f.name}\n" for f in frames)
 
 
-# -- how it was served ------------------------------------------------------------------------------------------------
+# -- routes -----------------------------------------------------------------------------------------------------------
 def _missing(context: Context, before: dict[tuple[str, str], int]) -> tuple[str, ...]:
     name = str(context.device)
     now = fallback_counts()
@@ -228,7 +228,7 @@ def _route(context: Context, case: Case, missing: tuple[str, ...]) -> str:
 
 
 def _uses(context: Context, case: Case) -> tuple[str, ...]:
-    """The operators that are called on the way to a failure: the case once more, with somebody looking on."""
+    """Return the operators that are called before a failure. The case runs again under a layer that records them."""
     seen: dict[str, None] = {}
 
     def look(op: Operator[..., Any], next: Callable[..., Any], *args: Any) -> Any:
@@ -246,6 +246,7 @@ def _uses(context: Context, case: Case) -> tuple[str, ...]:
 
 
 def _resumed(layer: Layer, next: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """Go on below the layer with the layer on again, so that it sees the operators of a composite's body too."""
+    """Continue below the layer with the layer active again, so that it also records the operators of a composite's
+    body."""
     with layer:
         return next(*args)

@@ -1,4 +1,4 @@
-"""Which dtypes an operator takes: its record says so in two places, the promotion and ``accepts``."""
+"""The dtypes that an operator accepts, which its record defines by its promotion and its ``accepts``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from candelabra_conformance.records import Record
 
 
 def refused(op: Record, d: dtype) -> str | None:
-    """Why an operator refuses operands of a dtype, in its words; None where it takes them.
+    """Return the operator's error text for operands of a dtype, or None if it accepts them.
 
-    A promotion may refuse (a factorization has no integers) or lead to a dtype that is taken (integers become floats).
-    A public callable refuses nothing beforehand: it takes what it has samples for.
+    A promotion may refuse a dtype (a factorization has no integers) or convert to one that is accepted (integers become
+    floats). A public callable refuses no dtype here; the suite tests it in those of its samples.
     """
     if not isinstance(op, Operator):
         return None

@@ -1,4 +1,4 @@
-"""The suite as tests: one for each case of each device under test."""
+"""The suite as pytest tests: one for each case of each device under test."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from candelabra_conformance.session import Session
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test for each case; where there is no device, one that says so."""
+    """Generate a test for each case, or one that is skipped if there is no device."""
     sessions = sessions_of(metafunc.config)
     several = len(sessions) > 1
     tests = []
     for name, session in sessions.items():
         for case in session.cases:
-            wanted = f"{name}: {case.id}" if several else case.id
-            tests.append(pytest.param(session, case, id=wanted, marks=_marks(session.entry(case))))
+            test_id = f"{name}: {case.id}" if several else case.id
+            tests.append(pytest.param(session, case, id=test_id, marks=_marks(session.entry(case))))
         if not session.cases:
             tests.append(pytest.param(session, None, id=name))
     metafunc.parametrize(("session", "case"), tests or [pytest.param(None, None, id="no-device")])
@@ -31,7 +31,7 @@ def _marks(entry: ExpectedFailure | None) -> list[pytest.MarkDecorator]:
 
 
 def test_conforms(session: Session | None, case: Case | None, request: pytest.FixtureRequest) -> None:
-    """The device does what the reference does."""
+    """A device conforms to the reference in every case."""
     if session is None:
         pytest.skip("no device under test: name one with --candelabra-device")
     session.check()

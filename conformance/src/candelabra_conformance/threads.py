@@ -1,4 +1,4 @@
-"""The same work in several threads at once."""
+"""Run the same function in several threads at the same time."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 
 def in_threads(count: int, work: Callable[[int], object]) -> None:
-    """Run ``work(0)`` to ``work(count - 1)`` at once, each in a thread, and return when all have ended.
+    """Run ``work(0)`` to ``work(count - 1)`` at the same time, each in its own thread, and wait for all of them.
 
-    They begin together. What the first of them to fail raised is raised here, after the others have ended too.
+    The threads start together. If any fail, the exception of the first failure is raised after all have ended.
     """
     problems: list[BaseException] = []
     start = threading.Barrier(count)

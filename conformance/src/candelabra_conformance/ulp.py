@@ -1,8 +1,8 @@
-"""Errors in units in the last place (ULP): how many representable numbers lie between two values.
+"""Errors in units in the last place (ULP): the number of representable numbers between two values.
 
-The unit is the distance of neighbouring numbers of the dtype at the value that was wanted; below the smallest normal
-number it is that of the subnormal ones. Source: the definition of J.-M. Muller, "On the definition of ulp(x)" (2005),
-with the exponent of the wanted value.
+The unit is the distance between neighbouring numbers of the dtype at the expected value; for values below the smallest
+normal number it is that of the subnormal numbers. Source: the definition of J.-M. Muller, "On the definition of ulp(x)"
+(2005), with the exponent of the expected value.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Array = np.ndarray[Any, Any]
 EXPONENTS: Final[dict[str, tuple[int, int, int]]] = {
     "float16": (10, -14, 15), "bfloat16": (7, -126, 127), "float32": (23, -126, 127), "float64": (52, -1022, 1023),
 }  # fmt: skip
-"""Bits of the fraction, the exponent of the smallest normal number, the largest exponent."""
+"""The number of fraction bits, the exponent of the smallest normal number, and the largest exponent."""
 
 
 def ulp_of(values: Any, d: dtype) -> Array:
-    """One unit in the last place of a real floating dtype at each of ``values``, as float64.
+    """Return one unit in the last place of a real floating dtype at each of ``values``, as float64.
 
-    Infinities and NaN count as the largest exponent.
+    Infinities and NaN have the largest exponent.
     """
     fraction, least, most = EXPONENTS[d.to_real().name]
     _, exponents = np.frexp(np.abs(np.asarray(values, np.float64)))
@@ -35,47 +35,52 @@ def ulp_of(values: Any, d: dtype) -> Array:
 
 
 def ulp_error(actual: Any, want: Any, d: dtype) -> Array:
-    """The error of each element of ``actual`` in units in the last place of ``d`` at ``want``, as float64.
+    """Return the error of each element of ``actual`` in units in the last place of ``d`` at ``want``, as float64.
 
-    ``want`` may have a higher precision than ``d``; a fraction of a unit then shows. The greater of the parts counts of
-    a complex number. Two NaNs, and equal infinities, have no error; a NaN for a number has an infinite one, and so has
-    an infinity for a number, unless that number is so large that it nearly rounds to it. Of integers and bools it is
-    the difference.
+    ``want`` may have a higher precision than ``d``; the error may then have a fraction. For complex numbers it is the
+    larger error of the real and the imaginary part. Two NaNs, and equal infinities, have no error. The error of NaN
+    instead of a number is infinite, as is that of an infinity, unless the number is so large that it nearly rounds to
+    infinity. For integers and bools it is the difference.
     """
-    found, wanted = np.asarray(actual), np.asarray(want)
+    computed, expected = np.asarray(actual), np.asarray(want)
     if d.category == COMPLEX:
-        parts = [ulp_error(getattr(found, p), getattr(wanted, p), d.to_real()) for p in ("real", "imag")]
+        parts = [ulp_error(getattr(computed, p), getattr(expected, p), d.to_real()) for p in ("real", "imag")]
         return np.asarray(np.maximum(*parts))
     if d.category < FLOATING:
-        return _integer_error(found, wanted)
-    if np.iscomplexobj(found) or np.iscomplexobj(wanted):
+        return _integer_error(computed, expected)
+    if np.iscomplexobj(computed) or np.iscomplexobj(expected):
         raise TypeError(f"ulp_error(): complex numbers cannot be measured in units of {d}")
-    return _floating_error(found.astype(np.float64), wanted.astype(np.float64), d)
+    return _floating_error(computed.astype(np.float64), expected.astype(np.float64), d)
 
 
-def _floating_error(found: Array, wanted: Array, d: dtype) -> Array:
+def _floating_error(computed: Array, expected: Array, d: dtype) -> Array:
     with np.errstate(all="ignore"):
-        unit = ulp_of(wanted, d)
-        # Halved, so that the number after the largest exists in float64 too; a subnormal's half would be lost.
+        unit = ulp_of(expected, d)
+        # Both are halved so that the number after the largest exists in float64 too; a subnormal would lose its last
+        # bit.
         top = 2.0 ** EXPONENTS[d.name][2]
-        large = (np.abs(wanted) >= top) | np.isinf(wanted)
-        near = (_halved(found, top) - _halved(wanted, top)) / (unit / 2)
-        error = np.abs(np.where(large & (np.isinf(found) ^ np.isinf(wanted)), near, (found - wanted) / unit))
-        overflown = wanted.astype(host_dtype(d)).astype(np.float64)
-        same = (found == wanted) | (np.isnan(found) & np.isnan(wanted)) | (np.isinf(overflown) & (found == overflown))
+        large = (np.abs(expected) >= top) | np.isinf(expected)
+        near = (_halved(computed, top) - _halved(expected, top)) / (unit / 2)
+        error = np.abs(np.where(large & (np.isinf(computed) ^ np.isinf(expected)), near, (computed - expected) / unit))
+        overflown = expected.astype(host_dtype(d)).astype(np.float64)
+        same = (
+            (computed == expected)
+            | (np.isnan(computed) & np.isnan(expected))
+            | (np.isinf(overflown) & (computed == overflown))
+        )
     return np.asarray(np.where(same, 0.0, np.where(np.isnan(error), np.inf, error)))
 
 
 def _halved(values: Array, top: float) -> Array:
-    """Half of each; infinities, and what is beyond, are the number that would follow the largest."""
+    """Return half of each value. Infinities and larger values become half the number that would follow the largest."""
     return np.where(np.isnan(values), np.nan, np.clip(values / 2, -top, top))
 
 
-def _integer_error(found: Array, wanted: Array) -> Array:
-    if found.dtype == wanted.dtype and found.dtype.kind in "iu":
-        # The difference of two int64 may be as large as a uint64, which is what the wrapped difference is.
-        greater, less = np.maximum(found, wanted), np.minimum(found, wanted)
+def _integer_error(computed: Array, expected: Array) -> Array:
+    if computed.dtype == expected.dtype and computed.dtype.kind in "iu":
+        # The difference of two int64 may need a uint64, and the wrapped difference is its correct value.
+        greater, less = np.maximum(computed, expected), np.minimum(computed, expected)
         with np.errstate(over="ignore"):
             return np.asarray((greater.astype(np.uint64) - less.astype(np.uint64)).astype(np.float64))
-    difference: Array = np.abs(found.astype(np.float64) - wanted.astype(np.float64))
+    difference: Array = np.abs(computed.astype(np.float64) - expected.astype(np.float64))
     return difference

@@ -1,4 +1,4 @@
-"""checkpoint, saved-tensor hooks, anomaly mode."""
+"""checkpoint, saved-tensor hooks and anomaly mode."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from candelabra.autograd import Function, checkpoint, checkpoint_sequential, det
 
 
 def leaf(values: Any) -> Any:
-    """A float64 leaf that requires grad."""
+    """Return a float64 leaf that requires grad."""
     return cd.tensor(values, dtype=cd.float64, requires_grad=True)
 
 
 def test_the_gradient_is_the_same_and_the_function_runs_twice() -> None:
-    """Keyword arguments and closures too; grad works as backward does."""
+    """Keyword arguments and closures work too, and so does grad."""
     runs = []
     w = leaf([2.0, 3.0])
 
@@ -32,7 +32,7 @@ def test_the_gradient_is_the_same_and_the_function_runs_twice() -> None:
 
 
 def test_nested_sequential_and_second_derivatives() -> None:
-    """A checkpoint inside another; a chain in parts; create_graph."""
+    """A checkpoint may contain another, a chain may be split into segments, and create_graph is supported."""
     x = leaf([0.3])
     f = lambda v: checkpoint(lambda u: u.sin().exp(), v).cos()  # noqa: E731
     assert grad(checkpoint(f, x).sum(), x)[0].tolist() == grad(x.sin().exp().cos().sum(), x)[0].tolist()
@@ -43,8 +43,8 @@ def test_nested_sequential_and_second_derivatives() -> None:
     assert grad(first.sum(), x)[0].tolist() == pytest.approx(grad(want.sum(), x)[0].tolist())
 
 
-def test_random_numbers_are_drawn_again_alike() -> None:
-    """The second run sees the first one's random state, and leaves the later state alone."""
+def test_random_numbers_are_drawn_again() -> None:
+    """The second run uses the random state of the first one, and restores the current state afterwards."""
     x = leaf([1.0] * 8)
     kept = []
 
@@ -62,7 +62,7 @@ def test_random_numbers_are_drawn_again_alike() -> None:
 
 
 def test_another_run_that_differs_is_an_error() -> None:
-    """Both metadata are shown."""
+    """The error shows both metadata."""
     sizes = iter([2, 3])
     w = leaf([1.0])
     y = checkpoint(lambda: w * cd.ones(next(sizes), dtype=cd.float64))
@@ -73,7 +73,7 @@ def test_another_run_that_differs_is_an_error() -> None:
 
 
 def test_saved_tensor_hooks_see_inputs_and_outputs() -> None:
-    """What operators save goes through pack and comes back through unpack."""
+    """The tensors that operators save are packed by one hook and unpacked by the other."""
     packed = []
     x = leaf([1.0, 2.0])
 
@@ -93,7 +93,7 @@ def test_saved_tensor_hooks_see_inputs_and_outputs() -> None:
 
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
 def test_anomaly_mode_shows_where_the_node_was_made() -> None:
-    """NaN in a gradient is an error, with the forward call's traceback in a warning."""
+    """NaN in a gradient is an error, and a warning shows the traceback of the forward call."""
     x = leaf([0.0])
     with (
         pytest.raises(RuntimeError, match="returned nan values in its 0th output"),
@@ -105,18 +105,18 @@ def test_anomaly_mode_shows_where_the_node_was_made() -> None:
 
 @pytest.mark.filterwarnings("ignore:Anomaly Detection has been enabled")
 def test_anomaly_mode_lets_an_error_of_a_rule_pass_and_says_where_its_node_was_made() -> None:
-    """The error is the rule's own; the warning shows the forward call."""
+    """The rule's own error is raised, and a warning shows the forward call."""
     x = leaf([1.0])
     with (
         pytest.raises(RuntimeError, match="no way back"),
         pytest.warns(UserWarning, match="test_anomaly_mode_lets_an_error"),
         detect_anomaly(),
     ):
-        NoWayBack.apply(x).sum().backward()
+        FailingBackward.apply(x).sum().backward()
     assert x.grad is None
 
 
-class NoWayBack(Function):
+class FailingBackward(Function):
     """A function whose derivative raises."""
 
     @staticmethod
@@ -129,7 +129,7 @@ class NoWayBack(Function):
 
 
 def test_a_run_that_saves_less_the_second_time_is_an_error() -> None:
-    """The number that was saved is said; the gradient is not accumulated."""
+    """The error has the number of saved tensors, and no gradient is accumulated."""
     more = iter([True, False])
     w = leaf([1.0])
     y = checkpoint(lambda: (w * 2).sin().exp() if next(more) else w * 2)
@@ -139,7 +139,7 @@ def test_a_run_that_saves_less_the_second_time_is_an_error() -> None:
 
 
 def test_saved_tensors_that_changed_are_noticed_behind_hooks_and_in_lists() -> None:
-    """The operator and both versions are named, also where a hook holds the tensor and where a list is saved."""
+    """The error names the operator and both versions, also if a hook holds the tensor or a list is saved."""
     x, scale = leaf([1.0, 2.0]), cd.ones(2, dtype=cd.float64)
     with graph.saved_tensors_hooks(lambda t: t, lambda t: t):
         y = x * scale
@@ -155,7 +155,7 @@ def test_saved_tensors_that_changed_are_noticed_behind_hooks_and_in_lists() -> N
 
 
 def test_an_unpack_hook_must_return_a_tensor() -> None:
-    """The type that came back is named."""
+    """The error names the returned type."""
     x = leaf([1.0, 2.0])
     with graph.saved_tensors_hooks(lambda t: t, lambda t: 3):
         y = x * x

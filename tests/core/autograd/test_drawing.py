@@ -23,7 +23,7 @@ def test_names_shapes_and_operators_are_shown(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_drawn_says_so(tmp_path: Path) -> None:
-    """No graph, too large a graph, a format that is not written."""
+    """A missing graph, a graph that is too large, and an unsupported format are errors."""
     with pytest.raises(RuntimeError, match="there is no graph to draw"):
         make_dot(cd.ones(1))
     y = x = cd.ones(1, requires_grad=True)

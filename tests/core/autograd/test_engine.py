@@ -11,12 +11,12 @@ from candelabra.autograd import backward, grad
 
 
 def leaf(values: Any) -> Any:
-    """A float64 leaf that requires grad."""
+    """Return a float64 leaf that requires grad."""
     return cd.tensor(values, dtype=cd.float64, requires_grad=True)
 
 
 def test_deep_chain_neither_recurses_nor_fails_when_dropped() -> None:
-    """A chain of 200,000 nodes runs backward, and another one is dropped unconsumed."""
+    """A chain of 200,000 nodes runs backward, and another one is deleted without a backward pass."""
     x = leaf([1.0])
     y = x
     for _ in range(200_000):
@@ -31,7 +31,7 @@ def test_deep_chain_neither_recurses_nor_fails_when_dropped() -> None:
 
 
 def test_a_diamond_runs_each_node_once_with_the_whole_gradient() -> None:
-    """A node that two paths lead to runs once, after both."""
+    """A node on two paths runs once, after both."""
     x = leaf([2.0])
     seen = []
     middle = x * 3.0
@@ -42,7 +42,7 @@ def test_a_diamond_runs_each_node_once_with_the_whole_gradient() -> None:
 
 
 def test_several_roots_add_up() -> None:
-    """backward of several tensors is that of their sum, one root being part of another's graph included."""
+    """The gradients of several roots are added, also if one root is in the graph of another."""
     x = leaf([1.0, 2.0])
     a = x * 2.0
     b = (a * a).sum()
@@ -51,7 +51,7 @@ def test_several_roots_add_up() -> None:
 
 
 def test_inputs_limits_where_gradients_go() -> None:
-    """backward(inputs=) fills those and leaves the others alone."""
+    """backward(inputs=) sets the .grad of the inputs only."""
     x, y = leaf([1.0]), leaf([2.0])
     (x * y).sum().backward(inputs=[x])
     assert x.grad.tolist() == [2.0]
@@ -59,13 +59,13 @@ def test_inputs_limits_where_gradients_go() -> None:
 
 
 def test_empty_inputs_are_an_error() -> None:
-    """backward(inputs=[]) says so."""
+    """backward(inputs=[]) is an error."""
     with pytest.raises(RuntimeError, match=r"`inputs` argument to `backward\(\)` cannot be empty\."):
         leaf(1.0).backward(inputs=[])
 
 
 def test_grad_of_a_non_leaf() -> None:
-    """grad takes intermediate tensors as inputs, also those that lead to other inputs."""
+    """Intermediate tensors may be inputs of grad, also if they lead to other inputs."""
     x = leaf([3.0])
     h = x * x
     gh, gx = grad((h * 2.0).sum(), (h, x))
@@ -73,7 +73,7 @@ def test_grad_of_a_non_leaf() -> None:
 
 
 def test_unused_inputs() -> None:
-    """An input without a path is an error, None, or zeros."""
+    """An input without a path to the output is an error, or gets None or zeros."""
     x, y = leaf([1.0]), leaf([1.0])
     with pytest.raises(RuntimeError, match="appears to not have been used in the graph"):
         grad(x.sum(), (x, y), retain_graph=True)
@@ -84,7 +84,7 @@ def test_unused_inputs() -> None:
 
 
 def test_freed_graph() -> None:
-    """A second pass needs retain_graph=True the first time."""
+    """A second pass requires retain_graph=True in the first one."""
     x = leaf([2.0])
     y = (x * x).sum()
     y.backward(retain_graph=True)
@@ -95,7 +95,7 @@ def test_freed_graph() -> None:
 
 
 def test_implicit_gradient_needs_a_real_scalar() -> None:
-    """Only a scalar has a gradient of its own accord."""
+    """Only a real scalar has an implicit gradient."""
     with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar outputs"):
         leaf([1.0, 2.0]).backward()
     with pytest.raises(RuntimeError, match="does not require grad and does not have a grad_fn"):
@@ -105,7 +105,7 @@ def test_implicit_gradient_needs_a_real_scalar() -> None:
 
 
 def test_gradients_of_leaves_share_nothing() -> None:
-    """Writing to one .grad changes neither another one nor a later pass."""
+    """A write to one .grad changes neither another one nor a later pass."""
     x, y = leaf([1.0]), leaf([1.0])
     g = cd.tensor([5.0], dtype=cd.float64)
     (x + y).backward(g)
@@ -124,7 +124,7 @@ def test_gradients_accumulate_in_the_same_tensor() -> None:
 
 
 def test_broadcasting_is_undone() -> None:
-    """A gradient has the shape of its tensor, whatever was broadcast."""
+    """A gradient has the shape of its tensor."""
     x, y = leaf([[1.0], [2.0]]), leaf(3.0)
     (x * cd.ones(4, dtype=cd.float64) * y).sum().backward()
     assert x.grad.tolist() == [[12.0], [12.0]]
@@ -132,7 +132,7 @@ def test_broadcasting_is_undone() -> None:
 
 
 def test_second_derivatives() -> None:
-    """create_graph records the pass."""
+    """create_graph=True records the backward pass."""
     x = leaf([2.0])
     (g,) = grad((x**3).sum(), x, create_graph=True)
     (h,) = grad(g.sum(), x)
@@ -147,7 +147,7 @@ def test_complex_gradients_follow_the_convention() -> None:
 
 
 def test_a_real_factor_of_a_complex_product_gets_a_real_gradient() -> None:
-    """Promotion to complex is undone."""
+    """The real operand's gradient is the real part."""
     x = leaf([2.0])
     (x * cd.tensor([1 + 1j], dtype=cd.complex128)).real.sum().backward()
     assert x.grad.dtype is cd.float64

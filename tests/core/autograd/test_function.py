@@ -11,12 +11,12 @@ from candelabra.autograd.function import once_differentiable
 
 
 def leaf(values: Any) -> Any:
-    """A float64 leaf that requires grad."""
+    """Return a float64 leaf that requires grad."""
     return cd.tensor(values, dtype=cd.float64, requires_grad=True)
 
 
 class Cube(Function):
-    """x**3 * factor, with a number among its arguments."""
+    """x**3 * factor, with a Python number among the arguments."""
 
     @staticmethod
     def forward(ctx: Any, x: Any, factor: float) -> Any:
@@ -31,7 +31,7 @@ class Cube(Function):
 
 
 class Split(Function):
-    """Two differentiable outputs and an index, in the style with setup_context; saves an output."""
+    """Two differentiable outputs and an index, with setup_context; saves an output."""
 
     @staticmethod
     def forward(x: Any) -> Any:
@@ -49,14 +49,14 @@ class Split(Function):
 
 
 def test_derivatives_to_second_order() -> None:
-    """backward's own operators are recorded."""
+    """The operators in backward are recorded."""
     assert gradcheck(Cube.apply, (leaf([1.0, -2.0]), 2.0))
     assert gradgradcheck(Cube.apply, (leaf([1.0, -2.0]), 2.0))
     assert gradgradcheck(lambda x: Split.apply(x)[:2], (leaf([0.5, -0.5]),))
 
 
 def test_several_outputs_one_of_which_is_unused() -> None:
-    """Absent gradients arrive as zeros; an index carries none."""
+    """Missing gradients are passed as zeros; an index has none."""
     x = leaf([1.0])
     e, double, index = Split.apply(x)
     assert not index.requires_grad
@@ -67,7 +67,7 @@ def test_several_outputs_one_of_which_is_unused() -> None:
 
 
 def test_gradients_are_not_materialised_on_request() -> None:
-    """set_materialize_grads(False) gives None for absent gradients."""
+    """set_materialize_grads(False) passes None for missing gradients."""
     seen = []
 
     class Two(Function):
@@ -86,7 +86,7 @@ def test_gradients_are_not_materialised_on_request() -> None:
 
 
 def test_wrong_number_of_gradients() -> None:
-    """Too few gradients are an error that says how many."""
+    """The error of too few gradients has their number."""
 
     class Wrong(Function):
         @staticmethod
@@ -104,7 +104,7 @@ def test_wrong_number_of_gradients() -> None:
 
 
 def test_a_gradient_for_what_is_no_tensor() -> None:
-    """A gradient at the place of a number is an error."""
+    """A gradient for a number is an error."""
 
     class Wrong(Function):
         @staticmethod
@@ -120,7 +120,7 @@ def test_a_gradient_for_what_is_no_tensor() -> None:
 
 
 def test_a_gradient_of_the_wrong_shape() -> None:
-    """The engine names function, position and both shapes."""
+    """The engine names the function, the position and both shapes."""
 
     class Wrong(Function):
         @staticmethod
@@ -138,7 +138,7 @@ def test_a_gradient_of_the_wrong_shape() -> None:
 
 
 def test_an_input_written_to_in_place() -> None:
-    """mark_dirty: the same tensor comes back with the new history."""
+    """mark_dirty returns the same tensor with the new history."""
 
     class Double(Function):
         @staticmethod
@@ -163,7 +163,7 @@ def test_an_input_written_to_in_place() -> None:
 
 
 def test_an_input_returned_as_it_is_is_another_tensor() -> None:
-    """Writing to it would lose the custom derivative, and is refused."""
+    """A write to it would lose the custom derivative, and is refused."""
 
     class Same(Function):
         @staticmethod
@@ -218,7 +218,7 @@ def test_once_differentiable() -> None:
 
 
 def test_misuse() -> None:
-    """Instances, missing methods, and what cannot be saved."""
+    """Instances, missing methods, and values that cannot be saved are errors."""
     with pytest.raises(RuntimeError, match="should not be instantiated"):
         Cube()
     with pytest.raises(NotImplementedError, match="You must implement the forward function"):

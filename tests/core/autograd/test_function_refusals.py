@@ -1,4 +1,4 @@
-"""What custom functions may not do, and what is said to them."""
+"""Errors of custom functions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from candelabra.autograd import Function
 
 
 def leaf(values: Any) -> Any:
-    """A float64 leaf that requires grad."""
+    """Return a float64 leaf that requires grad."""
     return cd.tensor(values, dtype=cd.float64, requires_grad=True)
 
 
 class Double(Function):
-    """A function that has no derivative yet."""
+    """A function without a derivative."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -23,12 +23,12 @@ class Double(Function):
 
 
 def test_what_forward_marks_must_be_tensors_and_outputs() -> None:
-    """mark_dirty and mark_non_differentiable name the argument; a written input must be returned."""
+    """mark_dirty and mark_non_differentiable name the argument; an input that was written to must be returned."""
 
     class Marks(Function):
         @staticmethod
-        def forward(ctx: Any, x: Any, how: str, what: Any) -> Any:
-            getattr(ctx, how)(x, what)
+        def forward(ctx: Any, x: Any, how: str, marked: Any) -> Any:
+            getattr(ctx, how)(x, marked)
             return x * 2
 
     x = leaf([1.0])
@@ -41,7 +41,7 @@ def test_what_forward_marks_must_be_tensors_and_outputs() -> None:
 
 
 def test_a_gradient_that_is_no_tensor() -> None:
-    """The type and the position are named; nothing is accumulated."""
+    """The error names the type and the position, and no gradient is accumulated."""
 
     class Number(Double):
         @staticmethod
@@ -56,7 +56,7 @@ def test_a_gradient_that_is_no_tensor() -> None:
 
 @pytest.mark.usefixtures("lantern")
 def test_a_gradient_on_another_device() -> None:
-    """Both devices are named; nothing is accumulated."""
+    """The error names both devices, and no gradient is accumulated."""
 
     class Elsewhere(Double):
         @staticmethod
@@ -71,7 +71,7 @@ def test_a_gradient_on_another_device() -> None:
 
 
 def test_methods_that_are_missing_or_there_twice() -> None:
-    """A function without a derivative, with two, and one that asks the base class for a context."""
+    """A function without a derivative, with two, and one that asks the base class for a context are errors."""
 
     class Twice(Double):
         @staticmethod

@@ -1,4 +1,4 @@
-"""gradcheck, products with Jacobians and Hessians, gradients of Python functions."""
+"""gradcheck, products with Jacobians and Hessians, and gradients of Python functions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from candelabra.autograd import Function, functional, gradcheck
 
 
 def leaf(values: Any) -> Any:
-    """A float64 leaf that requires grad."""
+    """Return a float64 leaf that requires grad."""
     return cd.tensor(values, dtype=cd.float64, requires_grad=True)
 
 
 class Wrong(Function):
-    """The derivative of a square, off by one."""
+    """A square whose derivative is off by one."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -30,21 +30,21 @@ class Wrong(Function):
 
 
 def test_gradcheck_finds_a_wrong_derivative() -> None:
-    """Both Jacobians are shown; fast_mode finds it too; raise_exception=False says False."""
+    """The error shows both Jacobians; fast_mode detects it too; raise_exception=False returns False."""
     with pytest.raises(RuntimeError, match="Jacobian mismatch for output 0 with respect to input 0"):
         gradcheck(Wrong.apply, (leaf([1.0]),))
     assert not gradcheck(Wrong.apply, (leaf([1.0, 2.0]),), fast_mode=True, raise_exception=False)
 
 
 def test_gradcheck_of_complex_functions() -> None:
-    """Complex numbers are pairs of reals."""
+    """Complex numbers are treated as pairs of real numbers."""
     z = cd.tensor([1 + 2j, -0.5 + 0.3j], dtype=cd.complex128, requires_grad=True)
     assert gradcheck(lambda z: z * z.conj() + z.exp(), (z,))
     assert gradcheck(lambda z: z.abs(), (z,), fast_mode=True)
 
 
 def test_gradcheck_refuses_what_it_cannot_check() -> None:
-    """No input that requires grad, expanded inputs, single precision."""
+    """Missing inputs that require grad, expanded inputs and single precision are errors."""
     with pytest.raises(ValueError, match="gradcheck expects at least one input tensor to require gradient"):
         gradcheck(cd.sin, (cd.ones(1),))
     with pytest.raises(RuntimeError, match="has a dimension with stride 0"):
@@ -54,7 +54,7 @@ def test_gradcheck_refuses_what_it_cannot_check() -> None:
 
 
 def test_jacobian_and_hessian() -> None:
-    """Shapes are outputs' then inputs'."""
+    """Their shapes are those of the output, followed by those of the input."""
     x, y = cd.tensor([1.0, 2.0]), cd.tensor([3.0])
     rows = functional.jacobian(lambda a, b: a * b, (x, y))
     assert [r.tolist() for r in rows] == [[[3.0, 0.0], [0.0, 3.0]], [[1.0], [2.0]]]
@@ -64,7 +64,7 @@ def test_jacobian_and_hessian() -> None:
 
 
 def test_products() -> None:
-    """vjp, jvp, vhp and hvp of a small function."""
+    """vjp, jvp, vhp and hvp of a small function are correct."""
     x, v = cd.tensor([1.0, 2.0]), cd.tensor([1.0, 10.0])
     assert functional.vjp(lambda a: a * a, x, v)[1].tolist() == [2.0, 40.0]
     assert functional.jvp(lambda a: a * a, x, v)[1].tolist() == [2.0, 40.0]
@@ -77,7 +77,7 @@ def test_products() -> None:
 
 
 def test_gradients_of_functions_nest() -> None:
-    """grad(grad(f)), through arguments and through closures."""
+    """grad(grad(f)) works with arguments and closures."""
     assert gradient(gradient(lambda x: x**3))(2.0).item() == 12.0
     assert gradient(lambda x: gradient(lambda y: x * y)(3.0))(5.0).item() == 1.0
     value, found = value_and_grad(lambda p, k=1.0: (p["w"] * k).sum())({"w": cd.ones(2)}, k=3.0)
@@ -87,7 +87,7 @@ def test_gradients_of_functions_nest() -> None:
 
 
 def test_gradients_of_functions_say_what_is_wrong() -> None:
-    """Outputs that are no scalar, arguments without a gradient, argnums out of range."""
+    """Non-scalar outputs, arguments without a gradient, and argnums out of range are errors."""
     with pytest.raises(RuntimeError, match=r"must return a scalar, got shape \[2\]"):
         gradient(lambda x: x * 2)(cd.ones(2))
     with pytest.raises(TypeError, match="which has no gradient"):

@@ -1,4 +1,4 @@
-"""What the products with Jacobians and Hessians refuse, and what ``strict`` does not let pass."""
+"""Invalid calls of the products with Jacobians and Hessians, and the errors of ``strict``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from candelabra.autograd import Function, functional
 
 
 class Refusal(NamedTuple):
-    """One call on the vector [1, 2] that is refused: an id, the call, the error's class and a pattern in its text."""
+    """An invalid call on the vector [1, 2]: an id, the call, the error's class and a pattern of its text."""
 
     name: str
     call: Callable[[Any], Any]
@@ -22,30 +22,30 @@ class Refusal(NamedTuple):
 
 
 def square(x: Any) -> Any:
-    """Elementwise, with one output per element."""
+    """Return one output per element."""
     return x * x
 
 
 def total(x: Any) -> Any:
-    """A scalar whose second derivative is not zero."""
+    """Return a scalar whose second derivative is not zero."""
     return (x * x * x).sum()
 
 
 class Constant(Function):
-    """Two outputs; the gradient that comes back is a multiple of the first one's, or depends on none."""
+    """Two outputs; the gradient is a multiple of the first output's gradient, or depends on neither."""
 
     @staticmethod
-    def forward(ctx: Any, x: Any, which: int) -> Any:
-        ctx.which = which
+    def forward(ctx: Any, x: Any, index: int) -> Any:
+        ctx.index = index
         return x * 2, x * 3
 
     @staticmethod
     def backward(ctx: Any, g: Any, h: Any) -> Any:
-        return (g * 2, None) if ctx.which == 0 else (cd.ones(2), None)
+        return (g * 2, None) if ctx.index == 0 else (cd.ones(2), None)
 
 
 class Detached(Function):
-    """A scalar whose gradient requires grad by way of another tensor only."""
+    """A scalar whose gradient requires grad only through another tensor."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -252,7 +252,7 @@ CALLS = [
 
 @pytest.mark.parametrize("row", CALLS, ids=[row.name for row in CALLS])
 def test_a_refused_call_leaves_its_input_as_it_was(row: Refusal) -> None:
-    """The error says which output or input is meant; the caller's tensor has no gradient, graph or write from it."""
+    """The error names the output or input; the caller's tensor gets no gradient, graph or write."""
     x = cd.tensor([1.0, 2.0])
     with pytest.raises(row.error, match=row.text):
         row.call(x)

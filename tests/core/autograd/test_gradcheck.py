@@ -1,4 +1,4 @@
-"""What gradcheck finds besides a wrong number."""
+"""Errors that gradcheck detects in addition to wrong values."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from candelabra.autograd.gradcheck import GradcheckError
 
 
 def leaf(values: Any) -> Any:
-    """A float64 leaf that requires grad."""
+    """Return a float64 leaf that requires grad."""
     return cd.tensor(values, dtype=cd.float64, requires_grad=True)
 
 
 class Drifting(Function):
-    """The derivative of ``2 x``, another in the last digits at every pass."""
+    """The derivative of ``2 x``, with different last digits in every pass."""
 
     passes = 0
 
@@ -33,7 +33,7 @@ class Drifting(Function):
 
 
 class Affine(Function):
-    """A backward pass that adds a constant, small enough to pass for the derivative."""
+    """A backward pass that adds a constant within the tolerance."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -45,7 +45,7 @@ class Affine(Function):
 
 
 class Cut(Function):
-    """An output that says it carries no gradient, though it moves with the input."""
+    """An output that is marked as non-differentiable but depends on the input."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -55,7 +55,7 @@ class Cut(Function):
 
 
 class Pair(Function):
-    """Two outputs whose backward pass cannot do without either gradient."""
+    """Two outputs whose backward pass requires both gradients."""
 
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
@@ -70,28 +70,28 @@ class Pair(Function):
 
 
 def test_a_backward_pass_that_differs_from_run_to_run_is_found() -> None:
-    """The tolerance is nondet_tol, zero unless said."""
+    """The tolerance is nondet_tol, which is zero by default."""
     with pytest.raises(GradcheckError, match=r"Backward is not reentrant, .*tolerance for nondeterminism was 0\.0\."):
         gradcheck(Drifting.apply, (leaf([1.0]),))
     assert gradcheck(Drifting.apply, (leaf([1.0]),), nondet_tol=1e-6)
 
 
 def test_a_backward_pass_that_is_not_linear_is_found() -> None:
-    """A gradient of zero must give zero."""
+    """A zero gradient must give zero."""
     with pytest.raises(GradcheckError, match="backward not multiplied by grad_output"):
         gradcheck(Affine.apply, (leaf([1.0]),))
     assert not gradcheck(Affine.apply, (leaf([1.0]),), raise_exception=False)
 
 
 def test_an_output_without_gradient_must_not_depend_on_the_input() -> None:
-    """Where nothing requires grad, the differences must be zero; outputs of integers are not looked at."""
+    """If no output requires grad, the differences must be zero; integer outputs are ignored."""
     with pytest.raises(GradcheckError, match="Numerical gradient for function expected to be zero"):
         gradcheck(Cut.apply, (leaf([1.0]),))
     assert gradcheck(lambda x: (x.detach() * 0, x > 0), (leaf([1.0]),))
 
 
 def test_a_backward_pass_must_do_with_absent_gradients() -> None:
-    """Each output alone may be used; check_undefined_grad=False lets it pass."""
+    """Each output may be used alone; check_undefined_grad=False disables the check."""
     x = leaf([1.0])
     with pytest.raises(GradcheckError, match=r"handle undefined output grads\..*: both are needed"):
         gradcheck(Pair.apply, (x,))
@@ -101,7 +101,7 @@ def test_a_backward_pass_must_do_with_absent_gradients() -> None:
 
 
 def test_functions_that_return_no_tensors_are_refused() -> None:
-    """There is nothing to differentiate; the input is as it was."""
+    """Such functions cannot be differentiated; the input does not change."""
     x = leaf([1.0])
     with pytest.raises(ValueError, match="gradcheck expects the function to return tensors"):
         gradcheck(lambda x: (1.0,), (x,))
@@ -109,14 +109,14 @@ def test_functions_that_return_no_tensors_are_refused() -> None:
 
 
 def test_modes_of_differentiation_that_are_missing_are_said() -> None:
-    """Forward mode and batched gradients."""
+    """Forward mode and batched gradients are not supported."""
     for option in ("check_forward_ad", "check_batched_grad"):
         with pytest.raises(NotImplementedError, match="check_forward_ad and check_batched_grad need forward-mode"):
             gradcheck(cd.sin, (leaf([1.0]),), **{option: True})
 
 
 def hooked(replace: Any) -> Any:
-    """Twice the input, with a hook on the node that replaces the gradient after the engine has looked at it."""
+    """Return a function that doubles its input, with a hook that replaces the gradient after the engine's check."""
 
     def function(x: Any) -> Any:
         out = x * 2
@@ -127,7 +127,7 @@ def hooked(replace: Any) -> Any:
 
 
 def test_gradients_of_another_dtype_are_found() -> None:
-    """With check_grad_dtypes; the shape is the engine's to check."""
+    """check_grad_dtypes compares dtypes; the engine checks the shape."""
     x = leaf([1.0, 2.0])
     with pytest.raises(RuntimeError, match=r"returned an invalid gradient at index 0 - got \[1\]"):
         gradcheck(hooked(lambda g: g[:1]), (x,))
@@ -140,7 +140,7 @@ def test_gradients_of_another_dtype_are_found() -> None:
 
 
 def test_gradcheck_is_the_function_whatever_was_imported_first() -> None:
-    """The module of the same name can be imported, and doesn't take the function's place."""
+    """The module of the same name can be imported and does not replace the function."""
     code = (
         "from candelabra.autograd.gradcheck import GradcheckError, gradcheck\n"
         "from candelabra import autograd\n"

@@ -10,12 +10,12 @@ from candelabra.autograd import grad
 
 
 def leaf(values: Any) -> Any:
-    """A float64 leaf that requires grad."""
+    """Return a float64 leaf that requires grad."""
     return cd.tensor(values, dtype=cd.float64, requires_grad=True)
 
 
 def test_tensor_hooks_run_in_order_and_may_replace_the_gradient() -> None:
-    """Each sees what the one before returned; a removed one is not called."""
+    """Each hook gets the result of the previous one; a removed hook is not called."""
     x = leaf([1.0])
     y = x * 2.0
     seen = []
@@ -29,7 +29,7 @@ def test_tensor_hooks_run_in_order_and_may_replace_the_gradient() -> None:
 
 
 def test_hooks_on_leaves_run_for_grad_too() -> None:
-    """A leaf's hook changes what grad returns and what backward accumulates."""
+    """A leaf's hook changes the result of grad and the accumulated gradient."""
     x = leaf([1.0])
     x.register_hook(lambda g: g + 1)
     assert grad((x * 2).sum(), x)[0].tolist() == [3.0]
@@ -38,7 +38,7 @@ def test_hooks_on_leaves_run_for_grad_too() -> None:
 
 
 def test_hooks_on_one_of_several_outputs() -> None:
-    """Each output of a node has hooks and a kept gradient of its own."""
+    """Each output of a node has its own hooks and its own retained gradient."""
     x = leaf([2.0, 1.0])
     values, _ = cd.sort(x)
     values.retain_grad()
@@ -49,7 +49,7 @@ def test_hooks_on_one_of_several_outputs() -> None:
 
 
 def test_node_hooks() -> None:
-    """A prehook sees and may replace the outputs' gradients, a hook those of the inputs."""
+    """A prehook may replace the gradients of the outputs, a hook those of the inputs."""
     x = leaf([1.0])
     y = x * 3.0
     seen = []
@@ -61,7 +61,7 @@ def test_node_hooks() -> None:
 
 
 def test_retained_gradients() -> None:
-    """retain_grad fills .grad of a non-leaf; without a graph it is an error."""
+    """retain_grad sets .grad of a non-leaf; without a graph it is an error."""
     x = leaf([1.0])
     y = x * 3.0
     y.retain_grad()
@@ -73,7 +73,7 @@ def test_retained_gradients() -> None:
 
 
 def test_post_accumulate_hooks() -> None:
-    """Called with the leaf after its .grad is there; refused elsewhere."""
+    """The hook gets the leaf after its .grad is set; non-leaves are refused."""
     x = leaf([1.0])
     seen = []
     x.register_post_accumulate_grad_hook(lambda t: seen.append(t.grad.tolist()))
@@ -84,7 +84,7 @@ def test_post_accumulate_hooks() -> None:
 
 
 def test_what_hooks_may_not_do() -> None:
-    """Change the shape, return a number, be no function, hang on a tensor without a graph."""
+    """A hook that changes the shape, returns a number or is not callable, and a tensor without a graph are errors."""
     x = leaf([1.0, 2.0])
     y = x * 2
     y.register_hook(lambda g: g.sum())

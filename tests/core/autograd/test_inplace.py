@@ -1,4 +1,4 @@
-"""Writes in place: versions, history of views and bases, refusals."""
+"""In-place operators: versions, history of views and bases, errors."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from candelabra.autograd import grad
 
 
 def leaf(values: Any) -> Any:
-    """A float64 leaf that requires grad."""
+    """Return a float64 leaf that requires grad."""
     return cd.tensor(values, dtype=cd.float64, requires_grad=True)
 
 
 def test_a_changed_saved_tensor_is_named() -> None:
-    """Backward names operator, tensor and both versions."""
+    """The error of backward names the operator, the tensor and both versions."""
     x = leaf([1.0, 2.0])
     a = x * 1.0
     y = a * a
@@ -33,7 +33,7 @@ def test_a_changed_output_is_noticed() -> None:
 
 
 def test_leaves_and_their_views_are_refused() -> None:
-    """A leaf that requires grad cannot be written to while recording; without it can."""
+    """A leaf that requires grad can only be written to while recording is off."""
     x = leaf([1.0, 2.0])
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
         x.add_(1.0)
@@ -46,7 +46,7 @@ def test_leaves_and_their_views_are_refused() -> None:
 
 
 def test_an_older_view_sees_a_later_write() -> None:
-    """v = b[0]; b.mul_(w) makes v require grad, with the right gradient."""
+    """b.mul_(w) makes v = b[0] require grad, with the correct gradient."""
     w = leaf([3.0, 5.0])
     b = cd.ones(2, 2, dtype=cd.float64)
     v = b[0]
@@ -58,7 +58,7 @@ def test_an_older_view_sees_a_later_write() -> None:
 
 
 def test_a_write_to_a_view_rewrites_the_base() -> None:
-    """The base's gradient skips what was overwritten."""
+    """The overwritten elements of the base have no gradient."""
     x, w = leaf([1.0, 2.0, 3.0]), leaf(7.0)
     b = x * 2.0
     b[1:].mul_(w)
@@ -68,7 +68,7 @@ def test_a_write_to_a_view_rewrites_the_base() -> None:
 
 
 def test_chains_of_views_and_overlapping_views() -> None:
-    """A view of a view is written to; an overlapping one sees it."""
+    """A write to a view of a view is visible in an overlapping view."""
     x = leaf([[1.0, 2.0], [3.0, 4.0]])
     b = x * 1.0
     other = b[:, 1]
@@ -89,7 +89,7 @@ def test_multiplying_by_itself_in_place() -> None:
 
 
 def test_detach_shares_the_version_and_data_does_not() -> None:
-    """A write through detach() is noticed, one through .data is not."""
+    """A write through detach() is detected, one through .data is not."""
     x = leaf([1.0])
     a = x * 1.0
     y = a * a
@@ -101,7 +101,7 @@ def test_detach_shares_the_version_and_data_does_not() -> None:
 
 
 def test_a_detached_leaf_stays_a_leaf_when_its_memory_changes() -> None:
-    """x.detach().requires_grad_() keeps its place after x is written to."""
+    """x.detach().requires_grad_() stays a leaf after a write to x."""
     x = cd.ones(2, dtype=cd.float64)
     d = x.detach().requires_grad_()
     x.add_(1.0)
@@ -110,13 +110,13 @@ def test_a_detached_leaf_stays_a_leaf_when_its_memory_changes() -> None:
 
 
 def test_expanded_memory_is_not_written_to() -> None:
-    """More than one element in one place cannot be written."""
+    """A tensor whose elements share memory cannot be written to."""
     with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory"):
         cd.ones(1).expand(3).add_(cd.ones(3))
 
 
 def test_infinite_gradients_do_not_leak_into_overwritten_parts() -> None:
-    """What was overwritten gets 0, even where the gradient is infinite."""
+    """Overwritten elements get 0, even if the gradient is infinite."""
     x = leaf([1.0, 2.0])
     b = x * 1.0
     b[0].copy_(cd.tensor(0.0, dtype=cd.float64))
@@ -125,7 +125,7 @@ def test_infinite_gradients_do_not_leak_into_overwritten_parts() -> None:
 
 
 def test_inference_tensors() -> None:
-    """They cannot be saved for backward nor written to outside their mode."""
+    """Inference tensors cannot be saved for backward, nor written to outside inference mode."""
     with cd.inference_mode():
         i = cd.ones(2)
     assert i.is_inference()

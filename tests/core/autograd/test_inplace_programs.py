@@ -1,4 +1,4 @@
-"""Random programs of views and writes in place, against the same programs written without either."""
+"""Random programs of views and in-place writes, compared with equivalent functional programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEP = st.tuples(st.sampled_from(VIEWS), st.integers(0, 2), st.sampled_from(WRIT
 
 
 def view_of(base: Any, kind: str, number: int) -> Any:
-    """One view of a ROWS × COLUMNS tensor."""
+    """Return a view of a ROWS × COLUMNS tensor."""
     if kind == "row":
         return base[number]
     if kind == "column":
@@ -32,7 +32,7 @@ def view_of(base: Any, kind: str, number: int) -> Any:
 
 
 def written(value: Any, write: str, w: Any) -> Any:
-    """What a write leaves in the viewed part, as a new tensor."""
+    """Return the values of the viewed elements after a write, as a new tensor."""
     if write == "mul":
         return value * w
     if write == "add":
@@ -47,7 +47,7 @@ def written(value: Any, write: str, w: Any) -> Any:
 
 
 def write_in_place(view: Any, write: str, w: Any) -> None:
-    """The same, in place."""
+    """Do the same write in place."""
     if write == "mul":
         view.mul_(w)
     elif write == "add":
@@ -63,7 +63,7 @@ def write_in_place(view: Any, write: str, w: Any) -> None:
 
 
 def functional(base: Any, kind: str, number: int, write: str, w: Any) -> Any:
-    """The base after one write, computed without writing: the viewed places come from the new value."""
+    """Return the base after one write, computed without in-place operators."""
     places = cd.arange(ROWS * COLUMNS).reshape(ROWS, COLUMNS)
     chosen = view_of(places, kind, number).reshape(-1)
     new = written(view_of(base, kind, number), write, w).reshape(-1)
@@ -102,5 +102,5 @@ def test_programs_in_place_agree_with_functional_ones(steps: list[Any], watched:
 
 
 def close(a: Any, b: Any) -> bool:
-    """Equal up to rounding."""
+    """Assert that two tensors are equal up to rounding."""
     return bool(((a - b).abs() <= 1e-9 * (1 + b.abs())).all().item())

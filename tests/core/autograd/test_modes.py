@@ -1,4 +1,4 @@
-"""no_grad and its kin, as contexts and decorators, per thread."""
+"""no_grad, enable_grad and inference_mode as context managers and decorators, per thread."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 
 def test_contexts_nest() -> None:
-    """enable_grad inside no_grad records; each block puts back what was."""
+    """enable_grad inside no_grad records; each block restores the previous mode."""
     with cd.no_grad():
         assert not cd.is_grad_enabled()
         with cd.enable_grad():
@@ -28,7 +28,7 @@ def test_contexts_nest() -> None:
 
 
 def test_set_grad_enabled_as_a_function() -> None:
-    """It switches at once."""
+    """It changes the mode immediately."""
     cd.set_grad_enabled(False)
     assert not cd.is_grad_enabled()
     cd.set_grad_enabled(True)
@@ -36,7 +36,7 @@ def test_set_grad_enabled_as_a_function() -> None:
 
 
 def test_decorators() -> None:
-    """Functions with and without parentheses, generators between their steps, coroutines."""
+    """The modes decorate functions with and without parentheses, generators and coroutines."""
 
     @cd.no_grad
     def plain() -> bool:
@@ -78,7 +78,7 @@ def test_modes_do_not_leak_into_other_threads() -> None:
 
 
 def test_threads_on_shared_parameters_give_the_sequential_result() -> None:
-    """Eight threads, forward and backward on one leaf: the gradient is the sum."""
+    """Eight threads run forward and backward on one leaf: the gradient is the sum."""
     w = cd.ones(4, dtype=cd.float64, requires_grad=True)
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""Refusals of autograd that take a second device, an odd argument or a class of one's own."""
+"""Errors of autograd that involve a second device, an unusual argument or a user's class."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from candelabra._autograd.modes import _Mode
 
 @pytest.mark.usefixtures("lantern")
 def test_a_gradient_on_another_device_is_refused() -> None:
-    """The error names both devices and the move that mends it; nothing is accumulated."""
+    """The error names both devices and the `.to` call that corrects it; no gradient is accumulated."""
     x = cd.ones(3, requires_grad=True)
     y = x * 2
     with pytest.raises(RuntimeError, match=r"grad_output\[0\] is on lantern:0 and output\[0\] on .*: move it with"):
@@ -22,21 +22,21 @@ def test_a_gradient_on_another_device_is_refused() -> None:
 
 
 def test_a_complex_gradient_of_a_real_output_is_refused() -> None:
-    """Both must be complex, or neither."""
+    """Both must be complex, or both real."""
     x = cd.ones(3, requires_grad=True)
     with pytest.raises(RuntimeError, match="both grad_output and output are required to have the same dtype"):
         (x * 2).backward(cd.ones(3, dtype=cd.complex64))
 
 
 def test_a_complex_scalar_needs_its_gradient_said() -> None:
-    """A gradient of 1 is implied for real scalars only."""
+    """Only a real scalar has an implicit gradient of 1."""
     z = cd.ones((), dtype=cd.complex64, requires_grad=True)
     with pytest.raises(RuntimeError, match="grad can be implicitly created only for real scalar outputs"):
         (z * 2).backward()
 
 
 def test_a_tensor_hook_must_return_a_tensor_of_the_same_kind() -> None:
-    """Other types, shapes and dtypes are refused in words."""
+    """Other types, shapes and dtypes are errors."""
     x = cd.ones(3, requires_grad=True)
     handle = x.register_hook(lambda g: 3)
     with pytest.raises(TypeError, match="a tensor hook must return None or a Tensor, got int"):
@@ -48,7 +48,7 @@ def test_a_tensor_hook_must_return_a_tensor_of_the_same_kind() -> None:
 
 
 def test_a_layer_too_many_is_refused() -> None:
-    """The bits for functionality layers are limited; a removed layer gives its bit back."""
+    """The number of functionality layers is limited; removing a layer makes its bit available again."""
     from candelabra._dispatch.layers import Layer
     from candelabra._keys import LAYER_LIMIT
 
@@ -61,7 +61,7 @@ def test_a_layer_too_many_is_refused() -> None:
 
 
 def test_what_is_differentiated_must_be_tensors() -> None:
-    """Numbers are named by the argument that they were given for, alone or in a sequence."""
+    """The error names the argument with the number, alone or in a sequence."""
     x = cd.ones(3, requires_grad=True)
     for call, what in (
         (lambda: autograd.backward(3.0), "tensors"),
@@ -77,19 +77,19 @@ def test_what_is_differentiated_must_be_tensors() -> None:
 
 
 def test_there_is_no_edge_without_a_graph() -> None:
-    """A tensor that requires no grad has no place in a graph."""
+    """A tensor that does not require grad is not in a graph."""
     with pytest.raises(RuntimeError, match="not possible to get the gradient edge for a Tensor that does not require"):
         autograd.graph.get_gradient_edge(cd.ones(3))
 
 
 def test_a_name_that_autograd_lacks() -> None:
-    """The module's name and the attribute's are in the error."""
+    """The error has the names of the module and the attribute."""
     with pytest.raises(AttributeError, match=r"module 'candelabra\.autograd' has no attribute 'backwards'"):
         _ = autograd.backwards
 
 
 def test_modes_and_nodes_without_their_method() -> None:
-    """Subclasses that leave out what they are for are named; asynchronous generators cannot be decorated."""
+    """The error names a subclass without its method; asynchronous generators cannot be decorated."""
 
     async def stream() -> AsyncIterator[int]:
         yield 1
@@ -104,7 +104,7 @@ def test_modes_and_nodes_without_their_method() -> None:
 
 @pytest.mark.usefixtures("lantern")
 def test_a_view_that_shows_elements_more_than_once_is_not_written_to() -> None:
-    """Where arrays never change, a write to a view goes to its base, which takes a way back; all is as before."""
+    """With immutable arrays, a write to a view requires an inverse, which such a view lacks; nothing changes."""
     x = cd.arange(4.0, device="ember")
     windows = x.unfold(0, 2, 1)
     with pytest.raises(RuntimeError, match="a view made by 'unfold' cannot be written to: it shows elements more than"):
@@ -113,7 +113,7 @@ def test_a_view_that_shows_elements_more_than_once_is_not_written_to() -> None:
 
 
 def test_what_grad_is_not_asked_for() -> None:
-    """Gradients for another number of outputs, of no inputs, of inputs without grad, batched ones."""
+    """A wrong number of gradients, no inputs, inputs without grad, and batched gradients are errors."""
     x = cd.ones(3, requires_grad=True)
     calls: list[tuple[Any, type[Exception], str]] = [
         (
@@ -132,7 +132,7 @@ def test_what_grad_is_not_asked_for() -> None:
 
 
 def test_memory_of_a_view_is_not_exchanged() -> None:
-    """A view is neither detached in place nor resized, and data must be a tensor; all is as before."""
+    """A view is neither detached in place nor resized, and data must be a tensor; nothing changes."""
     x = cd.ones(3)
     view = x[:0]
     with pytest.raises(RuntimeError, match=r"Can't detach views in-place\. Use detach\(\) instead\."):
@@ -145,7 +145,7 @@ def test_memory_of_a_view_is_not_exchanged() -> None:
 
 
 def test_a_decorated_generator_is_closed_in_its_mode() -> None:
-    """Closing it runs what it has to clean up in the mode, and ends as closing a generator does."""
+    """Closing runs the generator's cleanup in the mode, and ends as closing any generator does."""
     seen = []
 
     @cd.no_grad()

@@ -1,1 +1,1 @@
-"""Bad calls, by what is wrong with them: each with its error class and text. The test is in ``test_bad_input.py``."""
+"""Tables of invalid calls by kind of error, each with the error's class and text. ``test_bad_input.py`` runs them."""

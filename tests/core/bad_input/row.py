@@ -1,4 +1,4 @@
-"""What a row of the tables is."""
+"""A row of the tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class Row(NamedTuple):
-    """One bad call: an id, the call over the fixtures, the error's class, and a pattern in its text."""
+    """An invalid call: an id, the call with the fixtures, the error's class, and a pattern of its text."""
 
     name: str
     call: Callable[[SimpleNamespace], Any]

@@ -1,4 +1,4 @@
-"""Shapes that do not fit."""
+"""Shapes that do not match."""
 
 from __future__ import annotations
 

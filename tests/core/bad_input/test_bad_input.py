@@ -1,4 +1,4 @@
-"""Every bad call raises its error, with its text, and changes nothing."""
+"""Every invalid call raises its error with its text, and changes nothing."""
 
 from __future__ import annotations
 
@@ -9,16 +9,21 @@ import candelabra as cd
 import pytest
 from candelabra._keys import state
 
-from tests.core.bad_input import fronts, places, shapes, types
+from tests.core.bad_input import indices_and_devices, overload_sets, shapes, types
 from tests.core.bad_input.row import Row
 
-TABLES = {"shapes": shapes.ROWS, "types": types.ROWS, "places": places.ROWS, "fronts": fronts.ROWS}
+TABLES = {
+    "shapes": shapes.ROWS,
+    "types": types.ROWS,
+    "indices_and_devices": indices_and_devices.ROWS,
+    "overload_sets": overload_sets.ROWS,
+}
 ALL = [pytest.param(row, id=f"{table}-{row.name}") for table, rows in TABLES.items() for row in rows]
 
 
 @pytest.fixture
-def given() -> SimpleNamespace:
-    """The tensors that the calls are made with."""
+def tensors() -> SimpleNamespace:
+    """Return the tensors that the calls use."""
     return SimpleNamespace(
         scalar=cd.tensor(2.0),
         v3=cd.tensor([1.0, 2.0, 3.0]),
@@ -35,24 +40,24 @@ def given() -> SimpleNamespace:
     )
 
 
-def snapshot(given: SimpleNamespace) -> dict[str, Any]:
-    """Values, versions and gradients."""
-    return {name: (t.detach().tolist(), t._version[0], t.requires_grad, t.grad) for name, t in vars(given).items()}
+def snapshot(tensors: SimpleNamespace) -> dict[str, Any]:
+    """Return values, versions and gradients."""
+    return {name: (t.detach().tolist(), t._version[0], t.requires_grad, t.grad) for name, t in vars(tensors).items()}
 
 
 @pytest.mark.parametrize("row", ALL)
-def test_a_bad_call_says_what_is_wrong_and_changes_nothing(row: Row, given: SimpleNamespace) -> None:
-    """The error is of the class that PyTorch raises, its text says what was expected, and all is as before."""
-    before, mode = snapshot(given), state.bits
+def test_a_bad_call_says_what_is_wrong_and_changes_nothing(row: Row, tensors: SimpleNamespace) -> None:
+    """The error has the class that PyTorch raises and says what was expected; no tensor changes."""
+    before, mode = snapshot(tensors), state.bits
     with pytest.raises(row.error, match=row.text):
-        row.call(given)
+        row.call(tensors)
     if row.name != "backward-twice":
-        assert snapshot(given) == before
+        assert snapshot(tensors) == before
     assert state.bits == mode
 
 
 def test_there_are_enough_rows_and_no_name_twice() -> None:
-    """At least 150 bad calls, each with a name of its own in its table."""
+    """There are at least 150 invalid calls, and each has a unique id in its table."""
     assert len(ALL) >= 150
     for rows in TABLES.values():
         names = [row.name for row in rows]

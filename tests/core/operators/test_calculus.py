@@ -1,4 +1,4 @@
-"""Differences, gradients, integrals, covariances, Vandermonde matrices: against NumPy."""
+"""Differences, gradients, integrals, covariances, Vandermonde matrices: compared with NumPy."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import pytest
 from candelabra.autograd import gradcheck, gradgradcheck
 
 
-def close(found: Any, expected: Any) -> None:
-    """Equal in shape and value."""
-    assert tuple(found.shape) == np.shape(expected)
-    np.testing.assert_allclose(found.detach().numpy(), expected, rtol=1e-10, atol=1e-12)
+def close(actual: Any, expected: Any) -> None:
+    """Assert that shape and values are equal."""
+    assert tuple(actual.shape) == np.shape(expected)
+    np.testing.assert_allclose(actual.detach().numpy(), expected, rtol=1e-10, atol=1e-12)
 
 
 # -- differences ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", ["float64", "complex128", "int64", "bool"])
 def test_diff_is_numpys(dtype: str, rng: np.random.Generator) -> None:
-    """Of any order, along any dim, with something before and after; of bools, whether neighbours differ."""
+    """Any order and dim, with prepend and append; for bools the result is an exclusive or."""
     a = rng.integers(0, 3, (3, 4)).astype(dtype)
     x = cd.tensor(a)
     for dim in (0, 1, -1):
         for n in (1, 2, 3):
-            found = cd.diff(x, n, dim)
-            assert found.dtype is x.dtype
-            close(found, np.diff(a, n, dim))
+            actual = cd.diff(x, n, dim)
+            assert actual.dtype is x.dtype
+            close(actual, np.diff(a, n, dim))
             close(cd.diff(x, n, axis=dim), np.diff(a, n, dim))
     close(x.diff(prepend=x[:, :1], append=x[:, :2]), np.diff(a, prepend=a[:, :1], append=a[:, :2]))
     close(cd.diff(x, 0), a)
@@ -40,7 +40,7 @@ def test_diff_is_numpys(dtype: str, rng: np.random.Generator) -> None:
 # -- gradients --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("edge_order", [1, 2])
 def test_gradient_is_numpys(edge_order: Any, rng: np.random.Generator) -> None:
-    """Samples one apart, some number apart, or at coordinates, along chosen dims."""
+    """The spacing is 1, a number, or coordinates, along chosen dims."""
     a = rng.standard_normal((4, 5))
     x = cd.tensor(a)
     rows, columns = np.cumsum(rng.uniform(0.5, 1.5, 4)), np.cumsum(rng.uniform(0.5, 1.5, 5))
@@ -53,23 +53,23 @@ def test_gradient_is_numpys(edge_order: Any, rng: np.random.Generator) -> None:
     ]
     for spacing, ours, dim in cases:
         expected = np.gradient(a, *spacing, axis=dim, edge_order=edge_order)
-        found = cd.gradient(x, spacing=ours, dim=dim, edge_order=edge_order)
-        assert len(found) == 2
-        for f, e in zip(found, expected, strict=True):
+        actual = cd.gradient(x, spacing=ours, dim=dim, edge_order=edge_order)
+        assert len(actual) == 2
+        for f, e in zip(actual, expected, strict=True):
             close(f, e)
     (only,) = cd.gradient(x, spacing=[cd.tensor(columns)], dim=1, edge_order=edge_order)
     close(only, np.gradient(a, columns, axis=1, edge_order=edge_order))
 
 
 def test_gradient_of_two_samples_is_their_difference() -> None:
-    """Twice; integers become floats."""
+    """Both results are equal; integers are promoted to floats."""
     assert [g.tolist() for g in cd.gradient(cd.tensor([1, 4]))] == [[3.0, 3.0]]
     assert [g.tolist() for g in cd.gradient(cd.tensor([1.0, 4.0]), spacing=[cd.tensor([0.0, 2.0])])] == [[1.5, 1.5]]
 
 
 # -- integrals --------------------------------------------------------------------------------------------------------
 def test_trapezoids_are_numpys(rng: np.random.Generator) -> None:
-    """One apart, ``dx`` apart, at points of a vector or of every row; along any dim; under both names."""
+    """The spacing is 1, ``dx``, or the points of a vector or of every row; any dim; both names."""
     y, x = rng.standard_normal((3, 4)), np.cumsum(rng.uniform(0.5, 1.5, (3, 4)), 1)
     t, p = cd.tensor(y), cd.tensor(x)
     for f in (cd.trapezoid, cd.trapz):
@@ -87,7 +87,7 @@ def test_trapezoids_are_numpys(rng: np.random.Generator) -> None:
 
 
 def test_cumulative_trapezoid_runs(rng: np.random.Generator) -> None:
-    """Its last value is the integral."""
+    """The last value equals the integral."""
     y, x = rng.standard_normal((3, 4)), np.cumsum(rng.uniform(0.5, 1.5, (3, 4)), 1)
     t, p = cd.tensor(y), cd.tensor(x)
     close(cd.cumulative_trapezoid(t, dx=2), np.cumsum(y[:, 1:] + y[:, :-1], 1))
@@ -96,7 +96,7 @@ def test_cumulative_trapezoid_runs(rng: np.random.Generator) -> None:
 
 
 def test_calculus_has_gradients_of_both_orders(rng: np.random.Generator) -> None:
-    """For samples and for coordinates."""
+    """Samples and coordinates have gradients."""
     y = cd.tensor(rng.standard_normal((2, 5)), requires_grad=True)
     x = cd.tensor(np.cumsum(rng.uniform(0.5, 1.5, 5)), requires_grad=True)
     calls: list[Callable[..., Any]] = [
@@ -112,7 +112,7 @@ def test_calculus_has_gradients_of_both_orders(rng: np.random.Generator) -> None
 
 # -- covariances ------------------------------------------------------------------------------------------------------
 def test_cov_is_numpys(rng: np.random.Generator) -> None:
-    """With corrections and both kinds of weights; of vectors and numbers; complex; as a method."""
+    """Corrections and both kinds of weights work, for vectors, numbers, complex input, and as a method."""
     a = rng.standard_normal((3, 5)) + 1j * rng.standard_normal((3, 5))
     often, much = np.array([1, 2, 0, 1, 3]), rng.uniform(0.5, 1.5, 5)
     for array in (a.real, a):
@@ -121,8 +121,8 @@ def test_cov_is_numpys(rng: np.random.Generator) -> None:
         close(x.cov(correction=0), np.cov(array, ddof=0))
         close(cd.cov(x, fweights=cd.tensor(often)), np.cov(array, fweights=often))
         close(cd.cov(x, aweights=cd.tensor(much)), np.cov(array, aweights=much))
-        found = cd.cov(x, correction=2, fweights=cd.tensor(often), aweights=cd.tensor(much))
-        close(found, np.cov(array, ddof=2, fweights=often, aweights=much))
+        actual = cd.cov(x, correction=2, fweights=cd.tensor(often), aweights=cd.tensor(much))
+        close(actual, np.cov(array, ddof=2, fweights=often, aweights=much))
         close(cd.cov(x[0]), np.cov(array[0]))
         close(cd.corrcoef(x), np.corrcoef(array))
     assert cd.corrcoef(cd.tensor([1.0, 2.0, 4.0])).item() == 1
@@ -130,13 +130,13 @@ def test_cov_is_numpys(rng: np.random.Generator) -> None:
 
 
 def test_cov_warns_where_nothing_is_left_to_divide_by() -> None:
-    """One observation less one is none: NaN or infinity, and a warning."""
+    """One observation with a correction of 1 gives NaN or infinity, and a warning."""
     with pytest.warns(UserWarning, match="degrees of freedom is <= 0"):
         assert cd.cov(cd.tensor(1.0)).isnan().item()
 
 
 def test_covariances_have_gradients_of_both_orders(rng: np.random.Generator) -> None:
-    """For observations and their weights."""
+    """Observations and weights have gradients."""
     x = cd.tensor(rng.standard_normal((2, 4)), requires_grad=True)
     w = cd.tensor(rng.uniform(0.5, 1.5, 4), requires_grad=True)
     assert gradcheck(lambda x, w: cd.cov(x, aweights=w), (x, w), fast_mode=True)
@@ -147,16 +147,16 @@ def test_covariances_have_gradients_of_both_orders(rng: np.random.Generator) -> 
 # -- powers -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("increasing", [True, False])
 def test_vander_is_numpys(increasing: bool) -> None:
-    """Any number of powers; integers become int64."""
+    """Any number of powers is supported; integers give int64."""
     a = np.array([1, 2, 3, 5], dtype=np.int32)
     for n in (None, 0, 1, 2, 6):
-        found = cd.vander(cd.tensor(a), n, increasing)
-        assert found.dtype is cd.int64
-        close(found, np.vander(a, n, increasing))
+        actual = cd.vander(cd.tensor(a), n, increasing)
+        assert actual.dtype is cd.int64
+        close(actual, np.vander(a, n, increasing))
     close(cd.vander(cd.tensor(a + 0.5j), increasing=increasing), np.vander(a + 0.5j, None, increasing))
 
 
-X, OFTEN = cd.ones(2, 3), cd.tensor([1, 1, 1])
+X, FREQUENCIES = cd.ones(2, 3), cd.tensor([1, 1, 1])
 ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: cd.diff(cd.tensor(1.0)), RuntimeError, "diff expects input to be at least one-dimensional"),
     (lambda: cd.diff(X, "1"), TypeError, r"diff\(\): argument 'n' must be int, not str"),
@@ -182,10 +182,10 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: cd.cov(X > 0), RuntimeError, "bool dtype is not supported for input"),
     (lambda: cd.cov(X, fweights=X), RuntimeError, "expected fweights to have one or fewer dimensions"),
     (lambda: cd.cov(X, fweights=X[0]), RuntimeError, "fweights to have integral dtype but got fweights with Float"),
-    (lambda: cd.cov(X, aweights=OFTEN), RuntimeError, "to have floating point dtype but got aweights with Long"),
-    (lambda: cd.cov(X, fweights=OFTEN[:2]), RuntimeError, "observations in the input but got 2 != 3"),
-    (lambda: cd.cov(X, fweights=-OFTEN), RuntimeError, "fweights cannot be negative"),
-    (lambda: cd.cov(X, fweights=OFTEN * 0), RuntimeError, "weights sum to zero, can't be normalized"),
+    (lambda: cd.cov(X, aweights=FREQUENCIES), RuntimeError, "to have floating point dtype but got aweights with Long"),
+    (lambda: cd.cov(X, fweights=FREQUENCIES[:2]), RuntimeError, "observations in the input but got 2 != 3"),
+    (lambda: cd.cov(X, fweights=-FREQUENCIES), RuntimeError, "fweights cannot be negative"),
+    (lambda: cd.cov(X, fweights=FREQUENCIES * 0), RuntimeError, "weights sum to zero, can't be normalized"),
     (lambda: cd.vander(X), RuntimeError, "x must be a one-dimensional tensor"),
     (lambda: cd.vander(X[0], -1), RuntimeError, "N must be non-negative"),
 ]
@@ -193,6 +193,6 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
 
 @pytest.mark.parametrize(("call", "error", "text"), ERRORS, ids=[f"{n}" for n in range(len(ERRORS))])
 def test_bad_samples_are_errors_in_pytorchs_words(call: Callable[[], Any], error: type[Exception], text: str) -> None:
-    """Every mistake has PyTorch's class of error and its text."""
+    """Every invalid call has PyTorch's class of error and its text."""
     with pytest.raises(error, match=text):
         call()

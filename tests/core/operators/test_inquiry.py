@@ -1,4 +1,4 @@
-"""Questions about tensors whose answer is no tensor."""
+"""Functions that return properties of tensors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 
 def test_what_does_not_exist_is_answered_with_no() -> None:
-    """Nothing here is lazy, sparse, quantised or nested."""
+    """No tensor is lazy, sparse, quantised or nested."""
     x = cd.ones(2)
     assert not any((cd.is_conj(x), x.is_neg(), x.is_sparse, x.is_quantized, x.is_nested, x.is_meta, x.is_mkldnn))
     assert cd.resolve_conj(x) is x
@@ -16,7 +16,7 @@ def test_what_does_not_exist_is_answered_with_no() -> None:
 
 
 def test_questions_are_functions_too() -> None:
-    """About sign, inference and device; of anything but a tensor they raise."""
+    """Sign, inference and device properties are functions; non-tensors raise."""
     x = cd.tensor([1, 2], dtype=cd.uint8)
     assert not cd.is_signed(x)
     assert cd.is_signed(x.float())
@@ -28,21 +28,21 @@ def test_questions_are_functions_too() -> None:
 
 
 def test_everything_has_a_type_name() -> None:
-    """A tensor's says its dtype."""
+    """A tensor's type name contains the dtype."""
     assert cd.typename(cd.ones(1)) == "candelabra.FloatTensor"
     assert cd.typename(3) == "int"
     assert cd.typename(np.zeros(1)) == "numpy.ndarray"
 
 
 def test_detach_in_place_is_a_function() -> None:
-    """As the method."""
+    """The function equals the method."""
     x = cd.ones(1, requires_grad=True) * 2
     assert cd.detach_(x) is x
     assert not x.requires_grad
 
 
 def test_questions_about_a_tensor() -> None:
-    """The module's functions answer as the methods do."""
+    """The functions return the same as the methods."""
     x = cd.ones(2, 3)
     assert cd.is_tensor(x)
     assert not cd.is_tensor([1])

@@ -1,4 +1,4 @@
-"""Normalisations with their statistics, against NumPy."""
+"""Normalisations and their statistics, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -12,60 +12,60 @@ from candelabra.autograd import gradcheck, gradgradcheck
 
 @pytest.fixture
 def data(rng: np.random.Generator) -> Any:
-    """Normal numbers: 4 samples of 6 channels of 5 elements."""
+    """Return normal numbers: 4 samples of 6 channels of 5 elements."""
     return rng.normal(size=(4, 6, 5))
 
 
 def normalised(x: Any, axes: tuple[int, ...], eps: float) -> tuple[Any, Any, Any]:
-    """(normalised, mean, 1 / standard deviation) by the definition."""
+    """Return (normalised, mean, 1 / standard deviation) by the definition."""
     mean = x.mean(axes, keepdims=True)
     rstd = 1 / np.sqrt(x.var(axes, keepdims=True) + eps)
     return (x - mean) * rstd, mean, rstd
 
 
-def near(found: Any, wanted: Any) -> None:
-    """Equal up to rounding, in shape too."""
-    assert tuple(found.shape) == wanted.shape
-    np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-10, atol=1e-12)
+def near(actual: Any, expected: Any) -> None:
+    """Assert that shapes are equal, and values up to rounding."""
+    assert tuple(actual.shape) == expected.shape
+    np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-10, atol=1e-12)
 
 
 def test_layers_are_normalised_over_their_last_dims(data: Any) -> None:
-    """Weight and bias have the shape of a layer; the statistics keep its dims as ones."""
+    """Weight and bias have the shape of the normalised dims; the statistics keep these dims with size 1."""
     weight, bias = data[0] + 2, data[1]
     out, mean, rstd = cd.native_layer_norm(
         cd.from_numpy(data.copy()), (6, 5), cd.from_numpy(weight), cd.from_numpy(bias.copy()), 1e-5
     )
-    wanted = normalised(data, (1, 2), 1e-5)
-    near(out, wanted[0] * weight + bias)
-    near(mean, wanted[1])
-    near(rstd, wanted[2])
+    expected = normalised(data, (1, 2), 1e-5)
+    near(out, expected[0] * weight + bias)
+    near(mean, expected[1])
+    near(rstd, expected[2])
 
 
 def test_groups_of_channels_are_normalised_together(data: Any) -> None:
-    """Six channels in three groups: statistics of shape (N, groups)."""
+    """Six channels in three groups have statistics of shape (N, groups)."""
     out, mean, rstd = cd.native_group_norm(cd.from_numpy(data.copy()), None, None, 4, 6, 5, 3, 1e-3)
-    wanted = normalised(data.reshape(4, 3, 10), (2,), 1e-3)
-    near(out, wanted[0].reshape(data.shape))
-    near(mean, wanted[1][..., 0])
-    near(rstd, wanted[2][..., 0])
+    expected = normalised(data.reshape(4, 3, 10), (2,), 1e-3)
+    near(out, expected[0].reshape(data.shape))
+    near(mean, expected[1][..., 0])
+    near(rstd, expected[2][..., 0])
 
 
 def test_batches_are_normalised_by_their_own_statistics_in_training(data: Any) -> None:
-    """The running statistics take their part of the batch's, the variance without bias."""
+    """The running statistics are updated with the batch's mean and unbiased variance."""
     running_mean, running_var = cd.zeros(6, dtype=cd.float64), cd.ones(6, dtype=cd.float64)
     out, mean, rstd = cd.native_batch_norm(
         cd.from_numpy(data.copy()), None, None, running_mean, running_var, True, 0.25, 1e-5
     )
-    wanted = normalised(data, (0, 2), 1e-5)
-    near(out, wanted[0])
-    near(mean, wanted[1].reshape(-1))
-    near(rstd, wanted[2].reshape(-1))
+    expected = normalised(data, (0, 2), 1e-5)
+    near(out, expected[0])
+    near(mean, expected[1].reshape(-1))
+    near(rstd, expected[2].reshape(-1))
     near(running_mean, 0.25 * data.mean((0, 2)))
     near(running_var, 0.75 + 0.25 * data.var((0, 2), ddof=1))
 
 
 def test_batches_are_normalised_by_the_running_statistics_otherwise(data: Any) -> None:
-    """They stay as they are, and nothing is handed back beside the result."""
+    """The running statistics do not change, and the saved statistics are empty."""
     running_mean, running_var = cd.from_numpy(data[0, :, 0].copy()), cd.from_numpy(data[1, :, 0] ** 2)
     before = running_mean.tolist(), running_var.tolist()
     out, mean, rstd = cd.native_batch_norm(
@@ -78,22 +78,22 @@ def test_batches_are_normalised_by_the_running_statistics_otherwise(data: Any) -
 
 
 def test_batches_are_written_into_tensors_that_are_given() -> None:
-    """``out=`` takes three tensors."""
+    """``out=`` has three tensors."""
     outs = tuple(cd.empty(0) for _ in range(3))
-    found = cd.native_batch_norm(cd.ones(2, 3), None, None, None, None, True, 0.1, 1e-5, out=outs)
-    assert all(a is b for a, b in zip(found, outs, strict=True))
+    actual = cd.native_batch_norm(cd.ones(2, 3), None, None, None, None, True, 0.1, 1e-5, out=outs)
+    assert all(a is b for a, b in zip(actual, outs, strict=True))
     assert outs[1].tolist() == [1.0, 1.0, 1.0]
 
 
 def test_half_types_are_averaged_in_single_precision() -> None:
-    """4,096 ones and a mean of one, which bfloat16 does not count up to."""
+    """The mean of 4,096 ones is one, although bfloat16 cannot count to 4,096."""
     out, mean, _ = cd.native_layer_norm(cd.ones(1, 4096, dtype=cd.bfloat16), (4096,), None, None, 1e-5)
     assert mean.item() == 1.0
     assert (out.dtype, mean.dtype) == (cd.bfloat16, cd.bfloat16)
 
 
 def test_derivatives_to_second_order(data: Any) -> None:
-    """With respect to input, weight and bias."""
+    """Input, weight and bias have derivatives."""
     x = cd.from_numpy(data[:2, :4, :3].copy()).requires_grad_()
     weight, bias = cd.from_numpy(data[0, :4, 0].copy()).requires_grad_(), cd.from_numpy(data[1, :4, 0].copy())
     bias.requires_grad_()
@@ -111,7 +111,7 @@ def test_derivatives_to_second_order(data: Any) -> None:
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:
-    """The last sizes, the groups, the running statistics."""
+    """The normalised sizes, the groups and the running statistics are checked."""
     x = cd.ones(2, 4, 3)
     with pytest.raises(RuntimeError, match=r"expected input with shape \[\*, 5, 3\], but got input of size\[2, 4, 3\]"):
         cd.native_layer_norm(x, (5, 3), None, None, 1e-5)
@@ -123,5 +123,5 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
             cd.native_layer_norm(x, (3,), *parameters, 1e-5)
     with pytest.raises(RuntimeError, match="divisible by num_groups"):
         cd.native_group_norm(x, None, None, 2, 4, 3, 3, 1e-5)
-    with pytest.raises(RuntimeError, match="running_mean and running_var are needed where training is False"):
+    with pytest.raises(RuntimeError, match="expected running_mean and running_var if training is False, got None"):
         cd.native_batch_norm(x, None, None, None, None, False, 0.1, 1e-5)

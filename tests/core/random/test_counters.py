@@ -1,4 +1,4 @@
-"""The rule by which a draw moves a generator, held against what NumPy's own Philox consumes."""
+"""The number of counters that a draw consumes, compared with NumPy's Philox."""
 
 import numpy as np
 import pytest
@@ -8,27 +8,27 @@ SIZES = [0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 1000, 1001]
 
 
 def generator() -> np.random.Generator:
-    """A NumPy generator whose state's counter is 0: as many counters consumed as the state then says."""
+    """Return a NumPy generator whose counter is 0, so that its state counts the consumed counters."""
     return np.random.Generator(np.random.Philox(key=1, counter=0))
 
 
 def consumed(source: np.random.Generator) -> int:
-    """The counters that a generator at ``counter=0`` has used up, wholly or in part."""
+    """Return the number of counters that a generator has consumed, wholly or in part."""
     return int(source.bit_generator.state["state"]["counter"][0])
 
 
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_uniform_takes_what_numpy_takes(n: int, dtype: str) -> None:
-    """Uniform numbers use as many counters as ``Generator.random`` does."""
+def test_uniform_consumes_as_many_counters_as_numpy(n: int, dtype: str) -> None:
+    """Uniform numbers consume as many counters as ``Generator.random``."""
     source = generator()
     source.random(n, dtype=np.dtype(dtype).type)
     assert counters_used("uniform", n, dtype) == consumed(source)
 
 
 @pytest.mark.parametrize("n", SIZES)
-def test_words_take_what_numpy_takes(n: int) -> None:
-    """Kinds of 64 bits per value use as many counters as ``random_raw(n)``, those of 128 as ``random_raw(2 * n)``."""
+def test_words_consume_as_many_counters_as_numpy(n: int) -> None:
+    """Kinds of 64 bits per value consume the counters of ``random_raw(n)``, those of 128 of ``random_raw(2 * n)``."""
     for values, kinds in (
         (n, [("permutation", "int64", 1), ("integers", "int8", 100)]),
         (2 * n, [("integers", "", 2**40)]),
@@ -65,26 +65,26 @@ def test_words_take_what_numpy_takes(n: int) -> None:
     ],
 )
 def test_bits_per_value(kind: str, dtype: str, span: int, bits: int) -> None:
-    """The table of the specification's section 3, and the count that follows from it."""
+    """The values are those of the table in section 3 of the specification, and the counts follow from them."""
     assert bits_per_value(kind, dtype, span) == bits
     k = COUNTER_BITS // bits
     assert [counters_used(kind, n, dtype, span) for n in (0, 1, k, k + 1)] == [0, 1, 1, 2]
 
 
 def test_a_count_beyond_64_bits_is_exact() -> None:
-    """The count is a Python integer: no size overflows it."""
+    """The count is a Python integer and does not overflow."""
     assert counters_used("uniform", 2**70 + 1, "float64") == 2**68 + 1
 
 
 def test_an_undefined_kind_is_named() -> None:
-    """The error of an unknown kind lists those that exist."""
+    """The error lists the defined kinds."""
     match = r"random kind 'gamma' is not defined; expected one of bernoulli, binomial, exponential, integers"
     with pytest.raises(ValueError, match=match):
         counters_used("gamma", 1, "float32")
 
 
 def test_an_unsupported_dtype_is_named() -> None:
-    """The error of a dtype that a kind does not have lists those that it has."""
+    """The error lists the dtypes that the kind supports."""
     match = "exponential: dtype complex64 is not supported; expected one of float16, bfloat16, float32, float64"
     with pytest.raises(ValueError, match=match):
         counters_used("exponential", 1, "complex64")
@@ -92,12 +92,12 @@ def test_an_unsupported_dtype_is_named() -> None:
 
 @pytest.mark.parametrize("span", [0, -3, 2**64 + 1])
 def test_an_impossible_span_is_refused(span: int) -> None:
-    """Integers come from a range of 1 to 2**64 values."""
+    """The range of integers must have 1 to 2**64 values."""
     with pytest.raises(ValueError, match=rf"integers: expected 1 <= high - low <= 2\*\*64, got {span}"):
         counters_used("integers", 1, "int64", span)
 
 
 def test_a_negative_count_is_refused() -> None:
-    """Minus one value cannot be drawn."""
+    """A draw of -1 values is an error."""
     with pytest.raises(ValueError, match="uniform: expected n >= 0, got -1"):
         counters_used("uniform", -1, "float32")

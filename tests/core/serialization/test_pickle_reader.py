@@ -1,4 +1,4 @@
-"""Pickles as data: what is built, and what is refused whatever the file says."""
+"""The pickle reader: the objects that it builds, and the pickles that it refuses."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 
-class Made:
-    """What the builder of these tests makes."""
+class BuiltObject:
+    """An object that the builders of these tests create."""
 
     def __init__(self, *arguments: object) -> None:
         self.arguments = arguments
 
 
 NAMES = {
-    "m.make": Builder("m.make", lambda arguments: Made(*arguments)),
+    "m.make": Builder("m.make", lambda arguments: BuiltObject(*arguments)),
     "m.list": Builder("m.list", lambda arguments: list(arguments[0])),
     "m.fail": Builder("m.fail", lambda arguments: int(arguments[0])),
     "m.word": "a word",
@@ -34,7 +34,7 @@ NAMES = {
 
 
 def _read(
-    data: bytes, replace: Callable[[object], object] = lambda value: ("made", value), persistent: Any = None
+    data: bytes, replace: Callable[[object], object] = lambda value: ("built", value), persistent: Any = None
 ) -> Any:
     reader = PickleReader("x", NAMES, persistent)
     return reader.finish(reader.read(io.BytesIO(data)), replace)
@@ -57,29 +57,29 @@ _values = st.recursive(
 @pytest.mark.parametrize("protocol", [4, 5])
 @given(value=_values)
 def test_plain_values_come_back(protocol: int, value: object) -> None:
-    """Numbers, strings, bytes and containers, as they were pickled."""
+    """Numbers, strings, bytes and containers are restored."""
     assert _read(pickle.dumps(value, protocol)) == value
 
 
 @pytest.mark.parametrize("protocol", [0, 1, 2, 3])
 def test_old_protocols_come_back(protocol: int) -> None:
-    """Protocol 0 is text; sets and bytes, for which the old ones call functions, are not among these."""
+    """Protocol 0 is text; it calls functions for sets and bytes, so these are not tested."""
     value = [None, True, False, 0, -1, 2**31, 2**100, -(2**3000), 1.5, "é\n", (), (1,), (1, 2), (1, 2, 3, 4), {"a": []}]
     assert _read(pickle.dumps(value, protocol)) == value
 
 
 def test_strings_of_python_2_come_back() -> None:
-    """As latin-1 text; PyTorch files of that time have ASCII ones only."""
+    """They are decoded as latin-1; PyTorch's files of that time contain only ASCII strings."""
     assert _read(b"(S'a'\nU\x01bT\x01\0\0\0cl.") == ["a", "b", "c"]
 
 
 def test_a_bytearray_comes_back() -> None:
-    """It has an opcode of its own in protocol 5."""
+    """Protocol 5 has an opcode for it."""
     assert _read(pickle.dumps(bytearray(b"ab"), 5)) == bytearray(b"ab")
 
 
 def test_sharing_and_cycles_come_back() -> None:
-    """Containers keep their identity, also within themselves."""
+    """Containers keep their identity, also if they contain themselves."""
     inner: list[object] = []
     value = {"a": inner, "b": inner, "t": (inner,)}
     inner.append(value)
@@ -90,40 +90,40 @@ def test_sharing_and_cycles_come_back() -> None:
 
 
 def test_what_builders_make_is_replaced_everywhere_and_once() -> None:
-    """In lists, dicts, tuples within tuples, and at the root; the same one always by the same one."""
+    """Replacement works in lists, dicts, nested tuples and at the root; equal objects have one replacement."""
     data = b"cm\nmake\n)R\x94(](h\0e}X\x01\0\0\0kh\0sh\0\x85\x85t."
     a_list, a_dict, a_tuple = _read(data.replace(b"\x94(", b"\x940("), lambda value: [value])
-    assert type(a_list[0][0]) is Made
+    assert type(a_list[0][0]) is BuiltObject
     assert a_list[0] is a_dict["k"] is a_tuple[0][0]
-    assert _read(b"cm\nmake\n)R.", lambda value: type(value)) is Made
+    assert _read(b"cm\nmake\n)R.", lambda value: type(value)) is BuiltObject
 
 
 def test_arguments_are_not_replaced() -> None:
-    """A builder's argument may be another builder or something made, as in PyTorch's pickles."""
-    made = _read(b"cm\nmake\n(cm\nmake\ncm\nmake\n)RtR.", lambda value: value)
-    assert made.arguments[0] is NAMES["m.make"]
-    assert type(made.arguments[1]) is Made
+    """An argument of a builder may be another builder or a built object, as in PyTorch's pickles."""
+    built = _read(b"cm\nmake\n(cm\nmake\ncm\nmake\n)RtR.", lambda value: value)
+    assert built.arguments[0] is NAMES["m.make"]
+    assert type(built.arguments[1]) is BuiltObject
 
 
 def test_a_name_may_stand_for_a_value() -> None:
-    """It is put where the name stands."""
+    """The name is replaced by the value."""
     assert _read(b"cm\nword\n.") == "a word"
     assert _read(b"\x8c\x01m\x8c\x04word\x93.") == "a word"
 
 
 def test_references_are_resolved_by_the_caller() -> None:
-    """Both forms of a persistent id."""
+    """Both forms of a persistent id are supported."""
     assert _read(b"Pname\n.", persistent=str.upper) == "NAME"
     assert _read(b"\x8c\x04nameQ.", persistent=str.upper) == "NAME"
 
 
 def test_attributes_of_a_dict_are_dropped() -> None:
-    """An OrderedDict, which a builder makes a dict, may have some."""
+    """An OrderedDict, which a builder replaces by a dict, may have attributes."""
     assert _read(b"}}X\x01\0\0\0aK\x01sb.") == {}
 
 
 def test_marks_and_pops() -> None:
-    """The instructions that forget: one value, all to the mark, the mark."""
+    """The instructions that remove one value, all values up to the mark, and the mark work."""
     assert _read(b"K\x01K\x020.") == 1
     assert _read(b"K\x01(K\x02K\x031.") == 1
     assert _read(b"K\x01(0.") == 1
@@ -132,7 +132,7 @@ def test_marks_and_pops() -> None:
 
 
 def test_the_file_is_left_behind_the_pickle() -> None:
-    """PyTorch's old files have several pickles in a row."""
+    """PyTorch's old files consist of several consecutive pickles."""
     f = io.BytesIO(b"K\x01.K\x02.rest")
     assert [PickleReader("x", {}).read(f), PickleReader("x", {}).read(f), f.read()] == [1, 2, b"rest"]
 
@@ -143,7 +143,7 @@ class _Evil:
 
 
 def _bomb_of_copies() -> bytes:
-    """A list of 1,000 items, copied 1,000 times: 12,000 bytes that make 8 MB, and so on with the square."""
+    """Return a list of 1,000 items, copied 1,000 times: 12,000 bytes give 8 MB, growing with the square."""
     return b"cm\nlist\nq\x000](" + b"N" * 1000 + b"eq\x010](" + b"h\0h\1\x85R" * 1000 + b"e."
 
 
@@ -207,7 +207,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize(("data", "message"), HOSTILE)
 def test_hostile_pickles_are_refused(data: bytes, message: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No matter what they ask for, nothing is imported or called, and the error says what it was."""
+    """Nothing is imported or called, and the error names the object."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileFormatError, match=r"^cannot read x: .*" + re.escape(message)):
         _read(data)
@@ -215,7 +215,7 @@ def test_hostile_pickles_are_refused(data: bytes, message: str, tmp_path: Any, m
 
 
 def test_nothing_is_imported() -> None:
-    """Not even to find that it does not exist."""
+    """An import does not take place even to find that the module does not exist."""
     before = set(sys.modules)
     with pytest.raises(FileFormatError, match=r"got antigravity\.fly"):
         _read(b"cantigravity\nfly\n.")
@@ -233,13 +233,13 @@ def test_nothing_is_imported() -> None:
     ids=["lists", "tuples", "dicts", "references"],
 )
 def test_deep_nesting_is_no_danger(data: bytes) -> None:
-    """There is no recursion over the data: it is read, and what is read can be thrown away."""
+    """Neither reading nor deleting the data recurses."""
     assert type(_read(data)) in (list, tuple, dict)
 
 
 def test_references_to_references_do_not_multiply() -> None:
-    """Sixty tuples of two, each of the one before: a tree of 2**60 leaves, visited as the sixty that they are."""
-    value = _read(b"cm\nmake\n)R" + b"2\x86" * 60 + b".", lambda made: 7)
+    """Sixty nested tuples of two form a tree of 2**60 leaves, of which each tuple is visited once."""
+    value = _read(b"cm\nmake\n)R" + b"2\x86" * 60 + b".", lambda built: 7)
     for _ in range(60):
         assert value[0] is value[1]
         value = value[0]
@@ -248,7 +248,7 @@ def test_references_to_references_do_not_multiply() -> None:
 
 @given(st.binary(max_size=60))
 def test_random_bytes_give_the_documented_error_or_a_value(data: bytes) -> None:
-    """Whatever the bytes are."""
+    """Any bytes are accepted as input."""
     try:
         _read(data + b".")
     except FileFormatError:
@@ -257,7 +257,7 @@ def test_random_bytes_give_the_documented_error_or_a_value(data: bytes) -> None:
 
 @given(st.lists(st.sampled_from([code.code.encode("latin-1") for code in pickletools.opcodes if code.arg is None])))
 def test_random_programs_give_the_documented_error_or_a_value(program: list[bytes]) -> None:
-    """Random bytes rarely get past the first instruction; these do."""
+    """Random bytes rarely pass the first instruction; these programs do."""
     try:
         _read(b"".join([b"](", *program, b"."]), persistent=lambda saved: saved)
     except FileFormatError:

@@ -1,4 +1,4 @@
-"""safetensors files, against the package of that name and against damage."""
+"""safetensors files, compared with the package of that name, and damaged files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from candelabra.errors import FileFormatError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.serialization.stand_in import ACCESS, FakeTensor, floats, from_stored
+from tests.core.serialization.fake_tensor import ACCESS, FakeTensor, floats, from_stored
 
 DTYPES = (
     *("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
@@ -62,25 +62,25 @@ def _document(node: object = None, notes: object = None, version: object = 1) ->
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (2, 0, 3)])
 def test_every_dtype_comes_back(dtype: str, shape: tuple[int, ...]) -> None:
-    """With its shape and its bytes, also without dimensions or elements."""
+    """Shape and bytes are restored, also without dims or elements."""
     tensor = _tensor(dtype, *shape)
-    assert _read(_write([tensor]))[0].parts == tensor.parts
+    assert _read(_write([tensor]))[0].stored_values == tensor.stored_values
 
 
 def test_containers_and_sharing_come_back() -> None:
-    """A checkpoint in one file."""
+    """A whole checkpoint is stored in one file."""
     w = floats(1, 2)
     w.requires_grad = True
     obj = {"epoch": 3, "model": {"w": w, "n": _tensor("int64")}, "groups": [{"lr": 0.1, "params": (w,)}], 7: None}
     back = _read(_write(obj))
-    assert back["model"]["w"].parts == w.parts
-    assert back["model"]["n"].parts == _tensor("int64").parts
+    assert back["model"]["w"].stored_values == w.stored_values
+    assert back["model"]["n"].stored_values == _tensor("int64").stored_values
     assert back["groups"][0]["params"] == (back["model"]["w"],)
     assert back | {"model": 0, "groups": 0} == {"epoch": 3, "model": 0, "groups": 0, 7: None}
 
 
 def test_the_package_reads_what_is_written(tmp_path: Path) -> None:
-    """By the names of the tensors' places; complex128 has one more dimension there."""
+    """Tensors are named by their paths; complex128 has one more dimension."""
     obj = {"model": [{dtype: _tensor(dtype, 2, 3)} for dtype in DTYPES], "lr": 0.1}
     (tmp_path / "x").write_bytes(_write(obj))
     arrays = safetensors.numpy.load_file(tmp_path / "x")
@@ -97,7 +97,7 @@ def test_the_package_reads_what_is_written(tmp_path: Path) -> None:
 
 
 def test_every_tensor_is_aligned() -> None:
-    """To its element's size, so that a reader may map the file."""
+    """The alignment is the element size, so that a reader may map the file."""
     data = _write([_tensor("bool", 3), _tensor("int64", 1), _tensor("int16", 5), _tensor("complex128", 1)])
     length = int.from_bytes(data[:8], "little")
     assert length % 8 == 0
@@ -108,17 +108,17 @@ def test_every_tensor_is_aligned() -> None:
 
 
 def test_a_file_of_others_is_a_dict_of_its_tensors() -> None:
-    """Written by the package, with metadata of its own."""
+    """Files that the package wrote with its own metadata are read."""
     arrays = {f"a.{name}": np.arange(6).astype(_numpy(name)).reshape(2, 3) for name in DTYPES if name != "complex128"}
     back = _read(safetensors.numpy.save(arrays, {"format": "np"}))
-    assert {name: tensor.parts for name, tensor in back.items()} == {
+    assert {name: tensor.stored_values for name, tensor in back.items()} == {
         name: (array.dtype.name, (2, 3), array.tobytes(), False) for name, array in arrays.items()
     }
     assert _read(safetensors.numpy.save({})) == {}
 
 
 def test_every_prefix_is_an_error() -> None:
-    """A file cut anywhere is never taken for a smaller one."""
+    """A truncated file is never read as a smaller one."""
     data = _write({"w": floats(1, 2), "n": [1, 2]})
     for end in range(len(data)):
         with pytest.raises(FileFormatError, match=r"^cannot read x\.safetensors: expected .*, got "):
@@ -166,14 +166,14 @@ DAMAGED: list[tuple[bytes, str]] = [
 
 @pytest.mark.parametrize(("data", "message"), DAMAGED)
 def test_a_damaged_file_says_what_is_wrong(data: bytes, message: str) -> None:
-    """Every number and every word in a header may be hostile."""
+    """Every number and string in a header may be invalid."""
     with pytest.raises(FileFormatError, match=r"^cannot read x\.safetensors: .*" + re.escape(message)):
         _read(data)
 
 
 @pytest.mark.parametrize("data", [data for data, _ in DAMAGED])
 def test_what_the_package_refuses_is_refused(data: bytes) -> None:
-    """This reader is nowhere more lenient, and stricter only about keys that stand twice and 65 dimensions."""
+    """This reader accepts no more files than the package; it also refuses duplicate keys and 65 dimensions."""
     try:
         safetensors.deserialize(data)
     except safetensors.SafetensorError:
@@ -183,7 +183,7 @@ def test_what_the_package_refuses_is_refused(data: bytes) -> None:
 
 @given(st.data())
 def test_a_flipped_byte_of_the_header_is_an_error_or_a_header(data: st.DataObject) -> None:
-    """No damage gives any other exception than the one that is documented."""
+    """Damage raises only the documented exception."""
     file = bytearray(_write({"w": floats(1, 2), "z": _tensor("complex128", 1), 3: (1, None)}))
     for _ in range(data.draw(st.integers(1, 3))):
         file[data.draw(st.integers(0, len(file) - 1))] = data.draw(st.integers(0, 255))
@@ -226,7 +226,7 @@ def test_a_flipped_byte_of_the_header_is_an_error_or_a_header(data: st.DataObjec
     ],
 )
 def test_metadata_that_save_does_not_write_is_refused(header: dict[str, object], message: str) -> None:
-    """The tensors would be there, but not where they belong."""
+    """Such a file has the tensors but an unknown structure."""
     with pytest.raises(FileFormatError, match=re.escape(message)):
         _read(_file(header, b"ab" if "a" in header else b""))
 
@@ -248,7 +248,7 @@ def test_metadata_that_save_does_not_write_is_refused(header: dict[str, object],
     ],
 )
 def test_what_cannot_be_written_is_named(obj: object, error: type[Exception], message: str) -> None:
-    """A tensor by its name in the file, the rest by its path."""
+    """The error names a tensor by its name in the file, other objects by their path."""
     with pytest.raises(error, match=re.escape(message)):
         _write(obj)
 
@@ -261,7 +261,7 @@ def test_a_tree_that_needs_too_large_a_header_is_refused(monkeypatch: pytest.Mon
 
 
 def test_a_document_of_the_greatest_depth_is_read() -> None:
-    """The parser of JSON does not give up before the limit of the tree."""
+    """The JSON parser supports the maximum depth of the tree."""
     obj: object = 1
     for i in range(tree.MAX_DEPTH):
         obj = {7: obj} if i % 2 else (obj,)

@@ -1,4 +1,4 @@
-"""A strided view of a block of bytes, by numbers from a file that nobody vouches for."""
+"""A strided view of a block of bytes, described by untrusted numbers from a file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WORD = {1: "uint8", 2: "int16", 4: "int32", 8: "int64", 16: "complex128"}
     data=st.data(),
 )
 def test_gather_agrees_with_numpy(dtype: str, shape: list[int], data: st.DataObject) -> None:
-    """Whatever the strides and the offset, the bytes are those that NumPy copies."""
+    """The bytes equal NumPy's copy for any strides and offset."""
     strides = data.draw(st.lists(st.integers(0, 7), min_size=len(shape), max_size=len(shape)))
     offset = data.draw(st.integers(0, 5))
     size = ITEM_SIZE[dtype]
@@ -39,15 +39,15 @@ def test_gather_agrees_with_numpy(dtype: str, shape: list[int], data: st.DataObj
     assert stored.nbytes == expected.nbytes
 
 
-def test_a_long_dimension_is_copied_in_one_go() -> None:
-    """A column-major matrix of a million rows takes no loop over its rows."""
+def test_a_long_dimension_is_copied_at_once() -> None:
+    """A column-major matrix with a million rows is copied without a loop over its rows."""
     matrix = np.arange(2_000_000, dtype="float32").reshape(2, 1_000_000)
     stored = StoredTensor("float32", (1_000_000, 2), (1, 1_000_000), 0, matrix.tobytes())
     assert stored.contiguous_bytes() == matrix.T.tobytes()
 
 
 def test_a_storage_that_ends_within_an_element_is_read_up_to_it() -> None:
-    """The bytes behind the last whole element are no element."""
+    """Bytes after the last complete element are ignored."""
     assert StoredTensor("int16", (1,), (3,), 1, b"abcde").contiguous_bytes() == b"cd"
     assert StoredTensor("int16", (2, 1), (0, 1), 1, b"abcde").contiguous_bytes() == b"cdcd"
 
@@ -76,20 +76,20 @@ def test_a_storage_that_ends_within_an_element_is_read_up_to_it() -> None:
     ],
 )
 def test_what_does_not_fit_is_refused_before_a_byte_is_copied(stored: StoredTensor, message: str) -> None:
-    """Each number that a hostile file may choose has a limit, and the error says which."""
+    """Each number in a file has a limit, and the error names it."""
     with pytest.raises(ValueError, match=re.escape(message)):
         stored.contiguous_bytes()
 
 
 def test_a_bool_is_0_or_1() -> None:
-    """Any other byte would be a bool that is neither True nor False to its device."""
+    """Any other byte would be a bool that is neither True nor False on its device."""
     assert StoredTensor("bool", (2,), (1,), 0, b"\0\1").contiguous_bytes() == b"\0\1"
     with pytest.raises(ValueError, match="a bool must be stored as 0 or 1"):
         StoredTensor("bool", (2,), (1,), 0, b"\0\2").contiguous_bytes()
 
 
 def test_a_reader_s_tensor_names_the_file_when_it_does_not_fit() -> None:
-    """The same limits as an error of the file."""
+    """The limits are the same, and the error names the file."""
     with pytest.raises(
         FileFormatError, match=r"cannot read x\.pt: expected a tensor inside its storage, got shape"
     ) as e:
@@ -98,7 +98,7 @@ def test_a_reader_s_tensor_names_the_file_when_it_does_not_fit() -> None:
 
 
 def test_strides_of_c_order() -> None:
-    """The last dimension is dense."""
+    """The last dimension has stride 1."""
     assert contiguous_strides(()) == ()
     assert contiguous_strides((2, 3, 4)) == (12, 4, 1)
     assert contiguous_strides((2, 0, 4)) == (4, 4, 1)
@@ -109,5 +109,5 @@ def test_strides_of_c_order() -> None:
     [("int8", b"abcdefgh"), ("int16", b"badcfehg"), ("float64", b"hgfedcba"), ("complex64", b"dcbahgfe")],
 )
 def test_bytes_are_swapped_within_a_number(dtype: str, swapped: bytes) -> None:
-    """A complex number is two numbers, which keep their order."""
+    """A complex number consists of two numbers, which keep their order."""
     assert swap_bytes(b"abcdefgh", dtype) == swapped

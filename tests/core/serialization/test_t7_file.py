@@ -15,7 +15,7 @@ from candelabra.errors import FileFormatError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.serialization.stand_in import from_stored
+from tests.core.serialization.fake_tensor import from_stored
 
 KINDS = {
     "Byte": "uint8",
@@ -30,18 +30,18 @@ KINDS = {
 
 
 class Ref:
-    """An object with an index, written once and then referred to."""
+    """An object with an index, which is written once and then referenced."""
 
 
 class Table(Ref):
-    """A Lua table, by its pairs in the order of writing."""
+    """A Lua table, as its pairs in the order of writing."""
 
     def __init__(self, *pairs: tuple[object, object]) -> None:
         self.pairs = list(pairs)
 
 
 class Torch(Ref):
-    """An object of a class that is written as its fields."""
+    """An object of a class, which is written as its fields."""
 
     def __init__(self, name: str, fields: object, version: str | None = "V 1") -> None:
         self.name = name
@@ -50,7 +50,7 @@ class Torch(Ref):
 
 
 class Storage(Torch):
-    """torch.*Storage: ``length`` is what is written as its length."""
+    """torch.*Storage; ``length`` is the number that is written as its length."""
 
     def __init__(self, kind: str, values: list[Any], length: int | None = None) -> None:
         super().__init__(f"torch.{kind}Storage", None)
@@ -60,7 +60,7 @@ class Storage(Torch):
 
 
 class Tensor(Torch):
-    """torch.*Tensor; ``offset`` counts from 1, as in Lua."""
+    """torch.*Tensor; ``offset`` starts at 1, as in Lua."""
 
     def __init__(
         self, kind: str, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, storage: object
@@ -73,7 +73,7 @@ class Tensor(Torch):
 
 
 class Function(Ref):
-    """A function, of one of the three types that there have been."""
+    """A function, of one of the three historical types."""
 
     def __init__(self, kind: int, closed_over: object) -> None:
         self.kind = kind
@@ -81,7 +81,7 @@ class Function(Ref):
 
 
 class Writer:
-    """torch.File: binary, or text with a line's end after each item."""
+    """torch.File: binary, or text with a newline after each item."""
 
     def __init__(self, *, ascii: bool = False, long: int = 8) -> None:
         self.ascii = ascii
@@ -210,7 +210,7 @@ FORMS = pytest.mark.parametrize("form", [{"long": 8}, {"long": 4}, {"ascii": Tru
     ],
 )
 def test_values_and_tables_come_back(form: dict[str, Any], value: object, expected: object) -> None:
-    """Numbers without a fraction as int; a table as list where its keys are 1 to n, in whatever order."""
+    """Integral numbers become int; a table whose keys are 1 to n in any order becomes a list."""
     back = _read(_write(value, **form))
     assert repr(back) == repr(expected)
 
@@ -219,20 +219,20 @@ def test_values_and_tables_come_back(form: dict[str, Any], value: object, expect
 @pytest.mark.parametrize("device", ["", "Cuda"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_tensors_of_every_type_come_back(form: dict[str, Any], kind: str, device: str) -> None:
-    """Those of CUDA are written alike."""
+    """CUDA tensors have the same form."""
     values = [0, 1, -2, 3, 4, 5] if kind != "Byte" else [0, 1, 200, 3, 4, 5]
     array = np.array(values, dtype=KINDS[kind])
     plain = array.tolist()
     tensor = Tensor(device + kind, (2, 3), (3, 1), 1, Storage(device + kind, plain))
     back = _read(_write(_list(tensor, tensor, tensor.storage), **form))
-    assert back[0].parts == (KINDS[kind], (2, 3), array.tobytes(), False)
+    assert back[0].stored_values == (KINDS[kind], (2, 3), array.tobytes(), False)
     assert back[0] is back[1]
-    assert back[2].parts == (KINDS[kind], (6,), array.tobytes(), False)
+    assert back[2].stored_values == (KINDS[kind], (6,), array.tobytes(), False)
 
 
 @FORMS
 def test_views_come_back(form: dict[str, Any]) -> None:
-    """Strides, offsets from 1, a storage shared, and what has no elements."""
+    """Strides, offsets starting at 1, shared storages and empty tensors are supported."""
     storage = Storage("Float", [float(i) for i in range(6)])
     value = _list(
         Tensor("Float", (3, 2), (1, 3), 1, storage),
@@ -252,7 +252,7 @@ def test_views_come_back(form: dict[str, Any]) -> None:
 
 @FORMS
 def test_a_module_comes_back_as_a_dict_of_its_fields(form: dict[str, Any]) -> None:
-    """With the name of its class; the same module twice is the same dict."""
+    """The dict has the class name; a module that occurs twice is one dict."""
     linear = Torch("nn.Linear", Table(("weight", _floats(1, 2)), ("train", True)))
     value = Torch("nn.Sequential", Table(("modules", _list(linear, linear))))
     back = _read(_write(value, **form))
@@ -265,21 +265,21 @@ def test_a_module_comes_back_as_a_dict_of_its_fields(form: dict[str, Any]) -> No
 
 @FORMS
 def test_what_is_no_table_is_the_value_of_its_object(form: dict[str, Any]) -> None:
-    """A class may write itself as anything."""
+    """A class may write itself as any value."""
     assert _read(_write(Torch("tds.Thing", 5), **form)) == {"__class__": "tds.Thing", "value": 5}
     other = Torch("a", Torch("b", Table()))
     assert _read(_write(other, **form)) == {"__class__": "a", "value": {"__class__": "b"}}
 
 
 def test_an_object_of_a_time_before_versions_comes_back() -> None:
-    """The class stands where the version does now."""
+    """The class name is in the position of the version."""
     assert _read(_write(Torch("nn.Identity", Table(("a", 1)), version=None))) == {"__class__": "nn.Identity", "a": 1}
 
 
 @FORMS
 @pytest.mark.parametrize("kind", [6, 7, 8])
 def test_a_function_is_passed_over(form: dict[str, Any], kind: int) -> None:
-    """What it closes over is not given, but may be referred to later."""
+    """The values that it closes over are omitted, but may be referenced later."""
     shared = _list(1, 2)
     function = Function(kind, _list(Table(("name", "x"), ("value", shared))))
     back = _read(_write(Table(("f", function), ("shared", shared)), **form))
@@ -288,7 +288,7 @@ def test_a_function_is_passed_over(form: dict[str, Any], kind: int) -> None:
 
 @FORMS
 def test_an_object_may_contain_itself(form: dict[str, Any]) -> None:
-    """Modules refer to their parents; a function may be among what it closes over."""
+    """Modules refer to their parents, and a function may close over itself."""
     child = Torch("nn.Identity", Table())
     parent = Torch("nn.Sequential", Table(("modules", _list(child))))
     child.fields = Table(("parent", parent))
@@ -300,7 +300,7 @@ def test_an_object_may_contain_itself(form: dict[str, Any]) -> None:
 
 
 def test_deep_nesting_is_no_danger() -> None:
-    """A linked list of 100,000 tables."""
+    """A linked list of 100,000 tables is read."""
     depth = 100_000
     parts = [struct.pack("<iii", 3, i, 1) + struct.pack("<id", 1, 1) for i in range(depth)]
     back = _read(b"".join(parts) + struct.pack("<i", 0))
@@ -311,7 +311,7 @@ def test_deep_nesting_is_no_danger() -> None:
 
 @FORMS
 def test_every_prefix_is_an_error(form: dict[str, Any]) -> None:
-    """A file cut anywhere is never taken for a smaller one (but for white space at the end of a text)."""
+    """A truncated file is never read as a smaller one, unless only trailing white space of a text file is missing."""
     data = _write(Table(("m", Torch("nn.Linear", Table(("w", _floats(1, 2))))), ("n", _list(1, "ab"))), **form)
     for end in range(4, len(data.rstrip())):
         with pytest.raises(FileFormatError, match=r"^cannot read x\.t7: expected .*, got "):
@@ -382,13 +382,13 @@ DAMAGED: list[tuple[bytes, str]] = [
 
 @pytest.mark.parametrize(("data", "message"), DAMAGED)
 def test_a_damaged_file_says_what_is_wrong(data: bytes, message: str) -> None:
-    """Every number in it may be hostile."""
+    """Every number in the file may be invalid."""
     with pytest.raises(FileFormatError, match=r"^cannot read x\.t7: .*" + re.escape(message)):
         _read(data)
 
 
-def test_the_error_is_that_of_the_reading_that_came_further() -> None:
-    """Whether a long has 4 or 8 bytes is not known; the wrong guess fails early, and its error helps nobody."""
+def test_the_error_is_that_of_the_attempt_that_read_more() -> None:
+    """The size of a long, 4 or 8 bytes, is unknown; the wrong guess fails early, and its error is not useful."""
     value = _list(_floats(1, 2), Table((None, 1)))
     for long in (4, 8):
         with pytest.raises(FileFormatError, match="as keys, each once, got a nil"):

@@ -19,7 +19,7 @@ DTYPES = (
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_dtype_comes_back(tmp_path: Path, dtype: str) -> None:
-    """From our file and from PyTorch's."""
+    """Our files and PyTorch's files are read."""
     tensor = cd.arange(3).to(getattr(cd, dtype))
     save({"t": tensor}, tmp_path / "x")
     back = load(tmp_path / "x")["t"]
@@ -31,7 +31,7 @@ def test_every_dtype_comes_back(tmp_path: Path, dtype: str) -> None:
 
 
 def test_a_file_is_little_endian_on_every_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a machine of the other order the bytes are swapped on their way, a complex number as two."""
+    """On a big-endian machine the bytes are swapped, and a complex number is swapped as two numbers."""
     if sys.byteorder == "little":
         monkeypatch.setattr(sys, "byteorder", "big")
     tensor = cd.arange(3).to(cd.complex64)
@@ -43,7 +43,7 @@ def test_a_file_is_little_endian_on_every_machine(tmp_path: Path, monkeypatch: p
 
 
 def test_shapes_and_views_come_back(tmp_path: Path) -> None:
-    """Contiguous, whatever they were; also without dimensions or elements."""
+    """Tensors are contiguous after loading, also without dims or elements."""
     base = cd.arange(6.0).reshape(2, 3)
     tensors = [base.T, base[:, 1], base[1:, ::2], base.sum(), base[:0], cd.ones(1).expand(2, 2)]
     save(tensors, tmp_path / "x")
@@ -54,7 +54,7 @@ def test_shapes_and_views_come_back(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_comes_back(tmp_path: Path) -> None:
-    """requires_grad and sharing too; a result comes back as a leaf."""
+    """requires_grad and sharing are restored; a non-leaf tensor becomes a leaf."""
     w = cd.ones(2, requires_grad=True)
     save({"w": w, "tied": w, "out": w * 2, "size": w.shape, "step": 3}, tmp_path / "x")
     back = load(tmp_path / "x")
@@ -65,7 +65,7 @@ def test_a_checkpoint_comes_back(tmp_path: Path) -> None:
 
 
 def test_what_is_loaded_can_be_written_to(tmp_path: Path) -> None:
-    """It has memory of its own, not the file's."""
+    """A tensor has its own memory, not the file's."""
     save([cd.zeros(2), cd.zeros(2)], tmp_path / "x")
     a, b = load(tmp_path / "x")
     a.add_(1)

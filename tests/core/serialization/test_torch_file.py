@@ -1,4 +1,4 @@
-"""PyTorch's files: those that it wrote (data/README.md) and those that somebody made up."""
+"""PyTorch's files: those that PyTorch wrote (data/README.md) and invented ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from candelabra.errors import FileFormatError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.serialization.stand_in import FakeTensor, from_stored
+from tests.core.serialization.fake_tensor import FakeTensor, from_stored
 
 DATA = Path(__file__).parent / "data"
 
@@ -47,7 +47,7 @@ def _zip(records: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> by
 
 
 def _tensor_pickle(arguments: bytes, function: bytes = b"_rebuild_tensor_v2", kind: bytes = b"FloatStorage") -> bytes:
-    """The pickle of one tensor over a storage "0" of two elements, given the rest of the arguments."""
+    """Return the pickle of one tensor over a storage "0" of two elements, with the remaining arguments."""
     storage = b"((X\x07\0\0\0storagectorch\n" + kind + b"\nX\x01\0\0\x000X\x03\0\0\0cpuK\x02tQ"
     return b"\x80\x02ctorch._utils\n" + function + b"\n" + storage + arguments + b"tR."
 
@@ -57,11 +57,11 @@ def _made_up(pickle: bytes, storage: bytes = b"\0" * 8) -> bytes:
 
 
 GOOD = b"K\0K\x02\x85K\x01\x85\x89}"
-"""offset 0, shape (2,), strides (1,), requires_grad False, no hooks"""
+"""Offset 0, shape (2,), strides (1,), requires_grad False, no hooks."""
 
 
 def test_values_come_back() -> None:
-    """Everything that a checkpoint holds beside tensors."""
+    """All objects of a checkpoint except tensors are restored."""
     value = _read(_fixture("values.pt"))
     model = value.pop("model")
     assert value == {
@@ -80,14 +80,14 @@ def test_values_come_back() -> None:
         7: "an int as key",
     }
     assert type(model) is dict
-    assert {name: tensor.parts for name, tensor in model.items()} == {
+    assert {name: tensor.stored_values for name, tensor in model.items()} == {
         "weight": ("float32", (2, 3), struct.pack("<6f", *range(6)), False),
         "bias": ("float32", (2,), struct.pack("<2f", 0.5, -0.5), False),
     }
 
 
 def _big_endian(data: bytes) -> bytes:
-    """The same file as a big-endian machine writes it: dtypes.pt has one storage per dtype, in the file's order."""
+    """Return the file as a big-endian machine writes it: dtypes.pt has one storage per dtype, in the file's order."""
     records = _records(data)
     folder = next(iter(records)).split("/")[0]
     records[f"{folder}/byteorder"] = b"big"
@@ -98,18 +98,18 @@ def _big_endian(data: bytes) -> bytes:
 
 @pytest.mark.parametrize("order", ["little", "big"])
 def test_every_dtype_comes_back(order: str) -> None:
-    """In files of either byte order; those without a storage class of their own too."""
+    """Both byte orders, and dtypes without a storage class, are supported."""
     data = _fixture("dtypes.pt")
     tensors = _read(_big_endian(data) if order == "big" else data)
     assert len(tensors) == 15
     for dtype, tensor in tensors.items():
         array = np.array([0, 1, 3]).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
-        assert tensor.parts == (dtype, (3,), array.tobytes(), False)
+        assert tensor.stored_values == (dtype, (3,), array.tobytes(), False)
 
 
 @pytest.mark.parametrize("name", ["views.pt", "views-legacy.pt"])
 def test_views_come_back_in_both_formats(name: str) -> None:
-    """Strides and offsets, requires_grad and sharing, and storages by themselves."""
+    """Strides, offsets, requires_grad, sharing and storages without tensors are restored."""
     value = _read(_fixture(name))
     base = np.arange(24, dtype="float32")
     expected = {
@@ -125,7 +125,7 @@ def test_views_come_back_in_both_formats(name: str) -> None:
         "storage": np.int32([9, 8]),
         "untyped": np.uint8([1, 2]),
     }
-    assert {name: tensor.parts[:3] for name, tensor in value.items()} == {
+    assert {name: tensor.stored_values[:3] for name, tensor in value.items()} == {
         name: (array.dtype.name, array.shape, array.tobytes()) for name, array in expected.items()
     }
     assert [name for name, tensor in value.items() if tensor.requires_grad] == ["leaf", "parameter", "again"]
@@ -133,12 +133,12 @@ def test_views_come_back_in_both_formats(name: str) -> None:
 
 
 def test_a_tensor_loses_its_python_attributes() -> None:
-    """It comes back as the tensor that it is."""
-    assert _read(_fixture("attribute.pt")).parts == ("float32", (1,), struct.pack("<f", 1), False)
+    """The tensor is restored without them."""
+    assert _read(_fixture("attribute.pt")).stored_values == ("float32", (1,), struct.pack("<f", 1), False)
 
 
 def test_old_rebuilding_functions_are_known() -> None:
-    """Without requires_grad, and a Parameter with attributes."""
+    """Tensors without requires_grad, and a Parameter with attributes, are restored."""
     assert _read(_made_up(_tensor_pickle(b"K\0K\x02\x85K\x01\x85", b"_rebuild_tensor"))).shape == (2,)
     parameter = _tensor_pickle(GOOD)[:-1] + b"\x88}}tR."
     parameter = parameter.replace(b"\x80\x02", b"\x80\x02ctorch._utils\n_rebuild_parameter_with_state\n(")
@@ -146,12 +146,12 @@ def test_old_rebuilding_functions_are_known() -> None:
 
 
 def test_a_file_without_its_byte_order_is_little_endian() -> None:
-    """As PyTorch reads those before 2.1."""
+    """PyTorch reads files before 2.1 in this way."""
     assert _read(_made_up(_tensor_pickle(GOOD), struct.pack("<2f", 1, 2))).data == struct.pack("<2f", 1, 2)
 
 
 def test_a_pickle_at_the_root_of_the_archive_is_found() -> None:
-    """The folder's name does not matter, nor whether there is one."""
+    """The name of the folder has no effect; the folder may be missing."""
     assert _read(_zip({"data.pkl": b"K\x01."})) == 1
 
 
@@ -168,7 +168,7 @@ def test_names_in_the_archive_are_never_paths(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize("name", ["views.pt", "views-legacy.pt"])
 def test_every_prefix_is_an_error(name: str) -> None:
-    """A file cut anywhere is never taken for a smaller one."""
+    """A truncated file is never read as a smaller one."""
     data = _fixture(name)
     for end in range(len(LEGACY_START), len(data)):
         with pytest.raises(FileFormatError, match=r"^cannot read x\.pt: expected .*, got "):
@@ -186,7 +186,7 @@ def _two_records_of_one_name() -> bytes:
 
 
 def _overlapping(count: int) -> bytes:
-    """An archive whose directory lists one record of 1,000 bytes under many names."""
+    """Return an archive whose directory lists one record of 1,000 bytes under many names."""
     data = _zip({"a/data.pkl": b"K\x01.", "a/data/0": b"x" * 1000})
     start = data.index(b"PK\x01\x02")
     end = data.index(b"PK\x05\x06")
@@ -228,7 +228,7 @@ ZIPS = [
 
 @pytest.mark.parametrize(("data", "message"), ZIPS)
 def test_an_archive_that_pytorch_does_not_write_is_refused(data: bytes, message: str) -> None:
-    """Before anything is unpacked: a record is as long as in the file, and they do not overlap."""
+    """The check comes before decompression: records must have the size in the file, and must not overlap."""
     with pytest.raises(FileFormatError, match=r"^cannot read x\.pt: .*" + re.escape(message)):
         _read(data)
 
@@ -302,13 +302,13 @@ PICKLES = [
 
 @pytest.mark.parametrize(("pickle", "message"), PICKLES)
 def test_a_pickle_that_pytorch_does_not_write_is_refused(pickle: bytes, message: str) -> None:
-    """Every argument may be hostile."""
+    """Every argument may be invalid."""
     with pytest.raises(FileFormatError, match=r"^cannot read x\.pt: .*" + re.escape(message)):
         _read(_made_up(pickle))
 
 
 def test_a_module_is_refused_with_what_to_do() -> None:
-    """It is a class, and candelabra does not know it."""
+    """It is a class that candelabra does not have."""
     with pytest.raises(FileFormatError, match=re.escape("got torch.nn.modules.linear.Linear; candelabra imports and")):
         _read(_fixture("module.pt"))
 
@@ -324,7 +324,7 @@ def _legacy(pickle: bytes, keys: bytes = b"]X\x01\0\0\x000a.", data: bytes = str
 
 
 def test_a_view_of_a_storage_in_an_old_file_comes_back() -> None:
-    """Before 0.4, a storage could be a part of another."""
+    """Before version 0.4, a storage could be a part of another one."""
     pickle = _tensor_pickle(b"K\0K\x01\x85K\x01\x85\x89}")
     pickle = pickle.replace(b"K\x02tQ", b"K\x02(X\x01\0\0\x001K\x01K\x01ttQ")
     assert _read(_legacy(pickle)).data == struct.pack("<f", 2)
@@ -347,7 +347,7 @@ LEGACY = [
 
 @pytest.mark.parametrize(("data", "message"), LEGACY)
 def test_an_old_file_that_pytorch_does_not_write_is_refused(data: bytes, message: str) -> None:
-    """The lengths outside the pickle may be hostile too."""
+    """The lengths outside the pickle may be invalid too."""
     with pytest.raises(FileFormatError, match=r"^cannot read x\.pt: .*" + re.escape(message)):
         _read(data)
 
@@ -355,7 +355,7 @@ def test_an_old_file_that_pytorch_does_not_write_is_refused(data: bytes, message
 @pytest.mark.parametrize("name", ["views.pt", "views-legacy.pt", "values.pt"])
 @given(data=st.data())
 def test_damage_gives_the_documented_error_or_a_value(name: str, data: st.DataObject) -> None:
-    """Up to three bytes of a file are changed; in an archive its checksums are made to fit."""
+    """Up to three bytes of a file are changed; the checksums of an archive are updated."""
     if name == "views-legacy.pt":
         file = bytearray(_fixture(name))[len(LEGACY_START) :]
     else:
@@ -370,6 +370,6 @@ def test_damage_gives_the_documented_error_or_a_value(name: str, data: st.DataOb
         pass
 
 
-def test_the_stand_in_is_what_comes_back() -> None:
-    """The readers know no tensor class: they give what they are given to make tensors with."""
+def test_the_callers_tensor_class_is_returned() -> None:
+    """The readers do not depend on a tensor class: they return the tensors that the caller's function creates."""
     assert type(_read(_fixture("attribute.pt"))) is FakeTensor

@@ -1,4 +1,4 @@
-"""Containers as JSON, and back."""
+"""Conversion of containers to JSON, and back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from candelabra._serialization.tree import MAX_DEPTH, decode, encode
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.serialization.stand_in import FakeTensor, floats
+from tests.core.serialization.fake_tensor import FakeTensor, floats
 
 SAVES = "; save writes dicts, lists, tuples, numbers, strings, None and tensors"
 Pair = namedtuple("Pair", "a b")
@@ -32,10 +32,10 @@ class Shape(tuple[int, ...]):
 
 
 class Module:
-    """Something with a state_dict."""
+    """An object with a state_dict."""
 
     def state_dict(self) -> None:
-        """As a module's."""
+        """Return a state, as a module does."""
 
 
 def _is_tensor(obj: object) -> bool:
@@ -63,12 +63,12 @@ _trees = st.recursive(
 
 @given(_trees)
 def test_what_goes_in_comes_out(obj: object) -> None:
-    """Values, their types and the order of keys; repr tells -0.0 from 0.0 and True from 1."""
+    """Values, their types and the order of keys agree; repr distinguishes -0.0 from 0.0 and True from 1."""
     assert repr(_there_and_back(obj)) == repr(obj)
 
 
 def test_floats_without_a_decimal_form_come_back() -> None:
-    """JSON has no word for them."""
+    """JSON has no infinities and no NaN."""
     back = _there_and_back([math.nan, math.inf, -math.inf, complex(math.inf, -0.0), 2**64, -(10**5000), 10**5000])
     assert math.isnan(back[0])
     assert back[1:] == [math.inf, -math.inf, complex(math.inf, 0), 2**64, -(10**5000), 10**5000]
@@ -87,14 +87,14 @@ def test_floats_without_a_decimal_form_come_back() -> None:
     ],
 )
 def test_a_subclass_that_says_nothing_more_comes_back_plain(obj: object, plain: object) -> None:
-    """Equal, of the plain type, which is what a file can hold."""
+    """The result is equal and has the base type, since a file stores only base types."""
     back = _there_and_back(obj)
     assert back == plain
     assert type(back) is type(plain)
 
 
 def test_tensors_are_named_by_their_place_and_shared_by_identity() -> None:
-    """One object in two places is stored once and comes back as one."""
+    """An object that occurs twice is stored once and restored as one."""
     w, b = floats(1), floats(2)
     obj = {"model": {"w": w, "b": b}, "best": [(w,)], 3: b}
     node, tensors = encode(obj, _is_tensor)
@@ -104,7 +104,7 @@ def test_tensors_are_named_by_their_place_and_shared_by_identity() -> None:
 
 
 def test_names_are_unique_and_those_that_mean_something_are_avoided() -> None:
-    """Different places may make one name; "" and "__metadata__" would be misread."""
+    """Different paths may give the same name; "" and "__metadata__" would be misread."""
     a, b, c, d, e, f = (floats(i) for i in range(6))
     obj = {"x.y": a, "x": {"y": b}, "": c, "__metadata__": d, "x.y#2": e, "\ud800": f}
     _, tensors = encode(obj, _is_tensor)
@@ -147,13 +147,13 @@ def _deep(depth: int) -> object:
     ],
 )
 def test_what_is_not_written_is_named_with_its_path(obj: object, error: type[Exception], message: str) -> None:
-    """The path can be pasted behind the object's name."""
+    """The path can be appended to the object's name as code."""
     with pytest.raises(error, match=re.escape(message)):
         encode(obj, _is_tensor)
 
 
 def test_the_deepest_nesting_comes_back() -> None:
-    """The limit is the same in both directions."""
+    """The limit is the same for writing and reading."""
     assert _there_and_back(_deep(MAX_DEPTH)) == _deep(MAX_DEPTH)
 
 
@@ -177,6 +177,6 @@ def test_the_deepest_nesting_comes_back() -> None:
     ],
 )
 def test_a_document_that_save_does_not_write_is_refused(node: object, message: str) -> None:
-    """A later version's words and a hostile file's end alike."""
+    """Future versions and invalid files raise the same error."""
     with pytest.raises(ValueError, match=re.escape(message)):
         decode(node, lambda name: name)

@@ -1,9 +1,10 @@
-"""A fake accelerator: every unkind habit of a real device, in pure Python over the host's memory.
+"""A fake accelerator: all the difficult properties of a real device, in pure Python on the host's memory.
 
-Streams put work off until somebody waits, new and freed memory is poisoned, nobody but the device can look into its
-arrays, dtypes and kernels can be missing, arrays can be immutable, allocations can fail; numbers are the reference's.
+Streams defer work until a caller waits, new and freed memory is poisoned, only the device can read its arrays, dtypes
+and kernels can be missing, arrays can be immutable, and allocations can fail. The numbers are those of the reference.
 
-``with installed(): cd.ones(2, device="fake")``; on a command line ``--device fake:0`` or ``fake?immutable,-float64``.
+Use it with ``with installed(): cd.ones(2, device="fake")``, or on a command line as ``--device fake:0`` or
+``fake?immutable,-float64``.
 """
 
 from candelabra_conformance.fake.arrays import FakeArray

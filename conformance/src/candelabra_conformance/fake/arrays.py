@@ -1,4 +1,4 @@
-"""The array of a fake device: a shape, and what only the device itself may look at."""
+"""The arrays of a fake device. Only their shape is public; only the device reads their content."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from candelabra_conformance.fake.memory import Ledger
 
 
 class Block:
-    """One allocation: charged to a ledger while it lives, overwritten with ``freed`` when the last array on it dies.
+    """One allocation: charged to a ledger while it lives, overwritten with ``freed`` when its last array is deleted.
 
-    ``hidden`` is an array of the reference device over the whole of it. Memory that was handed out through DLPack
-    (``exported``) has other owners and is left alone.
+    ``hidden`` is an array of the reference device that covers the whole allocation. Memory that was exported through
+    DLPack (``exported``) has other owners and is not overwritten.
     """
 
     __slots__ = ("device", "exported", "freed", "hidden", "index", "ledger", "nbytes", "write")
@@ -29,14 +29,15 @@ class Block:
         self.write: Any = None
 
     def __del__(self) -> None:
-        # Runs wherever the interpreter pleases, so it takes no lock: the ledger only notes it.
+        # The interpreter may run this at any time, so it takes no lock: the ledger only records it.
         if self.freed is not None and not self.exported:
             self.write(self.hidden, self.freed)
         self.ledger.give(self.nbytes)
 
 
 class FakeArray:
-    """A payload. It offers the core ``shape`` and nothing else: no buffer, ``__array__``, dtype, truth, comparison."""
+    """A payload. The core can only read its ``shape``: it has no buffer, ``__array__``, dtype, truth value or
+    comparison."""
 
     __slots__ = ("_block", "_dtype", "_hidden", "shape")
 
@@ -47,9 +48,9 @@ class FakeArray:
         self.shape: Final = shape
 
     def __bool__(self) -> NoReturn:
-        raise TypeError("the array of a device has no truth value: its content is not in the host's memory")
+        raise TypeError("a device's array has no truth value: its content is not in the host's memory")
 
     def __eq__(self, other: object) -> NoReturn:
-        raise TypeError("the array of a device cannot be compared: its content is not in the host's memory")
+        raise TypeError("a device's array cannot be compared: its content is not in the host's memory")
 
     __hash__ = None  # type: ignore[assignment]

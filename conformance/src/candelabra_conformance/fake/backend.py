@@ -1,6 +1,7 @@
-"""A device in pure Python that has every unkind habit of a real one.
+"""A device in pure Python with all the difficult properties of a real one.
 
-Its numbers are the reference device's, to the bit; what differs is when they are there and who may look at them.
+Its numbers are the reference device's, to the bit. The differences are when they are computed and which code can read
+them.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ from candelabra_conformance.fake.memory import Failing, Ledger, after, poison
 from candelabra_conformance.fake.streams import Schedule, Stream, Work
 
 EXTENSION: Final = 12
-"""DLPack's device type for devices that it has no number for (``kDLExtDev``)."""
+"""DLPack's device type for devices without a number of their own (``kDLExtDev``)."""
 DTypeNames = Iterable[dtype | str]
 
 
 class FakeAccelerator(Backend):
     """Backend of the fake devices ``name:0`` to ``name:<devices - 1>``.
 
-    ``missing_dtypes`` can neither be held nor computed in, ``storage_only`` dtypes only held; ``missing_kernels`` are
-    left to the operators' bodies and to the fallback. ``immutable``: arrays without strides that never change. Without
-    ``asynchronous`` every call is done when it returns, without ``poison`` new memory is zero. ``capacity`` is each
-    device's memory in bytes. ``fail_allocation_after=n`` lets the allocation after n of them fail, once;
-    ``failing_allocations`` any (see :mod:`candelabra_conformance.fake.memory`). ``dlpack`` is the DLPack device type,
-    None for no exchange. ``facts`` are shown by ``candelabra devices``. ``kernels`` on the reference's arrays serve in
-    place of its own.
+    Dtypes in ``missing_dtypes`` are neither stored nor computed in, those in ``storage_only`` are only stored;
+    operators in ``missing_kernels`` are left to their bodies and to the fallback. ``immutable``: arrays without strides
+    that never change. Without ``asynchronous`` every call is complete when it returns, without ``poison`` new memory is
+    zero. ``capacity`` is each device's memory in bytes. ``fail_allocation_after=n`` lets the allocation after n others
+    fail, once; ``failing_allocations`` selects any (see :mod:`candelabra_conformance.fake.memory`). ``dlpack`` is the
+    DLPack device type, None for no exchange. ``candelabra devices`` shows ``facts``. ``kernels`` are kernels on the
+    reference's arrays that replace its own.
     """
 
     def __init__(
@@ -90,11 +91,11 @@ class FakeAccelerator(Backend):
     def __repr__(self) -> str:
         return self.name
 
-    def place(self, index: int) -> str:
-        """A device's name."""
+    def device_name(self, index: int) -> str:
+        """Return the name of a device."""
         return f"{self.name}:{index}"
 
-    # -- the contract: what there is ----------------------------------------------------------------------------------
+    # -- the contract: devices and kernels ----------------------------------------------------------------------------
     def devices(self) -> Sequence[DeviceInfo]:
         return [DeviceInfo(f"{self.name} number {index}", self.facts) for index in range(len(self.ledgers))]
 
@@ -111,10 +112,11 @@ class FakeAccelerator(Backend):
             return False
         if name not in OPERATORS:
             return not self.immutable and name[:-1] not in self._missing
-        return OPERATORS[name].geometry is None  # the core makes those views of strides; immutable arrays copy below
+        return OPERATORS[name].geometry is None  # other views have strides; immutable arrays copy
 
     def serving(self, name: str, kernel: Kernel) -> Kernel:
-        """A kernel on the reference's arrays as one of this device; ``name`` as in a kernel table."""
+        """Return a kernel of this device that runs a kernel on the reference's arrays; ``name`` is that of a kernel
+        table."""
         record = OPERATORS.get(name)
         if record is not None and record.view and not self.immutable:
             return view_of(kernel, self.reference.dtype_of)
@@ -122,13 +124,13 @@ class FakeAccelerator(Backend):
         return Launch(self, name, kernel, None if choose is None else _chosen(self, name, choose))
 
     def _copying(self, name: str) -> Kernel:
-        """A view as a copy: the record's geometry over C order, in which immutable arrays lie."""
+        """Return a kernel that copies instead of making a view, for immutable arrays. It uses the record's geometry."""
         geometry: Any = OPERATORS[name].geometry
 
         def kernel(hidden: Any, *args: Any) -> Any:
             shape = tuple(hidden.shape)
             strides = contiguous_strides(shape)
-            if not is_contiguous_layout(shape, self.reference.layout(hidden)[0]):  # a stand-in
+            if not is_contiguous_layout(shape, self.reference.layout(hidden)[0]):  # a placeholder
                 hidden = self.copied(hidden, self.reference.dtype_of(hidden))
             return self.reference.restride(hidden, *geometry(shape, strides, 0, *args))
 
@@ -161,7 +163,7 @@ class FakeAccelerator(Backend):
 
     def to_host(self, payload: FakeArray) -> memoryview:
         self.schedule.current(payload._block.index).synchronize()
-        return memoryview(bytes(self.reference.to_host(payload._hidden)))  # never the device's own memory
+        return memoryview(bytes(self.reference.to_host(payload._hidden)))  # a copy, never the device's own memory
 
     def dtype_of(self, payload: FakeArray) -> dtype:
         return payload._dtype
@@ -169,11 +171,11 @@ class FakeAccelerator(Backend):
     def copy_(self, destination: FakeArray, source: FakeArray) -> FakeArray:
         block = destination._block
         if self.immutable:
-            raise RuntimeError(f"arrays of {self.name!r} never change, but one is written to")
+            raise RuntimeError(f"arrays of {self.name!r} are immutable, but one was written to")
         if source._block.index != block.index or source._block.device is not self:
             raise RuntimeError(
                 f"copy_: memory of {source._block.device}:{source._block.index} cannot be read from "
-                f"{self.place(block.index)}"
+                f"{self.device_name(block.index)}"
             )
 
         def work() -> None:
@@ -211,11 +213,11 @@ class FakeAccelerator(Backend):
         return Stream(self.schedule, index)
 
     def current_stream(self, index: int) -> Stream:
-        """The calling thread's current stream."""
+        """Return the calling thread's current stream."""
         return self.schedule.current(index)
 
     def default_stream(self, index: int) -> Stream:
-        """The stream that is current outside every ``with`` block, in every thread."""
+        """Return the stream that is current outside every ``with`` block, in every thread."""
         return self.schedule.defaults[index]
 
     # -- the contract: exchange ---------------------------------------------------------------------------------------
@@ -223,13 +225,13 @@ class FakeAccelerator(Backend):
         if self.capabilities.dlpack is None:
             return super().to_dlpack(payload, index, **options)
         self.schedule.current(index).synchronize()
-        options = export_options(options, (self.capabilities.dlpack, index), self.place(index))
+        options = export_options(options, (self.capabilities.dlpack, index), self.device_name(index))
         payload._block.exported = True
         return self.reference.to_dlpack(payload._hidden, self.reference_index, **options)
 
     def from_dlpack(self, source: Any, index: int, copy: bool | None) -> FakeArray | None:
         if getattr(getattr(source, "device", None), "type", self.name) != self.name:
-            return None  # of another fake type, whose devices have the same numbers
+            return None  # a device of another fake type, which has the same numbers
         kind, number = source.__dlpack_device__()
         theirs = self.reference.capabilities.dlpack
         if theirs is None or (int(kind), int(number)) != (self.capabilities.dlpack, index):
@@ -245,7 +247,7 @@ class FakeAccelerator(Backend):
 
     # -- for kernels --------------------------------------------------------------------------------------------------
     def _full(self, shape: tuple[int, ...], d: dtype, value: int | None) -> Any:
-        """An array of the reference, one element seen from everywhere: ``value``, or poison where that is None."""
+        """Return an array of the reference that broadcasts one element: ``value``, or poison if that is None."""
         key = d, value
         if key not in self._cells:
             self._cells[key] = self._cell(d, value)
@@ -258,12 +260,12 @@ class FakeAccelerator(Backend):
         return fill((1,), value, d, self.reference_index)
 
     def copied(self, hidden: Any, d: dtype) -> Any:
-        """An array of the reference in memory of its own."""
+        """Return a copy of an array of the reference."""
         made = self.reference.empty(self.reference_index, tuple(hidden.shape), d)
         return self.reference.copy_(made, hidden)
 
     def on_reference(self, value: Any, kind: str) -> Any:
-        """A kernel's argument as its operator got it, on the reference device: arrays as tensors."""
+        """Return a kernel's argument as its operator received it, on the reference device, with tensors for arrays."""
         from candelabra.library import wrap
 
         if kind == DEVICE:
@@ -276,10 +278,10 @@ class FakeAccelerator(Backend):
 
 
 def _dtypes(names: DTypeNames) -> frozenset[dtype]:
-    """Dtypes, some of them given by name. ``ValueError`` for a name that none has."""
+    """Return dtypes, of which some are given by name. Raises ``ValueError`` for an unknown name."""
     unknown = [name for name in names if not isinstance(name, dtype) and name not in BY_NAME]
     if unknown:
-        raise ValueError(f"no dtype is called {unknown[0]!r}: there are {', '.join(BY_NAME)}")
+        raise ValueError(f"unknown dtype {unknown[0]!r}: expected one of {', '.join(BY_NAME)}")
     return frozenset(name if isinstance(name, dtype) else BY_NAME[name] for name in names)
 
 

@@ -1,7 +1,7 @@
-"""Making a fake device there: for a block, or for a process from what was written on its command line.
+"""Install a fake device for a ``with`` block, or for the whole process from a command line.
 
-``fake:1`` is the second device of a fake accelerator with the defaults; after a question mark come its options, with
-commas between them: ``fake?immutable,-float64,-cumsum``.
+``fake:1`` is the second device of a fake accelerator with the default options. Other options follow a question mark,
+separated by commas: ``fake?immutable,-float64,-cumsum``.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _NUMBERS: Final = ("devices", "capacity", "fail_allocation_after")
 
 
 class FakeDeviceError(BackendError, ValueError):
-    """A fake device that cannot be had as it was asked for."""
+    """Raised if a fake device cannot have the requested options."""
 
 
 @contextmanager
 def installed(name: str = NAME, **options: Any) -> Iterator[FakeAccelerator]:
-    """A fake accelerator inside a ``with`` block; options are those of :class:`FakeAccelerator`.
+    """Install a fake accelerator for a ``with`` block. The options are those of :class:`FakeAccelerator`.
 
-    ``BackendError`` where the device type has an owner.
+    Raises ``BackendError`` if the device type already exists.
     """
     made = FakeAccelerator(name, **options)
     remove = plugins.add_backend(made)
@@ -44,19 +44,19 @@ def installed(name: str = NAME, **options: Any) -> Iterator[FakeAccelerator]:
         remove()
 
 
-class Wanted(NamedTuple):
-    """What a command line asks for: a device, and the options of its fake accelerator."""
+class FakeDeviceRequest(NamedTuple):
+    """A request of a command line: a device, and the options of its fake accelerator."""
 
     device: device
     options: dict[str, Any]
 
 
-def parse(text: str) -> Wanted:
-    """Read ``name[:index][?option,…]``.
+def parse(text: str) -> FakeDeviceRequest:
+    """Parse ``name[:index][?option,…]``.
 
     Options: ``immutable``, ``synchronous``, ``unpoisoned``, ``devices=N``, ``capacity=BYTES``,
-    ``fail_allocation_after=N``, ``-NAME`` for a dtype or a kernel that is missing, ``~NAME`` for a dtype that is only
-    held. ``FakeDeviceError`` for anything else, ``RuntimeError`` for what is no device's name.
+    ``fail_allocation_after=N``, ``-NAME`` for a missing dtype or kernel, ``~NAME`` for a dtype that is only stored.
+    Raises ``FakeDeviceError`` for any other option, and ``RuntimeError`` for an invalid device name.
     """
     name, _, written = text.partition("?")
     options: dict[str, Any] = {}
@@ -66,7 +66,7 @@ def parse(text: str) -> Wanted:
             options[key] = (*options.get(key, ()), value)
         else:
             options[key] = value
-    return Wanted(device(name), options)
+    return FakeDeviceRequest(device(name), options)
 
 
 def _option(text: str) -> tuple[str, Any]:
@@ -81,35 +81,37 @@ def _option(text: str) -> tuple[str, Any]:
     if sign == "-" and name in OPERATORS:
         return "missing_kernels", name
     raise FakeDeviceError(
-        f"a fake device has no option {text!r}: it knows {', '.join(_FLAGS)}, {', '.join(f'{n}=N' for n in _NUMBERS)}, "
-        "-DTYPE, ~DTYPE (held, not computed in) and -OPERATOR"
+        f"a fake device has no option {text!r}: it has the options {', '.join(_FLAGS)}, "
+        f"{', '.join(f'{n}=N' for n in _NUMBERS)}, -DTYPE, ~DTYPE (held, not computed in) and -OPERATOR"
     )
 
 
 def provide(text: str) -> str:
-    """See to it that a device is there, and return its name without options.
+    """Ensure that a device exists, and return its name without options.
 
-    A fake accelerator is installed for the rest of the process where the name is ``fake`` or options are given, unless
-    one with the same options is there. Any other name is handed back as it is. ``FakeDeviceError`` where options
-    are given and the device type belongs to something else.
+    A fake accelerator is installed for the rest of the process if the name is ``fake`` or options are given, unless one
+    with the same options is installed. Any other name is returned unchanged. Raises ``FakeDeviceError`` if options are
+    given for a device type that another plugin owns.
     """
-    wanted = parse(text)
-    kind = wanted.device.type
+    request = parse(text)
+    kind = request.device.type
     owner = plugins.plugins().get(kind)
-    if owner is None and (kind == NAME or wanted.options):
-        made = FakeAccelerator(kind, **wanted.options)
-        provided[kind] = Provided(made, wanted.options, plugins.add_backend(made))
-    elif owner is not None and wanted.options:
-        there = provided.get(kind)
-        if there is None or there.backend is not owner.backend:
-            raise FakeDeviceError(f"options were given for device type {kind!r}, but it has an owner that takes none")
-        if there.options != wanted.options:
-            raise FakeDeviceError(f"device type {kind!r} is there already, with other options: {there.options}")
-    return str(wanted.device)
+    if owner is None and (kind == NAME or request.options):
+        made = FakeAccelerator(kind, **request.options)
+        provided[kind] = Provided(made, request.options, plugins.add_backend(made))
+    elif owner is not None and request.options:
+        existing = provided.get(kind)
+        if existing is None or existing.backend is not owner.backend:
+            raise FakeDeviceError(
+                f"options were given for device type {kind!r}, but another plugin owns it and accepts none"
+            )
+        if existing.options != request.options:
+            raise FakeDeviceError(f"device type {kind!r} already exists with other options: {existing.options}")
+    return str(request.device)
 
 
 class Provided(NamedTuple):
-    """A fake accelerator that :func:`provide` has installed, its options, and what removes it."""
+    """A fake accelerator that :func:`provide` has installed, its options, and the function that removes it."""
 
     backend: FakeAccelerator
     options: dict[str, Any]
@@ -117,4 +119,4 @@ class Provided(NamedTuple):
 
 
 provided: Final[dict[str, Provided]] = {}
-"""By device type, what :func:`provide` has installed in this process."""
+"""The accelerators that :func:`provide` has installed in this process, by device type."""

@@ -1,10 +1,11 @@
-"""Kernels of a fake device: those of the reference, put off.
+"""Kernels of a fake device, which run those of the reference later.
 
-A call has to return arrays of the right shape and dtype before anything is computed. They come from running the kernel
-on stand-ins, which cost no memory: tensors of the same shapes full of zeros, then of ones (a divisor may not be 0, an
-index 1 may not exist). Where the kernel refuses both, either the shapes are wrong or it needs the values (zeros and
-ones have no Cholesky factor), so it waits for the stream and runs on the true values at once, as a kernel does on real
-devices that has to look at an error code; data-dependent operators always do. What is found is kept per signature.
+A call has to return arrays of the correct shape and dtype before anything is computed. The launch finds them by running
+the kernel on placeholders, which need no memory: tensors of the same shapes that contain only zeros, then only ones (a
+divisor must not be 0, an index 1 may not exist). If the kernel raises for both, either the shapes are wrong or it needs
+the values (zeros and ones have no Cholesky factor). It then waits for the stream and runs on the actual values at once,
+like kernels of real devices that have to read an error code; data-dependent operators always do. Shapes and dtypes are
+cached by signature.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
     from candelabra_conformance.fake.backend import FakeAccelerator
 
 ForDType = Callable[[dtype], Kernel | None]
-"""A kernel's choice by dtype, as in the contract."""
+"""Selects a kernel by dtype, as in the backend contract."""
 Results = tuple[tuple[tuple[int, ...], dtype], ...]
 PLAIN: Final = frozenset({int, float, bool, complex, type(None), str, dtype})
 REMEMBERED: Final = 4096
-"""How many signatures a kernel's results are kept for."""
+"""The maximum number of signatures for which a kernel's results are cached."""
 
 
 class Launch:
@@ -43,22 +44,22 @@ class Launch:
         self.inplace: Final = name not in OPERATORS
         self.record: Final = OPERATORS[name[:-1] if self.inplace else name]
         kinds = [p.kind for p in self.record.schema.parameters]
-        self.place: Final = kinds.index(DEVICE) if DEVICE in kinds else None
+        self.device_position: Final = kinds.index(DEVICE) if DEVICE in kinds else None
         self.results: Final[dict[Any, Results | None]] = {}
 
     def __call__(self, *args: Any) -> Any:
-        index = args[self.place] if self.place is not None else first_array(args)._block.index
+        index = args[self.device_position] if self.device_position is not None else first_array(args)._block.index
         inner, signature = self.opened(args, index)
-        if self.place is not None:
-            inner[self.place] = self.accelerator.reference_index
-        if self.place is not None and not any(isinstance(part[0], tuple) for part in signature):
-            return self.made_of_numbers(inner, index)
+        if self.device_position is not None:
+            inner[self.device_position] = self.accelerator.reference_index
+        if self.device_position is not None and not any(isinstance(part[0], tuple) for part in signature):
+            return self.run_without_tensors(inner, index)
         found = self.known(inner, signature) if self.accelerator.asynchronous else None
         return self.at_once(args, inner, index) if found is None else self.later(args, inner, index, found)
 
-    # -- what goes in -------------------------------------------------------------------------------------------------
+    # -- arguments ----------------------------------------------------------------------------------------------------
     def opened(self, args: Sequence[Any], index: int) -> tuple[list[Any], tuple[Any, ...]]:
-        """What the kernel computes with, and what its results' shapes may depend on.
+        """Return the kernel's arguments on the reference device, and the signature that determines the results' shapes.
 
         Raises ``RuntimeError`` for an array that is not in this device's memory.
         """
@@ -70,7 +71,7 @@ class Launch:
                 if block.index != index or block.device is not self.accelerator:
                     raise RuntimeError(
                         f"{self.name}: memory of {block.device}:{block.index} cannot be read from "
-                        f"{self.accelerator.place(index)}"
+                        f"{self.accelerator.device_name(index)}"
                     )
                 inner.append(value._hidden)
                 signature.append((value.shape, value._dtype))
@@ -83,7 +84,8 @@ class Launch:
                 signature.append((type(value), of_parts))
             elif hasattr(value, "shape"):
                 raise RuntimeError(
-                    f"{self.name}: {self.accelerator.place(index)} cannot read the memory of a {type(value).__name__}"
+                    f"{self.name}: {self.accelerator.device_name(index)} cannot read the memory of a "
+                    f"{type(value).__name__}"
                 )
             else:
                 inner.append(value)
@@ -91,7 +93,7 @@ class Launch:
         return inner, tuple(signature)
 
     def known(self, inner: list[Any], signature: tuple[Any, ...]) -> Results | None:
-        """Shape and dtype of each result, as far as they can be told without values; else None."""
+        """Return the shape and dtype of each result, or None if they depend on values."""
         if self.record.data_dependent:
             return None
         try:
@@ -99,41 +101,41 @@ class Launch:
         except KeyError:
             if len(self.results) >= REMEMBERED:
                 self.results.clear()
-            found = self.results[signature] = self.told_by_stand_ins(inner, signature)
-            return found
-        except TypeError:  # an argument that cannot be hashed
-            return self.told_by_stand_ins(inner, signature)
+            results = self.results[signature] = self.results_of_placeholders(inner, signature)
+            return results
+        except TypeError:  # an argument is not hashable
+            return self.results_of_placeholders(inner, signature)
 
-    def told_by_stand_ins(self, inner: list[Any], signature: tuple[Any, ...]) -> Results | None:
-        """Run the kernel on zeros, then on ones. None where it refuses both."""
+    def results_of_placeholders(self, inner: list[Any], signature: tuple[Any, ...]) -> Results | None:
+        """Run the kernel on zeros, then on ones. Return None if it raises for both."""
         for value in (0, 1):
-            arguments = self.stood_in(inner, signature, value)
-            if self.inplace:  # that one is written to, so its elements cannot all be one
+            arguments = self.with_placeholders(inner, signature, value)
+            if self.inplace:  # the first argument is written to, so its elements need memory of their own
                 arguments[0] = self.accelerator.copied(arguments[0], signature[0][1])
             try:
                 result = self.kernel(*arguments)
-            except Exception:  # the next stand-in, or the true values, will tell
+            except Exception:  # the next placeholder, or the actual values, decide
                 continue
             return tuple((tuple(r.shape), self.accelerator.reference.dtype_of(r)) for r in listed(result))
         return None
 
-    def stood_in(self, inner: Sequence[Any], signature: tuple[Any, ...], value: int) -> list[Any]:
-        """The arguments with every tensor replaced by one that is full of ``value``."""
+    def with_placeholders(self, inner: Sequence[Any], signature: tuple[Any, ...], value: int) -> list[Any]:
+        """Return the arguments with every tensor replaced by one whose elements are all ``value``."""
         made: list[Any] = []
         for argument, (kind, of_it) in zip(inner, signature, strict=True):
             if isinstance(kind, tuple):
                 made.append(self.accelerator.full(kind, of_it, value))
             elif kind in (list, tuple):
-                made.append(kind(self.stood_in(argument, of_it, value)))
+                made.append(kind(self.with_placeholders(argument, of_it, value)))
             else:
                 made.append(argument)
         return made
 
-    # -- what comes out -----------------------------------------------------------------------------------------------
-    def later(self, args: tuple[Any, ...], inner: list[Any], index: int, found: Results) -> Any:
-        """Give the stream the work, and return memory that it has not been written to yet."""
+    # -- results -------------------------------------------------------------------------------------------------------
+    def later(self, args: tuple[Any, ...], inner: list[Any], index: int, results: Results) -> Any:
+        """Enqueue the work on the stream, and return the memory that it will write to."""
         accelerator = self.accelerator
-        out = [args[0]] if self.inplace else [accelerator.empty(index, shape, d) for shape, d in found]
+        out = [args[0]] if self.inplace else [accelerator.empty(index, shape, d) for shape, d in results]
 
         def work() -> None:
             try:
@@ -147,26 +149,26 @@ class Launch:
         return tuple(out) if len(out) > 1 else out[0]
 
     def place_results(self, out: list[FakeArray], result: list[Any], index: int) -> None:
-        """Write what the kernel returned into the memory that was promised."""
+        """Write the results of the kernel into the memory that was returned before."""
         reference = self.accelerator.reference
         for array, made in zip(out, result, strict=True):
             if tuple(made.shape) != array.shape or reference.dtype_of(made) is not array._dtype:
                 raise RuntimeError(
-                    f"{self.accelerator.place(index)}: {self.name!r} promised {array._dtype} {list(array.shape)} and "
-                    f"made {reference.dtype_of(made)} {list(made.shape)}: if its shape depends on values, its record "
-                    "has to say data_dependent=True"
+                    f"{self.accelerator.device_name(index)}: {self.name!r} announced {array._dtype} "
+                    f"{list(array.shape)} and returned {reference.dtype_of(made)} {list(made.shape)}: "
+                    "if its shape depends on values, its record must have data_dependent=True"
                 )
             reference.copy_(array._hidden, made)
 
     def at_once(self, args: tuple[Any, ...], inner: list[Any], index: int) -> Any:
-        """Wait for the stream, then run on the true values; errors are raised here."""
+        """Wait for the stream, then run on the actual values. Errors are raised here."""
         self.accelerator.schedule.current(index).synchronize()
         with self.accelerator.schedule.lock:
             result = listed(self.kernel(*inner))
             return args[0] if self.inplace else self.stored(result, index)
 
-    def made_of_numbers(self, inner: list[Any], index: int) -> Any:
-        """Of a kernel without tensors: what it makes is known at once, and reaches the device's memory in its turn."""
+    def run_without_tensors(self, inner: list[Any], index: int) -> Any:
+        """Run a kernel without tensor arguments at once, and enqueue the copy of its result to the device's memory."""
         result = listed(self.kernel(*inner))
         if not self.accelerator.asynchronous:
             return self.stored(result, index)
@@ -177,24 +179,26 @@ class Launch:
         return tuple(out) if len(out) > 1 else out[0]
 
     def stored(self, result: list[Any], index: int) -> Any:
-        """Results in memory of the device."""
+        """Return results in memory of the device."""
         reference = self.accelerator.reference
         out = [self.accelerator.empty(index, tuple(r.shape), reference.dtype_of(r)) for r in result]
         self.place_results(out, result, index)
         return tuple(out) if len(out) > 1 else out[0]
 
-    # -- what goes wrong ----------------------------------------------------------------------------------------------
+    # -- errors -------------------------------------------------------------------------------------------------------
     def late(self, error: Exception, inner: list[Any], index: int) -> Exception:
-        """The error that a synchronisation raises: of the same class, in the operator's words, with place and name."""
+        """Return the error for a synchronisation to raise: of the same class, with the operator's text, device and
+        name."""
         found = self.explained(error, inner)
-        text = f"{self.accelerator.place(index)}: {self.name!r} failed: {found}"
+        text = f"{self.accelerator.device_name(index)}: {self.name!r} failed: {found}"
         try:
             return type(found)(text)
-        except Exception:  # a class that is not made of one text
+        except Exception:  # a class whose constructor does not take one text
             return RuntimeError(text)
 
     def explained(self, error: Exception, inner: list[Any]) -> Exception:
-        """What the record's rule or check says of the same arguments on the reference, or the kernel's own error."""
+        """Return the error of the record's rule or check for the same arguments on the reference, or the kernel's
+        own."""
         parameters = self.record.schema.parameters
         try:
             arguments = [
@@ -209,12 +213,12 @@ class Launch:
 
 
 def listed(result: Any) -> list[Any]:
-    """The results of a kernel, of which most have one."""
+    """Return the results of a kernel as a list; most kernels have one."""
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
 def first_array(args: Sequence[Any]) -> FakeArray:
-    """The first array among a kernel's arguments. ``TypeError`` where there is none."""
+    """Return the first array in a kernel's arguments. Raises ``TypeError`` if there is no array."""
     for value in args:
         if type(value) is FakeArray:
             return value
@@ -228,7 +232,7 @@ def _kind(value: object) -> str:
 
 
 def view_of(kernel: Callable[..., Any], dtype_of: Callable[[Any], dtype]) -> Kernel:
-    """A kernel of the reference that only looks at memory in another way: nothing is computed, nothing put off."""
+    """Return a kernel that creates a view by a kernel of the reference: it computes nothing and is not deferred."""
 
     def view(array: FakeArray, *args: Any) -> FakeArray:
         hidden = kernel(array._hidden, *args)

@@ -1,4 +1,4 @@
-"""Memory of a fake device: what it is filled with before it is written, how much there is, and when it runs out."""
+"""Memory of a fake device: the poison that it contains initially, its capacity, and failing allocations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from candelabra.dtypes import dtype
 from candelabra.errors import OutOfMemoryError
 
 Failing = Callable[[int, int], bool]
-"""Whether an allocation is refused: given its number on its device, from 1, and its size in bytes."""
+"""A predicate that selects the allocations to refuse, from the number on the device, starting at 1, and the size in
+bytes."""
 
 _QUIET_NANS: Final = {
     "float16": (0x7EA5, 2),
@@ -25,9 +26,9 @@ _QUIET_NANS: Final = {
 
 
 def poison(d: dtype) -> bytes:
-    """One element of memory that nobody has written: a NaN with a payload, an integer of bytes 0xA5, ``True``.
+    """Return one element of uninitialised memory: a NaN with a payload, an integer of bytes 0xA5, or ``True``.
 
-    True is what a bool can be without breaking its type; the integers are far from every valid index.
+    ``True`` is valid for a bool; the integers are outside the range of valid indices.
     """
     if d.name == "bool":
         return b"\x01"
@@ -38,48 +39,49 @@ def poison(d: dtype) -> bytes:
 
 
 def after(count: int) -> Failing:
-    """``count`` allocations succeed, the next one fails, all later ones succeed."""
+    """Return a predicate that refuses the allocation after ``count`` others, once."""
     return lambda number, nbytes: number == count + 1
 
 
 def every(nth: int) -> Failing:
-    """Each ``nth`` allocation fails."""
+    """Return a predicate that refuses each ``nth`` allocation."""
     return lambda number, nbytes: number % nth == 0
 
 
 def larger_than(limit: int) -> Failing:
-    """Allocations of more than ``limit`` bytes fail."""
+    """Return a predicate that refuses allocations of more than ``limit`` bytes."""
     return lambda number, nbytes: nbytes > limit
 
 
 class Ledger:
-    """Bytes of one device. ``reserved`` is what a pool would hold: the most so far, until it is asked to release."""
+    """The allocated bytes of one device. ``reserved`` is the size of a memory pool: the peak since it was last
+    released."""
 
-    def __init__(self, place: str, lock: threading.RLock, capacity: int | None, failing: Failing | None) -> None:
-        self.place: Final = place
+    def __init__(self, device_name: str, lock: threading.RLock, capacity: int | None, failing: Failing | None) -> None:
+        self.device_name: Final = device_name
         self.capacity: Final = capacity
         self.failing = failing
-        """May be set at any time; numbers count from the device's first allocation."""
+        """It may be set at any time. Numbers count from the device's first allocation."""
         self.allocated = self.reserved = self.peak = self.number = 0
         self._lock: Final = lock
         self._freed: Final[deque[int]] = deque()
 
     def take(self, nbytes: int, relieve: Callable[[], None]) -> None:
-        """Charge an allocation. Where there is no room, ``relieve`` is called once before giving up.
+        """Charge an allocation. If memory is exhausted, call ``relieve`` once before failing.
 
-        Raises ``OutOfMemoryError``; nothing is charged then.
+        Raises ``OutOfMemoryError``, without charging the allocation.
         """
         with self._lock:
             self.number += 1
             if self.failing is not None and self.failing(self.number, nbytes):
-                raise OutOfMemoryError(f"{self.place} refused allocation number {self.number}, of {nbytes} bytes")
+                raise OutOfMemoryError(f"{self.device_name} refused allocation number {self.number}, of {nbytes} bytes")
             self._settle()
             if not self._fits(nbytes):
                 relieve()
                 self._settle()
             if not self._fits(nbytes):
                 raise OutOfMemoryError(
-                    f"{self.place} is out of memory: tried to allocate {nbytes} bytes, {self.allocated} of "
+                    f"{self.device_name} is out of memory: tried to allocate {nbytes} bytes, {self.allocated} of "
                     f"{self.capacity} are in use"
                 )
             self.allocated += nbytes
@@ -90,7 +92,7 @@ class Ledger:
         return self.capacity is None or self.allocated + nbytes <= self.capacity
 
     def give(self, nbytes: int) -> None:
-        """Note that an allocation is gone. Takes no lock: finalizers call it."""
+        """Record that an allocation was freed. The method takes no lock, since finalizers call it."""
         self._freed.append(nbytes)
 
     def _settle(self) -> None:
@@ -98,8 +100,10 @@ class Ledger:
             self.allocated -= self._freed.popleft()
 
     def statistics(self, release: bool) -> Mapping[str, int]:
-        """``allocated``, ``reserved``, ``peak`` in bytes, and ``allocations``, their number; ``release`` as in the
-        contract's ``memory``."""
+        """Return ``allocated``, ``reserved`` and ``peak`` in bytes, and ``allocations``, the number of allocations.
+
+        ``release`` is that of the contract's ``memory``.
+        """
         with self._lock:
             self._settle()
             if release:

@@ -1,10 +1,10 @@
-"""Streams of a fake device: work is put off as long as nobody waits for it.
+"""Streams of a fake device, which defer work until a caller waits for it.
 
-Work on one stream runs in the order in which it was given, and only when something waits for that stream: its own
-``synchronize``, an event recorded on it, the device's ``synchronize``, or a copy to the host made while it is current.
-Nothing orders two streams but an event: whoever forgets to wait reads memory that has not been written yet. As in
-PyTorch every thread has a current stream per device, at first the device's default stream, and the default stream does
-not wait for others nor others for it. Nothing depends on timing: the same program is put off in the same way each time.
+Work on one stream runs in order, and only when a caller waits for that stream: by its ``synchronize``, by an event
+recorded on it, by the device's ``synchronize``, or by a copy to the host while the stream is current. Only events order
+work of two streams: a caller that does not wait reads memory that has not been written yet. As in PyTorch every thread
+has a current stream per device, initially the device's default stream. The default stream does not wait for other
+streams, nor do they wait for it. Nothing depends on timing: the same program defers its work in the same way each time.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from collections.abc import Callable
 from typing import Final
 
 DEPTH: Final = 1024
-"""How much work may wait on a stream; as on real devices, giving it more first waits for the oldest."""
+"""The maximum number of work items in a stream. As on real devices, adding another one first waits for the oldest."""
 
 
 class Work:
-    """Something to run, the operator that it is for, and what has to stay alive until then."""
+    """A function to run, the name of the operator that it computes, and the objects that must live until then."""
 
     __slots__ = ("keep", "operator", "run")
 
@@ -30,28 +30,28 @@ class Work:
 
 
 class Event:
-    """A place in a stream's work: done when all that was given to the stream before it is."""
+    """A position in a stream's work. The event is complete when all work before it is."""
 
     def __init__(self, stream: Stream, ticket: int) -> None:
         self.stream: Final = stream
         self.ticket: Final = ticket
 
     def query(self) -> bool:
-        """Whether the work before it is done. Never waits."""
+        """Return whether the work before the event is complete, without waiting."""
         return self.stream.finished >= self.ticket
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Let ``stream`` (without one: the thread's current) go on only when this event is done."""
+        """Let ``stream``, by default the thread's current stream, continue only when this event is complete."""
         (self.stream.schedule.current(self.stream.index) if stream is None else stream).wait_event(self)
 
     def synchronize(self) -> None:
-        """Wait for the work before it; raises what went wrong in that."""
+        """Wait for the work before the event, and raise its first error."""
         self.stream.schedule.run(self.stream, self.ticket)
         self.stream.schedule.report([self.stream])
 
 
 class Stream:
-    """A queue of work on one device; as a context manager the current one of the thread."""
+    """A queue of work on one device. As a context manager, it is the current stream of the thread."""
 
     def __init__(self, schedule: Schedule, index: int) -> None:
         self.schedule: Final = schedule
@@ -62,7 +62,7 @@ class Stream:
         self.number = schedule.opened(self)
 
     def put(self, work: Work | Event) -> None:
-        """Give it work, or an event to wait for."""
+        """Enqueue work, or an event to wait for."""
         with self.schedule.lock:
             self.waiting.append(work)
             self.submitted += 1
@@ -71,27 +71,27 @@ class Stream:
                 self.schedule.run(self, self.finished + 1)
 
     def query(self) -> bool:
-        """Whether all its work is done. Never waits."""
+        """Return whether all work of the stream is complete, without waiting."""
         return self.finished == self.submitted
 
     def record(self) -> Event:
-        """An event that is done when all work given so far is."""
+        """Return an event that is complete when all work enqueued so far is."""
         return Event(self, self.submitted)
 
     def record_event(self) -> Event:
-        """PyTorch's name of :meth:`record`."""
+        """Do the same as :meth:`record`, by PyTorch's name."""
         return self.record()
 
     def wait_event(self, event: Event) -> None:
-        """Let what is given from here on run only after ``event``, which may be of another device. Never waits."""
+        """Let later work run only after ``event``, which may be of another device. The call itself does not wait."""
         self.put(event)
 
     def wait_stream(self, stream: Stream) -> None:
-        """As :meth:`wait_event`, for all work that ``stream`` has now."""
+        """Let later work run only after all work that ``stream`` has now."""
         self.wait_event(stream.record())
 
     def synchronize(self) -> None:
-        """Wait for all its work; raises what went wrong in it."""
+        """Wait for all work of the stream, and raise its first error."""
         self.record().synchronize()
 
     def __enter__(self) -> Stream:
@@ -103,7 +103,7 @@ class Stream:
 
 
 class _Entered(threading.local):
-    """Per device the streams whose ``with`` blocks this thread is in."""
+    """The streams whose ``with`` blocks this thread is in, by device."""
 
     def __init__(self) -> None:
         self.stacks: dict[int, list[Stream]] = {}
@@ -115,30 +115,31 @@ class Schedule:
     def __init__(self, devices: int) -> None:
         self.lock: Final = threading.RLock()
         self.busy: Final[dict[Stream, None]] = {}
-        """Streams with work to do or errors to tell: they live until that is over, whoever forgets them."""
+        """The streams with work or unreported errors. They live until both are finished, even without another
+        reference."""
         self._entered: Final = _Entered()
         self._count = 0
         self.defaults: Final = [Stream(self, index) for index in range(devices)]
 
     def opened(self, stream: Stream) -> int:
-        """The number of a new stream."""
+        """Return the number of a new stream."""
         with self.lock:
             self._count += 1
             return self._count
 
     def entered(self, index: int) -> list[Stream]:
-        """The streams of one device whose blocks this thread is in, the innermost last."""
+        """Return the streams of one device whose blocks this thread is in, the innermost last."""
         return self._entered.stacks.setdefault(index, [])
 
     def current(self, index: int) -> Stream:
-        """The thread's current stream on a device."""
+        """Return the thread's current stream on a device."""
         stack = self._entered.stacks.get(index)
         return stack[-1] if stack else self.defaults[index]
 
     def run(self, stream: Stream, ticket: int) -> None:
-        """Run a stream's work until so much is done, and of other streams what that waits for; no more.
+        """Run a stream's work up to ``ticket``, and only the work of other streams that it waits for.
 
-        Without recursion: two streams may have waited for each other any number of times.
+        The method does not recurse, since two streams may have waited for each other any number of times.
         """
         with self.lock:
             goals = [(stream, ticket)]
@@ -167,9 +168,9 @@ class Schedule:
             stream.finished += 1
 
     def finish(self, index: int) -> list[Stream]:
-        """Run all work of a device; returns its streams that had some.
+        """Run all work of a device, and return its streams that had some.
 
-        The newest stream comes first: what forgot to wait for an older one must not be right by luck.
+        The newest stream runs first, so that a missing wait for an older stream never gives correct values by accident.
         """
         with self.lock:
             found = sorted((s for s in self.busy if s.index == index), key=lambda s: -s.number)
@@ -178,7 +179,7 @@ class Schedule:
             return found
 
     def report(self, streams: list[Stream]) -> None:
-        """Raise the first error of these streams, once; the others are mentioned in a note."""
+        """Raise the first error of these streams, once. A note lists the others."""
         with self.lock:
             errors = []
             for stream in streams:

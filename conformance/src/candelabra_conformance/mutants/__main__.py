@@ -1,4 +1,5 @@
-"""``python -m candelabra_conformance.mutants [NAME …]``: break backends, and see whether the suite notices."""
+"""``python -m candelabra_conformance.mutants [NAME …]``: run the suite on broken backends and report which it
+catches."""
 
 from __future__ import annotations
 
@@ -16,24 +17,25 @@ from candelabra_conformance.mutants.hunting import KILLED, SURVIVED, SYSTEMATIC,
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
-    made = argparse.ArgumentParser("python -m candelabra_conformance.mutants", description=__doc__)
-    made.add_argument("names", nargs="*", metavar="NAME", help="mutants or families, with wildcards; all without one")
-    made.add_argument(
+    """Return the parser of the command line."""
+    mirror = argparse.ArgumentParser("python -m candelabra_conformance.mutants", description=__doc__)
+    mirror.add_argument("names", nargs="*", metavar="NAME", help="mutants or families, with wildcards; all without one")
+    mirror.add_argument(
         "--systematic",
         nargs="*",
         metavar="OPERATOR",
         help="the mutants computed from the kernel table too, of all operators; or, without NAME, of these only",
     )
-    made.add_argument("--thorough", action="store_true", help="ask of every property whether it catches a mutant")
-    made.add_argument("--list", action="store_true", help="only list the mutants and what is wrong with them")
-    made.add_argument("--jobs", type=int, default=2, help="processes at once (2)")
-    made.add_argument("--report", type=Path, metavar="DIRECTORY", help="write mutants.md and mutants.json there")
-    return made
+    mirror.add_argument("--thorough", action="store_true", help="ask of every property whether it catches a mutant")
+    mirror.add_argument("--list", action="store_true", help="only list the mutants and what is wrong with them")
+    mirror.add_argument("--jobs", type=int, default=2, help="processes at once (2)")
+    mirror.add_argument("--report", type=Path, metavar="DIRECTORY", help="write mutants.md and mutants.json there")
+    return mirror
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command. 0: every mutant of the catalogue was killed by a case that names its fault; 1: not so."""
+    """Run the command. Return 0 if each mutant of the catalogue was caught by a case that names its fault, 1
+    otherwise."""
     options = parser().parse_args(argv)
     console = Console(stderr=False, soft_wrap=True)
     try:
@@ -49,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             console.print(f"{name:45} {load()[name].fault}", markup=False, highlight=False)
         return 0
     findings = _hunted(matrix.tasks(names, operators, options.thorough), options.jobs, console)
-    _told(findings, console)
+    _print_outcome(findings, console)
     if options.report is not None:
         for path in reporting.write(findings, options.report):
             console.print(f"written: {path}", markup=False, highlight=False)
@@ -83,7 +85,7 @@ def _line(finding: Finding) -> str:
     return f"elsewhere {finding.mutant}: caught by {finding.caught_by}, which does not name the fault"
 
 
-def _told(findings: list[Finding], console: Console) -> None:
+def _print_outcome(findings: list[Finding], console: Console) -> None:
     for family, words in ((False, "of the catalogue"), (True, "computed")):
         of = [f for f in findings if (f.family == SYSTEMATIC) is family]
         if of:

@@ -1,4 +1,4 @@
-"""Which cases catch a mutant: the suite on one broken backend after the other, in this process."""
+"""Find the cases that catch a mutant: run the suite on broken backends, in this process."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ SYSTEMATIC: Final = "systematic"
 
 @dataclass(frozen=True)
 class Finding:
-    """What became of a mutant."""
+    """The outcome of a mutant."""
 
     mutant: str
     family: str
     fault: str
     verdict: str
     caught_by: str = ""
-    """The id of the first case that caught it: one that names the fault, where there is one."""
+    """The id of the first case that caught it, preferably one that names the fault."""
     properties: dict[str, str] = field(default_factory=dict)
-    """Every property that catches it, and the id of its first case that does."""
+    """Every property that catches it, and the id of the first such case."""
     message: str = ""
     differed: bool = True
-    """Of a systematic mutant: whether it gave other bits than the right kernel anywhere in the run."""
+    """For a systematic mutant, whether it gave other bits than the correct kernel anywhere in the run."""
     seconds: float = 0.0
 
 
 @contextlib.contextmanager
 def installed(backend: Backend) -> Iterator[Context]:
-    """The backend as a device, to be run on, inside a block."""
+    """Install the backend for a ``with`` block, and return a context for its first device."""
     remove = plugins.add_backend(backend)
     try:
         yield Context(f"{backend.name}:0")
@@ -55,21 +55,21 @@ def installed(backend: Backend) -> Iterator[Context]:
 
 
 class Healthy:
-    """Correct backends of the kinds that mutants are made of: what fails on these too is no catch."""
+    """Correct backends of the kinds that mutants are based on. A case that fails on these too catches nothing."""
 
     def __init__(self) -> None:
         self._contexts: dict[tuple[type, bool], Context] = {}
         self._known: dict[tuple[object, str], bool] = {}
 
     def fails(self, mutant: Backend, case: Case) -> bool:
-        """Whether a correct backend of the mutant's kind fails the case."""
+        """Return whether a correct backend of the mutant's kind fails the case."""
         kind = FakeAccelerator if isinstance(mutant, FakeAccelerator) else Mirror
         key = kind, mutant.capabilities.mutable
         if (key, case.id) not in self._known:
             if key not in self._contexts:
                 name = f"healthy_{kind.__name__.lower()}_{'mutable' if key[1] else 'immutable'}"
-                made = FakeAccelerator(name) if kind is FakeAccelerator else Mirror(name, mutable=key[1])
-                plugins.add_backend(made)
+                mirror = FakeAccelerator(name) if kind is FakeAccelerator else Mirror(name, mutable=key[1])
+                plugins.add_backend(mirror)
                 self._contexts[key] = Context(f"{name}:0")
             result = run_case(self._contexts[key], case, explained=False)
             self._known[key, case.id] = result.verdict in BAD
@@ -83,7 +83,7 @@ HEALTHY: Final = Healthy()
 def hunt(name: str, thorough: bool = False) -> Finding:
     """Run the suite on a mutant of the catalogue until a case that names its fault catches it.
 
-    ``thorough``: until it is known of every property whether it does.
+    If ``thorough``, continue until every property has caught it or has run completely.
     """
     mutant = load()[name]
     started = time.perf_counter()
@@ -99,7 +99,7 @@ def hunt(name: str, thorough: bool = False) -> Finding:
 
 
 def _ordered(context: Context, mutant: Mutant) -> list[Case]:
-    """The cases of what the mutant breaks: first those that name its fault, also of operators that it does not list."""
+    """Return the cases of the operators that the mutant breaks, those that name its fault first, of any operator."""
     heads = {pattern.split("/")[0] for pattern in mutant.caught_by}
     plain = {head for head in heads if head in OPERATORS or head == DEVICE}
     named = {n for head in heads - plain - {"*"} for n in OPERATORS if fnmatch.fnmatchcase(n, head)}
@@ -128,12 +128,12 @@ def _caught(
 
 # -- systematic -------------------------------------------------------------------------------------------------------
 def hunt_operator(operator: str) -> list[Finding]:
-    """Every systematic mutant of an operator's kernels, each until a case catches it."""
-    made = Mirror(f"systematic_{operator}", views=True)
-    switches = {name: Switch(made, made.table[name]) for name in kernels_of(operator, made)}
-    made.table.update(switches)
+    """Run the suite on every systematic mutant of an operator's kernels, each until a case catches it."""
+    mirror = Mirror(f"systematic_{operator}", views=True)
+    switches = {name: Switch(mirror, mirror.table[name]) for name in kernels_of(operator, mirror)}
+    mirror.table.update(switches)
     findings: list[Finding] = []
-    with installed(made) as context:
+    with installed(mirror) as context:
         cases = plan(context, operators=[operator])
         sound = [case for case in cases if run_case(context, case, explained=False).verdict not in BAD]
         for name, switch in switches.items():
@@ -141,7 +141,7 @@ def hunt_operator(operator: str) -> list[Finding]:
                 switch.fault, switch.differed = fault, False
                 findings.append(_hunted(context, fault.id, fault.name, switch, sound))
                 switch.fault = None
-                if findings[-1].caught_by:  # what caught one often catches the next
+                if findings[-1].caught_by:  # the case that caught one mutant often catches the next
                     sound.sort(key=lambda case, hit=findings[-1].caught_by: case.id != hit)  # type: ignore[misc]
     return findings
 

@@ -1,4 +1,4 @@
-"""Every mutant against the suite, in worker processes: the kill matrix."""
+"""The kill matrix: run the suite on every mutant, in worker processes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from candelabra_conformance.mutants.hunting import Finding, hunt, hunt_operator
 from candelabra_conformance.mutants.mirror import Mirror
 
 RENEWED: Final = 40
-"""Tasks that a process does, on average, before others take over: each device makes the dispatch keys longer."""
+"""The average number of tasks of a process before it is replaced, since each device makes the dispatch keys longer."""
 Task = Callable[[], list[Finding]]
 
 
 def chosen(patterns: Sequence[str]) -> list[str]:
-    """The mutants of the catalogue whose name or family matches a pattern; all without one.
+    """Return the mutants of the catalogue whose name or family matches a pattern, or all if there is no pattern.
 
     Raises ``ValueError`` for a pattern that matches none.
     """
@@ -37,7 +37,7 @@ def chosen(patterns: Sequence[str]) -> list[str]:
 
 
 def operators_with_kernels(patterns: Sequence[str] = ("*",)) -> list[str]:
-    """The operators that systematic mutants can be made of: those that the reference device has a kernel for."""
+    """Return the operators with systematic mutants: those for which the reference device has a kernel."""
     table = Mirror("mirror", views=True).table
     names = sorted({name.removesuffix("_") for name in table})
     found = [name for name in names if any(fnmatchcase(name, p) for p in patterns)]
@@ -47,7 +47,7 @@ def operators_with_kernels(patterns: Sequence[str] = ("*",)) -> list[str]:
 
 
 def tasks(mutants: Sequence[str], operators: Sequence[str], thorough: bool) -> dict[str, Task]:
-    """What is to be done, by what to call it while it runs."""
+    """Return the tasks, by the name that is shown while they run."""
     found: dict[str, Task] = {name: partial(_one, name, thorough) for name in mutants}
     found.update({f"{name} (systematic)": partial(hunt_operator, name) for name in operators})
     return found
@@ -58,14 +58,14 @@ def _one(name: str, thorough: bool) -> list[Finding]:
 
 
 def run(todo: dict[str, Task], jobs: int = 2) -> Iterator[tuple[str, list[Finding]]]:
-    """Do the tasks in ``jobs`` processes, or in this one; what each found as soon as it is done."""
+    """Run the tasks in ``jobs`` processes, or in this one, and yield the findings of each as soon as it is complete."""
     if jobs <= 1:
         for name, task in todo.items():
             yield name, task()
         return
     names = list(todo)
     for start in range(0, len(names), jobs * RENEWED):
-        # Fresh processes for each batch: the executor's own max_tasks_per_child can stop for ever (CPython, gh-115634).
+        # Fresh processes for each batch: the executor's own max_tasks_per_child can deadlock (CPython, gh-115634).
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(jobs, context, initializer=_quiet) as pool:
             batch = {pool.submit(todo[name]): name for name in names[start : start + jobs * RENEWED]}
@@ -74,5 +74,5 @@ def run(todo: dict[str, Task], jobs: int = 2) -> Iterator[tuple[str, list[Findin
 
 
 def _quiet() -> None:
-    # A broken backend gives what NumPy warns about; the verdict says what is wrong.
+    # A broken backend returns values that NumPy warns about; the verdict reports the error.
     warnings.simplefilter("ignore")

@@ -1,7 +1,7 @@
-"""A correct backend of a second device type, to be broken: the reference device's own kernels, seen in a mirror.
+"""A correct backend of a second device type, to be broken: it mirrors the reference device's own kernels.
 
-Its payloads are a class of its own (:class:`Image`) over the reference's, so that nothing can pass from one device to
-the other unnoticed. It names no backend: which one is reflected is what the registry calls the reference.
+Its payloads are a class of their own (:class:`Image`) over the reference's, so that no payload can pass from one device
+to the other unnoticed. It names no backend: it mirrors the reference of the registry.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from candelabra.dtypes import dtype
 from candelabra.library import OPERATORS, Operator, plugins
 
 EXTENSION: Final = 12
-"""DLPack's ``kDLExtDev``: memory of a device that DLPack has no number for."""
+"""DLPack's ``kDLExtDev``: memory of a device without a DLPack number."""
 DEVICES: Final = 2
 
 
 class Memory:
-    """One allocation, shared by all payloads over it; counted until the last of them is gone."""
+    """One allocation, shared by all payloads over it, and counted until the last of them is deleted."""
 
     __slots__ = ("counted", "size")
 
@@ -35,7 +35,7 @@ class Memory:
 
 
 class Image:
-    """A payload: the reference's, behind a name of its own. It offers ``shape`` and nothing else."""
+    """A payload: the reference's, wrapped in another class. Only its ``shape`` is public."""
 
     __slots__ = ("inner", "index", "memory", "shape")
 
@@ -55,10 +55,10 @@ class Image:
 
 
 class Mirror(Backend):
-    """Two devices that do what the reference does.
+    """Two devices with the reference's behaviour.
 
-    ``mutable=False`` makes one of arrays without strides that never change. ``views=True`` serves views by the
-    reference's kernels, where the core would otherwise compute them from strides.
+    ``mutable=False`` creates arrays without strides that never change. With ``views=True`` the reference's kernels
+    create views, which the core would otherwise compute from strides.
     """
 
     def __init__(self, name: str = "mirror", *, mutable: bool = True, views: bool = False) -> None:
@@ -69,7 +69,7 @@ class Mirror(Backend):
         )
         self.counted: list[dict[int, int]] = [{} for _ in range(DEVICES)]
         self.table: dict[str, Kernel] = self._kernels(mutable, views)
-        """What :meth:`kernels` gives. A mutant replaces entries."""
+        """The result of :meth:`kernels`. A mutant replaces entries."""
 
     def _kernels(self, mutable: bool, views: bool) -> dict[str, Kernel]:
         table: dict[str, Kernel] = {}
@@ -85,7 +85,7 @@ class Mirror(Backend):
         return table
 
     def image_of(self, record: Operator[..., Any], kernel: Kernel) -> Kernel:
-        """A kernel on images. One that is chosen by dtype stays so."""
+        """Return a kernel on images. A kernel that is selected by dtype stays so."""
         choose = getattr(kernel, "for_dtype", None)
         if choose is not None:
             return ByDtype(lambda d: self.image_of(record, choose(d)), self.image_of(record, lambda *a: kernel(*a)))
@@ -120,63 +120,64 @@ class Mirror(Backend):
         return kernel
 
     def wrapped(self, inner: Any, index: int) -> Image:
-        """A payload of the reference as one of device ``index``: memory of its own."""
+        """Wrap a payload of the reference in memory of device ``index``."""
         size = prod(inner.shape) * self.reference.dtype_of(inner).itemsize
         return Image(inner, index, Memory(self.counted[index], size))
 
     # -- the contract -------------------------------------------------------------------------------------------------
     def devices(self) -> Sequence[DeviceInfo]:
-        """As many as :data:`DEVICES`."""
+        """Return the number :data:`DEVICES`."""
         return [DeviceInfo(f"mirror number {i}", {"reflects": self.reference.name}) for i in range(DEVICES)]
 
     def kernels(self) -> Mapping[str, Kernel]:
-        """The table."""
+        """Return the kernel table."""
         return self.table
 
     def empty(self, index: int, shape: tuple[int, ...], dtype: dtype) -> Any:
-        """The reference's."""
+        """Allocate as the reference does."""
         return self.wrapped(self.reference.empty(0, shape, dtype), index)
 
     def from_host(self, index: int, data: memoryview, shape: tuple[int, ...], dtype: dtype) -> Any:
-        """The reference's."""
+        """Copy from the host as the reference does."""
         return self.wrapped(self.reference.from_host(0, data, shape, dtype), index)
 
     def to_host(self, payload: Any) -> memoryview:
-        """A copy of the bytes."""
+        """Return a copy of the bytes."""
         return memoryview(bytes(self.reference.to_host(payload.inner)))
 
     def dtype_of(self, payload: Any) -> dtype:
-        """The reference's."""
+        """Return the dtype of the reference's payload."""
         return self.reference.dtype_of(payload.inner)
 
     def copy_(self, destination: Any, source: Any) -> Any:
-        """The reference's; refused where arrays never change."""
+        """Copy as the reference does, or raise an error if arrays never change."""
         if not self.capabilities.mutable:
             raise TypeError("the core wrote to an array that never changes")
         self.reference.copy_(destination.inner, unwrapped(source, destination.index))
         return destination
 
     def layout(self, payload: Any) -> tuple[tuple[int, ...], int]:
-        """The reference's."""
+        """Return the layout of the reference's payload."""
         return self.reference.layout(payload.inner)
 
     def restride(self, payload: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
-        """The reference's, over the same memory. ValueError beyond its end: a mutant may not end the process."""
+        """Return the reference's view of the same memory. Raises ValueError beyond its end, so that no mutant ends the
+        process."""
         last = offset + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
         if offset < 0 or (0 not in shape and last >= payload.memory.size // self.dtype_of(payload).itemsize):
             raise ValueError(f"a view of {shape} with strides {strides} and offset {offset} reaches beyond its memory")
         return Image(self.reference.restride(payload.inner, shape, strides, offset), payload.index, payload.memory)
 
     def memory(self, index: int, release: bool = False) -> Mapping[str, int]:
-        """Bytes in memory that some payload still holds."""
+        """Return the bytes of the memory that payloads still use."""
         return {"allocated": sum(list(self.counted[index].values()))}
 
     def to_dlpack(self, payload: Any, index: int, **options: Any) -> Any:
-        """The reference's capsule; this device has no streams, so the option says nothing."""
+        """Return the reference's capsule. The device has no streams, so the option has no effect."""
         return self.reference.to_dlpack(payload.inner, 0, **{k: v for k, v in options.items() if k != "stream"})
 
     def from_dlpack(self, source: Any, index: int, copy: bool | None) -> Any:
-        """Memory of this device type, and that only; another mirror's has the same number, but another owner."""
+        """Import memory of this device type only; another mirror has the same number, but another owner."""
         if getattr(getattr(source, "device", None), "type", self.name) != self.name:
             return None
         kind, number = source.__dlpack_device__()
@@ -187,7 +188,7 @@ class Mirror(Backend):
 
 
 class ByDtype:
-    """A kernel that is chosen by dtype when a call is resolved."""
+    """A kernel that is selected by dtype when a call is resolved."""
 
     def __init__(self, for_dtype: Callable[[dtype], Kernel], kernel: Kernel) -> None:
         self.for_dtype = for_dtype
@@ -198,7 +199,7 @@ class ByDtype:
 
 
 class _Unmasked:
-    """An exporter of this device's memory, as one of the reference's, which is what lies behind."""
+    """An exporter of this device's memory that appears as one of the reference's."""
 
     def __init__(self, source: Any, reference: Backend) -> None:
         self.source = source
@@ -212,7 +213,7 @@ class _Unmasked:
 
 
 def first_image(args: Sequence[Any]) -> Image | None:
-    """The first payload among a kernel's arguments, also inside a list."""
+    """Return the first payload in a kernel's arguments, also inside a list."""
     for value in args:
         if isinstance(value, Image):
             return value
@@ -224,7 +225,7 @@ def first_image(args: Sequence[Any]) -> Image | None:
 
 
 def unwrapped(value: Any, index: int) -> Any:
-    """The reference's payload inside an argument. RuntimeError where it is memory of another device."""
+    """Return the reference's payload of an argument. Raises RuntimeError if it is memory of another device."""
     if isinstance(value, Image):
         if value.index != index:
             raise RuntimeError(f"memory of mirror number {value.index} cannot be read from number {index}")

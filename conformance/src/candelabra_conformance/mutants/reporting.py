@@ -1,4 +1,4 @@
-"""The kill matrix as Markdown and as JSON."""
+"""Write the kill matrix as Markdown and as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLUMNS: Final = (
     "value", "result", "special", "inputs", "aliasing", "inplace", "out", "gradient", "gradient2", "inplace-gradient",
     "errors", "unclaimed", "determinism", "threads", DEVICE,
 )  # fmt: skip
-"""Properties in the matrix; those of the device share a column."""
+"""The properties in the matrix; those of the device share a column."""
 NAMED, CAUGHT = "◆", "●"
 
 
@@ -32,14 +32,14 @@ def write(findings: Sequence[Finding], folder: Path) -> list[Path]:
 
 
 def as_json(findings: Sequence[Finding]) -> str:
-    """The findings with a schema number, in a stable order; times are left out, so that reports can be compared."""
+    """Return the findings with a schema number, in a stable order, without times, so that reports can be compared."""
     counts = dict(sorted(Counter(f.verdict for f in findings).items()))
     rows = ",\n".join(json.dumps(_row(f), ensure_ascii=False) for f in sorted(findings, key=_order))
     return f'{{"schema": {SCHEMA}, "counts": {json.dumps(counts)}, "mutants": [\n{rows}\n]}}\n'
 
 
 def _row(finding: Finding) -> dict[str, Any]:
-    """A line of the JSON form: what says something, so that thousands of them stay readable."""
+    """Return a row of the JSON form without empty fields, so that thousands of them stay readable."""
     left_out = {"seconds", *(("family", "fault", "properties") if finding.family == SYSTEMATIC else ())}
     return {k: v for k, v in asdict(finding).items() if k not in left_out and v not in ("", {}, True)}
 
@@ -49,7 +49,7 @@ def _order(finding: Finding) -> tuple[bool, str, str]:
 
 
 def markdown(findings: Sequence[Finding]) -> str:
-    """A page: how many were killed, who survived, the matrix, and the systematic mutants."""
+    """Return a page with the number of caught mutants, the survivors, the matrix, and the systematic mutants."""
     listed = [f for f in sorted(findings, key=_order) if f.family != SYSTEMATIC]
     computed = [f for f in sorted(findings, key=_order) if f.family == SYSTEMATIC]
     lines = [
@@ -116,7 +116,7 @@ def _cell(finding: Finding, column: str) -> str:
 
 
 def _systematic(findings: Sequence[Finding]) -> list[str]:
-    """Counts by kind of fault, and who survived."""
+    """Return the counts by kind of fault, and the survivors."""
     rows: dict[str, Counter[str]] = defaultdict(Counter)
     for f in findings:
         kind = "a parameter ignored" if f.fault.endswith(" ignored") and f.fault != "strides ignored" else f.fault

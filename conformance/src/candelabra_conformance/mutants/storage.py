@@ -1,4 +1,4 @@
-"""A payload's whole memory as a host array: what faults of layout and of effects are written with."""
+"""Access a payload's whole storage as a host array, to write faults of layout and of side effects."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from candelabra_conformance.mutants.mutant import Array, array_of, payload_of
 Steps = tuple[int, ...]
 
 
-def whole(made: Mirror, image: Image) -> Image:
-    """The payload of one dim over all the memory that ``image`` lies in."""
-    size = image.memory.size // made.dtype_of(image).itemsize
-    flat: Image = made.restride(image, (size,), (1,), 0)
+def whole(mirror: Mirror, image: Image) -> Image:
+    """Return a 1-d payload over the whole storage of ``image``."""
+    size = image.memory.size // mirror.dtype_of(image).itemsize
+    flat: Image = mirror.restride(image, (size,), (1,), 0)
     return flat
 
 
 def seen(storage: Array, shape: Steps, strides: Steps, offset: int) -> Array:
-    """What a payload of this layout shows of a storage; writable. Beyond the storage's end it goes round."""
+    """Return a writable view of a storage with this layout. Indices beyond the storage's end wrap around."""
     reach = offset + sum((n - 1) * step for n, step in zip(shape, strides, strict=True)) + 1
     if 0 in shape or reach <= storage.size:
         return as_strided(storage[offset:], shape, [step * storage.itemsize for step in strides])
@@ -33,31 +33,31 @@ def seen(storage: Array, shape: Steps, strides: Steps, offset: int) -> Array:
     return np.asarray(storage[np.asarray(places) % max(storage.size, 1)]).reshape(shape)
 
 
-def read_as(made: Mirror, image: Image, strides: Steps | None = None, offset: int | None = None) -> Image:
-    """A fresh payload of what one would read with other strides or another offset than the right ones."""
-    right_strides, right_offset = made.reference.layout(image.inner)
-    storage = array_of(made, whole(made, image))
+def read_as(mirror: Mirror, image: Image, strides: Steps | None = None, offset: int | None = None) -> Image:
+    """Return a new payload with the content at other strides or another offset than the payload's own."""
+    right_strides, right_offset = mirror.reference.layout(image.inner)
+    storage = array_of(mirror, whole(mirror, image))
     wrong = seen(
         storage,
         image.shape,
         right_strides if strides is None else strides,
         right_offset if offset is None else offset,
     )
-    return payload_of(made, wrong.copy(), image.index)
+    return payload_of(mirror, wrong.copy(), image.index)
 
 
-def as_if_contiguous(made: Mirror, image: Image) -> Image:
-    """A fresh payload of what one reads who takes the memory behind the offset for C order."""
-    return read_as(made, image, strides=contiguous_strides(image.shape))
+def as_if_contiguous(mirror: Mirror, image: Image) -> Image:
+    """Return a new payload with the content of a contiguous payload at the same offset."""
+    return read_as(mirror, image, strides=contiguous_strides(image.shape))
 
 
-def is_contiguous(made: Mirror, image: Image) -> bool:
-    """Whether the elements lie in C order without gaps."""
-    return made.reference.layout(image.inner)[0] == contiguous_strides(image.shape)
+def is_contiguous(mirror: Mirror, image: Image) -> bool:
+    """Return whether the payload is contiguous."""
+    return mirror.reference.layout(image.inner)[0] == contiguous_strides(image.shape)
 
 
 def each_image(value: Any, function: Any) -> Any:
-    """The arguments with ``function`` applied to each payload, also inside lists."""
+    """Return the arguments with ``function`` applied to each payload, also inside lists."""
     if isinstance(value, Image):
         return function(value)
     if isinstance(value, (list, tuple)):
@@ -65,6 +65,6 @@ def each_image(value: Any, function: Any) -> Any:
     return value
 
 
-def overwrite(made: Mirror, image: Image, array: Array) -> None:
-    """Write an array of the payload's shape and dtype into its memory, rightly."""
-    made.reference.copy_(image.inner, payload_of(made, array, image.index).inner)
+def overwrite(mirror: Mirror, image: Image, array: Array) -> None:
+    """Write an array of the payload's shape and dtype into its memory, correctly."""
+    mirror.reference.copy_(image.inner, payload_of(mirror, array, image.index).inner)

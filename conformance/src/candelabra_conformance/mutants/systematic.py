@@ -1,7 +1,7 @@
-"""Mutants that nobody thought of: the same few faults in every kernel, and every parameter ignored, one at a time.
+"""Systematic mutants: the same few faults in every kernel, and every parameter ignored, one at a time.
 
-They are computed from the kernel table. Where one survives, the samples of its operator are too thin, or a check is;
-which of the two is told by whether the mutant ever gave other bits than the right kernel.
+They are computed from the kernel table. If one survives, either the samples of its operator or a check is insufficient;
+it is the samples if the mutant never gave other bits than the correct kernel.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from candelabra_conformance.mutants.mutant import array_of, payload_of
 from candelabra_conformance.mutants.storage import as_if_contiguous, each_image, is_contiguous
 
 Wrong = Callable[[Mirror, Kernel, tuple[Any, ...]], Any]
-"""What the broken kernel gives: of the right kernel and the arguments."""
+"""Returns the result of the broken kernel, given the correct kernel and the arguments."""
 FIXED: Final = (PLAIN, DIM, DIMS, SHAPE, DTYPE, OPTIONAL)
-"""Kinds of parameters that can be ignored: all that are no tensors of their own."""
+"""Kinds of parameters that can be ignored: all those that are not tensors."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,15 @@ class Fault:
 
     @property
     def id(self) -> str:
-        """Reads as ``softmax: last element``."""
+        """Return the id, such as ``softmax: last element``."""
         return f"{self.kernel}: {self.name}"
 
 
 class Switch:
-    """A kernel whose fault can be changed, and which notes whether it made a difference."""
+    """A kernel whose fault can be changed, and which records whether the fault made a difference."""
 
-    def __init__(self, made: Mirror, right: Kernel) -> None:
-        self.made, self.right = made, right
+    def __init__(self, mirror: Mirror, right: Kernel) -> None:
+        self.mirror, self.right = mirror, right
         self.fault: Fault | None = None
         self.differed = False
 
@@ -63,24 +63,24 @@ class Switch:
         if self.fault is None:
             return self.right(*args)
         try:
-            out = self.fault.wrong(self.made, self.right, args)
+            out = self.fault.wrong(self.mirror, self.right, args)
         except _Refused:
             self.differed = True
             raise
         return out
 
     def differs(self) -> None:
-        """Noted by a fault that gave something else than is right."""
+        """Record that a fault gave another result than the correct one."""
         self.differed = True
 
 
 class _Refused(RuntimeError):
-    """What a fault raises where the right kernel would not."""
+    """Raised by a fault where the correct kernel would not raise."""
 
 
 # -- results ----------------------------------------------------------------------------------------------------------
 def _other(value: Any) -> Any:
-    """Another value of the same dtype for each element: finite where it was not."""
+    """Return another value of the same dtype for each element: finite if it was not."""
     if value.dtype.kind == "b":
         return ~value
     if value.dtype.kind in "iu":
@@ -89,11 +89,11 @@ def _other(value: Any) -> Any:
     return np.where(finite, value + np.abs(value) + value.dtype.type(1), np.zeros_like(value)).astype(value.dtype)
 
 
-def _element(place: int, least: int) -> Callable[[Any], Any]:
+def _element(position: int, least: int) -> Callable[[Any], Any]:
     def change(array: Any) -> Any:
         if array.size >= least:
             flat = array.reshape(-1)
-            flat[place] = _other(flat[place : place + 1 or None])[0]
+            flat[position] = _other(flat[position : position + 1 or None])[0]
         return array
 
     return change
@@ -131,32 +131,32 @@ RESULTS: Final[dict[str, Callable[[Any], Any]]] = {
     "no dims": lambda array: array if array.ndim else _other(array),
     "one element": lambda array: _other(array) if array.size == 1 and array.ndim else array,
 }
-"""Faults of the result: what becomes of each of its arrays."""
+"""Faults of the result: the function that changes each of its arrays."""
 NO_FAULT: Final = {"linalg_qr: negated": "(-Q)(-R) is a decomposition as well"}
-"""Those that break nothing, and why."""
+"""Those that break nothing, and the reason."""
 DIGITS: Final = tuple(change for words, change in RESULTS.items() if words.endswith("digits"))
-"""Those that no integer and no bool can have."""
+"""Those that do not apply to integers and bools."""
 
 
 def _of_result(switch: Switch, change: Callable[[Any], Any]) -> Wrong:
-    def one(made: Mirror, out: Image) -> Image:
-        array = array_of(made, out)
+    def one(mirror: Mirror, out: Image) -> Image:
+        array = array_of(mirror, out)
         with np.errstate(all="ignore"):
             changed = np.asarray(change(array.copy()))
         if changed.tobytes() == array.tobytes():
             return out
         switch.differs()
-        return payload_of(made, changed, out.index)
+        return payload_of(mirror, changed, out.index)
 
-    def wrong(made: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
+    def wrong(mirror: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
         out = right(*args)
-        return tuple(one(made, o) for o in out) if isinstance(out, tuple) else one(made, out)
+        return tuple(one(mirror, o) for o in out) if isinstance(out, tuple) else one(mirror, out)
 
     return wrong
 
 
 def _no_elements(switch: Switch) -> Wrong:
-    def wrong(made: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
+    def wrong(mirror: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
         out = right(*args)
         if any(0 in o.shape for o in (out if isinstance(out, tuple) else (out,))):
             switch.differs()
@@ -168,29 +168,29 @@ def _no_elements(switch: Switch) -> Wrong:
 
 # -- arguments --------------------------------------------------------------------------------------------------------
 def _strides_ignored(switch: Switch) -> Wrong:
-    def wrong(made: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
-        def look(image: Image) -> Image:
-            return image if is_contiguous(made, image) else as_if_contiguous(made, image)
+    def wrong(mirror: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
+        def without_strides(image: Image) -> Image:
+            return image if is_contiguous(mirror, image) else as_if_contiguous(mirror, image)
 
-        return _instead(switch, made, right, right(*args), each_image(args, look))
+        return _instead(switch, mirror, right, right(*args), each_image(args, without_strides))
 
     return wrong
 
 
-def _parameter_ignored(switch: Switch, place: int, p: Parameter) -> Wrong:
-    """Another value in place of the parameter's: the default, or the one of the first call, or of the first call with
-    tensors of these shapes (as a cache of compiled kernels gives it that forgets the parameter in its key)."""
+def _parameter_ignored(switch: Switch, position: int, p: Parameter) -> Wrong:
+    """Return a fault that replaces the parameter's value by the default, by that of the first call, or by that of the
+    first call with tensors of these shapes (as a cache of compiled kernels does whose key lacks the parameter)."""
     pinned: dict[Any, Any] = {} if p.default is REQUIRED else {None: p.default}
     if p.kind == OPTIONAL:
         pinned = {None: None}
 
-    def wrong(made: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
+    def wrong(mirror: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
         shapes: list[Any] = []
-        each_image(args, lambda image: shapes.append((image.shape, made.dtype_of(image))))
+        each_image(args, lambda image: shapes.append((image.shape, mirror.dtype_of(image))))
         due = right(*args)
         for key in (None, tuple(shapes)):
-            value = pinned.setdefault(key, args[place])
-            out = _instead(switch, made, right, due, (*args[:place], value, *args[place + 1 :]))
+            value = pinned.setdefault(key, args[position])
+            out = _instead(switch, mirror, right, due, (*args[:position], value, *args[position + 1 :]))
             if out is not due:
                 return out
         return due
@@ -198,15 +198,15 @@ def _parameter_ignored(switch: Switch, place: int, p: Parameter) -> Wrong:
     return wrong
 
 
-def _instead(switch: Switch, made: Mirror, right: Kernel, due: Any, changed: tuple[Any, ...]) -> Any:
-    """The call with changed arguments; what is due where that is refused, so that no error gives the fault away, or
-    where it is the same."""
+def _instead(switch: Switch, mirror: Mirror, right: Kernel, due: Any, changed: tuple[Any, ...]) -> Any:
+    """Return the result of the call with changed arguments. If that raises, so that no error reveals the fault, or
+    gives the same result, return the correct result."""
     try:
         out = right(*changed)
     except Exception:
         return due
     pairs = zip(out, due, strict=True) if isinstance(due, tuple) else [(out, due)]
-    if all(a.shape == b.shape and array_of(made, a).tobytes() == array_of(made, b).tobytes() for a, b in pairs):
+    if all(a.shape == b.shape and array_of(mirror, a).tobytes() == array_of(mirror, b).tobytes() for a, b in pairs):
         return due
     switch.differs()
     return out
@@ -214,12 +214,12 @@ def _instead(switch: Switch, made: Mirror, right: Kernel, due: Any, changed: tup
 
 # -- in place ---------------------------------------------------------------------------------------------------------
 def _not_written(switch: Switch) -> Wrong:
-    def wrong(made: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
+    def wrong(mirror: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
         target = args[0]
-        before = array_of(made, target)
-        copy = payload_of(made, before, target.index)
+        before = array_of(mirror, target)
+        copy = payload_of(mirror, before, target.index)
         right(copy, *args[1:])
-        if array_of(made, copy).tobytes() != before.tobytes():
+        if array_of(mirror, copy).tobytes() != before.tobytes():
             switch.differs()
         return target
 
@@ -227,20 +227,20 @@ def _not_written(switch: Switch) -> Wrong:
 
 
 def _written_with(switch: Switch, change: Callable[[Any], Any]) -> Wrong:
-    def wrong(made: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
+    def wrong(mirror: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
         right(*args)
-        array = array_of(made, args[0])
+        array = array_of(mirror, args[0])
         changed = np.asarray(change(array.copy()))
         if changed.tobytes() != array.tobytes():
             switch.differs()
-            made.reference.copy_(args[0].inner, payload_of(made, changed, args[0].index).inner)
+            mirror.reference.copy_(args[0].inner, payload_of(mirror, changed, args[0].index).inner)
         return args[0]
 
     return wrong
 
 
 def faults(name: str, switch: Switch) -> Iterator[Fault]:
-    """The faults of a kernel; ``name`` as in a kernel table."""
+    """Yield the faults of a kernel; ``name`` is that of a kernel table."""
     if name not in OPERATORS:
         yield Fault(name, "not written", _not_written(switch))
         yield Fault(name, "last element", _written_with(switch, RESULTS["last element"]))
@@ -255,11 +255,11 @@ def faults(name: str, switch: Switch) -> Iterator[Fault]:
     yield Fault(name, "no elements refused", _no_elements(switch))
     if any(p.kind not in (*FIXED, DEVICE) for p in record.schema.parameters):
         yield Fault(name, "strides ignored", _strides_ignored(switch))
-    for place, p in enumerate(record.schema.parameters):
+    for position, p in enumerate(record.schema.parameters):
         if p.kind in FIXED:
-            yield Fault(name, f"{p.name} ignored", _parameter_ignored(switch, place, p))
+            yield Fault(name, f"{p.name} ignored", _parameter_ignored(switch, position, p))
 
 
-def kernels_of(operator: str, made: Mirror) -> list[str]:
-    """The names in the table that serve an operator: its own and the in-place one."""
-    return [name for name in (operator, operator + "_") if name in made.table]
+def kernels_of(operator: str, mirror: Mirror) -> list[str]:
+    """Return the names in the table that serve an operator: its own and the in-place one."""
+    return [name for name in (operator, operator + "_") if name in mirror.table]

@@ -1,4 +1,4 @@
-"""Checks for operators of users' own: records, autograd Functions, any function of tensors."""
+"""Check the operators of users: records, autograd Functions, and any function of tensors."""
 
 from candelabra_conformance.opchecking.check import NOT_APPLICABLE, PASSED, OpCheckError, opcheck
 from candelabra_conformance.opchecking.promises import TESTS

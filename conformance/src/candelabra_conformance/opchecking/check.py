@@ -1,4 +1,4 @@
-"""``opcheck``: does an operator of one's own keep the promises that autograd and dispatch build on?"""
+"""``opcheck``: verify that an operator satisfies the requirements of autograd and dispatch."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from candelabra_conformance.opchecking.verdicts import Broken, NotApplicable
 
 PASSED: Final = "passed"
 NOT_APPLICABLE: Final = "not applicable: "
-"""How the text of a test begins that has nothing to check; the reason follows."""
+"""The prefix of a test's text if the test does not apply. The reason follows."""
 
 
 class OpCheckError(AssertionError):
-    """Some tests failed. ``results`` has the text of every test by name."""
+    """Raised if tests fail. ``results`` has the text of every test by name."""
 
     def __init__(self, name: str, results: Mapping[str, str]) -> None:
         failed = {test: text for test, text in results.items() if not _held(text)}
@@ -33,23 +33,24 @@ def opcheck(
     tests: Sequence[str] = tuple(TESTS),
     raise_exception: bool = True,
 ) -> dict[str, str]:
-    """Check one call of an operator in every way that needs no further word from its author.
+    """Check one call of an operator with every test that needs no further information.
 
-    ``operator`` is a record that ``@operator`` made, its name, an ``autograd.Function``, or any function of tensors.
-    Tensors among ``args`` and ``kwargs`` are copied before use (NumPy arrays stand for tensors too); those that
-    require grad are differentiated, all floating ones if none does. ``device`` is where it runs: that of the first
-    tensor unless given. ``tests`` are names of :data:`TESTS`: ``inputs`` (left alone unless returned), ``result``
-    (tensors; dtype and shape by the record's rules), ``aliasing`` (shared memory means a view), ``inplace`` (the
-    in-place form of a record), ``determinism``, ``layouts``, ``devices`` (as on the reference), ``gradient`` and
-    ``gradient2`` (finite differences, in float64), ``body`` (the record's derivative against its body's).
+    ``operator`` is a record created by ``@operator``, its name, an ``autograd.Function``, or any function of tensors.
+    Tensors in ``args`` and ``kwargs`` are copied before use, and NumPy arrays are converted to tensors. Gradients are
+    computed for the tensors that require grad, or for all floating tensors if none does. ``device`` is the device to
+    run on, by default that of the first tensor. ``tests`` are names of :data:`TESTS`: ``inputs`` (arguments do not
+    change unless they are returned), ``result`` (tensors, with dtype and shape by the record's rules), ``aliasing``
+    (only views share memory), ``inplace`` (the in-place form of a record), ``determinism``, ``layouts``, ``devices``
+    (the same values as on the reference device), ``gradient`` and ``gradient2`` (finite differences, in float64),
+    ``body`` (the record's derivative equals that of its body).
 
-    Returns the text of each test: ``"passed"``, ``"not applicable: …"`` with the reason, or what is wrong.
-    :class:`OpCheckError` where one is wrong, unless ``raise_exception`` is False. ``ValueError`` for a test or
-    an operator that does not exist, ``TypeError`` for what is no operator.
+    Returns the text of each test: ``"passed"``, ``"not applicable: …"`` with the reason, or the error. Raises
+    :class:`OpCheckError` if a test fails, unless ``raise_exception`` is False; ``ValueError`` for an unknown test or
+    operator; ``TypeError`` if ``operator`` is not an operator.
     """
     unknown = [test for test in tests if test not in TESTS]
     if unknown:
-        raise ValueError(f"opcheck(): there is no test {unknown[0]!r}; tests are {', '.join(TESTS)}")
+        raise ValueError(f"opcheck(): there is no test {unknown[0]!r}; the tests are {', '.join(TESTS)}")
     subject = subject_of(operator, args, kwargs, device)
     results: dict[str, str] = {}
     for test in tests:
@@ -60,7 +61,7 @@ def opcheck(
             results[test] = NOT_APPLICABLE + str(reason)
         except Broken as failure:
             results[test] = str(failure)
-        except Exception as error:  # the operator's own
+        except Exception as error:  # an exception of the operator itself
             results[test] = f"{type(error).__name__}: {error}"
     if raise_exception and not all(_held(text) for text in results.values()):
         raise OpCheckError(subject.name, results)

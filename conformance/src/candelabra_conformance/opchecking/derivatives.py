@@ -1,4 +1,4 @@
-"""Derivatives in ``opcheck``: against finite differences, and a record's own against its body's."""
+"""Derivatives in ``opcheck``: compare with finite differences, and a record's derivative with that of its body."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from candelabra_conformance.transport import to_device, to_host
 
 
 def gradient(subject: Subject) -> None:
-    """First derivatives are those of central differences, in float64."""
+    """Check that first derivatives equal central differences, in float64."""
     _differences(subject, gradcheck)
 
 
 def gradient2(subject: Subject) -> None:
-    """Second derivatives are those of central differences of the first ones."""
+    """Check that second derivatives equal central differences of the first derivatives."""
     _differences(subject, gradgradcheck)
 
 
 def body(subject: Subject) -> None:
-    """A derivative that the record declares is that of its body differentiated operator by operator."""
+    """Check that the derivative which a record declares equals that of its body."""
     record = subject.record
     if record is None or record.body is None or not record.differentiable:
-        raise NotApplicable("there is no record with a body and a derivative of its own")
+        raise NotApplicable("the operator has no record with both a body and a derivative")
     instance = _wide_device(subject)
     pairs = []
     for function in (record.function, record.body):
@@ -48,21 +48,21 @@ def body(subject: Subject) -> None:
                 raise AssertionError(f"{'the record' if own is None else 'the body'} has none")
             assert_close(own, through)
         except AssertionError as error:
-            raise Broken(f"the gradient of tensor {place} is not that of the body: {error}") from None
+            raise Broken(f"the gradient of tensor {place} differs from that of the body: {error}") from None
 
 
 def _differences(subject: Subject, check: Callable[..., Any]) -> None:
     record = subject.record
     if record is not None and record.not_differentiable is not None:
-        raise NotApplicable(f"the record says that it carries no gradient: {record.not_differentiable}")
+        raise NotApplicable(f"the record declares that it has no gradient: {record.not_differentiable}")
     call, leaves = _closed(subject, subject.function, _wide_device(subject))
     if not any(o.requires_grad for o in outputs(call(*leaves))):
-        if record is not None or subject.wanted:
-            raise Broken("no result requires grad, though arguments do")
+        if record is not None or subject.requiring_grad:
+            raise Broken("no result requires grad, although arguments do")
         raise NotApplicable("no result requires grad")
 
-    def differentiable(*given: Tensor) -> tuple[Tensor, ...]:
-        return tuple(o for o in outputs(call(*given)) if o.dtype.is_floating_point or o.dtype.is_complex)
+    def differentiable(*tensors: Tensor) -> tuple[Tensor, ...]:
+        return tuple(o for o in outputs(call(*tensors)) if o.dtype.is_floating_point or o.dtype.is_complex)
 
     try:
         check(differentiable, leaves)
@@ -71,20 +71,20 @@ def _differences(subject: Subject, check: Callable[..., Any]) -> None:
 
 
 def _wide_device(subject: Subject) -> Instance:
-    """The device, or the reference where it does not compute in float64."""
+    """Return the device, or the reference device if the device does not compute in float64."""
     arithmetic = subject.instance.capabilities.arithmetic
     return subject.instance if {float64, complex128} <= arithmetic else subject.reference
 
 
 def _closed(subject: Subject, function: Callable[..., Any], instance: Instance) -> tuple[Callable[..., Any], Any]:
-    """The function of its differentiable arguments alone, and these: leaves in float64 or complex128."""
-    chosen = [a for a in floating(subject.call) if not subject.wanted or id(a) in subject.wanted]
+    """Return a function of the differentiable arguments only, and these arguments: leaves in float64 or complex128."""
+    chosen = [a for a in floating(subject.call) if not subject.requiring_grad or id(a) in subject.requiring_grad]
     if not chosen:
         raise NotApplicable("no argument is floating")
     leaves = [to_device(wide(a), instance).requires_grad_() for a in chosen]
 
-    def call(*given: Tensor) -> Any:
-        new = {id(a): t for a, t in zip(chosen, given, strict=True)}
+    def call(*tensors: Tensor) -> Any:
+        new = {id(a): t for a, t in zip(chosen, tensors, strict=True)}
         args, kwargs = mapped(replaced(subject.call, new), lambda a: to_device(wide(a), instance))
         with instance.device:
             return function(*at(args, instance.device), **at(kwargs, instance.device))
@@ -93,7 +93,7 @@ def _closed(subject: Subject, function: Callable[..., Any], instance: Instance) 
 
 
 def _weighed(out: Tensor) -> Tensor:
-    """A real number that every element of a result has another share in."""
+    """Return a real number that depends on each element of a result with a different weight."""
     from candelabra import arange
 
     weights = (arange(out.numel(), dtype=float64, device=out.device) * 0.7 + 1).cos().reshape(out.shape)

@@ -1,4 +1,4 @@
-"""The tests of ``opcheck`` by name. Each takes the subject and returns, or raises what it found."""
+"""The tests of ``opcheck`` by name. Each takes the subject and raises an exception if it fails or does not apply."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RUNS: Final = 3
 
 
 def inputs(subject: Subject) -> None:
-    """No argument changes, unless the function returns it: then it is an in-place form."""
+    """Check that no argument changes unless the function returns it, as an in-place form does."""
     args, kwargs = subject.built()
     given = given_tensors([args, kwargs])
     before = [(to_host(t), t._version[0]) for t in given]
@@ -35,17 +35,17 @@ def inputs(subject: Subject) -> None:
         if any(tensor is r for r in returned) and not changed:
             continue
         if changed and not any(tensor is r for r in returned):
-            raise Broken(f"tensor {place} of the arguments was written to, and is not what is returned")
+            raise Broken(f"tensor {place} of the arguments was written to, but is not the result")
         if changed and tensor._version[0] == version:
-            raise Broken(f"tensor {place} of the arguments was written to, but its version counter did not move")
+            raise Broken(f"tensor {place} of the arguments was written to, but its version counter did not change")
 
 
 def result(subject: Subject) -> None:
-    """The results are tensors on the device; a record's have the shape and the dtype of its rules."""
+    """Check that the results are tensors on the device, with the shapes and dtypes of the record's rules."""
     args, kwargs = subject.built()
     made = subject.run(args, kwargs)
     if not made:
-        raise Broken("nothing is returned that has a tensor in it")
+        raise Broken("the result contains no tensor")
     for place, tensor in enumerate(made):
         held = tensor._instance.backend.dtype_of(tensor._payload)
         if held is not tensor.dtype:
@@ -56,7 +56,7 @@ def result(subject: Subject) -> None:
         _by_the_rules(subject, args, kwargs, made)
 
 
-def _by_the_rules(subject: Subject, args: Any, kwargs: Any, made: tuple[Tensor, ...]) -> None:
+def _by_the_rules(subject: Subject, args: Any, kwargs: Any, results: tuple[Tensor, ...]) -> None:
     from candelabra.dtypes import ALL
     from candelabra.library import canonical, common_dtype
 
@@ -67,7 +67,7 @@ def _by_the_rules(subject: Subject, args: Any, kwargs: Any, made: tuple[Tensor, 
     shapes = due if record.schema.result is not None else (due,)
     named = record.schema.named("dtype")
     compute = common_dtype(record, given) if given_tensors([args, kwargs]) else ALL[0]
-    for place, (tensor, rule) in enumerate(zip(made, record.results, strict=True)):
+    for place, (tensor, rule) in enumerate(zip(results, record.results, strict=True)):
         if due is not None and shapes[place] is not None and tuple(tensor.shape) != tuple(shapes[place]):
             raise Broken(
                 f"result {place} has shape {list(tensor.shape)}, the rule {record.rule.__name__!r} says "
@@ -81,40 +81,42 @@ def _by_the_rules(subject: Subject, args: Any, kwargs: Any, made: tuple[Tensor, 
 
 
 def aliasing(subject: Subject) -> None:
-    """What shares memory with an argument is a view of it, and a record's view is one."""
+    """Check that a result which shares memory with an argument is a view of it, and that a record's view is one."""
     args, kwargs = subject.built()
     given = given_tensors([args, kwargs])
     made = [t for t in subject.run(args, kwargs) if not any(t is g for g in given)]
     if not made or not any(t.numel() for t in made):
-        raise NotApplicable("no result but the arguments themselves, or none with elements")
+        raise NotApplicable("all results are arguments, or have no elements")
     if subject.instance.immutable:
         raise NotApplicable(f"arrays of {subject.instance.device} never change")
     for place, tensor in enumerate(made):
         cells = [g for g in given if g._version is tensor._version]
         if subject.record is not None and subject.record.view and not cells:
-            raise Broken(f"result {place}: the record says view, but it has a version counter of its own")
-        if _reaches(tensor, given) and not cells:
-            raise Broken(f"result {place} shares memory with an argument and is no view of it: writes go unnoticed")
+            raise Broken(f"result {place}: the record declares a view, but the result has its own version counter")
+        if _shares_memory(tensor, given) and not cells:
+            raise Broken(
+                f"result {place} shares memory with an argument, but is not a view of it: autograd cannot detect writes"
+            )
 
 
-def _reaches(tensor: Tensor, given: list[Tensor]) -> bool:
-    """Whether a write into the tensor changes one of the others."""
+def _shares_memory(tensor: Tensor, arguments: list[Tensor]) -> bool:
+    """Return whether a write into the tensor changes one of the others."""
     if not tensor.numel() or any(
         step == 0 and size > 1 for size, step in zip(tensor.shape, tensor.stride(), strict=True)
     ):
         return False
-    before = [to_host(g) for g in given]
+    before = [to_host(g) for g in arguments]
     kept = to_host(tensor)
     with no_grad():
         tensor.detach().copy_(to_device(_other(kept), tensor._instance))
-    changed = any(to_host(g).tobytes() != b.tobytes() for g, b in zip(given, before, strict=True))
+    changed = any(to_host(g).tobytes() != b.tobytes() for g, b in zip(arguments, before, strict=True))
     with no_grad():
         tensor.detach().copy_(to_device(kept, tensor._instance))
     return changed
 
 
 def _other(values: Array) -> Array:
-    """Other values of the same dtype, everywhere."""
+    """Return an array of the same dtype in which every value is different."""
     if values.dtype.kind == "b":
         return ~values
     three, five = values.dtype.type(3), values.dtype.type(5)
@@ -122,10 +124,10 @@ def _other(values: Array) -> Array:
 
 
 def inplace(subject: Subject) -> None:
-    """The record's in-place form leaves in the first argument what the function returns, and returns it."""
+    """Check that a record's in-place form writes the function's result into the first argument and returns it."""
     record = subject.record
     if record is None or not record.inplace:
-        raise NotApplicable("there is no record with an in-place form")
+        raise NotApplicable("the operator has no record with an in-place form")
     args, kwargs = subject.built()
     want = subject.run(*subject.built())[0]
     target = args[0]
@@ -136,22 +138,22 @@ def inplace(subject: Subject) -> None:
     if back is not target:
         raise Broken("the in-place form does not return its first argument")
     if target._version[0] == version:
-        raise Broken("the in-place form did not move the version counter")
+        raise Broken("the in-place form did not change the version counter")
     _agree(to_host(target), to_host(want), "the in-place form leaves other values")
 
 
 def determinism(subject: Subject) -> None:
-    """The same call gives the same bits."""
+    """Check that the same call returns the same bits."""
     if subject.name in subject.instance.capabilities.nondeterministic:
         raise NotApplicable(f"{subject.instance.device} declares the operator non-deterministic")
     first = [v.tobytes() for v in subject.values()]
     for _ in range(RUNS):
         if [v.tobytes() for v in subject.values()] != first:
-            raise Broken("the same call gave other bits the next time")
+            raise Broken("the second call with the same arguments returned different bits")
 
 
 def layouts(subject: Subject) -> None:
-    """The result does not depend on how the arguments lie in memory."""
+    """Check that the result does not depend on the memory layout of the arguments."""
     tried = 0
     for layout in MEMORY[1:]:
         call = _fitted(subject, layout)
@@ -159,18 +161,18 @@ def layouts(subject: Subject) -> None:
             continue
         try:
             plain = [to_host(t) for t in subject.run(*subject.built(call=call))]
-        except Exception:  # rows that repeat are no argument for it: a matrix of them has no inverse
+        except Exception:  # equal rows may be an invalid argument: a matrix of them has no inverse
             continue
         tried += 1
         args, kwargs = subject.built(layout=layout, call=call)
         for got, want in zip([to_host(t) for t in subject.run(args, kwargs)], plain, strict=True):
             _agree(got, want, f"arguments laid out as {layout!r} give other values")
     if not tried:
-        raise NotApplicable("no argument has a dimension to be laid out otherwise")
+        raise NotApplicable("no argument has enough dims for another memory layout")
 
 
 def _fitted(subject: Subject, layout: str) -> Sample | None:
-    """The call with the values that a layout can hold; None where it holds none of these arguments."""
+    """Return the call with values that fit a layout, or None if no argument can have the layout."""
     if subject.record is not None:
         return fitted(subject.record, subject.call, layout)
     found = list(arrays((subject.call.args, dict(subject.call.kwargs))))
@@ -182,7 +184,8 @@ def _fitted(subject: Subject, layout: str) -> Sample | None:
 
 
 def devices(subject: Subject) -> None:
-    """The device's values are the reference's, within the derived bounds of a record, else within the dtype's."""
+    """Check that the values equal those of the reference, within the derived bounds of a record or the dtype's
+    tolerances."""
     if subject.instance.backend is subject.reference.backend:
         raise NotApplicable(f"{subject.instance.device} is the reference; name another device")
     got = subject.values()
@@ -212,4 +215,4 @@ TESTS: Final[dict[str, Callable[[Subject], None]]] = {
     "inputs": inputs, "result": result, "aliasing": aliasing, "inplace": inplace, "determinism": determinism,
     "layouts": layouts, "devices": devices, "gradient": gradient, "gradient2": gradient2, "body": body,
 }  # fmt: skip
-"""In the order in which they run: what comes first explains what comes later."""
+"""The tests in the order in which they run: the failure of an earlier test may explain that of a later one."""

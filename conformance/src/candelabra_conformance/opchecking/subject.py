@@ -1,4 +1,4 @@
-"""What is checked: a function of tensors, and the call that it is checked on, to be made anew as often as needed."""
+"""The subject of ``opcheck``: a function of tensors, and a call of it that can be repeated with new tensors."""
 
 from __future__ import annotations
 
@@ -18,46 +18,47 @@ from candelabra_conformance.transport import Array, to_host
 
 @dataclass(frozen=True)
 class Subject:
-    """A function, its record where it has one, and one call of it with arrays for tensors."""
+    """A function, its record if it has one, and one call of it with arrays in place of tensors."""
 
     name: str
     function: Callable[..., Any]
     record: Operator[..., Any] | None
     call: Sample
     instance: Instance
-    wanted: frozenset[int]
-    """Identities of the arrays whose tensors required grad; empty: all that can."""
+    requiring_grad: frozenset[int]
+    """The identities of the arrays whose tensors required grad. If it is empty, all that can require it."""
 
     def built(self, instance: Instance | None = None, layout: str = CONTIGUOUS, call: Sample | None = None) -> Any:
-        """``(args, kwargs)`` with new tensors on a device, the subject's own unless given."""
+        """Return ``(args, kwargs)`` with new tensors on a device, by default the subject's own."""
         where = self.instance if instance is None else instance
         given = self.call if call is None else call
         args, kwargs = placed((given.args, dict(given.kwargs)), layout, where)
         return at(args, where.device), at(kwargs, where.device)
 
     def run(self, args: Any, kwargs: Any, instance: Instance | None = None) -> tuple[Tensor, ...]:
-        """Call the function, with the device as the default one; its tensors, flat."""
+        """Call the function with the device as the default device, and return the tensors of the result in a flat
+        tuple."""
         with (self.instance if instance is None else instance).device:
             return outputs(self.function(*args, **kwargs))
 
     def values(self, instance: Instance | None = None, layout: str = CONTIGUOUS) -> tuple[Array, ...]:
-        """The results on the host."""
+        """Return the results on the host."""
         args, kwargs = self.built(instance, layout)
         return tuple(to_host(t) for t in self.run(args, kwargs, instance))
 
     @property
     def reference(self) -> Instance:
-        """The installation's reference device."""
+        """Return the installation's reference device."""
         return open_device(plugins.reference_device())
 
     @property
     def random(self) -> bool:
-        """Whether the record says that results differ from call to call by nature."""
+        """Return whether the record declares that results differ from call to call."""
         return self.record is not None and self.record.random
 
 
 def outputs(result: Any) -> tuple[Tensor, ...]:
-    """The tensors of a result, which may hold numbers and None beside them."""
+    """Return the tensors of a result, which may also contain numbers and None."""
     if isinstance(result, Mapping):
         result = list(result.values())
     if isinstance(result, (list, tuple)):
@@ -66,7 +67,7 @@ def outputs(result: Any) -> tuple[Tensor, ...]:
 
 
 def given_tensors(value: Any) -> list[Tensor]:
-    """The tensors among arguments, each once."""
+    """Return the tensors in the arguments, each once."""
     found: list[Tensor] = []
     if isinstance(value, Tensor):
         return [value]
@@ -77,12 +78,13 @@ def given_tensors(value: Any) -> list[Tensor]:
 
 
 def subject_of(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, device: Any) -> Subject:
-    """The subject of ``opcheck``'s arguments. TypeError for what is no operator, Function or function.
+    """Return the subject for the arguments of ``opcheck``.
 
-    ValueError for a name that no operator has.
+    Raises TypeError for an object that is neither an operator, a Function nor a function, and ValueError for an unknown
+    name.
     """
     if isinstance(operator, str) and operator not in OPERATORS:
-        raise ValueError(f"opcheck(): there is no operator {operator!r}; a function can be given itself")
+        raise ValueError(f"opcheck(): there is no operator {operator!r}; pass a function itself, not its name")
     record = OPERATORS[operator] if isinstance(operator, str) else operator
     if isinstance(record, Operator):
         name, function, known = record.name, record.function, record
@@ -96,7 +98,7 @@ def subject_of(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | N
             f"opcheck() expects an operator, its name, an autograd Function or a function, got {operator!r}"
         )
     held: dict[int, Array] = {}
-    wanted: set[int] = set()
+    requiring_grad: set[int] = set()
     given = given_tensors([list(args), dict(kwargs or {})])
 
     def host(value: Any) -> Any:
@@ -104,7 +106,7 @@ def subject_of(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | N
             if id(value) not in held:
                 held[id(value)] = to_host(value)
             if value.requires_grad:
-                wanted.add(id(held[id(value)]))
+                requiring_grad.add(id(held[id(value)]))
             return held[id(value)]
         if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
             return type(value)(host(v) for v in value)
@@ -113,11 +115,11 @@ def subject_of(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | N
     if device is None:
         device = given[0].device if given else plugins.reference_device()
     call = Sample(tuple(host(a) for a in args), {k: host(v) for k, v in (kwargs or {}).items()})
-    return Subject(name, function, known, call, open_device(device), frozenset(wanted))
+    return Subject(name, function, known, call, open_device(device), frozenset(requiring_grad))
 
 
 def floating(call: Sample) -> list[Array]:
-    """The arrays of a call that can carry a gradient, each once."""
+    """Return the arrays of a call that can require grad, each once."""
     found: dict[int, Array] = {}
     for array in arrays((call.args, dict(call.kwargs))):
         if array.dtype.kind not in "biu":
@@ -126,5 +128,5 @@ def floating(call: Sample) -> list[Array]:
 
 
 def replaced(call: Sample, new: Mapping[int, Any]) -> tuple[Any, Any]:
-    """``(args, kwargs)`` with values by identity of the arrays whose place they take."""
+    """Return ``(args, kwargs)`` with arrays replaced by the values of ``new``, by identity."""
     return mapped((call.args, dict(call.kwargs)), lambda a: new.get(id(a), a))  # type: ignore[no-any-return]

@@ -1,11 +1,11 @@
-"""How a test of ``opcheck`` ends, unless it returns."""
+"""The exceptions with which a test of ``opcheck`` ends if it does not pass."""
 
 from __future__ import annotations
 
 
 class Broken(AssertionError):
-    """A promise is not kept; the text says which."""
+    """The operator violates a requirement, which the text describes."""
 
 
 class NotApplicable(Exception):
-    """There is nothing to check; the text says why."""
+    """The test does not apply; the text contains the reason."""

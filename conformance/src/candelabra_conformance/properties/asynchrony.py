@@ -50,7 +50,7 @@ def synchronize(context: Context, d: dtype | None, layout: str) -> None:
         if not same(to_host(total), values * values.dtype.type(length + 1)):
             raise Failure(f"a chain of {length} sums, whose operand was overwritten after it: other values come out")
         if not same(moved, to_host(total)):
-            raise Failure(f"a chain of {length} sums that nobody waited for reaches another device with other values")
+            raise Failure(f"a chain of {length} sums without a wait reaches another device with other values")
     context.instance.backend.synchronize(context.instance.index)
 
 

@@ -94,27 +94,27 @@ def _write_into(
     sample: Sample,
     layout: str,
     tensor: Tensor,
-    given: list[Tensor],
-    made: tuple[Tensor, ...],
+    arguments: list[Tensor],
+    results: tuple[Tensor, ...],
 ) -> None:
-    before = [storage(t) for t in given]
-    others = [to_host(t) for t in made if t is not tensor]
+    before = [storage(t) for t in arguments]
+    others = [to_host(t) for t in results if t is not tensor]
     version = tensor._version[0]
     marked = _marked(to_host(tensor))
     tensor.copy_(to_device(marked, context.instance))
     if not same(to_host(tensor), marked):
         raise Failure("writing into the result does not change it", sample, layout)
-    changed = [not same(storage(t), values) for t, values in zip(given, before, strict=True)]
-    bumped = [t._version[0] != version for t in given if t._version is tensor._version]
-    if op.view and given and not any(changed):
+    changed = [not same(storage(t), values) for t, values in zip(arguments, before, strict=True)]
+    bumped = [t._version[0] != version for t in arguments if t._version is tensor._version]
+    if op.view and arguments and not any(changed):
         raise Failure("a view: writing into it does not write into its source", sample, layout)
     if op.view and not all(bumped):
         raise Failure("a view: writing into it leaves its source's version where it was", sample, layout)
-    if op.view and given and not any(t._version is tensor._version for t in given):
+    if op.view and arguments and not any(t._version is tensor._version for t in arguments):
         raise Failure("a view: it has a version counter of its own", sample, layout)
     if not op.view and any(changed):
         raise Failure("the result shares memory with an input", sample, layout)
-    kept = [to_host(t) for t in made if t is not tensor]
+    kept = [to_host(t) for t in results if t is not tensor]
     if not op.view and not all(same(a, b) for a, b in zip(others, kept, strict=True)):
         raise Failure("two results share memory", sample, layout)
 

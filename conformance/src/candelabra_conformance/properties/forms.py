@@ -12,7 +12,7 @@ from candelabra.library import Instance, Operator, real_part
 
 from candelabra_conformance.calling import called, tensors_in
 from candelabra_conformance.context import Context, Failure
-from candelabra_conformance.layouts import CONTIGUOUS, GUARD, OFFSET, STEP, TRANSPOSED, place, placed
+from candelabra_conformance.layouts import CONTIGUOUS, GUARD, OFFSET, STEP, TRANSPOSED, placed, to_layout
 from candelabra_conformance.numpy_dtypes import host_dtype
 from candelabra_conformance.perturbation import with_arrays
 from candelabra_conformance.properties.axes import main_on_all_layouts, of_callable, some
@@ -51,7 +51,7 @@ def inplace(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> 
         if not _fits(op, context, sample, d) or not isinstance(args[0], Tensor) or layout not in WRITABLE:
             continue
         target = args[0]
-        apart = [place(to_host(a), layout, context.instance) if a is target else a for a in args[1:]]
+        apart = [to_layout(to_host(a), layout, context.instance) if a is target else a for a in args[1:]]
         around = storage(target)
         version = target._version[0]
         kwargs = placed(dict(sample.kwargs), layout, context.instance)
@@ -73,7 +73,7 @@ def _around(target: Tensor, before: Array, got: Array, sample: Sample, layout: s
     due = before.copy()  # on the host, since the device may write outside the target
     _same_view(due, layout)[...] = got
     if not same(storage(target), due):
-        raise Failure("in place: something beside the target was written to", sample, layout)
+        raise Failure("in place: memory other than the target was written to", sample, layout)
 
 
 def _same_view(base: Array, layout: str) -> Array:
@@ -177,5 +177,5 @@ def targets(shape: tuple[int, ...], d: dtype, instance: Instance) -> list[Tensor
     return [
         to_device(blank, instance),
         to_device(np.ones((0,), host_dtype(d)), instance),
-        place(blank, TRANSPOSED, instance),
+        to_layout(blank, TRANSPOSED, instance),
     ]

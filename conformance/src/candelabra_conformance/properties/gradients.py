@@ -104,11 +104,13 @@ def _agreed(
     """Return the largest error, with the inputs perturbed in as many directions as necessary."""
     for directions in DIRECTIONS[:-1]:
         with contextlib.suppress(Failure):
-            return compare_gradients(sample, layout, d, got, *_wanted(context, op, sample, derivatives, d, directions))
-    return compare_gradients(sample, layout, d, got, *_wanted(context, op, sample, derivatives, d, DIRECTIONS[-1]))
+            return compare_gradients(
+                sample, layout, d, got, *_expected(context, op, sample, derivatives, d, directions)
+            )
+    return compare_gradients(sample, layout, d, got, *_expected(context, op, sample, derivatives, d, DIRECTIONS[-1]))
 
 
-def _wanted(
+def _expected(
     context: Context, op: Record, sample: Sample, derivatives: Derivatives, d: dtype, directions: int
 ) -> tuple[tuple[Array, ...], list[Array]]:
     """Return the reference's derivatives in the widest precision, and their change. They do not depend on layouts."""
@@ -117,27 +119,27 @@ def _wanted(
     def make() -> tuple[tuple[Array, ...], list[Array]]:
         widened = sample if as_given(op) else with_arrays(sample, wide)
         want = derivatives(op, widened, CONTIGUOUS, context.reference)
-        spread = [np.zeros(w.shape) for w in want]
+        sensitivity = [np.zeros(w.shape) for w in want]
         for seed in range(directions):
             moved = derivatives(op, perturbed(op, widened, eps(d), seed), CONTIGUOUS, context.reference)
             with np.errstate(all="ignore"):
-                spread = [
-                    np.maximum(s, np.nan_to_num(np.abs(m - w), nan=np.inf)) for s, m, w in zip(spread, moved, want)
+                sensitivity = [
+                    np.maximum(s, np.nan_to_num(np.abs(m - w), nan=np.inf)) for s, m, w in zip(sensitivity, moved, want)
                 ]
-        return want, spread
+        return want, sensitivity
 
     found_answer: tuple[tuple[Array, ...], list[Array]] = context.oracle.remembered(op, key, sample, make)
     return found_answer
 
 
 def compare_gradients(
-    sample: Sample, layout: str, d: dtype, got: tuple[Array, ...], want: tuple[Array, ...], spread: list[Array]
+    sample: Sample, layout: str, d: dtype, got: tuple[Array, ...], want: tuple[Array, ...], sensitivity: list[Array]
 ) -> float:
-    """Return the largest error in ULP of gradients. Raise Failure if an error exceeds its bound ``spread``."""
+    """Return the largest error in ULP of gradients. Raise Failure if an error exceeds its bound ``sensitivity``."""
     if len(got) != len(want):
         raise Failure(f"{len(got)} gradients, {len(want)} are due", sample, layout)
     worst = 0.0
-    for place, (values, truth, moved) in enumerate(zip(got, want, spread, strict=True)):
+    for place, (values, truth, moved) in enumerate(zip(got, want, sensitivity, strict=True)):
         if values.shape != truth.shape:
             raise Failure(
                 f"gradient {place} has shape {list(values.shape)}, {list(truth.shape)} is due", sample, layout
@@ -266,10 +268,10 @@ def _against_differences(op: Record, sample: Sample, layout: str, instance: Inst
     if not 0 < sum(leaf.numel() for leaf in leaves) <= DIFFERENCED:
         return
 
-    def rebuilt(value: Any, given: dict[int, Tensor]) -> Any:
+    def rebuilt(value: Any, leaf_values: dict[int, Tensor]) -> Any:
         if isinstance(value, (list, tuple)):
-            return type(value)(rebuilt(v, given) for v in value)
-        return given.get(id(value), value)
+            return type(value)(rebuilt(v, leaf_values) for v in value)
+        return leaf_values.get(id(value), value)
 
     def call(*values: Tensor) -> Any:
         given = {id(leaf): value for leaf, value in zip(leaves, values, strict=True)}

@@ -14,7 +14,7 @@ from candelabra.errors import OutOfMemoryError, UnsupportedDType
 from candelabra.library import Instance
 
 from candelabra_conformance.context import Context, Failure, NotApplicable
-from candelabra_conformance.layouts import CONTIGUOUS, MEMORY, OFFSET, STEP, TRANSPOSED, place
+from candelabra_conformance.layouts import CONTIGUOUS, MEMORY, OFFSET, STEP, TRANSPOSED, to_layout
 from candelabra_conformance.numpy_dtypes import host_dtype
 from candelabra_conformance.properties.effects import same
 from candelabra_conformance.properties.registry import Axis, device_property
@@ -156,7 +156,7 @@ def roundtrip(context: Context, d: dtype, layout: str) -> None:
         values = bit_patterns(d, shape)
         if layout == "broadcast":
             values = np.ascontiguousarray(np.broadcast_to(values[:1], shape))
-        tensor = place(values, layout, context.instance)
+        tensor = to_layout(values, layout, context.instance)
         for name, got in (
             ("to_host()", tensor), ("clone()", tensor.clone()), ("contiguous()", tensor.contiguous()),
             ("copy_()", cd.empty(shape, dtype=d, device=context.device).copy_(tensor)),

@@ -13,7 +13,7 @@ from candelabra.errors import DeviceMismatch
 from candelabra.library import open_device
 
 from candelabra_conformance.context import Context, Failure, NotApplicable
-from candelabra_conformance.layouts import CONTIGUOUS, MEMORY, place
+from candelabra_conformance.layouts import CONTIGUOUS, MEMORY, to_layout
 from candelabra_conformance.properties.effects import same
 from candelabra_conformance.properties.memory import bit_patterns
 from candelabra_conformance.properties.registry import Axis, device_property
@@ -56,7 +56,7 @@ def _once(level: int) -> Callable[[Context], Iterator[Axis]]:
 
 
 @device_property("layout", _once(1))
-def layout_told(context: Context, d: dtype | None, layout: str) -> None:
+def layout_reported(context: Context, d: dtype | None, layout: str) -> None:
     """Views have the strides, offset and contiguity of the reference's views."""
     held = next(d for d in ALL if d in context.instance.capabilities.storage)
     values = Maker("device", held)(4, 3, 6)
@@ -77,7 +77,7 @@ def transfer(context: Context, d: dtype, layout: str) -> None:
     others += [cd.device(context.device.type, i) for i in range(len(instance.backend.devices())) if i != instance.index]
     for target in others:
         values = bit_patterns(d, (4, 3, 5))
-        tensor = place(values, layout, instance)
+        tensor = to_layout(values, layout, instance)
         if d not in open_device(target).backend.capabilities.storage or target == context.device:
             continue
         there = tensor.to(target)
@@ -120,7 +120,7 @@ class _Foreign:
 @device_property("dlpack", _stored(3, MEMORY[:4]))
 def dlpack(context: Context, d: dtype, layout: str) -> None:
     """Exported memory can be imported again with its layout; a device that does not declare DLPack raises an error."""
-    tensor = place(Maker("device", d)(4, 3, 5), layout, context.instance)
+    tensor = to_layout(Maker("device", d)(4, 3, 5), layout, context.instance)
     if context.instance.capabilities.dlpack is None:
         try:
             tensor.__dlpack__()

@@ -17,7 +17,7 @@ from candelabra_conformance.calling import at, called, split
 from candelabra_conformance.context import Context, Failure
 from candelabra_conformance.layouts import CONTIGUOUS, placed
 from candelabra_conformance.properties.axes import each_category
-from candelabra_conformance.properties.public_forms import Results, Way, alike, function_way, method_way
+from candelabra_conformance.properties.public_forms import CallForm, Results, equal_results, function_form, method_form
 from candelabra_conformance.properties.refusals import outcome
 from candelabra_conformance.properties.registry import Axis, overload_property
 from candelabra_conformance.properties.value import agree
@@ -69,8 +69,8 @@ def overloads(context: Context, overload_set: OverloadSet, d: dtype, layout: str
         for found in samples:
             if accepts(overload_set, member, parameters, context, found):
                 context.current = (found, layout)
-                for way, member_form in forms_of(overload_set, member, found):
-                    _same(context, overload_set, member, d, way, member_form)
+                for form, member_form in forms_of(overload_set, member, found):
+                    _same(context, overload_set, member, d, form, member_form)
     return None
 
 
@@ -90,28 +90,30 @@ def _arguments(context: Context, sample: Sample) -> tuple[tuple[Any, ...], dict[
     return at(tuple(args), context.device), at(kwargs, context.device)
 
 
-def forms_of(overload_set: OverloadSet, member: Record, sample: Sample) -> Iterator[tuple[Way, Callable[..., Any]]]:
+def forms_of(
+    overload_set: OverloadSet, member: Record, sample: Sample
+) -> Iterator[tuple[CallForm, Callable[..., Any]]]:
     """Yield the forms of a set, each with the corresponding form of the member."""
     for name in (overload_set.public_name, *overload_set.aliases) if overload_set.is_function else ():
-        yield function_way(name, sample), member.function
+        yield function_form(name, sample), member.function
     if not (sample.args and isinstance(sample.args[0], np.ndarray)):
         return
     for name, form in overload_set.methods().items():
         held: Any = entry_named(f"Tensor.{name}")
         if held is overload_set and (form == "function" or member.inplace):
-            yield method_way(name, False, sample), member.form(form)
+            yield method_form(name, False, sample), member.form(form)
 
 
 def _same(
-    context: Context, overload_set: OverloadSet, member: Record, d: dtype, way: Way,
+    context: Context, overload_set: OverloadSet, member: Record, d: dtype, form: CallForm,
     member_form: Callable[..., Any],
 ) -> None:  # fmt: skip
     """Check that the set's form and the member's form have the same result, or raise the same error."""
-    found = way.call
+    found = form.call
     want = _outcome(context, member, found, member_form)
-    got = _outcome(context, member, found, way.function)
+    got = _outcome(context, member, found, form.function)
     if isinstance(want, tuple) and isinstance(got, tuple):
-        if alike(got, want):
+        if equal_results(got, want):
             return
         if member.name in context.instance.capabilities.nondeterministic:
             agree(context, member, d, found, CONTIGUOUS, got[0])
@@ -120,8 +122,8 @@ def _same(
         return
     said = f": {type(got).__name__}: {got}" if isinstance(got, Exception) else ""
     picked = _picked(context, overload_set, member, found)
-    words = f"{way.words} does not give what {member.name} gives{picked}{said}"
-    raise Failure(words, found, CONTIGUOUS, member=member, form=way.text)
+    words = f"{form.words} does not give what {member.name} gives{picked}{said}"
+    raise Failure(words, found, CONTIGUOUS, member=member, form=form.text)
 
 
 def _outcome(context: Context, member: Record, sample: Sample, form: Callable[..., Any]) -> Results | Exception:
@@ -156,7 +158,9 @@ def overload_errors(context: Context, overload_set: OverloadSet, d: dtype, layou
             got = outcome(member, sample, context.instance, overload_set.function)
             if got != want:
                 note = f" ({sample.note})" if sample.note else ""
-                raise Failure(f"{_said(got)} is raised, {member.name} raises {_said(want)}{note}", sample, layout)
+                raise Failure(
+                    f"{_raised_text(got)} is raised, {member.name} raises {_raised_text(want)}{note}", sample, layout
+                )
     return None
 
 
@@ -169,5 +173,5 @@ def fitting(overload_set: OverloadSet, context: Context, sample: Sample) -> list
     ]  # fmt: skip
 
 
-def _said(raised: tuple[type, str] | None) -> str:
+def _raised_text(raised: tuple[type, str] | None) -> str:
     return f"{raised[0].__name__}: {raised[1]!r}" if raised is not None else "nothing"

@@ -21,7 +21,7 @@ from candelabra_conformance.properties.axes import of_callable, some
 from candelabra_conformance.properties.effects import same
 from candelabra_conformance.properties.forms import targets
 from candelabra_conformance.properties.registry import callable_property, operator_property
-from candelabra_conformance.properties.value import agree, made
+from candelabra_conformance.properties.value import agree, computed
 from candelabra_conformance.records import CallableRecord, Record, arguments_of
 from candelabra_conformance.samples.sample import HERE, Sample, arrays
 from candelabra_conformance.transport import Array
@@ -45,20 +45,20 @@ def forms(context: Context, op: Record, d: dtype, layout: str) -> float | None:
     for found in samples[:FEW] if isinstance(op, Operator) else samples:
         context.current = (found, layout)
         cd.manual_seed(SEED)
-        want = split(found, made(context, op, found, layout), context.reference)
-        for way in ways(op, found):
-            args, kwargs = placed([way.call.args, dict(way.call.kwargs)], layout, context.instance)
+        want = split(found, computed(context, op, found, layout), context.reference)
+        for form in call_forms(op, found):
+            args, kwargs = placed([form.call.args, dict(form.call.kwargs)], layout, context.instance)
             cd.manual_seed(SEED)
-            result = called(op, args, kwargs, context.instance, way.function)
+            result = called(op, args, kwargs, context.instance, form.function)
             if isinstance(op, CallableRecord) and op.writes and result is not args[0]:
-                raise Failure(f"{way.words}: the result is not the tensor that was given", found, layout)
+                raise Failure(f"{form.words}: the result is not the tensor that was given", found, layout)
             got = split(found, result, context.reference)
-            if not alike(got, want) and not _by_chance(context, op, d, found, layout, got):
-                raise Failure(f"{way.words} gives something else than the function", found, layout, form=way.text)
+            if not equal_results(got, want) and not _by_chance(context, op, d, found, layout, got):
+                raise Failure(f"{form.words} gives something else than the function", found, layout, form=form.text)
     return None
 
 
-def alike(a: Results, b: Results) -> bool:
+def equal_results(a: Results, b: Results) -> bool:
     """Return whether two results have the same bits and dtypes."""
     if len(a[0]) != len(b[0]) or not _equal(a[1], b[1]):
         return False
@@ -78,7 +78,7 @@ def _by_chance(context: Context, op: Record, d: dtype, sample: Sample, layout: s
 
 
 # -- the forms of a name ----------------------------------------------------------------------------------------------
-class Way(NamedTuple):
+class CallForm(NamedTuple):
     """One form of a call: its description, the sample, the function, and the text of the call in a program."""
 
     words: str
@@ -87,39 +87,39 @@ class Way(NamedTuple):
     text: Callable[[Program, list[str]], str]
 
 
-def ways(op: Record, sample: Sample) -> Iterator[Way]:
+def call_forms(op: Record, sample: Sample) -> Iterator[CallForm]:
     """Yield each form of a call other than the record's own function."""
     entry: Any = op.entry if isinstance(op, CallableRecord) else op
     public: Any = entry_named(entry.public_name)
     if public is entry and entry.is_function:
         for name in (entry.public_name, *entry.aliases):
-            yield function_way(name, sample)
+            yield function_form(name, sample)
     if sample.args and isinstance(sample.args[0], np.ndarray):
         for name, form in entry.methods().items():
             held: Any = entry_named(f"Tensor.{name}")
             if form == "function" and held is entry and not (isinstance(op, CallableRecord) and op.assigns):
-                yield method_way(name, entry.is_property, sample)
+                yield method_form(name, entry.is_property, sample)
     for call in with_numpy_names(op, sample):
-        yield numpy_way(op, call)
+        yield numpy_form(op, call)
 
 
-def numpy_way(op: Record, call: Sample) -> Way:
+def numpy_form(op: Record, call: Sample) -> CallForm:
     """Return a call with NumPy's names of arguments."""
     names = ", ".join(f"{name}=" for name in sorted(set(call.kwargs) & set(NUMPY_NAMES.values())))
-    return Way(names, call, op.function, lambda p, _: spelled(op, argument_texts(p, op, call.args, call.kwargs)))
+    return CallForm(names, call, op.function, lambda p, _: spelled(op, argument_texts(p, op, call.args, call.kwargs)))
 
 
-def function_way(name: str, sample: Sample) -> Way:
+def function_form(name: str, sample: Sample) -> CallForm:
     """Return a call of a public function."""
-    return Way(
+    return CallForm(
         f"candelabra.{name}", sample, attribute(cd, name), lambda _, arguments: f"cd.{name}({', '.join(arguments)})"
     )
 
 
-def method_way(name: str, is_property: bool, sample: Sample) -> Way:
+def method_form(name: str, is_property: bool, sample: Sample) -> CallForm:
     """Return a call of a method, or its property."""
     function = method(name, is_property)
-    return Way(f"Tensor.{name}", sample, function, lambda _, arguments: method_text(name, is_property, arguments))
+    return CallForm(f"Tensor.{name}", sample, function, lambda _, arguments: method_text(name, is_property, arguments))
 
 
 def attribute(module: Any, name: str) -> Any:
@@ -172,14 +172,14 @@ def factory(context: Context, op: CallableRecord, d: dtype, layout: str) -> floa
     served = {keyword.partition("=")[0] for keyword in factory_keywords(op.entry)}
     served |= {p.name for p in op.schema.parameters}
     for sample in context.each(op, d, layout):
-        result = made(context, op, sample, layout)
+        result = computed(context, op, sample, layout)
         want = split(sample, result, context.reference)
         _keywords(context, op, sample, layout, result, want, served)
         for target in targets(tuple(result.shape), result.dtype, context.instance) if "out" in served else ():
             back = _call(context, op, sample, layout, {"out": target})
             if back is not target:
                 raise Failure("out=: the result is not the tensor that was given", sample, layout)
-            if not alike(split(sample, back, context.reference), want):
+            if not equal_results(split(sample, back, context.reference), want):
                 raise Failure("out=: the tensor holds something else than the function returns", sample, layout)
     return None
 
@@ -213,7 +213,7 @@ def _keywords(
         if tensor.device != where or tensor.dtype is not keywords.get("dtype", result.dtype):
             raise Failure(f"{words}: the result is {tensor.dtype.name} on {tensor.device}", sample, layout)
         same = tensor.dtype is result.dtype and where == context.device  # elsewhere other bits may come out
-        if same and not alike(split(sample, tensor.detach(), context.reference), want):
+        if same and not equal_results(split(sample, tensor.detach(), context.reference), want):
             raise Failure(f"{words}: other values come out", sample, layout)
 
 

@@ -32,13 +32,13 @@ def value(context: Context, op: Record, d: dtype, layout: str) -> float | None:
     """Every output agrees with the oracle within the derived bound; other results than tensors are equal."""
     worst = None
     for sample in context.each(op, d, layout):
-        got, others = split(sample, made(context, op, sample, layout), context.reference)
+        got, others = split(sample, computed(context, op, sample, layout), context.reference)
         worst = max(worst or 0.0, agree(context, op, d, sample, layout, got))
         same_others(others, context.oracle.answer(op, sample).others, sample, layout)
     return worst
 
 
-def made(context: Context, op: Record, sample: Sample, layout: str) -> Any:
+def computed(context: Context, op: Record, sample: Sample, layout: str) -> Any:
     """Return the device's result for a sample."""
     args = placed(sample.args, layout, context.instance)
     kwargs = placed(dict(sample.kwargs), layout, context.instance)
@@ -47,7 +47,7 @@ def made(context: Context, op: Record, sample: Sample, layout: str) -> Any:
 
 def results(context: Context, op: Record, sample: Sample, layout: str) -> tuple[Array, ...]:
     """Return the device's values for a sample, on the host."""
-    return determined(sample, made(context, op, sample, layout), context.reference)
+    return determined(sample, computed(context, op, sample, layout), context.reference)
 
 
 def same_others(got: tuple[Any, ...], want: tuple[Any, ...], sample: Sample, layout: str) -> None:
@@ -75,33 +75,35 @@ def agree(
     if len(got) != len(answer.want):
         raise Failure(f"{len(got)} results, {len(answer.want)} are due", sample, layout)
     worst = 0.0
-    for place, (values, want) in enumerate(zip(got, answer.want, strict=True)):
+    for output, (values, want) in enumerate(zip(got, answer.want, strict=True)):
         if values.shape != want.shape:
             raise Failure(f"result of shape {list(values.shape)}, {list(want.shape)} is due", sample, layout)
-        due = answer.dtypes[place]
-        exact = op.random or context.exact(op, sample, place) or is_correctly_rounded(context, op, due)
+        due = answer.dtypes[output]
+        exact = op.random or context.exact(op, sample, output) or is_correctly_rounded(context, op, due)
         for directions in DIRECTIONS[:1] if exact else DIRECTIONS:
-            spread = spread_of(as_stored(context.oracle.answer(op, sample, directions), stored), place, sample)
-            bad = wrong(values, want, spread, answer.length, due, exact)
+            sensitivity = sensitivity_of(
+                as_stored(context.oracle.answer(op, sample, directions), stored), output, sample
+            )
+            bad = wrong(values, want, sensitivity, answer.length, due, exact)
             if not bad.any():
                 break
         if bad.any():
-            own = context.oracle.own(op, sample)[place] if not context.is_reference else want
+            own = context.oracle.own(op, sample)[output] if not context.is_reference else want
             if not _as_own(values, own, due, exact):
-                words = described(values, want, bad, due, spread, answer.length)
+                words = described(values, want, bad, due, sensitivity, answer.length)
                 named = op.schema.outputs if len(op.schema.outputs) == len(answer.want) else range(len(answer.want))
-                name = f"{named[place]}: " if len(answer.want) > 1 and sample.of is None else ""
+                name = f"{named[output]}: " if len(answer.want) > 1 and sample.of is None else ""
                 raise Failure(name + words, sample, layout, expected=want, got=values, dtype=due)
-        worst = max(worst, error_in_ulp(values, want, due, scale_of(spread, due)))
+        worst = max(worst, error_in_ulp(values, want, due, scale_of(sensitivity, due)))
     return worst
 
 
-def scale_of(spread: Array, due: dtype) -> Array | float:
+def scale_of(sensitivity: Array, due: dtype) -> Array | float:
     """Return the size of the terms of the answer: each term of a difference changes it by an eps."""
     if not eps(due):
         return 0.0
     with np.errstate(over="ignore"):
-        return np.asarray(np.minimum(spread / eps(due), np.finfo(np.float64).max))
+        return np.asarray(np.minimum(sensitivity / eps(due), np.finfo(np.float64).max))
 
 
 def as_stored(answer: Answer, stored: dtype | None) -> Answer:
@@ -111,19 +113,21 @@ def as_stored(answer: Answer, stored: dtype | None) -> Answer:
     return replace(answer, want=tuple(wide(rounded(w, stored)) for w in answer.want), dtypes=(stored,))
 
 
-def spread_of(answer: Answer, place: int, sample: Sample) -> Array:
+def sensitivity_of(answer: Answer, output: int, sample: Sample) -> Array:
     """Return the change of an output, for the bound; for matrices and values independent of a choice, in the norm.
 
     Algorithms of linear algebra have errors of that size (Higham 2002, ch. 7): the error of a zero of an orthogonal
     product is that of its largest neighbour.
     """
-    spread, want, d = answer.spread[place], answer.want[place], answer.dtypes[place]
+    sensitivity, want, d = answer.sensitivity[output], answer.want[output], answer.dtypes[output]
     if sample.exact:
         return np.zeros(want.shape)
     if not (sample.core or sample.of) or not want.size or not (d.is_floating_point or d.is_complex):
-        return spread
+        return sensitivity
     size = np.max(np.abs(want), initial=0.0, where=np.isfinite(np.abs(want)))
-    return np.asarray(np.maximum(spread, np.max(spread, initial=0.0, where=np.isfinite(spread))) + eps(d) * size)
+    return np.asarray(
+        np.maximum(sensitivity, np.max(sensitivity, initial=0.0, where=np.isfinite(sensitivity))) + eps(d) * size
+    )
 
 
 def is_correctly_rounded(context: Context, op: Record, due: dtype) -> bool:
@@ -154,8 +158,8 @@ def special(context: Context, op: Record, d: dtype, layout: str) -> float | None
         got = results(context, op, sample, CONTIGUOUS)
         worst = max(worst or 0.0, agree(context, op, d, sample, CONTIGUOUS, got))
         answer = context.oracle.answer(op, sample)
-        for place, values in enumerate(() if op.name in EITHER_ZERO else got):
-            _same_zeros(values, answer.want[place], answer.dtypes[place], sample)
+        for output, values in enumerate(() if op.name in EITHER_ZERO else got):
+            _same_zeros(values, answer.want[output], answer.dtypes[output], sample)
     return worst
 
 
@@ -178,13 +182,13 @@ def _same_zeros(values: Array, want: Array, d: dtype, sample: Sample) -> None:
 def result(context: Context, op: Record, d: dtype, layout: str) -> float | None:
     """Every output has the dtype, shape and device of the record, also without dims and without elements."""
     for sample in context.each(op, d, layout):
-        whole = made(context, op, sample, layout)
+        whole = computed(context, op, sample, layout)
         answer = context.oracle.answer(op, sample)
         if isinstance(op, CallableRecord):
             as_declared(context, op, whole, answer, sample, layout)
         elif type(whole).__name__ != (op.schema.result.__name__ if op.schema.result else "Tensor"):
             raise Failure(f"the result is a {type(whole).__name__}", sample, layout)
-        for place, tensor in enumerate(tensors_in(whole)):
+        for output, tensor in enumerate(tensors_in(whole)):
             if tensor.device != context.device and not _is_elsewhere(op, sample):
                 raise Failure(f"the result is on {tensor.device}, not on {context.device}", sample, layout)
             held = tensor._instance.backend.dtype_of(tensor._payload)
@@ -193,7 +197,7 @@ def result(context: Context, op: Record, d: dtype, layout: str) -> float | None:
             if not isinstance(tensor._payload.shape, tuple):
                 raise Failure(f"the payload's shape is {tensor._payload.shape!r}, not a tuple", sample, layout)
             if sample.of is None:
-                _expect(tensor, answer.dtypes[place], answer.want[place].shape, sample, layout)
+                _expect(tensor, answer.dtypes[output], answer.want[output].shape, sample, layout)
     return None
 
 

@@ -1,4 +1,4 @@
-"""Moves: views, joins, diagonals, windows, triangles, and reading and writing by index. No value is computed here."""
+"""Views, joins, diagonals, windows, triangles, and reading and writing by index, without computing values."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ references(
 
 @reference("basic_index_adjoint")
 def basic_index_adjoint(x: Array, shape: Ints, index: Index) -> Array:
-    """Zeros but where the index is."""
+    """Return zeros, except for the indexed elements."""
     out = np.zeros(shape, x.dtype)
     out[index] = x
     return out
@@ -58,7 +58,7 @@ def basic_index_adjoint(x: Array, shape: Ints, index: Index) -> Array:
 
 @reference("basic_index_scatter")
 def basic_index_scatter(x: Array, src: Array, index: Index) -> Array:
-    """A copy that is written to."""
+    """Write into a copy."""
     out = x.copy()
     out[index] = src
     return out
@@ -66,16 +66,16 @@ def basic_index_scatter(x: Array, src: Array, index: Index) -> Array:
 
 @reference("diagonal_scatter")
 def diagonal_scatter(x: Array, src: Array, offset: int, dim1: int, dim2: int) -> Array:
-    """Written where the diagonal of the places says."""
-    places = np.diagonal(np.arange(x.size).reshape(x.shape), offset, dim1, dim2)
+    """Write to a diagonal, which is found from an array of flat indices."""
+    positions = np.diagonal(np.arange(x.size).reshape(x.shape), offset, dim1, dim2)
     out = x.copy().reshape(-1)
-    out[places] = src
+    out[positions] = src
     return out.reshape(x.shape)
 
 
 @reference("unfold")
 def unfold(x: Array, dimension: int, size: int, step: int) -> Array:
-    """One window after the other."""
+    """Stack the windows."""
     line = x if x.ndim else x.reshape(1)
     starts = range(0, line.shape[dimension] - size + 1, step)
     windows = [np.take(line, np.arange(at, at + size), dimension) for at in starts]
@@ -85,40 +85,40 @@ def unfold(x: Array, dimension: int, size: int, step: int) -> Array:
 
 @reference("as_strided")
 def as_strided(x: Array, size: Ints, stride: Ints, storage_offset: int, origin: Any) -> Array:
-    """Element by element from contiguous memory."""
+    """Read element by element from contiguous memory."""
     storage, out = x.reshape(-1), np.empty(size, x.dtype)
-    for place in np.ndindex(*size):
-        out[place] = storage[storage_offset + int(np.dot(place, stride) if size else 0)]
+    for position in np.ndindex(*size):
+        out[position] = storage[storage_offset + int(np.dot(position, stride) if size else 0)]
     return out
 
 
 @reference("view_as_complex")
 def view_as_complex(x: Array) -> Array:
-    """The first of a pair and i times the second, put together without a product (which would spread NaN)."""
+    """Combine real and imaginary components without a product, which would propagate NaN to both."""
     out = np.empty(x.shape[:-1], np.complex128)
     out.real, out.imag = x[..., 0], x[..., 1]
     return out
 
 
-# -- by index ---------------------------------------------------------------------------------------------------------
+# -- indices ----------------------------------------------------------------------------------------------------------
 def _along(x: Array, dim: int, index: Array) -> tuple[Array, Index]:
-    """The input with at least one dim, and the place of each of the index's elements in it."""
+    """Return the input with at least one dim, and the position in it of each element of the index."""
     line = x if x.ndim else x.reshape(1)
     wanted = index if index.ndim else index.reshape(1)
-    places = list(np.indices(wanted.shape))
-    places[dim] = wanted
-    return line, tuple(places)
+    positions = list(np.indices(wanted.shape))
+    positions[dim] = wanted
+    return line, tuple(positions)
 
 
 @reference("gather")
 def gather(x: Array, dim: int, index: Array) -> Array:
-    """Element by element."""
-    line, places = _along(x, dim, index)
-    return np.asarray(line[places]).reshape(index.shape)
+    """Read element by element."""
+    line, positions = _along(x, dim, index)
+    return np.asarray(line[positions]).reshape(index.shape)
 
 
 def _corner(src: Array, index: Array) -> Array:
-    """The part of the source that the index covers."""
+    """Return the part of the source that the index covers."""
     source = src if src.ndim else src.reshape(1)
     shape = index.shape or (1,)
     return source[tuple(slice(0, n) for n in shape)]
@@ -126,30 +126,30 @@ def _corner(src: Array, index: Array) -> Array:
 
 @reference("scatter_add")
 def scatter_add(x: Array, dim: int, index: Array, src: Array) -> Array:
-    """One after the other."""
-    line, places = _along(x.copy(), dim, index)
-    np.add.at(line, places, _corner(src, index))
+    """Add the elements sequentially."""
+    line, positions = _along(x.copy(), dim, index)
+    np.add.at(line, positions, _corner(src, index))
     return line.reshape(x.shape)
 
 
 @reference("scatter_src")
 def scatter_src(x: Array, dim: int, index: Array, src: Array) -> Array:
-    """One after the other, in C order, so that the last write wins."""
-    line, places = _along(x.copy(), dim, index)
-    for value, *place in zip(_corner(src, index).flat, *(p.flat for p in places), strict=True):
-        line[tuple(place)] = value
+    """Write the elements sequentially in C order, so that the last write wins."""
+    line, positions = _along(x.copy(), dim, index)
+    for value, *position in zip(_corner(src, index).flat, *(p.flat for p in positions), strict=True):
+        line[tuple(position)] = value
     return line.reshape(x.shape)
 
 
 @reference("index_select")
 def index_select(x: Array, dim: int, index: Array) -> Array:
-    """NumPy's ``take``."""
+    """Call NumPy's ``take``."""
     return np.take(x, index.reshape(-1), dim) if x.ndim else x
 
 
 @reference("index_add")
 def index_add(x: Array, dim: int, index: Array, source: Array) -> Array:
-    """Slice after slice."""
+    """Add slice by slice."""
     out = (x if x.ndim else x.reshape(1)).copy()
     given = source if source.ndim else source.reshape(1)
     for position, target in enumerate(index.reshape(-1)):
@@ -163,36 +163,36 @@ def _whole(indices: Sequence[Array | None]) -> Index:
 
 @reference("index")
 def index(x: Array, indices: Sequence[Array | None]) -> Any:
-    """NumPy's rules are the same: in front when indices stand apart."""
+    """Index with NumPy's rules, which are the same: separated index arrays put their dims first."""
     return x[_whole(indices)]
 
 
 @reference("index_put")
 def index_put(x: Array, indices: Sequence[Array | None], values: Array, accumulate: bool = False) -> Array:
-    """Element after element, where the places of an array of places say."""
+    """Write element by element, to positions that are read from an array of flat indices."""
     out = x.copy().reshape(-1)
-    places = np.arange(x.size).reshape(x.shape)[_whole(indices)]
-    for place, value in zip(places.flat, np.broadcast_to(values, places.shape).flat, strict=True):
-        out[place] = out[place] + value if accumulate else value
+    positions = np.arange(x.size).reshape(x.shape)[_whole(indices)]
+    for position, value in zip(positions.flat, np.broadcast_to(values, positions.shape).flat, strict=True):
+        out[position] = out[position] + value if accumulate else value
     return out.reshape(x.shape)
 
 
 @reference("masked_select")
 def masked_select(x: Array, mask: Array) -> Array:
-    """The two broadcast."""
+    """Broadcast both arrays and select."""
     shape = np.broadcast_shapes(x.shape, mask.shape)
     return np.asarray(np.broadcast_to(x, shape)[np.broadcast_to(mask, shape)]).reshape(-1)
 
 
 @reference("embedding")
 def embedding(weight: Array, indices: Array, padding_idx: int = -1, scale_grad_by_freq: bool = False) -> Array:
-    """The rows; the other arguments are about the gradient."""
+    """Select the rows; the other arguments only affect the gradient."""
     return weight[indices]
 
 
 @reference("scatter_planes")
 def scatter_planes(x: Array, index: Array, size: int, distinct: bool) -> Array:
-    """Added one after the other, plane by plane."""
+    """Add the elements sequentially, plane by plane."""
     out = np.zeros((*x.shape[:-1], size), x.dtype)
     for lead in np.ndindex(*x.shape[:-1]):
         np.add.at(out[lead], index[lead], x[lead])

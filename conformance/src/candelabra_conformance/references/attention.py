@@ -1,4 +1,4 @@
-"""Attention by its definition: every query with every key."""
+"""Attention by its definition, for every query with every key."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from candelabra_conformance.references.registry import reference
 Array = np.ndarray[Any, Any]
 
 
-def _turned(x: Array) -> Any:
+def _transposed(x: Array) -> Any:
     return np.swapaxes(x, -2, -1)
 
 
 def _weights(query: Array, keys: Array, mask: Array | None, is_causal: bool, scale: float) -> Any:
-    """The share of each key: exponentials of the scores over their sum, 0 where a mask leaves no key."""
-    scores = np.matmul(query, _turned(keys)) * query.dtype.type(scale)
+    """Return the weight of each key: the exponentials of the scores over their sum, 0 if a mask excludes all keys."""
+    scores = np.matmul(query, _transposed(keys)) * query.dtype.type(scale)
     if is_causal:
         scores = np.where(np.tri(*scores.shape[-2:]) > 0, scores, -np.inf)
     if mask is not None:
@@ -33,7 +33,7 @@ def _weights(query: Array, keys: Array, mask: Array | None, is_causal: bool, sca
 
 @reference("attention", extended=True)
 def attention(query: Array, keys: Array, values: Array, mask: Array | None, is_causal: bool, scale: float) -> Any:
-    """Sums of values, each with the share of its key."""
+    """Return the sums of the values, weighted by their keys."""
     return np.matmul(_weights(query, keys, mask, is_causal, scale), values)
 
 
@@ -41,8 +41,8 @@ def attention(query: Array, keys: Array, values: Array, mask: Array | None, is_c
 def attention_backward(
     grad: Array, query: Array, keys: Array, values: Array, mask: Array | None, is_causal: bool, scale: float
 ) -> Any:
-    """The chain rule through the shares, whose sum is 1 whatever the scores."""
+    """Apply the chain rule to the weights, whose sum is 1 for all scores."""
     weights = _weights(query, keys, mask, is_causal, scale)
-    through = np.matmul(grad, _turned(values))
+    through = np.matmul(grad, _transposed(values))
     slope = weights * (through - (weights * through).sum(-1, keepdims=True)) * query.dtype.type(scale)
-    return np.matmul(slope, keys), np.matmul(_turned(slope), query), np.matmul(_turned(weights), grad)
+    return np.matmul(slope, keys), np.matmul(_transposed(slope), query), np.matmul(_transposed(weights), grad)

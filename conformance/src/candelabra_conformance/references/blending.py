@@ -1,4 +1,4 @@
-"""Masks, factors, decimals, and activations with parameters, by their formulas."""
+"""Masks, weights, decimals, and activations with parameters, by their formulas."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from candelabra_conformance.references.registry import reference, references
 
 Array = np.ndarray[Any, Any]
-special: Final[Any] = import_module("scipy.special")  # which has no types
+special: Final[Any] = import_module("scipy.special")  # it has no types
 
 
 def _like(value: Any, x: Any) -> Any:
@@ -32,13 +32,13 @@ references(
 
 @reference("where_indices", as_given=True)
 def where_indices(condition: Array) -> tuple[Array, ...]:
-    """NumPy's, of a number those of a vector of one."""
+    """Call NumPy's ``nonzero``, with a number as a vector of one element."""
     return np.nonzero(np.atleast_1d(condition))
 
 
 @reference("Tensor.apply_", "Tensor.map_", "Tensor.map2_", as_given=True)
 def elementwise(x: Array, *arguments: Any) -> Array:
-    """The function at every element, one after the other."""
+    """Call the function for every element, sequentially."""
     *others, function = arguments
     each = zip(x.ravel(), *(np.broadcast_to(o, x.shape).ravel() for o in others), strict=True)
     return np.array([function(*elements) for elements in each], x.dtype).reshape(x.shape)
@@ -46,7 +46,7 @@ def elementwise(x: Array, *arguments: Any) -> Array:
 
 @reference("round", extended=True)
 def round(x: Array, decimals: int = 0) -> Any:
-    """Halves to even; decimals by a power of ten, as PyTorch has it."""
+    """Round half to even; with decimals, scale by a power of ten, as PyTorch does."""
     if x.dtype.kind in "biu" or not decimals:
         return np.rint(x) if x.dtype.kind not in "biu" else x
     scale = np.longdouble(10) ** abs(decimals)
@@ -72,7 +72,8 @@ def _scale(value: float) -> Any:
 
 @reference("gelu")
 def gelu(x: Array, approximate: str = "none") -> Any:
-    """``x * Phi(x)``, by SciPy's normal distribution function; or the approximation with tanh, written out."""
+    """Compute ``x * Phi(x)`` with SciPy's normal distribution function, or the formula of the approximation with
+    tanh."""
     if approximate == "none":
         return x * special.ndtr(x)
     return x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
@@ -80,7 +81,7 @@ def gelu(x: Array, approximate: str = "none") -> Any:
 
 @reference("gelu_backward")
 def gelu_backward(grad: Array, x: Array, approximate: str) -> Any:
-    """The product rule on each form."""
+    """Apply the product rule to each form."""
     if approximate == "none":
         return grad * (special.ndtr(x) + x * np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi))
     inner = np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
@@ -90,11 +91,11 @@ def gelu_backward(grad: Array, x: Array, approximate: str) -> Any:
 
 @reference("softplus", extended=True)
 def softplus(x: Array, beta: float = 1.0, threshold: float = 20.0) -> Any:
-    """``log(1 + exp(beta x)) / beta``, by NumPy's ``logaddexp``."""
+    """Compute ``log(1 + exp(beta x)) / beta`` with NumPy's ``logaddexp``."""
     return np.where(x * beta > threshold, x, np.logaddexp(0, x * _scale(beta)) / beta)
 
 
 @reference("elu", extended=True)
 def elu(x: Array, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Any:
-    """Linear above 0, an exponential that ends at ``-alpha * scale`` below."""
+    """Compute a function that is linear above 0, and below 0 an exponential with the limit ``-alpha * scale``."""
     return np.where(x > 0, x * _scale(scale), _scale(scale) * alpha * np.expm1(x * _scale(input_scale)))

@@ -1,4 +1,4 @@
-"""Differences, derivatives and integrals: NumPy's, and cumulative sums of trapezoids."""
+"""Differences, derivatives and integrals by NumPy's functions, and cumulative sums of trapezoids."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Array = np.ndarray[Any, Any]
 
 @reference("diff", extended=True)
 def diff(input: Array, n: int, dim: int, prepend: Array | None, append: Array | None) -> Array:
-    """NumPy's; of more differences than elements there are none."""
+    """Call NumPy's function; there are no differences of a higher order than the number of elements."""
     joined = [part for part in (prepend, input, append) if part is not None]
     whole = np.concatenate(joined, dim)
     return np.diff(whole, n, dim) if n else input
 
 
 def _areas(y: Array, x: Array | None, dx: float | None, dim: int) -> Array:
-    """The trapezoids, along the last dim."""
+    """Return the areas of the trapezoids, along the last dim."""
     y = np.moveaxis(y, dim, -1)
     widths: Any = 1 if dx is None else dx
     if x is not None:
@@ -33,19 +33,19 @@ def _areas(y: Array, x: Array | None, dx: float | None, dim: int) -> Array:
 
 @reference("trapezoid", extended=True)
 def trapezoid(y: Array, x: Array | None, dx: float | None, dim: int) -> Array:
-    """The sum of the trapezoids."""
+    """Return the sum of the trapezoids."""
     return np.asarray(_areas(y, x, dx, dim).sum(-1))
 
 
 @reference("cumulative_trapezoid", extended=True)
 def cumulative_trapezoid(y: Array, x: Array | None, dx: float | None, dim: int) -> Array:
-    """The cumulative sums of the trapezoids."""
+    """Return the cumulative sums of the trapezoids."""
     return np.moveaxis(np.cumsum(_areas(y, x, dx, dim), -1), -1, dim - y.ndim)
 
 
 @reference("gradient")
 def gradient(input: Array, *, spacing: Any = 1, dim: Any = None, edge_order: Any = 1) -> tuple[Array, ...]:
-    """NumPy's, with spacings by position."""
+    """Call NumPy's function, with spacings by position."""
     spacings = spacing if isinstance(spacing, (list, tuple)) else (spacing,)
     found = np.gradient(input, *spacings, axis=dim, edge_order=edge_order)
     return tuple(found) if isinstance(found, (list, tuple)) else (found,)

@@ -1,4 +1,4 @@
-"""Losses of classes, one target after the other."""
+"""Losses of classes, target by target."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ Array = np.ndarray[Any, Any]
 
 @reference("class_losses")
 def class_losses(x: Array, target: Array, ignored: int) -> Any:
-    """Minus the entry of each target's class."""
+    """Return the negative entry of each target's class."""
     if target.shape != (x.shape[0], *x.shape[2:]):
         raise ValueError("a target for each vector")
     losses, weights = np.zeros(target.shape, x.dtype), np.zeros(target.shape, x.dtype)
-    for place in np.ndindex(*target.shape):
-        if target[place] != ignored:
-            losses[place] = -x[(place[0], target[place], *place[1:])]
-            weights[place] = 1
+    for index in np.ndindex(*target.shape):
+        if target[index] != ignored:
+            losses[index] = -x[(index[0], target[index], *index[1:])]
+            weights[index] = 1
     return losses, weights
 
 
 @reference("class_losses_backward")
 def class_losses_backward(grad: Array, target: Array, shape: tuple[int, ...], ignored: int) -> Array:
-    """Minus each gradient at the class of its target."""
+    """Return each negative gradient at the class of its target."""
     out = np.zeros(shape, grad.dtype)
-    for place in np.ndindex(*target.shape):
-        if target[place] != ignored:
-            out[(place[0], target[place], *place[1:])] = -grad[place]
+    for index in np.ndindex(*target.shape):
+        if target[index] != ignored:
+            out[(index[0], target[index], *index[1:])] = -grad[index]
     return out

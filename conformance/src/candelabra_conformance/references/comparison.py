@@ -1,4 +1,4 @@
-"""What is equal, what is close, and complex numbers from their parts: NumPy's."""
+"""Equality, closeness, and complex numbers from their components, by NumPy's functions."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ Array = np.ndarray[Any, Any]
 
 @reference("isclose", as_given=True)
 def isclose(x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
-    """NumPy's, of half types and integers in the widest precision that they promote to."""
+    """Call NumPy's function, for half precision and integers in the widest precision that they promote to."""
     x, y = (v if v.dtype.kind in "fc" and v.dtype.itemsize > 2 else v.astype(np.float64) for v in (x, y))
     return np.isclose(x, y, rtol, atol, equal_nan)
 
 
 @reference("allclose", as_given=True)
 def allclose(x: Array, y: Array, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
-    """Whether all are close."""
+    """Return whether all elements are close."""
     return bool(np.all(isclose(x, y, rtol, atol, equal_nan)))
 
 
 @reference("equal", as_given=True)
 def equal(x: Array, y: Array) -> bool:
-    """NumPy's."""
+    """Call NumPy's function."""
     return bool(np.array_equal(x, y))
 
 
 @reference("complex", extended=True)
 def complex_numbers(real: Array, imag: Array) -> Any:
-    """The parts written into an array."""
+    """Write the components into an array."""
     shape = np.broadcast_shapes(real.shape, imag.shape)
     out = np.empty(shape, np.result_type(real.dtype, np.complex64))
-    out.real, out.imag = real, imag  # not a sum: 1j * inf has a NaN
+    out.real, out.imag = real, imag  # not a sum, since 1j * inf contains NaN
     return out
 
 
 @reference("polar", extended=True)
 def polar(size: Array, angle: Array) -> Any:
-    """The point at that distance and angle."""
+    """Return the complex numbers with these moduli and angles."""
     return complex_numbers(size * np.cos(angle), size * np.sin(angle))

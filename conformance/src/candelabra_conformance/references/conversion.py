@@ -1,4 +1,4 @@
-"""Methods that give a tensor another dtype, another device, or make Python values of it."""
+"""Methods that convert a tensor to another dtype or device, or to Python values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 
 def to_named(name: str) -> Reference:
-    """The cast to a dtype by its name."""
+    """Return the reference of a cast that is named after its dtype."""
     return lambda x: cast(x, BY_NAME[name])
 
 
@@ -28,7 +28,7 @@ references({f"Tensor.{method}": to_named(name) for method, name in NAMED.items()
 
 @reference("Tensor.to", as_given=True)
 def to(x: Array, *args: Any, dtype: DType | None = None, **options: Any) -> Array:
-    """A cast to the dtype among the arguments, or to that of a tensor."""
+    """Cast to the dtype in the arguments, or to that of a tensor."""
     like = next((device_dtype(a.dtype) for a in args if isinstance(a, np.ndarray)), None)
     wanted = dtype or like or next((a for a in args if isinstance(a, DType)), None)
     return x if wanted is None else cast(x, wanted)
@@ -36,13 +36,13 @@ def to(x: Array, *args: Any, dtype: DType | None = None, **options: Any) -> Arra
 
 @reference("Tensor.type_as", as_given=True)
 def type_as(x: Array, other: Array) -> Array:
-    """A cast to the dtype of the other."""
+    """Cast to the dtype of the other tensor."""
     return x.astype(other.dtype)
 
 
 @reference("Tensor.type", as_given=True)
 def type_of(x: Array, dtype: Any = None) -> Any:
-    """The name of the type, or a cast."""
+    """Return the name of the type, or cast."""
     if dtype is None:
         return f"candelabra.{PYTHON_NAMES[device_dtype(x.dtype).name]}Tensor"
     return cast(x, BY_NAME["float32"] if isinstance(dtype, str) else dtype)
@@ -50,29 +50,29 @@ def type_of(x: Array, dtype: Any = None) -> Any:
 
 @reference("Tensor.copy_", as_given=True)
 def copied(x: Array, source: Any) -> Array:
-    """The source in the shape and the dtype of the target."""
+    """Return the source in the shape and the dtype of the target."""
     return np.broadcast_to(np.asarray(source), x.shape).astype(x.dtype)
 
 
 @reference("Tensor.item")
 def item(x: Array) -> Any:
-    """NumPy's."""
+    """Call NumPy's method."""
     return host_list(x.reshape(()))
 
 
 @reference("Tensor.tolist")
 def tolist(x: Array) -> Any:
-    """NumPy's."""
+    """Call NumPy's method."""
     return host_list(x)
 
 
 @reference("Tensor.to_device")
 def to_device(x: Array, device: Any) -> Array:
-    """The values."""
+    """Return the values."""
     return x
 
 
 @reference("Tensor.__array_namespace__")
 def namespace(x: Array, api_version: str | None = None) -> Any:
-    """The module's name is due."""
+    """Return an object with the expected name of the module."""
     return SimpleNamespace(__name__="candelabra.array_api")

@@ -1,4 +1,4 @@
-"""Poisson and binomial numbers: NumPy's Philox words, and the first number whose distribution function passes them.
+"""Poisson and binomial numbers: the first number whose distribution function exceeds a word of NumPy's Philox.
 
 The generator and the rules are those of the random-number specification, sections 2, 4, 15 and 16.
 """
@@ -14,7 +14,7 @@ import numpy as np
 from candelabra_conformance.references.registry import reference
 
 Array = np.ndarray[Any, Any]
-special: Final[Any] = import_module("scipy.special")  # which has no types
+special: Final[Any] = import_module("scipy.special")  # it has no types
 
 
 def _uniform(seed: int, offset: int, size: int) -> Array:
@@ -23,7 +23,7 @@ def _uniform(seed: int, offset: int, size: int) -> Array:
 
 
 def _first(u: Array, distribution: Callable[[int], Array], highest: Array) -> Array:
-    """The smallest whole number, up to ``highest``, whose distribution function exceeds ``u``: counted up from 0."""
+    """Return the smallest integer, up to ``highest``, whose distribution function exceeds ``u``, counting from 0."""
     out, k = np.zeros(u.shape), 0
     waiting = np.ones(u.shape, bool)
     while waiting.any():
@@ -34,7 +34,7 @@ def _first(u: Array, distribution: Callable[[int], Array], highest: Array) -> Ar
 
 @reference("random_poisson")
 def poisson(input: Array, seed: int, offset: int) -> Array:
-    """The sum of the probabilities up to rates of 16, the incomplete gamma function beyond."""
+    """Use the sum of the probabilities for rates up to 16, and the incomplete gamma function above."""
     rate = input.astype(np.float64).reshape(-1)
     u = _uniform(seed, offset, rate.size)
     term, total = np.exp(-rate), np.zeros(rate.shape)
@@ -52,7 +52,7 @@ def poisson(input: Array, seed: int, offset: int) -> Array:
 
 @reference("random_binomial")
 def binomial(count: Array, prob: Array, seed: int, offset: int) -> Array:
-    """The incomplete beta function; of probabilities beyond one half the failures are counted."""
+    """Use the incomplete beta function; for probabilities above one half, count the failures."""
     n, p = np.floor(count.astype(np.float64).reshape(-1)), prob.astype(np.float64).reshape(-1)
     u = _uniform(seed, offset, n.size)
     drawn = (n > 0) & (p > 0) & (p < 1)

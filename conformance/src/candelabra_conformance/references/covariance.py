@@ -1,4 +1,4 @@
-"""Covariances and Vandermonde matrices by NumPy's functions, correlations by the definition."""
+"""Covariances and Vandermonde matrices by NumPy's functions, correlations by their definition."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = np.ndarray[Any, Any]
 
 def _cov(input: Array, correction: int, fweights: Array | None = None, aweights: Array | None = None) -> Array:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of no degrees of freedom, as the operator does
+        warnings.simplefilter("ignore")  # the warning about degrees of freedom, which the operator issues too
         return np.asarray(np.cov(np.atleast_1d(input), ddof=correction, fweights=fweights, aweights=aweights))
 
 
@@ -34,5 +34,5 @@ references({"corrcoef": _corrcoef})
 
 @reference("vander")
 def vander(x: Array, N: int | None, increasing: bool) -> Array:
-    """Integers are those of int64."""
+    """Call NumPy's function, with integers as int64."""
     return np.vander(x.astype(np.int64) if x.dtype.kind in "biu" else x, N, increasing)

@@ -1,4 +1,4 @@
-"""Numbers evenly spaced, created like an operand."""
+"""Evenly spaced numbers, created like an operand."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ Array = np.ndarray[Any, Any]
 
 @reference("new_linspace", as_given=True)
 def new_linspace(input: Array, start: Any, end: Any, steps: int, dtype: DType | None) -> Array:
-    """In the operand's dtype unless one is given."""
+    """Return evenly spaced numbers in the operand's dtype, unless ``dtype`` is given."""
     return linspace(start, end, steps, dtype or device_dtype(input.dtype), None)

@@ -1,4 +1,4 @@
-"""Tensors made of numbers, and casts."""
+"""Tensors created from numbers, and casts."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ Array = np.ndarray[Any, Any]
 
 @reference("full")
 def full(shape: Any, value: Any, dtype: DType, device: Any) -> Array:
-    """One number, in the dtype."""
+    """Return an array of one number in the dtype."""
     return np.full(shape, value, host_dtype(dtype))
 
 
 @reference("arange")
 def arange(start: Any, step: Any, length: int, dtype: DType, device: Any) -> Array:
-    """Counted in int64 or float64, then cast."""
+    """Compute in int64 or float64, then cast."""
     return np.asarray(start + step * np.arange(length)).astype(host_dtype(dtype))
 
 
 @reference("linspace")
 def linspace(start: Any, end: Any, steps: int, dtype: DType, device: Any) -> Array:
-    """In 80 bits; whole numbers cut towards 0."""
+    """Compute in 80 bits, truncated for integers."""
     wide = np.clongdouble if dtype.is_complex else np.longdouble
     share = np.arange(steps, dtype=wide) / max(steps - 1, 1)
     values = wide(start) + (wide(end) - wide(start)) * share
@@ -37,31 +37,31 @@ def linspace(start: Any, end: Any, steps: int, dtype: DType, device: Any) -> Arr
 
 @reference("eye")
 def eye(n: int, m: int, dtype: DType, device: Any) -> Array:
-    """NumPy's."""
+    """Call NumPy's function."""
     return np.eye(n, m, dtype=host_dtype(dtype))
 
 
 @reference("new_full")
 def new_full(x: Array, shape: Any, value: Any, dtype: DType | None) -> Array:
-    """One number."""
+    """Return an array of one number."""
     return np.full(shape, value, x.dtype if dtype is None else host_dtype(dtype))
 
 
 @reference("new_arange")
 def new_arange(x: Array, start: Any, step: Any, length: int, dtype: DType | None) -> Array:
-    """Counted in int64 or float64, then cast."""
+    """Compute in int64 or float64, then cast."""
     return np.asarray(start + step * np.arange(length)).astype(x.dtype if dtype is None else host_dtype(dtype))
 
 
 @reference("new_eye")
 def new_eye(x: Array, n: int, m: int, dtype: DType | None) -> Array:
-    """NumPy's."""
+    """Call NumPy's function."""
     return np.eye(n, m, dtype=x.dtype if dtype is None else host_dtype(dtype))
 
 
 @reference("cast")
 def cast(x: Array, dtype: DType) -> Array:
-    """NumPy's; complex numbers lose their imaginary part, anything but 0 is True."""
+    """Cast as NumPy does. Complex numbers lose their imaginary component; as bool, any number except 0 is True."""
     if dtype.name == "bool":
         return np.asarray(x != 0)
     return (x.real if x.dtype.kind == "c" and not dtype.is_complex else x).astype(host_dtype(dtype))

@@ -1,4 +1,4 @@
-"""Distances between points, and cosines of angles: NumPy, pair by pair."""
+"""Distances between points, and cosines of angles, by NumPy, pair by pair."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def _norm(d: Array, p: float) -> Any:
 
 @reference("distances", extended=True)
 def distances(x1: Array, x2: Array, p: float) -> Array:
-    """The norms of all differences."""
+    """Return the norms of all differences."""
     return np.asarray(_norm(_differences(x1, x2), p))
 
 
 @reference("euclidean_distances", extended=True)
 def euclidean(x1: Array, x2: Array) -> Array:
-    """The roots of the sums of squared differences: no matrix product, which loses digits."""
+    """Return the roots of the sums of squared differences, without a matrix product, which loses digits."""
     return np.asarray(_norm(_differences(x1, x2), 2))
 
 
 @reference("distances_backward", extended=True)
 def distances_backward(grad: Array, x1: Array, x2: Array, out: Array, p: float) -> Array:
-    """The slope of each norm by each difference, times the gradients, summed over the second points."""
+    """Multiply the derivative of each norm by the gradients, and sum over the second points."""
     d = _differences(x1, x2)
     size, length = np.abs(d), _norm(d, p)[..., None]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -53,27 +53,27 @@ def distances_backward(grad: Array, x1: Array, x2: Array, out: Array, p: float) 
 
 @reference("pdist", extended=True)
 def pdist(input: Array, p: float) -> Array:
-    """The pairs above the diagonal, row by row."""
+    """Return the distances of the pairs above the diagonal, row by row."""
     rows, columns = np.triu_indices(len(input), 1)
     return np.asarray(_norm(input[rows] - input[columns], p))
 
 
 @reference("cdist", extended=True)
 def cdist(x1: Array, x2: Array, p: float, compute_mode: str) -> Array:
-    """The norms of all differences, in whatever way."""
+    """Return the norms of all differences, for every compute mode."""
     return distances(x1, x2, p)
 
 
 @reference("pairwise_distance", extended=True)
 def pairwise_distance(x1: Array, x2: Array, p: float, eps: float, keepdim: bool) -> Array:
-    """The norms of the differences of rows."""
+    """Return the norms of the differences of rows."""
     found = np.asarray(_norm(x1 - x2 + eps, p))
     return found[..., None] if keepdim else found
 
 
 @reference("cosine_similarity", extended=True)
 def cosine_similarity(x1: Array, x2: Array, dim: int, eps: float) -> Array:
-    """The dot product, divided by both lengths, or by ``eps`` where one is shorter."""
+    """Return the dot product divided by both lengths, or by ``eps`` if a length is smaller."""
     a, b = np.broadcast_arrays(x1, x2)
     lengths = [np.maximum(np.sqrt((np.abs(x) ** 2).sum(dim)), eps) for x in (a, b)]
     return np.asarray((a * b).sum(dim) / (lengths[0] * lengths[1]))

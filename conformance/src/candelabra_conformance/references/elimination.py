@@ -1,6 +1,6 @@
-"""Linear systems, determinants and triangular factors by elimination, row by row, as on paper: no LAPACK.
+"""Linear systems, determinants and triangular factors by elimination, row by row, without LAPACK.
 
-All of it is NumPy's arithmetic, so it keeps whatever precision it is given, ``np.longdouble`` too.
+All of it uses NumPy's arithmetic, so it keeps the precision of its input, including ``np.longdouble``.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ Array = np.ndarray[Any, Any]
 
 
 def stacked(function: Any, *arrays: Array, rank: int = 2) -> tuple[Array, ...]:
-    """``function`` of each matrix of batches that broadcast, its results put together again.
+    """Apply ``function`` to each matrix of batches that broadcast, and stack the results.
 
-    An empty batch is tried on ones of the right shape, for the sake of the results' shapes and dtypes.
+    For an empty batch the function is applied to ones of the right shape, to find the results' shapes and dtypes.
     """
     lead = np.broadcast_shapes(*(a.shape[:-rank] for a in arrays))
     whole = [np.broadcast_to(a, lead + a.shape[-rank:]) for a in arrays]
@@ -29,12 +29,13 @@ def stacked(function: Any, *arrays: Array, rank: int = 2) -> tuple[Array, ...]:
 
 
 def adjoint(x: Array) -> Array:
-    """The conjugate transpose."""
+    """Return the conjugate transpose."""
     return np.conj(np.swapaxes(x, -1, -2))
 
 
 def eliminated(A: Array) -> tuple[Array, Array, np.int32]:
-    """L below and U on and above the diagonal; the rows swapped, from 1; the place of the first zero pivot, or 0."""
+    """Return L below and U on and above the diagonal; the row exchanges, from 1; the index of the first zero pivot, or
+    0."""
     lu, k = A.copy(), min(A.shape)
     pivots, info = np.zeros(k, np.int32), 0
     for i in range(k):
@@ -50,15 +51,15 @@ def eliminated(A: Array) -> tuple[Array, Array, np.int32]:
 
 
 def permutation(pivots: Array, rows: int) -> Array:
-    """Which row comes where, when row i and row ``pivots[i] - 1`` are swapped in turn."""
+    """Return the permutation that results from exchanging row i and row ``pivots[i] - 1`` in sequence."""
     order = np.arange(rows)
-    for i, place in enumerate(pivots):
-        order[[i, place - 1]] = order[[place - 1, i]]
+    for i, row in enumerate(pivots):
+        order[[i, row - 1]] = order[[row - 1, i]]
     return order
 
 
 def substituted(A: Array, B: Array, upper: bool, ones: bool) -> Array:
-    """X with A X = B for one triangle of A, the diagonal taken as ones if ``ones``."""
+    """Return X with A X = B for one triangle of A, with a unit diagonal if ``ones``."""
     n, out = len(A), B.copy()
     for i in range(n - 1, -1, -1) if upper else range(n):
         known = slice(i + 1, n) if upper else slice(0, i)
@@ -75,43 +76,43 @@ def _solved(A: Array, B: Array) -> tuple[Array, np.int32]:
 
 
 def solved(A: Array, B: Array) -> Array:
-    """X with A X = B, of batches."""
+    """Return X with A X = B, for batches."""
     return stacked(_solved, A, B)[0]
 
 
 @reference("linalg_solve_ex", extended=True)
 def solve(A: Array, B: Array) -> tuple[Array, ...]:
-    """The solutions, and where a pivot is zero."""
+    """Return the solutions, and the index of the first zero pivot."""
     return stacked(_solved, A, B)
 
 
 @reference("linalg_inv_ex", extended=True)
 def inverse(A: Array) -> tuple[Array, ...]:
-    """What solves for the identity."""
+    """Solve for the identity matrix."""
     return stacked(_solved, A, np.eye(A.shape[-1], dtype=A.dtype))
 
 
 @reference("triangular_solution", extended=True)
 def triangular(A: Array, B: Array, upper: bool, unitriangular: bool) -> Array:
-    """Substitution."""
+    """Solve by substitution."""
     return stacked(lambda a, b: (substituted(a, b, upper, unitriangular),), A, B)[0]
 
 
 @reference("linalg_lu_factor_ex", extended=True)
 def lu_factor(A: Array, pivot: bool) -> tuple[Array, ...]:
-    """Elimination with partial pivoting."""
+    """Eliminate with partial pivoting."""
     return stacked(eliminated, A)
 
 
 @reference("pivots_to_permutation")
 def permutations(pivots: Array, rows: int) -> Array:
-    """Swap by swap."""
+    """Exchange the rows in sequence."""
     return stacked(lambda row: (permutation(row, rows),), pivots, rank=1)[0]
 
 
 def _signed(A: Array) -> tuple[Any, Any, Any]:
     lu, pivots, _ = eliminated(A)
-    swaps = sum(place != i + 1 for i, place in enumerate(pivots))
+    swaps = sum(row != i + 1 for i, row in enumerate(pivots))
     diagonal = np.diagonal(lu)
     sizes = np.abs(diagonal)
     with np.errstate(divide="ignore"):
@@ -124,13 +125,13 @@ def _signed(A: Array) -> tuple[Any, Any, Any]:
 
 @reference("linalg_det", extended=True)
 def determinant(A: Array) -> Array:
-    """The product of the pivots."""
+    """Return the product of the pivots."""
     return stacked(_signed, A)[2]
 
 
 @reference("linalg_slogdet", extended=True)
 def logarithmic_determinant(A: Array) -> tuple[Array, ...]:
-    """The product of the pivots' signs, and the sum of their logarithms."""
+    """Return the product of the pivots' signs, and the sum of their logarithms."""
     return stacked(_signed, A)[:2]
 
 
@@ -147,25 +148,25 @@ def _cholesky(A: Array) -> tuple[Array, np.int32]:
 
 @reference("linalg_cholesky_ex", extended=True)
 def cholesky(input: Array, upper: bool) -> tuple[Array, ...]:
-    """Column by column (Cholesky and Banachiewicz)."""
+    """Factorize column by column (Cholesky and Banachiewicz)."""
     L, info = stacked(_cholesky, adjoint(input) if upper else input)
     return (adjoint(L) if upper else L), info
 
 
 # -- symmetric indefinite ---------------------------------------------------------------------------------------------
-def _turned(x: Array, hermitian: bool) -> Array:
+def _adjoint_of(x: Array, hermitian: bool) -> Array:
     return np.conj(x).T if hermitian else x.T
 
 
 def _whole(A: Array, hermitian: bool) -> Array:
-    """The matrix that a lower triangle stands for."""
+    """Return the symmetric or Hermitian matrix that a lower triangle represents."""
     below = np.tril(A, -1)
     diagonal = np.diagonal(A).real if hermitian else np.diagonal(A)
-    return below + _turned(below, hermitian) + np.diag(diagonal)
+    return below + _adjoint_of(below, hermitian) + np.diag(diagonal)
 
 
 def _blocks(A: Array, hermitian: bool) -> tuple[Array, Array, np.int32]:
-    """Blocks of one where the pivot is no smaller than a tenth of its column, else of two; nothing is swapped."""
+    """Factorize with blocks of one if the pivot is at least a tenth of its column, else of two; nothing is swapped."""
     rest, n = _whole(A, hermitian), len(A)
     LD, pivots, i = np.zeros_like(A), np.zeros(n, np.int32), 0
     while i < n:
@@ -174,7 +175,7 @@ def _blocks(A: Array, hermitian: bool) -> tuple[Array, Array, np.int32]:
         block, below = rest[i : i + size, i : i + size], rest[i + size :, i : i + size]
         factor = below @ solved(block, np.eye(size, dtype=A.dtype))
         LD[i : i + size, i : i + size], LD[i + size :, i : i + size] = np.tril(block), factor
-        rest[i + size :, i + size :] = rest[i + size :, i + size :] - factor @ _turned(below, hermitian)
+        rest[i + size :, i + size :] = rest[i + size :, i + size :] - factor @ _adjoint_of(below, hermitian)
         pivots[i : i + size] = i + 1 if size == 1 else -(i + 2)
         i += size
     return LD, pivots, np.int32(0)
@@ -182,12 +183,12 @@ def _blocks(A: Array, hermitian: bool) -> tuple[Array, Array, np.int32]:
 
 @reference("linalg_ldl_factor_ex")
 def ldl_factor(input: Array, hermitian: bool) -> tuple[Array, ...]:
-    """A factorization of its own kind: what solves the same systems."""
+    """Return a factorization that solves the same systems as LAPACK's."""
     return stacked(lambda a: _blocks(a, hermitian), input)
 
 
 def _multiplied(LD: Array, pivots: Array, hermitian: bool) -> Array:
-    """The matrix whose factors these are: P L P L … D … Lᴴ P Lᴴ P, by the definition of LAPACK's storage."""
+    """Return the matrix with these factors: P L P L … D … Lᴴ P Lᴴ P, by the definition of LAPACK's storage."""
     n, i = len(LD), 0
     L, D = np.eye(n, dtype=LD.dtype), np.zeros_like(LD)
     while i < n:
@@ -196,16 +197,16 @@ def _multiplied(LD: Array, pivots: Array, hermitian: bool) -> Array:
         D[block, block] = _whole(LD[block, block], hermitian)
         step = np.eye(n, dtype=LD.dtype)
         step[i + size :, block] = LD[i + size :, block]
-        swap, place = np.arange(n), abs(int(pivots[i])) - 1
-        swap[[i + size - 1, place]] = swap[[place, i + size - 1]]
+        swap, row = np.arange(n), abs(int(pivots[i])) - 1
+        swap[[i + size - 1, row]] = swap[[row, i + size - 1]]
         L = L[:, swap] @ step
         i += size
-    return L @ D @ _turned(L, hermitian)
+    return L @ D @ _adjoint_of(L, hermitian)
 
 
 @reference("linalg_ldl_solve")
 def ldl_solve(LD: Array, pivots: Array, B: Array, hermitian: bool) -> Array:
-    """The matrix multiplied out, then elimination."""
+    """Multiply the factors, then eliminate."""
     lead = LD.shape[:-2]
     whole = [_multiplied(LD[i], pivots[i], hermitian) for i in np.ndindex(*lead)]
     return solved(np.array(whole, LD.dtype).reshape(LD.shape), B)

@@ -1,4 +1,4 @@
-"""Fourier transforms by their definition: a sum over all points for each point, no fast algorithm."""
+"""Fourier transforms by their definition: a sum over all points for each point, without a fast algorithm."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _complex(x: Array) -> Array:
 
 
 def _points(n: int, like: Array, forward: bool) -> Any:
-    """The matrix of ``exp(∓2 pi i j k / n)``, from a table of n numbers, so that no angle is large."""
+    """Return the matrix of ``exp(∓2 pi i j k / n)``, from a table of n numbers, so that no angle is large."""
     real = like.real.dtype.type
     angles = np.arange(n).astype(real) * (8 * np.arctan(real(1)) / real(n))
     table = np.cos(angles) + (-1j if forward else 1j) * np.sin(angles)
@@ -33,7 +33,7 @@ def _summed(x: Array, dims: tuple[int, ...], forward: bool) -> Array:
 
 
 def _scale(count: int, norm: str, forward: bool, like: Array) -> Any:
-    """What is divided by: the count in one direction, its root in both, or nothing."""
+    """Return the divisor: the count in one direction, its root in both, or 1."""
     divided = norm == "ortho" or (norm == "forward") == forward
     number = like.real.dtype.type(count if divided else 1)
     return np.sqrt(number) if norm == "ortho" else number
@@ -45,21 +45,21 @@ def _counted(x: Array, dims: tuple[int, ...]) -> int:
 
 @reference("fft_c2c", extended=True)
 def complex_to_complex(input: Array, dim: tuple[int, ...], norm: str, forward: bool) -> Array:
-    """Dim by dim."""
+    """Transform dim by dim."""
     out = _summed(_complex(input), dim, forward)
     return np.asarray(out / _scale(_counted(input, dim), norm, forward, out))
 
 
 @reference("fft_r2c", extended=True)
 def real_to_complex(input: Array, dim: tuple[int, ...], norm: str, onesided: bool) -> Array:
-    """All points, of which a half may be left out."""
+    """Compute all points, of which half may be dropped."""
     out = complex_to_complex(input, dim, norm, True)
     return out.take(np.arange(input.shape[dim[-1]] // 2 + 1), dim[-1]) if onesided else out
 
 
 @reference("fft_c2r", extended=True)
 def complex_to_real(input: Array, dim: tuple[int, ...], norm: str, size: int) -> Array:
-    """The other dims back first; in the last one the half is made whole by conjugates, its ends made real."""
+    """Transform the other dims first; in the last one, complete the half with conjugates and make its ends real."""
     x = _summed(_complex(input), dim[:-1], False)
     half = np.moveaxis(x, dim[-1], -1).copy()
     half[..., 0] = half[..., 0].real
@@ -70,9 +70,9 @@ def complex_to_real(input: Array, dim: tuple[int, ...], norm: str, size: int) ->
     return np.asarray(out / _scale(_counted(out, dim), norm, False, out))
 
 
-# -- what users call --------------------------------------------------------------------------------------------------
+# -- public functions -------------------------------------------------------------------------------------------------
 def _resized(x: Array, dims: tuple[int, ...], sizes: list[int]) -> Array:
-    """Each dim cut, or filled up with zeros at its end."""
+    """Truncate each dim, or pad it with zeros at its end."""
     for d, n in zip(dims, sizes, strict=True):
         x = x.take(np.arange(min(n, x.shape[d])), d)
         missing = [(0, n - x.shape[d] if i == d else 0) for i in range(x.ndim)]
@@ -81,7 +81,7 @@ def _resized(x: Array, dims: tuple[int, ...], sizes: list[int]) -> Array:
 
 
 def _dims(x: Array, s: Any, dim: Any) -> tuple[tuple[int, ...], list[int | None]]:
-    """The dims, counted from the first, and the size that is asked for in each."""
+    """Return the non-negative dims, and the requested size of each."""
     sizes = None if s is None else [s] if isinstance(s, int) else list(s)
     if dim is None:
         dims = list(range(x.ndim - (x.ndim if sizes is None else len(sizes)), x.ndim))
@@ -101,7 +101,7 @@ def _forth(forward: bool) -> Any:
 
 
 def _halved(hermitian: bool) -> Any:
-    """From real numbers; of a Hermitian signal's inverse transform the conjugate, and the other norm."""
+    """Transform real numbers. For the inverse of a Hermitian signal, use the conjugate and the other norm."""
 
     def transformed(input: Array, s: Any, dim: Any, norm: str | None) -> Array:
         dims, wanted = _dims(input, s, dim)
@@ -115,7 +115,7 @@ def _halved(hermitian: bool) -> Any:
 
 
 def _whole(hermitian: bool) -> Any:
-    """To real numbers; of a Hermitian signal the conjugate's, with the other norm."""
+    """Transform to real numbers. For a Hermitian signal, use the conjugate and the other norm."""
 
     def transformed(input: Array, s: Any, dim: Any, norm: str | None) -> Array:
         dims, wanted = _dims(input, s, dim)
@@ -138,7 +138,7 @@ references({f"fft_{name}{ending}": f for name, f in NAMED.items() for ending in 
 
 # -- helpers ----------------------------------------------------------------------------------------------------------
 def _halves(up: int) -> Any:
-    """Each dim moved around by half its size, or by the larger half."""
+    """Roll each dim by half its size, rounded up or down."""
 
     def shifted(input: Array, dim: Any) -> Array:
         dims = range(input.ndim) if dim is None else [dim] if isinstance(dim, int) else dim
@@ -155,14 +155,14 @@ references({"fft_fftshift": _halves(0), "fft_ifftshift": _halves(1)}, extended=T
 
 @reference("fft.fftfreq")
 def fftfreq(n: int, d: float = 1.0, **options: Any) -> Array:
-    """Those of the first half counted up, the others counted down to -1."""
+    """Return the frequencies: those of the first half from 0, the others from the negative end up to -1."""
     counted = [k if k < (n + 1) // 2 else k - n for k in range(n)]
     return _frequencies(counted, n * d, **options)
 
 
 @reference("fft.rfftfreq")
 def rfftfreq(n: int, d: float = 1.0, **options: Any) -> Array:
-    """The first half."""
+    """Return the first half of the frequencies."""
     return _frequencies(range(n // 2 + 1), n * d, **options)
 
 

@@ -1,4 +1,4 @@
-"""Tensors from Python values, arrays and buffers: NumPy's."""
+"""Tensors from Python values, arrays and buffers, by NumPy's functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 
 @reference("tensor", "as_tensor", "asarray", as_given=True)
 def tensor(data: Any, dtype: DType | None = None, device: Any = None, copy: bool | None = None) -> Array:
-    """NumPy's array of it; of Python's numbers in our default dtypes."""
+    """Return NumPy's array, for Python's numbers in candelabra's default dtypes."""
     if isinstance(data, bytearray) and dtype is not None:
         return np.frombuffer(bytes(data), host_dtype(dtype))
     made = np.asarray(data)
@@ -28,23 +28,23 @@ def tensor(data: Any, dtype: DType | None = None, device: Any = None, copy: bool
 
 @reference("from_numpy", "from_dlpack", as_given=True)
 def the_array(data: Array, device: Any = None, copy: bool | None = None) -> Array:
-    """Itself."""
+    """Return the array itself."""
     return data
 
 
 @reference("frombuffer", as_given=True)
 def frombuffer(buffer: Any, dtype: DType, count: int = -1, offset: int = 0) -> Array:
-    """NumPy's."""
+    """Call NumPy's function."""
     return np.frombuffer(bytes(buffer), host_dtype(dtype), count, offset)
 
 
 @reference("scalar_tensor", as_given=True)
 def scalar_tensor(s: Any, dtype: DType | None = None) -> Array:
-    """NumPy's."""
+    """Return a 0-d NumPy array."""
     return np.asarray(s).astype(held(dtype))
 
 
 @reference("Tensor.new_tensor", as_given=True)
 def new_tensor(x: Array, data: Any, dtype: DType | None = None) -> Array:
-    """NumPy's, in the dtype of the tensor."""
+    """Return NumPy's array in the dtype of the tensor."""
     return np.asarray(data).astype(held(dtype, device_dtype(x.dtype)))

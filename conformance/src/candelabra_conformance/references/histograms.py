@@ -1,4 +1,4 @@
-"""Counts and histograms: NumPy's."""
+"""Counts and histograms by NumPy's functions."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Array = np.ndarray[Any, Any]
 
 @reference("bincount")
 def bincount(input: Array, weights: Array | None, minlength: int) -> Array:
-    """Of float64 weights, or as NumPy counts."""
+    """Add float64 weights, or count as NumPy does."""
     return np.asarray(np.bincount(input.astype(np.int64), weights, minlength))
 
 
 @reference("histc")
 def histc(input: Array, bins: int, min: float, max: float) -> Array:
-    """Between the extrema if the limits are equal, or 1 around them."""
+    """Count between the extrema if the limits are equal, and widen these by 1 if they are equal too."""
     flat = input.reshape(-1).astype(np.float64)
     low, high = (flat.min(), flat.max()) if min == max and flat.size else (min, max)
     if low == high:
@@ -35,14 +35,14 @@ def _finite(input: Array, weight: Array | None) -> tuple[Array, Array | None]:
 
 @reference("histogram_bins")
 def histogram_bins(input: Array, bins: int, range: Any, weight: Array | None, density: bool) -> tuple[Array, Array]:
-    """Of the finite values."""
+    """Count the finite values."""
     flat, weights = _finite(input, weight)
     return np.histogram(flat, bins, range, density, weights)
 
 
 @reference("histogram_edges")
 def histogram_edges(input: Array, bins: Array, weight: Array | None, density: bool) -> tuple[Array, Array]:
-    """Of the finite values."""
+    """Count the finite values."""
     flat, weights = _finite(input, weight)
     return np.histogram(flat, bins.astype(np.float64), None, density, weights)
 
@@ -51,7 +51,7 @@ def histogram_edges(input: Array, bins: Array, weight: Array | None, density: bo
 def histogramdd(
     input: Array, bins: Any, range: Any = None, weight: Array | None = None, density: bool = False
 ) -> tuple[Array, tuple[Array, ...]]:
-    """With limits in pairs."""
+    """Count with limits in pairs."""
     rows = input.reshape(-1, input.shape[-1])
     limits = None if range is None else list(zip(range[::2], range[1::2], strict=True))
     weights = None if weight is None else weight.reshape(-1)

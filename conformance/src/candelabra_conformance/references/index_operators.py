@@ -1,4 +1,4 @@
-"""Slices by a vector of indices, elements of the flattened tensor, scattering: one element after the other."""
+"""Slices by a vector of indices, elements of the flattened tensor, and scattering, element by element."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from candelabra_conformance.references import arranging
-from candelabra_conformance.references.places import scatter_extreme
 from candelabra_conformance.references.registry import reference
+from candelabra_conformance.references.scatter_extremes import scatter_extreme
 
 Array = np.ndarray[Any, Any]
 
@@ -19,13 +19,13 @@ def _in_dtype(value: Any, like: Array) -> Array:
 
 @reference("index_add_scaled")
 def index_add_scaled(x: Array, dim: int, index: Array, source: Array, alpha: Any) -> Array:
-    """Slice after slice, each times the number."""
+    """Add slice by slice, each scaled by the number."""
     return arranging.index_add(x, dim, index, np.asarray(source * _in_dtype(alpha, source)))
 
 
 @reference("index_copy")
 def index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
-    """Slice after slice."""
+    """Copy slice by slice."""
     out = np.atleast_1d(x.copy())
     given = np.atleast_1d(source)
     for position, target in enumerate(index.reshape(-1)):
@@ -35,42 +35,42 @@ def index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
 
 @reference("index_fill")
 def index_fill(x: Array, dim: int, index: Array, value: Any) -> Array:
-    """Slice after slice."""
+    """Fill slice by slice."""
     out = np.atleast_1d(x.copy())
     for target in index.reshape(-1):
         out.swapaxes(0, dim)[target] = value
     return out.reshape(x.shape)
 
 
-def _spread(index: Array, dim: int, shape: tuple[int, ...]) -> Array:
-    """A vector of indices along ``dim``, repeated over the other dims."""
+def _broadcast_index(index: Array, dim: int, shape: tuple[int, ...]) -> Array:
+    """Return a vector of indices along ``dim``, repeated over the other dims."""
     sizes = [len(index.reshape(-1)) if d == dim else 1 for d in range(len(shape))]
     return np.broadcast_to(index.reshape(sizes), shape)
 
 
 @reference("index_reduce")
 def index_reduce(x: Array, dim: int, index: Array, source: Array, reduce: str, include_self: bool = True) -> Array:
-    """As ``scatter_reduce``, slice by slice."""
+    """Reduce like ``scatter_reduce``, slice by slice."""
     given = np.atleast_1d(source)
-    return scatter_reduce(x, dim, _spread(index, dim, given.shape), given, reduce, include_self)
+    return scatter_reduce(x, dim, _broadcast_index(index, dim, given.shape), given, reduce, include_self)
 
 
 # -- scattering -------------------------------------------------------------------------------------------------------
 @reference("gather_sparse_grad")
 def gather_sparse_grad(x: Array, dim: int, index: Array, sparse_grad: bool) -> Array:
-    """``gather``."""
+    """Do the same as ``gather``."""
     return arranging.gather(x, dim, index)
 
 
 @reference("scatter_value")
 def scatter_value(x: Array, dim: int, index: Array, value: Any) -> Array:
-    """The number, as often as there are indices."""
+    """Scatter the number to each index."""
     return arranging.scatter_src(x, dim, index, np.broadcast_to(_in_dtype(value, x), index.shape))
 
 
 @reference("scatter_reduced")
 def scatter_reduced(x: Array, dim: int, index: Array, src: Array, reduce: str | None) -> Array:
-    """Added, multiplied or put."""
+    """Add, multiply or write."""
     if reduce == "add":
         return arranging.scatter_add(x, dim, index, src)
     if reduce is None:
@@ -80,7 +80,7 @@ def scatter_reduced(x: Array, dim: int, index: Array, src: Array, reduce: str | 
 
 @reference("scatter_value_reduced")
 def scatter_value_reduced(x: Array, dim: int, index: Array, value: Any, reduce: str | None) -> Array:
-    """The same with a number."""
+    """Do the same with a number."""
     return scatter_reduced(x, dim, index, np.broadcast_to(_in_dtype(value, x), index.shape), reduce)
 
 
@@ -90,14 +90,14 @@ def _cropped(src: Array, index: Array) -> Array:
 
 @reference("scatter_reduce")
 def scatter_reduce(x: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool = True) -> Array:
-    """Sums and means by counting; the others one by one."""
+    """Compute sums and means with counts; the others one by one."""
     source = _cropped(src, index)
     if reduce not in ("sum", "mean"):
         return scatter_extreme(x, dim, index, source, reduce, include_self)
     line = np.atleast_1d(x.copy())
-    places: list[Array] = list(np.indices(source.shape))
-    places[dim] = np.atleast_1d(index)
-    at = tuple(places)
+    positions: list[Array] = list(np.indices(source.shape))
+    positions[dim] = np.atleast_1d(index)
+    at = tuple(positions)
     if not include_self:
         line[at] = 0
     np.add.at(line, at, source)
@@ -112,22 +112,22 @@ def scatter_reduce(x: Array, dim: int, index: Array, src: Array, reduce: str, in
 # -- elements of the flattened tensor ---------------------------------------------------------------------------------
 @reference("take")
 def take(x: Array, index: Array) -> Array:
-    """NumPy's."""
+    """Call NumPy's function."""
     return np.asarray(x.reshape(-1)[index])
 
 
 @reference("put")
 def put(x: Array, index: Array, source: Array, accumulate: bool = False) -> Array:
-    """One after the other."""
+    """Write the elements sequentially."""
     out = x.copy().reshape(-1)
-    for place, value in zip(index.flat, source.flat, strict=True):
-        out[place] = out[place] + value if accumulate else value
+    for position, value in zip(index.flat, source.flat, strict=True):
+        out[position] = out[position] + value if accumulate else value
     return out.reshape(x.shape)
 
 
 @reference("take_along_dim")
 def take_along_dim(x: Array, indices: Array, dim: int | None = None) -> Array:
-    """NumPy's; flattened without a dim."""
+    """Call NumPy's function, on flattened arrays if ``dim`` is None."""
     if dim is None:
         return x.reshape(-1)[indices.reshape(-1)]
     return np.take_along_axis(x, indices, dim) if x.ndim else x

@@ -1,4 +1,4 @@
-"""Questions about tensors: the answers from dtypes and shapes."""
+"""Queries about tensors, answered from dtypes and shapes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ references(
 
 @reference("result_type", as_given=True)
 def result_type(x: Any, y: Any) -> dtype:
-    """By the ranks and dtypes of both."""
+    """Return the promoted dtype, from the ranks and dtypes of both."""
     return result_dtype([_operand(x), _operand(y)])
 
 
@@ -48,7 +48,7 @@ def _operand(value: Any) -> Operand:
 
 @reference("typename", as_given=True)
 def typename(obj: Any) -> str:
-    """Of a tensor PyTorch's name of the dtype; else a class's name with its module, unless it is Python's own."""
+    """Return PyTorch's name for a tensor's dtype, or a class's name with its module unless it is a builtin."""
     if isinstance(obj, np.ndarray):
         return f"candelabra.{PYTHON_NAMES[device_dtype(obj.dtype).name]}Tensor"
     kind = obj if isinstance(obj, type) else type(obj)

@@ -12,11 +12,11 @@ from candelabra_conformance.references.registry import reference, references
 
 Array = np.ndarray[Any, Any]
 ON_HOST = np.arange(6, dtype="float32").reshape(2, 3)
-"""What the samples' tensor in the host's memory holds."""
+"""The content of the samples' tensor in the host's memory."""
 
 
 def number(x: Array) -> Any:
-    """The one element."""
+    """Return the only element."""
     return host_list(x.reshape(()))
 
 
@@ -37,71 +37,71 @@ references({
 
 @reference("Tensor.__round__")
 def rounded(x: Array, ndigits: int | None = None) -> Array:
-    """NumPy's."""
+    """Call NumPy's function."""
     return np.round(x, ndigits or 0)
 
 
 @reference("Tensor.__divmod__")
 def divmod_of(x: Array, other: Any) -> tuple[Array, Array]:
-    """NumPy's."""
+    """Call NumPy's function."""
     return x // other, x % other
 
 
 @reference("Tensor.__rdivmod__")
 def divmod_by(x: Array, other: Any) -> tuple[Array, Array]:
-    """NumPy's."""
+    """Call NumPy's function."""
     return other // x, other % x
 
 
 @reference("Tensor.numpy", as_given=True)
 def numpy(x: Array, force: bool = False) -> Array:
-    """The array."""
+    """Return the array."""
     return x
 
 
 @reference("Tensor.__array__", as_given=True)
 def array(x: Any, dtype: Any = None, copy: bool | None = None) -> Array:
-    """The array, cast."""
+    """Return the array, cast to the dtype."""
     return ON_HOST if dtype is None else ON_HOST.astype(dtype)
 
 
 @reference("Tensor.__array_interface__")
 def array_interface(x: Any) -> Any:
-    """NumPy's."""
+    """Return NumPy's interface."""
     return ON_HOST.__array_interface__
 
 
 @reference("Tensor.__buffer__")
 def buffer(x: Any, flags: int) -> memoryview:
-    """NumPy's."""
+    """Return NumPy's buffer."""
     return ON_HOST.data
 
 
 @reference("Tensor.__dlpack__")
 def dlpack(x: Any, max_version: tuple[int, int] | None = None) -> Any:
-    """NumPy's."""
+    """Return NumPy's capsule."""
     return ON_HOST.__dlpack__(max_version=max_version)
 
 
 @reference("Tensor.__dlpack_device__")
 def dlpack_device(x: Any) -> Any:
-    """NumPy's, as Python's numbers."""
+    """Return NumPy's device as Python's numbers."""
     return tuple(int(part) for part in ON_HOST.__dlpack_device__())
 
 
 @reference("Tensor.data_ptr")
 def data_ptr(x: Any) -> int:
-    """NumPy's, of none 0."""
+    """Return NumPy's pointer, or 0 for an array without elements."""
     return 0 if isinstance(x, np.ndarray) else int(ON_HOST.ctypes.data)
 
 
 @reference("Tensor.__deepcopy__")
 def deep_copy(x: Array, memo: dict[int, Any]) -> Array:
-    """The values."""
+    """Return the values."""
     return x
 
 
 @reference("Tensor.__reduce_ex__")
 def reduced(x: Array, protocol: int) -> Any:
-    """A function that gives the values."""
+    """Return a function that returns the values."""
     return (lambda values: values), (x,)

@@ -1,4 +1,5 @@
-"""Linear algebra as users call it, by the references of what it is made of; norms, ranks and powers by definition."""
+"""Linear algebra as users call it, computed from the references of its operators; norms, ranks and powers by
+definition."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ references({
 
 @reference("svd")
 def older_svd(input: Array, some: bool, compute_uv: bool) -> tuple[Array, ...]:
-    """The right vectors as columns; zeros where none are asked for."""
+    """Return the right vectors as columns, or zeros if the vectors are not requested."""
     U, S, Vh = svd(input, not (some and compute_uv))
     return (U, S, adjoint(Vh)) if compute_uv else (U * 0, S, adjoint(Vh) * 0)
 
@@ -64,7 +65,7 @@ def older_svd(input: Array, some: bool, compute_uv: bool) -> tuple[Array, ...]:
 # -- determinants -----------------------------------------------------------------------------------------------------
 @reference("logdet", extended=True)
 def logdet(input: Array) -> Array:
-    """NaN of negative determinants; complex of complex ones."""
+    """Return NaN for negative determinants, and complex logarithms for complex ones."""
     sign, size = logarithmic_determinant(input)
     if input.dtype.kind == "c":
         return np.log(sign) + size
@@ -73,7 +74,7 @@ def logdet(input: Array) -> Array:
 
 @reference("linalg_det_backward", extended=True)
 def determinant_backward(grad: Array, A: Array, out: Array) -> Array:
-    """The cofactors: each a determinant of the matrix without a row and a column."""
+    """Return the cofactors: each is the determinant of the matrix without a row and a column."""
 
     def cofactors(a: Array) -> tuple[Array]:
         n = len(a)
@@ -91,29 +92,29 @@ def _is_vector(A: Array, B: Array) -> bool:
     return B.ndim == 1 or (A.ndim == B.ndim + 1 and B.shape == A.shape[:-1])
 
 
-def _turned(x: Array) -> Array:
+def _transposed(x: Array) -> Array:
     return np.swapaxes(x, -1, -2)
 
 
 @reference("linalg_solve_ex_system", extended=True)
 def system(A: Array, B: Array, left: bool, check_errors: bool) -> tuple[Array, ...]:
-    """A vector is a column, X A = B is the transposed system."""
+    """Solve for a vector as a column, and X A = B as the transposed system."""
     if _is_vector(A, B):
         X, info = solve(A, B[..., None])
         return X[..., 0], info
-    X, info = solve(A, B) if left else solve(_turned(A), _turned(B))
-    return (X if left else _turned(X)), info
+    X, info = solve(A, B) if left else solve(_transposed(A), _transposed(B))
+    return (X if left else _transposed(X)), info
 
 
 @reference("linalg_solve", extended=True)
 def solution(A: Array, B: Array, left: bool) -> Array:
-    """The solutions alone."""
+    """Return the solutions only."""
     return system(A, B, left, False)[0]
 
 
 @reference("linalg_tensorinv", extended=True)
 def tensorinv(input: Array, ind: int) -> Array:
-    """The inverse of a matrix, its dims exchanged."""
+    """Invert the matrix with its dims exchanged."""
     rows, columns = input.shape[:ind], input.shape[ind:]
     n = int(np.prod(rows))
     return np.asarray(inverse(input.reshape(n, n))[0].reshape(*columns, *rows))
@@ -121,7 +122,7 @@ def tensorinv(input: Array, ind: int) -> Array:
 
 @reference("linalg_tensorsolve", extended=True)
 def tensorsolve(A: Array, B: Array, dims: Any) -> Array:
-    """A system of matrices, after the dims are moved."""
+    """Solve a system of matrices, after moving the dims."""
     if dims is not None:
         A = np.moveaxis(A, dims, range(A.ndim - len(dims), A.ndim))
     n = B.size
@@ -130,29 +131,29 @@ def tensorsolve(A: Array, B: Array, dims: Any) -> Array:
 
 @reference("linalg_solve_triangular", extended=True)
 def solve_triangular(A: Array, B: Array, upper: bool, left: bool, unitriangular: bool) -> Array:
-    """X A = B is the transposed system."""
+    """Solve X A = B as the transposed system."""
     if left:
         return triangular(A, B, upper, unitriangular)
-    return _turned(triangular(_turned(A), _turned(B), not upper, unitriangular))
+    return _transposed(triangular(_transposed(A), _transposed(B), not upper, unitriangular))
 
 
 @reference("triangular_solve", extended=True)
 def triangular_solve(b: Array, A: Array, upper: bool, transpose: bool, unitriangular: bool) -> tuple[Array, ...]:
-    """Beside the solution the matrix, repeated for each of a batch."""
-    X = triangular(_turned(A), b, not upper, unitriangular) if transpose else triangular(A, b, upper, unitriangular)
+    """Return the solution and the matrix, repeated for each element of a batch."""
+    X = triangular(_transposed(A), b, not upper, unitriangular) if transpose else triangular(A, b, upper, unitriangular)
     return X, np.broadcast_to(A, (*X.shape[:-2], *A.shape[-2:]))
 
 
 @reference("cholesky_solve", extended=True)
 def cholesky_solve(input: Array, input2: Array, upper: bool) -> Array:
-    """The matrix multiplied out, then elimination."""
+    """Multiply the factors, then eliminate."""
     L = adjoint(np.triu(input2)) if upper else np.tril(input2)
     return solved(L @ adjoint(L), input)
 
 
 @reference("cholesky_inverse", extended=True)
 def cholesky_inverse(input: Array, upper: bool) -> Array:
-    """The matrix multiplied out, then elimination."""
+    """Multiply the factors, then eliminate."""
     L = adjoint(np.triu(input)) if upper else np.tril(input)
     return inverse(L @ adjoint(L))[0]
 
@@ -160,7 +161,7 @@ def cholesky_inverse(input: Array, upper: bool) -> Array:
 # -- LU ---------------------------------------------------------------------------------------------------------------
 @reference("lu_unpack", extended=True)
 def lu_unpack(LU: Array, pivots: Array, unpack_data: bool, unpack_pivots: bool) -> tuple[Array, ...]:
-    """The triangles, and the swaps as a matrix."""
+    """Return the triangles, and the row exchanges as a matrix."""
     m, n = LU.shape[-2:]
     k = min(m, n)
     none = np.empty(0, LU.dtype)
@@ -173,29 +174,29 @@ def lu_unpack(LU: Array, pivots: Array, unpack_data: bool, unpack_pivots: bool) 
 
 @reference("linalg_lu", extended=True)
 def lu(A: Array, pivot: bool) -> tuple[Array, ...]:
-    """The factors of elimination."""
+    """Return the factors of elimination."""
     packed, pivots, _ = lu_factor(A, pivot)
     return lu_unpack(packed, pivots, True, True)
 
 
 @reference("linalg_lu_solve", extended=True)
 def lu_solve(LU: Array, pivots: Array, B: Array, left: bool, adjoint_: bool) -> Array:
-    """The matrix multiplied out, then elimination."""
+    """Multiply the factors, then eliminate."""
     P, L, U = lu_unpack(LU, pivots, True, True)
     A = adjoint(P @ L @ U) if adjoint_ else P @ L @ U
-    return solved(A, B) if left else _turned(solved(_turned(A), _turned(B)))
+    return solved(A, B) if left else _transposed(solved(_transposed(A), _transposed(B)))
 
 
 @reference("lu_solve", extended=True)
 def older_lu_solve(b: Array, LU: Array, pivots: Array) -> Array:
-    """The right-hand sides first."""
+    """Solve with the right-hand sides first."""
     return lu_solve(LU, pivots, b, True, False)
 
 
 # -- least squares, pseudo-inverses and ranks -------------------------------------------------------------------------
 @reference("linalg_lstsq_with_residuals")
 def lstsq(A: Array, b: Array, rcond: float | None, driver: str | None) -> tuple[Array, ...]:
-    """The squares of what is left over, where the driver tells and every matrix has full rank."""
+    """Return residuals only if the driver computes them and every matrix has full rank."""
     m, n = A.shape[-2:]
     driver = driver or "gelsy"
     vector = b.ndim == 1 or A.shape[:-1] == b.shape
@@ -211,19 +212,19 @@ def lstsq(A: Array, b: Array, rcond: float | None, driver: str | None) -> tuple[
 
 @reference("linalg_pinv")
 def pinv(input: Array, rcond: Any, hermitian: bool, atol: Any, rtol: Any) -> Array:
-    """``rcond`` is another name of ``rtol``."""
+    """Accept ``rcond`` as another name of ``rtol``."""
     return pseudo_inverse(input, atol, rtol if rcond is None else rcond, hermitian)
 
 
 @reference("pinverse")
 def pinverse(input: Array, rcond: float) -> Array:
-    """``rcond`` is another name of ``rtol``."""
+    """Accept ``rcond`` as another name of ``rtol``."""
     return pseudo_inverse(input, None, rcond, False)
 
 
 @reference("linalg_matrix_rank")
 def matrix_rank(input: Array, tol: Any, hermitian: bool, atol: Any, rtol: Any) -> Array:
-    """The number of singular values beyond ``max(atol, rtol * largest)``."""
+    """Return the number of singular values larger than ``max(atol, rtol * largest)``."""
     if not input.size:
         return np.zeros(input.shape[:-2], np.int64)
     if tol is not None:
@@ -238,7 +239,7 @@ def matrix_rank(input: Array, tol: Any, hermitian: bool, atol: Any, rtol: Any) -
 # -- powers and norms -------------------------------------------------------------------------------------------------
 @reference("linalg_matrix_power", "matrix_power", extended=True)
 def matrix_power(A: Array, n: int) -> Array:
-    """Product by product."""
+    """Multiply factor by factor."""
     base = inverse(A)[0] if n < 0 else A
     found = np.broadcast_to(np.eye(A.shape[-1], dtype=A.dtype), A.shape)
     for _ in range(abs(n)):
@@ -248,13 +249,13 @@ def matrix_power(A: Array, n: int) -> Array:
 
 @reference("linalg_vector_norm_of_order", extended=True)
 def norm_of_order(x: Array, ord: float, dim: Any, keepdim: bool, dtype: Any) -> Array:
-    """In the dtype that is asked for, which no result of this precision tells from another."""
+    """Ignore the requested dtype, which makes no difference in this precision."""
     return vector_norm(x, ord, dim, keepdim)
 
 
 @reference("linalg_matrix_norm")
 def matrix_norm(input: Array, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Array:
-    """By sums of absolute values, or by singular values."""
+    """Compute from sums of absolute values, or from singular values."""
     x = np.moveaxis(input, dim, (-2, -1))
     size = np.abs(x)
     if ord == "fro":
@@ -276,7 +277,7 @@ def _extreme(x: Array, ord: float) -> Any:
 
 @reference("linalg_norm")
 def norm(input: Array, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Array:
-    """Of vectors without an order, and over one dim; else of matrices."""
+    """Compute norms of vectors without an order, and over one dim; otherwise norms of matrices."""
     dims = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if ord is None:
         return vector_norm(input, 2.0, dims, keepdim)
@@ -287,7 +288,7 @@ def norm(input: Array, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Array:
 
 @reference("norm")
 def older_norm(input: Array, p: Any, dim: Any, keepdim: bool, dtype: Any) -> Array:
-    """Numbers are orders of vectors; the nuclear norm is one of matrices."""
+    """Compute norms of vectors for numeric orders; the nuclear norm is one of matrices."""
     if p == "nuc":
         return matrix_norm(input, p, (-2, -1) if dim is None else dim, keepdim, dtype)
     dims = tuple(dim) if isinstance(dim, (list, tuple)) else dim
@@ -296,13 +297,13 @@ def older_norm(input: Array, p: Any, dim: Any, keepdim: bool, dtype: Any) -> Arr
 
 @reference("dist", extended=True)
 def dist(input: Array, other: Array, p: float) -> Array:
-    """The norm of all differences."""
+    """Return the norm of all differences."""
     return vector_norm(input - other, p, None, False)
 
 
 @reference("renorm", extended=True)
 def renorm(input: Array, p: float, dim: int, maxnorm: float) -> Array:
-    """Slice by slice."""
+    """Normalize slice by slice."""
     others = tuple(d for d in range(input.ndim) if d != dim % input.ndim)
     size = vector_norm(input, p, others, True)
     return np.asarray(np.where(size > maxnorm, input * (maxnorm / (size + size.dtype.type(1e-7))), input))
@@ -310,7 +311,7 @@ def renorm(input: Array, p: float, dim: int, maxnorm: float) -> Array:
 
 @reference("linalg_cond")
 def cond(input: Array, p: Any) -> Array:
-    """The quotient of singular values, or the product of two norms."""
+    """Return the quotient of singular values, or the product of two norms."""
     if 0 in input.shape[-2:]:
         return np.zeros(input.shape[:-2], input.real.dtype)
     if p is None or p in (2, -2):
@@ -325,7 +326,7 @@ def cond(input: Array, p: Any) -> Array:
 # -- products, diagonals, powers of vectors ---------------------------------------------------------------------------
 @reference("linalg_multi_dot", extended=True)
 def multi_dot(tensors: list[Array]) -> Array:
-    """From the first to the last."""
+    """Multiply from the first to the last."""
     found = tensors[0]
     for other in tensors[1:]:
         found = found @ other
@@ -334,19 +335,19 @@ def multi_dot(tensors: list[Array]) -> Array:
 
 @reference("chain_matmul", extended=True)
 def chain_matmul(*matrices: Any) -> Array:
-    """From the first to the last, given one by one or as a list."""
+    """Multiply from the first to the last, given separately or as a list."""
     return multi_dot(list(matrices[0] if isinstance(matrices[0], (list, tuple)) else matrices))
 
 
 @reference("linalg_diagonal", extended=True)
 def diagonal(A: Array, offset: int, dim1: int, dim2: int) -> Array:
-    """NumPy's."""
+    """Call NumPy's function."""
     return np.diagonal(A, offset, dim1, dim2)
 
 
 @reference("linalg_vander", extended=True)
 def vander(x: Array, N: int | None) -> Array:
-    """Power by power."""
+    """Compute power by power."""
     x = np.atleast_1d(x)
     wide = x.astype(np.int64) if x.dtype.kind in "iu" else x
     powers = [np.ones_like(wide)]
@@ -355,10 +356,10 @@ def vander(x: Array, N: int | None) -> Array:
     return np.stack(powers, -1)
 
 
-# -- functions that are no operators ----------------------------------------------------------------------------------
+# -- functions that are not operators ---------------------------------------------------------------------------------
 @reference("einsum")
 def einsum(*args: Any) -> Array:
-    """NumPy's, of operands one by one; labels from 52 on are none of its own."""
+    """Call NumPy's function, with separate operands; it does not accept labels from 52."""
     if isinstance(args[0], str):
         operands = args[1] if isinstance(args[1], (list, tuple)) else args[1:]
         return np.asarray(np.einsum(args[0], *operands))
@@ -367,14 +368,14 @@ def einsum(*args: Any) -> Array:
 
 @reference("Tensor.addbmm_", extended=True)
 def addbmm(input: Array, batch1: Array, batch2: Array, *, beta: Any = 1, alpha: Any = 1) -> Array:
-    """The products, summed over the batch."""
+    """Sum the products over the batch."""
     product = (batch1 @ batch2).sum(0, dtype=input.dtype) * input.dtype.type(alpha)
     return np.asarray(product if beta == 0 else product + input * input.dtype.type(beta))
 
 
 @reference("lu", extended=True)
 def older_lu(A: Array, pivot: bool = True, get_infos: bool = False) -> tuple[Array, ...]:
-    """Two of the three results, or all."""
+    """Return two of the three results, or all."""
     return lu_factor(A, pivot)[: 3 if get_infos else 2]
 
 
@@ -385,19 +386,19 @@ def _leading(A: Array, q: int) -> tuple[Array, ...]:
 
 @reference("svd_lowrank")
 def svd_lowrank(A: Array, q: int = 6, niter: int = 2, M: Array | None = None) -> tuple[Array, ...]:
-    """The first singular values and vectors of all."""
+    """Return the first singular values and vectors of the full decomposition."""
     return _leading(A if M is None else A - M, q)
 
 
 @reference("pca_lowrank")
 def pca_lowrank(A: Array, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Array, ...]:
-    """The first singular values and vectors of all, of the centred rows."""
+    """Return the first singular values and vectors of the full decomposition of the centred rows."""
     return _leading(A - A.mean(-2, keepdims=True) if center else A, min(6, *A.shape[-2:]) if q is None else q)
 
 
 @reference("lobpcg")
 def lobpcg(A: Array, X: Array, B: Array | None = None, largest: bool = True, **options: Any) -> tuple[Array, ...]:
-    """The extreme pairs of all, B-orthonormal."""
+    """Return the extreme pairs of the full decomposition, B-orthonormal."""
     from importlib import import_module
 
     values, vectors = import_module("scipy.linalg").eigh(A, B)

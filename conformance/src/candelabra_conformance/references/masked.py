@@ -1,4 +1,4 @@
-"""Reductions and normalisations of what a mask selects: the plain ones of identities, and NumPy's where that is all."""
+"""Reductions and normalisations of the elements that a mask selects: the plain ones with identities, or NumPy's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _where(input: Array, mask: Array | None, identity: float) -> Array:
 
 
 def _limits(input: Array) -> tuple[float, float]:
-    """The lowest and the highest number of the dtype."""
+    """Return the lowest and the highest number of the dtype."""
     if input.dtype.kind == "f":
         return -np.inf, np.inf
     info = np.iinfo(input.dtype)
@@ -35,21 +35,21 @@ def _selected(input: Array, mask: Array | None) -> Array:
 
 @reference("masked_sum", extended=True)
 def masked_sum(x: Array, dim: Dims, keepdim: bool, dtype: DType | None, mask: Array | None) -> Any:
-    """0 where nothing is selected."""
+    """Return 0 if no element is selected."""
     values = accumulated(_where(x, mask, 0), dtype)
     return np.sum(values, axes(x, dim), keepdims=keepdim, dtype=values.dtype)
 
 
 @reference("masked_prod", extended=True)
 def masked_prod(x: Array, dim: Dims, keepdim: bool, dtype: DType | None, mask: Array | None) -> Any:
-    """1 where nothing is selected."""
+    """Return 1 if no element is selected."""
     values = accumulated(_where(x, mask, 1), dtype)
     return np.prod(values, axes(x, dim), keepdims=keepdim, dtype=values.dtype)
 
 
 @reference("masked_mean", extended=True)
 def masked_mean(x: Array, dim: Dims, keepdim: bool, dtype: DType | None, mask: Array | None) -> Any:
-    """The sum by the count; 0 / 0 of nothing."""
+    """Divide the sum by the count; 0 / 0 if no element is selected."""
     count = np.sum(_selected(x, mask), axes(x, dim), keepdims=keepdim)
     return masked_sum(x, dim, keepdim, dtype, mask) / count.astype(np.longdouble)
 
@@ -62,29 +62,29 @@ def _extremum(function: Callable[..., Any], side: int) -> Callable[..., Any]:
     return extremum
 
 
-def _place(function: Callable[..., Any], side: int) -> Callable[..., Any]:
-    def place(x: Array, dim: int | None, keepdim: bool, dtype: DType | None, mask: Array | None) -> Any:
+def _extreme_index(function: Callable[..., Any], side: int) -> Callable[..., Any]:
+    def extreme_index(x: Array, dim: int | None, keepdim: bool, dtype: DType | None, mask: Array | None) -> Any:
         if not x.ndim:
             return np.zeros(())
         return np.asarray(function(_where(x, mask, _limits(x)[side]), axis=dim, keepdims=keepdim))
 
-    return place
+    return extreme_index
 
 
 references({"masked_amax": _extremum(np.max, 0), "masked_amin": _extremum(np.min, 1)})
-references({"masked_argmax": _place(np.argmax, 0), "masked_argmin": _place(np.argmin, 1)})
+references({"masked_argmax": _extreme_index(np.argmax, 0), "masked_argmin": _extreme_index(np.argmin, 1)})
 
 
 @reference("masked_median")
 def masked_median(x: Array, dim: int, keepdim: bool, dtype: DType | None, mask: Array | None) -> Any:
-    """The lower middle one of what is selected."""
+    """Return the lower median of the selected elements."""
     if not x.ndim:
         return x
     rows, selected = np.moveaxis(x, dim, -1), np.moveaxis(_selected(x, mask), dim, -1)
     out = np.zeros(rows.shape[:-1], x.dtype)
-    for place in np.ndindex(*out.shape):
-        ordered = np.sort(rows[place][selected[place]])
-        out[place] = ordered[(len(ordered) - 1) // 2]
+    for extreme_index in np.ndindex(*out.shape):
+        ordered = np.sort(rows[extreme_index][selected[extreme_index]])
+        out[extreme_index] = ordered[(len(ordered) - 1) // 2]
     return np.expand_dims(out, dim) if keepdim else out
 
 
@@ -110,7 +110,7 @@ references({"masked_var": _variance, "masked_std": lambda *args: np.sqrt(_varian
 
 @reference("masked_logsumexp", extended=True)
 def masked_logsumexp(x: Array, dim: Dims, keepdim: bool, dtype: DType | None, mask: Array | None) -> Any:
-    """Minus infinity of nothing."""
+    """Return minus infinity if no element is selected."""
     return np.log(np.sum(np.exp(_where(recast(x, dtype), mask, -np.inf)), axes(x, dim), keepdims=keepdim))
 
 
@@ -118,38 +118,38 @@ def masked_logsumexp(x: Array, dim: Dims, keepdim: bool, dtype: DType | None, ma
 def masked_logaddexp(
     x: Array, y: Array, dtype: DType | None, input_mask: Array | None, other_mask: Array | None
 ) -> Any:
-    """NumPy's."""
+    """Call NumPy's function."""
     return np.logaddexp(_where(x, input_mask, -np.inf), _where(y, other_mask, -np.inf))
 
 
 @reference("masked_norm", extended=True)
 def masked_norm(x: Array, ord: float, dim: Dims, keepdim: bool, dtype: DType | None, mask: Array | None) -> Any:
-    """The root of the sum of powers."""
+    """Return the root of the sum of powers."""
     powers = np.abs(_where(recast(x, dtype), mask, 0)) ** ord
     return np.sum(powers, axes(x, dim), keepdims=keepdim) ** (1 / np.longdouble(ord))
 
 
 @reference("masked_normalize", extended=True)
 def masked_normalize(x: Array, ord: float, dim: int, eps: float, dtype: DType | None, mask: Array | None) -> Any:
-    """By the norm, or by eps."""
+    """Divide by the norm, or by eps."""
     return _where(x, mask, 0) / np.maximum(masked_norm(x, ord, dim, True, dtype, mask), eps)
 
 
 @reference("masked_softmax", extended=True)
 def masked_softmax(x: Array, dim: int, dtype: DType | None, mask: Array | None) -> Any:
-    """Of minus infinity in the place of what is not selected."""
+    """Replace the elements that are not selected by minus infinity."""
     return softmax(recast(_where(x, mask, -np.inf), dtype), dim)
 
 
 @reference("masked_log_softmax", extended=True)
 def masked_log_softmax(x: Array, dim: int, dtype: DType | None, mask: Array | None) -> Any:
-    """Of minus infinity in the place of what is not selected."""
+    """Replace the elements that are not selected by minus infinity."""
     return log_softmax(recast(_where(x, mask, -np.inf), dtype), dim)
 
 
 @reference("masked_softmin", extended=True)
 def masked_softmin(x: Array, dim: int, dtype: DType | None, mask: Array | None) -> Any:
-    """Of the negative."""
+    """Return softmin as the softmax of the negative."""
     return masked_softmax(-x, dim, dtype, mask)
 
 
@@ -166,13 +166,13 @@ references({"masked_cumsum": _scan(np.cumsum, 0), "masked_cumprod": _scan(np.cum
 
 @reference("masked._input_mask")
 def _input_mask(input: Array, *args: Any, mask: Array) -> Array:
-    """Broadcast."""
+    """Broadcast the mask."""
     return np.broadcast_to(mask, input.shape)
 
 
 @reference("masked._output_mask")
 def _output_mask(op: Any, input: Array, *args: Any, mask: Array, keepdim: bool = False) -> Array:
-    """Where any is selected, along the dims that the operation reduces."""
+    """Return whether any element is selected, along the dims that the operation reduces."""
     whole = np.broadcast_to(mask, input.shape)
     if op.__name__ == "masked_softmax":
         return whole

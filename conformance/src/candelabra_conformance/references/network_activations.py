@@ -1,4 +1,4 @@
-"""References of composed activations, and of the functions of ``nn.functional`` that are no records, by definition."""
+"""References of composed activations, and of the functions of ``nn.functional`` without a record, by definition."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = np.ndarray[Any, Any]
 
 @reference("gelu_checked")
 def gelu(x: Array, approximate: str = "none") -> Any:
-    """The normal distribution function, or its approximation."""
+    """Use the normal distribution function, or its approximation."""
     if approximate == "tanh":
         return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
     return x * special.ndtr(x)
@@ -22,89 +22,89 @@ def gelu(x: Array, approximate: str = "none") -> Any:
 
 @reference("hardtanh_checked")
 def hardtanh(x: Array, low: float = -1.0, high: float = 1.0) -> Any:
-    """Clipping; integers have integer limits."""
+    """Clip; integers have integer limits."""
     return np.clip(x, int(low), int(high)) if x.dtype.kind in "iu" else np.clip(x, low, high)
 
 
 @reference("relu6")
 def relu6(x: Array) -> Any:
-    """Clipping to 0 and 6."""
+    """Clip to 0 and 6."""
     return np.clip(x, 0, 6)
 
 
 @reference("hardsigmoid")
 def hardsigmoid(x: Array) -> Any:
-    """Its definition."""
+    """Compute the definition."""
     return np.clip(x + 3, 0, 6) / 6
 
 
 @reference("hardswish")
 def hardswish(x: Array) -> Any:
-    """Its definition."""
+    """Compute the definition."""
     return x * np.clip(x + 3, 0, 6) / 6
 
 
 @reference("mish")
 def mish(x: Array) -> Any:
-    """Its definition."""
+    """Compute the definition."""
     return x * np.tanh(np.log1p(np.exp(x)))
 
 
 @reference("elu_of_alpha")
 def elu(x: Array, alpha: float = 1.0) -> Any:
-    """Its definition."""
+    """Compute the definition."""
     return np.where(x > 0, x, alpha * np.expm1(x))
 
 
 @reference("softshrink")
 def softshrink(x: Array, lambd: float = 0.5) -> Any:
-    """Its definition."""
+    """Compute the definition."""
     return np.where(np.abs(x) <= lambd, 0, x - np.sign(x) * lambd)
 
 
 @reference("tanhshrink")
 def tanhshrink(x: Array) -> Any:
-    """Its definition."""
+    """Compute the definition."""
     return x - np.tanh(x)
 
 
 @reference("softsign")
 def softsign(x: Array) -> Any:
-    """Its definition."""
+    """Compute the definition."""
     return x / (1.0 + np.abs(x))
 
 
 @reference("glu")
 def glu(x: Array, dim: int = -1) -> Any:
-    """One half times the sigmoid of the other."""
+    """Multiply one half by the sigmoid of the other."""
     first, second = np.split(x, 2, dim)
     return first / (1 + np.exp(-second))
 
 
 @reference("nn.functional.relu")
 def relu(x: Array, inplace: bool = False) -> Any:
-    """The larger of the input and 0."""
+    """Return the larger of the input and 0."""
     return np.maximum(x, 0)
 
 
 def implicit_dim(x: Array, dim: int | None) -> int:
-    """The dim, or the one that PyTorch takes if none is given."""
+    """Return the dim, or PyTorch's default if it is None."""
     return dim if dim is not None else 0 if x.ndim in (0, 1, 3) else 1
 
 
 @reference("nn.functional.softmax")
 def softmax(x: Array, dim: int | None = None) -> Any:
-    """SciPy's."""
+    """Call SciPy's function."""
     return special.softmax(x, implicit_dim(x, dim))
 
 
 @reference("nn.functional.log_softmax")
 def log_softmax(x: Array, dim: int | None = None) -> Any:
-    """SciPy's."""
+    """Call SciPy's function."""
     return special.log_softmax(x, implicit_dim(x, dim))
 
 
 @reference("nn.functional.softmin")
 def softmin(x: Array, dim: int | None = None) -> Any:
-    """Softmax of the negative input."""
+    """Return the softmax of the negative input."""
     return special.softmax(-x, implicit_dim(x, dim))

@@ -1,4 +1,4 @@
-"""Public functions of networks that are no records: by their definitions, over the references of the records."""
+"""Public functions of networks without a record, by their definitions, from the references of the records."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.050700987355480493
 # -- activations ------------------------------------------------------------------------------------------------------
 @reference("celu", "celu_")
 def celu(x: Array, alpha: float = 1.0, inplace: bool = False) -> Array:
-    """Its definition."""
+    """Compute the definition."""
     return np.where(x > 0, x, alpha * np.expm1(x / alpha))
 
 
 @reference("selu", "selu_")
 def selu(x: Array, inplace: bool = False) -> Array:
-    """Its definition."""
+    """Compute the definition."""
     return SELU_SCALE * np.where(x > 0, x, SELU_ALPHA * np.expm1(x))
 
 
 @reference("hardshrink")
 def hardshrink(x: Array, lambd: float = 0.5) -> Array:
-    """Its definition."""
+    """Compute the definition."""
     return np.where(np.abs(x) <= lambd, 0, x)
 
 
 @reference("threshold", "threshold_")
 def threshold(x: Array, limit: float, value: float, inplace: bool = False) -> Array:
-    """Its definition."""
+    """Compute the definition."""
     return np.where(x <= limit, value, x)
 
 
 @reference("prelu")
 def prelu(x: Array, weight: Array) -> Array:
-    """A slope for each channel."""
+    """Use one slope per channel."""
     slope = weight.reshape(-1, *[1] * (x.ndim - 2)) if weight.size > 1 else weight.reshape(())
     return np.where(x > 0, x, x * slope)
 
 
 @reference("rrelu", "rrelu_", as_given=True)
 def rrelu(x: Array, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Array:
-    """The middle of the bounds, or uniform slopes, each step rounded to the dtype."""
+    """Use the mean of the bounds, or uniform slopes, with each step rounded to the dtype."""
     if not training:
         slope = np.full(x.shape, (lower + upper) / 2)
         return np.where(x > 0, x.astype(np.float64), x * slope).astype(x.dtype)
@@ -62,12 +62,12 @@ def rrelu(x: Array, lower: float = 1 / 8, upper: float = 1 / 3, training: bool =
 
 # -- convolutions -----------------------------------------------------------------------------------------------------
 def sizes(value: Any, rank: int) -> tuple[int, ...]:
-    """One number per spatial dim."""
+    """Return one number per spatial dim."""
     return (value,) * rank if isinstance(value, int) else tuple(value)
 
 
 def batched(function: Callable[..., Any], rank: int) -> Callable[..., Any]:
-    """The function for inputs without a batch, too."""
+    """Return the function for inputs without a batch, too."""
 
     def either(rank: int, x: Array, *args: Any, **kwargs: Any) -> Any:
         if x.ndim == rank + 2:
@@ -81,7 +81,7 @@ def conv(
     rank: int, x: Array, weight: Array, bias: Array | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
     groups: int = 1,
 ) -> Any:  # fmt: skip
-    """The record's, of an input that is padded before."""
+    """Pad the input, then call the record's reference."""
     spread = sizes(dilation, rank)
     if isinstance(padding, str):
         total = [d * (k - 1) if padding == "same" else 0 for d, k in zip(spread, weight.shape[2:], strict=True)]
@@ -96,7 +96,7 @@ def conv_transpose(
     rank: int, x: Array, weight: Array, bias: Array | None = None, stride: Any = 1, padding: Any = 0,
     output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
 ) -> Any:  # fmt: skip
-    """The adjoint of the convolution that has this weight."""
+    """Return the adjoint of the convolution with this weight."""
     steps, around, extra, spread = (sizes(v, rank) for v in (stride, padding, output_padding, dilation))
     along = zip(x.shape[2:], weight.shape[2:], steps, around, spread, extra, strict=True)
     spatial = tuple((n - 1) * s - 2 * p + d * (k - 1) + 1 + e for n, k, s, p, d, e in along)
@@ -112,13 +112,13 @@ references({f"conv_transpose{rank}d": batched(conv_transpose, rank) for rank in 
 # -- normalisation ----------------------------------------------------------------------------------------------------
 @reference("layer_norm")
 def layer_norm(x: Array, shape: Any, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5) -> Any:
-    """The record's, over the last dims."""
+    """Call the record's reference over the last dims."""
     return networks.normalize(x, weight, bias, tuple(range(x.ndim - len(shape), x.ndim)), eps)[0]
 
 
 @reference("rms_norm")
 def rms_norm(x: Array, shape: Any, weight: Array | None = None, eps: float | None = None) -> Array:
-    """By the root of the mean square. (A step of the dtype, where none is asked for, is far below the bound.)"""
+    """Divide by the root of the mean square. The default eps, one step of the dtype, is far below the bound."""
     dims = tuple(range(x.ndim - len(shape), x.ndim))
     out = x / np.sqrt(np.mean(x * x, dims, keepdims=True) + (2.0**-52 if eps is None else eps))
     return np.asarray(out if weight is None else out * weight)
@@ -128,7 +128,7 @@ def rms_norm(x: Array, shape: Any, weight: Array | None = None, eps: float | Non
 def group_norm(
     x: Array, num_groups: int, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5
 ) -> Array:
-    """The record's, over the channels of a group."""
+    """Call the record's reference over the channels of a group."""
     grouped = x.reshape(x.shape[0], num_groups, x.shape[1] // num_groups, *x.shape[2:])
     out = networks.normalize(grouped, None, None, tuple(range(2, grouped.ndim)), eps)[0].reshape(x.shape)
     over = (-1, *[1] * (x.ndim - 2))
@@ -137,8 +137,10 @@ def group_norm(
 
 
 # -- pooling ----------------------------------------------------------------------------------------------------------
-def places(rank: int, x: Array, window: Any, stride: Any, padding: Any, dilation: Any, ceil: bool) -> tuple[Any, ...]:
-    """Window, stride, padding, dilation and the number of windows, per spatial dim."""
+def window_geometry(
+    rank: int, x: Array, window: Any, stride: Any, padding: Any, dilation: Any, ceil: bool
+) -> tuple[Any, ...]:
+    """Return window, stride, padding, dilation and the number of windows, per spatial dim."""
     kernel = sizes(window, rank)
     steps = kernel if stride is None else sizes(stride, rank)
     around, spread = sizes(padding, rank), sizes(dilation, rank)
@@ -146,18 +148,18 @@ def places(rank: int, x: Array, window: Any, stride: Any, padding: Any, dilation
     for n, k, s, p, d in zip(x.shape[x.ndim - rank :], kernel, steps, around, spread, strict=True):
         room = n + 2 * p - d * (k - 1) - 1
         count = -(-room // s) + 1 if ceil else room // s + 1
-        found.append(count - (ceil and (count - 1) * s >= n + p))  # the last one starts before the padding at the end
+        found.append(count - (ceil and (count - 1) * s >= n + p))  # the last window starts before the end padding
     return kernel, steps, around, spread, tuple(found)
 
 
 def max_pool(rank: int) -> Callable[..., Any]:
-    """The record's."""
+    """Call the record's reference."""
 
     def pooled(
         x: Array, window: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil: bool = False,
         return_indices: bool = False,
     ) -> Any:  # fmt: skip
-        found = networks.max_pool(x, *places(rank, x, window, stride, padding, dilation, ceil))
+        found = networks.max_pool(x, *window_geometry(rank, x, window, stride, padding, dilation, ceil))
         return found if return_indices else found[0]
 
     return pooled
@@ -170,9 +172,9 @@ references({f"max_pool{rank}d": max_pool(rank) for rank in (1, 2, 3)})
 def avg_pool1d(
     x: Array, window: int, stride: int | None = None, padding: int = 0, ceil: bool = False, counted: bool = True
 ) -> Array:
-    """Window by window: the padding counts, what hangs over its end does not."""
+    """Average window by window; the padding counts, elements after its end do not."""
     step = window if stride is None else stride
-    (count,) = places(1, x, window, stride, padding, 1, ceil)[4]
+    (count,) = window_geometry(1, x, window, stride, padding, 1, ceil)[4]
     means = []
     for first in range(-padding, count * step - padding, step):
         last = min(first + window, x.shape[-1] + padding)
@@ -183,7 +185,7 @@ def avg_pool1d(
 
 @reference("adaptive_avg_pool1d")
 def adaptive_avg_pool1d(x: Array, size: Any) -> Array:
-    """Window by window: from the floor of its start to the ceiling of its end."""
+    """Average window by window, from the floor of its start to the ceiling of its end."""
     (count,) = sizes(size, 1)
     n = x.shape[-1]
     return np.stack([x[..., i * n // count : -(-(i + 1) * n // count)].mean(-1) for i in range(count)], -1)
@@ -192,7 +194,7 @@ def adaptive_avg_pool1d(x: Array, size: Any) -> Array:
 # -- shuffling --------------------------------------------------------------------------------------------------------
 @reference("pixel_shuffle")
 def pixel_shuffle(x: Array, r: int) -> Array:
-    """Its definition, place by place."""
+    """Compute the definition, element by element."""
     *lead, channels, height, width = x.shape
     out = np.empty((*lead, channels // r**2, height * r, width * r), x.dtype)
     for i, j in np.ndindex(r, r):
@@ -202,7 +204,7 @@ def pixel_shuffle(x: Array, r: int) -> Array:
 
 @reference("pixel_unshuffle")
 def pixel_unshuffle(x: Array, r: int) -> Array:
-    """Its definition, place by place."""
+    """Compute the definition, element by element."""
     *lead, channels, height, width = x.shape
     out = np.empty((*lead, channels * r**2, height // r, width // r), x.dtype)
     for i, j in np.ndindex(r, r):
@@ -212,6 +214,6 @@ def pixel_unshuffle(x: Array, r: int) -> Array:
 
 @reference("channel_shuffle")
 def channel_shuffle(x: Array, groups: int) -> Array:
-    """The first of each group, then the second of each."""
+    """Return the first channel of each group, then the second of each, and so on."""
     each = x.shape[1] // groups
     return x[:, [g * each + i for i in range(each) for g in range(groups)]]

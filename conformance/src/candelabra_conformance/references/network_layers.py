@@ -11,7 +11,7 @@ from candelabra.dtypes import float32
 from candelabra_conformance.references import attention as attention_record
 from candelabra_conformance.references import networks
 from candelabra_conformance.references.draws import drawn
-from candelabra_conformance.references.network_functions import places, sizes
+from candelabra_conformance.references.network_functions import sizes, window_geometry
 from candelabra_conformance.references.registry import reference, references
 
 Array = np.ndarray[Any, Any]
@@ -21,19 +21,19 @@ SATURATION = 1.7580993408473766
 # -- linear maps ------------------------------------------------------------------------------------------------------
 @reference("linear")
 def linear(x: Array, weight: Array, bias: Array | None = None) -> Any:
-    """A matrix product."""
+    """Compute a matrix product."""
     return x @ weight.T + (0 if bias is None else bias)
 
 
 @reference("bilinear")
 def bilinear(x: Array, y: Array, weight: Array, bias: Array | None = None) -> Any:
-    """A sum over both widths."""
+    """Sum over both input features."""
     return np.einsum("...a,oab,...b->...o", x, weight, y) + (0 if bias is None else bias)
 
 
 @reference("unit_vectors")
 def unit_vectors(x: Array, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Any:
-    """Division by the norm."""
+    """Divide by the norm."""
     size = np.abs(x)
     norm = size.max(dim, keepdims=True) if np.isinf(p) else (size**p).sum(dim, keepdims=True) ** (1 / p)
     return x / np.maximum(norm, eps)
@@ -41,7 +41,7 @@ def unit_vectors(x: Array, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> 
 
 @reference("pad")
 def pad(x: Array, pad: Any, mode: str = "constant", value: Any = None) -> Any:
-    """NumPy's, after negative sizes have cut off elements."""
+    """Call NumPy's function after negative sizes have removed elements."""
     widths = [(0, 0)] * x.ndim
     for i in range(len(pad) // 2):
         before, after = pad[2 * i : 2 * i + 2]
@@ -58,23 +58,23 @@ def pad(x: Array, pad: Any, mode: str = "constant", value: Any = None) -> Any:
 # -- dropout ----------------------------------------------------------------------------------------------------------
 @reference("nn.functional.masked_dropout")
 def masked_dropout(x: Array, mask: Array, p: float) -> Any:
-    """Its definition."""
+    """Compute the definition."""
     return x * mask * (0.0 if p == 1 else 1 / (1 - p))
 
 
 def mask_of(shape: tuple[int, ...], p: float) -> Array:
-    """The elements that are kept."""
+    """Draw the elements to keep."""
     return drawn("uniform", shape, float32, None) >= p
 
 
 @reference("nn.functional.dropout")
 def dropout(x: Array, p: float = 0.5, training: bool = True) -> Any:
-    """A mask of the input's shape."""
+    """Draw a mask of the input's shape."""
     return masked_dropout(x, mask_of(x.shape, p), p) if training else x
 
 
 def channel_dropout(rank: int) -> Callable[..., Any]:
-    """A mask with one element per channel."""
+    """Return a dropout whose mask has one element per channel."""
 
     def dropped(x: Array, p: float = 0.5) -> Any:
         lead = x.ndim - rank
@@ -87,7 +87,7 @@ references({f"nn.functional.dropout{rank}d": channel_dropout(rank) for rank in (
 
 
 def alpha(x: Array, mask: Array, p: float) -> Any:
-    """Dropped elements saturate; scale and shift restore mean and variance."""
+    """Saturate dropped elements; scale and shift restore mean and variance."""
     if p == 1:
         return x * 0.0
     scale = ((SATURATION**2 * p + 1) * (1 - p)) ** -0.5
@@ -96,20 +96,20 @@ def alpha(x: Array, mask: Array, p: float) -> Any:
 
 @reference("nn.functional.alpha_dropout")
 def alpha_dropout(x: Array, p: float = 0.5, training: bool = False) -> Any:
-    """A mask of the input's shape."""
+    """Draw a mask of the input's shape."""
     return alpha(x, mask_of(x.shape, p), p) if training else x
 
 
 @reference("nn.functional.feature_alpha_dropout")
 def feature_alpha_dropout(x: Array, p: float = 0.5, training: bool = False) -> Any:
-    """A mask with one element per channel."""
+    """Draw a mask with one element per channel."""
     return alpha(x, mask_of((*x.shape[:2], *[1] * (x.ndim - 2)), p), p) if training else x
 
 
 # -- embedding and attention ------------------------------------------------------------------------------------------
 @reference("nn.functional.embedding")
 def embedding(x: Array, weight: Array, padding_idx: int | None = None, scale_grad_by_freq: bool = False) -> Any:
-    """Rows by index."""
+    """Select rows by index."""
     return weight[x]
 
 
@@ -118,7 +118,7 @@ def scaled_dot_product_attention(
     query: Array, key: Array, value: Array, mask: Array | None = None, is_causal: bool = False,
     scale: float | None = None, enable_gqa: bool = False,
 ) -> Any:  # fmt: skip
-    """The record's, with repeated heads and a mask of numbers."""
+    """Call the record's reference, with repeated heads and a floating mask."""
     if enable_gqa:
         key, value = (np.repeat(t, query.shape[-3] // t.shape[-3], -3) for t in (key, value))
     if mask is not None and mask.dtype == bool:
@@ -129,13 +129,13 @@ def scaled_dot_product_attention(
 
 # -- pooling ----------------------------------------------------------------------------------------------------------
 def avg_pool(rank: int) -> Callable[..., Any]:
-    """The sums of windows, divided by the number of elements that count."""
+    """Divide the sums of windows by the number of elements that count."""
 
     def pooled(
         x: Array, window: Any, stride: Any = None, padding: Any = 0, ceil: bool = False, counted: bool = True,
         divisor_override: int | None = None,
     ) -> Any:  # fmt: skip
-        kernel, steps, around, spread, counts = places(rank, x, window, stride, padding, 1, ceil)
+        kernel, steps, around, spread, counts = window_geometry(rank, x, window, stride, padding, 1, ceil)
         total = networks.sum_pool(x, kernel, steps, around, spread, counts)
         if divisor_override is not None:
             return total / divisor_override
@@ -148,7 +148,7 @@ def avg_pool(rank: int) -> Callable[..., Any]:
 
 
 def adaptive_avg_pool(rank: int) -> Callable[..., Any]:
-    """Dim by dim: the means from the floor of each start to the ceiling of each end."""
+    """Average dim by dim, from the floor of each start to the ceiling of each end."""
 
     def pooled(x: Array, size: Any) -> Any:
         wanted = (size,) * rank if isinstance(size, int) else size
@@ -164,7 +164,7 @@ def adaptive_avg_pool(rank: int) -> Callable[..., Any]:
 
 
 def max_unpool(rank: int) -> Callable[..., Any]:
-    """Each value at its position."""
+    """Write each value to its position."""
 
     def unpooled(
         x: Array, indices: Array, kernel: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
@@ -188,7 +188,7 @@ references({f"max_unpool{rank}d": max_unpool(rank) for rank in (1, 2, 3)})
 
 # -- windows ----------------------------------------------------------------------------------------------------------
 def windows(shape: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> tuple[Any, ...]:
-    """Arguments as pairs, and the number of windows along both dims."""
+    """Return the arguments as pairs, and the number of windows along both dims."""
     pairs = [sizes(v, 2) for v in (kernel, dilation, padding, stride)]
     each = zip(shape, *pairs, strict=True)
     return (*pairs, tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, d, p, s in each))
@@ -196,7 +196,7 @@ def windows(shape: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -
 
 @reference("nn.functional.unfold")
 def unfold(x: Array, kernel: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
-    """Window by window."""
+    """Copy window by window."""
     size, spread, around, steps, counts = windows(x.shape[-2:], kernel, dilation, padding, stride)
     padded = np.pad(x, [(0, 0)] * (x.ndim - 2) + [(p, p) for p in around])
     columns = []
@@ -209,7 +209,7 @@ def unfold(x: Array, kernel: Any, dilation: Any = 1, padding: Any = 0, stride: A
 
 @reference("nn.functional.fold")
 def fold(x: Array, output: Any, kernel: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
-    """Window by window."""
+    """Add window by window."""
     shape = sizes(output, 2)
     size, spread, around, steps, counts = windows(shape, kernel, dilation, padding, stride)
     channels = x.shape[-2] // (size[0] * size[1])
@@ -222,10 +222,10 @@ def fold(x: Array, output: Any, kernel: Any, dilation: Any = 1, padding: Any = 0
 
 
 def lp_pool(rank: int) -> Callable[..., Any]:
-    """The root of the sum of powers."""
+    """Return the root of the sum of powers."""
 
     def pooled(x: Array, p: float, window: Any, stride: Any = None) -> Any:
-        along = places(rank, x, window, stride, 0, 1, False)
+        along = window_geometry(rank, x, window, stride, 0, 1, False)
         if np.isinf(p):
             return networks.max_pool(np.abs(x), *along)[0]
         return networks.sum_pool(x**p, *along) ** (1 / p)
@@ -238,7 +238,7 @@ references({f"nn.functional.lp_pool{rank}d": lp_pool(rank) for rank in (1, 2, 3)
 
 @reference("nn.functional.local_response_norm")
 def local_response_norm(x: Array, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
-    """Channel by channel."""
+    """Normalize channel by channel."""
     squares = np.pad(x * x, [(0, 0), (size // 2, (size - 1) // 2), *[(0, 0)] * (x.ndim - 2)])
     means = np.stack([squares[:, i : i + size].sum(1) / size for i in range(x.shape[1])], 1)
     return x / (k + alpha * means) ** beta
@@ -246,12 +246,12 @@ def local_response_norm(x: Array, size: int, alpha: float = 1e-4, beta: float = 
 
 # -- normalization ----------------------------------------------------------------------------------------------------
 def per_channel(value: Array | None, x: Array, default: float) -> Any:
-    """A vector of the channels, to be broadcast."""
+    """Reshape a vector of the channels for broadcasting."""
     return default if value is None else value.reshape(-1, *[1] * (x.ndim - 2))
 
 
 def scaled(values: Any, x: Array, weight: Array | None, bias: Array | None) -> Any:
-    """Weight and bias of each channel."""
+    """Apply weight and bias of each channel."""
     return values * per_channel(weight, x, 1.0) + per_channel(bias, x, 0.0)
 
 
@@ -260,7 +260,7 @@ def batch_norm(
     x: Array, mean: Any, var: Any, weight: Any = None, bias: Any = None, training: bool = False, momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Any:  # fmt: skip
-    """By the statistics of the batch, or by given ones."""
+    """Normalize by the statistics of the batch, or by given ones."""
     if training:
         return scaled(networks.normalize(x, None, None, (0, *range(2, x.ndim)), eps)[0], x, weight, bias)
     return scaled((x - per_channel(mean, x, 0.0)) / np.sqrt(per_channel(var, x, 1.0) + eps), x, weight, bias)
@@ -271,7 +271,7 @@ def instance_norm(
     x: Array, mean: Any = None, var: Any = None, weight: Any = None, bias: Any = None, use_input_stats: bool = True,
     momentum: float = 0.1, eps: float = 1e-5,
 ) -> Any:  # fmt: skip
-    """By the statistics of each channel of each sample, or by given ones."""
+    """Normalize by the statistics of each channel of each sample, or by given ones."""
     if not use_input_stats:
         return batch_norm(x, mean, var, weight, bias, False, momentum, eps)
     return scaled(networks.normalize(x, None, None, tuple(range(2, x.ndim)), eps)[0], x, weight, bias)

@@ -13,14 +13,14 @@ Array = np.ndarray[Any, Any]
 
 
 def reduced(loss: Any, reduction: str, total: Any = None) -> Any:
-    """The losses, their sum, or their mean; ``total`` is the sum of the weights, if there are any."""
+    """Return the losses, their sum, or their mean; ``total`` is the sum of the weights, if there are any."""
     if reduction == "none":
         return loss
     return loss.sum() if reduction == "sum" else loss.mean() if total is None else loss.sum() / total
 
 
 def weighted(loss: Any, weight: Array | None, reduction: str) -> Any:
-    """Weights of the elements; the mean is weighted."""
+    """Apply the weights of the elements; the mean is weighted."""
     return reduced(loss, reduction) if weight is None else reduced(loss * weight, reduction, weight.sum())
 
 
@@ -28,7 +28,7 @@ def weighted(loss: Any, weight: Array | None, reduction: str) -> Any:
 def mse_loss(
     x: Array, y: Array, average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None
 ) -> Any:
-    """The squared difference."""
+    """Return the squared difference."""
     return weighted((x - y) ** 2, weight, reduction)
 
 
@@ -36,7 +36,7 @@ def mse_loss(
 def l1_loss(
     x: Array, y: Array, average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None
 ) -> Any:
-    """The absolute difference."""
+    """Return the absolute difference."""
     return weighted(np.abs(x - y), weight, reduction)
 
 
@@ -44,14 +44,14 @@ def l1_loss(
 def smooth_l1_loss(
     x: Array, y: Array, average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0
 ) -> Any:
-    """Quadratic near 0, else linear."""
+    """Compute a function that is quadratic near 0 and linear elsewhere."""
     d = np.abs(x - y)
     return reduced(np.where(d < beta, 0.5 * d * d / beta, d - 0.5 * beta), reduction)
 
 
 @reference("huber_loss")
 def huber_loss(x: Array, y: Array, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
-    """Quadratic near 0, else linear."""
+    """Compute a function that is quadratic near 0 and linear elsewhere."""
     d = np.abs(x - y)
     return weighted(np.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta)), weight, reduction)
 
@@ -60,7 +60,7 @@ def huber_loss(x: Array, y: Array, reduction: str = "mean", delta: float = 1.0, 
 def binary_cross_entropy(
     x: Array, y: Array, weight: Any = None, average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
-    """Its definition."""
+    """Compute the definition."""
     return reduced(-(y * np.log(x) + (1 - y) * np.log1p(-x)) * (1 if weight is None else weight), reduction)
 
 
@@ -69,7 +69,7 @@ def binary_cross_entropy_with_logits(
     x: Array, y: Array, weight: Any = None, average: Any = None, reduce: Any = None, reduction: str = "mean",
     pos_weight: Any = None,
 ) -> Any:  # fmt: skip
-    """The logarithms of the sigmoid and of its complement."""
+    """Use the logarithms of the sigmoid and of its complement."""
     positive = y * (1 if pos_weight is None else pos_weight)
     loss = positive * np.logaddexp(0, -x) + (1 - y) * np.logaddexp(0, x)
     return reduced(loss * (1 if weight is None else weight), reduction)
@@ -79,7 +79,7 @@ def binary_cross_entropy_with_logits(
 def kl_div(
     x: Array, y: Array, average: Any = None, reduce: Any = None, reduction: str = "mean", log_target: bool = False
 ) -> Any:
-    """Its definition."""
+    """Compute the definition."""
     loss = np.exp(y) * (y - x) if log_target else y * (np.log(y) - x)
     return loss.sum() / len(x) if reduction == "batchmean" else reduced(loss, reduction)
 
@@ -89,7 +89,7 @@ def poisson_nll_loss(
     x: Array, y: Array, log_input: bool = True, full: bool = False, average: Any = None, eps: float = 1e-8,
     reduce: Any = None, reduction: str = "mean",
 ) -> Any:  # fmt: skip
-    """Its definition, with Stirling's approximation above 1."""
+    """Compute the definition, with Stirling's approximation above 1."""
     loss = np.exp(x) - y * x if log_input else x - y * np.log(x + eps)
     if full:
         loss = loss + np.where(y > 1, y * np.log(y) - y + 0.5 * np.log(2 * np.pi * y), 0)
@@ -100,7 +100,7 @@ def poisson_nll_loss(
 def gaussian_nll_loss(
     x: Array, y: Array, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Any:
-    """Its definition."""
+    """Compute the definition."""
     var = var[..., None] if np.ndim(var) == x.ndim - 1 and np.ndim(var) else var
     loss = 0.5 * (np.log(var) + (x - y) ** 2 / var)
     return reduced(loss + 0.5 * np.log(2 * np.pi) if full else loss, reduction)
@@ -111,7 +111,7 @@ def gaussian_nll_loss(
 def margin_ranking_loss(
     x: Array, z: Array, y: Array, margin: float = 0, average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
-    """Its definition."""
+    """Compute the definition."""
     return reduced(np.maximum(0, margin - y * (x - z)), reduction)
 
 
@@ -119,13 +119,13 @@ def margin_ranking_loss(
 def hinge_embedding_loss(
     x: Array, y: Array, margin: float = 1.0, average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
-    """Its definition."""
+    """Compute the definition."""
     return reduced(np.where(y == 1, x, np.maximum(0, margin - x)), reduction)
 
 
 @reference("soft_margin_loss")
 def soft_margin_loss(x: Array, y: Array, average: Any = None, reduce: Any = None, reduction: str = "mean") -> Any:
-    """Its definition."""
+    """Compute the definition."""
     return reduced(np.logaddexp(0, -y * x), reduction)
 
 
@@ -133,14 +133,14 @@ def soft_margin_loss(x: Array, y: Array, average: Any = None, reduce: Any = None
 def cosine_embedding_loss(
     x: Array, z: Array, y: Array, margin: float = 0, average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
-    """The cosine by squared norms, to which PyTorch adds 1e-12."""
+    """Compute the cosine from squared norms, to which PyTorch adds 1e-12."""
     squares = [(v * v).sum(-1) + 1e-12 for v in (x, z)]
     cosine = (x * z).sum(-1) / np.sqrt(squares[0] * squares[1])
     return reduced(np.where(y == 1, 1 - cosine, np.maximum(0, cosine - margin)), reduction)
 
 
 def triplet(x: Array, y: Array, z: Array, margin: float, p: float, eps: float, swap: bool, reduction: str) -> Any:
-    """The difference of two distances."""
+    """Return the difference of two distances."""
 
     def distance(a: Array, b: Array) -> Any:
         return (np.abs(a - b + eps) ** p).sum(-1) ** (1 / p)
@@ -154,7 +154,7 @@ def triplet_margin_loss(
     x: Array, y: Array, z: Array, margin: float = 1.0, p: float = 2, eps: float = 1e-6, swap: bool = False,
     average: Any = None, reduce: Any = None, reduction: str = "mean",
 ) -> Any:  # fmt: skip
-    """By p-norms."""
+    """Use p-norms."""
     return triplet(x, y, z, margin, p, eps, swap, reduction)
 
 
@@ -162,7 +162,7 @@ def triplet_margin_loss(
 def triplet_margin_with_distance_loss(
     x: Array, y: Array, z: Array, *, margin: float = 1.0, swap: bool = False, reduction: str = "mean"
 ) -> Any:
-    """By the Euclidean distance."""
+    """Use the Euclidean distance."""
     return triplet(x, y, z, margin, 2, 1e-6, swap, reduction)
 
 
@@ -170,14 +170,14 @@ def triplet_margin_with_distance_loss(
 def multilabel_soft_margin_loss(
     x: Array, y: Array, weight: Any = None, average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Any:
-    """The binary cross entropy, averaged over the classes."""
+    """Average the binary cross entropy over the classes."""
     loss = y * np.logaddexp(0, -x) + (1 - y) * np.logaddexp(0, x)
     return reduced((loss * (1 if weight is None else weight)).mean(-1), reduction)
 
 
 @reference("multilabel_margin_loss")
 def multilabel_margin_loss(x: Array, y: Array, average: Any = None, reduce: Any = None, reduction: str = "mean") -> Any:
-    """Label by label."""
+    """Compute label by label."""
     losses = []
     for row, target in zip(np.atleast_2d(x), np.atleast_2d(y), strict=True):
         end = int(np.argmax(target < 0)) if (target < 0).any() else len(target)
@@ -191,7 +191,7 @@ def multi_margin_loss(
     x: Array, y: Array, p: int = 1, margin: float = 1.0, weight: Any = None, average: Any = None, reduce: Any = None,
     reduction: str = "mean",
 ) -> Any:  # fmt: skip
-    """Row by row."""
+    """Compute row by row."""
     losses = []
     for row, target in zip(np.atleast_2d(x), np.atleast_1d(y), strict=True):
         terms = [max(0, margin - row[target] + v) ** p for i, v in enumerate(row) if i != target]
@@ -203,7 +203,7 @@ def multi_margin_loss(
 def nll(
     logs: Array, y: Array, weight: Any, ignored: int, reduction: str, smoothing: float = 0.0
 ) -> Any:  # classes along dim 1 or, of one row, dim 0
-    """Target by target."""
+    """Compute target by target."""
     axis = 1 if logs.ndim > 1 else 0
     rows = np.moveaxis(logs, axis, -1)
     losses, weights = np.zeros(y.shape, logs.dtype), np.zeros(y.shape, logs.dtype)
@@ -221,7 +221,7 @@ def nll_loss(
     x: Array, y: Array, weight: Any = None, average: Any = None, ignored: int = -100, reduce: Any = None,
     reduction: str = "mean",
 ) -> Any:  # fmt: skip
-    """Target by target."""
+    """Compute target by target."""
     return nll(x, y, weight, ignored, reduction)
 
 
@@ -230,7 +230,7 @@ def cross_entropy(
     x: Array, y: Array, weight: Any = None, average: Any = None, ignored: int = -100, reduce: Any = None,
     reduction: str = "mean", smoothing: float = 0.0,
 ) -> Any:  # fmt: skip
-    """The negative log-likelihood of the logarithm of softmax."""
+    """Return the negative log-likelihood of log_softmax."""
     axis = 1 if x.ndim > 1 else 0
     logs = special.log_softmax(x, axis)
     if y.dtype.kind in "iu":
@@ -242,5 +242,5 @@ def cross_entropy(
 
 @reference("one_hot")
 def one_hot(x: Array, count: int = -1) -> Array:
-    """Rows of the unit matrix."""
+    """Return rows of the identity matrix."""
     return np.eye(x.max() + 1 if count < 0 else count, dtype=np.int64)[x]

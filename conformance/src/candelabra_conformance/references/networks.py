@@ -13,14 +13,14 @@ Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]
 
 
-def _spans(at: Ints, places: Ints, stride: Ints, dilation: Ints) -> tuple[Any, ...]:
-    """Where in the padded input's last dims the element ``at`` of the kernel is, over all places."""
-    steps = zip(at, places, stride, dilation, strict=True)
+def _spans(at: Ints, counts: Ints, stride: Ints, dilation: Ints) -> tuple[Any, ...]:
+    """Return slices of the padded input's last dims: the elements that kernel element ``at`` reads, for all windows."""
+    steps = zip(at, counts, stride, dilation, strict=True)
     return ..., *(slice(k * d, k * d + (n - 1) * s + 1 if n else k * d, s) for k, n, s, d in steps)
 
 
 def _padded(x: Array, padding: Ints, behind: Ints, fill: Any = 0) -> Array:
-    """Zeros, or another number, around the last dims; ``behind`` says how much more of it stands behind."""
+    """Pad the last dims with a number. ``behind`` is additional padding at the end."""
     lead = x.ndim - len(padding)
     widths = [(0, 0)] * lead + [(p, p + b) for p, b in zip(padding, behind, strict=True)]
     return np.pad(x, widths, constant_values=fill)
@@ -31,7 +31,7 @@ def _grouped(x: Array, axis: int, groups: int) -> Array:
     return x.reshape(*shape[:axis], groups, shape[axis] // groups, *shape[axis + 1 :])
 
 
-def _places(size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Ints:
+def _window_counts(size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Ints:
     along = zip(size, kernel, stride, padding, dilation, strict=True)
     return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in along)
 
@@ -40,16 +40,16 @@ def _places(size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Int
 def conv(
     x: Array, weight: Array, bias: Array | None, stride: Ints, padding: Ints, dilation: Ints, groups: int
 ) -> Array:
-    """For each element of the kernel, its share of every place."""
+    """Add the contribution of each element of the kernel to all windows."""
     kernel = weight.shape[2:]
-    places = _places(x.shape[2:], kernel, stride, padding, dilation)
+    counts = _window_counts(x.shape[2:], kernel, stride, padding, dilation)
     padded = _grouped(_padded(x, padding, (0,) * len(kernel)), 1, groups)
     by_group = _grouped(weight, 0, groups)
-    out = np.zeros((x.shape[0], groups, weight.shape[0] // groups, *places), x.dtype)
+    out = np.zeros((x.shape[0], groups, weight.shape[0] // groups, *counts), x.dtype)
     for at in np.ndindex(*kernel):
-        part = padded[_spans(at, places, stride, dilation)]
+        part = padded[_spans(at, counts, stride, dilation)]
         out += np.einsum("ngc...,goc->ngo...", part, by_group[(..., *at)])
-    flat = out.reshape(x.shape[0], weight.shape[0], *places)
+    flat = out.reshape(x.shape[0], weight.shape[0], *counts)
     return flat if bias is None else flat + bias.reshape(-1, *[1] * len(kernel))
 
 
@@ -57,14 +57,14 @@ def conv(
 def conv_input(
     output: Array, weight: Array, shape: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
 ) -> Array:
-    """Each element of the kernel adds its share to the places of the padded input that it touched."""
-    kernel, places = weight.shape[2:], output.shape[2:]
+    """Add the contribution of each element of the kernel to the elements of the padded input that it read."""
+    kernel, counts = weight.shape[2:], output.shape[2:]
     spatial = tuple(n + 2 * p for n, p in zip(shape[2:], padding, strict=True))
     back = np.zeros((shape[0], groups, shape[1] // groups, *spatial), output.dtype)
     grouped, by_group = _grouped(output, 1, groups), _grouped(weight, 0, groups)
     for at in np.ndindex(*kernel):
         share = np.einsum("ngo...,goc->ngc...", grouped, by_group[(..., *at)])
-        back[_spans(at, places, stride, dilation)] += share
+        back[_spans(at, counts, stride, dilation)] += share
     inner: Any = (..., *(slice(p, p + n) for n, p in zip(shape[2:], padding, strict=True)))
     return np.asarray(back.reshape(*shape[:2], *spatial)[inner])
 
@@ -73,31 +73,31 @@ def conv_input(
 def conv_weight(
     x: Array, output: Array, shape: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
 ) -> Array:
-    """For each element of the kernel, the sum over all places."""
-    kernel, places = shape[2:], output.shape[2:]
+    """Sum over all windows for each element of the kernel."""
+    kernel, counts = shape[2:], output.shape[2:]
     padded = _grouped(_padded(x, padding, (0,) * len(kernel)), 1, groups)
     grouped = _grouped(output, 1, groups)
     out = np.zeros((groups, shape[0] // groups, *shape[1:]), x.dtype)
     for at in np.ndindex(*kernel):
-        part = padded[_spans(at, places, stride, dilation)]
+        part = padded[_spans(at, counts, stride, dilation)]
         n, g, c = part.shape[:3]
-        count = int(np.prod(places))
+        count = int(np.prod(counts))
         flat = part.reshape(n, g, c, count), grouped.reshape(n, g, grouped.shape[2], count)
         out[(..., *at)] = np.einsum("ngcp,ngop->goc", *flat)
     return out.reshape(shape)
 
 
-def _windows(x: Array, window: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Iterator[Any]:
-    """Each place, and the places of the input that its window sees, as one flat index per element."""
+def _windows(x: Array, window: Ints, stride: Ints, padding: Ints, dilation: Ints, counts: Ints) -> Iterator[Any]:
+    """Yield each window, with the flat index of each input element that it covers."""
     spatial = x.shape[x.ndim - len(window) :]
-    for place in np.ndindex(*places):
+    for window_index in np.ndindex(*counts):
         seen = []
         for at in np.ndindex(*window):
-            along = zip(place, at, stride, padding, dilation, strict=True)
+            along = zip(window_index, at, stride, padding, dilation, strict=True)
             where = tuple(i * s - p + k * d for i, k, s, p, d in along)
             if all(0 <= w < n for w, n in zip(where, spatial, strict=True)):
                 seen.append(int(np.ravel_multi_index(where, spatial)))
-        yield place, seen
+        yield window_index, seen
 
 
 def _planes(x: Array, rank: int) -> Array:
@@ -105,56 +105,56 @@ def _planes(x: Array, rank: int) -> Array:
 
 
 def _largest(rows: Array) -> Array:
-    """Where the largest of each row is: NumPy's first one, but the last NaN."""
+    """Return the index of the largest in each row: NumPy's first one, or the last NaN."""
     strange = np.isnan(rows) if rows.dtype.kind == "f" else np.zeros(rows.shape, bool)
     last = rows.shape[1] - 1 - np.argmax(strange[:, ::-1], axis=1)
     return np.asarray(np.where(strange.any(axis=1), last, np.argmax(rows, axis=1)))
 
 
 @reference("max_pool")
-def max_pool(x: Array, window: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Any:
-    """The first of the largest in each window, or its last NaN."""
+def max_pool(x: Array, window: Ints, stride: Ints, padding: Ints, dilation: Ints, counts: Ints) -> Any:
+    """Return the first of the largest in each window, or its last NaN."""
     lead = x.shape[: x.ndim - len(window)]
     planes = _planes(x, len(window)) if x.size else x.reshape(0, 1)
-    values = np.empty((len(planes), *places), x.dtype)
-    indices = np.empty((len(planes), *places), np.int64)
-    for place, seen in _windows(x, window, stride, padding, dilation, places):
+    values = np.empty((len(planes), *counts), x.dtype)
+    indices = np.empty((len(planes), *counts), np.int64)
+    for window_index, seen in _windows(x, window, stride, padding, dilation, counts):
         if len(planes):
             best = np.array(seen)[_largest(planes[:, seen])]
-            indices[(slice(None), *place)] = best
-            values[(slice(None), *place)] = planes[np.arange(len(planes)), best]
-    return values.reshape(*lead, *places), indices.reshape(*lead, *places)
+            indices[(slice(None), *window_index)] = best
+            values[(slice(None), *window_index)] = planes[np.arange(len(planes)), best]
+    return values.reshape(*lead, *counts), indices.reshape(*lead, *counts)
 
 
 @reference("max_pool_values")
-def max_pool_values(x: Array, window: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Any:
-    """The values alone."""
-    return max_pool(x, window, stride, padding, dilation, places)[0]
+def max_pool_values(x: Array, window: Ints, stride: Ints, padding: Ints, dilation: Ints, counts: Ints) -> Any:
+    """Return the values only."""
+    return max_pool(x, window, stride, padding, dilation, counts)[0]
 
 
 @reference("sum_pool", extended=True)
-def sum_pool(x: Array, window: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Ints) -> Any:
-    """The sum of each window."""
+def sum_pool(x: Array, window: Ints, stride: Ints, padding: Ints, dilation: Ints, counts: Ints) -> Any:
+    """Return the sum of each window."""
     lead = x.shape[: x.ndim - len(window)]
     planes = _planes(x, len(window)) if x.size else x.reshape(0, 1)
-    out = np.zeros((len(planes), *places), x.dtype)
-    for place, seen in _windows(x, window, stride, padding, dilation, places):
+    out = np.zeros((len(planes), *counts), x.dtype)
+    for window_index, seen in _windows(x, window, stride, padding, dilation, counts):
         if len(planes):
-            out[(slice(None), *place)] = planes[:, seen].sum(1, dtype=x.dtype)
-    return out.reshape(*lead, *places)
+            out[(slice(None), *window_index)] = planes[:, seen].sum(1, dtype=x.dtype)
+    return out.reshape(*lead, *counts)
 
 
 @reference("sum_pool_adjoint", extended=True)
 def sum_pool_adjoint(output: Array, shape: Ints, window: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Any:
-    """Each window's value to each of its places."""
+    """Add each window's value to each of its elements."""
     rank = len(window)
-    places = output.shape[output.ndim - rank :]
-    flat = output.reshape(-1, *places) if output.size else output.reshape(0, *places)
+    counts = output.shape[output.ndim - rank :]
+    flat = output.reshape(-1, *counts) if output.size else output.reshape(0, *counts)
     back = np.zeros(shape, output.dtype)
     planes = back.reshape(len(flat), -1) if back.size else back
-    for place, seen in _windows(back, window, stride, padding, dilation, places):
+    for window_index, seen in _windows(back, window, stride, padding, dilation, counts):
         if len(flat):
-            planes[:, seen] += flat[(slice(None), *place)][:, None]
+            planes[:, seen] += flat[(slice(None), *window_index)][:, None]
     return back
 
 
@@ -165,7 +165,7 @@ def _mean(x: Array, dims: Ints) -> Any:
 
 @reference("normalize", extended=True)
 def normalize(x: Array, weight: Array | None, bias: Array | None, dims: Ints, eps: float) -> Any:
-    """Less the mean, by the standard deviation, times weight, plus bias; and the two statistics."""
+    """Subtract the mean, divide by the standard deviation, apply weight and bias, and return the two statistics too."""
     mean = _mean(x, dims)
     rstd = 1 / np.sqrt(_mean((x - mean) ** 2, dims) + eps)
     values = (x - mean) * rstd
@@ -175,7 +175,7 @@ def normalize(x: Array, weight: Array | None, bias: Array | None, dims: Ints, ep
 
 @reference("normalize_backward", extended=True)
 def normalize_backward(grad: Array, x: Array, mean: Array, rstd: Array, weight: Array | None, dims: Ints) -> Any:
-    """What is left of the gradient when its mean and its part along the normalised values are taken away."""
+    """Subtract from the gradient its mean and its projection onto the normalised values."""
     scaled = grad if weight is None else grad * weight
     along = (x - mean) * rstd
     return rstd * (scaled - _mean(scaled, dims) - along * _mean(scaled * along, dims))

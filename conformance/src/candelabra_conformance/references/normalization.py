@@ -1,4 +1,4 @@
-"""Normalisations by the definition."""
+"""Normalisations by their definitions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Array = np.ndarray[Any, Any]
 
 
 def _normalized(x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array, Array]:
-    """(normalised, mean, 1 / standard deviation); the statistics keep their dims."""
+    """Return (normalised, mean, 1 / standard deviation); the statistics keep their dims."""
     mean = x.mean(axes, keepdims=True)
     rstd = 1 / np.sqrt(((x - mean) ** 2).mean(axes, keepdims=True) + eps)
     return (x - mean) * rstd, mean, rstd
@@ -28,7 +28,7 @@ def _affine(x: Array, weight: Array | None, bias: Array | None, shape: tuple[int
 def native_layer_norm(
     input: Array, normalized_shape: tuple[int, ...], weight: Array | None, bias: Array | None, eps: float
 ) -> tuple[Array, ...]:
-    """Over the last dims."""
+    """Normalize over the last dims."""
     axes = tuple(range(-len(normalized_shape), 0))
     out, mean, rstd = _normalized(input, axes, eps)
     return _affine(out, weight, bias, normalized_shape), mean, rstd
@@ -38,7 +38,7 @@ def native_layer_norm(
 def native_group_norm(
     input: Array, weight: Array | None, bias: Array | None, N: int, C: int, HxW: int, group: int, eps: float
 ) -> tuple[Array, ...]:
-    """Over the channels of a group and what follows them."""
+    """Normalize over the channels of a group and all later dims."""
     out, mean, rstd = _normalized(input.reshape(N, group, C // group * HxW), (2,), eps)
     shape = (C, *[1] * (input.ndim - 2))
     return _affine(out.reshape(input.shape), weight, bias, shape), mean[..., 0], rstd[..., 0]
@@ -55,7 +55,7 @@ def native_batch_norm(
     momentum: float,
     eps: float,
 ) -> tuple[Array, ...]:
-    """Over all dims but the second."""
+    """Normalize over all dims but the second."""
     shape = (1, -1, *[1] * (input.ndim - 2))
     if training:
         axes = tuple(d for d in range(input.ndim) if d != 1)

@@ -1,4 +1,4 @@
-"""Order statistics, running extremes and places in what is in order: Python's own sorting, row by row."""
+"""Order statistics, running extremes and binary search, with Python's own sorting, row by row."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ Array = np.ndarray[Any, Any]
 
 
 def _key(value: Any) -> tuple[bool, Any]:
-    """NaN after everything."""
+    """Return a sort key with NaN after all numbers."""
     missing = value != value
     return missing, 0 if missing else value
 
 
 def _order(row: Array, descending: bool = False) -> list[int]:
-    """The places of elements in order; equal ones as they stand."""
+    """Return the indices of a row's elements in sorted order. The sort is stable."""
     values = row.tolist()
     return sorted(range(len(values)), key=lambda i: _key(values[i]), reverse=descending)
 
 
 def _by_rows(input: Array, dim: int, choose: Callable[[Array], Any]) -> Array:
-    """``choose(row)`` is a list of places, or one; the same along ``dim`` of the result."""
+    """Apply ``choose(row)``, which returns a list of indices or one index, along ``dim``."""
     moved = np.moveaxis(np.atleast_1d(input), dim, -1)
     lead = moved.shape[:-1]
     found = [choose(moved[i]) for i in np.ndindex(*lead)]
@@ -35,18 +35,18 @@ def _by_rows(input: Array, dim: int, choose: Callable[[Array], Any]) -> Array:
     return np.array(found, np.int64).reshape((*lead, *width))
 
 
-def _picked(input: Array, dim: int, places: Array, keepdim: bool) -> tuple[Array, Array]:
-    """The elements at one place of each row, and the places."""
+def _picked(input: Array, dim: int, indices: Array, keepdim: bool) -> tuple[Array, Array]:
+    """Return the elements at one index of each row, and the indices."""
     if not input.ndim:
-        return input, places.reshape(())
-    values = np.take_along_axis(np.moveaxis(input, dim, -1), places[..., None], -1)
-    values, kept = np.moveaxis(values, -1, dim), np.moveaxis(places[..., None], -1, dim)
+        return input, indices.reshape(())
+    values = np.take_along_axis(np.moveaxis(input, dim, -1), indices[..., None], -1)
+    values, kept = np.moveaxis(values, -1, dim), np.moveaxis(indices[..., None], -1, dim)
     return (values, kept) if keepdim else (values.squeeze(dim), kept.squeeze(dim))
 
 
 @reference("kthvalue")
 def kthvalue(input: Array, k: int, dim: int, keepdim: bool) -> tuple[Array, ...]:
-    """The k-th in order."""
+    """Return the k-th element in sorted order."""
     return _picked(input, dim, _by_rows(input, dim, lambda row: _order(row)[k - 1]), keepdim)
 
 
@@ -59,25 +59,25 @@ def _middle(row: Array, without_nan: bool) -> int:
 
 @reference("median_dim")
 def median(input: Array, dim: int, keepdim: bool) -> tuple[Array, ...]:
-    """The lower one of the middle; the first NaN where there is one."""
+    """Return the lower median, or the first NaN."""
     return _picked(input, dim, _by_rows(input, dim, lambda row: _middle(row, False)), keepdim)
 
 
 @reference("nanmedian_dim")
 def nanmedian(input: Array, dim: int, keepdim: bool) -> tuple[Array, ...]:
-    """The lower one of the middle of what is a number."""
+    """Return the lower median of the elements that are not NaN."""
     return _picked(input, dim, _by_rows(input, dim, lambda row: _middle(row, True)), keepdim)
 
 
 @reference("median_all")
 def median_all(input: Array) -> Array:
-    """Of all elements; NaN of none."""
+    """Return the median of all elements, NaN without elements."""
     return median(input.reshape(-1), 0, False)[0] if input.size else np.asarray(np.nan, input.dtype)
 
 
 @reference("nanmedian_all")
 def nanmedian_all(input: Array) -> Array:
-    """Of all elements that are numbers; NaN of none."""
+    """Return the median of all elements that are not NaN, or NaN without such elements."""
     return nanmedian(input.reshape(-1), 0, False)[0] if input.size else np.asarray(np.nan, input.dtype)
 
 
@@ -90,34 +90,34 @@ def _most_frequent(row: Array) -> int:
 
 @reference("mode")
 def mode(input: Array, dim: int, keepdim: bool) -> tuple[Array, ...]:
-    """Counted; of the most frequent the smallest, where it stands last."""
+    """Count the elements; of the most frequent ones return the smallest, at its last index."""
     return _picked(input, dim, _by_rows(input, dim, _most_frequent), keepdim)
 
 
-def _taken(input: Array, dim: int, places: Array) -> Array:
+def _gathered(input: Array, dim: int, indices: Array) -> Array:
     if not input.ndim:
         return input
-    return np.moveaxis(np.take_along_axis(np.moveaxis(input, dim, -1), places, -1), -1, dim)
+    return np.moveaxis(np.take_along_axis(np.moveaxis(input, dim, -1), indices, -1), -1, dim)
 
 
 @reference("topk")
 def topk(input: Array, k: int, dim: int, largest: bool, sorted: bool) -> tuple[Array, ...]:
-    """The first ``k`` in order."""
-    places = _by_rows(input, dim, lambda row: np.array(_order(row, largest)[:k], np.int64))
+    """Return the first ``k`` in sorted order."""
+    indices = _by_rows(input, dim, lambda row: np.array(_order(row, largest)[:k], np.int64))
     if not input.ndim:
-        return input, places.reshape(())
-    return _taken(input, dim, places), np.moveaxis(places, -1, dim)
+        return input, indices.reshape(())
+    return _gathered(input, dim, indices), np.moveaxis(indices, -1, dim)
 
 
 @reference("ordered")
 def ordered(input: Array, dim: int) -> Array:
-    """Sorted."""
-    return _taken(input, dim, _by_rows(input, dim, _order))
+    """Return the elements in sorted order."""
+    return _gathered(input, dim, _by_rows(input, dim, _order))
 
 
 # -- running ----------------------------------------------------------------------------------------------------------
 def _running(better: Callable[[Any, Any], bool]) -> Callable[[Array, int], tuple[Array, ...]]:
-    def places(row: Array) -> list[int]:
+    def indices(row: Array) -> list[int]:
         out, best = [], 0
         values = row.tolist()
         for i, value in enumerate(values):
@@ -130,8 +130,8 @@ def _running(better: Callable[[Any, Any], bool]) -> Callable[[Array, int], tuple
     def run(input: Array, dim: int) -> tuple[Array, ...]:
         if not input.ndim:
             return input, np.asarray(0)
-        found = _by_rows(input, dim, lambda row: np.array(places(row), np.int64))
-        return _taken(input, dim, found), np.moveaxis(found, -1, dim)
+        found = _by_rows(input, dim, lambda row: np.array(indices(row), np.int64))
+        return _gathered(input, dim, found), np.moveaxis(found, -1, dim)
 
     return run
 
@@ -141,7 +141,7 @@ cummin = reference("cummin")(_running(lambda a, b: a < b))
 
 
 def _log_sums(row: Array) -> Any:
-    """Term by term; of complex numbers the sums, shifted by the largest term of the whole row."""
+    """Add term by term. Complex numbers are shifted by the largest term of the whole row."""
     if np.iscomplexobj(row):
         shift = row.real.max(initial=-math.inf)
         return np.log(np.cumsum(np.exp(row - shift))) + shift
@@ -150,7 +150,7 @@ def _log_sums(row: Array) -> Any:
 
 @reference("logcumsumexp", extended=True)
 def logcumsumexp(input: Array, dim: int) -> Array:
-    """Running sums of the exponentials."""
+    """Return running sums of the exponentials."""
     whole = input.astype(np.result_type(input.dtype, np.float32)) if input.dtype.kind in "biu" else input
     if not whole.ndim:
         return whole
@@ -159,7 +159,7 @@ def logcumsumexp(input: Array, dim: int) -> Array:
 
 @reference("sorted_place")
 def sorted_place(sequence: Array, values: Array, right: bool) -> Array:
-    """How many elements go before."""
+    """Return the number of elements before each value."""
     side: Any = "right" if right else "left"
     if sequence.ndim == 1:
         return np.asarray(np.searchsorted(sequence, values, side))

@@ -1,7 +1,6 @@
-"""Element by element: arithmetic, comparison, bits, rounding, exponentials, trigonometry. NumPy's own functions, and
-formulas where it has none.
+"""Pointwise arithmetic, comparison, bits, rounding, exponentials and trigonometry, by NumPy's functions or formulas.
 
-Everything floating keeps 80-bit arguments. Integers come in the dtype that the operator computes in.
+All floating functions keep the precision of 80-bit arguments. Integers have the dtype that the operator computes in.
 """
 
 from __future__ import annotations
@@ -75,20 +74,20 @@ references(
 
 @reference("nextafter", as_given=True)
 def nextafter(x: Array, y: Array) -> Any:
-    """NumPy's, but of zeros the second as in C, whose sign is lost in NumPy's float16."""
+    """Call NumPy's function. For two zeros return the second as in C, since NumPy's float16 loses its sign."""
     return np.where(x == y, y, np.nextafter(x, y))
 
 
 @reference("heaviside", extended=True)
 def heaviside(x: Array, values: Array) -> Any:
-    """0 below 0 and at NaN, 1 above, ``values`` at 0."""
+    """Return 0 below 0 and for NaN, 1 above, ``values`` at 0."""
     return np.where(x == 0, values, np.asarray(x > 0).astype(x.dtype))
 
 
 @reference("angle", extended=True)
 @of_floats
 def angle(x: Array) -> Any:
-    """The argument of complex numbers; of real ones pi below 0 and else 0, of -0.0 too."""
+    """Return the argument of complex numbers; for real ones pi below 0 and 0 otherwise, also for -0.0."""
     if x.dtype.kind == "c":
         return np.arctan2(x.imag, x.real)
     return np.where(x < 0, _pi(x), np.where(x == x, x.dtype.type(0), x))
@@ -96,7 +95,7 @@ def angle(x: Array) -> Any:
 
 @reference("sign", "sgn", extended=True)
 def sign(x: Array) -> Any:
-    """-1, 0 or 1; of complex numbers the direction, ``z / |z|``."""
+    """Return -1, 0 or 1; for complex numbers the direction, ``z / |z|``."""
     if x.dtype.kind == "b":
         return x
     if x.dtype.kind != "c":
@@ -109,14 +108,14 @@ def sign(x: Array) -> Any:
 @reference("floor_divide", as_given=True)
 @halves_in_single
 def floor_divide(x: Array, y: Array) -> Any:
-    """The exact quotient rounded down, as Python has it."""
+    """Return the exact quotient rounded down, as in Python."""
     return np.floor_divide(x, y)
 
 
 @reference("trunc_divide", as_given=True)
 @halves_in_single
 def trunc_divide(x: Array, y: Array) -> Any:
-    """The quotient cut towards 0: of floats the rounded one, of integers the exact one."""
+    """Return the quotient truncated towards 0: for floats the rounded one, for integers the exact one."""
     if np.result_type(x, y).kind == "f":
         return np.trunc(np.divide(x, y))
     whole, rest = np.divmod(x, y)
@@ -125,27 +124,27 @@ def trunc_divide(x: Array, y: Array) -> Any:
 
 @reference("Tensor.__rdiv__", extended=True)
 def rdiv(x: Array, y: Any) -> Any:
-    """The other way round."""
+    """Divide with exchanged operands."""
     return np.true_divide(y, x)
 
 
 @reference("div_rounded", as_given=True)
 def div_rounded(x: Array, y: Array, rounding_mode: str) -> Any:
-    """One or the other."""
+    """Round down or towards 0."""
     return floor_divide(x, y) if rounding_mode == "floor" else trunc_divide(x, y)
 
 
 @reference("reciprocal", extended=True)
 @of_floats
 def reciprocal(x: Array) -> Any:
-    """``1 / x``."""
+    """Return ``1 / x``."""
     return np.divide(x.dtype.type(1), x)
 
 
 # -- powers -----------------------------------------------------------------------------------------------------------
 @reference("pow", extended=True)
 def power(x: Any, y: Any) -> Any:
-    """C's ``pow`` of floats; of integers by Python's exact ones, which then wrap."""
+    """Call C's ``pow`` for floats; for integers compute exactly in Python and wrap."""
     d = np.result_type(x, y)
     if d.kind not in "iub":
         return np.power(x, y)
@@ -164,7 +163,7 @@ def _integer_power(base: int, exponent: int, bits: int) -> int:
 
 
 def _wrapped(values: Array, d: np.dtype[Any]) -> Array:
-    """Whole numbers of any size in an integer dtype, by their lowest bits."""
+    """Convert integers of any size to an integer dtype, by their lowest bits."""
     if d.kind == "b":
         return values.astype(bool)
     unsigned = np.dtype(f"u{d.itemsize}")
@@ -174,7 +173,7 @@ def _wrapped(values: Array, d: np.dtype[Any]) -> Array:
 
 @reference("float_power", "Tensor.float_power_", extended=True)
 def float_power(x: Any, y: Any) -> Any:
-    """C's ``pow`` of what is cast to double precision first."""
+    """Cast to double precision, then call C's ``pow``."""
     return np.power(_double(x), _double(y))
 
 
@@ -187,41 +186,41 @@ def _double(value: Any) -> Any:
 
 @reference("square", extended=True)
 def square(x: Array) -> Any:
-    """``x * x``."""
+    """Return ``x * x``."""
     return np.multiply(x, x)
 
 
 @reference("rsqrt", extended=True)
 @of_floats
 def rsqrt(x: Array) -> Any:
-    """``1 / sqrt(x)``."""
+    """Return ``1 / sqrt(x)``."""
     return np.divide(x.dtype.type(1), np.sqrt(x))
 
 
 @reference("exp2", extended=True)
 @of_floats
 def exp2(x: Array) -> Any:
-    """NumPy's of real numbers; of complex ones ``exp(x log 2)``."""
+    """Call NumPy's function for real numbers; compute ``exp(x log 2)`` for complex ones."""
     return np.exp(x * np.log(x.real.dtype.type(2))) if x.dtype.kind == "c" else np.exp2(x)
 
 
 @reference("ldexp", extended=True)
 @of_floats
 def ldexp(x: Any, y: Any) -> Any:
-    """``x * 2**y``, also for a ``y`` that is not whole."""
+    """Return ``x * 2**y``, also if ``y`` is not an integer."""
     return np.multiply(x, np.power(np.result_type(x, y).type(2), y))
 
 
 # -- bits -------------------------------------------------------------------------------------------------------------
 @reference("bitwise_left_shift")
 def left_shift(x: Any, y: Any) -> Any:
-    """``x * 2**y`` by its lowest bits; 0 where ``y`` is below 0 or not below the width."""
+    """Return the lowest bits of ``x * 2**y``; 0 if ``y`` is negative or at least the width."""
     return _shifted(x, y, lambda value, by, width: value << by if 0 <= by < width else 0)
 
 
 @reference("bitwise_right_shift")
 def right_shift(x: Any, y: Any) -> Any:
-    """``x / 2**y`` rounded down; where ``y`` is below 0 or not below the width what is left then, 0 or -1."""
+    """Return ``x / 2**y`` rounded down; if ``y`` is negative or at least the width, return 0 or -1."""
     return _shifted(x, y, lambda value, by, width: value >> (by if 0 <= by < width else width))
 
 
@@ -234,16 +233,16 @@ def _shifted(x: Any, y: Any, shift: Any) -> Array:
     return _wrapped(out, d)
 
 
-# -- between ----------------------------------------------------------------------------------------------------------
+# -- values between ---------------------------------------------------------------------------------------------------
 @reference("lerp", extended=True)
 def lerp(start: Array, end: Array, weight: Any) -> Any:
-    """``start + weight * (end - start)``, which is the end exactly where the weight is 1."""
+    """Return ``start + weight * (end - start)``, and exactly the end if the weight is 1."""
     return np.where(np.equal(weight, 1), end, start + weight * (end - start))
 
 
 @reference("frac", extended=True)
 def frac(x: Array) -> Any:
-    """What is behind the point."""
+    """Return the fractional part."""
     return x - np.trunc(x)
 
 
@@ -251,35 +250,36 @@ def frac(x: Array) -> Any:
 @reference("deg2rad", extended=True)
 @of_floats
 def deg2rad(x: Array) -> Any:
-    """Degrees as radians."""
+    """Convert degrees to radians."""
     return x * (_pi(x) / 180)
 
 
 @reference("rad2deg", extended=True)
 @of_floats
 def rad2deg(x: Array) -> Any:
-    """Radians as degrees."""
+    """Convert radians to degrees."""
     return x * (180 / _pi(x))
 
 
 @reference("sinc", extended=True)
 @of_floats
 def sinc(x: Array) -> Any:
-    """``sin(pi x) / (pi x)``: 1 at 0, 0 at the other whole numbers, by the sine of the distance to the nearest."""
+    """Return ``sin(pi x) / (pi x)``: 1 at 0, 0 at the other integers, from the sine of the distance to the nearest
+    integer."""
     n = np.rint(x.real)
     sine = np.sin(_pi(x) * (x - n)) * np.where(np.fmod(n, 2) == 0, 1, -1)
     return np.where(x == 0, x.dtype.type(1), sine / np.where(x == 0, 1, _pi(x) * x))
 
 
 def _pi(x: Array) -> Any:
-    # Four times the arc tangent of 1: ``np.pi`` has 53 bits only.
+    # Four times the arc tangent of 1, since ``np.pi`` has only 53 bits.
     return 4 * np.arctan(x.real.dtype.type(1))
 
 
 # -- sums of exponentials, products with logarithms -------------------------------------------------------------------
 @reference("logaddexp", extended=True)
 def logaddexp(x: Array, y: Array) -> Any:
-    """NumPy's of real numbers; of complex ones the term with the larger modulus is taken out."""
+    """Call NumPy's function for real numbers; for complex ones factor out the term with the larger modulus."""
     if x.dtype.kind != "c":
         return np.logaddexp(x, y)
     high, low = np.where(x.real >= y.real, x, y), np.where(x.real >= y.real, y, x)
@@ -294,20 +294,20 @@ def _product(x: Any, y: Any, log: Any) -> Any:
 @reference("xlogy", extended=True)
 @of_floats
 def xlogy(x: Any, y: Any) -> Any:
-    """``x log(y)``, and 0 where x is 0 and y is a number."""
+    """Return ``x log(y)``, or 0 if x is 0 and y is not NaN."""
     return _product(x, y, np.log)
 
 
 @reference("special_xlog1py", extended=True)
 @of_floats
 def xlog1py(x: Any, y: Any) -> Any:
-    """``x log(1 + y)``, and 0 where x is 0 and y is a number."""
+    """Return ``x log(1 + y)``, or 0 if x is 0 and y is not NaN."""
     return _product(x, y, np.log1p)
 
 
 @reference("special_entr", extended=True)
 @of_floats
 def entropy(x: Array) -> Any:
-    """``-x log(x)``: 0 at 0, -inf below."""
+    """Return ``-x log(x)``: 0 at 0, -inf below."""
     positive = np.where(x > 0, x, 1)
     return np.where(x > 0, -positive * np.log(positive), np.where(x == 0, 0, np.where(x < 0, -np.inf, x)))

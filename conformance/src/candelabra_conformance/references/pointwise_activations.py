@@ -1,4 +1,4 @@
-"""Element by element: activations of networks and the gradients that have operators of their own, by their formulas."""
+"""Activations of networks, and the gradients with operators of their own, by their formulas."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ Array = np.ndarray[Any, Any]
 @reference("sigmoid", extended=True)
 @of_floats
 def sigmoid(x: Array) -> Any:
-    """``1 / (1 + exp(-x))``."""
+    """Return ``1 / (1 + exp(-x))``."""
     one = x.dtype.type(1)
     return one / (one + np.exp(-x))
 
 
 @reference("log_sigmoid", extended=True)
 def log_sigmoid(x: Array) -> Any:
-    """``log(sigmoid(x))``, without overflow of the exponential."""
+    """Return ``log(sigmoid(x))``, without overflow of the exponential."""
     return np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x)))
 
 
 @reference("silu", extended=True)
 def silu(x: Array) -> Any:
-    """``x sigmoid(x)``."""
+    """Return ``x sigmoid(x)``."""
     return x * sigmoid(x)
 
 
 @reference("relu", extended=True)
 def relu(x: Array) -> Any:
-    """``max(x, 0)``."""
+    """Return ``max(x, 0)``."""
     return np.where(x < 0, x.dtype.type(0), x)
 
 
 @reference("relu_backward", extended=True)
 def relu_backward(g: Array, out: Array) -> Any:
-    """``g`` where the output is not 0 or below."""
+    """Return ``g`` if the output is positive, otherwise 0."""
     return np.where(out <= 0, np.result_type(g, out).type(0), g)
 
 
 @reference("sigmoid_backward", extended=True)
 def sigmoid_backward(g: Array, out: Array) -> Any:
-    """``g`` times the conjugate of ``s (1 - s)``."""
+    """Return ``g`` times the conjugate of ``s (1 - s)``."""
     return g * np.conjugate(out * (1 - out))
 
 
 @reference("tanh_backward", extended=True)
 def tanh_backward(g: Array, out: Array) -> Any:
-    """``g`` times the conjugate of ``1 - t**2``."""
+    """Return ``g`` times the conjugate of ``1 - t**2``."""
     return g * np.conjugate(1 - out * out)
 
 
 @reference("silu_backward", extended=True)
 def silu_backward(g: Array, x: Array) -> Any:
-    """``g`` times the conjugate of ``s (1 + x (1 - s))``, s being the sigmoid of x."""
+    """Return ``g`` times the conjugate of ``s (1 + x (1 - s))``, where s is the sigmoid of x."""
     s = sigmoid(x)
     return g * np.conjugate(s * (1 + x * (1 - s)))

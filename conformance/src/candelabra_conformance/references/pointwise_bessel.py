@@ -1,9 +1,9 @@
 """Bessel functions from their integrals by the trapezoidal rule, in 80 bits.
 
-The integrands are periodic, or fall off double-exponentially: the rule converges exponentially (Trefethen and
-Weideman, The Exponentially Convergent Trapezoidal Rule, SIAM Review 56, 2014). Source of the integrals: NIST Digital
-Library of Mathematical Functions, 10.9.2, 10.32.3 and 10.32.9. Y is summed as its power series, 10.8.1. Far out
-SciPy answers, but not at the ends, where its formulas give NaN of what has a limit.
+The integrands are periodic or decay double-exponentially, so the rule converges exponentially (Trefethen and Weideman,
+The Exponentially Convergent Trapezoidal Rule, SIAM Review 56, 2014). Source of the integrals: NIST Digital Library of
+Mathematical Functions, 10.9.2, 10.32.3 and 10.32.9. Y is summed as its power series, 10.8.1. Large arguments are left
+to SciPy, except the limits, where its formulas give NaN.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from candelabra_conformance.references.registry import references
 
 Array = np.ndarray[Any, Any]
 Integral = Callable[[Array, int], Array]
-sp: Final[Any] = import_module("scipy.special")  # which has no types
+sp: Final[Any] = import_module("scipy.special")  # it has no types
 FAR: Final = 30.0
-"""From here on SciPy answers; of K from the inverse down too."""
+"""SciPy computes arguments of at least this size, and K also for arguments below the inverse."""
 LEAST: Final = 1e-30
-"""Below it K0 is ``log(2 / x) - gamma`` and K1 is ``1 / x`` to 80 bits. SciPy halves x, which may be 0 then."""
+"""For smaller arguments K0 is ``log(2 / x) - gamma`` and K1 is ``1 / x`` to 80 bits. SciPy halves x, which may give
+0."""
 SUMMED: Final = 8.0
-"""Up to here Y is summed: the largest term is a few hundred, and of 64 bits 53 are wanted."""
+"""The largest argument for which Y is summed: the largest term is a few hundred, and 53 of 64 bits are required."""
 LOG_2: Final = np.log(np.longdouble(2))
 STEP: Final = 0.125
-"""Of K's rule: its error is about exp(-pi**2 / step)."""
+"""The step of the rule for K, whose error is about exp(-pi**2 / step)."""
 
 
 def _mean(x: Array, function: Callable[[Any], Array]) -> Array:
-    """The mean over half a period, with more points than the frequencies that x brings."""
+    """Return the mean over half a period, with more points than the frequencies of the integrand."""
     points = int(np.max(np.abs(x), initial=0)) + 30
     total = (function(np.longdouble(0)) + function(PI)) / 2
     for k in range(1, points):
@@ -43,7 +44,8 @@ def _mean(x: Array, function: Callable[[Any], Array]) -> Array:
 
 
 def _near_zero(x: Array, n: int, sign: int) -> Array:
-    """J (sign -1) or I (sign 1) of numbers up to 1, by 10.2.2 and 10.25.2: of small ones all digits are wanted."""
+    """Return J (sign -1) or I (sign 1) for numbers up to 1, by 10.2.2 and 10.25.2, which keep all digits of small
+    results."""
     z = sign * x * x / 4
     more = np.zeros_like(x)
     for k in range(12, 0, -1):
@@ -57,7 +59,7 @@ def _j(x: Array, n: int) -> Array:
 
 
 def _ie(x: Array, n: int) -> Array:
-    """``exp(-abs(x)) I(x)``."""
+    """Return ``exp(-abs(x)) I(x)``."""
     size = np.abs(x)
     mean = _mean(x, lambda t: np.exp(size * (np.cos(t) - 1)) * np.cos(n * t))
     far = mean * np.sign(x) if n else mean
@@ -65,7 +67,7 @@ def _ie(x: Array, n: int) -> Array:
 
 
 def _ke(x: Array, n: int) -> Array:
-    """``exp(x) K(x)`` of x between 1/30 and 30: the integrand has fallen below the smallest digit at cosh(t) = 1800."""
+    """Return ``exp(x) K(x)`` for x between 1/30 and 30: at cosh(t) = 1800 the integrand is below the last digit."""
     total = np.full_like(x, 0.5)
     for k in range(1, int(8.2 / STEP)):
         t = np.longdouble(k * STEP)
@@ -74,14 +76,14 @@ def _ke(x: Array, n: int) -> Array:
 
 
 def _least_k(x: Array, n: int) -> Array:
-    """K of numbers up to ``LEAST``, and so ``exp(x) K``: DLMF 10.31.1 and 10.31.2 up to their first terms."""
+    """Return K, which equals ``exp(x) K``, for numbers up to ``LEAST``: the first terms of DLMF 10.31.1 and 10.31.2."""
     with np.errstate(divide="ignore", over="ignore"):
         out: Array = 1 / x if n else LOG_2 - np.log(x) - EULER
     return out
 
 
 def _y(x: Array, n: int) -> Array:
-    """Y of numbers from 0 to 8, of order 0 or 1."""
+    """Return Y for numbers from 0 to 8, of order 0 or 1."""
     quarter = -x * x / 4
     term = np.ones_like(x) if n == 0 else x / 2  # (-x**2 / 4)**k (x / 2)**n / (k! (n + k)!)
     first, digammas = np.zeros_like(x), np.zeros_like(x)
@@ -96,7 +98,8 @@ def _y(x: Array, n: int) -> Array:
 
 
 def _near(integral: Integral, n: int, scipys: Any, scale: int = 0, positive: bool = False) -> Callable[[Any], Any]:
-    """The integral where it is quick, times ``exp(scale * abs(x))``, and SciPy's function elsewhere."""
+    """Use the integral in the range where it converges fast, times ``exp(scale * abs(x))``, and SciPy's function
+    elsewhere."""
 
     def function(x: Array) -> Any:
         near = ((x > 1 / FAR) | (not positive)) & (np.abs(x) < FAR)
@@ -108,7 +111,7 @@ def _near(integral: Integral, n: int, scipys: Any, scale: int = 0, positive: boo
 
 
 def _summed(n: int, scipys: Any) -> Callable[[Any], Any]:
-    """Y by its series where that has the digits, and SciPy's function elsewhere."""
+    """Use the series of Y in the range where it has the digits, and SciPy's function elsewhere."""
 
     def function(x: Array) -> Any:
         near = (x > 0) & (x < SUMMED)
@@ -120,12 +123,12 @@ def _summed(n: int, scipys: Any) -> Callable[[Any], Any]:
 
 
 def _ending(scipys: Any, lower: float, upper: float) -> Callable[[Any], Any]:
-    """SciPy's function of float64, with its limits at the infinities."""
+    """Call SciPy's function in float64, with its limits at the infinities."""
     return lambda x: np.where(x == np.inf, upper, np.where(x == -np.inf, lower, scipys(x)))
 
 
 def _starting(scipys: Any, n: int) -> Callable[[Any], Any]:
-    """SciPy's function of float64, with what K is of the smallest numbers."""
+    """Call SciPy's function in float64, with the limits of K for the smallest numbers."""
 
     def function(x: Array) -> Any:
         least = (x > 0) & (x < LEAST)

@@ -1,8 +1,8 @@
-"""The gamma function's family from asymptotic series, in 80 bits.
+"""The gamma function and related functions from asymptotic series, in 80 bits.
 
-Source: NIST Digital Library of Mathematical Functions: 5.11.1 (Stirling's series), 5.5.3 and 5.5.4 (reflection),
-5.11.2 (digamma), 8.7.1 and 8.9.2 (incomplete functions), 25.11.5 (Hurwitz's zeta by Euler and Maclaurin). Far from
-ordinary arguments, where these would take more care, SciPy answers.
+Source: NIST Digital Library of Mathematical Functions: 5.11.1 (Stirling's series), 5.5.3 and 5.5.4 (reflection), 5.11.2
+(digamma), 8.7.1 and 8.9.2 (incomplete functions), 25.11.5 (Hurwitz's zeta by Euler and Maclaurin). Extreme arguments,
+for which these are not sufficient, are left to SciPy.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from candelabra_conformance.references.promoted import of_floats, unless_many
 from candelabra_conformance.references.registry import reference
 
 Array = np.ndarray[Any, Any]
-sp: Final[Any] = import_module("scipy.special")  # which has no types
+sp: Final[Any] = import_module("scipy.special")  # it has no types
 SHIFT: Final = 20
-"""How far arguments are moved to the right, where the series have 64 bits."""
+"""The number that is added to arguments, so that the series have 64 bits."""
 BERNOULLI: Final = tuple(
     np.longdouble(b.numerator) / b.denominator
     for b in map(Fraction, ("1/6", "-1/30", "1/42", "-1/30", "5/66", "-691/2730", "7/6", "-3617/510", "43867/798"))
@@ -28,16 +28,16 @@ BERNOULLI: Final = tuple(
 """The even Bernoulli numbers from the second."""
 EULER: Final = np.longdouble("0.57721566490153286060651209")
 TAIL: Final = 36
-"""Powers in the series around 2, of which each term is at most a quarter of the one before."""
+"""The number of powers in the series around 2, in which each term is at most a quarter of the previous one."""
 
 
 def _from_nearest(x: Array) -> Array:
-    """What is left of x over the nearest whole number, exactly."""
+    """Return x minus the nearest integer, exactly."""
     return np.where(np.isfinite(x), x - np.rint(np.where(np.isfinite(x), x, 0)), 0)
 
 
 def _right_lgamma(x: Array) -> Array:
-    """Of positive numbers: Stirling's series at x + 20, less the logarithm of the product x (x + 1) … (x + 19)."""
+    """Return lgamma for positive numbers: Stirling's series at x + 20, minus the logarithm of x (x + 1) … (x + 19)."""
     product = np.ones_like(x)
     for k in range(SHIFT):
         product = product * np.where(x < 1e6, x + k, 1)
@@ -50,7 +50,7 @@ def _right_lgamma(x: Array) -> Array:
 
 
 def _around_two(t: Array) -> Array:
-    """The logarithm of ``gamma(2 + t)`` for t between -1/2 and 1/2, in digits of its own: it is 0 at 0 (5.7.3)."""
+    """Return ``log(gamma(2 + t))`` for t between -1/2 and 1/2, with full relative precision: it is 0 at 0 (5.7.3)."""
     out = np.zeros_like(t)
     above_one = zeta(np.arange(TAIL, dtype=np.longdouble), np.longdouble(2))  # zeta(k) - 1
     for k in range(TAIL - 1, 1, -1):
@@ -59,7 +59,8 @@ def _around_two(t: Array) -> Array:
 
 
 def _near_its_zeros(x: Array, elsewhere: Array) -> Array:
-    """The values given, but of numbers around 1 and 2 by the series there, where others subtract what is left."""
+    """Return the given values, except for numbers around 1 and 2, whose values come from the series without
+    cancellation."""
     one, two = np.abs(x - 1) < 0.5, np.abs(x - 2) <= 0.5
     t = np.where(one, x - 1, np.where(two, x - 2, 0))
     series = _around_two(t)
@@ -67,7 +68,7 @@ def _near_its_zeros(x: Array, elsewhere: Array) -> Array:
 
 
 def _many_lgammas(x: Array) -> Array:
-    """SciPy's, which around 1 and 2 has only the digits of log(2)."""
+    """Call SciPy's function, which around 1 and 2 has only the digits of log(2)."""
     return _near_its_zeros(x.astype(np.longdouble), sp.gammaln(x))
 
 
@@ -75,7 +76,7 @@ def _many_lgammas(x: Array) -> Array:
 @unless_many(_many_lgammas)
 @in_long_double
 def lgamma(x: Array) -> Any:
-    """The logarithm of ``|gamma(x)|``; left of 1/2 by the reflection ``gamma(x) gamma(1 - x) = pi / sin(pi x)``."""
+    """Return ``log(|gamma(x)|)``; below 1/2 by the reflection ``gamma(x) gamma(1 - x) = pi / sin(pi x)``."""
     right = np.where(x < 0.5, 1 - x, x)
     at = _right_lgamma(np.where(np.isfinite(right), right, 1))
     mirrored = np.log(PI / np.abs(np.sin(PI * _from_nearest(x)))) - at
@@ -88,7 +89,7 @@ def lgamma(x: Array) -> Any:
 @unless_many(sp.psi)
 @in_long_double
 def digamma(x: Array) -> Any:
-    """Its derivative; infinite at 0, NaN at the other poles."""
+    """Return the derivative of lgamma; infinite at 0, NaN at the other poles."""
     left = x < 0.5
     z = np.where(np.isfinite(x), np.where(left, 1 - x, x), 1)
     total = np.zeros_like(z)
@@ -108,7 +109,7 @@ def digamma(x: Array) -> Any:
 @unless_many(sp.zeta)
 @of_floats
 def zeta(s: Any, q: Any) -> Any:
-    """The sum of ``(q + k)**-s``: the first 20 terms, an integral for the rest, and its corrections."""
+    """Return the sum of ``(q + k)**-s``: the first 20 terms, an integral for the rest, and its corrections."""
     s, q = np.broadcast_arrays(np.asarray(s, np.longdouble), np.asarray(q, np.longdouble))
     plain = (s > 1) & (s < 50) & (q > 1e-3) & (q < 1e6)
     at, shift = np.where(plain, s, 2), np.where(plain, q, 1)
@@ -126,7 +127,7 @@ def zeta(s: Any, q: Any) -> Any:
 
 
 def _incomplete(a: Any, x: Any) -> tuple[Array, Array, Array]:
-    """P and Q where the arguments are ordinary, and where that is."""
+    """Return P and Q for ordinary arguments, and a mask of these."""
     a, x = np.broadcast_arrays(np.asarray(a, np.longdouble), np.asarray(x, np.longdouble))
     plain = (a > 1e-3) & (a < 30) & (x > 0) & (x < 60)
     a, x = np.where(plain, a, 1), np.where(plain, x, 1)
@@ -148,7 +149,7 @@ def _incomplete(a: Any, x: Any) -> tuple[Array, Array, Array]:
 @unless_many(sp.gammainc)
 @of_floats
 def igamma(a: Any, x: Any) -> Any:
-    """P(a, x): left of a + 1 by its series, right of it by the continued fraction of Q."""
+    """Return P(a, x): below a + 1 by its series, above by the continued fraction of Q."""
     lower, _, plain = _incomplete(a, x)
     return np.where(plain, lower, sp.gammainc(np.asarray(a, np.float64), np.asarray(x, np.float64)))
 
@@ -157,6 +158,6 @@ def igamma(a: Any, x: Any) -> Any:
 @unless_many(sp.gammaincc)
 @of_floats
 def igammac(a: Any, x: Any) -> Any:
-    """Q(a, x), by the same."""
+    """Return Q(a, x), by the same formulas."""
     _, upper, plain = _incomplete(a, x)
     return np.where(plain, upper, sp.gammaincc(np.asarray(a, np.float64), np.asarray(x, np.float64)))

@@ -1,7 +1,7 @@
-"""Orthogonal polynomials by their explicit sums, in exact fractions of the argument: no recurrence is run.
+"""Orthogonal polynomials by their explicit sums, in exact fractions of the argument, without a recurrence.
 
-Source: NIST Digital Library of Mathematical Functions, 18.5 (18.5.7 to 18.5.13) and 18.9.
-The degree is cut to a whole number; of a negative degree the polynomial is 0.
+Source: NIST Digital Library of Mathematical Functions, 18.5 (18.5.7 to 18.5.13) and 18.9. The degree is truncated to an
+integer; a polynomial of negative degree is 0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from candelabra_conformance.references.registry import references
 
 Array = np.ndarray[Any, Any]
 Coefficients = tuple[tuple[int, ...], int]
-"""Whole numbers from the constant term up, and what they are divided by."""
+"""Integer coefficients from the constant term up, and their common divisor."""
 
 
 def _laguerre(n: int) -> Coefficients:
@@ -33,7 +33,7 @@ def _legendre(n: int) -> Coefficients:
 
 
 def _hermite(n: int, base: int) -> list[int]:
-    """``n! / (k! (n - 2k)!) base**(n - 2k)``, with 2**-k where the base is 1."""
+    """Return the coefficients ``n! / (k! (n - 2k)!) base**(n - 2k)``, with 2**-k if the base is 1."""
     terms = [0] * (n + 1)
     for k in range(n // 2 + 1):
         size = factorial(n) // (factorial(k) * factorial(n - 2 * k))
@@ -53,7 +53,7 @@ def _sum(a: list[int], b: list[int], factor: int) -> tuple[int, ...]:
     return tuple(x + factor * y for x, y in zip(a, b, strict=True))
 
 
-# Of T, V and W by U (18.9.7 to 18.9.12): 2 T_n = U_n - U_(n-2), V_n = U_n - U_(n-1), W_n = U_n + U_(n-1).
+# T, V and W from U (18.9.7 to 18.9.12): 2 T_n = U_n - U_(n-2), V_n = U_n - U_(n-1), W_n = U_n + U_(n-1).
 FAMILIES: dict[str, Callable[[int], Coefficients]] = {
     "chebyshev_polynomial_t": lambda n: (_sum(_chebyshev_u(n), _chebyshev_u(n - 2), -1), 2 if n else 1),
     "chebyshev_polynomial_u": lambda n: (tuple(_chebyshev_u(n)), 1),
@@ -67,7 +67,7 @@ FAMILIES: dict[str, Callable[[int], Coefficients]] = {
 
 
 def polynomial(coefficients: Callable[[int], Coefficients], shifted: bool) -> Callable[[Any, Any], Any]:
-    """The function of the argument and the degree; ``shifted``: at ``2 x - 1``."""
+    """Return the function of the argument and the degree. If ``shifted``, evaluate at ``2 x - 1``."""
     known = cache(coefficients)
 
     @of_floats

@@ -1,4 +1,4 @@
-"""Element by element: special functions by SciPy, in float64, of which there is no second source here."""
+"""Pointwise special functions by SciPy, in float64; this package has no other implementation of them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from candelabra_conformance.references.promoted import of_floats
 from candelabra_conformance.references.registry import reference
 
 Array = np.ndarray[Any, Any]
-sp: Final[Any] = import_module("scipy.special")  # which has no types
+sp: Final[Any] = import_module("scipy.special")  # it has no types
 
 
 def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
-    """SciPy's functions know float64; integers come through float32, as everywhere."""
+    """Convert for SciPy's functions, which accept float64; integers are converted to float32 first, as in the
+    operators."""
 
     def double(*args: Any) -> Any:
         return function(*[np.asarray(a, np.float64) for a in args])
@@ -27,20 +28,20 @@ def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
 @reference("special_airy_ai")
 @in_double
 def airy(x: Array) -> Any:
-    """SciPy's, but for large numbers, of which it gives NaN: Ai(110) is far below the smallest number."""
+    """Call SciPy's function, except for large numbers, where it gives NaN: Ai(110) is far below the smallest number."""
     return np.where(x > 110, 0.0, sp.airy(np.minimum(x, 110))[0])
 
 
 @reference("special_airy_ai_slope")
 @in_double
 def airy_slope(x: Array) -> Any:
-    """The derivative of Airy's function."""
+    """Return the derivative of Airy's function."""
     return np.where(x > 110, 0.0, sp.airy(np.minimum(x, 110))[1])
 
 
 @reference("special_spherical_bessel_j0")
 @in_double
 def spherical_bessel(x: Array) -> Any:
-    """``sin(x) / x``, 1 at 0 and 0 at the infinities."""
+    """Return ``sin(x) / x``, 1 at 0 and 0 at the infinities."""
     limited = np.where((x == 0) | np.isinf(x), 1.0, x)
     return np.where(x == 0, 1.0, np.where(np.isinf(x), 0.0, np.sin(limited) / limited))

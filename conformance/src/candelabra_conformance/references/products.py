@@ -1,4 +1,4 @@
-"""Products of vectors and matrices, their ``add*`` forms, contractions, vectors' norms: sums as they are defined."""
+"""Products of vectors and matrices, their ``add*`` forms, contractions and vector norms, as sums by definition."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ SUMS: Final = {
 
 
 def _summed(equation: str, a: Array, b: Array) -> Array:
-    """NumPy's ``einsum``; zeros where an operand is empty: NumPy 2.4 writes past the end of an empty outer product."""
+    """Call NumPy's ``einsum``; return zeros for an empty operand: NumPy 2.4 writes past the end of an empty outer
+    product."""
     if a.size and b.size:
         return np.asarray(np.einsum(equation, a, b))
     terms, out = equation.split("->")
@@ -43,7 +44,7 @@ def _added(equation: str) -> Any:
 
 
 def _as(like: Array, factor: Any) -> Any:
-    """A factor in the dtype of the product: NumPy would take Python's."""
+    """Return a factor in the dtype of the product, since NumPy would use Python's."""
     return like.dtype.type(factor)
 
 
@@ -54,13 +55,13 @@ references(
 
 @reference("vdot", extended=True)
 def vdot(input: Array, other: Array) -> Array:
-    """The first vector conjugated."""
+    """Conjugate the first vector."""
     return _summed("k,k->", np.conj(input), other)
 
 
 @reference("inner", extended=True)
 def inner(input: Array, other: Array) -> Array:
-    """Sums along the last dims; beside a number the plain product."""
+    """Sum along the last dims; with a number, multiply."""
     if not input.ndim or not other.ndim:
         return np.asarray(input * other)
     first = input.reshape(input.shape[:-1] + (1,) * (other.ndim - 1) + input.shape[-1:])
@@ -69,7 +70,7 @@ def inner(input: Array, other: Array) -> Array:
 
 @reference("kron", extended=True)
 def kron(input: Array, other: Array) -> Array:
-    """Each element of the first times all of the second."""
+    """Multiply each element of the first by all of the second."""
     rank = max(input.ndim, other.ndim)
     a = input.reshape((1,) * (rank - input.ndim) + input.shape)
     b = other.reshape((1,) * (rank - other.ndim) + other.shape)
@@ -81,7 +82,7 @@ def kron(input: Array, other: Array) -> Array:
 
 @reference("tensordot", extended=True)
 def tensordot(input: Array, other: Array, dims: Any) -> Array:
-    """Sums over pairs of dims, of which one of size 1 is repeated."""
+    """Sum over pairs of dims; a dim of size 1 is repeated."""
     if isinstance(dims, int):
         dims = list(range(input.ndim - dims, input.ndim)), list(range(dims))
     first, second = ([d % x.ndim for d in found] for x, found in zip((input, other), dims, strict=True))
@@ -104,7 +105,7 @@ def _repeated(x: Array, dim: int, size: int) -> Array:
 # -- vectors ----------------------------------------------------------------------------------------------------------
 @reference("linalg_cross", "cross_product", "cross", extended=True)
 def cross(input: Array, other: Array, dim: int | None) -> Array:
-    """The three determinants; by default along the first dim of size 3."""
+    """Return the three determinants; by default along the first dim of size 3."""
     dim = input.shape.index(3) if dim is None else dim
     a, b = np.broadcast_arrays(input, other)
     a, b = np.moveaxis(a, dim, 0), np.moveaxis(b, dim, 0)
@@ -114,14 +115,15 @@ def cross(input: Array, other: Array, dim: int | None) -> Array:
 
 @reference("linalg_vecdot", extended=True)
 def vecdot(x: Array, y: Array, dim: int) -> Array:
-    """The first vectors conjugated."""
+    """Conjugate the first vectors."""
     product = (np.conj(x) if x.dtype.kind == "c" else x) * y
     return np.asarray(product.sum(dim, dtype=product.dtype))
 
 
 @reference("linalg_vector_norm", extended=True)
 def vector_norm(input: Array, order: float, dim: Any, keepdim: bool) -> Array:
-    """``sum(abs(x)**order)**(1/order)``; of order 0 the count of what is not 0, of infinite orders the extremes."""
+    """Return ``sum(abs(x)**order)**(1/order)``; for order 0 the number of nonzero elements, for infinite orders the
+    extremes."""
     size = np.abs(input)
     axis = tuple(dim) if isinstance(dim, (list, tuple)) else dim
     options: dict[str, Any] = {"axis": axis, "keepdims": keepdim}

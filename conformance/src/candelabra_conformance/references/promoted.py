@@ -1,4 +1,4 @@
-"""Integers where a function of floats is asked for."""
+"""Adapt functions of floats to integers and half precision."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from candelabra.dtypes import get_default_dtype
 from candelabra_conformance.numpy_dtypes import host_dtype
 
 MANY: Final = 10_000
-"""Elements from which on SciPy answers for slow formulas."""
+"""The number of elements above which SciPy replaces slow formulas."""
 
 
 def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with integers and bools cast to the default floating dtype first, as the operators do.
+    """Return the function with integers and bools cast to the default floating dtype first, as the operators do.
 
-    The cast rounds; what follows is computed in ``np.longdouble``, so that the function's own error stays out of it.
+    The cast rounds; the function itself is computed in ``np.longdouble``, to exclude its own error.
     """
 
     @wraps(function)
@@ -29,7 +29,7 @@ def of_floats(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def halves_in_single(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with half types cast to float32 first, in which they compute."""
+    """Return the function with half precision cast to float32 first, as the operators do."""
 
     @wraps(function)
     def widened(*args: Any) -> Any:
@@ -39,8 +39,8 @@ def halves_in_single(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def unless_many(scipys: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """The function, but SciPy's where there are many elements: they are asked for whether each is computed at all, and
-    a hundred steps in 80 bits each would take seconds."""
+    """Return the function, but SciPy's for many elements: their samples only test that each element is computed, and a
+    hundred steps in 80 bits per element would take seconds."""
 
     def mark(function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)

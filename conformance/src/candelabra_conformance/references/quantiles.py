@@ -1,4 +1,4 @@
-"""Quantiles: NumPy's."""
+"""Quantiles by NumPy's functions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Random draws, written from their specification (docs/notes/0001-random-numbers.md) over NumPy's own Philox.
+"""Random draws, written from their specification (docs/notes/0001-random-numbers.md) with NumPy's own Philox.
 
-Every number is due bit for bit, so that even the polynomials of the logarithm and of the circular functions are the
-specification's. Half types are cut or rounded as it says; results come in the dtype that was asked for.
+Every number must be exact to the bit, so that even the polynomials of the logarithm and of the trigonometric functions
+are the specification's. Half precision is truncated or rounded as specified; results have the requested dtype.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ SINE: Final = _coefficients(
     "0x1.e8f036e1a71f1p-25 -0x1.6cc5842082abdp-31"
 )
 LN2: Final = _coefficients("0x1.62e4200000000p-1 0x1.fdf473de6af28p-22")
-"""High part and low part; so is half of pi."""
+"""High part and low part, like those of half of pi."""
 HALF_PI: Final = _coefficients("0x1.921fb54442d18p+0 0x1.1a62633145c07p-54")
 ROOT: Final = float.fromhex("0x1.6a09ep-1")
-"""The least significand of the logarithm, a little below the root of one half."""
+"""The least significand of the logarithm, slightly below the root of one half."""
 
 
 def words(seed: int, offset: int, count: int) -> Array:
-    """The first words of a draw: NumPy's stream, whose counter is our offset."""
+    """Return the first words of a draw: NumPy's stream, whose counter is the offset."""
     return np.random.Philox(key=seed, counter=offset).random_raw(count).astype(np.uint64)
 
 
 def halves(seed: int, offset: int, count: int) -> Array:
-    """The first 32-bit words: the low half of each word before the high one."""
+    """Return the first 32-bit words: the low half of each word before the high one."""
     whole = words(seed, offset, -(-count // 2))
     return np.stack([whole & np.uint64(0xFFFFFFFF), whole >> np.uint64(32)], 1).reshape(-1)[:count]
 
@@ -64,7 +64,7 @@ def _uniform(count: int, seed: int, offset: int, name: str) -> Array:
 
 @reference("random_uniform")
 def random_uniform(shape: Shape, seed: int, offset: int, dtype: DType, device: Any) -> Array:
-    """Section 4: as many bits as the significand has."""
+    """Implement section 4: use as many bits as the significand has."""
     count = math.prod(shape)
     if not dtype.is_complex:
         return _uniform(count, seed, offset, dtype.name).astype(host_dtype(dtype)).reshape(shape)
@@ -73,7 +73,7 @@ def random_uniform(shape: Shape, seed: int, offset: int, dtype: DType, device: A
 
 
 def _polynomial(z: Array, coefficients: list[float]) -> Array:
-    """Horner's rule, each step rounded by itself."""
+    """Evaluate by Horner's rule, with a rounding at each step."""
     total = np.full(z.shape, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         total = total * z + coefficient
@@ -81,7 +81,7 @@ def _polynomial(z: Array, coefficients: list[float]) -> Array:
 
 
 def negative_logarithm(H: Array, bits: int) -> Array:
-    """``-ln((H + 1/2) / 2**bits)``, section 7."""
+    """Return ``-ln((H + 1/2) / 2**bits)``, section 7."""
     y = H.astype(np.float64) + 0.5
     significand, exponent = np.frexp(y)  # in [1/2, 1): those below the root are doubled
     low = significand < ROOT
@@ -96,7 +96,7 @@ def negative_logarithm(H: Array, bits: int) -> Array:
 
 
 def circle(A: Array) -> tuple[Array, Array]:
-    """Cosine and sine of ``A / 2**64`` turns, section 7."""
+    """Return cosine and sine of ``A / 2**64`` turns, section 7."""
     t = A + np.uint64(1 << 61)  # modulo 2**64
     rest = (t & np.uint64((1 << 62) - 1)).astype(np.int64) - (1 << 61)
     x = rest.astype(np.float64) * 2.0**-62
@@ -108,7 +108,7 @@ def circle(A: Array) -> tuple[Array, Array]:
 
 
 def _pairs(count: int, seed: int, offset: int, double: bool) -> tuple[Array, Array, Array]:
-    """Of so many pairs ``-ln u``, the cosine and the sine."""
+    """Return ``-ln u``, the cosine and the sine of ``count`` pairs."""
     if double:
         first, second = words(seed, offset, 2 * count).reshape(-1, 2).T
         return negative_logarithm(first >> np.uint64(12), 52), *circle(second & ~np.uint64(2047))
@@ -118,7 +118,7 @@ def _pairs(count: int, seed: int, offset: int, double: bool) -> tuple[Array, Arr
 
 
 def rounded(values: Array, dtype: DType) -> Array:
-    """To the dtype; to half types by way of float32."""
+    """Round to the dtype; to half precision by float32."""
     if dtype.itemsize == 2:
         half = ml_dtypes.bfloat16 if dtype.name == "bfloat16" else np.float16
         return values.astype(np.float32).astype(half)
@@ -127,7 +127,7 @@ def rounded(values: Array, dtype: DType) -> Array:
 
 @reference("random_normal")
 def random_normal(shape: Shape, seed: int, offset: int, dtype: DType, device: Any) -> Array:
-    """Section 7: Box and Muller's method."""
+    """Implement section 7: Box and Muller's method."""
     count = math.prod(shape)
     if dtype.is_complex:
         N, cosine, sine = _pairs(count, seed, offset, dtype.name == "complex128")
@@ -147,14 +147,14 @@ def _exponential(count: int, seed: int, offset: int, double: bool) -> Array:
 
 @reference("random_exponential")
 def random_exponential(shape: Shape, seed: int, offset: int, dtype: DType, device: Any) -> Array:
-    """Section 8: the logarithm of section 7."""
+    """Implement section 8: the logarithm of section 7."""
     values = _exponential(math.prod(shape), seed, offset, dtype.name == "float64")
     return rounded(values, dtype).reshape(shape)
 
 
 @reference("random_integers")
 def random_integers(shape: Shape, low: int, high: int, seed: int, offset: int, dtype: DType, device: Any) -> Array:
-    """Section 5: multiply and take the high part, in Python's integers."""
+    """Implement section 5: multiply and return the high part, in Python's integers."""
     count, span = math.prod(shape), high - low
     if span <= 1 << 32:
         drawn = [int(w) * span >> 64 for w in words(seed, offset, count)]
@@ -167,13 +167,13 @@ def random_integers(shape: Shape, low: int, high: int, seed: int, offset: int, d
 
 @reference("random_permutation")
 def random_permutation(n: int, seed: int, offset: int, dtype: DType, device: Any) -> Array:
-    """Section 9: the indices in the order of their words."""
+    """Implement section 9: the indices in the order of their words."""
     return np.argsort(words(seed, offset, n), kind="stable").astype(host_dtype(dtype))
 
 
 @reference("random_bernoulli", as_given=True)
 def random_bernoulli(p: Any, shape: Shape, seed: int, offset: int, device: Any) -> Array:
-    """Section 6: a uniform number below p, compared exactly."""
+    """Implement section 6: compare a uniform number with p exactly."""
     count = math.prod(shape)
     if isinstance(p, np.ndarray) and p.dtype == np.float64:
         u = (words(seed, offset, count) >> np.uint64(11)) * 2.0**-53
@@ -183,7 +183,7 @@ def random_bernoulli(p: Any, shape: Shape, seed: int, offset: int, device: Any) 
 
 
 def _with_replacement(row: Array, drawn: Array) -> list[int]:
-    """By inversion, in Python's integers."""
+    """Draw by inversion, in Python's integers."""
     exponent = math.frexp(float(row.max()))[1]
     shift = 63 - len(row).bit_length() - exponent
     weights = [math.floor(math.ldexp(float(w), shift)) for w in row]
@@ -194,7 +194,7 @@ def _with_replacement(row: Array, drawn: Array) -> list[int]:
 
 @reference("random_multinomial")
 def random_multinomial(x: Array, samples: int, replacement: bool, seed: int, offset: int) -> Array:
-    """Section 10: inversion, or a race."""
+    """Implement section 10: inversion, or a race."""
     rows = x.astype(np.float64).reshape(-1, x.shape[-1])
     if replacement:
         drawn = words(seed, offset, len(rows) * samples).reshape(len(rows), samples)

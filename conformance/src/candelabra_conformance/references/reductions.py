@@ -1,6 +1,6 @@
-"""Reductions, scans, softmax and sorting by NumPy's functions, in 80 bits where values are rounded.
+"""Reductions, scans, softmax and sorting by NumPy's functions, in 80 bits if values are rounded.
 
-Sums of integers are those of int64. Where a dtype is asked for, the input is rounded to it and the sum is not.
+Sums of integers are those of int64. If a dtype is requested, the input is rounded to it and the sum is not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Dims = int | tuple[int, ...] | list[int] | None
 
 
 def recast(x: Array, dtype: DType | None) -> Array:
-    """The values rounded to the dtype, in 80 bits if it is a floating one, so that nothing else is rounded."""
+    """Return the values rounded to the dtype, in 80 bits if it is floating, so that nothing else is rounded."""
     if dtype is None:
         return x
     target = host_dtype(dtype)
@@ -33,14 +33,14 @@ def recast(x: Array, dtype: DType | None) -> Array:
 
 
 def accumulated(x: Array, dtype: DType | None = None) -> Array:
-    """What is added up: integers and bools as int64, unless a dtype is asked for."""
+    """Return the terms of a sum: integers and bools as int64, unless a dtype is requested."""
     if dtype is not None:
         return recast(x, dtype)
     return x.astype(np.int64) if x.dtype.kind in "biu" else x
 
 
 def axes(x: Array, dim: Dims) -> tuple[int, ...]:
-    """All axes for None and for no dims; a number has none."""
+    """Return the axes: all for None and for no dims; a number has none."""
     if not x.ndim:
         return ()
     chosen = (dim,) if isinstance(dim, int) else tuple(dim or ())
@@ -48,7 +48,7 @@ def axes(x: Array, dim: Dims) -> tuple[int, ...]:
 
 
 def count(x: Array, dim: Dims) -> int:
-    """How many elements become one."""
+    """Return the number of elements per result."""
     total = 1
     for axis in axes(x, dim):
         total *= x.shape[axis]
@@ -57,28 +57,28 @@ def count(x: Array, dim: Dims) -> int:
 
 @reference("sum", extended=True)
 def sum(x: Array, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Any:
-    """Over int64 for integers; over bools, asked for, whether any is True."""
+    """Sum integers in int64; for a requested dtype of bool, return whether any is True."""
     values = accumulated(x, dtype)
     return np.sum(values, axes(x, dim), keepdims=keepdim, dtype=values.dtype)
 
 
 @reference("prod", extended=True)
 def prod(x: Array, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Any:
-    """Over int64 for integers; over bools, asked for, whether all are True."""
+    """Multiply integers in int64; for a requested dtype of bool, return whether all are True."""
     values = accumulated(x, dtype)
     return np.prod(values, axes(x, dim), keepdims=keepdim, dtype=values.dtype)
 
 
 @reference("mean", extended=True)
 def mean(x: Array, dim: Dims = None, keepdim: bool = False, dtype: DType | None = None) -> Any:
-    """The sum by the count; 0 / 0 of nothing."""
+    """Divide the sum by the count; 0 / 0 without elements."""
     total = np.asarray(np.sum(recast(x, dtype), axes(x, dim), keepdims=keepdim))
     return total / np.longdouble(count(x, dim))
 
 
 @reference("var", extended=True)
 def var(x: Array, dim: Dims = None, correction: float = 1, keepdim: bool = False) -> Any:
-    """The definition: squared distances from the mean."""
+    """Compute the definition: squared distances from the mean."""
     distance = np.abs(x - mean(x, dim, True))
     squares = np.asarray(np.sum(distance * distance, axes(x, dim), keepdims=keepdim))
     return squares / np.longdouble(max(count(x, dim) - correction, 0))
@@ -86,13 +86,13 @@ def var(x: Array, dim: Dims = None, correction: float = 1, keepdim: bool = False
 
 @reference("std", extended=True)
 def std(x: Array, dim: Dims = None, correction: float = 1, keepdim: bool = False) -> Any:
-    """The root of the variance."""
+    """Return the root of the variance."""
     return np.sqrt(var(x, dim, correction, keepdim))
 
 
-def _with_mean(spread: Callable[..., Any]) -> Callable[..., Any]:
+def _with_mean(deviation: Callable[..., Any]) -> Callable[..., Any]:
     def both(x: Array, dim: Dims = None, correction: float = 1, keepdim: bool = False) -> tuple[Any, Any]:
-        return spread(x, dim, correction, keepdim), mean(x, dim, keepdim)
+        return deviation(x, dim, correction, keepdim), mean(x, dim, keepdim)
 
     return both
 
@@ -115,7 +115,7 @@ references({f"{name}_of_all": _of_all(moment) for name, moment in MOMENTS.items(
 
 @reference("sum_to_size", extended=True)
 def sum_to_size(x: Array, size: tuple[int, ...]) -> Any:
-    """Over the dims that are missing, then over those of size 1."""
+    """Sum over the missing dims, then over those of size 1."""
     lead = x.ndim - len(size)
     repeated = tuple(range(lead)) + tuple(lead + i for i, s in enumerate(size) if s == 1 != x.shape[lead + i])
     whole = accumulated(x) if repeated or not size else x
@@ -136,16 +136,16 @@ references(
 )
 
 
-def _first(place: Callable[..., Any], x: Array, dim: int | None, keepdim: bool) -> Array:
+def _first(argument: Callable[..., Any], x: Array, dim: int | None, keepdim: bool) -> Array:
     if not x.ndim:
         return np.zeros((), np.int64)
-    return np.asarray(place(x, axis=dim, keepdims=keepdim))
+    return np.asarray(argument(x, axis=dim, keepdims=keepdim))
 
 
-def _with_values(place: Callable[..., Any], x: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
+def _with_values(argument: Callable[..., Any], x: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     if not x.ndim:
         return x, np.zeros((), np.int64)
-    at = np.asarray(place(x, axis=dim, keepdims=True))
+    at = np.asarray(argument(x, axis=dim, keepdims=True))
     values = np.take_along_axis(x, at, dim)
     return (values, at) if keepdim else (values.squeeze(dim), at.squeeze(dim))
 
@@ -161,7 +161,7 @@ references(
 
 
 def _logsumexp(x: Array, dim: Dims, keepdim: bool = False) -> Any:
-    # No shift: 80 bits hold exp of anything up to 11,356, and nothing further out is asked for.
+    # No shift is necessary: 80 bits represent exp of numbers up to 11,356, and no sample has larger ones.
     return np.log(np.sum(np.exp(x), axes(x, dim), keepdims=keepdim))
 
 
@@ -178,39 +178,39 @@ def _totals(x: Array, dim: int) -> Any:
 
 @reference("softmax", extended=True)
 def softmax(x: Array, dim: int) -> Any:
-    """Shares of exponentials."""
+    """Divide the exponentials by their sum."""
     powers = np.exp(_shifted(x, dim))
     return powers / _totals(powers, dim)
 
 
 @reference("log_softmax", extended=True)
 def log_softmax(x: Array, dim: int) -> Any:
-    """Less the logarithm of the sum."""
+    """Subtract the logarithm of the sum."""
     shifted = _shifted(x, dim)
     return shifted - np.log(_totals(np.exp(shifted), dim))
 
 
 @reference("softmax_in_dtype", extended=True)
 def softmax_in_dtype(x: Array, dim: int, dtype: DType | None = None) -> Any:
-    """Of the values rounded to the dtype."""
+    """Round the values to the dtype first."""
     return softmax(recast(x, dtype), dim)
 
 
 @reference("log_softmax_in_dtype", extended=True)
 def log_softmax_in_dtype(x: Array, dim: int, dtype: DType | None = None) -> Any:
-    """Of the values rounded to the dtype."""
+    """Round the values to the dtype first."""
     return log_softmax(recast(x, dtype), dim)
 
 
 @reference("softmax_backward", extended=True)
 def softmax_backward(grad: Array, output: Array, dim: int) -> Any:
-    """The Jacobian, diag(y) - y yᵀ, times the gradient."""
+    """Multiply the Jacobian, diag(y) - y yᵀ, by the gradient."""
     return output * (grad - _totals(grad * output, dim))
 
 
 @reference("log_softmax_backward", extended=True)
 def log_softmax_backward(grad: Array, output: Array, dim: int) -> Any:
-    """The Jacobian, 1 - 1 exp(y)ᵀ, transposed, times the gradient."""
+    """Multiply the transposed Jacobian, of 1 - 1 exp(y)ᵀ, by the gradient."""
     return grad - np.exp(output) * _totals(grad, dim)
 
 
@@ -233,31 +233,31 @@ def _order(x: Array, dim: int, descending: bool) -> Array:
         return np.zeros((), np.int64)
     if not descending:
         return np.argsort(x, axis=dim, kind="stable")
-    # Backwards, sorted, backwards again: the largest come first and equal ones keep their order.
+    # Flip, sort, and flip again: the largest elements are first and equal ones keep their order.
     backwards = np.argsort(np.flip(x, dim), axis=dim, kind="stable")
     return np.asarray(np.flip(x.shape[dim] - 1 - backwards, dim))
 
 
 @reference("argsort")
 def argsort(x: Array, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
-    """The order of NumPy's stable sort, in which NaN comes last."""
+    """Return the order of NumPy's stable sort, in which NaN is last."""
     return _order(x, dim, descending)
 
 
 @reference("sort")
 def sort(x: Array, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
-    """The values in that order, and the order."""
+    """Return the sorted values, and the order."""
     order = _order(x, dim, descending)
     return (np.take_along_axis(x, order, dim) if x.ndim else x), order
 
 
 @reference("msort")
 def msort(x: Array) -> Any:
-    """NumPy's sort, in which NaN comes last."""
+    """Call NumPy's sort, in which NaN is last."""
     return np.sort(x, 0) if x.ndim else x
 
 
 @reference("matmul", extended=True)
 def matmul(a: Array, b: Array) -> Any:
-    """Sums of products of broadcast rows and columns: NumPy's loops where no BLAS has the type."""
+    """Sum products of broadcast rows and columns, by NumPy's loops if BLAS does not support the dtype."""
     return np.matmul(a, b)

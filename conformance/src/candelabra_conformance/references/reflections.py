@@ -1,4 +1,4 @@
-"""QR factorizations and Householder reflections as matrices that are multiplied out."""
+"""QR factorizations and Householder reflections as products of matrices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from candelabra_conformance.references.registry import reference
 
 
 def _reflector(x: Array) -> tuple[Any, Array]:
-    """``(tau, v)`` with ``(1 - conj(tau) v vᴴ) x`` real and zero below its first element, and ``v[0]`` 1."""
+    """Return ``(tau, v)`` with ``(1 - conj(tau) v vᴴ) x`` real and zero below its first element, and ``v[0]`` 1."""
     norm, first = np.sqrt((np.abs(x) ** 2).sum()), x[0]
     if norm == np.abs(first) and first.imag == 0:
         return x.dtype.type(0), np.concatenate([np.ones(1, x.dtype), x[1:] * 0])
@@ -20,7 +20,7 @@ def _reflector(x: Array) -> tuple[Any, Array]:
 
 
 def _packed(A: Array) -> tuple[Array, Array]:
-    """R on and above the diagonal, the reflections' vectors below, and their factors."""
+    """Return R on and above the diagonal, the reflections' vectors below, and their factors."""
     a, k = A.copy(), min(A.shape)
     factors = np.zeros(k, A.dtype)
     for j in range(k):
@@ -31,7 +31,7 @@ def _packed(A: Array) -> tuple[Array, Array]:
 
 
 def _product(a: Array, tau: Array) -> Array:
-    """The square product of the reflections, the first one leftmost."""
+    """Return the square product of the reflections, the first one leftmost."""
     m = len(a)
     whole = np.eye(m, dtype=a.dtype)
     for j, factor in enumerate(tau):
@@ -42,7 +42,7 @@ def _product(a: Array, tau: Array) -> Array:
 
 @reference("linalg_geqrf", extended=True)
 def geqrf(input: Array) -> tuple[Array, ...]:
-    """Reflection by reflection."""
+    """Factorize reflection by reflection."""
     return stacked(_packed, input)
 
 
@@ -55,26 +55,26 @@ def _qr(A: Array, mode: str) -> tuple[Array, Array]:
 
 @reference("linalg_qr", extended=True)
 def qr(A: Array, mode: str) -> tuple[Array, ...]:
-    """The reflections multiplied out; mode "r" gives no Q."""
+    """Multiply the reflections; mode "r" returns no Q."""
     Q, R = stacked(lambda a: _qr(a, mode), A)
     return (np.empty(0, A.dtype) if mode == "r" else Q), R
 
 
 def _of_each(function: Any, a: Array, tau: Array, *rest: Array) -> Array:
-    """``function`` of each matrix of one batch, whose factors have a dim less."""
+    """Apply ``function`` to each matrix of one batch, whose factors have one dim less."""
     parts = stacked(lambda m, t, *others: (function(m, t[0], *others),), a, tau[..., None, :], *rest)
     return parts[0]
 
 
 @reference("linalg_householder_product", extended=True)
 def householder_product(input: Array, tau: Array) -> Array:
-    """The first columns of the product."""
+    """Return the first columns of the product."""
     return _of_each(lambda a, t: _product(a, t)[:, : a.shape[1]], input, tau)
 
 
 @reference("linalg_ormqr", extended=True)
 def ormqr(input: Array, tau: Array, other: Array, left: bool, transpose: bool) -> Array:
-    """The whole product, or its adjoint, times the matrix."""
+    """Multiply the matrix by the full product, or by its adjoint."""
 
     def applied(a: Array, t: Array, x: Array) -> Array:
         Q = _product(a, t)

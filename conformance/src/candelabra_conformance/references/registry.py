@@ -1,4 +1,4 @@
-"""Which function answers for an operator or a public callable where no device may: NumPy's, SciPy's, or a formula."""
+"""The registry of references: functions of NumPy or SciPy, or formulas, that compute an operator without a device."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ Reference = Callable[..., Any]
 R = TypeVar("R", bound=Reference)
 
 REFERENCES: Final[dict[str, Reference]] = {}
-"""``{operator or public callable: function}``. The arguments come by position as the operator's record declares them,
-those of a public callable as its samples give them."""
+"""``{operator or public callable: function}``. Arguments are passed by position as the operator's record declares them,
+those of a public callable as its samples pass them."""
 EXTENDED: Final[set[str]] = set()
-"""Operators whose reference computes in ``np.longdouble`` when it is given such arrays: it judges float64 results."""
+"""Operators whose reference computes in ``np.longdouble`` for such arrays; it checks float64 results."""
 AS_GIVEN: Final[set[str]] = set()
-"""Operators whose result hangs on the dtype itself (the next number, a rounded quotient): their reference is asked in
-the operands' own dtype, and never in a wider one. That of a public callable then says the dtype of the result, too."""
+"""Operators whose result depends on the dtype itself (the next number, a rounded quotient): their reference is called
+in the operands' own dtype, and never in a wider one. That of a public callable then defines the dtype of the result,
+too."""
 
 
 def reference(*operators: str, extended: bool = False, as_given: bool = False) -> Callable[[R], R]:
-    """Mark the function that answers for these operators.
+    """Mark a function as the reference of these operators.
 
-    ``extended``: it keeps the precision of ``np.longdouble`` and ``np.clongdouble`` arguments; ``as_given``: it must
-    be asked in the operands' own dtype. Raises ``ValueError`` when an operator has a reference already: two would have
-    to be compared with each other first.
+    ``extended``: it keeps the precision of ``np.longdouble`` and ``np.clongdouble`` arguments; ``as_given``: it must be
+    called in the operands' own dtype. Raises ``ValueError`` if an operator already has a reference.
     """
 
     def mark(function: R) -> R:
@@ -37,7 +37,7 @@ def reference(*operators: str, extended: bool = False, as_given: bool = False) -
 
 
 def references(functions: Mapping[str, Reference], extended: bool = False, as_given: bool = False) -> None:
-    """Give many operators their references at once, where they are somebody's functions as they stand.
+    """Register functions of other libraries as the references of many operators.
 
     Raises ``ValueError`` as :func:`reference` does.
     """

@@ -1,4 +1,4 @@
-"""Binary search and indices of nonzero elements: NumPy's."""
+"""Binary search and indices of nonzero elements, by NumPy's functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def searchsorted(
     side: str | None = None,
     sorter: Array | None = None,
 ) -> Array:
-    """Row by row."""
+    """Search row by row."""
     if sorter is not None:
         sequence = np.take_along_axis(sequence, sorter, -1)
     found = sorted_place(sequence, np.asarray(input), right or side == "right")
@@ -31,24 +31,24 @@ def searchsorted(
 
 @reference("bucketize", as_given=True)
 def bucketize(input: Any, boundaries: Array, *, out_int32: bool = False, right: bool = False) -> Array:
-    """The place among the boundaries."""
+    """Return the index among the boundaries."""
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
 @reference("nonzero_tuple", as_given=True)
 def nonzero_tuple(x: Array, *, as_tuple: bool) -> Array | tuple[Array, ...]:
-    """NumPy's."""
+    """Call NumPy's function."""
     return np.nonzero(np.atleast_1d(x)) if as_tuple else np.argwhere(x)
 
 
 @reference("nonzero_static")
 def nonzero_static(x: Array, size: int, fill_value: int = -1) -> Array:
-    """The first rows of ``argwhere``, then rows of the fill value."""
+    """Return the first rows of ``argwhere``, then rows of the fill value."""
     rows = np.argwhere(x)[:size]
     return np.concatenate([rows, np.full((size - len(rows), x.ndim), fill_value, np.int64)])
 
 
 @reference("unravel_index", as_given=True)
 def unravel_index(indices: Array, shape: Any) -> tuple[Array, ...]:
-    """NumPy's."""
+    """Call NumPy's function."""
     return tuple(np.asarray(i, np.int64) for i in np.unravel_index(indices.astype(np.int64), shape))

@@ -27,7 +27,7 @@ def segment_reduce(
     unsafe: bool,
     initial: float | None,
 ) -> Array:
-    """Slice by slice; the initial value is one more element, which the mean does not count."""
+    """Reduce slice by slice. The initial value is one more element, which the mean does not count."""
     if lengths is None:
         assert offsets is not None
         lengths = np.diff(offsets)
@@ -49,7 +49,7 @@ def segment_reduce(
 
 @reference("hash_tensor", as_given=True)
 def hash_tensor(input: Array, dim: Any, keepdim: bool, mode: int) -> Array:
-    """Over the bits of float64 or int64."""
+    """Combine the bits of float64 or int64."""
     wide = input.astype(np.int64) if input.dtype.kind in "biu" else input.astype(np.float64)
     axes = tuple(range(input.ndim)) if dim is None else dim
     reduce: Any = np.bitwise_xor.reduce

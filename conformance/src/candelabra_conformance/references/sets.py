@@ -1,4 +1,4 @@
-"""Sets: NumPy's and itertools'."""
+"""Sets by NumPy's and itertools' functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 def unique(
     x: Array, *, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Array | tuple[Array, ...]:
-    """NumPy's; of bytes of unknown order (bfloat16) that of single precision."""
+    """Call NumPy's function; bfloat16, which NumPy cannot sort, is converted to float32."""
     known = x.astype(np.float32) if x.dtype.kind == "V" else x
     values, inverse, counts = np.unique(known, return_inverse=True, return_counts=True, axis=dim)
     inverse = inverse.reshape(x.shape if dim is None else -1)
@@ -28,7 +28,7 @@ def unique(
 def unique_consecutive(
     x: Array, *, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Array | tuple[Array, ...]:
-    """Slice by slice."""
+    """Compare slice by slice."""
     line = x.reshape(-1) if dim is None else np.moveaxis(x, dim, 0)
     starts: list[int] = []
     inverse, counts = np.zeros(len(line), np.int64), []
@@ -46,21 +46,21 @@ def unique_consecutive(
 def _asked(
     values: Array, inverse: Array, counts: Array, return_inverse: bool, return_counts: bool
 ) -> Array | tuple[Array, ...]:
-    """The values alone, or with what else was asked for."""
+    """Return the values, or a tuple with the other requested results."""
     more = [np.asarray(inverse, np.int64)] * return_inverse + [np.asarray(counts, np.int64)] * return_counts
     return (values, *more) if more else values
 
 
 @reference("isin")
 def isin(elements: Any, tests: Any, assume_unique: bool = False, invert: bool = False) -> Array:
-    """Each with each."""
+    """Compare each element with each."""
     found = (np.asarray(elements)[..., None] == np.asarray(tests).reshape(-1)).any(-1)
     return np.asarray(~found if invert else found)
 
 
 @reference("combinations")
 def chosen(x: Array, r: int = 2, with_replacement: bool = False) -> Array:
-    """The rows of itertools."""
+    """Return the rows of itertools."""
     if not r:
         return x[:0]
     choose: Callable[..., Any] = combinations_with_replacement if with_replacement else combinations
@@ -70,9 +70,9 @@ def chosen(x: Array, r: int = 2, with_replacement: bool = False) -> Array:
 
 @reference("cartesian_prod", as_given=True)
 def cartesian_prod(*vectors: Array) -> Array:
-    """The rows of itertools."""
+    """Return the rows of itertools."""
     if len(vectors) == 1:
         return vectors[0]
     rows = list(product(*(range(len(v)) for v in vectors)))
-    places = np.array(rows, np.int64).reshape(len(rows), len(vectors))
-    return np.stack([v[places[:, i]] for i, v in enumerate(vectors)], -1)
+    indices = np.array(rows, np.int64).reshape(len(rows), len(vectors))
+    return np.stack([v[indices[:, i]] for i, v in enumerate(vectors)], -1)

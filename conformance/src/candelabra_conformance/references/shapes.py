@@ -1,4 +1,4 @@
-"""Shapes: NumPy's own functions where it has them, else element by element."""
+"""Shape functions by NumPy's own functions, or element by element."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from candelabra import Size
 
 from candelabra_conformance.references.arranging import as_strided, unfold, view_as_complex
-from candelabra_conformance.references.places import view_dtype
 from candelabra_conformance.references.registry import REFERENCES, reference, references
+from candelabra_conformance.references.scatter_extremes import view_dtype
 
 Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]
@@ -74,19 +74,19 @@ references(
 
 
 def _first(x: Array, shape: Ints) -> Array:
-    """The first elements in another shape."""
+    """Return the first elements in another shape."""
     return x.reshape(-1)[: math.prod(shape)].reshape(shape)
 
 
 @reference("Tensor.set_")
 def set_(x: Array, source: Array | None = None, offset: int = 0, size: Ints | None = None, stride: Any = None) -> Array:
-    """The elements of the source, or some of them."""
+    """Return the elements of the source, or some of them."""
     if source is None:
         return np.empty(0, x.dtype)
     return source if size is None else as_strided(source, size, stride, offset, None)
 
 
-# -- taken apart ------------------------------------------------------------------------------------------------------
+# -- splitting dims ---------------------------------------------------------------------------------------------------
 def _narrow(x: Array, dim: int, start: int, length: int) -> Array:
     first = start % x.shape[dim] if start < 0 else start
     return np.take(x, np.arange(first, first + length), dim)
@@ -118,11 +118,11 @@ references(
 
 @reference("slice_copy")
 def slice_copy(x: Array, dim: int, start: int | None, end: int | None, step: int) -> Array:
-    """NumPy's slice."""
+    """Return NumPy's slice."""
     return x[(*[slice(None)] * dim, slice(start, end, step))]
 
 
-# -- put together -----------------------------------------------------------------------------------------------------
+# -- joining ----------------------------------------------------------------------------------------------------------
 references(
     {
         "stack": lambda tensors, dim: np.stack(tensors, dim),
@@ -146,13 +146,13 @@ references(
 
 @reference("repeat_interleave_indices", as_given=True)
 def repeat_interleave_indices(repeats: Array, output_size: int | None) -> Array:
-    """Each index as often as its count."""
+    """Repeat each index by its count."""
     return np.repeat(np.arange(repeats.size), repeats.astype(np.int64))
 
 
 @reference("_chunk_cat")
 def chunk_cat(tensors: Sequence[Array], dim: int, num_chunks: int) -> Array:
-    """Chunk by chunk."""
+    """Join chunk by chunk."""
     rows = []
     for number in range(num_chunks):
         row = []
@@ -168,7 +168,7 @@ def chunk_cat(tensors: Sequence[Array], dim: int, num_chunks: int) -> Array:
 
 @reference("constant_pad_nd")
 def constant_pad_nd(x: Array, pad: Sequence[int], value: Any) -> Array:
-    """NumPy's, after what is cut off."""
+    """Call NumPy's function after negative sizes have removed elements."""
     amounts = [(0, 0)] * (x.ndim - len(pad) // 2) + [tuple(pad[i : i + 2]) for i in range(len(pad) - 2, -1, -2)]
     kept = x[tuple(slice(max(0, -b), n - max(0, -a)) for n, (b, a) in zip(x.shape, amounts, strict=True))]
     width = [(max(0, b), max(0, a)) for b, a in amounts]
@@ -177,7 +177,7 @@ def constant_pad_nd(x: Array, pad: Sequence[int], value: Any) -> Array:
 
 @reference("diag_embed")
 def diag_embed(x: Array, offset: int, dim1: int, dim2: int) -> Array:
-    """Vector by vector."""
+    """Write vector by vector."""
     made = np.zeros((*x.shape[:-1], *(x.shape[-1] + abs(offset),) * 2), x.dtype)
     for place in np.ndindex(*x.shape[:-1]):
         made[place] = np.diag(x[place], offset)
@@ -186,7 +186,7 @@ def diag_embed(x: Array, offset: int, dim1: int, dim2: int) -> Array:
 
 @reference("block_diag")
 def block_diag(*tensors: Array) -> Array:
-    """Block by block."""
+    """Write block by block."""
     blocks = [np.atleast_2d(t) for t in tensors]
     out = np.zeros(np.sum([b.shape for b in blocks], 0), np.result_type(*blocks))
     row = column = 0
@@ -198,7 +198,7 @@ def block_diag(*tensors: Array) -> Array:
 
 @reference("Tensor.fill_diagonal_")
 def fill_diagonal(x: Array, value: Any, wrap: bool = False) -> Array:
-    """NumPy's."""
+    """Call NumPy's function."""
     out = x.copy()
     if x.size:
         np.fill_diagonal(out, value, wrap)

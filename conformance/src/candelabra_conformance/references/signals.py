@@ -1,4 +1,4 @@
-"""Short-time Fourier transforms window by window, and images read point by point."""
+"""Short-time Fourier transforms window by window, and images sampled point by point."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from candelabra_conformance.references.registry import reference
 
 Array = np.ndarray[Any, Any]
 MODES = {"reflect": "reflect", "constant": "constant", "replicate": "edge", "circular": "wrap"}
-"""NumPy's names of the paddings."""
+"""NumPy's names of the padding modes."""
 
 
 # -- short-time Fourier transforms ------------------------------------------------------------------------------------
 def _weights(window: Array | None, length: int, n: int, like: Array) -> Array:
-    """The window in the middle of ``n`` points."""
+    """Return the window in the middle of ``n`` points."""
     found = np.ones(length, like.real.dtype) if window is None else window
     left = (n - length) // 2
     return np.pad(found, (left, n - length - left))
@@ -29,7 +29,7 @@ def stft(
     input: Array, n_fft: int, hop_length: int | None, win_length: int | None, window: Array | None, center: bool,
     pad_mode: str, normalized: bool, onesided: bool | None, return_complex: bool | None, align_to_window: bool | None,
 ) -> Array:  # fmt: skip
-    """The transform of each window."""
+    """Return the transform of each window."""
     hop, length = n_fft // 4 if hop_length is None else hop_length, n_fft if win_length is None else win_length
     lead = [(0, 0)] * (input.ndim - 1)
     x = np.pad(input, [*lead, (n_fft // 2,) * 2], mode=MODES[pad_mode]) if center else input  # type: ignore[call-overload]
@@ -52,7 +52,7 @@ def istft(
     input: Array, n_fft: int, hop_length: int | None, win_length: int | None, window: Array | None, center: bool,
     normalized: bool, onesided: bool | None, length: int | None, return_complex: bool,
 ) -> Array:  # fmt: skip
-    """The inverse transform of each window, added where it stands; so are the squares of the weights."""
+    """Add the inverse transform of each window at its position, and divide by the sum of the squared weights."""
     hop, size = n_fft // 4 if hop_length is None else hop_length, n_fft if win_length is None else win_length
     x, norm = np.swapaxes(input, -1, -2), "ortho" if normalized else "backward"
     if return_complex:
@@ -64,22 +64,22 @@ def istft(
     total = n_fft + hop * (count - 1)
     signal, envelope = np.zeros((*pieces.shape[:-2], total), pieces.dtype), np.zeros(total, weights.dtype)
     for i in range(count):
-        place = slice(i * hop, i * hop + n_fft)
-        signal[..., place] += pieces[..., i, :] * weights
-        envelope[place] += weights * weights
+        span = slice(i * hop, i * hop + n_fft)
+        signal[..., span] += pieces[..., i, :] * weights
+        envelope[span] += weights * weights
     start = n_fft // 2 if center else 0
     end = total - start if length is None else start + length
     return np.asarray(signal[..., start:end] / envelope[start:end])
 
 
 # -- grids ------------------------------------------------------------------------------------------------------------
-def _place(x: Any, size: int, align: bool) -> Any:
-    """A coordinate in [-1, 1] as a place among the elements."""
+def _position(x: Any, size: int, align: bool) -> Any:
+    """Convert a coordinate in [-1, 1] to a position among the elements."""
     return (x + 1) / 2 * (size - 1) if align else ((x + 1) * size - 1) / 2
 
 
 def _padded(x: Any, size: int, padding: int, align: bool) -> Any:
-    """A place outside brought in: by the border, or reflected until it is inside."""
+    """Move a position into the image: to the border, or by reflection."""
     if padding == 2:
         low, high = (0.0, size - 1.0) if align else (-0.5, size - 0.5)
         while low < high and not low <= x <= high:
@@ -88,13 +88,13 @@ def _padded(x: Any, size: int, padding: int, align: bool) -> Any:
 
 
 def _read(image: Array, where: tuple[int, ...]) -> Any:
-    """The elements of all channels; zeros outside."""
+    """Return the elements of all channels; zeros outside the image."""
     inside = all(0 <= i < n for i, n in zip(where, image.shape[1:], strict=True))
     return np.moveaxis(image, 0, -1)[where] if inside else np.zeros(len(image), image.dtype)
 
 
 def _keys(x: Any) -> Any:
-    """Keys' cubic kernel of a distance."""
+    """Return Keys' cubic kernel of a distance."""
     x = abs(x)
     if x <= 1:
         return (1.25 * x - 2.25) * x * x + 1
@@ -103,29 +103,29 @@ def _keys(x: Any) -> Any:
 
 def _point(image: Array, point: Array, mode: int, padding: int, align: bool) -> Any:
     sizes = image.shape[1:]
-    places = [_place(x, n, align) for x, n in zip(point[::-1], sizes, strict=True)]
+    positions = [_position(x, n, align) for x, n in zip(point[::-1], sizes, strict=True)]
     if mode == 2:
-        steps = [range(math.floor(x) - 1, math.floor(x) + 3) for x in places]
+        steps = [range(math.floor(x) - 1, math.floor(x) + 3) for x in positions]
         total = np.zeros(len(image), image.dtype)
         for where in product(*steps):
-            weight = np.prod([_keys(x - w) for x, w in zip(places, where, strict=True)])
+            weight = np.prod([_keys(x - w) for x, w in zip(positions, where, strict=True)])
             inside = tuple(int(_padded(w, n, padding, align)) for w, n in zip(where, sizes, strict=True))
             total = total + _read(image, inside) * weight
         return total
-    places = [_padded(x, n, padding, align) for x, n in zip(places, sizes, strict=True)]
+    positions = [_padded(x, n, padding, align) for x, n in zip(positions, sizes, strict=True)]
     if mode == 1:
-        return _read(image, tuple(round(float(x)) for x in places))
+        return _read(image, tuple(round(float(x)) for x in positions))
     total = np.zeros(len(image), image.dtype)
-    for corner in product((0, 1), repeat=len(places)):
-        where = tuple(math.floor(x) + c for x, c in zip(places, corner, strict=True))
-        weight = np.prod([1 - abs(x - w) for x, w in zip(places, where, strict=True)])
+    for corner in product((0, 1), repeat=len(positions)):
+        where = tuple(math.floor(x) + c for x, c in zip(positions, corner, strict=True))
+        weight = np.prod([1 - abs(x - w) for x, w in zip(positions, where, strict=True)])
         total = total + _read(image, where) * weight
     return total
 
 
 @reference("grid_sampler", "grid_sampler_2d", "grid_sampler_3d", extended=True)
 def grid_sampler(input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Array:
-    """Point by point."""
+    """Sample point by point."""
     n, channels = input.shape[:2]
     shape = grid.shape[1:-1]
     out = np.zeros((n, channels, *shape), input.dtype)
@@ -139,6 +139,6 @@ def grid_sampler(input: Array, grid: Array, interpolation_mode: int, padding_mod
 # -- checks -----------------------------------------------------------------------------------------------------------
 @reference("raise_if_nonzero")
 def raise_if_nonzero(codes: Array, text: str, error: type[Exception]) -> Array:
-    """False: there are none."""
+    """Return False, since the samples have no nonzero codes."""
     assert not codes.any()
     return np.asarray(False)

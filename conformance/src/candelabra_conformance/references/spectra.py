@@ -1,7 +1,7 @@
-"""Singular values and eigenvalues by other algorithms than those of NumPy's functions, and what is made of them.
+"""Singular values and eigenvalues by other algorithms than those of NumPy's functions, and functions of them.
 
-Singular values: QR iteration (``gesvd``) where NumPy divides and conquers. Eigenvalues: the diagonal of Schur's form;
-eigenvectors: what a matrix less its eigenvalue sends to nothing.
+Singular values: QR iteration (``gesvd``), where NumPy uses divide and conquer. Eigenvalues: the diagonal of Schur's
+form. Eigenvectors: the null space of the matrix minus its eigenvalue.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from candelabra_conformance.references.elimination import Array, adjoint, stacked
 from candelabra_conformance.references.registry import reference
 
-linalg: Final[Any] = import_module("scipy.linalg")  # which has no types
+linalg: Final[Any] = import_module("scipy.linalg")  # it has no types
 
 
 def _gesvd(A: Array, full: bool) -> tuple[Array, ...]:
@@ -29,13 +29,13 @@ def _gesvd(A: Array, full: bool) -> tuple[Array, ...]:
 
 @reference("linalg_svd")
 def svd(A: Array, full_matrices: bool) -> tuple[Array, ...]:
-    """QR iteration."""
+    """Compute by QR iteration."""
     return stacked(lambda a: _gesvd(a, full_matrices), A)
 
 
 @reference("linalg_svdvals")
 def svdvals(A: Array) -> Array:
-    """QR iteration."""
+    """Compute by QR iteration."""
     return stacked(lambda a: _gesvd(a, False), A)[1]
 
 
@@ -53,13 +53,13 @@ def _eigh(A: Array, UPLO: str) -> tuple[Array, Array]:
 
 @reference("linalg_eigh")
 def eigh(A: Array, UPLO: str) -> tuple[Array, ...]:
-    """QR iteration on the Hermitian matrix that one triangle stands for."""
+    """Compute by QR iteration on the Hermitian matrix that one triangle represents."""
     return stacked(lambda a: _eigh(a, UPLO), A)
 
 
 @reference("linalg_eigvalsh")
 def eigvalsh(A: Array, UPLO: str) -> Array:
-    """As :func:`eigh`."""
+    """Return the eigenvalues of :func:`eigh`."""
     return eigh(A, UPLO)[0]
 
 
@@ -75,17 +75,17 @@ def _eig(A: Array) -> tuple[Array, Array]:
 
 @reference("linalg_eig")
 def eig(A: Array) -> tuple[Array, ...]:
-    """Schur's form, and null vectors."""
+    """Compute Schur's form, and null vectors."""
     return stacked(_eig, A)
 
 
 @reference("linalg_eigvals")
 def eigvals(A: Array) -> Array:
-    """Schur's form."""
+    """Compute Schur's form."""
     return stacked(_eig, A)[0]
 
 
-# -- what is made of them ---------------------------------------------------------------------------------------------
+# -- functions of singular values -------------------------------------------------------------------------------------
 def _pseudo_inverse(A: Array, bound: Any, hermitian: bool) -> Array:
     U, S, Vh = _gesvd(_hermitian(A, "L") if hermitian else A, False)
     keep = bound < S
@@ -94,7 +94,7 @@ def _pseudo_inverse(A: Array, bound: Any, hermitian: bool) -> Array:
 
 @reference("pseudo_inverse")
 def pseudo_inverse(input: Array, atol: Any, rtol: Any, hermitian: bool) -> Array:
-    """From singular values beyond ``max(atol, rtol * largest)``, of Hermitian matrices too."""
+    """Use the singular values larger than ``max(atol, rtol * largest)``, for Hermitian matrices too."""
     if not input.size:
         return np.swapaxes(input, -1, -2)
     if rtol is None:
@@ -107,7 +107,8 @@ def pseudo_inverse(input: Array, atol: Any, rtol: Any, hermitian: bool) -> Array
 
 @reference("linalg_lstsq")
 def least_squares(A: Array, B: Array, rcond: float, driver: str) -> tuple[Array, ...]:
-    """The pseudo-inverse times the right-hand sides; what the drivers say about the rank and singular values."""
+    """Multiply the right-hand sides by the pseudo-inverse, and return the rank and singular values that a driver
+    returns."""
     k = min(A.shape[-2:])
     lead = np.broadcast_shapes(A.shape[:-2], B.shape[:-2])
     given = driver in ("gelsd", "gelss")
@@ -131,5 +132,5 @@ def _exponential(A: Array) -> tuple[Array]:
 
 @reference("linalg_matrix_exp")
 def matrix_exp(input: Array) -> Array:
-    """Padé's approximation, scaled and squared."""
+    """Use Padé's approximation, with scaling and squaring."""
     return stacked(_exponential, input)[0]

@@ -1,4 +1,4 @@
-"""Sums and means without NaN, extremes in pairs, counts: NumPy's."""
+"""Sums and means without NaN, extremes in pairs, and counts, by NumPy's functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _as(input: Array, dtype: Any) -> Array:
 
 @reference("nansum")
 def nansum(input: Array, dim: Any, keepdim: bool, dtype: Any) -> Array:
-    """NumPy's."""
+    """Call NumPy's function."""
     whole = _as(input, dtype)
     wide = np.int64 if whole.dtype.kind in "biu" else whole.dtype
     return np.asarray(np.nansum(whole, axis=_axis(dim), keepdims=keepdim, dtype=wide))
@@ -30,7 +30,7 @@ def nansum(input: Array, dim: Any, keepdim: bool, dtype: Any) -> Array:
 
 @reference("nanmean")
 def nanmean(input: Array, dim: Any, keepdim: bool, dtype: Any) -> Array:
-    """The sum divided by the number of what is not NaN."""
+    """Divide the sum by the number of elements that are not NaN."""
     total = nansum(input, dim, keepdim, dtype)
     with np.errstate(invalid="ignore"):
         return np.asarray(total / (input == input).sum(axis=_axis(dim), keepdims=keepdim), total.dtype)
@@ -38,23 +38,23 @@ def nanmean(input: Array, dim: Any, keepdim: bool, dtype: Any) -> Array:
 
 @reference("count_nonzero")
 def count_nonzero(input: Array, dim: Any) -> Array:
-    """NumPy's."""
+    """Call NumPy's function."""
     return np.asarray(np.count_nonzero(input, axis=_axis(dim)))
 
 
 @reference("aminmax")
 def aminmax(input: Array, dim: Any, keepdim: bool) -> tuple[Array, ...]:
-    """NumPy's two."""
+    """Call NumPy's two functions."""
     if not input.ndim:
         return input, input
     return np.asarray(input.min(axis=dim, keepdims=keepdim)), np.asarray(input.max(axis=dim, keepdims=keepdim))
 
 
 @reference("tally")
-def tally(places: Array, weights: Array | None, size: int) -> Array:
-    """One by one."""
-    values = np.ones(len(places), np.int64) if weights is None else weights
+def tally(indices: Array, weights: Array | None, size: int) -> Array:
+    """Count one by one."""
+    values = np.ones(len(indices), np.int64) if weights is None else weights
     out = np.zeros(size, np.int64 if values.dtype.kind in "biu" else values.dtype)
-    for place, value in zip(places, values, strict=True):
-        out[place] += value
+    for index, value in zip(indices, values, strict=True):
+        out[index] += value
     return out

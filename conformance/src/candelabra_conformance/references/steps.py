@@ -1,4 +1,4 @@
-"""Steps of optimisers by their papers' formulas, in the order in which these are written."""
+"""Steps of optimisers by their papers' formulas, in the papers' order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _direction(param: Array, grad: Array, decay: float, maximize: bool) -> Array
 
 @reference("sgd_step", extended=True)
 def sgd_step(param: Array, grad: Array, lr: float, decay: float, maximize: bool) -> Any:
-    """Robbins and Monro, 1951."""
+    """Implement Robbins and Monro, 1951."""
     return param - lr * _direction(param, grad, decay, maximize)
 
 
@@ -26,7 +26,7 @@ def momentum_step(
     param: Array, grad: Array, buffer: Array, lr: float, momentum: float, dampening: float, decay: float,
     nesterov: bool, maximize: bool,
 ) -> Any:  # fmt: skip
-    """Sutskever et al., ICML 2013, in the form where the learning rate stands outside of the sum."""
+    """Implement Sutskever et al., ICML 2013, in the form with the learning rate outside of the sum."""
     g = _direction(param, grad, decay, maximize)
     kept = momentum * buffer + (1 - dampening) * g
     return param - lr * (g + momentum * kept if nesterov else kept), kept
@@ -48,11 +48,11 @@ def _adaptive(
 
 @reference("adam_step", extended=True)
 def adam_step(param: Array, grad: Array, mean: Array, square: Array, *numbers: Any) -> Any:
-    """Algorithm 1 of Kingma and Ba, ICLR 2015; decay as in Loshchilov and Hutter, ICLR 2019."""
+    """Implement Algorithm 1 of Kingma and Ba, ICLR 2015, with the decay of Loshchilov and Hutter, ICLR 2019."""
     return _adaptive(param, grad, mean, square, None, *numbers)
 
 
 @reference("amsgrad_step", extended=True)
 def amsgrad_step(param: Array, grad: Array, mean: Array, square: Array, largest: Array, *numbers: Any) -> Any:
-    """Algorithm 2 of Reddi, Kale and Kumar, ICLR 2018, with the corrections of Adam."""
+    """Implement Algorithm 2 of Reddi, Kale and Kumar, ICLR 2018, with the corrections of Adam."""
     return _adaptive(param, grad, mean, square, largest, *numbers)

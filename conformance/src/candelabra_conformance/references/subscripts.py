@@ -1,4 +1,4 @@
-"""Subscripts by NumPy's."""
+"""Subscripts by NumPy's indexing."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ Array = np.ndarray[Any, Any]
 
 @reference("Tensor.__getitem__", as_given=True)
 def read(x: Array, index: Any) -> Array:
-    """NumPy's."""
+    """Index with NumPy."""
     return applied(x, index)
 
 
 @reference("Tensor.__setitem__", as_given=True)
 def written(x: Array, index: Any, value: Any) -> Array:
-    """Element after element, where the same index of an array of places says."""
+    """Write element by element, to positions that are read from an array of flat indices."""
     out = x.copy().reshape(-1)
-    places = applied(np.arange(x.size).reshape(x.shape), index)
+    positions = applied(np.arange(x.size).reshape(x.shape), index)
     values = np.asarray(value).astype(x.dtype)
-    lead = max(values.ndim - places.ndim, 0)
-    out[places.reshape(-1)] = np.broadcast_to(values.reshape(values.shape[lead:]), places.shape).reshape(-1)
+    lead = max(values.ndim - positions.ndim, 0)
+    out[positions.reshape(-1)] = np.broadcast_to(values.reshape(values.shape[lead:]), positions.shape).reshape(-1)
     return out.reshape(x.shape)

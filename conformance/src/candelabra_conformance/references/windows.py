@@ -1,4 +1,4 @@
-"""Windows for spectra: SciPy's."""
+"""Window functions of spectral analysis, by SciPy's functions."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ import numpy as np
 from candelabra_conformance.references.registry import Reference, references
 
 Array = np.ndarray[Any, Any]
-scipys: Final[Any] = import_module("scipy.signal.windows")  # which has no types
+scipys: Final[Any] = import_module("scipy.signal.windows")  # it has no types
 NUTTALL: Final = (0.3635819, 0.4891775, 0.1365995, 0.0106411)
 
 
 def window(make: Callable[..., Any]) -> Reference:
-    """SciPy's window of a length, in which dtype does not matter."""
+    """Return SciPy's window of a length, for every dtype."""
 
-    def made(M: int, *, sym: bool = True, dtype: Any = None, **options: Any) -> Array:
+    def reference(M: int, *, sym: bool = True, dtype: Any = None, **options: Any) -> Array:
         return np.asarray(make(M, sym=sym, **options), np.float64)
 
-    return made
+    return reference
 
 
 def older(make: Callable[..., Any]) -> Reference:
-    """The same under the older name: periodic unless asked otherwise, the parameters by position."""
+    """Return the same by the older name: periodic by default, with the parameters by position."""
 
-    def made(M: int, periodic: bool = True, *parameters: float, dtype: Any = None) -> Array:
+    def reference(M: int, periodic: bool = True, *parameters: float, dtype: Any = None) -> Array:
         return np.asarray(make(M, *parameters, sym=not periodic), np.float64)
 
-    return made
+    return reference
 
 
 def general_hamming(M: int, alpha: float = 0.54, *, sym: bool = True) -> Any:
-    """SciPy's, which has no default."""
+    """Call SciPy's function, which has no default."""
     return scipys.general_hamming(M, alpha, sym)
 
 

@@ -1,4 +1,4 @@
-"""Reports of a run: JSON, JUnit, Markdown, HTML, text for the terminal, a badge, and the difference of two runs."""
+"""Reports of a run as JSON, JUnit, Markdown, HTML, text for the terminal or a badge, and the difference of two runs."""
 
 from candelabra_conformance.report.badge import to_badge
 from candelabra_conformance.report.diff import Change, Difference, compare

@@ -1,4 +1,4 @@
-"""A badge with the level that a device has reached: an SVG that needs no service, no font of its own and no script."""
+"""A badge with the level that a device has reached: an SVG without a service, a font or a script."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from candelabra_conformance.model import LEVELS, Run
 
 _COLOURS: Final = {-1: "#6e7781", 0: "#b35900", 1: "#8a6d00", 2: "#4d7a00", 3: "#1a7f37"}
-"""Behind white text, each with a contrast of at least 4.5 to 1 (WCAG 2.2, 1.4.3)."""
+"""Background colours by level. White text has a contrast of at least 4.5 to 1 on each (WCAG 2.2, 1.4.3)."""
 _RED: Final = "#cf222e"
 _PADDING: Final = 7.0
 _SVG: Final = """<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="20" role="img" aria-label="{alt}">
@@ -25,7 +25,7 @@ _SVG: Final = """<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" heigh
 
 
 def to_badge(run: Run) -> str:
-    """The SVG for `run`: the device's type, and the level reached or that the run is red."""
+    """Return the SVG for `run`: the device's type, and the level that it reached, or that the run failed."""
     device = run.subject.device.split(":")[0]
     reached = f"level {run.level}" if run.level in LEVELS else "no level yet"
     message = reached if run.green else f"{reached}, failing"
@@ -33,8 +33,8 @@ def to_badge(run: Run) -> str:
 
 
 def svg(label: str, message: str, colour: str) -> str:
-    """A badge of two fields, `message` on `colour`. The texts are stretched to the widths that were computed for them,
-    so that it looks the same whichever font the reader has."""
+    """Return a badge of two fields, with `message` on `colour`. The texts are stretched to the computed widths, so that
+    the badge looks the same with any font."""
     left, right = _width(label), _width(message)
     split, width = left + 2 * _PADDING, left + right + 4 * _PADDING
     return _SVG.format(
@@ -53,5 +53,6 @@ def svg(label: str, message: str, colour: str) -> str:
 
 
 def _width(text: str) -> float:
-    """About how wide `text` is in 11 px Verdana: three classes of letters are near enough, it is stretched anyway."""
+    """Return the approximate width of `text` in 11 px Verdana, from three classes of letters. The text is stretched to
+    it."""
     return round(sum(4.0 if letter in "ijltfrI:.,' " else 10.0 if letter in "mwMW" else 7.0 for letter in text), 1)

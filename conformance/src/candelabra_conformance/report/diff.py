@@ -1,4 +1,4 @@
-"""Two runs compared: what got worse, what got better, what is new. ``candelabra conformance diff BEFORE AFTER``."""
+"""Compare two runs: regressions, fixes, and new cases. ``candelabra conformance diff BEFORE AFTER`` prints it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from candelabra_conformance.model import ROUTES, Case, Result, Run, Subject
 from candelabra_conformance.report import tally
 from candelabra_conformance.report.json_form import ReportError, read_json
 
-_WORTH: Final = {
+_RANK: Final = {
     model.PASSED: 3,
     model.UNEXPECTED: 2,
     model.SKIPPED: 1,
@@ -24,13 +24,13 @@ _WORTH: Final = {
     model.CRASHED: 0,
     model.TIMED_OUT: 0,
 }
-"""What a verdict shows to work. Less than before is a regression, also from passed to expected failure (it was hidden)
-or to skipped (it is proven no more); more is a fix, also from expected failure to unexpected pass (the list is out of
-date). What was blocked and now fails works neither before nor after."""
+"""The rank of each verdict. A lower rank than before is a regression, also from passed to expected failure (the list
+hides it) or to skipped (it is no longer verified); a higher rank is a fix, also from expected failure to unexpected
+pass (the list is outdated). A case that was blocked and now fails had the lowest rank before and after."""
 FACTOR: Final = 2.0
-"""How many times larger an error has to be to be listed."""
+"""Errors are listed if they grow or shrink by at least this factor."""
 _FLOOR: Final = 0.5
-"""In ULP. A correctly rounded result is as far off; smaller errors are not told apart."""
+"""In ULP. A correctly rounded result has errors up to this size; smaller ones are not compared."""
 
 
 @dataclass(frozen=True)
@@ -47,32 +47,32 @@ class Change:
 
 @dataclass(frozen=True)
 class Difference:
-    """What lies between two runs. Every tuple is sorted by case."""
+    """The difference of two runs. Every tuple is sorted by case."""
 
     before: Run
     after: Run
     regressions: tuple[Change, ...]
     fixes: tuple[Change, ...]
     other_verdicts: tuple[Change, ...]
-    """Another verdict that is worth the same: skipped and now unsupported."""
+    """Changes to another verdict of equal rank, such as from skipped to unsupported."""
     worse_routes: tuple[Change, ...]
-    """From native towards fallback and unsupported, whatever the verdict."""
+    """Changes from native towards fallback and unsupported, whatever the verdict."""
     better_routes: tuple[Change, ...]
     larger_errors: tuple[Change, ...]
     smaller_errors: tuple[Change, ...]
     compared: int
-    """How many cases both runs have."""
+    """The number of cases in both runs."""
     appeared: tuple[Result, ...]
     vanished: tuple[Result, ...]
 
     @property
     def regressed(self) -> bool:
-        """Whether a case got worse or the level fell. A case that is new and red made nothing worse."""
+        """Return whether a case got worse or the level fell. A new case that fails is no regression."""
         return bool(self.regressions) or self.after.level < self.before.level
 
     @property
     def other_facts(self) -> dict[str, tuple[str, str]]:
-        """What differs between the two subjects: the text of each by name."""
+        """Return the facts that differ between the two subjects: the text of each by name."""
         names = [field.name for field in fields(Subject) if field.name != "facts"]
         found = {name: (getattr(self.before.subject, name), getattr(self.after.subject, name)) for name in names}
         before, after = self.before.subject.facts, self.after.subject.facts
@@ -81,10 +81,10 @@ class Difference:
 
 
 def compare(before: Run, after: Run) -> Difference:
-    """What changed from `before` to `after`, case by case. Of a case with several results the worst counts."""
+    """Compare `before` with `after`, case by case. If a case has several results, the worst one is used."""
     old, new = _by_case(before), _by_case(after)
     both = [Change(old[case], new[case]) for case in sorted(old.keys() & new.keys())]
-    worth = [_WORTH[change.after.verdict] - _WORTH[change.before.verdict] for change in both]
+    worth = [_RANK[change.after.verdict] - _RANK[change.before.verdict] for change in both]
     routes = [_route_step(change) for change in both]
     return Difference(
         before,
@@ -112,7 +112,7 @@ def _by_case(run: Run) -> dict[Case, Result]:
 
 
 def _route_step(change: Change) -> int:
-    """How many routes further from the device's own kernel; 0 where one of the two was not run."""
+    """Return how many routes the case moved away from the device's own kernel, or 0 if it did not run in both runs."""
     if change.before.route not in ROUTES or change.after.route not in ROUTES:
         return 0
     return ROUTES.index(change.after.route) - ROUTES.index(change.before.route)
@@ -125,8 +125,8 @@ def _larger(before: float | None, after: float | None) -> bool:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """``candelabra conformance diff``: 0 when nothing got worse, 1 on a regression, 2 when nothing was compared."""
-    from candelabra_conformance.report import diff_text  # which needs this module
+    """Run ``candelabra conformance diff``. Return 0 without a regression, 1 with one, 2 if nothing was compared."""
+    from candelabra_conformance.report import diff_text  # that module imports this one
 
     parser = argparse.ArgumentParser(
         prog="candelabra conformance diff",
@@ -143,7 +143,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"candelabra conformance diff: {error}\n")
         return 2
     form = diff_text.markdown if asked.markdown else diff_text.text
-    encoding = sys.stdout.encoding or "utf-8"  # an older Windows console has no arrow
+    encoding = sys.stdout.encoding or "utf-8"  # the encoding of an older Windows console has no arrow
     sys.stdout.write(form(found, asked.limit).encode(encoding, "backslashreplace").decode(encoding))
     if not found.regressed and not found.compared:
         sys.stderr.write("candelabra conformance diff: the two runs have no case in common: nothing was compared\n")

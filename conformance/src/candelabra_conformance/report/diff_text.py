@@ -1,4 +1,4 @@
-"""How the difference of two runs reads: as text, and as Markdown."""
+"""Write the difference of two runs as text and as Markdown."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from candelabra_conformance.report.markdown import block, code, escape
 
 @dataclass(frozen=True)
 class _List:
-    """One list of a difference: its title, and per entry an id, a phrase, and a message that explains it."""
+    """One list of a difference: its title, and for each entry an id, a phrase, and a message that explains it."""
 
     title: str
     entries: tuple[tuple[str, str, str], ...]
 
 
-def text(found: Difference, limit: int = 20) -> str:
-    """The difference for a terminal or a log, the first `limit` entries of each list."""
-    lines = [_verdict(found), *_subjects(found)]
-    for each in _lists(found):
+def text(difference: Difference, limit: int = 20) -> str:
+    """Return the difference for a terminal or a log, with the first `limit` entries of each list."""
+    lines = [_verdict(difference), *_subjects(difference)]
+    for each in _lists(difference):
         lines += ["", f"{each.title}: {len(each.entries)}"]
         for case, phrase, message in each.entries[:limit]:
             lines.append(f"  {case}: {phrase}")
@@ -32,11 +32,11 @@ def text(found: Difference, limit: int = 20) -> str:
     return "\n".join(lines) + "\n"
 
 
-def markdown(found: Difference, limit: int = 20) -> str:
-    """The difference as Markdown, the first `limit` entries of each list."""
-    parts = [f"## {'❌' if found.regressed else '✅'} {escape(_verdict(found))}"]
-    parts += ["\n".join(f"- {escape(line)}" for line in _subjects(found))]
-    for each in _lists(found):
+def markdown(difference: Difference, limit: int = 20) -> str:
+    """Return the difference as Markdown, with the first `limit` entries of each list."""
+    parts = [f"## {'❌' if difference.regressed else '✅'} {escape(_verdict(difference))}"]
+    parts += ["\n".join(f"- {escape(line)}" for line in _subjects(difference))]
+    for each in _lists(difference):
         parts.append(f"### {each.title.capitalize()}: {len(each.entries)}")
         entries = [
             f"- {code(case)}: {escape(phrase)}" + (f"\n\n{_indented(block(message))}\n" if message else "")
@@ -52,34 +52,36 @@ def _indented(lines: str) -> str:
     return "\n".join(f"  {line}" for line in lines.split("\n"))
 
 
-def _verdict(found: Difference) -> str:
-    before, after = tally.level_text(found.before.level), tally.level_text(found.after.level)
+def _verdict(difference: Difference) -> str:
+    before, after = tally.level_text(difference.before.level), tally.level_text(difference.after.level)
     level = f"level {after}" if before == after else f"level {before} → {after}"
-    outcome = f"{tally.many(len(found.regressions), 'regression')}, {tally.many(len(found.fixes), 'fix', 'fixes')}"
-    return f"{found.after.subject.device}: {level}, {outcome} in {tally.many(found.compared, 'common case')}"
+    outcome = (
+        f"{tally.many(len(difference.regressions), 'regression')}, {tally.many(len(difference.fixes), 'fix', 'fixes')}"
+    )
+    return f"{difference.after.subject.device}: {level}, {outcome} in {tally.many(difference.compared, 'common case')}"
 
 
-def _subjects(found: Difference) -> Iterator[str]:
-    for name, (before, after) in found.other_facts.items():
+def _subjects(difference: Difference) -> Iterator[str]:
+    for name, (before, after) in difference.other_facts.items():
         yield f"{name.replace('_', ' ')}: {before or 'none'} → {after or 'none'}"
-    if found.before.options != found.after.options:
-        yield f"options differ: {dict(found.before.options)} → {dict(found.after.options)}"
+    if difference.before.options != difference.after.options:
+        yield f"options differ: {dict(difference.before.options)} → {dict(difference.after.options)}"
 
 
-def _lists(found: Difference) -> list[_List]:
-    """The lists that are not empty, the most urgent first."""
-    red = [result for result in found.appeared if result.verdict in BAD]
+def _lists(difference: Difference) -> list[_List]:
+    """Return the non-empty lists, the most urgent first."""
+    red = [result for result in difference.appeared if result.verdict in BAD]
     lists = [
-        _changes("regressions", found.regressions, _verdicts),
+        _changes("regressions", difference.regressions, _verdicts),
         _results("new cases that fail", red),
-        _changes("fixes", found.fixes, _verdicts),
-        _changes("cases further from the device's own kernel", found.worse_routes, _routes),
-        _changes("cases nearer to the device's own kernel", found.better_routes, _routes),
-        _changes("errors that grew", found.larger_errors, _errors),
-        _changes("errors that shrank", found.smaller_errors, _errors),
-        _changes("other changes of verdict", found.other_verdicts, _verdicts),
-        _results("other new cases", [result for result in found.appeared if result.verdict not in BAD]),
-        _results("cases that are gone", found.vanished),
+        _changes("fixes", difference.fixes, _verdicts),
+        _changes("cases further from the device's own kernel", difference.worse_routes, _routes),
+        _changes("cases nearer to the device's own kernel", difference.better_routes, _routes),
+        _changes("errors that grew", difference.larger_errors, _errors),
+        _changes("errors that shrank", difference.smaller_errors, _errors),
+        _changes("other changes of verdict", difference.other_verdicts, _verdicts),
+        _results("other new cases", [result for result in difference.appeared if result.verdict not in BAD]),
+        _results("cases that are gone", difference.vanished),
     ]
     return [each for each in lists if each.entries]
 

@@ -1,8 +1,8 @@
-"""A run as one HTML page that needs nothing else: no network, no server, no other file.
+"""A run as one self-contained HTML page, without a network, a server or other files.
 
-The page's policy (Content-Security-Policy, in a ``meta`` element) allows its own script and style by their hashes and
-nothing besides, so that no text of a run can load or run anything. What is about the run as a whole is plain HTML; the
-cases are JSON in a block of data, as columns of small numbers. ``page.js``, with ``rows.js``, draws what is looked at.
+The page's policy (Content-Security-Policy, in a ``meta`` element) allows only the hashes of its own script and style,
+so that no text of a run can load or run code. Facts about the whole run are plain HTML. The cases are JSON in a data
+block, as columns of small numbers; ``page.js`` and ``rows.js`` draw the visible ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _PLACE: Final = re.compile(r"\{\{(\w+)\}\}")
 
 
 def to_html(run: Run) -> str:
-    """The page for `run`. What UTF-8 cannot hold (half a surrogate pair) is written as Python escapes it."""
+    """Return the page for `run`. Characters that UTF-8 cannot encode (half a surrogate pair) are escaped as in
+    Python."""
     style, script = _part("page.css"), _part("rows.js") + _part("page.js")
     subject, cases, remaining = run.subject, tally.many(len(run.results), "case"), tally.remaining_text(run)
     places = {
@@ -45,7 +46,7 @@ def to_html(run: Run) -> str:
         "lists": _lists(run),
         "data": _data(run),
     }
-    # In one pass: a text of the run that looks like a place is left as it is.
+    # A single pass leaves a text of the run that looks like a placeholder as it is.
     page = _PLACE.sub(lambda match: places[match[1]], _part("page.html"))
     return page.encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -65,11 +66,11 @@ def _policy(style: str, script: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """How a policy names a script or style that stands in the page (CSP level 2, 4.2.5)."""
+    """Return the hash by which a policy allows an inline script or style (CSP level 2, 4.2.5)."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-# About the run as a whole
+# Facts about the whole run
 
 
 def _counts(run: Run) -> str:
@@ -99,7 +100,9 @@ def _lists(run: Run) -> str:
         f"{route}: {tally.many(cases, 'case')}, {tally.many(operators, 'operator')}"
         for route, (cases, operators) in tally.routes(run).items()
     ]
-    levels = [f"{level}, {LEVELS[level]}: {_told(found)}" for level, found in tally.counts_by_level(run).items()]
+    levels = [
+        f"{level}, {LEVELS[level]}: {_counts_text(counts)}" for level, counts in tally.counts_by_level(run).items()
+    ]
     kernels = [f"{kernel} unlocks {len(unlocked)}: {', '.join(unlocked)}" for kernel, unlocked in run.next_kernels]
     errors = [f"{tally.ulp_text(result.ulp)} ULP: {result.case.id}" for result in tally.worst_ulps(run)[:20]]
     blockers = [f"{name}: {tally.many(count, 'case')}" for name, count in tally.blockers(run)]
@@ -114,8 +117,8 @@ def _lists(run: Run) -> str:
     return "\n".join(_list(title, entries) for title, entries in lists.items() if entries)
 
 
-def _told(found: dict[str, int]) -> str:
-    return ", ".join(f"{count:,} {verdict}" for verdict, count in found.items()) or "no case"
+def _counts_text(counts: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {verdict}" for verdict, count in counts.items()) or "no case"
 
 
 def _list(title: str, entries: Iterable[str]) -> str:
@@ -127,7 +130,7 @@ def _list(title: str, entries: Iterable[str]) -> str:
 
 
 def _data(run: Run) -> str:
-    """The cases as JSON that may stand in a ``script`` element: without ``<``, which could end it."""
+    """Return the cases as JSON for a ``script`` element: without ``<``, which could end the element."""
     results = sorted(run.results, key=_order)
     verdicts = [verdict for verdict in tally.WORST_FIRST if any(result.verdict == verdict for result in results)]
     axes: dict[str, list[Any]] = {}
@@ -161,7 +164,7 @@ def _order(result: Result) -> tuple[Any, ...]:
 
 
 def _ulp(ulp: float | None) -> float | str | None:
-    """Short, for each of 50,000 cases has one."""
+    """Round an error to few digits, since each of 50,000 cases has one."""
     if ulp is None:
         return None
     shown = tally.ulp_text(ulp)

@@ -1,9 +1,9 @@
-"""A run as JSON: what is kept, compared and published. The form is described in ``run.schema.json`` beside this file.
+"""A run as JSON, for storage, comparison and publication. The file ``run.schema.json`` in this folder describes it.
 
-A result is one row on a line of its own, so that 50,000 of them stay small and line-based tools work; trailing columns
-that have nothing to say are left out. Rows are sorted by case: the order in which workers finished is no information.
-JSON has no infinities and no not-a-number: an error of that size is the text "inf" or "nan". What is beyond ASCII is
-escaped, so that every text that Python can hold, also half a surrogate pair, survives.
+Each result is one row on its own line, so that 50,000 of them stay small and line-based tools work; trailing columns
+with default values are omitted. Rows are sorted by case, since the order in which workers finish is not information.
+JSON has neither infinities nor NaN: such an error is the text "inf" or "nan". Characters outside ASCII are escaped, so
+that every Python string, even with half a surrogate pair, is preserved.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from candelabra_conformance.model import LEVELS, VERDICTS, Case, Result, Run, Su
 from candelabra_conformance.report import tally
 
 SCHEMA: Final = 1
-"""The version of the form. It is raised when a reader of the old form would misread the new one."""
+"""The version of the format. It is raised if a reader of the old format would misread the new one."""
 KIND: Final = "candelabra-conformance"
 COLUMNS: Final = (
     "operator",
@@ -39,7 +39,7 @@ COLUMNS: Final = (
     "uses",
 )
 _REQUIRED: Final = COLUMNS.index("verdict") + 1
-_NOTHING: Final[dict[str, Any]] = {
+_DEFAULTS: Final[dict[str, Any]] = {
     "route": "",
     "seconds": 0.0,
     "ulp": None,
@@ -49,7 +49,7 @@ _NOTHING: Final[dict[str, Any]] = {
     "reproducer": "",
     "uses": [],
 }
-"""What a column says that a row leaves out."""
+"""The default values of the columns that a row may omit."""
 _TEXTS: Final = (
     "device",
     "description",
@@ -65,11 +65,11 @@ _NON_FINITE: Final = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 
 class ReportError(ValueError):
-    """A file that is no report of a run, or one that this version cannot read. The message names the place."""
+    """Raised for a file that is not a report, or one that this version cannot read. The message names the position."""
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of the form, as published with the package."""
+    """Return the JSON Schema (draft 2020-12) of the format, as published with the package."""
     text = resources.files(__package__).joinpath("run.schema.json").read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded
@@ -79,9 +79,9 @@ def schema() -> dict[str, Any]:
 
 
 def to_json(run: Run) -> str:
-    """The run as JSON text, ASCII only, a result a line. The same run gives the same text.
+    """Return the run as JSON text, in ASCII, with one line per result. The same run gives the same text.
 
-    Options that JSON knows come back as they were, other values of theirs as text.
+    Options of JSON's types are preserved; others become text.
     """
     head = {
         "schema": SCHEMA,
@@ -103,7 +103,7 @@ def to_json(run: Run) -> str:
 
 
 def write_json(run: Run, path: str | os.PathLike[str]) -> None:
-    """Write the run to `path`, whole or not at all: a reader never sees half a file."""
+    """Write the run to `path` atomically: a reader never sees half a file."""
     target = Path(path)
     unfinished = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
@@ -122,7 +122,7 @@ def _row(result: Result) -> list[Any]:
     row: list[Any] = [case.operator, case.property, case.dtype, case.layout, case.level, result.verdict]
     row += [result.route, _number(result.seconds), _number(result.ulp)]
     row += [list(result.missing), result.message, result.blocked_by, result.reproducer, list(result.uses)]
-    while len(row) > _REQUIRED and row[-1] == _NOTHING[COLUMNS[len(row) - 1]]:
+    while len(row) > _REQUIRED and row[-1] == _DEFAULTS[COLUMNS[len(row) - 1]]:
         row.pop()
     return row
 
@@ -132,7 +132,7 @@ def _number(value: float | None) -> float | str | None:
 
 
 def _plain(value: Any) -> Any:
-    """`value` in what JSON knows: mappings with text keys, lists, numbers, text, truth values, null."""
+    """Convert `value` to JSON's types: mappings with text keys, lists, numbers, strings, booleans, null."""
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, (int, float)):
@@ -150,7 +150,7 @@ def _plain(value: Any) -> Any:
 
 
 def read_json(path: str | os.PathLike[str]) -> Run:
-    """The run in the file at `path`. Raises ``ReportError``, which names file and place, and ``OSError``."""
+    """Return the run in the file at `path`. Raises ``ReportError``, which names file and position, and ``OSError``."""
     try:
         return from_json(Path(path).read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
@@ -160,9 +160,9 @@ def read_json(path: str | os.PathLike[str]) -> Run:
 
 
 def from_json(text: str) -> Run:
-    """The run that ``to_json`` made `text` of. Keys that are not known are passed over: a later release may add some.
+    """Return the run from which ``to_json`` wrote `text`. Unknown keys are ignored: a later release may add some.
 
-    Raises ``ReportError`` for text of another kind or of a newer schema, naming the place.
+    Raises ``ReportError`` with the position for any other text, or for a newer schema.
     """
     try:
         data = json.loads(text)
@@ -197,28 +197,28 @@ def from_json(text: str) -> Run:
 _KIND_NAMES: Final[dict[type, str]] = {str: "a text", int: "an integer", list: "a list", dict: "an object"}
 
 
-def _is(value: Any, kind: type, place: str) -> Any:
+def _is(value: Any, kind: type, position: str) -> Any:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise ReportError(f"{place}: expected {_KIND_NAMES[kind]}, got {value!r:.80}")
+        raise ReportError(f"{position}: expected {_KIND_NAMES[kind]}, got {value!r:.80}")
     return value
 
 
-def _get(data: Mapping[str, Any], name: str, kind: type, place: str) -> Any:
-    place = f"{place}.{name}" if place else name
+def _get(data: Mapping[str, Any], name: str, kind: type, position: str) -> Any:
+    position = f"{position}.{name}" if position else name
     if name not in data:
-        raise ReportError(f"{place}: missing")
-    return _is(data[name], kind, place)
+        raise ReportError(f"{position}: missing")
+    return _is(data[name], kind, position)
 
 
 def _texts(data: Mapping[str, Any], name: str) -> list[str]:
     return list(_names(_get(data, name, list, ""), name))
 
 
-def _float(value: Any, place: str) -> float:
+def _float(value: Any, position: str) -> float:
     if isinstance(value, str) and value in _NON_FINITE:
         return _NON_FINITE[value]
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ReportError(f'{place}: expected a number, "inf" or "nan", got {value!r:.80}')
+        raise ReportError(f'{position}: expected a number, "inf" or "nan", got {value!r:.80}')
     return value
 
 
@@ -228,38 +228,38 @@ def _subject(data: Mapping[str, Any]) -> Subject:
     return Subject(**{name: _get(data, name, str, "subject") for name in _TEXTS}, facts=checked)
 
 
-def _remaining(found: Any) -> dict[int, int]:
+def _remaining(value: Any) -> dict[int, int]:
     known = {str(level): level for level in LEVELS}
     level = _one_of(known, str)
-    counts = _is(found, dict, "remaining").items()
+    counts = _is(value, dict, "remaining").items()
     return {known[level(name, "remaining")]: _is(count, int, f"remaining.{name}") for name, count in counts}
 
 
-def _kernel(row: Any, place: str) -> tuple[str, tuple[str, ...]]:
+def _kernel(row: Any, position: str) -> tuple[str, tuple[str, ...]]:
     if not isinstance(row, list) or len(row) != 2:
-        raise ReportError(f"{place}: expected [operator, [operators that it unlocks]], got {row!r:.80}")
-    return _is(row[0], str, f"{place}[0]"), _names(row[1], f"{place}[1]")
+        raise ReportError(f"{position}: expected [operator, [operators that it unlocks]], got {row!r:.80}")
+    return _is(row[0], str, f"{position}[0]"), _names(row[1], f"{position}[1]")
 
 
 def _one_of(known: Mapping[Any, Any], kind: type) -> Callable[[Any, str], Any]:
-    def check(value: Any, place: str) -> Any:
-        if _is(value, kind, place) not in known:
-            raise ReportError(f"{place}: expected one of {', '.join(map(str, known))}, got {value!r:.80}")
+    def check(value: Any, position: str) -> Any:
+        if _is(value, kind, position) not in known:
+            raise ReportError(f"{position}: expected one of {', '.join(map(str, known))}, got {value!r:.80}")
         return value
 
     return check
 
 
-def _text(value: Any, place: str) -> Any:
-    return _is(value, str, place)
+def _text(value: Any, position: str) -> Any:
+    return _is(value, str, position)
 
 
-def _names(value: Any, place: str) -> tuple[str, ...]:
-    return tuple(_is(name, str, f"{place}[{at}]") for at, name in enumerate(_is(value, list, place)))
+def _names(value: Any, position: str) -> tuple[str, ...]:
+    return tuple(_is(name, str, f"{position}[{at}]") for at, name in enumerate(_is(value, list, position)))
 
 
-def _optional_float(value: Any, place: str) -> float | None:
-    return None if value is None else _float(value, place)
+def _optional_float(value: Any, position: str) -> float | None:
+    return None if value is None else _float(value, position)
 
 
 _CHECKS: Final[dict[str, Callable[[Any, str], Any]]] = {
@@ -273,13 +273,13 @@ _CHECKS: Final[dict[str, Callable[[Any, str], Any]]] = {
 }
 
 
-def _result(row: Any, columns: list[str], place: str) -> Result:
+def _result(row: Any, columns: list[str], position: str) -> Result:
     if not isinstance(row, list) or len(row) > len(columns):
-        raise ReportError(f"{place}: expected a list of at most {len(columns)} columns, got {row!r:.80}")
-    given = {**_NOTHING, **dict(zip(columns, row))}
+        raise ReportError(f"{position}: expected a list of at most {len(columns)} columns, got {row!r:.80}")
+    values = {**_DEFAULTS, **dict(zip(columns, row))}
     for name in COLUMNS:
-        if name not in given:
-            raise ReportError(f"{place}.{name}: missing")
-    fields = {name: _CHECKS[name](given[name], f"{place}.{name}") for name in COLUMNS}
+        if name not in values:
+            raise ReportError(f"{position}.{name}: missing")
+    fields = {name: _CHECKS[name](values[name], f"{position}.{name}") for name in COLUMNS}
     case = Case(*(fields.pop(name) for name in COLUMNS[:5]))
     return Result(case, **fields)

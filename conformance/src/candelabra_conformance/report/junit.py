@@ -1,8 +1,8 @@
-"""A run as JUnit XML, the form that servers of continuous integration read.
+"""A run as JUnit XML, the format that continuous integration servers read.
 
-There is no standard; this is the common subset of what Jenkins, GitLab, Azure and Buildkite read and pytest writes:
-``testsuites`` > ``testsuite`` (an operator) > ``testcase`` (a case, whose name is its id). XML 1.0 cannot hold control
-characters, not even as references: they are written as Python would, ``\\x1b``.
+There is no standard. This is the common subset that Jenkins, GitLab, Azure and Buildkite read and pytest writes:
+``testsuites`` > ``testsuite`` (an operator) > ``testcase`` (a case, whose name is its id). XML 1.0 cannot contain
+control characters, not even as references: they are escaped as in Python, ``\x1b``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from candelabra_conformance.model import Result, Run
 from candelabra_conformance.report import tally
 
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What may not stand in XML 1.0, production 2 (Char)."""
+"""The characters that XML 1.0 does not allow, by production 2 (Char)."""
 _ELEMENTS: Final = {
     model.FAILED: "failure",
     model.UNEXPECTED: "failure",
@@ -34,7 +34,8 @@ _ELEMENTS: Final = {
 
 
 def to_junit(run: Run) -> str:
-    """The run as XML text. The first line of a message is the attribute ``message``, all of it the element's text."""
+    """Return the run as XML text. The first line of a message is the attribute ``message``; the element has its full
+    text."""
     root = Element("testsuites", {"name": "candelabra-conformance"} | _totals(run.results))
     groups: dict[str, list[Result]] = {}
     for result in run.results:

@@ -1,7 +1,7 @@
-"""A run as Markdown: the summary that a page of continuous integration shows, as a comment or a job's summary.
+"""A run as Markdown: a summary for continuous integration, as a comment or a job summary.
 
-The tables are GitHub's (GFM); all text of the run is escaped, so that no message can break them. The sections that grow
-with the number of cases are cut, and say how much was left out: a summary over 1 MiB is refused by GitHub.
+The tables are GitHub's (GFM). All text of the run is escaped, so that no message can break them. The sections that grow
+with the number of cases are truncated and state how much was omitted, since GitHub refuses a summary over 1 MiB.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from candelabra_conformance.report import tally
 
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>|#~&$])")
 _LONGEST: Final = 4000
-"""Characters of one message or program; the whole is in the JSON."""
+"""The maximum number of characters of one message or program; the JSON has the full text."""
 
 
 def to_markdown(run: Run, failures: int = 20, errors: int = 20) -> str:
-    """The summary of `run`, with the first `failures` failures and the `errors` largest errors.
+    """Return the summary of `run`, with the first `failures` failures and the `errors` largest errors.
 
-    What UTF-8 cannot hold (half a surrogate pair) is written as Python escapes it.
+    Characters that UTF-8 cannot encode (half a surrogate pair) are escaped as in Python.
     """
     sections = [
         _head(run),
@@ -38,16 +38,16 @@ def to_markdown(run: Run, failures: int = 20, errors: int = 20) -> str:
     return joined.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-# Pieces that other reports in Markdown use too
+# Elements that other reports in Markdown use too
 
 
 def escape(text: str) -> str:
-    """`text` on one line, as itself: nothing in it is markup, a link or the end of a cell."""
+    """Return `text` on one line, escaped: it contains no markup, no link and no end of a cell."""
     return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
 def code(text: str) -> str:
-    """`text` as code inside a line or a cell of a table."""
+    """Return `text` as code inside a line or a table cell."""
     shown = " ".join(text.split()).replace("|", "\\|")
     longest = max((len(run) for run in re.findall("`+", shown)), default=0)
     fence = "`" * (longest + 1)
@@ -55,7 +55,7 @@ def code(text: str) -> str:
 
 
 def block(text: str, language: str = "") -> str:
-    """`text` as a block of code, fenced by more backticks than stand in it."""
+    """Return `text` as a code block, fenced by more backticks than it contains."""
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]}\n… {len(text) - _LONGEST} more characters"
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
@@ -64,14 +64,15 @@ def block(text: str, language: str = "") -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], right: int = 0) -> str:
-    """A table of cells that are Markdown already. Those from the column `right` on stand on the right, for 0 none."""
+    """Return a table of cells that are Markdown already. Columns are right-aligned from the column `right`, for 0
+    none."""
     rule = ["---:" if right and at >= right else "---" for at in range(len(head))]
     lines = [head, rule, *rows]
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
 def folded(title: str, text: str) -> str:
-    """`text` behind a title that opens it. `title` is HTML."""
+    """Return `text` folded behind a title that opens it. `title` is HTML."""
     return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"
 
 

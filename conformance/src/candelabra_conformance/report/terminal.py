@@ -1,4 +1,4 @@
-"""A run as text for the terminal: what a person wants to know when it has ended, on about one screen."""
+"""A run as text for the terminal: a summary of about one screen."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ STYLES: Final = {
     model.CRASHED: "bold white on red",
     model.TIMED_OUT: "bold white on red",
 }
-"""How each verdict looks on a terminal."""
+"""The style of each verdict on a terminal."""
 
 
 def summary(run: Run, failures: int = 10, errors: int = 5) -> RenderableType:
-    """What ``rich`` prints of `run`, with the first `failures` failures and the `errors` largest errors.
+    """Return the summary of `run` for ``rich``, with the first `failures` failures and the `errors` largest errors.
 
-    Texts of the run are never read as markup.
+    Texts of the run are never interpreted as markup.
     """
     parts: list[RenderableType] = [_verdicts(run)]
     parts += _failures(run, failures)
@@ -91,7 +91,7 @@ def _title(result: Result) -> Text:
 
 
 def _indented(text: str) -> Text:
-    """Lines that are not wrapped: a program has to survive being copied."""
+    """Return lines that are not wrapped, so that a program can be copied."""
     return Text(indent(text.rstrip(), "  "), no_wrap=True, overflow="ignore")
 
 
@@ -102,7 +102,7 @@ def _lines(title: str, lines: list[str]) -> list[RenderableType]:
 
 
 def _some(names: list[str]) -> list[str]:
-    """The first names on a line, and how many there are more; nothing for none."""
+    """Return the first names on a line and the number of the others, or nothing if there are no names."""
     rest = f" and {len(names) - 8} more" if len(names) > 8 else ""
     return [", ".join(names[:8]) + rest] if names else []
 

@@ -56,11 +56,11 @@ def read(path: Path) -> list[ExpectedFailure]:
         raise ExpectedFailuresError(f"{path.name} is no TOML: {error}") from error
     if not isinstance(entries, list):
         raise ExpectedFailuresError(f"{path.name}: write [[failure]] with two brackets, a table for each entry")
-    return [_entry(path.name, place, entry) for place, entry in enumerate(entries, 1)]
+    return [_entry(path.name, number, entry) for number, entry in enumerate(entries, 1)]
 
 
-def _entry(file: str, place: int, entry: Any) -> ExpectedFailure:
-    where = f"{file}, entry {place}"
+def _entry(file: str, number: int, entry: Any) -> ExpectedFailure:
+    where = f"{file}, entry {number}"
     if unknown := sorted(set(entry) - KEYS):
         raise ExpectedFailuresError(f"{where}: unknown key {unknown[0]!r}; there are {', '.join(sorted(KEYS))}")
     for key in ("id", "reason"):
@@ -102,13 +102,13 @@ def applied(results: list[Result], entries: list[ExpectedFailure], today: date) 
         entry = next((e for e in living if e.about(result.case.id)), None)
         if entry is not None:
             matched.add(entry.pattern)
-            result = _told_apart(result, entry)
+            result = _with_expectation(result, entry)
         changed.append(result)
     stale += [f"{e.pattern}: no case has such an id" for e in living if e.pattern not in matched]
     return changed, tuple(stale)
 
 
-def _told_apart(result: Result, entry: ExpectedFailure) -> Result:
+def _with_expectation(result: Result, entry: ExpectedFailure) -> Result:
     why = entry.reason + (f" ({entry.link})" if entry.link else "")
     if result.verdict in (FAILED, CRASHED, TIMED_OUT, UNSUPPORTED):
         return replace(result, verdict=EXPECTED, message=f"{why}\n{result.message}")

@@ -50,7 +50,7 @@ class Options:
     huge: bool = False
     seconds: float | None = None
 
-    def told(self) -> dict[str, Any]:
+    def changed(self) -> dict[str, Any]:
         """Return the options that differ from the defaults, for the report."""
         plain = Options()
         return {
@@ -60,7 +60,7 @@ class Options:
         }
 
 
-Told = Callable[[Result], None]
+Finished = Callable[[Result], None]
 Planned = Callable[[Sequence[Case]], None]
 
 
@@ -75,9 +75,9 @@ def run(
     setup: Setup | None = None,
     earlier: Sequence[Run] = (),
     planned: Planned = lambda cases: None,
-    told: Told = lambda result: None,
+    finished: Finished = lambda result: None,
 ) -> Run:
-    """Test a device. ``planned`` is called with the cases, ``told`` with each preliminary result.
+    """Test a device. ``planned`` is called with the cases, ``finished`` with each preliminary result.
 
     ``setup`` registers a backend without an entry point; it runs in each process and must be importable there.
     ``earlier``: runs of the same device and code, whose results are used; only the other cases are run.
@@ -100,7 +100,7 @@ def run(
     planned(left)
     entries = _expected(chosen, context)
     work = Work(device, setup, chosen.forbid_fallback)
-    results = list(known.values()) + _results(context, left, chosen, work, told, until)
+    results = list(known.values()) + _results(context, left, chosen, work, finished, until)
     results.sort(key=lambda r: (r.case.level != 0, r.case))
     done = {result.case for result in results}
     results, stale = expected.applied(results, entries, started.date())
@@ -111,7 +111,7 @@ def run(
         tuple(results),
         started.isoformat(timespec="seconds"),
         time.perf_counter() - clock,
-        options=chosen.told(),
+        options=chosen.changed(),
         next_kernels=unlocked(results),
         stale=() if chosen.patterns or chosen.operators or chosen.quick or remaining else stale,
         remaining=dict(sorted(remaining.items())),
@@ -133,35 +133,35 @@ def _known(earlier: Sequence[Run], about: Subject, cases: Sequence[Case]) -> dic
 
 
 def _results(
-    context: Context, cases: list[Case], chosen: Options, work: Work, told: Told, until: float
+    context: Context, cases: list[Case], chosen: Options, work: Work, finished: Finished, until: float
 ) -> list[Result]:
     memory = [c for c in cases if c.level == 0]
-    found = _executed(context, memory, chosen, work, told, until)
+    found = _executed(context, memory, chosen, work, finished, until)
     broken = next((r for r in found if r.verdict in BAD), None)
     rest = [c for c in cases if c.level != 0]
     if broken is None:
-        return found + _executed(context, rest, chosen, work, told, until)
+        return found + _executed(context, rest, chosen, work, finished, until)
     words = f"{broken.case.id} does not hold, and everything needs memory"
     blocked = [Result(c, BLOCKED, message=words, blocked_by=broken.case.id) for c in rest]
     for result in blocked:
-        told(result)
+        finished(result)
     return found + blocked
 
 
 def _executed(
-    context: Context, cases: list[Case], chosen: Options, work: Work, told: Told, until: float
+    context: Context, cases: list[Case], chosen: Options, work: Work, finished: Finished, until: float
 ) -> list[Result]:
     if not cases:
         return []
     if chosen.jobs > 1 or chosen.isolate:
-        return run_in_workers(cases, work, chosen.jobs, chosen.timeout, told, until)
+        return run_in_workers(cases, work, chosen.jobs, chosen.timeout, finished, until)
     results = []
     with forbidding(chosen.forbid_fallback):
         for case in cases:
             if time.monotonic() >= until:
                 break
             results.append(run_case(context, case, forbid_fallback=chosen.forbid_fallback))
-            told(results[-1])
+            finished(results[-1])
     return results
 
 

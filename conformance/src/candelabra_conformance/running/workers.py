@@ -156,7 +156,7 @@ def run_in_workers(
     work: Work,
     jobs: int,
     timeout: float | None,
-    told: Callable[[Result], None],
+    finished: Callable[[Result], None],
     until: float = math.inf,
 ) -> list[Result]:
     """Run cases in ``jobs`` processes, those of an operator in one process, since they share the oracle's cache.
@@ -181,7 +181,7 @@ def run_in_workers(
                         return
                     with lock:
                         results.append(result)
-                        told(result)
+                        finished(result)
         except BaseException:
             with lock:
                 chunks.clear()  # the others finish their current cases

@@ -1,12 +1,12 @@
-"""What operators and public callables are tried on: a module per family, found by looking into this folder.
+"""The sample arguments of operators and public callables: a module per family, imported automatically.
 
 An author writes at most three small generators per operator; the harness multiplies them by device, dtype, layout and
 property.
 
-``@inputs("softmax", "log_softmax")`` marks a generator of ordinary calls, ``@mistakes(...)`` one of calls that must be
-refused, ``@special(...)`` one of calls on non-finite and extreme values. Each takes a :class:`Maker` and yields
-:func:`sample`. Operators that are plainly pointwise need none: theirs follow from the record. Overload sets have none:
-theirs are their members'. A public callable is tried in the dtypes in which its generators yield anything.
+``@inputs("softmax", "log_softmax")`` marks a generator of ordinary calls, ``@mistakes(...)`` one of calls that must
+raise an error, ``@special(...)`` one of calls on non-finite and extreme values. Each takes a :class:`Maker` and yields
+:func:`sample`. Pointwise operators need none: their samples follow from the record. Overload sets need none: they have
+the samples of their members. A public callable is tested in the dtypes for which its generators yield samples.
 """
 
 from candelabra_conformance.samples.maker import Maker

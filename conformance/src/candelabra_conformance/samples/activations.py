@@ -1,4 +1,4 @@
-"""Activations with parameters of their own."""
+"""Samples of activations with parameters."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ SETTINGS: dict[str, tuple[tuple[float | str, ...], ...]] = {
     "elu": ((), (1.5,), (1.0, 1.25, 1.0), (0.7, 1.5, 2.0)),
     "hardtanh": ((), (-0.7, 1.3), (0.0, 6.0), (-3.0, -1.0)),
 }
-"""Arguments behind the input."""
+"""The arguments after the input."""
 
 
 @inputs(*SETTINGS)
 def activated(t: Maker) -> Iterator[Sample]:
-    """Every setting in every shape; whole limits where the dtype is whole."""
+    """Yield every setting in every shape, with integer limits for integer dtypes."""
     for setting in SETTINGS[t.operator]:
         if t.is_integer:
             limits = [int(value) for value in setting if not isinstance(value, str)]
             if t.dtype.name.startswith("u"):
-                limits = [abs(limit) + 5 * place for place, limit in enumerate(limits)] or [2, 6]  # none below 0
+                limits = [abs(limit) + 5 * place for place, limit in enumerate(limits)] or [2, 6]  # none is negative
             setting = tuple(limits)
         for shape, kind in SHAPES:
             yield sample(t(*shape), *setting, kind=kind)
@@ -42,7 +42,7 @@ def activated(t: Maker) -> Iterator[Sample]:
 
 @inputs("gelu_backward")
 def gelu_backwards(t: Maker) -> Iterator[Sample]:
-    """Both forms."""
+    """Yield both forms."""
     for approximate in ("none", "tanh"):
         for shape, kind in SHAPES:
             yield sample(t(*shape), t(*shape), approximate, kind=kind)
@@ -51,27 +51,28 @@ def gelu_backwards(t: Maker) -> Iterator[Sample]:
 
 @mistakes(*SETTINGS)
 def no_tensor(t: Maker) -> Iterator[Sample]:
-    """A number is no tensor."""
+    """Yield a number in place of a tensor."""
     yield sample(1.5)
     yield sample(None)
 
 
 @mistakes("gelu_backward")
 def unfit(t: Maker) -> Iterator[Sample]:
-    """Shapes that do not broadcast."""
+    """Yield shapes that do not broadcast."""
     yield sample(t(2, 3), t(4), "none")
     yield sample(t(2, 3), t(4), "tanh")
 
 
 @special(*SETTINGS)
 def far_out(t: Maker) -> Iterator[Sample]:
-    """Far arguments neither overflow on the way nor lose the limit; NaN stays. (0 * inf: gelu of -inf is left out.)"""
+    """Yield large arguments, which neither overflow nor lose the limit, and NaN. gelu of -inf is 0 * inf and is left
+    out."""
     if not t.is_floating:
         return
     values = [float("nan"), float("inf"), 50.0, -50.0, 1e4, -1e4, 0.0, 2.0**-14]
     if t.operator != "gelu":
         values.append(-float("inf"))
-    if t.operator != "elu":  # of whose branches the lower one takes the lesser of two zeros
+    if t.operator != "elu":  # the lower branch of elu returns either zero
         values.append(-0.0)
     for setting in SETTINGS[t.operator][:2]:
         yield sample(t.array(values), *setting)

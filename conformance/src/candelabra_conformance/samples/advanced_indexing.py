@@ -1,4 +1,4 @@
-"""Indexing with several index tensors, masks, and what is found by looking at values."""
+"""Samples of indexing with several index tensors and masks, and of operators whose result depends on values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Indices = tuple[Array | None, ...]
 
 
 def patterns(t: Maker) -> Iterator[tuple[tuple[int, ...], Indices]]:
-    """Shapes and indices: one index, several that broadcast, side by side and apart (then in front), negative ones."""
+    """Yield shapes and indices: one index, several that broadcast, adjacent and separated ones, negative ones."""
     yield (4, 3), (t.index(2, 0, 2),)
     yield (4, 3), (None, t.index(2, -1))
     yield (4, 3), (t.index(3, 0), t.index(1, -3))
@@ -28,22 +28,22 @@ def patterns(t: Maker) -> Iterator[tuple[tuple[int, ...], Indices]]:
 
 
 def scarce(t: Maker) -> Iterator[tuple[tuple[int, ...], Indices]]:
-    """No indices; of no elements."""
+    """Yield no indices, and indices of tensors without elements."""
     yield (4, 3), (t.indices(0, below=1),)
     yield (0, 3), (None, t.index(2, 0))
     yield (2, 0), (t.index(1, 1, 0),)
 
 
 def free_of_duplicates(shape: tuple[int, ...], indices: Indices) -> bool:
-    """Whether every place is named once."""
-    places = np.arange(int(np.prod(shape))).reshape(shape)
-    named = places[tuple(slice(None) if i is None else i for i in indices)]
-    return len(np.unique(named)) == named.size
+    """Return whether every element is indexed at most once."""
+    numbered = np.arange(int(np.prod(shape))).reshape(shape)
+    selected = numbered[tuple(slice(None) if i is None else i for i in indices)]
+    return len(np.unique(selected)) == selected.size
 
 
 @inputs("index")
 def by_tensors(t: Maker) -> Iterator[Sample]:
-    """Every pattern."""
+    """Yield every pattern."""
     for shape, indices in patterns(t):
         yield sample(t(*shape), indices)
     for shape, indices in scarce(t):
@@ -55,7 +55,8 @@ def by_tensors(t: Maker) -> Iterator[Sample]:
 
 @inputs("index_put")
 def put_by_tensors(t: Maker) -> Iterator[Sample]:
-    """Every pattern, put and added; values that broadcast. (No derivative where a later write covers another.)"""
+    """Yield every pattern, with and without accumulation, and values that broadcast. Duplicates have no derivative if
+    later writes replace earlier ones."""
     for shape, indices in patterns(t):
         wanted = t(*shape)[tuple(slice(None) if i is None else i for i in indices)].shape
         single = free_of_duplicates(shape, indices)
@@ -72,7 +73,7 @@ def put_by_tensors(t: Maker) -> Iterator[Sample]:
 
 @mistakes("index")
 def beyond(t: Maker) -> Iterator[Sample]:
-    """Beyond either end; indices that do not broadcast; no indices but numbers with a fraction."""
+    """Yield indices beyond either end, indices that do not broadcast, no indices, and floating indices."""
     yield sample(t(2, 3), (t.index(0, 2),), note="beyond")
     yield sample(t(2, 3), (None, t.index(-4)), note="beyond the start")
     yield sample(t(2, 3), (t.index(0, 1), t.index(0, 1, 2)), note="shapes")
@@ -82,7 +83,7 @@ def beyond(t: Maker) -> Iterator[Sample]:
 
 @mistakes("index_put")
 def put_beyond(t: Maker) -> Iterator[Sample]:
-    """Bounds, and values that do not broadcast."""
+    """Yield indices out of bounds, and values that do not broadcast."""
     yield sample(t(2, 3), (t.index(0, 2),), t(2, 3), note="beyond")
     yield sample(t(2, 3), (t.index(0, -3),), t(2, 3), True, note="beyond the start")
     yield sample(t(2, 3), (t.index(0, 1),), t(4), note="values")
@@ -92,7 +93,7 @@ def put_beyond(t: Maker) -> Iterator[Sample]:
 
 @inputs("nonzero")
 def not_zero(t: Maker) -> Iterator[Sample]:
-    """Some elements, all, none."""
+    """Yield tensors with some, all and no nonzero elements."""
     for shape in ((7,), (3, 5), (2, 3, 4), (2, 2, 3, 2)):
         x = t(*shape)
         x[t.mask(*shape)] = 0
@@ -108,7 +109,7 @@ def not_zero(t: Maker) -> Iterator[Sample]:
 
 @special("nonzero")
 def zeros_of_all_kinds(t: Maker) -> Iterator[Sample]:
-    """NaN is not zero, -0.0 is; the smallest number is not."""
+    """Yield NaN and the smallest number, which are not zero, and -0.0, which is."""
     if t.is_floating:
         tiny = 2.0**-24 if t.dtype.name == "float16" else 2.0**-126
         yield sample(t.array([0.0, -0.0, float("nan"), float("inf"), -float("inf"), tiny]))
@@ -118,7 +119,7 @@ def zeros_of_all_kinds(t: Maker) -> Iterator[Sample]:
 
 @inputs("masked_select")
 def where_a_mask_holds(t: Maker) -> Iterator[Sample]:
-    """The two broadcast, either way."""
+    """Yield masks that broadcast with the input in either direction."""
     yield sample(t(3, 5), t.mask(3, 5))
     yield sample(t(17), t.mask(17))
     yield sample(t(3, 5), t.mask(5))
@@ -135,7 +136,7 @@ def where_a_mask_holds(t: Maker) -> Iterator[Sample]:
 
 @mistakes("masked_select")
 def masks_that_do_not_fit(t: Maker) -> Iterator[Sample]:
-    """Shapes that broadcast, and masks."""
+    """Yield shapes that do not broadcast, and masks that are not bool."""
     yield sample(t(2, 3), t.mask(2), note="shapes")
     yield sample(t(2, 3), t.index([0, 1, 0]), note="integers")
     yield sample(t(2, 3), True, note="a bool")

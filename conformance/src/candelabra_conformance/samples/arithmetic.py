@@ -1,4 +1,4 @@
-"""Arithmetic with options: factors, roundings, double precision. Samples."""
+"""Samples of arithmetic with options: factors, rounding modes, double precision."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCALED = ("add_scaled", "sub_scaled", "rsub")
 
 @inputs(*SCALED)
 def scaled(t: Maker) -> Iterator[Sample]:
-    """A factor of the dtype's own kind, and a whole one; numbers in the place of a tensor."""
+    """Yield a factor of the dtype's own kind, an integer factor, and numbers in place of tensors."""
     factors: tuple[Any, ...] = (True,) if t.is_bool else (number(t), -2 if t.dtype.is_signed else 2)
     for position, (kind, (first, second)) in enumerate(shapes_for(2)):
         yield sample(t(*first), t(*second), alpha=factors[position % len(factors)], kind=kind)
@@ -29,7 +29,7 @@ def scaled(t: Maker) -> Iterator[Sample]:
 
 @mistakes(*SCALED)
 def unfit_factors(t: Maker) -> Iterator[Sample]:
-    """Integers take no factor with a fraction; shapes must broadcast."""
+    """Yield floating factors for integers, and shapes that do not broadcast."""
     if t.is_integer:
         yield sample(t(3), t(3), alpha=1.5, note="a fraction")
     yield sample(t(2, 3), t(4), alpha=2, note="shapes")
@@ -37,7 +37,7 @@ def unfit_factors(t: Maker) -> Iterator[Sample]:
 
 @inputs("Tensor.__rdiv__")
 def divided(t: Maker) -> Iterator[Sample]:
-    """Numbers and tensors, divided by tensors away from 0."""
+    """Yield numbers and tensors, divided by tensors without values near 0."""
     if t.is_bool or t.is_integer:
         return
     divisor = t.array(t(3, 5, low=0.5, high=3.0))
@@ -47,7 +47,7 @@ def divided(t: Maker) -> Iterator[Sample]:
 
 @inputs("Tensor.float_power_")
 def powers(t: Maker) -> Iterator[Sample]:
-    """Of tensors that are in double precision already."""
+    """Yield tensors in double precision."""
     if t.dtype.name == "float64":
         yield sample(t(3, 5, low=0.2, high=2.0), t(5), gradient=False)
         yield sample(t(3, 5, low=0.2, high=2.0), 2, gradient=False)
@@ -55,13 +55,13 @@ def powers(t: Maker) -> Iterator[Sample]:
 
 @mistakes("Tensor.float_power_")
 def not_in_double_precision(t: Maker) -> Iterator[Sample]:
-    """The result has no room in other dtypes."""
+    """Yield other dtypes, which cannot store the result."""
     if t.dtype.name in ("float32", "int64", "complex64"):
         yield sample(t(3), 2, note="dtype")
 
 
 def dividend(t: Maker, *shape: int) -> Array:
-    """Dividends whose quotients by numbers near 1.5 are not close to a whole number."""
+    """Return dividends whose quotients by numbers near 1.5 are not close to an integer."""
     if not t.is_floating:
         return t(*shape)
     whole = t.of("int64")(*shape, low=-3, high=2)
@@ -70,7 +70,7 @@ def dividend(t: Maker, *shape: int) -> Array:
 
 @inputs("div_rounded")
 def rounded(t: Maker) -> Iterator[Sample]:
-    """Down and towards 0."""
+    """Yield both rounding modes."""
     divisor = RANGES["floor_divide"]["other"]
     for mode in ("floor", "trunc"):
         for kind, (first, second) in shapes_for(2):
@@ -80,7 +80,7 @@ def rounded(t: Maker) -> Iterator[Sample]:
 
 @mistakes("div_rounded")
 def no_rounding(t: Maker) -> Iterator[Sample]:
-    """Another mode, shapes that do not broadcast, integers by 0."""
+    """Yield an unknown rounding mode, shapes that do not broadcast, and integers divided by 0."""
     yield sample(t(3), t.array([1, 2, 3]), rounding_mode="up", note="mode")
     yield sample(t(2, 3), t.array([1, 2, 3, 4]), rounding_mode="floor", note="shapes")
     if t.is_integer:

@@ -1,4 +1,4 @@
-"""Attention: queries, keys and values with their leading dims, masks, the past alone, scales."""
+"""Samples of attention: queries, keys and values with leading dims, masks, causal attention, scales."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ Ints = tuple[int, ...]
 
 
 class Case(NamedTuple):
-    """Shapes of query, keys, values and of a mask, whether only the past is seen, the scale.
+    """Shapes of query, key, value and mask, whether attention is causal, and the scale.
 
-    Scales are small: beside a key that takes everything, the slope is the difference of two nearly equal numbers.
+    Scales are small: if one key has almost the whole weight, the derivative is the difference of two nearly equal
+    numbers.
     """
 
     query: Ints
@@ -52,14 +53,14 @@ def _arguments(t: Maker, case: Case) -> tuple[Any, ...]:
 
 @inputs("attention")
 def attended(t: Maker) -> Iterator[Sample]:
-    """Every case; the scarce kinds of shapes without derivatives."""
+    """Yield every case, without derivatives for unusual kinds of shapes."""
     for case in CASES:
         yield sample(*_arguments(t, case), kind=case.kind, gradient=case.kind in ("ordinary", "length-1"))
 
 
 @inputs("attention_backward")
 def attended_backwards(t: Maker) -> Iterator[Sample]:
-    """The same with a gradient of the result's shape."""
+    """Yield the same with a gradient of the result's shape."""
     for case in CASES:
         lead = np.broadcast_shapes(case.query[:-2], case.keys[:-2], case.values[:-2])
         grad = t(*lead, case.query[-2], case.values[-1])
@@ -68,7 +69,7 @@ def attended_backwards(t: Maker) -> Iterator[Sample]:
 
 @mistakes("attention")
 def unfit(t: Maker) -> Iterator[Sample]:
-    """Widths, lengths, leading dims and masks that do not go together; vectors."""
+    """Yield widths, lengths, leading dims and masks that do not match, and vectors."""
     yield sample(t(3, 4), t(5, 3), t(5, 2), None, False, 1.0, note="widths")
     yield sample(t(3, 4), t(5, 4), t(4, 2), None, False, 1.0, note="lengths")
     yield sample(t(2, 3, 4), t(3, 5, 4), t(5, 2), None, False, 1.0, note="leading dims")
@@ -79,7 +80,7 @@ def unfit(t: Maker) -> Iterator[Sample]:
 
 @mistakes("attention_backward")
 def unfit_backwards(t: Maker) -> Iterator[Sample]:
-    """A gradient of another shape, even of one that would broadcast; inputs that do not fit."""
+    """Yield a gradient of another shape, even one that would broadcast, and inputs that do not match."""
     yield sample(t(3, 3), t(3, 4), t(5, 4), t(5, 2), None, False, 1.0, note="gradient")
     yield sample(t(1, 2), t(3, 4), t(5, 4), t(5, 2), None, False, 1.0, note="a gradient that broadcasts")
     yield sample(t(3, 2), t(3, 4), t(5, 3), t(5, 2), None, False, 1.0, note="widths")
@@ -87,7 +88,8 @@ def unfit_backwards(t: Maker) -> Iterator[Sample]:
 
 @special("attention")
 def far_scores(t: Maker) -> Iterator[Sample]:
-    """Scores of hundreds do not overflow; a row without a key is zeros; NaN stays with its query."""
+    """Yield large scores, which must not overflow, a row whose keys are all masked, which is 0, and NaN, which stays in
+    its row."""
     far = t.array([[40.0, 2.0], [-40.0, 1.0]]), t.array([[10.0, 1.0], [-10.0, 2.0], [9.5, 0.5]])
     values = t.array([[1.0, -1.0], [2.0, 4.0], [0.5, 8.0]])
     yield sample(*far, values, None, False, 1.0, note="far apart")

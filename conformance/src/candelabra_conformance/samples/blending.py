@@ -1,4 +1,4 @@
-"""Pointwise operators that take more than tensors: masks, factors, a number of decimals."""
+"""Samples of pointwise operators with parameters other than tensors: masks, factors, a number of decimals."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ PRODUCTS = ("addcmul", "addcdiv")
 
 
 def number(t: Maker) -> Any:
-    """A Python number of the dtype's own kind."""
+    """Return a Python number of the dtype's own kind."""
     return True if t.is_bool else 3 if t.is_integer else 1.25 if t.is_floating else 1.25 - 0.5j
 
 
 @inputs("round")
 def rounded(t: Maker) -> Iterator[Sample]:
-    """To whole numbers, to decimals, to tens."""
+    """Yield rounding to integers, to decimals, and to tens."""
     yield sample(t(3, 5))
     yield sample(t(17), decimals=0)
     if t.is_floating:
@@ -37,7 +37,7 @@ def rounded(t: Maker) -> Iterator[Sample]:
 
 @special("round")
 def halves(t: Maker) -> Iterator[Sample]:
-    """Halves go to the even neighbour, and what is not finite stays."""
+    """Yield halves, which round to even, and values that are not finite."""
     if t.is_floating:
         inf, nan = float("inf"), float("nan")
         yield sample(t.array([0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 0.0, -0.0, inf, -inf, nan, 3.49, -3.51]))
@@ -48,7 +48,7 @@ def halves(t: Maker) -> Iterator[Sample]:
 
 @inputs("where")
 def chosen(t: Maker) -> Iterator[Sample]:
-    """All three broadcast; numbers on either side."""
+    """Yield three arguments that broadcast, with numbers for either operand."""
     yield sample(t.mask(3, 5), t(3, 5), t(3, 5))
     yield sample(t.mask(5), t(3, 5), t(3, 1))
     yield sample(t.mask(2, 3, 1), t(4), t(3, 4))
@@ -65,14 +65,14 @@ def chosen(t: Maker) -> Iterator[Sample]:
 
 @inputs("Tensor.where")
 def chosen_or_else(t: Maker) -> Iterator[Sample]:
-    """The tensor comes first."""
+    """Yield the tensor as the first argument."""
     yield sample(t(3, 5), t.mask(5), t(3, 1))
     yield sample(t(3, 5), t.mask(3, 5), number(t))
 
 
 @inputs("where_indices")
 def nonzero_indices(t: Maker) -> Iterator[Sample]:
-    """Of masks and of numbers, some of them 0."""
+    """Yield masks and numbers, some of them 0."""
     yield sample(t.mask(3, 5))
     yield sample(t.array(t.mask(2, 1, 4)))
     yield sample(np.array(True), kind="0-d")
@@ -81,7 +81,7 @@ def nonzero_indices(t: Maker) -> Iterator[Sample]:
 
 @inputs("Tensor.apply_", "Tensor.map_", "Tensor.map2_")
 def python_functions(t: Maker) -> Iterator[Sample]:
-    """A function of one element, of two, of three; the others broadcast."""
+    """Yield functions of one, two and three elements, with arguments that broadcast."""
     functions: dict[str, Any] = {
         "Tensor.apply_": lambda a: a,
         "Tensor.map_": lambda a, b: b,
@@ -93,7 +93,7 @@ def python_functions(t: Maker) -> Iterator[Sample]:
 
 @inputs("masked_fill", "masked_fill_cast")
 def filled_where(t: Maker) -> Iterator[Sample]:
-    """A number or a tensor without dims; masks that broadcast."""
+    """Yield a number or a 0-d tensor, and masks that broadcast."""
     yield sample(t(3, 5), t.mask(3, 5), number(t))
     yield sample(t(3, 5), t.mask(5), t())
     yield sample(t(2, 3, 4), t.mask(3, 1), 0)
@@ -107,7 +107,7 @@ def filled_where(t: Maker) -> Iterator[Sample]:
 
 @inputs("masked_fill_cast")
 def cast_into_the_dtype(t: Maker) -> Iterator[Sample]:
-    """Values of other dtypes."""
+    """Yield values of other dtypes."""
     yield sample(t(3, 5), t.mask(5), True, note="a bool")
     yield sample(t(3, 5), t.mask(5), t.of("int32")(), note="an int32 tensor")
     if not t.is_bool:
@@ -116,7 +116,7 @@ def cast_into_the_dtype(t: Maker) -> Iterator[Sample]:
 
 @mistakes("masked_fill_cast", "fill", "fill_")
 def one_value(t: Maker) -> Iterator[Sample]:
-    """One number, that the dtype can hold."""
+    """Yield a vector, a string, and a number that the dtype cannot represent."""
     mask = () if t.operator.startswith("fill") else (t.mask(3),)
     yield sample(t(3), *mask, t(3), note="a vector")
     yield sample(t(3), *mask, "1", note="a string")
@@ -126,7 +126,7 @@ def one_value(t: Maker) -> Iterator[Sample]:
 
 @inputs("fill", "fill_")
 def filled_with(t: Maker) -> Iterator[Sample]:
-    """Numbers and tensors without dims, of the dtype and of others."""
+    """Yield numbers and 0-d tensors, of the dtype and of others."""
     yield sample(t(3, 5), number(t))
     yield sample(t(2, 3, 4), t(), note="a tensor")
     yield sample(t(17), True, note="a bool")
@@ -138,7 +138,7 @@ def filled_with(t: Maker) -> Iterator[Sample]:
 
 @inputs("zero_")
 def zeroed(t: Maker) -> Iterator[Sample]:
-    """Any shape."""
+    """Yield any shape."""
     yield sample(t(3, 5))
     yield sample(t(), kind="0-d")
     yield sample(t(0, 3), kind="zero-size")
@@ -146,7 +146,7 @@ def zeroed(t: Maker) -> Iterator[Sample]:
 
 @mistakes("where", "masked_fill", "masked_fill_cast")
 def masks(t: Maker) -> Iterator[Sample]:
-    """A mask is a bool tensor that broadcasts."""
+    """Yield masks that are not bool or do not broadcast."""
     for mask, note in ((t.mask(4), "shapes"), (t.index(0, 1, 0), "integers"), (True, "a bool"), (None, "nothing")):
         if t.operator == "where":
             yield sample(mask, t(2, 3), t(2, 3), note=note)
@@ -156,7 +156,7 @@ def masks(t: Maker) -> Iterator[Sample]:
 
 @special("where", "masked_fill", "masked_fill_cast")
 def not_finite(t: Maker) -> Iterator[Sample]:
-    """What is not chosen leaves no trace: no 0 * NaN."""
+    """Yield NaN in elements that are not selected, which must not propagate by 0 * NaN."""
     if not t.is_floating:
         return
     odd = t.array([float("nan"), float("inf"), -0.0, 0.0])
@@ -170,13 +170,13 @@ def not_finite(t: Maker) -> Iterator[Sample]:
 
 
 def divisors(t: Maker, *shape: int) -> Array:
-    """Numbers away from 0."""
+    """Return numbers that are not near 0."""
     return t.array(t(*shape, low=0.5, high=2.0))
 
 
 @inputs(*PRODUCTS)
 def third_of_a_product(t: Maker) -> Iterator[Sample]:
-    """Shapes that broadcast, factors of 1, of other values."""
+    """Yield shapes that broadcast, factors of 1 and other values."""
     last = divisors if t.operator == "addcdiv" else (lambda t, *shape: t(*shape))
     factor: Any = number(t)
     yield sample(t(3, 5), t(3, 5), last(t, 3, 5))
@@ -193,7 +193,7 @@ def third_of_a_product(t: Maker) -> Iterator[Sample]:
 
 @mistakes(*PRODUCTS)
 def unfit(t: Maker) -> Iterator[Sample]:
-    """Shapes that do not broadcast, numbers for tensors."""
+    """Yield shapes that do not broadcast, and numbers for tensors."""
     yield sample(t(2, 3), t(4), divisors(t, 3), note="shapes")
     yield sample(t(2, 3), t(3), divisors(t, 4), note="shapes")
     yield sample(t(2, 3), 2.0, divisors(t, 3), note="a number")
@@ -201,7 +201,7 @@ def unfit(t: Maker) -> Iterator[Sample]:
 
 @special(*PRODUCTS)
 def not_finite_products(t: Maker) -> Iterator[Sample]:
-    """Infinities cancel to NaN; a NaN stays at its place."""
+    """Yield infinities that cancel to NaN, and a NaN, which must not affect other elements."""
     if t.is_floating:
         inf, nan = float("inf"), float("nan")
         yield sample(t.array([inf, 1, nan, 0, 1]), t.array([-inf, inf, 1, nan, 0]), t.array([1, 2, 1, 1, inf]))

@@ -1,4 +1,4 @@
-"""Differences, derivatives and integrals of samples along a dim."""
+"""Samples of differences, derivatives and integrals along a dim."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ only(lambda d: d.category != BOOL, *INTEGRALS)
 
 @inputs("diff")
 def differences(t: Maker) -> Iterator[Sample]:
-    """Of any order, along any dim, with something before and after."""
+    """Yield any order, any dim, and values to prepend and append."""
     yield sample(t(7))
     yield sample(t(3, 5), 2)
     yield sample(t(3, 5), 1, 0)
@@ -37,7 +37,7 @@ def differences(t: Maker) -> Iterator[Sample]:
 
 @mistakes("diff")
 def no_differences(t: Maker) -> Iterator[Sample]:
-    """Of a number; a negative order; neighbours that do not fit."""
+    """Yield a 0-d tensor, a negative order, and shapes of ``prepend`` and ``append`` that do not match."""
     x = t.of("float32")
     yield sample(x(), note="0-d")
     yield sample(x(3), -1, note="negative")
@@ -48,14 +48,14 @@ def no_differences(t: Maker) -> Iterator[Sample]:
 
 
 def rising(t: Maker, *shape: int) -> Array:
-    """Ascending coordinates along the last dim, at least a half apart."""
+    """Return ascending coordinates along the last dim, at least 0.5 apart."""
     steps = np.abs(t.of("float64")(*shape, low=0.5, high=1.5))
     return np.asarray(t.array(np.cumsum(steps, -1)))
 
 
 @inputs(*INTEGRALS)
 def integrals(t: Maker) -> Iterator[Sample]:
-    """One apart, ``dx`` apart, at points of a vector or of each row, along any dim."""
+    """Yield the default distance, ``dx``, and coordinates in a vector or in each row, along any dim."""
     yield sample(t(7))
     yield sample(t(3, 5), dim=0)
     yield sample(t(2, 3, 4), dx=0.5, dim=1)
@@ -74,7 +74,7 @@ def integrals(t: Maker) -> Iterator[Sample]:
 
 @mistakes(*INTEGRALS)
 def no_integrals(t: Maker) -> Iterator[Sample]:
-    """Of a number, of bools; points that do not fit; points and a distance."""
+    """Yield a 0-d tensor, bools, coordinates that do not match, and coordinates together with a distance."""
     x = t.of("float32")
     yield sample(x(), note="0-d")
     yield sample(t.of("bool")(3), note="bools")
@@ -86,12 +86,12 @@ def no_integrals(t: Maker) -> Iterator[Sample]:
 
 
 UNREPEATED: Final = tuple(layout for layout in MEMORY if layout != BROADCAST)
-"""Coordinates must differ."""
+"""The layouts that do not repeat values, since coordinates must differ."""
 
 
 @inputs("gradient")
 def derivatives(t: Maker) -> Iterator[Sample]:
-    """Along all dims and some, of both orders at the ends, at equal distances and at coordinates."""
+    """Yield all dims and some, both edge orders, equal distances and coordinates."""
     if not (t.is_floating or t.is_complex):
         return
     yield sample(t(7))
@@ -109,7 +109,7 @@ def derivatives(t: Maker) -> Iterator[Sample]:
 
 @mistakes("gradient")
 def no_derivatives(t: Maker) -> Iterator[Sample]:
-    """Too few samples; dims twice; other spacings than dims."""
+    """Yield too few samples, duplicate dims, and a number of spacings other than the number of dims."""
     x = t.of("float32")
     yield sample(x(1), note="one sample")
     yield sample(x(2), edge_order=2, note="two samples")

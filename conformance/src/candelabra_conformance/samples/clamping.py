@@ -1,4 +1,4 @@
-"""Limits: samples."""
+"""Samples of clamping."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_DIM, Z
 
 @inputs("clamp")
 def limited(t: Maker) -> Iterator[Sample]:
-    """One bound and two, numbers and tensors, that broadcast; a lower bound above the upper one."""
+    """Yield one bound and two, numbers and tensors that broadcast, and a lower bound above the upper one."""
     if t.is_bool:
         yield sample(t(3, 5), False, True)
         return
@@ -31,7 +31,7 @@ def limited(t: Maker) -> Iterator[Sample]:
 
 @special("clamp")
 def limited_not_finite(t: Maker) -> Iterator[Sample]:
-    """NaN stays NaN, and a bound of NaN makes NaN; infinities are limited."""
+    """Yield NaN, bounds of NaN, which return NaN, and infinities."""
     if t.is_floating:
         values = t.array([nan, inf, -inf, 1.5, 0.25])
         yield sample(values, -1.0, 1.0)
@@ -40,7 +40,7 @@ def limited_not_finite(t: Maker) -> Iterator[Sample]:
 
 @mistakes("clamp")
 def unlimited(t: Maker) -> Iterator[Sample]:
-    """There is a bound, and it broadcasts."""
+    """Yield no bound, and bounds that do not broadcast."""
     yield sample(t(3), note="no bounds")
     yield sample(t(2, 3), t(2), t(4), note="shapes")
     yield sample(t(3), "1", note="a string")

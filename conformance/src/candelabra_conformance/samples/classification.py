@@ -1,4 +1,4 @@
-"""Losses of classes: log-probabilities with classes along dim 1, and targets, some of which don't count."""
+"""Samples of losses of classes: log-probabilities with classes along dim 1, and targets, of which some are ignored."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHAPES = (
 
 @inputs("class_losses")
 def scored(t: Maker) -> Iterator[Sample]:
-    """Every shape; the class 1 is ignored, or a number that is no class."""
+    """Yield every shape, with an ignored class and with an ignored index that is no class."""
     for shape, kind in SHAPES:
         targets = t.indices(shape[0], *shape[2:], below=shape[1])
         for ignored in (-100, 1) if kind == "ordinary" else (-100,):
@@ -29,7 +29,7 @@ def scored(t: Maker) -> Iterator[Sample]:
 
 @inputs("class_losses_backward")
 def taken_back(t: Maker) -> Iterator[Sample]:
-    """The same shapes, backwards."""
+    """Yield the same shapes for the backward function."""
     for shape, kind in SHAPES:
         targets = t.indices(shape[0], *shape[2:], below=shape[1])
         for ignored in (-100, 1) if kind == "ordinary" else (-100,):
@@ -38,6 +38,6 @@ def taken_back(t: Maker) -> Iterator[Sample]:
 
 @mistakes("class_losses")
 def unlike(t: Maker) -> Iterator[Sample]:
-    """Targets of another shape, even of one that would broadcast."""
+    """Yield targets of another shape, even of one that would broadcast."""
     yield sample(t(5, 4), t.indices(1, below=4), -100, note="one target for five rows")
     yield sample(t(5, 4, 3), t.indices(5, below=4), -100, note="one target for three columns")

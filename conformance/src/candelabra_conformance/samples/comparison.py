@@ -1,4 +1,4 @@
-"""What is equal, and what is close: samples."""
+"""Samples of equality and closeness."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from candelabra_conformance.samples.sample import Sample, sample
 
 
 def near(t: Maker, values: Array, step: float) -> Array:
-    """The values, every second one moved by a multiple of its size far from the tolerances in use."""
+    """Return the values with every second one changed by much more than the tolerances."""
     if not (t.is_floating or t.is_complex):
         return values
     moved = values.astype("complex128" if t.is_complex else "float64").ravel()
@@ -22,7 +22,7 @@ def near(t: Maker, values: Array, step: float) -> Array:
 
 @inputs("isclose", "allclose")
 def close(t: Maker) -> Iterator[Sample]:
-    """Equal numbers, numbers apart, tolerances that make them close."""
+    """Yield equal numbers, different numbers, and tolerances that make them close."""
     for kind, (first, second) in shapes_for(2):
         yield sample(t(*first), t(*second), kind=kind)
     x = t(3, 5)
@@ -34,7 +34,7 @@ def close(t: Maker) -> Iterator[Sample]:
 
 @special("isclose", "allclose")
 def close_special_values(t: Maker) -> Iterator[Sample]:
-    """Infinities of one sign are close, NaN is close to NaN on request."""
+    """Yield infinities of one sign, which are close, and NaN, which is close to NaN on request."""
     if t.is_floating:
         x, y = t.array([nan, inf, inf, -inf, 0.0, 1.0]), t.array([nan, inf, -inf, 1.0, -0.0, inf])
         yield sample(x, y)
@@ -43,7 +43,7 @@ def close_special_values(t: Maker) -> Iterator[Sample]:
 
 @mistakes("isclose", "allclose")
 def not_comparable(t: Maker) -> Iterator[Sample]:
-    """One dtype, shapes that broadcast, tolerances that are not negative."""
+    """Yield two dtypes, shapes that do not broadcast, and negative tolerances."""
     other = "int16" if t.dtype.name != "int16" else "int32"
     yield sample(t(3), t.of(other)(3), note="dtypes")
     yield sample(t(2, 3), t(4), note="shapes")
@@ -53,7 +53,7 @@ def not_comparable(t: Maker) -> Iterator[Sample]:
 
 @inputs("equal")
 def whole_tensors(t: Maker) -> Iterator[Sample]:
-    """The same elements, other elements, other shapes, no elements."""
+    """Yield equal elements, different elements, different shapes, and no elements."""
     x = t(3, 5)
     yield sample(x, x.copy(), note="equal")
     yield sample(x, t(3, 5))
@@ -64,5 +64,5 @@ def whole_tensors(t: Maker) -> Iterator[Sample]:
 
 @mistakes("equal")
 def no_tensors(t: Maker) -> Iterator[Sample]:
-    """Two tensors."""
+    """Yield arguments that are not tensors."""
     yield sample(t(3), 1.0, note="a number")

@@ -1,4 +1,4 @@
-"""Methods that give a tensor another dtype, another device, or make Python values of it."""
+"""Samples of methods that convert a tensor to another dtype or device, or to Python values."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ NAMED: Final = {
     "float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "int": "int32", "long": "int64",
     "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool", "cfloat": "complex64", "cdouble": "complex128",
 }  # fmt: skip
-"""Methods that are named after a dtype."""
+"""The methods that are named after a dtype."""
 
 
 def casts(t: Maker, target: dtype) -> bool:
-    """Whether a cast says nothing: complex numbers lose a part with a warning."""
+    """Return whether a cast issues no warning, as a cast of complex numbers to real ones does."""
     return not t.is_complex or target.category == COMPLEX or target.name == "bool"
 
 
 @inputs(*[f"Tensor.{name}" for name in NAMED])
 def to_a_named_dtype(t: Maker) -> Iterator[Sample]:
-    """From every dtype, and from its own."""
+    """Yield casts from every dtype, and from the method's own."""
     target = BY_NAME[NAMED[t.operator.removeprefix("Tensor.")]]
     if casts(t, target):
         for shape, kind in (((2, 3), "ordinary"), ((), ZERO_DIM), ((0, 2), ZERO_SIZE)):
@@ -36,7 +36,7 @@ def to_a_named_dtype(t: Maker) -> Iterator[Sample]:
 
 @inputs("Tensor.to")
 def to_a_dtype_or_a_device(t: Maker) -> Iterator[Sample]:
-    """By dtype, by device, by both, by another tensor; a copy on request."""
+    """Yield a dtype, a device, both, another tensor, and requests of a copy."""
     for name in ("float32", "float64", "int32"):
         target = BY_NAME[name]
         if casts(t, target):
@@ -51,7 +51,7 @@ def to_a_dtype_or_a_device(t: Maker) -> Iterator[Sample]:
 
 @mistakes("Tensor.to")
 def to_nowhere(t: Maker) -> Iterator[Sample]:
-    """What is neither a dtype nor a device nor a tensor."""
+    """Yield arguments that are neither a dtype nor a device nor a tensor."""
     yield sample(t(3), 1.5, note="a number")
     yield sample(t(3), "no such device", note="no such device")
     yield sample(t(3), t.dtype, t.dtype, note="two dtypes")
@@ -59,7 +59,7 @@ def to_nowhere(t: Maker) -> Iterator[Sample]:
 
 @inputs("Tensor.type_as")
 def like_another(t: Maker) -> Iterator[Sample]:
-    """In the dtype of another tensor, and in its own."""
+    """Yield tensors of another dtype and of the same."""
     yield sample(t(2, 3), t(1), exact=True)
     if casts(t, BY_NAME["float32"]):
         other = t.of("float32")(2)
@@ -69,7 +69,7 @@ def like_another(t: Maker) -> Iterator[Sample]:
 
 @inputs("Tensor.type")
 def the_name_of_the_type(t: Maker) -> Iterator[Sample]:
-    """The name, and a cast to a dtype or to a name."""
+    """Yield calls for the name, and casts to a dtype or to a name."""
     yield sample(t(2, 3), gradient=False)
     yield sample(t(2, 3), t.dtype, exact=True)
     if casts(t, BY_NAME["float32"]):
@@ -79,13 +79,13 @@ def the_name_of_the_type(t: Maker) -> Iterator[Sample]:
 
 @mistakes("Tensor.type")
 def no_such_type(t: Maker) -> Iterator[Sample]:
-    """A name that no dtype has."""
+    """Yield an unknown name."""
     yield sample(t(3), "candelabra.ThinTensor", note="no such name")
 
 
 @inputs("Tensor.copy_")
 def written(t: Maker) -> Iterator[Sample]:
-    """A tensor of the same shape, one that broadcasts, one of another dtype, a number."""
+    """Yield a source of the same shape, one that broadcasts, one of another dtype, and a number."""
     yield sample(t(2, 3), t(2, 3))
     yield sample(t(2, 3), t(3))
     yield sample(t(2, 3), t.of("int64")(2, 3, low=0, high=1))
@@ -96,14 +96,14 @@ def written(t: Maker) -> Iterator[Sample]:
 
 @mistakes("Tensor.copy_")
 def not_written(t: Maker) -> Iterator[Sample]:
-    """Shapes that do not broadcast, and what is no tensor."""
+    """Yield shapes that do not broadcast, and arguments that are not tensors."""
     yield sample(t(2, 3), t(2), note="shapes")
     yield sample(t(3), "text", note="text")
 
 
 @inputs("Tensor.item")
 def one_element(t: Maker) -> Iterator[Sample]:
-    """With dims and without."""
+    """Yield tensors of one element, with and without dims."""
     yield sample(t(1))
     yield sample(t(1, 1))
     yield sample(t(), kind=ZERO_DIM)
@@ -111,14 +111,14 @@ def one_element(t: Maker) -> Iterator[Sample]:
 
 @mistakes("Tensor.item")
 def not_one_element(t: Maker) -> Iterator[Sample]:
-    """Exactly one element is a number."""
+    """Yield tensors of more and of fewer elements."""
     yield sample(t(2), note="two")
     yield sample(t(0), note="none")
 
 
 @inputs("Tensor.tolist")
 def nested_lists(t: Maker) -> Iterator[Sample]:
-    """Of every rank."""
+    """Yield every rank."""
     yield sample(t(2, 3))
     yield sample(t(4))
     yield sample(t(2, 1, 2))
@@ -128,25 +128,25 @@ def nested_lists(t: Maker) -> Iterator[Sample]:
 
 @inputs("Tensor.to_device")
 def to_a_device(t: Maker) -> Iterator[Sample]:
-    """To the device itself."""
+    """Yield the device itself."""
     yield sample(t(2, 3), HERE)
     yield sample(t(), HERE, kind=ZERO_DIM)
 
 
 @mistakes("Tensor.to_device")
 def on_no_stream(t: Maker) -> Iterator[Sample]:
-    """The device's own stream is used."""
+    """Yield a stream, since only the device's own one is supported."""
     yield sample(t(3), HERE, stream=1, note="a stream")
 
 
 @inputs("Tensor.__array_namespace__")
 def namespaces(t: Maker) -> Iterator[Sample]:
-    """The module, whatever version is asked for."""
+    """Yield calls with and without a version."""
     yield sample(t(2), of=lambda module: module.__name__, gradient=False)
     yield sample(t(2), api_version="2023.12", of=lambda module: module.__name__, gradient=False)
 
 
 @mistakes("Tensor.__array_namespace__")
 def no_namespace(t: Maker) -> Iterator[Sample]:
-    """A version that does not exist."""
+    """Yield an unknown version."""
     yield sample(t(2), api_version="1999.12", note="no such version")

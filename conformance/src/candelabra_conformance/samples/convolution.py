@@ -1,4 +1,4 @@
-"""Convolution and its two adjoints, over one, two and three spatial dims."""
+"""Samples of convolution and its two adjoints, over one, two and three spatial dims."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Plan(NamedTuple):
 
     @property
     def output(self) -> Ints:
-        """The shape of the result."""
+        """Return the shape of the result."""
         along = zip(self.input[2:], self.weight[2:], self.stride, self.padding, self.dilation, strict=True)
         return (self.input[0], self.weight[0], *[(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in along])
 
@@ -50,7 +50,7 @@ PLANS = (
 
 @inputs("conv")
 def convolutions(t: Maker) -> Iterator[Sample]:
-    """Every plan, with a bias and without."""
+    """Yield every plan, with a bias and without."""
     for plan in PLANS:
         for bias in (None, t(plan.weight[0])):
             yield sample(
@@ -60,7 +60,7 @@ def convolutions(t: Maker) -> Iterator[Sample]:
 
 @inputs("conv_input")
 def transposed_convolutions(t: Maker) -> Iterator[Sample]:
-    """The adjoint in the input, to each shape that the convolution comes from."""
+    """Yield the adjoint with respect to the input, for each input shape that gives the same result shape."""
     for plan in PLANS:
         first, gradient = t(*plan.output), plan.kind != "large"
         yield sample(first, t(*plan.weight), plan.input, *plan[2:6], kind=plan.kind, gradient=gradient)
@@ -68,7 +68,7 @@ def transposed_convolutions(t: Maker) -> Iterator[Sample]:
 
 @inputs("conv_weight")
 def weights_of_convolutions(t: Maker) -> Iterator[Sample]:
-    """The adjoint in the weight."""
+    """Yield the adjoint with respect to the weight."""
     for plan in PLANS:
         first, gradient = t(*plan.input), plan.kind != "large"
         yield sample(first, t(*plan.output), plan.weight, *plan[2:6], kind=plan.kind, gradient=gradient)
@@ -76,7 +76,7 @@ def weights_of_convolutions(t: Maker) -> Iterator[Sample]:
 
 @mistakes("conv")
 def sizes_that_do_not_fit(t: Maker) -> Iterator[Sample]:
-    """Channels, groups, kernels larger than the input."""
+    """Yield wrong channels and groups, and kernels larger than the input."""
     one = ((1, 1), (0, 0), (1, 1))
     yield sample(t(1, 3, 5, 5), t(4, 2, 3, 3), None, *one, 1, note="channels")
     yield sample(t(1, 4, 5, 5), t(3, 2, 3, 3), None, *one, 2, note="outputs by groups")
@@ -88,7 +88,7 @@ def sizes_that_do_not_fit(t: Maker) -> Iterator[Sample]:
 
 @special("conv")
 def not_finite(t: Maker) -> Iterator[Sample]:
-    """A NaN reaches the places whose window holds it, and padding is 0, not NaN."""
+    """Yield a NaN, which must reach only the windows that contain it; padding is 0, not NaN."""
     if t.is_floating:
         x = t(1, 1, 5, 5)
         x[0, 0, 2, 3] = float("nan")

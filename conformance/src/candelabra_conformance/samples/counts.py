@@ -1,4 +1,4 @@
-"""Draws of Poisson and binomial numbers: samples. The numbers jump, so differences say nothing of a gradient."""
+"""Samples of draws of Poisson and binomial numbers. The results jump, so finite differences are meaningless."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STATES = ((0, 0), (7, 3), (2**63 + 1, 2**40))
 
 @inputs("random_poisson")
 def poisson(t: Maker) -> Iterator[Sample]:
-    """Rates on either side of where the method changes, at several states of the generator."""
+    """Yield rates on both sides of the change of the method, for several states of the generator."""
     for seed, offset in STATES:
         yield sample(t(2, 3, low=0.1, high=4.0), seed, offset, gradient=False, note=f"{seed} {offset}")
     yield sample(t(17, low=10.0, high=60.0), 1, 2, gradient=False, note="larger rates")
@@ -29,7 +29,7 @@ def poisson(t: Maker) -> Iterator[Sample]:
 
 @inputs("random_binomial")
 def binomial(t: Maker) -> Iterator[Sample]:
-    """Few trials and many, rare successes and rare failures, at several states of the generator."""
+    """Yield few and many trials, rare successes and rare failures, for several states of the generator."""
     for seed, offset in STATES:
         count = t.array([[1.0, 5.0, 20.0], [3.5, 60.0, 100.0]])
         yield sample(count, t(2, 3, low=0.05, high=0.95), seed, offset, gradient=False, note=f"{seed} {offset}")
@@ -42,14 +42,14 @@ def binomial(t: Maker) -> Iterator[Sample]:
 
 @special("random_poisson")
 def certain_rates(t: Maker) -> Iterator[Sample]:
-    """Rates that leave no choice."""
+    """Yield rates with only one possible result."""
     if t.is_floating:
         yield sample(t.array([0.0, INF, NAN, 0.0]), 1, 0)
 
 
 @special("random_binomial")
 def certain_outcomes(t: Maker) -> Iterator[Sample]:
-    """Trials that leave no choice: none, never, always; NaN."""
+    """Yield trials with only one possible result: none, never, always, and NaN."""
     count, prob = [0.0, 5.0, 5.0, -1.0, NAN, 5.0, 7.5], [0.5, 0.0, 1.0, 0.5, 0.5, NAN, 2.0]
     if t.is_floating:
         yield sample(t.array(count), t.array(prob), 1, 0)
@@ -57,5 +57,5 @@ def certain_outcomes(t: Maker) -> Iterator[Sample]:
 
 @mistakes("random_poisson")
 def negative_rates(t: Maker) -> Iterator[Sample]:
-    """There is no negative rate."""
+    """Yield negative rates."""
     yield sample(t.of("float32").array([1.0, -0.5]), 1, 0)

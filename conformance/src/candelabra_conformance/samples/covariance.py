@@ -1,4 +1,4 @@
-"""Covariances, correlations, Vandermonde matrices: samples."""
+"""Samples of covariances, correlations and Vandermonde matrices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ only(lambda d: d.name != "uint64", "vander")
 
 @inputs("cov")
 def covariances(t: Maker) -> Iterator[Sample]:
-    """Of matrices and vectors, with several corrections."""
+    """Yield matrices and vectors, with several corrections."""
     yield sample(t(3, 7))
     yield sample(t(2, 5), correction=0)
     yield sample(t(9))
@@ -32,7 +32,7 @@ def covariances(t: Maker) -> Iterator[Sample]:
 
 @inputs("corrcoef")
 def correlations(t: Maker) -> Iterator[Sample]:
-    """Of variables that are no multiples of each other. (On the diagonal, 1, the gradient is that of a limit.)"""
+    """Yield variables that are no multiples of each other. On the diagonal, 1, the gradient is that of a limit."""
     apart: Any = t.array([[1, 4, 2, 5, 3], [1, 2, 5, 3, 3], [7, 1, 1, 2, 6]])
     yield sample(apart, gradient=False)
     yield sample(apart[:2], gradient=False)
@@ -53,7 +53,7 @@ def _much(t: Maker, size: int) -> Array:
 
 @inputs("cov_weighted")
 def weighted(t: Maker) -> Iterator[Sample]:
-    """Frequencies, importances, both, none."""
+    """Yield frequencies, importances, both, and none."""
     often: dict[str, Any] = {"constant": ("fweights",)}
     yield sample(t(3, 7), fweights=_often(t, 7), **often)
     yield sample(t(3, 7), aweights=_much(t, 7))
@@ -67,7 +67,7 @@ def weighted(t: Maker) -> Iterator[Sample]:
 
 @mistakes(*COVARIANCES, "corrcoef")
 def no_covariances(t: Maker) -> Iterator[Sample]:
-    """More dims than two; bools."""
+    """Yield more than two dims, and bools."""
     given: dict[str, Any] = {"fweights": _often(t, 2)} if t.operator == "cov_weighted" else {}
     yield sample(t.of("float32")(1, 2, 2), **given, note="three dims")
     yield sample(t.of("bool")(2, 2), **given, note="bools")
@@ -75,7 +75,7 @@ def no_covariances(t: Maker) -> Iterator[Sample]:
 
 @mistakes("cov_weighted")
 def no_weights(t: Maker) -> Iterator[Sample]:
-    """Weights that are negative, add up to zero, or do not fit."""
+    """Yield weights that are negative, have the sum 0, or do not match."""
     x, whole = t.of("float32"), t.of("int64")
     yield sample(x(2, 3), fweights=whole.array([1, -1, 2]), note="negative")
     yield sample(x(2, 3), aweights=x.array([0.5, -1, 2]), note="negative")
@@ -88,7 +88,7 @@ def no_weights(t: Maker) -> Iterator[Sample]:
 
 @inputs("vander")
 def powers(t: Maker) -> Iterator[Sample]:
-    """Any number of powers, in both orders."""
+    """Yield several numbers of powers, in both orders."""
     small = {"low": 0, "high": 2} if t.is_integer else {}
     yield sample(t(5, **small))
     yield sample(t(4, **small), 6)
@@ -102,7 +102,7 @@ def powers(t: Maker) -> Iterator[Sample]:
 
 @mistakes("vander")
 def no_vandermonde_matrix(t: Maker) -> Iterator[Sample]:
-    """Other than a vector; a negative number of powers."""
+    """Yield tensors other than vectors, and a negative number of powers."""
     x = t.of("float32")
     yield sample(x(2, 2), note="a matrix")
     yield sample(x(), note="0-d")

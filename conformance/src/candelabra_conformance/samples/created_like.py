@@ -1,4 +1,4 @@
-"""Numbers evenly spaced, created like an operand: samples."""
+"""Samples of evenly spaced numbers that are created like an operand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ only(lambda d: d.category >= INTEGER, "new_linspace")
 
 @inputs("new_linspace")
 def spaced_like(t: Maker) -> Iterator[Sample]:
-    """Up and down, in the operand's dtype and in another."""
+    """Yield ascending and descending numbers, in the operand's dtype and in another."""
     yield sample(t(2, 3), 0, 4, 5)
     yield sample(t(3), 7.0, -1.0, 9)
     yield sample(t(3), -3, 3, 7, dtype=float64)

@@ -1,4 +1,4 @@
-"""Operators that make tensors of numbers, and those that make a tensor anew in another dtype or place."""
+"""Samples of operators that create tensors from numbers, or copy a tensor to another dtype or device."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHAPES = (
 
 @inputs("full")
 def filled_with_a_number(t: Maker) -> Iterator[Sample]:
-    """Every shape; numbers of the dtype's own kind and of lower ones."""
+    """Yield every shape, and numbers of the dtype's own kind and of lower ones."""
     own = True if t.is_bool else 3 if t.is_integer else 1.5 if t.is_floating else 1.5 - 2j
     for shape, kind in SHAPES:
         yield sample(shape, own, dtype=t.dtype, device=HERE, kind=kind)
@@ -38,7 +38,7 @@ def filled_with_a_number(t: Maker) -> Iterator[Sample]:
 
 @mistakes("full")
 def no_such_shape(t: Maker) -> Iterator[Sample]:
-    """Sizes are integers from 0."""
+    """Yield sizes that are negative or not integers."""
     yield sample((2, -1), 1, dtype=t.dtype, device=HERE, note="negative")
     yield sample((2.5,), 1, dtype=t.dtype, device=HERE, note="a fraction")
     yield sample("2", 1, dtype=t.dtype, device=HERE, note="text")
@@ -47,7 +47,7 @@ def no_such_shape(t: Maker) -> Iterator[Sample]:
 
 @special("full")
 def numbers_at_the_edge(t: Maker) -> Iterator[Sample]:
-    """Infinities, NaN, -0.0, the ends of the range."""
+    """Yield infinities, NaN, -0.0, and the limits of the dtype."""
     if t.is_floating or t.is_complex:
         for value in (float("inf"), -float("inf"), float("nan"), -0.0):
             yield sample((3,), value, dtype=t.dtype, device=HERE)
@@ -59,7 +59,8 @@ def numbers_at_the_edge(t: Maker) -> Iterator[Sample]:
 
 @inputs("arange")
 def ranges(t: Maker) -> Iterator[Sample]:
-    """Up, down, in fractions; blocks and what is left of them; none, one."""
+    """Yield ascending and descending ranges, fractions, sizes with and without a remainder of a block, one number, and
+    none."""
     if not defined(t.operator, t.dtype):
         return
     yield sample(0, 1, 7, dtype=t.dtype, device=HERE)
@@ -76,7 +77,7 @@ def ranges(t: Maker) -> Iterator[Sample]:
 
 @inputs("linspace")
 def evenly_spaced(t: Maker) -> Iterator[Sample]:
-    """Up, down, on one spot. (Rounding is to the larger end: where many steps cross 0 no digit is due.)"""
+    """Yield ascending, descending and constant numbers. The dtype's rounding is not defined if many steps cross 0."""
     if not defined(t.operator, t.dtype):
         return
     yield sample(0, 10, 11, dtype=t.dtype, device=HERE)
@@ -95,7 +96,7 @@ def evenly_spaced(t: Maker) -> Iterator[Sample]:
 
 @inputs("eye")
 def identities(t: Maker) -> Iterator[Sample]:
-    """Square, wide, high, empty ones."""
+    """Yield square, wide, high and empty matrices."""
     for n, m, kind in (
         (3, 3, "ordinary"), (2, 5, "ordinary"), (5, 2, "ordinary"), (17, 9, "ordinary"), (0, 0, "zero-size"),
         (0, 3, "zero-size"), (3, 0, "zero-size"), (1, 1, "length-1"), (1, 4, "length-1"), (129, 257, "large"),
@@ -105,7 +106,7 @@ def identities(t: Maker) -> Iterator[Sample]:
 
 @mistakes("arange", "linspace", "eye")
 def no_such_dtype(t: Maker) -> Iterator[Sample]:
-    """A dtype is a dtype, and a device is one that exists."""
+    """Yield arguments that are not dtypes, and devices that do not exist."""
     first = (3, 3) if t.operator == "eye" else (0, 1, 3)
     yield sample(*first, dtype="int", device=HERE, note="text for a dtype")
     yield sample(*first, dtype=t.dtype, device="no such device", note="no such device")
@@ -113,7 +114,7 @@ def no_such_dtype(t: Maker) -> Iterator[Sample]:
 
 @inputs("new_full")
 def filled_like_an_operand(t: Maker) -> Iterator[Sample]:
-    """In the operand's dtype and in another, of every kind of shape."""
+    """Yield the operand's dtype and another, for every kind of shape."""
     for shape, kind in SHAPES:
         yield sample(t(*shape[:1]), shape, 1, kind=kind)
     yield sample(t(2), (2, 3), True)
@@ -122,7 +123,7 @@ def filled_like_an_operand(t: Maker) -> Iterator[Sample]:
 
 @inputs("new_arange")
 def ranges_like_an_operand(t: Maker) -> Iterator[Sample]:
-    """In the operand's dtype and in another."""
+    """Yield the operand's dtype and another."""
     own = {} if defined("arange", t.dtype) else {"dtype": t.of("int64").dtype}
     yield sample(t(2), 0, 1, 7, **own)
     yield sample(t(3), 3, 2, 5, dtype=t.of("int64").dtype)
@@ -132,7 +133,7 @@ def ranges_like_an_operand(t: Maker) -> Iterator[Sample]:
 
 @inputs("new_eye")
 def identities_like_an_operand(t: Maker) -> Iterator[Sample]:
-    """In the operand's dtype and in another."""
+    """Yield the operand's dtype and another."""
     yield sample(t(2), 3, 3)
     yield sample(t(2), 2, 5, dtype=t.of("int64").dtype)
     yield sample(t(1), 1, 1, kind="length-1")
@@ -140,20 +141,20 @@ def identities_like_an_operand(t: Maker) -> Iterator[Sample]:
 
 
 def castable(t: Maker, target: dtype, *shape: int) -> Array:
-    """Numbers that the target holds after its fraction is cut off: C leaves all others open."""
+    """Return numbers whose truncated value the target dtype represents, since C leaves all others undefined."""
     if target.category <= INTEGER and not target.is_signed and t.dtype.category >= FLOATING:
         return t(*shape, low=0.1, high=7.0)
     return t(*shape)
 
 
 def loses_nothing(t: Maker, target: dtype) -> bool:
-    """Whether finite differences of float64 or complex128 make sense of the result."""
+    """Return whether finite differences in float64 or complex128 are valid for the result."""
     return target is t.dtype or target is complex128 or (target is float64 and not t.is_complex)
 
 
 @inputs("cast")
 def to_each_dtype(t: Maker) -> Iterator[Sample]:
-    """Every dtype to every other one, and to itself: floats cut off, integers wrap around, complex lose a part."""
+    """Yield casts between all dtypes: floats are truncated, integers wrap around, complex numbers lose a component."""
     for target in ALL:
         gradient = loses_nothing(t, target)
         yield sample(castable(t, target, 3, 5), dtype=target, note=target.name, gradient=gradient)
@@ -165,15 +166,16 @@ def to_each_dtype(t: Maker) -> Iterator[Sample]:
 
 @mistakes("cast")
 def to_no_dtype(t: Maker) -> Iterator[Sample]:
-    """What is no dtype."""
+    """Yield arguments that are not dtypes."""
     yield sample(t(3), dtype="float32")
     yield sample(t(3), dtype=3)
 
 
 @special("cast")
 def at_the_edge(t: Maker) -> Iterator[Sample]:
-    """Rounding to nearest even, overflow to infinity, NaN and -0.0 between floating dtypes; to bool, all but 0 is True;
-    integers keep their low bits. (Floats that an integer dtype cannot hold are left open by C and by PyTorch.)"""
+    """Yield rounding to nearest even, overflow to infinity, NaN and -0.0 between floating dtypes, all of which but 0
+    become True in bool, and integers, which keep their low bits. C and PyTorch do not define casts of floats that an
+    integer dtype cannot represent."""
     if t.is_integer:
         limits = np.iinfo(t.numpy)
         ends = np.array([limits.min, limits.max, limits.max - 1, 0, 1], t.numpy)
@@ -191,7 +193,7 @@ def at_the_edge(t: Maker) -> Iterator[Sample]:
 
 @inputs("moved")
 def to_a_device(t: Maker) -> Iterator[Sample]:
-    """To the device itself, in its own dtype and another."""
+    """Yield the device itself, with the same dtype and another."""
     for shape, kind in SHAPES:
         yield sample(t(*shape), HERE, kind=kind)
     yield sample(t(3, 5), HERE, dtype=t.dtype)
@@ -201,6 +203,6 @@ def to_a_device(t: Maker) -> Iterator[Sample]:
 
 @mistakes("moved")
 def to_no_device(t: Maker) -> Iterator[Sample]:
-    """A device that does not exist, or is none."""
+    """Yield a device that does not exist, and an argument that is not a device."""
     yield sample(t(3), "no such device")
     yield sample(t(3), 1.5)

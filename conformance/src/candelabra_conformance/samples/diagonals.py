@@ -1,4 +1,4 @@
-"""Diagonals taken from matrices and put into them."""
+"""Samples of reading and writing diagonals of matrices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from candelabra_conformance.samples.sample import Sample, sample
 
 @inputs("diag")
 def from_and_to_matrices(t: Maker) -> Iterator[Sample]:
-    """Of matrices their diagonals, of vectors the matrices."""
+    """Yield matrices and vectors."""
     yield sample(t(3, 4))
     yield sample(t(4, 3), -2)
     yield sample(t(3))
@@ -24,14 +24,14 @@ def from_and_to_matrices(t: Maker) -> Iterator[Sample]:
 
 @mistakes("diag", "trace")
 def neither_vector_nor_matrix(t: Maker) -> Iterator[Sample]:
-    """Numbers and batches."""
+    """Yield 0-d tensors and batches."""
     yield sample(t(), note="a number")
     yield sample(t(2, 3, 4), note="a batch")
 
 
 @inputs("diag_embed")
 def put_on_diagonals(t: Maker) -> Iterator[Sample]:
-    """Of vectors, of batches of them, to any two dims."""
+    """Yield vectors, batches of vectors, and any two dims."""
     yield sample(t(3))
     yield sample(t(2, 3), 1)
     yield sample(t(2, 3), -2, 0, 2)
@@ -43,7 +43,7 @@ def put_on_diagonals(t: Maker) -> Iterator[Sample]:
 
 @mistakes("diag_embed")
 def put_nowhere(t: Maker) -> Iterator[Sample]:
-    """One dim twice, a dim that is not there, a number."""
+    """Yield one dim twice, a dim out of range, and a 0-d tensor."""
     yield sample(t(3), 0, 1, 1, note="twice")
     yield sample(t(3), 0, 0, 2, note="out of range")
     yield sample(t(), note="a number")
@@ -51,7 +51,7 @@ def put_nowhere(t: Maker) -> Iterator[Sample]:
 
 @inputs("diagflat")
 def put_on_one_diagonal(t: Maker) -> Iterator[Sample]:
-    """Any shape."""
+    """Yield any shape."""
     yield sample(t(3))
     yield sample(t(2, 3), 1)
     yield sample(t(2, 2, 2), -3)
@@ -62,7 +62,7 @@ def put_on_one_diagonal(t: Maker) -> Iterator[Sample]:
 
 @inputs("trace")
 def summed_along_the_diagonal(t: Maker) -> Iterator[Sample]:
-    """Matrices of every proportion."""
+    """Yield square, wide and high matrices."""
     yield sample(t(3, 3))
     yield sample(t(2, 5))
     yield sample(t(5, 2))
@@ -73,7 +73,7 @@ def summed_along_the_diagonal(t: Maker) -> Iterator[Sample]:
 
 @inputs("block_diag")
 def blocks(t: Maker) -> Iterator[Sample]:
-    """Matrices, vectors, numbers."""
+    """Yield matrices, vectors and numbers."""
     yield sample(t(2, 3), t(1, 2))
     yield sample(t(3), t(2, 2), t())
     yield sample(t(2, 2))
@@ -82,13 +82,13 @@ def blocks(t: Maker) -> Iterator[Sample]:
 
 @mistakes("block_diag")
 def no_blocks(t: Maker) -> Iterator[Sample]:
-    """Batches."""
+    """Yield batches."""
     yield sample(t(2, 3), t(2, 3, 4), note="a batch")
 
 
 @inputs("Tensor.fill_diagonal_")
 def written_to_the_diagonal(t: Maker) -> Iterator[Sample]:
-    """Wide, high and cubic; begun anew below."""
+    """Yield wide, high and cubic tensors, and a diagonal that wraps."""
     value = True if t.is_bool else 3 if t.is_integer else 1.5
     yield sample(t(3, 4), value, gradient=False)
     yield sample(t(7, 3), value, True, gradient=False)
@@ -98,6 +98,6 @@ def written_to_the_diagonal(t: Maker) -> Iterator[Sample]:
 
 @mistakes("Tensor.fill_diagonal_")
 def no_diagonal(t: Maker) -> Iterator[Sample]:
-    """Vectors, and batches of unequal sizes."""
+    """Yield vectors, and batches of unequal sizes."""
     yield sample(t(3), 1, note="a vector")
     yield sample(t(2, 3, 2), 1, note="unequal")

@@ -1,4 +1,4 @@
-"""Distances between points and angles between vectors: samples."""
+"""Samples of distances between points and angles between vectors."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ POINTS: Final[tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]] = (
 )
 
 AS_GIVEN: Final = ("contiguous", "transposed", "offset", "step")
-"""Layouts that change no values: of arguments that belong together."""
+"""The layouts that do not change values, for arguments that depend on each other."""
 
 
 def _lengths(x1: Array, x2: Array, p: float) -> Any:
-    """All distances of float64 points, for the operator that is given them."""
+    """Return all distances of float64 points, for the operator that takes them as an argument."""
     d = np.abs(x1.real[..., :, None, :].astype(np.float64) - x2.real[..., None, :, :].astype(np.float64))
     if p == 0:
         return (d != 0).sum(-1)
@@ -35,21 +35,21 @@ def _lengths(x1: Array, x2: Array, p: float) -> Any:
 
 
 def _smooth(t: Maker, p: float) -> bool:
-    """Whether there is a derivative: which difference is the largest is for half types a matter of rounding."""
+    """Return whether there is a derivative; in half precision, rounding decides which difference is the largest."""
     return p != 0 and (p != INF or t.dtype.itemsize > 2)
 
 
 def _on_grid(array: Array) -> Array:
-    """Multiples of 1/8: their differences are exact in every dtype, so that it is clear which is the largest."""
+    """Round to multiples of 1/8, whose differences are exact in every dtype, so that the largest one is unique."""
     return (np.round(array.real.astype(np.float64) * 8) / 8).astype(array.dtype)
 
 
 @inputs("distances", "euclidean_distances", "distances_backward")
 def all_pairs(t: Maker) -> Iterator[Sample]:
-    """Each order; batches that broadcast. The operator of the derivative is given the distances too."""
+    """Yield each order, and batches that broadcast. The derivative's operator also gets the distances."""
     euclidean, backward = t.operator == "euclidean_distances", t.operator == "distances_backward"
 
-    def made(a: tuple[int, ...], b: tuple[int, ...], p: float, kind: str = "ordinary") -> Sample:
+    def pair(a: tuple[int, ...], b: tuple[int, ...], p: float, kind: str = "ordinary") -> Sample:
         x1, x2 = t(*a), t(*b)
         note, smooth = f"{a} {b} {p}", _smooth(t, p)
         if euclidean:
@@ -60,26 +60,26 @@ def all_pairs(t: Maker) -> Iterator[Sample]:
             x1, x2 = _on_grid(x1), _on_grid(x2)
         out = t.array(_lengths(x1, x2, p))
         g = t(*out.shape) if p != INF else _on_grid(t(*out.shape))
-        # The lengths are those of the points: no layout may change the ones without the others.
+        # The distances belong to the points: no layout may change one without the other.
         options: dict[str, Any] = {"kind": kind, "layouts": AS_GIVEN, "exact": p == INF, "gradient": False}
         return sample(g, x1, x2, out, p, core=2, note=note, **options)
 
     for i, p in enumerate((2.0,) * len(POINTS) if euclidean else ORDERS):
         a, b = POINTS[i % len(POINTS)]
-        yield made(a, b, p)
+        yield pair(a, b, p)
     if not euclidean and not backward:
-        yield made((2, 3, 2), (1, 4, 2), 2.0)
+        yield pair((2, 3, 2), (1, 4, 2), 2.0)
     if backward:
-        yield made((4, 3), (5, 3), 1.0)
+        yield pair((4, 3), (5, 3), 1.0)
     for a, b in (((0, 3), (2, 3)), ((2, 3), (0, 3)), ((0, 2, 3), (0, 1, 3))):
-        yield made(a, b, 2.0, ZERO_SIZE)
-    yield made((1, 1), (1, 1), 3.0, LENGTH_ONE)
-    yield made((40, 33), (35, 33), 2.0, LARGE)
+        yield pair(a, b, 2.0, ZERO_SIZE)
+    yield pair((1, 1), (1, 1), 3.0, LENGTH_ONE)
+    yield pair((40, 33), (35, 33), 2.0, LARGE)
 
 
 @special("distances", "euclidean_distances")
 def meeting_points(t: Maker) -> Iterator[Sample]:
-    """Points that meet are at distance 0; one with NaN is at distance NaN from all."""
+    """Yield equal points, with the distance 0, and one with NaN, whose distances are NaN."""
     rest = () if t.operator == "euclidean_distances" else (2.0,)
     whole = t.array([[1.0, 2.0], [0.0, 0.0], [-1.0, 4.0]])
     yield sample(whole, whole.copy(), *rest, note="the same points")
@@ -89,7 +89,7 @@ def meeting_points(t: Maker) -> Iterator[Sample]:
 
 @inputs("pdist")
 def pairs_of_one(t: Maker) -> Iterator[Sample]:
-    """Each order, few points and many."""
+    """Yield each order, with few points and many."""
     for p in ORDERS:
         yield sample(t(5, 3), p, gradient=_smooth(t, p), note=f"{p}")
     yield sample(t(2, 8), core=2)
@@ -102,7 +102,7 @@ def pairs_of_one(t: Maker) -> Iterator[Sample]:
 
 @mistakes("pdist")
 def no_points(t: Maker) -> Iterator[Sample]:
-    """Other than matrices of floating numbers, other than orders of norms."""
+    """Yield tensors that are not floating matrices, and invalid orders."""
     yield sample(t.of("float32")(3), note="a vector")
     yield sample(t.of("float32")(2, 3, 2), note="a batch")
     yield sample(t.of("int64")(3, 2), note="integers")
@@ -111,7 +111,7 @@ def no_points(t: Maker) -> Iterator[Sample]:
 
 @inputs("cdist")
 def pairs(t: Maker) -> Iterator[Sample]:
-    """Each order, few points and many, with a matrix product and without."""
+    """Yield each order, with few points and many, with and without a matrix product."""
     for i, p in enumerate(ORDERS):
         a, b = POINTS[i % len(POINTS)]
         yield sample(t(*a), t(*b), p, core=2, gradient=_smooth(t, p), note=f"{a} {b} {p}")
@@ -125,7 +125,7 @@ def pairs(t: Maker) -> Iterator[Sample]:
 
 @mistakes("cdist")
 def no_pairs(t: Maker) -> Iterator[Sample]:
-    """Other than rows of floating numbers of one length; orders and modes that there are not."""
+    """Yield rows that are not floating or not of one length, and unknown orders and modes."""
     real = t.of("float32")
     yield sample(real(3), real(2, 3), note="a vector")
     yield sample(real(2, 3), real(3), note="a vector, second")
@@ -140,7 +140,8 @@ only(lambda d: d.category == FLOATING, "cdist")
 
 @inputs("pairwise_distance")
 def rows(t: Maker) -> Iterator[Sample]:
-    """Each order; the tensors broadcast; an epsilon of its own. Unsigned points are subtracted from larger ones."""
+    """Yield each order, tensors that broadcast, and another epsilon. Unsigned points are subtracted from larger
+    ones."""
     unsigned = t.dtype.name.startswith("u")
     far: dict[str, Any] = {"low": 5, "high": 9} if unsigned else {}
     near: dict[str, Any] = {"low": 0, "high": 4} if unsigned else {}
@@ -157,7 +158,7 @@ only(lambda d: d.name != "bool", "pairwise_distance")
 
 @inputs("cosine_similarity")
 def angles(t: Maker) -> Iterator[Sample]:
-    """Along any dim; the tensors broadcast; an epsilon that matters."""
+    """Yield any dim, tensors that broadcast, and a large epsilon."""
     yield sample(t(2, 3), t(2, 3))
     yield sample(t(5), t(5), 0)
     yield sample(t(2, 3, 4), t(3, 1), -2, note="broadcast")
@@ -172,7 +173,7 @@ def angles(t: Maker) -> Iterator[Sample]:
 
 @special("cosine_similarity")
 def no_angles(t: Maker) -> Iterator[Sample]:
-    """A vector of zeros is at a right angle to any; NaN spreads along its own vector."""
+    """Yield a vector of zeros, whose cosine is 0, and NaN, which must not affect other vectors."""
     if t.is_floating:
         yield sample(t.array([[0.0, 0.0], [1.0, 0.0]]), t.array([[1.0, 2.0], [-3.0, 0.0]]), note="zeros")
         yield sample(t.array([[math.nan, 1.0], [1.0, 1.0]]), t.array([[1.0, 2.0], [2.0, 2.0]]), note="nan")
@@ -180,7 +181,7 @@ def no_angles(t: Maker) -> Iterator[Sample]:
 
 @mistakes("cosine_similarity")
 def unfit_angles(t: Maker) -> Iterator[Sample]:
-    """Sizes that do not broadcast, a dim that is not there."""
+    """Yield sizes that do not broadcast, and a dim out of range."""
     yield sample(t(2, 3), t(2, 4), note="sizes")
     yield sample(t(2, 3), t(2, 3), 2, note="dim out of range")
     yield sample(t(3), t(3), note="the default dim of a vector")

@@ -1,4 +1,4 @@
-"""Functions and methods that draw random numbers: what they draw, how it is scaled, whose generator is used."""
+"""Samples of functions and methods that draw random numbers: distributions, parameters and generators."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from candelabra_conformance.samples.registry import inputs, mistakes
 from candelabra_conformance.samples.sample import ZERO_DIM, ZERO_SIZE, Fresh, Sample, sample
 
 GENERATOR = Fresh("cd.Generator(device).manual_seed(7)")
-"""A generator of the caller's own."""
+"""A generator that the caller passes."""
 
 
 # -- new tensors ------------------------------------------------------------------------------------------------------
 @inputs("rand", "randn")
 def continuous(t: Maker) -> Iterator[Sample]:
-    """Sizes one by one and as a sequence; from the default generator and another."""
+    """Yield separate sizes and sequences, with the default generator and another."""
     if t.is_floating or t.is_complex:
         yield sample(2, 3, **chosen(t))
         yield sample((7,), dtype=t.dtype, generator=GENERATOR)
@@ -27,7 +27,7 @@ def continuous(t: Maker) -> Iterator[Sample]:
 
 @mistakes("rand", "randn")
 def not_continuous(t: Maker) -> Iterator[Sample]:
-    """Integers are drawn by other functions; sizes count from 0."""
+    """Yield integer dtypes and invalid sizes."""
     yield sample(2, dtype=t.of("int64").dtype, note="integers")
     yield sample(2, -1, note="negative")
     yield sample(2, generator=3, note="no generator")
@@ -35,7 +35,7 @@ def not_continuous(t: Maker) -> Iterator[Sample]:
 
 @inputs("rand_like", "randn_like")
 def continuous_like(t: Maker) -> Iterator[Sample]:
-    """In the shape and the dtype of the tensor."""
+    """Yield tensors whose shape and dtype are used."""
     if t.is_floating or t.is_complex:
         yield sample(t(2, 3))
         yield sample(t(7), generator=GENERATOR)
@@ -44,7 +44,7 @@ def continuous_like(t: Maker) -> Iterator[Sample]:
 
 @inputs("randint_below", "randint_between")
 def whole_numbers(t: Maker) -> Iterator[Sample]:
-    """From 0 or another number on; in floating dtypes too."""
+    """Yield ranges that start at 0 and at other numbers, also in floating dtypes."""
     if t.is_complex or t.is_bool:
         return
     kind = {} if t.dtype.name == "int64" else {"dtype": t.dtype}
@@ -57,7 +57,7 @@ def whole_numbers(t: Maker) -> Iterator[Sample]:
 
 @mistakes("randint_below", "randint_between")
 def no_whole_numbers(t: Maker) -> Iterator[Sample]:
-    """A range that is empty, a fraction, a number for a size."""
+    """Yield an empty range, a floating limit, and a number as the size."""
     below = t.operator == "randint_below"
     yield sample(*((0,) if below else (5, 5)), (2,), note="empty")
     yield sample(*((0.5,) if below else (0.5, 3)), (2,), note="a fraction")
@@ -66,7 +66,7 @@ def no_whole_numbers(t: Maker) -> Iterator[Sample]:
 
 @inputs("randint_like_below", "randint_like_between")
 def whole_numbers_like(t: Maker) -> Iterator[Sample]:
-    """In the shape and the dtype of the tensor."""
+    """Yield tensors whose shape and dtype are used."""
     if t.is_complex or t.is_bool:
         return
     least = () if t.operator == "randint_like_below" else (3,)
@@ -77,14 +77,14 @@ def whole_numbers_like(t: Maker) -> Iterator[Sample]:
 
 @mistakes("randint_like_below", "randint_like_between")
 def no_whole_numbers_like(t: Maker) -> Iterator[Sample]:
-    """A range that is empty, a fraction."""
+    """Yield an empty range, and a floating limit."""
     yield sample(t(3), *((0,) if t.operator == "randint_like_below" else (5, 5)), note="empty")
     yield sample(t(3), *((2.5,) if t.operator == "randint_like_below" else (2.5, 5)), note="a fraction")
 
 
 @inputs("randperm")
 def orders(t: Maker) -> Iterator[Sample]:
-    """Of none, one, some."""
+    """Yield permutations of none, one and some."""
     if t.is_complex or t.is_bool:
         return
     kind = {} if t.dtype.name == "int64" else {"dtype": t.dtype}
@@ -95,7 +95,7 @@ def orders(t: Maker) -> Iterator[Sample]:
 
 @mistakes("randperm")
 def no_order(t: Maker) -> Iterator[Sample]:
-    """Counts are integers from 0, which the dtype holds."""
+    """Yield counts that are negative, not integers, or too large for the dtype."""
     yield sample(-1, note="negative")
     yield sample(2.5, note="a fraction")
     yield sample(300, dtype=t.of("uint8").dtype, note="more than the dtype holds")
@@ -104,7 +104,7 @@ def no_order(t: Maker) -> Iterator[Sample]:
 # -- distributions ----------------------------------------------------------------------------------------------------
 @inputs("normal_tensors")
 def normal_numbers_for_each(t: Maker) -> Iterator[Sample]:
-    """Means and deviations for each, for all."""
+    """Yield means and deviations for each element, and for all."""
     if t.is_floating:
         yield sample(t(2, 3), t(3, low=0.1, high=2.0), gradient=False)
         yield sample(t(4), 0.5, generator=GENERATOR, gradient=False)
@@ -113,7 +113,7 @@ def normal_numbers_for_each(t: Maker) -> Iterator[Sample]:
 
 @mistakes("normal_tensors")
 def no_deviations(t: Maker) -> Iterator[Sample]:
-    """Deviations are not negative, and numbers alone need a size."""
+    """Yield negative deviations, and numbers without a size."""
     yield sample(t(3), -1.0, note="negative")
     yield sample(0.0, t.array([1.0, -1.0]), note="one is negative")
     yield sample(0.0, 1.0, note="no size")
@@ -121,7 +121,7 @@ def no_deviations(t: Maker) -> Iterator[Sample]:
 
 @inputs("normal_numbers")
 def normal_numbers(t: Maker) -> Iterator[Sample]:
-    """One mean and one deviation for all."""
+    """Yield one mean and one deviation for all elements."""
     if t.is_floating or t.is_complex:
         yield sample(1.0, 2.0, (2, 3), **chosen(t))
         yield sample(0.0, 0.5, (7,), dtype=t.dtype, generator=GENERATOR)
@@ -130,7 +130,7 @@ def normal_numbers(t: Maker) -> Iterator[Sample]:
 
 @mistakes("normal_numbers")
 def no_deviation(t: Maker) -> Iterator[Sample]:
-    """The deviation is not negative; tensors say their size themselves; integers are drawn by other functions."""
+    """Yield a negative deviation, a size together with tensors, and integer dtypes."""
     yield sample(0.0, -1.0, (2,), note="negative")
     yield sample(t(3), 1.0, (3,), note="a tensor and a size")
     yield sample(0.0, 1.0, (3,), dtype=t.of("int64").dtype, note="integers")
@@ -138,7 +138,7 @@ def no_deviation(t: Maker) -> Iterator[Sample]:
 
 @inputs("bernoulli_tensor")
 def decisions_for_each(t: Maker) -> Iterator[Sample]:
-    """A probability for each."""
+    """Yield a probability for each element."""
     if t.is_floating:
         yield sample(t(2, 3, low=0.05, high=0.95), gradient=False)
         yield sample(t(7, low=0.05, high=0.95), generator=GENERATOR, gradient=False)
@@ -147,14 +147,14 @@ def decisions_for_each(t: Maker) -> Iterator[Sample]:
 
 @mistakes("bernoulli_tensor")
 def no_probabilities(t: Maker) -> Iterator[Sample]:
-    """Probabilities are floating numbers between 0 and 1."""
+    """Yield probabilities that are not floating or not between 0 and 1."""
     yield sample(t.array([0.5, 1.5]), note="above 1")
     yield sample(t.of("int64")(3), note="integers")
 
 
 @inputs("bernoulli_number")
 def decisions(t: Maker) -> Iterator[Sample]:
-    """One probability for all."""
+    """Yield one probability for all elements."""
     if not t.is_complex:
         yield sample(t(2, 3), 0.3, gradient=False)
         yield sample(t(4), p=0.7, generator=GENERATOR, gradient=False)
@@ -162,14 +162,14 @@ def decisions(t: Maker) -> Iterator[Sample]:
 
 @mistakes("bernoulli_number")
 def no_probability(t: Maker) -> Iterator[Sample]:
-    """Probabilities lie between 0 and 1."""
+    """Yield probabilities that are not between 0 and 1."""
     yield sample(t(3), 1.5, note="above 1")
     yield sample(t(3), -0.5, note="below 0")
 
 
 @inputs("multinomial")
 def categories(t: Maker) -> Iterator[Sample]:
-    """One row of weights, several; with replacement and without."""
+    """Yield one row of weights and several, with replacement and without."""
     if t.is_floating:
         yield sample(t(5, low=0.1, high=2.0), 3, gradient=False)
         yield sample(t(2, 4, low=0.1, high=2.0), 6, True, generator=GENERATOR, gradient=False)
@@ -178,7 +178,7 @@ def categories(t: Maker) -> Iterator[Sample]:
 
 @mistakes("multinomial")
 def no_categories(t: Maker) -> Iterator[Sample]:
-    """At least one is drawn, of rows, and not more than there are."""
+    """Yield no draws, more draws than weights, and tensors with other ranks."""
     yield sample(t(5), 0, note="none")
     yield sample(t(5), 6, note="more than there are")
     yield sample(t(2, 2, 2), 1, note="three dims")
@@ -186,7 +186,7 @@ def no_categories(t: Maker) -> Iterator[Sample]:
 
 @inputs("poisson")
 def counts(t: Maker) -> Iterator[Sample]:
-    """Small rates and large ones; no rate."""
+    """Yield small rates, large rates, and the rate 0."""
     if t.is_floating:
         yield sample(t(2, 3, low=0.5, high=20.0), gradient=False)
         yield sample(t.array([0.0, 3.0, 50.0]), GENERATOR, gradient=False)
@@ -194,13 +194,13 @@ def counts(t: Maker) -> Iterator[Sample]:
 
 @mistakes("poisson")
 def no_rates(t: Maker) -> Iterator[Sample]:
-    """Rates are real floating numbers."""
+    """Yield rates that are not real floating numbers."""
     yield sample(t.of("int64")(3), note="integers")
 
 
 @inputs("binomial")
 def successes(t: Maker) -> Iterator[Sample]:
-    """Counts and probabilities broadcast."""
+    """Yield counts and probabilities that broadcast."""
     if t.is_floating:
         yield sample(t.array([[5.0], [20.0]]), t(3, low=0.1, high=0.9), gradient=False)
         yield sample(t.array([7.0, 0.0]), t.array([0.5, 0.5]), GENERATOR, gradient=False)
@@ -208,13 +208,13 @@ def successes(t: Maker) -> Iterator[Sample]:
 
 @mistakes("binomial")
 def no_trials(t: Maker) -> Iterator[Sample]:
-    """Trials are counted in real floating numbers."""
+    """Yield counts that are not real floating numbers."""
     yield sample(t.of("int64")(3), t.of("float32")(3), note="integers")
 
 
 # -- in place ---------------------------------------------------------------------------------------------------------
 def filled(t: Maker, *arguments: Any, **keywords: Any) -> Iterator[Sample]:
-    """Tensors of some shapes, filled by default, with these arguments, and by another generator."""
+    """Yield tensors of some shapes, with the default arguments, with these arguments, and with another generator."""
     yield sample(t(2, 3), gradient=False)
     yield sample(t(4), *arguments, gradient=False, **keywords)
     yield sample(t(5), generator=GENERATOR, gradient=False)
@@ -223,28 +223,28 @@ def filled(t: Maker, *arguments: Any, **keywords: Any) -> Iterator[Sample]:
 
 @inputs("Tensor.uniform_", "Tensor.normal_")
 def continuous_in_place(t: Maker) -> Iterator[Sample]:
-    """In the unit interval or standard, and scaled."""
+    """Yield the standard distribution, and a scaled one."""
     if t.is_floating or t.is_complex:
         yield from filled(t, 1.0, 3.0)
 
 
 @inputs("Tensor.log_normal_", "Tensor.cauchy_")
 def scaled_in_place(t: Maker) -> Iterator[Sample]:
-    """With the default parameters, and others."""
+    """Yield the default parameters, and others."""
     if t.is_floating:
         yield from filled(t, 0.5, 0.25)
 
 
 @inputs("Tensor.exponential_")
 def exponential_in_place(t: Maker) -> Iterator[Sample]:
-    """Of rate 1, and another."""
+    """Yield the rate 1, and another."""
     if t.is_floating:
         yield from filled(t, 2.5)
 
 
 @inputs("Tensor.geometric_")
 def trials_in_place(t: Maker) -> Iterator[Sample]:
-    """In integers and floats."""
+    """Yield integer and floating dtypes."""
     if not (t.is_bool or t.is_complex):
         yield sample(t(2, 3), 0.3, gradient=False)
         yield sample(t(4), p=0.7, generator=GENERATOR, gradient=False)
@@ -252,7 +252,7 @@ def trials_in_place(t: Maker) -> Iterator[Sample]:
 
 @inputs("random_any_", "random_below_", "random_between_")
 def integers_in_place(t: Maker) -> Iterator[Sample]:
-    """All that the dtype holds, up to a number, between two."""
+    """Yield the full range of the dtype, an upper limit, and two limits."""
     if t.is_complex or (t.is_bool and t.operator == "random_between_"):
         return
     limits = {"random_any_": (), "random_below_": (2,), "random_between_": (3, 90)}[t.operator]
@@ -264,7 +264,7 @@ def integers_in_place(t: Maker) -> Iterator[Sample]:
 
 @inputs("bernoulli_tensor_")
 def decisions_for_each_in_place(t: Maker) -> Iterator[Sample]:
-    """A probability for each."""
+    """Yield a probability for each element."""
     if not t.is_complex:
         yield sample(t(2, 3), t.of("float32")(3, low=0.1, high=0.9), gradient=False)
         yield sample(t(4), t.of("float32")(4, low=0.1, high=0.9), generator=GENERATOR, gradient=False)
@@ -272,7 +272,7 @@ def decisions_for_each_in_place(t: Maker) -> Iterator[Sample]:
 
 @inputs("bernoulli_number_")
 def decisions_in_place(t: Maker) -> Iterator[Sample]:
-    """One probability for all."""
+    """Yield one probability for all elements."""
     if not t.is_complex:
         yield sample(t(2, 3), gradient=False)
         yield sample(t(4), 0.2, generator=GENERATOR, gradient=False)
@@ -280,7 +280,7 @@ def decisions_in_place(t: Maker) -> Iterator[Sample]:
 
 @mistakes("Tensor.uniform_", "Tensor.normal_", "Tensor.log_normal_", "Tensor.exponential_", "Tensor.cauchy_")
 def no_parameters(t: Maker) -> Iterator[Sample]:
-    """Deviations and rates are positive, and continuous numbers are floating."""
+    """Yield deviations and rates that are not positive, and integer dtypes."""
     name = t.operator.removeprefix("Tensor.")
     bad = {"uniform_": (3.0, 1.0), "normal_": (0.0, -1.0), "exponential_": (-1.0,)}.get(name, (0.0, -1.0))
     yield sample(t(3), *bad, note="no such parameters")
@@ -289,20 +289,20 @@ def no_parameters(t: Maker) -> Iterator[Sample]:
 
 @mistakes("Tensor.geometric_", "bernoulli_number_")
 def no_chance(t: Maker) -> Iterator[Sample]:
-    """Probabilities lie between 0 and 1."""
+    """Yield probabilities that are not between 0 and 1."""
     yield sample(t(3), 1.5, note="above 1")
     yield sample(t(3), -0.5, note="below 0")
 
 
 @mistakes("bernoulli_tensor_")
 def no_chances(t: Maker) -> Iterator[Sample]:
-    """Probabilities are floating numbers between 0 and 1."""
+    """Yield probabilities that are not floating or not between 0 and 1."""
     yield sample(t(2), t.of("float32").array([0.5, 1.5]), note="above 1")
     yield sample(t(2), t.of("int64")(2), note="integers")
 
 
 @mistakes("random_below_", "random_between_")
 def no_integers(t: Maker) -> Iterator[Sample]:
-    """The range is not empty, and its limits are integers."""
+    """Yield an empty range, and floating limits."""
     yield sample(t(3), *((0,) if t.operator == "random_below_" else (5, 5)), note="empty")
     yield sample(t(3), *((2.5,) if t.operator == "random_below_" else (2.5, 5)), note="a fraction")

@@ -1,4 +1,4 @@
-"""Several tensors broadcast together, spread over grids, given more dims."""
+"""Samples of broadcasting several tensors, of grids, and of adding dims."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from candelabra_conformance.samples.sample import Sample, sample
 
 @inputs("broadcast_shapes")
 def shapes(t: Maker) -> Iterator[Sample]:
-    """Tuples, lists, ints."""
+    """Yield tuples, lists and ints."""
     if t.dtype.name == "float32":
         yield sample((2, 1), (3,), gradient=False)
         yield sample([1, 3], 3, (2, 1), gradient=False)
@@ -21,14 +21,14 @@ def shapes(t: Maker) -> Iterator[Sample]:
 
 @mistakes("broadcast_shapes")
 def shapes_that_do_not_broadcast(t: Maker) -> Iterator[Sample]:
-    """Sizes that differ, negative ones."""
+    """Yield sizes that differ, and negative ones."""
     yield sample((2,), (3,), note="sizes")
     yield sample((-1,), note="negative")
 
 
 @inputs("broadcast_tensors")
 def tensors_that_broadcast(t: Maker) -> Iterator[Sample]:
-    """One, two, three."""
+    """Yield one tensor, two and three."""
     yield sample(t(3), t(2, 1))
     yield sample(t(2, 3))
     yield sample(t(1, 3), t(2, 1), t(4, 1, 1))
@@ -38,13 +38,13 @@ def tensors_that_broadcast(t: Maker) -> Iterator[Sample]:
 
 @mistakes("broadcast_tensors")
 def tensors_that_do_not(t: Maker) -> Iterator[Sample]:
-    """Sizes that differ."""
+    """Yield sizes that differ."""
     yield sample(t(2), t(3), note="sizes")
 
 
 @inputs("meshgrid")
 def grids(t: Maker) -> Iterator[Sample]:
-    """One vector, two, three; numbers; both orders."""
+    """Yield one vector, two and three, numbers, and both orders."""
     yield sample(t(2), t(3), indexing="ij")
     yield sample(t(2), t(3), t(4), indexing="xy")
     yield sample(t(5), t(1))
@@ -55,14 +55,14 @@ def grids(t: Maker) -> Iterator[Sample]:
 
 @mistakes("meshgrid")
 def no_grid(t: Maker) -> Iterator[Sample]:
-    """Matrices, and orders that there are not."""
+    """Yield matrices, and an unknown order."""
     yield sample(t(2, 3), note="a matrix")
     yield sample(t(2), indexing="yx", note="another order")
 
 
 @inputs("atleast_1d", "atleast_2d", "atleast_3d")
 def more_dims(t: Maker) -> Iterator[Sample]:
-    """One tensor of any rank, or several."""
+    """Yield one tensor of any rank, and several."""
     yield sample(t(3))
     yield sample(t(2, 3))
     yield sample(t(2, 3, 4))

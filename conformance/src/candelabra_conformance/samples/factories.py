@@ -1,4 +1,5 @@
-"""Functions that make tensors of a shape: zeros, scales, triangles of indices, and those like another tensor."""
+"""Samples of functions that create tensors of a shape: constants, ranges, triangle indices, and those like another
+tensor."""
 
 from __future__ import annotations
 
@@ -12,19 +13,19 @@ from candelabra_conformance.samples.sample import HERE, LENGTH_ONE, ZERO_DIM, ZE
 
 
 def chosen(t: Maker) -> dict[str, Any]:
-    """The keyword that asks for the dtype; none for the default one."""
+    """Return the keyword that requests the dtype, or none for the default dtype."""
     return {} if t.dtype.name == "float32" else {"dtype": t.dtype}
 
 
 def number(t: Maker) -> Any:
-    """A number of the dtype's own kind."""
+    """Return a number of the dtype's own kind."""
     return True if t.is_bool else 3 if t.is_integer else 1.5 if t.is_floating else 1.5 - 2j
 
 
-# -- filled -----------------------------------------------------------------------------------------------------------
+# -- filled tensors ---------------------------------------------------------------------------------------------------
 @inputs("zeros", "ones")
 def filled(t: Maker) -> Iterator[Sample]:
-    """Sizes one by one, as a sequence, none."""
+    """Yield separate sizes, a sequence, and no sizes."""
     yield sample(2, 3, **chosen(t))
     yield sample((4, 1, 2), dtype=t.dtype)
     yield sample([5], dtype=t.dtype)
@@ -34,25 +35,25 @@ def filled(t: Maker) -> Iterator[Sample]:
 
 @mistakes("zeros", "ones", "empty")
 def no_shape(t: Maker) -> Iterator[Sample]:
-    """Sizes are integers from 0."""
+    """Yield sizes that are negative or not integers."""
     yield sample(2, -1, note="negative")
     yield sample((2.5,), note="a fraction")
     yield sample("2", note="text")
 
 
 def unspecified_in(t: Maker) -> bool:
-    """Whether memory that nobody wrote to may hold anything: a byte of a bool is 0 or 1."""
+    """Return whether uninitialised memory may have any content; a byte of a bool must be 0 or 1."""
     return not t.is_bool
 
 
-def shape_of(made: Any) -> tuple[int, ...]:
-    """All that is due of a tensor whose content is unspecified."""
-    return tuple(made.shape)
+def shape_of(tensor: Any) -> tuple[int, ...]:
+    """Return the shape, the only defined value of a tensor with unspecified content."""
+    return tuple(tensor.shape)
 
 
 @inputs("empty")
 def unspecified(t: Maker) -> Iterator[Sample]:
-    """Sizes one by one, as a sequence, none."""
+    """Yield separate sizes, a sequence, and no sizes."""
     if unspecified_in(t):
         yield sample(2, 3, of=shape_of, **chosen(t))
         yield sample((4, 1), dtype=t.dtype, of=shape_of)
@@ -61,7 +62,7 @@ def unspecified(t: Maker) -> Iterator[Sample]:
 
 @inputs("empty_strided")
 def unspecified_with_steps(t: Maker) -> Iterator[Sample]:
-    """In C order, in another, with gaps."""
+    """Yield strides in C order, in another order, and with gaps."""
     if unspecified_in(t):
         for stride in ((3, 1), (1, 2), (7, 2)):
             yield sample((2, 3), stride, of=shape_of, **chosen(t))
@@ -69,14 +70,14 @@ def unspecified_with_steps(t: Maker) -> Iterator[Sample]:
 
 @mistakes("empty_strided")
 def no_steps(t: Maker) -> Iterator[Sample]:
-    """A step for each size, and none below 0."""
+    """Yield a number of strides other than that of sizes, and negative strides."""
     yield sample((2, 3), (1,), note="too few")
     yield sample((2, 3), (3, -1), note="negative")
 
 
 @inputs("empty_permuted")
 def unspecified_in_an_order(t: Maker) -> Iterator[Sample]:
-    """Each order of the dims."""
+    """Yield each order of the dims."""
     if unspecified_in(t):
         for order in ((0, 1, 2), (2, 0, 1)):
             yield sample((2, 3, 4), order, of=shape_of, **chosen(t))
@@ -84,7 +85,7 @@ def unspecified_in_an_order(t: Maker) -> Iterator[Sample]:
 
 @mistakes("empty_permuted")
 def no_order(t: Maker) -> Iterator[Sample]:
-    """Every dim once."""
+    """Yield orders in which a dim is missing, out of range or duplicate."""
     yield sample((2, 3), (0,), note="too few")
     yield sample((2, 3), (0, 2), note="no such dim")
     yield sample((2, 3), (0, 0), note="twice")
@@ -92,7 +93,7 @@ def no_order(t: Maker) -> Iterator[Sample]:
 
 @inputs("zeros_like", "ones_like")
 def like_another(t: Maker) -> Iterator[Sample]:
-    """The dtype of the tensor."""
+    """Yield tensors whose dtype is used."""
     yield sample(t(2, 3))
     yield sample(t(4, 1, 2))
     yield sample(t(), kind=ZERO_DIM)
@@ -101,7 +102,7 @@ def like_another(t: Maker) -> Iterator[Sample]:
 
 @inputs("empty_like")
 def unspecified_like_another(t: Maker) -> Iterator[Sample]:
-    """The shape of the tensor."""
+    """Yield tensors whose shape is used."""
     if unspecified_in(t):
         yield sample(t(2, 3), of=shape_of, gradient=False)
         yield sample(t(), kind=ZERO_DIM, of=shape_of, gradient=False)
@@ -109,7 +110,7 @@ def unspecified_like_another(t: Maker) -> Iterator[Sample]:
 
 @inputs("full_like")
 def filled_like_another(t: Maker) -> Iterator[Sample]:
-    """A number of the dtype's kind and one that is cast."""
+    """Yield a number of the dtype's kind, and one that is cast."""
     yield sample(t(2, 3), number(t))
     yield sample(t(4), 1)
     yield sample(t(), number(t), kind=ZERO_DIM)
@@ -119,7 +120,7 @@ def filled_like_another(t: Maker) -> Iterator[Sample]:
 # -- methods that make a tensor like this one -------------------------------------------------------------------------
 @inputs("Tensor.new_zeros", "Tensor.new_ones")
 def new_filled(t: Maker) -> Iterator[Sample]:
-    """Sizes one by one and as a sequence, with the tensor's dtype and another."""
+    """Yield separate sizes and a sequence, with the tensor's dtype and another."""
     yield sample(t(2), 3, 4, gradient=False)
     yield sample(t(2), (3, 4), gradient=False)
     yield sample(t(2), (), kind=ZERO_DIM, gradient=False)
@@ -128,7 +129,7 @@ def new_filled(t: Maker) -> Iterator[Sample]:
 
 @inputs("Tensor.new_empty")
 def new_unspecified(t: Maker) -> Iterator[Sample]:
-    """Sizes one by one and as a sequence."""
+    """Yield separate sizes and a sequence."""
     if unspecified_in(t):
         yield sample(t(2), 3, 4, of=shape_of, gradient=False)
         yield sample(t(2), (3, 4), of=shape_of, gradient=False)
@@ -136,7 +137,7 @@ def new_unspecified(t: Maker) -> Iterator[Sample]:
 
 @inputs("Tensor.new_empty_strided")
 def new_unspecified_with_steps(t: Maker) -> Iterator[Sample]:
-    """In C order and in another."""
+    """Yield strides in C order and in another order."""
     if unspecified_in(t):
         for stride in ((3, 1), (1, 2)):
             yield sample(t(2), (2, 3), stride, of=shape_of, gradient=False)
@@ -144,7 +145,7 @@ def new_unspecified_with_steps(t: Maker) -> Iterator[Sample]:
 
 @inputs("new_full_on_device")
 def new_of_one_number(t: Maker) -> Iterator[Sample]:
-    """With the tensor's dtype and another."""
+    """Yield the tensor's dtype and another."""
     yield sample(t(2), (3, 4), number(t), gradient=False)
     yield sample(t(2), (), number(t), kind=ZERO_DIM, gradient=False)
     yield sample(t(2), (3,), 2, dtype=t.of("int64").dtype, note="another dtype", gradient=False)
@@ -153,16 +154,16 @@ def new_of_one_number(t: Maker) -> Iterator[Sample]:
 
 @inputs("Tensor.new")
 def new_of_values(t: Maker) -> Iterator[Sample]:
-    """Values in nested lists; sizes give unspecified content."""
+    """Yield values in nested lists, and sizes, whose content is unspecified."""
     yield sample(t(2), host_list(t(2, 3)), gradient=False)
     if unspecified_in(t):
         yield sample(t(2), 2, 3, of=shape_of, gradient=False)
 
 
-# -- with a dtype that the arguments decide on ------------------------------------------------------------------------
+# -- with an inferred dtype -------------------------------------------------------------------------------------------
 @inputs("full_inferred")
 def filled_with_its_kind(t: Maker) -> Iterator[Sample]:
-    """The dtype of the number, and another."""
+    """Yield the dtype of the number, and another."""
     if t.dtype.name in ("bool", "int64", "float32", "complex64"):
         yield sample((2, 3), number(t))
         yield sample((), number(t), kind=ZERO_DIM)
@@ -173,14 +174,14 @@ def filled_with_its_kind(t: Maker) -> Iterator[Sample]:
 
 @mistakes("full_inferred")
 def not_filled(t: Maker) -> Iterator[Sample]:
-    """Sizes are integers from 0."""
+    """Yield sizes that are negative or not integers."""
     yield sample((2, -1), 1, note="negative")
     yield sample("2", 1, note="text")
 
 
 @inputs("arange_to_end")
 def ranges_to_their_end(t: Maker) -> Iterator[Sample]:
-    """Up and down, the end alone, an end that a step meets."""
+    """Yield ascending and descending ranges, the end only, and an end that is a multiple of the step."""
     if t.is_bool or t.is_complex:
         return
     yield sample(5, **({} if t.dtype.name == "int64" else {"dtype": t.dtype}))
@@ -196,7 +197,7 @@ def ranges_to_their_end(t: Maker) -> Iterator[Sample]:
 
 @mistakes("arange_to_end")
 def no_range_to_its_end(t: Maker) -> Iterator[Sample]:
-    """The step leads to the end, both are finite, and no range has bools or complex numbers."""
+    """Yield a step in the wrong direction, infinite limits, bools and complex numbers."""
     yield sample(0, 5, 0, note="no step")
     yield sample(0, 5, -1, note="away from the end")
     yield sample(0, float("inf"), note="no end")
@@ -206,7 +207,7 @@ def no_range_to_its_end(t: Maker) -> Iterator[Sample]:
 
 @inputs("linspace_inferred")
 def evenly_spaced(t: Maker) -> Iterator[Sample]:
-    """Up, down, on one spot; none and one."""
+    """Yield ascending, descending and constant numbers, none and one."""
     if t.is_bool:
         return
     yield sample(0, 10, 11, **chosen(t))
@@ -221,7 +222,7 @@ def evenly_spaced(t: Maker) -> Iterator[Sample]:
 
 @mistakes("linspace_inferred")
 def not_evenly_spaced(t: Maker) -> Iterator[Sample]:
-    """Steps are counted from 0, and the ends have no dims."""
+    """Yield a negative number of steps, and limits with dims."""
     yield sample(0, 1, -1, note="negative")
     yield sample(0, 1, 2.5, note="a fraction")
     yield sample(0, t.of("float32")(2), 3, note="an end with dims")
@@ -229,7 +230,7 @@ def not_evenly_spaced(t: Maker) -> Iterator[Sample]:
 
 @inputs("eye_inferred")
 def identities(t: Maker) -> Iterator[Sample]:
-    """Square, wide, high, empty."""
+    """Yield square, wide, high and empty matrices."""
     yield sample(3, **chosen(t))
     yield sample(2, 4, dtype=t.dtype)
     yield sample(4, 2, **chosen(t))
@@ -238,15 +239,16 @@ def identities(t: Maker) -> Iterator[Sample]:
 
 @mistakes("eye_inferred")
 def no_identity(t: Maker) -> Iterator[Sample]:
-    """Sizes are integers from 0."""
+    """Yield sizes that are negative or not integers."""
     yield sample(-1, note="negative")
     yield sample(2.5, note="a fraction")
 
 
-# -- scales and triangles ---------------------------------------------------------------------------------------------
+# -- ranges and triangles ---------------------------------------------------------------------------------------------
 @inputs("range")
 def ranges_with_their_end(t: Maker) -> Iterator[Sample]:
-    """Up and down, the end met and passed by, the end alone."""
+    """Yield ascending and descending ranges, ends that are multiples of the step and ends that are not, and the end
+    only."""
     if t.is_bool or t.is_complex:
         return
     yield sample(0, 6, 2, dtype=t.dtype)
@@ -260,7 +262,7 @@ def ranges_with_their_end(t: Maker) -> Iterator[Sample]:
 
 @mistakes("range")
 def no_range(t: Maker) -> Iterator[Sample]:
-    """The step leads to the end, and both are finite."""
+    """Yield a step in the wrong direction, and infinite limits."""
     yield sample(0, 5, 0, note="no step")
     yield sample(0, 5, -1, note="away from the end")
     yield sample(0, float("inf"), note="no end")
@@ -268,7 +270,7 @@ def no_range(t: Maker) -> Iterator[Sample]:
 
 @inputs("logspace")
 def powers(t: Maker) -> Iterator[Sample]:
-    """Of 10, of 2, one and none. Of integers powers of 2, which every device computes exactly."""
+    """Yield powers of 10 and of 2, one and none. Integers have powers of 2, which every device computes exactly."""
     if t.is_bool or (t.is_integer and t.dtype.itemsize == 1):
         return
     yield sample(0, 5, 6, 2.0, dtype=t.dtype)
@@ -280,14 +282,14 @@ def powers(t: Maker) -> Iterator[Sample]:
 
 @mistakes("logspace")
 def no_steps_between(t: Maker) -> Iterator[Sample]:
-    """Steps are counted from 0, and the ends have no dims."""
+    """Yield a negative number of steps, and limits with dims."""
     yield sample(0, 1, -1, note="negative")
     yield sample(t.of("float32")(2), 1, 3, note="a start with dims")
 
 
 @inputs("tril_indices", "triu_indices")
 def triangles(t: Maker) -> Iterator[Sample]:
-    """Wide, high, with the diagonal above and below; none."""
+    """Yield wide and high triangles, several diagonals, and no elements."""
     if t.dtype.name in ("int64", "int32"):
         kind = {} if t.dtype.name == "int64" else {"dtype": t.dtype}
         for rows, columns, offset in ((3, 3, 0), (2, 4, 1), (4, 2, -1), (3, 5, -2)):
@@ -298,6 +300,6 @@ def triangles(t: Maker) -> Iterator[Sample]:
 
 @mistakes("tril_indices", "triu_indices")
 def no_triangle(t: Maker) -> Iterator[Sample]:
-    """Sizes are integers from 0, and so are indices."""
+    """Yield a negative size, and a floating dtype."""
     yield sample(-1, 3, note="negative")
     yield sample(3, 3, dtype=t.of("float32").dtype, note="floating indices")

@@ -1,4 +1,4 @@
-"""Fourier transforms: samples."""
+"""Samples of Fourier transforms."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from candelabra_conformance.samples.sample import HERE, LARGE, LENGTH_ONE, ZERO_
 NORMS: Final = (None, "backward", "ortho", "forward")
 
 
-# -- the three that devices bring -------------------------------------------------------------------------------------
+# -- kernels of devices -----------------------------------------------------------------------------------------------
 @inputs("fft_c2c")
 def complex_transforms(t: Maker) -> Iterator[Sample]:
-    """Forth and back, each norm, one dim and several in any order."""
+    """Yield both directions, each norm, one dim, and several dims in any order."""
     for norm in NORMS[1:]:
         for forward in (True, False):
             yield sample(t(5), (0,), norm, forward, note=f"{norm} {forward}")
@@ -34,7 +34,7 @@ def complex_transforms(t: Maker) -> Iterator[Sample]:
 
 @inputs("fft_r2c")
 def real_transforms(t: Maker) -> Iterator[Sample]:
-    """Whole spectra and halves, of even and odd sizes."""
+    """Yield full and half spectra, of even and odd sizes."""
     for norm in NORMS[1:]:
         for onesided in (True, False):
             yield sample(t(5), (0,), norm, onesided, note=f"{norm} {onesided}")
@@ -49,9 +49,9 @@ def real_transforms(t: Maker) -> Iterator[Sample]:
 
 
 def half_spectrum(t: Maker, shape: tuple[int, ...], dims: tuple[int, ...], size: int) -> Array:
-    """A half of the spectrum of real numbers, with ``size`` points in the last of ``dims``.
+    """Return half of the spectrum of real numbers, with ``size`` points in the last of ``dims``.
 
-    Libraries disagree about what is imaginary where it must not be, in other spectra than those of real numbers.
+    For other spectra, libraries treat the imaginary components that must be 0 differently.
     """
     last = dims[-1] % len(shape)
     whole = [size if d == last else n for d, n in enumerate(shape)]
@@ -62,7 +62,8 @@ def half_spectrum(t: Maker, shape: tuple[int, ...], dims: tuple[int, ...], size:
 
 @inputs("fft_c2r")
 def back_to_real(t: Maker) -> Iterator[Sample]:
-    """Even and odd sizes. Free spectra over one dim, where the rule is that imaginary parts are ignored."""
+    """Yield even and odd sizes, and arbitrary spectra over one dim, for which imaginary components are ignored by
+    definition."""
     for norm in NORMS[1:]:
         for size in (6, 7):
             yield sample(half_spectrum(t, (4,), (0,), size), (0,), norm, size, note=f"{norm} {size}")
@@ -76,7 +77,7 @@ def back_to_real(t: Maker) -> Iterator[Sample]:
     yield sample(half_spectrum(t, (3, 511), (1,), 1021), (1,), "ortho", 1021, kind=LARGE)
 
 
-# -- over one dim -----------------------------------------------------------------------------------------------------
+# -- one dim ----------------------------------------------------------------------------------------------------------
 ONE: Final = ("fft_fft", "fft_ifft", "fft_rfft", "fft_irfft", "fft_hfft", "fft_ihfft")
 REAL_ONLY: Final = ("fft_rfft", "fft_ihfft", "fft_rfft2", "fft_ihfft2", "fft_rfftn", "fft_ihfftn")
 TO_REAL: Final = ("fft_irfft", "fft_hfft", "fft_irfft2", "fft_hfft2", "fft_irfftn", "fft_hfftn")
@@ -84,7 +85,7 @@ TO_REAL: Final = ("fft_irfft", "fft_hfft", "fft_irfft2", "fft_hfft2", "fft_irfft
 
 @inputs(*ONE)
 def over_one(t: Maker) -> Iterator[Sample]:
-    """Each dim; fewer and more points than there are; each norm."""
+    """Yield each dim, fewer and more points than elements, and each norm."""
     yield sample(t(5))
     yield sample(t(8), note="a power of two")
     for norm in NORMS[1:]:
@@ -99,15 +100,15 @@ def over_one(t: Maker) -> Iterator[Sample]:
     yield sample(t(3, 513 if t.operator in TO_REAL else 1023), kind=LARGE)
 
 
-# -- over several -----------------------------------------------------------------------------------------------------
+# -- several dims -----------------------------------------------------------------------------------------------------
 TWO: Final = tuple(f"{name}2" for name in ONE)
 SEVERAL: Final = tuple(f"{name}n" for name in ONE)
 
 
 def _free(t: Maker, *shape: int) -> Array:
-    """The input of a transform; of one to real numbers a spectrum that has real numbers behind it, in every half.
+    """Return the input of a transform; for one to real numbers, a spectrum of real numbers, full or half.
 
-    A symmetric product of cosines: its parts are real, and even in each dim.
+    It is a symmetric product of cosines: real, and even in each dim.
     """
     if t.operator not in TO_REAL:
         return t(*shape)
@@ -124,7 +125,7 @@ def _free(t: Maker, *shape: int) -> Array:
 
 @inputs(*TWO, *SEVERAL)
 def over_several(t: Maker) -> Iterator[Sample]:
-    """Each choice of dims and sizes, each norm; -1 keeps a size."""
+    """Yield dims and sizes, and each norm; -1 keeps a size."""
     yield sample(_free(t, 3, 4))
     for norm in NORMS[1:]:
         yield sample(_free(t, 2, 6), norm=norm, note=norm)
@@ -147,7 +148,7 @@ def over_several(t: Maker) -> Iterator[Sample]:
 # -- helpers ----------------------------------------------------------------------------------------------------------
 @inputs("fft_fftshift", "fft_ifftshift")
 def shifts(t: Maker) -> Iterator[Sample]:
-    """Even and odd sizes, one dim, several, all."""
+    """Yield even and odd sizes, one dim, several, and all."""
     for dim in (None, 0, -1, (0, 2), ()):
         yield sample(t(3, 4, 5), dim, note=f"{dim}")
     yield sample(t(), kind=ZERO_DIM)
@@ -157,14 +158,14 @@ def shifts(t: Maker) -> Iterator[Sample]:
 
 @mistakes("fft_fftshift", "fft_ifftshift")
 def no_shifts(t: Maker) -> Iterator[Sample]:
-    """Dims that are not there, or one twice."""
+    """Yield dims out of range, and duplicate dims."""
     yield sample(t(2, 3), 2, note="dim out of range")
     yield sample(t(2, 3), (0, -2), note="a dim twice")
 
 
 @inputs("fft.fftfreq", "fft.rfftfreq")
 def frequencies(t: Maker) -> Iterator[Sample]:
-    """Of even and odd numbers of points; none."""
+    """Yield even and odd numbers of points, and none."""
     if t.is_floating or t.is_complex:
         for n, d in ((5, 1.0), (6, 0.5), (1, 2.0), (0, 1.0)):
             yield sample(n, d, dtype=t.dtype, device=HERE, note=f"{n} {d}")
@@ -172,7 +173,8 @@ def frequencies(t: Maker) -> Iterator[Sample]:
 
 @special("fft_fft", "fft_rfft")
 def waves(t: Maker) -> Iterator[Sample]:
-    """An impulse has a flat spectrum, a constant has one point; NaN spoils its own row."""
+    """Yield an impulse, whose spectrum is constant, a constant, whose spectrum has one point, and NaN, which stays in
+    its row."""
     yield sample(t.array([1, 0, 0, 0, 0]), note="an impulse")
     yield sample(t.array([1, 1, 1, 1]), note="a constant")
     if t.is_floating:
@@ -182,7 +184,7 @@ def waves(t: Maker) -> Iterator[Sample]:
 # -- mistakes ---------------------------------------------------------------------------------------------------------
 @mistakes(*ONE, *TWO, *SEVERAL)
 def refused(t: Maker) -> Iterator[Sample]:
-    """Norms, sizes and dims that are none; half precision; complex numbers where real ones are due."""
+    """Yield invalid norms, sizes and dims, half precision, and complex numbers for real ones."""
     real = t.of("float32")
     one = t.operator in ONE
     wrong: Any = 2 if one else (0, 2)
@@ -203,5 +205,5 @@ def refused(t: Maker) -> Iterator[Sample]:
 
 @mistakes(*(name for name in (*TWO, *SEVERAL) if name in REAL_ONLY or name in TO_REAL))
 def no_dims(t: Maker) -> Iterator[Sample]:
-    """Transforms of real numbers need a dim, the half of which is kept."""
+    """Yield no dims for transforms of real numbers, which need one."""
     yield sample(t.of("float32")(2, 3), dim=(), note="no dims")

@@ -1,4 +1,4 @@
-"""Tensors from Python values, arrays and buffers."""
+"""Samples of tensors from Python values, arrays and buffers."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from candelabra_conformance.samples.sample import HERE, ZERO_DIM, ZERO_SIZE, Fre
 
 
 def lists(t: Maker, *shape: int) -> Any:
-    """Nested lists of numbers that the dtype holds."""
+    """Return nested lists of numbers that the dtype represents."""
     return host_list(t(*shape))
 
 
 def inferred(t: Maker) -> bool:
-    """Whether the dtype is what lists of its numbers become where none is asked for."""
+    """Return whether the dtype is the default for lists of its numbers."""
     return t.dtype.name in ("bool", "int64", "float32", "complex64")
 
 
 @inputs("tensor")
 def of_values(t: Maker) -> Iterator[Sample]:
-    """Nested lists and tuples, one number, arrays; in the dtype that follows and in one that is asked for."""
+    """Yield nested lists and tuples, one number, and arrays, in the inferred dtype and in a requested one."""
     yield sample(lists(t, 2, 3), dtype=t.dtype)
     yield sample((1, 0, 1), dtype=t.dtype, note="of integers")
     if inferred(t):
@@ -36,7 +36,7 @@ def of_values(t: Maker) -> Iterator[Sample]:
 
 @mistakes("tensor", "as_tensor", "asarray")
 def of_no_values(t: Maker) -> Iterator[Sample]:
-    """Rows of unequal length, texts, and what is no dtype."""
+    """Yield rows of unequal length, strings, and arguments that are not dtypes."""
     yield sample([[1, 2], [3]], note="rows of unequal length")
     yield sample(["text"], note="text")
     yield sample([1.0], dtype="float32", note="no dtype")
@@ -44,7 +44,7 @@ def of_no_values(t: Maker) -> Iterator[Sample]:
 
 @inputs("as_tensor")
 def as_they_are(t: Maker) -> Iterator[Sample]:
-    """A tensor as it is and in another dtype, an array, lists."""
+    """Yield a tensor, the same with another dtype, an array, and lists."""
     yield sample(t(2, 3), exact=True)
     yield sample(t.of("int64")(3, low=0, high=1), dtype=t.dtype, exact=True)
     yield sample(HostArray(t(2, 3)))
@@ -54,7 +54,7 @@ def as_they_are(t: Maker) -> Iterator[Sample]:
 
 @inputs("asarray")
 def shared_or_copied(t: Maker) -> Iterator[Sample]:
-    """A tensor, an array on the device, lists, a buffer; copies on request."""
+    """Yield a tensor, an array on the device, lists, a buffer, and requests of a copy."""
     yield sample(t(2, 3), exact=True)
     yield sample(t(2, 3), copy=True, exact=True, gradient=False)
     yield sample(HostArray(t(2, 3)), device=HERE)
@@ -66,7 +66,7 @@ def shared_or_copied(t: Maker) -> Iterator[Sample]:
 
 @inputs("from_numpy")
 def arrays_themselves(t: Maker) -> Iterator[Sample]:
-    """In C order, with steps, without elements."""
+    """Yield contiguous arrays, strided ones, and ones without elements."""
     yield sample(HostArray(t(2, 3)))
     yield sample(HostArray(t()), kind=ZERO_DIM)
     yield sample(HostArray(t(2, 0)), kind=ZERO_SIZE)
@@ -74,7 +74,7 @@ def arrays_themselves(t: Maker) -> Iterator[Sample]:
 
 @mistakes("from_numpy")
 def no_arrays(t: Maker) -> Iterator[Sample]:
-    """Lists, and dtypes that there are not."""
+    """Yield a list, strings, and a negative stride."""
     yield sample([1.0], note="a list")
     yield sample(Fresh("np.array(['text'])"), note="texts")
     yield sample(Fresh("np.arange(3)[::-1]"), note="a negative stride")
@@ -82,21 +82,21 @@ def no_arrays(t: Maker) -> Iterator[Sample]:
 
 @inputs("from_dlpack")
 def exporters(t: Maker) -> Iterator[Sample]:
-    """NumPy's arrays, moved to the device, and copied."""
-    if t.dtype.name != "bfloat16":  # which NumPy does not export
+    """Yield NumPy's arrays, moved to the device and copied."""
+    if t.dtype.name != "bfloat16":  # NumPy does not export it
         yield sample(HostArray(t(2, 3)), device=HERE)
         yield sample(HostArray(t(4)), device=HERE, copy=True)
 
 
 @mistakes("from_dlpack")
 def no_exporters(t: Maker) -> Iterator[Sample]:
-    """Objects without the protocol."""
+    """Yield objects without the protocol."""
     yield sample([1.0], note="a list")
 
 
 @inputs("frombuffer")
 def buffers(t: Maker) -> Iterator[Sample]:
-    """All of a buffer, and a part of it."""
+    """Yield a whole buffer, and a part of it."""
     if not (t.is_bool or t.is_complex):
         yield sample(Fresh("bytearray(range(48))"), dtype=t.dtype)
         yield sample(Fresh("bytearray(range(48))"), dtype=t.dtype, count=2, offset=8)
@@ -104,7 +104,7 @@ def buffers(t: Maker) -> Iterator[Sample]:
 
 @mistakes("frombuffer")
 def no_buffers(t: Maker) -> Iterator[Sample]:
-    """Objects without bytes, too few of them, offsets beyond them."""
+    """Yield objects without a buffer, buffers that are too short, and offsets beyond the end."""
     d = t.of("float32").dtype
     yield sample([1.0], dtype=d, note="a list")
     yield sample(Fresh("bytearray(6)"), dtype=d, note="six bytes")
@@ -114,14 +114,14 @@ def no_buffers(t: Maker) -> Iterator[Sample]:
 
 @inputs("scalar_tensor")
 def one_number(t: Maker) -> Iterator[Sample]:
-    """In the default dtype and in another."""
+    """Yield the default dtype and another."""
     yield sample(number(t), **chosen(t)) if not t.is_complex else sample(number(t), dtype=t.dtype)
     yield sample(1, dtype=t.dtype)
 
 
 @inputs("Tensor.new_tensor")
 def of_values_like_another(t: Maker) -> Iterator[Sample]:
-    """Lists and arrays, in the tensor's dtype and in another."""
+    """Yield lists and arrays, in the tensor's dtype and in another."""
     yield sample(t(1), lists(t, 2, 3), gradient=False)
     yield sample(t(1), [1, 0], dtype=t.of("int64").dtype, gradient=False)
     yield sample(t(1), HostArray(t(2, 3)), gradient=False)

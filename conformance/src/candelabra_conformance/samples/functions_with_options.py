@@ -1,4 +1,4 @@
-"""Elementwise functions that take more than tensors: samples."""
+"""Samples of elementwise functions with parameters other than tensors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ domain(0.5, 4.0, "polygamma_of", "polygamma")
 
 @inputs(*OPTIONS)
 def elements(t: Maker) -> Iterator[Sample]:
-    """Each option on tensors of some shapes; integers where the functions are defined."""
+    """Yield each option with tensors of some shapes, also integers if the function is defined for them."""
     bounds: dict[str, Any] = {"logit": (0, 1), "mvlgamma": (3, 9), "polygamma_of": (1, 9)}
     whole = dict(zip(("low", "high"), bounds.get(t.operator, ()), strict=False)) if t.is_integer else {}
     shapes = ((2, 3), (17,), (2, 1, 5))
@@ -41,7 +41,7 @@ def elements(t: Maker) -> Iterator[Sample]:
 
 @inputs("polygamma")
 def derivatives(t: Maker) -> Iterator[Sample]:
-    """The order comes first."""
+    """Yield the order as the first argument."""
     whole = {"low": 1, "high": 9} if t.is_integer else {}
     for n in ORDERS:
         yield sample(n, t(2, 3, **whole), note=f"order {n}")
@@ -52,7 +52,7 @@ def derivatives(t: Maker) -> Iterator[Sample]:
 
 @inputs("Tensor.polygamma", "Tensor.polygamma_")
 def derivatives_of_a_tensor(t: Maker) -> Iterator[Sample]:
-    """The order comes second; in place the tensor is a floating one."""
+    """Yield the order as the second argument; the in-place form needs a floating tensor."""
     if t.is_floating:
         for n in ORDERS:
             yield sample(t(2, 3, low=0.5, high=4.0), n, note=f"order {n}")
@@ -60,14 +60,14 @@ def derivatives_of_a_tensor(t: Maker) -> Iterator[Sample]:
 
 @mistakes("polygamma", "Tensor.polygamma", "Tensor.polygamma_")
 def no_order(t: Maker) -> Iterator[Sample]:
-    """The order is an integer that is not negative."""
+    """Yield orders that are negative or not integers."""
     for order, note in ((-1, "negative"), (1.5, "a float")):
         yield sample(*((order, t(3)) if t.operator == "polygamma" else (t(3), order)), note=note)
 
 
 @special("nan_to_num")
 def not_numbers(t: Maker) -> Iterator[Sample]:
-    """What it is for."""
+    """Yield NaN and infinities."""
     if t.is_floating:
         for options in OPTIONS["nan_to_num"]:
             yield sample(t.array([NAN, INF, -INF, 0.0, -0.0, 1.5]), **options, note=f"{options}")
@@ -78,7 +78,7 @@ def not_numbers(t: Maker) -> Iterator[Sample]:
 
 @special("logit")
 def ends(t: Maker) -> Iterator[Sample]:
-    """Infinite at the ends of [0, 1], NaN outside; limited with an epsilon."""
+    """Yield the ends of [0, 1], which are infinite, arguments outside, and an epsilon that clips them."""
     if t.is_floating:
         values = t.array([0.0, 1.0, 0.5, -0.25, 1.5, NAN, INF, -INF])
         yield sample(values)
@@ -87,15 +87,15 @@ def ends(t: Maker) -> Iterator[Sample]:
 
 @special("frexp")
 def exponents(t: Maker) -> Iterator[Sample]:
-    """Powers of two, zeros, the smallest and the largest numbers. What exponent an infinity has is not said."""
+    """Yield powers of two, zeros, and the smallest and largest numbers. The exponent of an infinity is undefined."""
     if t.is_floating:
         yield sample(t.array([0.0, -0.0, 1.0, -2.0, 0.5, 0.75, -3.0]))
-        yield sample(t.array([INF, -INF, NAN]), of=lambda found: found[0], note="not finite")
+        yield sample(t.array([INF, -INF, NAN]), of=lambda result: result[0], note="not finite")
 
 
 @special("polygamma_of", "mvlgamma")
 def large_arguments(t: Maker) -> Iterator[Sample]:
-    """Large numbers and NaN."""
+    """Yield large numbers and NaN."""
     if t.is_floating and t.dtype.itemsize > 2:
         yield sample(t.array([50.0, 1000.0, NAN]), 2)
         yield sample(t.array([50.0, 1000.0, NAN]), 1)
@@ -103,6 +103,6 @@ def large_arguments(t: Maker) -> Iterator[Sample]:
 
 @mistakes("mvlgamma")
 def no_dimension(t: Maker) -> Iterator[Sample]:
-    """A dimension is at least 1."""
+    """Yield a dimension below 1."""
     yield sample(t.of("float32")(3), 0)
     yield sample(t.of("float32")(3), -2)

@@ -1,5 +1,5 @@
-"""All samples of an operator or a public callable in a dtype: this package's, those of plugins, and those that follow
-from an operator's record."""
+"""Collect all samples of an operator or a public callable in a dtype: those of this package, of plugins, and those that
+follow from an operator's record."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ TABLES: Final[dict[str, dict[str, list[Generator]]]] = {
 }
 
 
-def gathered(op: Record, d: dtype, what: str) -> Iterator[Sample]:
-    """Every sample of a sort (a key of :data:`TABLES`). Each generator has a maker of its own: its neighbours' draws
-    don't change its values."""
-    generators = generators_of(op.name, what)
+def gathered(op: Record, d: dtype, kind: str) -> Iterator[Sample]:
+    """Yield every sample of a kind (a key of :data:`TABLES`). Each generator has its own maker, so its values do not
+    depend on other generators."""
+    generators = generators_of(op.name, kind)
     for generator in generators:
         yield from generator(maker(op, d))
-    if isinstance(op, Operator) and (what != "inputs" or not generators):
-        yield from of_record(what)(op, maker(op, d))
+    if isinstance(op, Operator) and (kind != "inputs" or not generators):
+        yield from of_record(kind)(op, maker(op, d))
 
 
-def generators_of(name: str, what: str) -> list[Generator]:
-    """The generators of a sort that were written for a name, in this package and in plugins."""
+def generators_of(name: str, kind: str) -> list[Generator]:
+    """Return the generators of a kind for a name, in this package and in plugins."""
     registry.load()
-    return [*TABLES[what].get(name, ()), *brought().get(name, {}).get(what, ())]
+    return [*TABLES[kind].get(name, ()), *from_plugins().get(name, {}).get(kind, ())]
 
 
 def outlined(op: Record, d: dtype) -> list[Sample]:
-    """The operator's inputs by shape and dtype alone, which costs little; see :class:`Outline`."""
-    found: list[Sample] = []
+    """Return the operator's inputs by shape and dtype only, which is fast; see :class:`Outline`."""
+    collected: list[Sample] = []
     generators = generators_of(op.name, "inputs")
     if isinstance(op, Operator) and not generators:
         record = op
@@ -50,24 +50,24 @@ def outlined(op: Record, d: dtype) -> list[Sample]:
     for generator in generators:
         try:
             with np.errstate(all="ignore"):
-                found += list(generator(Outline(op.name, d, *DOMAINS.get(op.name, ()))))
+                collected += list(generator(Outline(op.name, d, *DOMAINS.get(op.name, ()))))
         except Exception:
-            found += list(generator(maker(op, d)))
-    return found
+            collected += list(generator(maker(op, d)))
+    return collected
 
 
 def maker(op: Record, d: dtype) -> Maker:
-    """A maker for the operator, in its domain."""
+    """Return a maker for the operator, in its domain."""
     return Maker(op.name, d, *DOMAINS.get(op.name, ()))
 
 
-def of_record(what: str) -> Callable[[Operator[..., Any], Maker], Iterator[Sample]]:
-    """What is computed from a record alone."""
-    if what == "inputs":
+def of_record(kind: str) -> Callable[[Operator[..., Any], Maker], Iterator[Sample]]:
+    """Return the generators that compute samples from a record."""
+    if kind == "inputs":
         from candelabra_conformance.samples.pointwise import samples_of_record
 
         return samples_of_record
-    if what == "mistakes":
+    if kind == "mistakes":
         from candelabra_conformance.samples.mistakes_of_record import mistakes_of_record
 
         return mistakes_of_record
@@ -77,12 +77,12 @@ def of_record(what: str) -> Callable[[Operator[..., Any], Maker], Iterator[Sampl
 
 
 @cache
-def brought() -> dict[str, dict[str, list[Generator]]]:
-    """What plugins bring by ``candelabra_samples``: ``{operator: {"inputs": [generator, …], …}}``, a single generator
-    standing for its inputs."""
-    found: dict[str, dict[str, list[Generator]]] = {}
+def from_plugins() -> dict[str, dict[str, list[Generator]]]:
+    """Return the generators of plugins, from ``candelabra_samples``: ``{operator: {"inputs": [generator, …], …}}``; a
+    single generator is one of inputs."""
+    collected: dict[str, dict[str, list[Generator]]] = {}
     for operator, given in contributions.samples().found.items():
-        table = found.setdefault(operator, {})
+        table = collected.setdefault(operator, {})
         for part in given:
             sorts = part if isinstance(part, dict) else {"inputs": part}
             for sort, generators in sorts.items():
@@ -92,4 +92,4 @@ def brought() -> dict[str, dict[str, list[Generator]]]:
                         f"{', '.join(TABLES)}"
                     )
                 table.setdefault(sort, []).extend(generators if isinstance(generators, list) else [generators])
-    return found
+    return collected

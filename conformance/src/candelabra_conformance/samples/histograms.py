@@ -1,4 +1,4 @@
-"""Counts of integers and histograms: samples."""
+"""Samples of counts of integers and of histograms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ only(lambda d: d.category == FLOATING, *HISTOGRAMS)
 
 @inputs("bincount")
 def counted(t: Maker) -> Iterator[Sample]:
-    """Numbers that occur often and never; weights of several dtypes; more elements than the largest number asks for."""
+    """Yield numbers with many and with no occurrences, weights of several dtypes, and a large minimum length."""
 
     def numbers(size: int) -> Array:
         return t(size, low=0, high=9)
@@ -39,7 +39,7 @@ def counted(t: Maker) -> Iterator[Sample]:
 
 @mistakes("bincount")
 def not_counted(t: Maker) -> Iterator[Sample]:
-    """Negative numbers, matrices, weights of another length."""
+    """Yield negative numbers, matrices, and weights of another length."""
     whole = t.of("int64")
     yield sample(whole.array([1, -1]), note="negative")
     yield sample(whole.array([[1, 2]]), note="a matrix")
@@ -48,7 +48,7 @@ def not_counted(t: Maker) -> Iterator[Sample]:
 
 
 def _between(t: Maker, *shape: int) -> Array:
-    """Values that are no edges of the bins below, nor near one."""
+    """Return values that are not at an edge of the bins below, nor near one."""
     places = t.random.permutation(math.prod(shape)) % 29
     return np.asarray(t.array((places - 14) / 5 + 0.05).reshape(shape))
 
@@ -58,7 +58,7 @@ EDGES: Final = (-MOST, -1.0, 0.0, 0.5, MOST)
 
 @inputs("histc", *HISTOGRAMS)
 def binned(t: Maker) -> Iterator[Sample]:
-    """Equal bins between given limits, or given edges; some values lie outside."""
+    """Yield equal bins between limits, and edges, with some values outside."""
     edges: dict[str, tuple[Any, ...]] = {
         "histc": (6, -MOST, MOST), "histogram_bins": (6,), "histogram_edges": (t.array(EDGES),)
     }  # fmt: skip
@@ -80,13 +80,13 @@ def binned(t: Maker) -> Iterator[Sample]:
     yield sample(_between(t), *rest, kind=ZERO_DIM, **options, **plain)
     yield sample(_between(t, 1), *rest, kind=LENGTH_ONE, **options, **plain)
     yield sample(t(0, 3), *rest, kind=ZERO_SIZE, **options, **plain)
-    if t.dtype.itemsize > 2:  # half types do not hold the counts
+    if t.dtype.itemsize > 2:  # half precision cannot represent the counts
         yield sample(_between(t, 20_001), *rest, kind=LARGE, **options, **plain)
 
 
 @special("histc", *HISTOGRAMS)
 def at_the_edges(t: Maker) -> Iterator[Sample]:
-    """The last bin includes its upper edge; NaN and infinities are not counted."""
+    """Yield values at the upper edge, which the last bin includes, NaN and infinities, which are not counted."""
     values = t.array([-1.0, 0.0, 1.0, 1.0, NAN, INF, -INF, 0.5, -0.0])
     if t.operator == "histc":
         yield sample(values, 4, -1, 1)
@@ -98,7 +98,7 @@ def at_the_edges(t: Maker) -> Iterator[Sample]:
 
 @mistakes("histc")
 def no_bins(t: Maker) -> Iterator[Sample]:
-    """No bins, limits the wrong way round or not finite."""
+    """Yield no bins, reversed limits, and infinite ones."""
     x = t.of("float32")
     yield sample(x(3), 0, note="bins")
     yield sample(x(3), 2, 3, 1, note="min > max")
@@ -108,7 +108,7 @@ def no_bins(t: Maker) -> Iterator[Sample]:
 
 @mistakes(*HISTOGRAMS)
 def no_histogram(t: Maker) -> Iterator[Sample]:
-    """No bins or edges, limits the wrong way round, weights that do not fit."""
+    """Yield no bins or edges, reversed limits, and weights that do not match."""
     x = t.of("float32")
     if t.operator == "histogram_bins":
         yield sample(x(3), 0, note="bins")
@@ -126,7 +126,7 @@ def no_histogram(t: Maker) -> Iterator[Sample]:
 
 @inputs("histogramdd")
 def in_several_dims(t: Maker) -> Iterator[Sample]:
-    """A number of bins, one per dim, edges; limits, weights and density."""
+    """Yield a number of bins, one per dim, and edges, with limits, weights and density."""
     if not t.is_floating:
         return
     plain: dict[str, Any] = {"gradient": False}
@@ -141,7 +141,7 @@ def in_several_dims(t: Maker) -> Iterator[Sample]:
 
 @mistakes("histogramdd")
 def no_histogram_in_several_dims(t: Maker) -> Iterator[Sample]:
-    """A vector, other bins or limits than dims."""
+    """Yield a vector, and other numbers of bins or limits than dims."""
     x = t.of("float32")
     yield sample(x(3), 2, note="a vector")
     yield sample(x(3, 2), [2], note="bins for one dim")

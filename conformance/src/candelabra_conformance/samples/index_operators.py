@@ -1,4 +1,5 @@
-"""Whole slices along one dim by a vector of indices; elements of the flattened tensor: samples."""
+"""Samples of operators on whole slices along one dim by a vector of indices, and on elements of the flattened
+tensor."""
 
 from __future__ import annotations
 
@@ -14,18 +15,18 @@ REDUCTIONS: Final = ("prod", "mean", "amax", "amin")
 
 
 def once(t: Maker, size: int, count: int) -> Array:
-    """A vector of different indices."""
+    """Return a vector of distinct indices."""
     return t.random.permutation(size)[:count].astype("int64")
 
 
 def factors(t: Maker, *shape: int) -> Array:
-    """Values whose products keep their digits, as do the derivatives of these."""
+    """Return values whose products, and the derivatives of these, keep their digits."""
     return t(*shape, low=0.5, high=1.5) if t.is_floating or t.is_complex else t(*shape)
 
 
 @inputs("index_add_scaled")
 def added_times_a_number(t: Maker) -> Iterator[Sample]:
-    """With duplicates, along any dim."""
+    """Yield duplicates, and any dim."""
     for shape, dim in ALONG:
         yield sample(t(*shape), dim, t.indices(4, below=shape[dim]), t(*resized(shape, dim, 4)), alpha=2)
     yield sample(t(), 0, t.index(0), t(), alpha=3, kind=ZERO_DIM)
@@ -35,7 +36,7 @@ def added_times_a_number(t: Maker) -> Iterator[Sample]:
 
 @mistakes("index_add_scaled", "index_copy", "index_reduce")
 def slices_that_do_not_fit(t: Maker) -> Iterator[Sample]:
-    """As many slices as indices, of the input's shape, within bounds."""
+    """Yield numbers and shapes of slices that do not match the indices, and indices out of bounds."""
     required: dict[str, dict[str, Any]] = {"index_add_scaled": {"alpha": 2}, "index_reduce": {"reduce": "prod"}}
     more = required.get(t.operator, {})
     yield sample(t(3, 4), 0, t.index(0, 1), t(3, 4), note="more slices", **more)
@@ -46,7 +47,7 @@ def slices_that_do_not_fit(t: Maker) -> Iterator[Sample]:
 
 @inputs("index_copy")
 def copied_slices(t: Maker) -> Iterator[Sample]:
-    """Negative indices count back; of duplicates, which have no derivative, the last write wins."""
+    """Yield negative indices, and duplicates, for which the last write wins and which have no derivative."""
     for shape, dim in ALONG:
         size = shape[dim]
         yield sample(t(*shape), dim, once(t, size, 2), t(*resized(shape, dim, 2)))
@@ -59,7 +60,7 @@ def copied_slices(t: Maker) -> Iterator[Sample]:
 
 @inputs("index_fill")
 def filled_slices(t: Maker) -> Iterator[Sample]:
-    """By a number and by a tensor of one element; duplicates, negative indices."""
+    """Yield a number and a tensor of one element, duplicates, and negative indices."""
     for shape, dim in ALONG:
         size = shape[dim]
         yield sample(t(*shape), dim, t.indices(4, below=size), 1)
@@ -73,7 +74,7 @@ def filled_slices(t: Maker) -> Iterator[Sample]:
 
 @mistakes("index_fill")
 def unfit_filling(t: Maker) -> Iterator[Sample]:
-    """Bounds, a matrix of indices, values with dims."""
+    """Yield indices out of bounds, a matrix of indices, and values with dims."""
     yield sample(t(3, 4), 0, t.index(3), 1, note="beyond")
     yield sample(t(3, 4), 0, t.index(-4), 1, note="before")
     yield sample(t(3, 4), 0, t.index([0], [1]), 1, note="a matrix")
@@ -82,7 +83,7 @@ def unfit_filling(t: Maker) -> Iterator[Sample]:
 
 @inputs("index_reduce")
 def reduced_slices(t: Maker) -> Iterator[Sample]:
-    """Every reduction, with the slices that are there and without them."""
+    """Yield every reduction, with and without the old values."""
     for reduce in REDUCTIONS:
         for own in (True, False):
             note = f"{reduce} {own}"
@@ -97,14 +98,14 @@ def reduced_slices(t: Maker) -> Iterator[Sample]:
 
 @mistakes("index_reduce")
 def no_reduction_of_slices(t: Maker) -> Iterator[Sample]:
-    """A reduction that there is not."""
+    """Yield an unknown reduction."""
     yield sample(t(3, 4), 0, t.index(0, 1), t(2, 4), "sum", note="sum")
 
 
 # -- elements of the flattened tensor ---------------------------------------------------------------------------------
 @inputs("take")
-def taken(t: Maker) -> Iterator[Sample]:
-    """Indices of any shape, duplicates, negative ones."""
+def gathered(t: Maker) -> Iterator[Sample]:
+    """Yield indices of any shape, duplicates, and negative indices."""
     yield sample(t(7), t.indices(5, below=7))
     yield sample(t(3, 5), t.indices(2, 4, below=15) - t.index(15, 0, 15, 0))
     yield sample(t(2, 3, 4), t.index(23, -24, 0, 0))
@@ -117,7 +118,7 @@ def taken(t: Maker) -> Iterator[Sample]:
 
 @inputs("put")
 def put(t: Maker) -> Iterator[Sample]:
-    """Written and added; sources of another shape than the index."""
+    """Yield both modes, and sources of another shape than the index."""
     for shape in ((7,), (3, 5), (2, 3, 4)):
         size = t(*shape).size
         yield sample(t(*shape), once(t, size, 4).reshape(2, 2), t(4))
@@ -131,7 +132,7 @@ def put(t: Maker) -> Iterator[Sample]:
 
 @mistakes("take")
 def taken_from_outside(t: Maker) -> Iterator[Sample]:
-    """Beyond either end."""
+    """Yield indices beyond either end."""
     yield sample(t(2, 3), t.index(6), note="beyond")
     yield sample(t(2, 3), t.index(-7), note="before")
     yield sample(t(0), t.index(0), note="of nothing")
@@ -139,7 +140,7 @@ def taken_from_outside(t: Maker) -> Iterator[Sample]:
 
 @mistakes("put")
 def put_outside(t: Maker) -> Iterator[Sample]:
-    """Bounds, and as many elements as indices."""
+    """Yield indices out of bounds, and another number of elements than indices."""
     yield sample(t(2, 3), t.index(6), t(1), note="beyond")
     yield sample(t(2, 3), t.index(-7), t(1), True, note="before")
     yield sample(t(2, 3), t.index(0, 1), t(3), note="more elements")
@@ -147,7 +148,7 @@ def put_outside(t: Maker) -> Iterator[Sample]:
 
 @inputs("take_along_dim")
 def taken_along_a_dim(t: Maker) -> Iterator[Sample]:
-    """Along any dim, the other dims broadcast either way; flattened; negative indices."""
+    """Yield any dim, other dims that broadcast in either direction, no dim, and negative indices."""
     for shape, dim in ALONG:
         yield sample(t(*shape), t.indices(*resized(shape, dim, 6), below=shape[dim]), dim)
         yield sample(t(*shape), distinct(t, resized(shape, dim, 2), dim, shape[dim]) - shape[dim], dim)
@@ -162,7 +163,7 @@ def taken_along_a_dim(t: Maker) -> Iterator[Sample]:
 
 @mistakes("take_along_dim")
 def not_along_a_dim(t: Maker) -> Iterator[Sample]:
-    """Bounds, and shapes that broadcast."""
+    """Yield indices out of bounds, and shapes that do not broadcast."""
     yield sample(t(3, 4), t.index([4]), 1, note="beyond")
     yield sample(t(3, 4), t.index([-5]), 1, note="before")
     yield sample(t(3, 4), t.index(0), 1, note="ranks")

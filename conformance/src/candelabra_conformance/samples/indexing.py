@@ -1,4 +1,4 @@
-"""Reading and writing by index tensors along one dim."""
+"""Samples of reading and writing by index tensors along one dim."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALONG = (((3, 5), 0), ((3, 5), 1), ((2, 3, 4), 1), ((2, 3, 4), -1), ((7,), 0), (
 
 
 def distinct(t: Maker, shape: tuple[int, ...], dim: int, below: int) -> Array:
-    """Indices along a dim of which none is there twice."""
+    """Return indices along a dim without duplicates."""
     rows = np.moveaxis(np.empty(shape, np.int64), dim, -1)
     for place in np.ndindex(rows.shape[:-1]):
         rows[place] = t.random.permutation(below)[: rows.shape[-1]]
@@ -23,14 +23,14 @@ def distinct(t: Maker, shape: tuple[int, ...], dim: int, below: int) -> Array:
 
 
 def resized(shape: tuple[int, ...], dim: int, size: int) -> tuple[int, ...]:
-    """The shape with another size of one dim."""
+    """Return the shape with another size of one dim."""
     at = dim % len(shape)
     return (*shape[:at], size, *shape[at + 1 :])
 
 
 @inputs("gather")
 def picked(t: Maker) -> Iterator[Sample]:
-    """More, fewer and as many as there are, with duplicates; fewer of the other dims, too."""
+    """Yield more, fewer and as many indices as elements, with duplicates, and fewer elements of the other dims."""
     for shape, dim in ALONG:
         yield sample(t(*shape), dim, t.indices(*resized(shape, dim, 6), below=shape[dim]))
         yield sample(t(*shape), dim, distinct(t, resized(shape, dim, 2), dim, shape[dim]))
@@ -45,8 +45,8 @@ def picked(t: Maker) -> Iterator[Sample]:
 
 @inputs("scatter_add", "scatter_src")
 def scattered(t: Maker) -> Iterator[Sample]:
-    """With duplicates, where sums add up and the last write wins; sources larger than the index. (The derivative of a
-    write that another one covers is not defined: no duplicates there.)"""
+    """Yield duplicates, for which sums accumulate and the last write wins, and sources larger than the index. A write
+    that a later one replaces has no derivative, so those samples have no duplicates."""
     adds = t.operator == "scatter_add"
     for shape, dim in ALONG:
         more = resized(shape, dim, shape[dim] + 2)
@@ -63,8 +63,8 @@ def scattered(t: Maker) -> Iterator[Sample]:
 
 
 @mistakes("gather", "scatter_add", "scatter_src")
-def out_of_reach(t: Maker) -> Iterator[Sample]:
-    """Indices beyond the size or below 0 (they do not count back), other ranks, larger shapes, dims not there."""
+def out_of_bounds(t: Maker) -> Iterator[Sample]:
+    """Yield indices out of bounds or negative, other ranks, larger shapes, and dims out of range."""
     source = () if t.operator == "gather" else (t(2, 3),)
     yield sample(t(2, 3), 1, t.index([0, 3, 0], [0, 0, 0]), *source, note="beyond")
     yield sample(t(2, 3), 0, t.index([0, -1, 0], [0, 0, 0]), *source, note="negative")
@@ -79,7 +79,7 @@ def out_of_reach(t: Maker) -> Iterator[Sample]:
 
 @inputs("index_select")
 def selected(t: Maker) -> Iterator[Sample]:
-    """Slices in any order, some twice, some not."""
+    """Yield slices in any order, of which some occur twice and some do not."""
     for shape, dim in ALONG:
         yield sample(t(*shape), dim, t.indices(5, below=shape[dim]))
     yield sample(t(4, 3), 0, t.index(2, 0, 2))
@@ -92,8 +92,8 @@ def selected(t: Maker) -> Iterator[Sample]:
 
 
 @mistakes("index_select")
-def slices_out_of_reach(t: Maker) -> Iterator[Sample]:
-    """Beyond, negative, a matrix of indices, several of a number."""
+def slices_out_of_bounds(t: Maker) -> Iterator[Sample]:
+    """Yield indices out of bounds or negative, a matrix of indices, and several indices of a 0-d tensor."""
     yield sample(t(2, 3), 1, t.index(0, 3), note="beyond")
     yield sample(t(2, 3), 0, t.index(-1), note="negative")
     yield sample(t(2, 3), 0, t.index([0], [1]), note="a matrix")
@@ -104,7 +104,7 @@ def slices_out_of_reach(t: Maker) -> Iterator[Sample]:
 
 @inputs("index_add")
 def slices_added(t: Maker) -> Iterator[Sample]:
-    """Several slices at one place add up."""
+    """Yield duplicates, whose slices accumulate."""
     for shape, dim in ALONG:
         yield sample(t(*shape), dim, t.indices(5, below=shape[dim]), t(*resized(shape, dim, 5)))
     yield sample(t(4, 3), 0, t.index(1, 1, 1), t(3, 3), note="one place")
@@ -117,7 +117,7 @@ def slices_added(t: Maker) -> Iterator[Sample]:
 
 @mistakes("index_add")
 def slices_that_do_not_fit(t: Maker) -> Iterator[Sample]:
-    """As many slices as indices, of the input's shape, within bounds."""
+    """Yield numbers and shapes of slices that do not match the indices, and indices out of bounds."""
     yield sample(t(3, 4), 0, t.index(0, 1), t(3, 4), note="more slices")
     yield sample(t(3, 4), 0, t.index(0, 1), t(2, 3), note="other sizes")
     yield sample(t(3, 4), 0, t.index(0, 3), t(2, 4), note="beyond")
@@ -127,7 +127,7 @@ def slices_that_do_not_fit(t: Maker) -> Iterator[Sample]:
 
 @special("gather", "index_select")
 def picked_not_finite(t: Maker) -> Iterator[Sample]:
-    """NaN, infinities and the signs of zeros are moved as they are."""
+    """Yield NaN, infinities and signed zeros, which must be copied exactly."""
     if t.is_floating:
         values = t.array([float("nan"), -0.0, float("inf"), 0.0, -float("inf")])
         yield sample(values, 0, t.index(1, 0, 4, 3, 2, 1))
@@ -135,7 +135,8 @@ def picked_not_finite(t: Maker) -> Iterator[Sample]:
 
 @special("scatter_add", "index_add")
 def added_beyond_the_range(t: Maker) -> Iterator[Sample]:
-    """Integers wrap around; infinities of both signs make NaN; a NaN stays at its place."""
+    """Yield integers that wrap around, infinities of both signs, whose sum is NaN, and NaN, which must not affect other
+    elements."""
     if t.is_integer:
         limits = np.iinfo(t.numpy)
         ends = np.array([limits.max, limits.min, 0], t.numpy)

@@ -1,4 +1,4 @@
-"""Questions about tensors: samples."""
+"""Samples of queries about tensors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OF_ONE = (
 
 @inputs(*OF_ONE)
 def of_one_tensor(t: Maker) -> Iterator[Sample]:
-    """Any tensor."""
+    """Yield tensors of several shapes."""
     yield sample(t(2, 3))
     yield sample(t(), kind="0-d")
     yield sample(t(0, 3), kind="zero-size")
@@ -26,7 +26,7 @@ def of_one_tensor(t: Maker) -> Iterator[Sample]:
 
 @inputs("is_tensor", "typename")
 def of_anything(t: Maker) -> Iterator[Sample]:
-    """What is no tensor."""
+    """Yield objects that are not tensors."""
     if t.dtype.name == "float32":
         for value in (3, "text", None, int):
             yield sample(value)
@@ -34,19 +34,19 @@ def of_anything(t: Maker) -> Iterator[Sample]:
 
 @inputs("typename")
 def type_names(t: Maker) -> Iterator[Sample]:
-    """The dtype is in the name of a tensor's type; its device is in what comes before."""
+    """Yield calls whose result is the name of the dtype, without the module of the device."""
     yield sample(t(2), of=lambda name: name.rpartition(".")[2])
 
 
 @inputs("detach_")
 def detached(t: Maker) -> Iterator[Sample]:
-    """The values stay. Views are refused."""
+    """Yield tensors, whose values must not change. Views are refused."""
     yield sample(t(2, 3), gradient=False, layouts=("contiguous",))
 
 
 @inputs("is_same_size")
 def of_two_tensors(t: Maker) -> Iterator[Sample]:
-    """Of one shape, and of two that broadcast."""
+    """Yield tensors of one shape, and tensors that broadcast."""
     yield sample(t(2, 3), t(2, 3))
     yield sample(t(2, 3), t.of("int64")(2, 3), note="dtypes")
     yield sample(t(2, 3), t(3))
@@ -55,7 +55,7 @@ def of_two_tensors(t: Maker) -> Iterator[Sample]:
 
 @inputs("is_nonzero")
 def of_one_element(t: Maker) -> Iterator[Sample]:
-    """One element, with dims and without."""
+    """Yield tensors of one element, with and without dims."""
     yield sample(t.array([0]))
     yield sample(t.array([[1]]))
     yield sample(t.array(1), kind="0-d")
@@ -63,7 +63,7 @@ def of_one_element(t: Maker) -> Iterator[Sample]:
 
 @inputs("result_type")
 def of_two_operands(t: Maker) -> Iterator[Sample]:
-    """Tensors with dims and without, of two dtypes, and numbers."""
+    """Yield tensors with and without dims, of two dtypes, and numbers."""
     others: tuple[Any, ...] = (True, 3, 1.5, 2j)
     yield sample(t(2), t(2))
     for other in others:
@@ -76,24 +76,24 @@ def of_two_operands(t: Maker) -> Iterator[Sample]:
 
 @mistakes("is_floating_point", "is_complex", "is_signed", "is_inference", "is_conj", "is_neg", "numel", "get_device")
 def no_tensor(t: Maker) -> Iterator[Sample]:
-    """A number has no dtype and no device."""
+    """Yield numbers, which have no dtype and no device."""
     yield sample(3, note="a number")
 
 
 @mistakes("is_same_size", "result_type")
 def no_tensors(t: Maker) -> Iterator[Sample]:
-    """Strings are no operands."""
+    """Yield strings in place of operands."""
     yield sample(t(2), "text", note="a string")
 
 
 @mistakes("is_nonzero")
 def no_element(t: Maker) -> Iterator[Sample]:
-    """Which one is meant?"""
+    """Yield tensors with several elements or none."""
     yield sample(t(2), note="two elements")
     yield sample(t(0), note="no element")
 
 
 @inputs("get_device")
 def on_a_device(t: Maker) -> Iterator[Sample]:
-    """An integer, whatever the device is."""
+    """Yield a tensor, for which an integer is returned on any device."""
     yield sample(t(2), of=lambda number: isinstance(number, int))

@@ -1,4 +1,4 @@
-"""Methods by which Python and other libraries read a tensor: numbers, arrays, DLPack, copies, pickles."""
+"""Samples of methods by which Python and other libraries read a tensor: numbers, arrays, DLPack, copies, pickles."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from candelabra_conformance.samples.registry import inputs, mistakes
 from candelabra_conformance.samples.sample import ZERO_DIM, ZERO_SIZE, Fresh, Sample, sample
 
 ON_HOST = Fresh("cd.from_numpy(np.arange(6, dtype='float32').reshape(2, 3))")
-"""A tensor in the host's memory, whichever device is under test."""
+"""A tensor in the host's memory, whatever the device under test."""
 
 
 # -- numbers ----------------------------------------------------------------------------------------------------------
 @inputs("Tensor.__float__", "Tensor.__int__", "Tensor.__trunc__")
 def real_numbers(t: Maker) -> Iterator[Sample]:
-    """One element, with dims and without."""
+    """Yield one element, with and without dims."""
     if not t.is_complex:
         yield sample(t(1))
         yield sample(t(1, 1))
@@ -25,7 +25,7 @@ def real_numbers(t: Maker) -> Iterator[Sample]:
 
 @inputs("Tensor.__floor__", "Tensor.__ceil__")
 def rounded_numbers(t: Maker) -> Iterator[Sample]:
-    """Fractions of both signs, and whole numbers."""
+    """Yield fractions of both signs, and integers."""
     if t.is_floating:
         yield sample(t.array([2.5]))
         yield sample(t.array(-2.5), kind=ZERO_DIM)
@@ -35,14 +35,14 @@ def rounded_numbers(t: Maker) -> Iterator[Sample]:
 
 @inputs("Tensor.__complex__")
 def complex_numbers(t: Maker) -> Iterator[Sample]:
-    """Of every dtype."""
+    """Yield every dtype."""
     yield sample(t(1))
     yield sample(t(), kind=ZERO_DIM)
 
 
 @inputs("Tensor.__index__")
 def indices(t: Maker) -> Iterator[Sample]:
-    """Of integers and bools."""
+    """Yield integers and bools."""
     if t.is_integer or t.is_bool:
         yield sample(t(1))
         yield sample(t(), kind=ZERO_DIM)
@@ -53,7 +53,7 @@ def indices(t: Maker) -> Iterator[Sample]:
     "Tensor.__ceil__", "Tensor.__trunc__",
 )  # fmt: skip
 def no_number(t: Maker) -> Iterator[Sample]:
-    """More than one element, and none."""
+    """Yield several elements, and none."""
     yield sample(t(2), note="two")
     yield sample(t(0), note="none")
     if t.operator not in ("Tensor.__complex__", "Tensor.__index__"):
@@ -62,7 +62,7 @@ def no_number(t: Maker) -> Iterator[Sample]:
 
 @inputs("Tensor.__round__")
 def rounded(t: Maker) -> Iterator[Sample]:
-    """To whole numbers and to decimals; halves go to the even neighbour."""
+    """Yield rounding to integers and to decimals; halves round to even."""
     if t.is_integer:
         yield sample(t(2, 3))
     if t.is_floating:
@@ -74,33 +74,33 @@ def rounded(t: Maker) -> Iterator[Sample]:
 
 @inputs("Tensor.__divmod__", "Tensor.__rdivmod__")
 def quotients(t: Maker) -> Iterator[Sample]:
-    """By tensors and by numbers, both signs, away from whole quotients."""
+    """Yield quotients by tensors and by numbers of both signs that are not close to integers."""
     if t.is_complex or t.is_bool:
         return
     first, second = ([7.5, 8.25, 5.0], [2.0, 3.0, 1.5]) if t.is_floating else ([7, 8, 5], [2, 3, 9])
     signs = [1, -1, 1] if t.dtype.is_signed else [1, 1, 1]
     yield sample(t.array([a * s for a, s in zip(first, signs, strict=True)]), t.array(second), exact=True)
-    # A number divided by what divides it is a jump.
+    # The quotient of a number by a divisor of it is at a jump.
     yield sample(t.array(second if t.operator == "Tensor.__divmod__" else [3, 5, 7]), 4, exact=True)
 
 
 # -- arrays -----------------------------------------------------------------------------------------------------------
 @inputs("Tensor.numpy")
 def arrays_of_tensors(t: Maker) -> Iterator[Sample]:
-    """From every device: by force."""
+    """Yield tensors of any device, with ``force``."""
     yield sample(t(2, 3), force=True, exact=True)
     yield sample(t(), force=True, kind=ZERO_DIM, exact=True)
     yield sample(t(2, 0), force=True, kind=ZERO_SIZE, exact=True)
 
 
 def of_main(t: Maker) -> bool:
-    """Whether samples that are not about the dtype are asked for in the one that stands for all."""
+    """Return whether the dtype is the one that is used for samples which do not depend on it."""
     return t.dtype.name == "float32"
 
 
 @inputs("Tensor.__array__")
 def arrays_by_protocol(t: Maker) -> Iterator[Sample]:
-    """In its dtype, in another, as a copy."""
+    """Yield the tensor's dtype, another dtype, and requests of a copy."""
     if of_main(t):
         yield sample(ON_HOST)
         yield sample(ON_HOST, Fresh("np.dtype('int64')"))
@@ -109,47 +109,47 @@ def arrays_by_protocol(t: Maker) -> Iterator[Sample]:
 
 @mistakes("Tensor.__array__")
 def a_cast_without_a_copy(t: Maker) -> Iterator[Sample]:
-    """Another dtype takes a copy."""
+    """Yield another dtype without a copy."""
     yield sample(ON_HOST, Fresh("np.dtype('int64')"), copy=False, note="no copy")
 
 
 @inputs("Tensor.__array_interface__")
 def addresses(t: Maker) -> Iterator[Sample]:
-    """Shape and type, in NumPy's protocol."""
+    """Yield tensors, compared by shape and type of NumPy's protocol."""
     if of_main(t):
-        yield sample(ON_HOST, of=lambda found: (found["shape"], found["typestr"]))
+        yield sample(ON_HOST, of=lambda interface: (interface["shape"], interface["typestr"]))
 
 
 @inputs("Tensor.__buffer__")
 def buffers(t: Maker) -> Iterator[Sample]:
-    """The elements, read through the buffer."""
+    """Yield tensors, compared by the elements that are read from the buffer."""
     if of_main(t):
         yield sample(ON_HOST, 0, of=lambda view: (view.shape, view.format, view.tolist()))
 
 
 @inputs("Tensor.__dlpack__")
 def capsules(t: Maker) -> Iterator[Sample]:
-    """A capsule of the protocol's version that was asked for."""
+    """Yield protocol versions."""
     if of_main(t):
         yield sample(ON_HOST, of=named)
         yield sample(ON_HOST, max_version=(1, 0), of=named)
 
 
 def named(capsule: Any) -> str:
-    """What a capsule is called."""
+    """Return the name of a capsule."""
     return repr(capsule).split('"')[1]
 
 
 @inputs("Tensor.__dlpack_device__")
 def devices_by_number(t: Maker) -> Iterator[Sample]:
-    """The host's number."""
+    """Yield a tensor of the host."""
     if of_main(t):
         yield sample(ON_HOST)
 
 
 @inputs("Tensor.data_ptr")
 def addresses_of_elements(t: Maker) -> Iterator[Sample]:
-    """Somewhere, and nowhere for no elements."""
+    """Yield tensors with elements, and without, whose address is 0."""
     if of_main(t):
         yield sample(ON_HOST, of=bool)
         yield sample(t(0), kind=ZERO_SIZE)
@@ -157,33 +157,33 @@ def addresses_of_elements(t: Maker) -> Iterator[Sample]:
 
 @inputs("Tensor.is_pinned")
 def never_pinned(t: Maker) -> Iterator[Sample]:
-    """Never."""
+    """Yield tensors, which are never pinned."""
     yield sample(t(2, 3))
 
 
 # -- copies and pickles -----------------------------------------------------------------------------------------------
 @inputs("Tensor.__deepcopy__")
 def deep_copies(t: Maker) -> Iterator[Sample]:
-    """With an empty memo."""
+    """Yield an empty memo."""
     yield sample(t(2, 3), Fresh("{}"), gradient=False, exact=True)
     yield sample(t(), Fresh("{}"), gradient=False, kind=ZERO_DIM, exact=True)
 
 
 @inputs("Tensor.__copy__")
 def shallow_copies(t: Maker) -> Iterator[Sample]:
-    """A second tensor on the same memory."""
+    """Yield tensors, for which a second tensor over the same memory is returned."""
     yield sample(t(2, 3), gradient=False, exact=True)
 
 
 @inputs("Tensor.__reduce_ex__")
 def pickles(t: Maker) -> Iterator[Sample]:
-    """What is pickled, called again."""
-    yield sample(t(2, 3), 4, of=lambda parts: parts[0](*parts[1]), gradient=False)
-    yield sample(t(), 2, of=lambda parts: parts[0](*parts[1]), gradient=False, kind=ZERO_DIM)
+    """Yield protocols; the pickled function is called to compare its result."""
+    yield sample(t(2, 3), 4, of=lambda reduced: reduced[0](*reduced[1]), gradient=False)
+    yield sample(t(), 2, of=lambda reduced: reduced[0](*reduced[1]), gradient=False, kind=ZERO_DIM)
 
 
 @inputs("resolve_conj", "resolve_neg")
 def nothing_lazy(t: Maker) -> Iterator[Sample]:
-    """The tensor itself."""
+    """Yield tensors, for which the tensor itself is returned."""
     yield sample(t(2, 3))
     yield sample(t(), kind=ZERO_DIM)

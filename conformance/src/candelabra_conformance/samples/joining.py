@@ -1,4 +1,4 @@
-"""Joining, turning round, shifting, triangles."""
+"""Samples of joining, flipping, rolling and triangles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from candelabra_conformance.samples.sample import Sample, sample
 
 @inputs("cat")
 def joined(t: Maker) -> Iterator[Sample]:
-    """One tensor, two, many, of different sizes along the dim; one of them empty; one of them twice."""
+    """Yield one tensor, two and many, different sizes along the dim, an empty tensor, and the same tensor twice."""
     yield sample((t(2, 3), t(4, 3)))
     yield sample([t(2, 1), t(2, 3), t(2, 2)], 1)
     yield sample([t(2, 3, 2), t(2, 1, 2)], -2)
@@ -29,7 +29,7 @@ def joined(t: Maker) -> Iterator[Sample]:
 
 @mistakes("cat")
 def unfit(t: Maker) -> Iterator[Sample]:
-    """Ranks and sizes that differ, no tensors, no list, numbers without dims."""
+    """Yield ranks and sizes that differ, no tensors, an argument that is not a list, and 0-d tensors."""
     yield sample((t(2, 3), t(2, 4)), 0, note="sizes")
     yield sample((t(2, 3), t(3)), 0, note="ranks")
     yield sample((t(), t()), 0, note="no dims")
@@ -41,7 +41,7 @@ def unfit(t: Maker) -> Iterator[Sample]:
 
 @inputs("stack")
 def along_a_new_dim(t: Maker) -> Iterator[Sample]:
-    """One tensor, two, many; in front, between, behind."""
+    """Yield one tensor, two and many, with the new dim at each position."""
     yield sample((t(2, 3), t(2, 3)))
     yield sample([t(2, 3), t(2, 3), t(2, 3)], 1)
     yield sample((t(4), t(4)), -1)
@@ -54,7 +54,7 @@ def along_a_new_dim(t: Maker) -> Iterator[Sample]:
 
 @mistakes("stack")
 def shapes_that_differ(t: Maker) -> Iterator[Sample]:
-    """Other shapes, no tensors, a dim that is not there."""
+    """Yield different shapes, no tensors, and a dim out of range."""
     yield sample((t(2), t(3)), note="shapes")
     yield sample((), note="no tensors")
     yield sample(t(2, 3), note="no list")
@@ -63,7 +63,7 @@ def shapes_that_differ(t: Maker) -> Iterator[Sample]:
 
 @inputs("hstack", "vstack", "dstack", "column_stack")
 def side_by_side(t: Maker) -> Iterator[Sample]:
-    """Numbers, vectors, matrices, and beyond."""
+    """Yield 0-d tensors, vectors, matrices and more dims."""
     yield sample((t(3), t(3)))
     yield sample([t(2, 3), t(2, 3), t(2, 3)])
     yield sample((t(2, 3, 2), t(2, 3, 2)))
@@ -75,7 +75,7 @@ def side_by_side(t: Maker) -> Iterator[Sample]:
 
 @mistakes("hstack", "vstack", "dstack", "column_stack")
 def not_side_by_side(t: Maker) -> Iterator[Sample]:
-    """Sizes that differ, no tensors, no list."""
+    """Yield sizes that differ, no tensors, and an argument that is not a list."""
     yield sample((t(2, 3), t(3, 2)), note="sizes")
     yield sample((), note="no tensors")
     yield sample(t(2, 3), note="no list")
@@ -83,7 +83,7 @@ def not_side_by_side(t: Maker) -> Iterator[Sample]:
 
 @inputs("_chunk_cat")
 def joined_in_chunks(t: Maker) -> Iterator[Sample]:
-    """Sizes that divide, sizes that do not; of any dim."""
+    """Yield sizes that are divisible and sizes that are not, along any dim."""
     yield sample((t(4), t(2)), 0, 2)
     yield sample((t(5), t(3)), 0, 2)
     yield sample([t(2, 3), t(2, 4, 2)], 1, 2)
@@ -95,7 +95,7 @@ def joined_in_chunks(t: Maker) -> Iterator[Sample]:
 
 @mistakes("_chunk_cat")
 def not_joined_in_chunks(t: Maker) -> Iterator[Sample]:
-    """No chunks, no tensors, no elements, a dim that one lacks."""
+    """Yield no chunks, no tensors, no elements, and a dim that a tensor lacks."""
     yield sample((t(3),), 0, 0, note="no chunks")
     yield sample((), 0, 1, note="no tensors")
     yield sample((t(0),), 0, 1, note="no elements")
@@ -103,8 +103,8 @@ def not_joined_in_chunks(t: Maker) -> Iterator[Sample]:
 
 
 @inputs("flip")
-def turned_round(t: Maker) -> Iterator[Sample]:
-    """One dim, several, all."""
+def flipped(t: Maker) -> Iterator[Sample]:
+    """Yield one dim, several, and all."""
     yield sample(t(7), 0)
     yield sample(t(3, 5), (1,))
     yield sample(t(2, 3, 4), (0, -1))
@@ -120,7 +120,7 @@ def turned_round(t: Maker) -> Iterator[Sample]:
 
 @inputs("fliplr", "flipud")
 def reversed_along_one(t: Maker) -> Iterator[Sample]:
-    """Matrices and batches."""
+    """Yield matrices and batches."""
     yield sample(t(3, 5))
     yield sample(t(2, 3, 4))
     yield sample(t(3, 0), kind="zero-size")
@@ -130,13 +130,13 @@ def reversed_along_one(t: Maker) -> Iterator[Sample]:
 
 @mistakes("fliplr", "flipud")
 def too_few_dims(t: Maker) -> Iterator[Sample]:
-    """A number."""
+    """Yield a 0-d tensor."""
     yield sample(t(), note="a number")
 
 
 @inputs("rot90")
 def quarter_turns(t: Maker) -> Iterator[Sample]:
-    """None to four, either way; of any two dims."""
+    """Yield none to four turns in either direction, in any two dims."""
     yield sample(t(3, 5))
     yield sample(t(3, 5), 2)
     yield sample(t(2, 3, 4), -1, (1, 2))
@@ -148,7 +148,7 @@ def quarter_turns(t: Maker) -> Iterator[Sample]:
 
 @mistakes("rot90")
 def no_plane(t: Maker) -> Iterator[Sample]:
-    """Two dims, and not the same."""
+    """Yield a vector, a single dim, and equal dims."""
     yield sample(t(3), note="a vector")
     yield sample(t(2, 3), 1, (0,), note="one dim")
     yield sample(t(2, 3), 1, (0, -2), note="the same dim")
@@ -156,7 +156,7 @@ def no_plane(t: Maker) -> Iterator[Sample]:
 
 @inputs("roll")
 def shifted(t: Maker) -> Iterator[Sample]:
-    """Either way, further than the size, along several dims, one dim twice, the flattened tensor."""
+    """Yield both directions, shifts beyond the size, several dims, duplicate dims, and the flattened tensor."""
     yield sample(t(7), 2)
     yield sample(t(3, 5), -1, 1)
     yield sample(t(3, 5), 8, 0, note="further than the size")
@@ -173,14 +173,14 @@ def shifted(t: Maker) -> Iterator[Sample]:
 
 @mistakes("flip")
 def wrong_dims(t: Maker) -> Iterator[Sample]:
-    """Dims that are not there or twice."""
+    """Yield dims out of range, and duplicate dims."""
     yield sample(t(2, 3), 2, note="out of range")
     yield sample(t(2, 3), (1, -1), note="twice")
 
 
 @mistakes("roll")
 def wrong_shifts(t: Maker) -> Iterator[Sample]:
-    """As many shifts as dims, and dims that are there."""
+    """Yield different numbers of shifts and dims, and dims out of range."""
     yield sample(t(2, 3), (1, 2), (0,), note="more shifts than dims")
     yield sample(t(2, 3), 1, (0, 1), note="more dims than shifts")
     yield sample(t(2, 3), 1, 2, note="out of range")
@@ -190,7 +190,7 @@ def wrong_shifts(t: Maker) -> Iterator[Sample]:
 
 @inputs("tril", "triu")
 def triangles(t: Maker) -> Iterator[Sample]:
-    """Diagonals above, below and beyond the matrix; wide, high and batched ones."""
+    """Yield diagonals above, below and outside of wide, high and batched matrices."""
     yield sample(t(4, 4))
     yield sample(t(3, 5), 1)
     yield sample(t(5, 3), -1)
@@ -209,6 +209,6 @@ def triangles(t: Maker) -> Iterator[Sample]:
 
 @mistakes("tril", "triu")
 def no_matrix(t: Maker) -> Iterator[Sample]:
-    """A triangle has two dims."""
+    """Yield tensors with fewer than two dims."""
     yield sample(t(3), note="a vector")
     yield sample(t(), note="a number")

@@ -1,4 +1,4 @@
-"""Functions of linear algebra that are no operators: Einstein's summation, random projection, iteration: samples."""
+"""Samples of functions of linear algebra that are not operators: Einstein summation, random projection, iteration."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EQUATIONS: Final = (
 
 @inputs("einsum")
 def summations(t: Maker) -> Iterator[Sample]:
-    """Products, diagonals, sums, ellipses; operands as a list, and labels as integers."""
+    """Yield products, diagonals, sums and ellipses, operands as a list, and integer labels."""
     for equation, *shapes in EQUATIONS:
         yield sample(equation, *[t(*s, low=0, high=2) for s in shapes], note=equation)
     a, b = t(2, 3, low=0, high=2), t(3, 4, low=0, high=2)
@@ -41,7 +41,7 @@ def summations(t: Maker) -> Iterator[Sample]:
 
 @mistakes("einsum")
 def no_summations(t: Maker) -> Iterator[Sample]:
-    """Equations that cannot be read or do not fit."""
+    """Yield equations that are invalid or do not match the operands."""
     x = t.of("float32")
     yield sample("ij,jk->ik", x(2, 3), note="an operand missing")
     yield sample("ij,jk->ik", x(2, 3), x(2, 3), note="sizes")
@@ -54,7 +54,7 @@ def no_summations(t: Maker) -> Iterator[Sample]:
 # -- products and factors ---------------------------------------------------------------------------------------------
 @inputs("Tensor.addbmm_")
 def added_batches(t: Maker) -> Iterator[Sample]:
-    """Each factor; a tensor that broadcasts takes the new shape."""
+    """Yield each factor, and a tensor that broadcasts to the result's shape."""
     small: dict[str, Any] = {"low": 0, "high": 2}
     for options in ({}, {"beta": 2}, {"beta": 0, "alpha": 3}):
         yield sample(t(2, 3, **small), t(4, 2, 3, **small), t(4, 3, 3, **small), core=3, note=f"{options}", **options)
@@ -65,9 +65,9 @@ def added_batches(t: Maker) -> Iterator[Sample]:
 
 @inputs("lu")
 def older_lu(t: Maker) -> Iterator[Sample]:
-    """With infos and without."""
+    """Yield calls with infos and without."""
     for infos in (False, True):
-        yield sample(matrix(t, 3, 3, turned=True), True, infos, core=2, note=f"{infos}", call=_packed)
+        yield sample(matrix(t, 3, 3, shifted=True), True, infos, core=2, note=f"{infos}", call=_packed)
         yield sample(matrix(t, 2, 5, 3), get_infos=infos, core=2, note=f"tall {infos}", call=_packed)
     yield sample(matrix(t, 0, 3), kind=ZERO_SIZE)
 
@@ -78,26 +78,26 @@ def _packed(op: Any, A: Any, *rest: Any, **options: Any) -> Any:
 
 @mistakes("lu")
 def no_older_lu(t: Maker) -> Iterator[Sample]:
-    """A zero pivot, unless infos are asked for; other than matrices."""
+    """Yield a zero pivot, which is an error unless infos are requested, and tensors that are not matrices."""
     yield sample(t.of("float32").array([[0.0]]), note="zero")
     yield sample(t.of("float32")(3), note="a vector")
 
 
 # -- a few singular values and eigenvalues ----------------------------------------------------------------------------
 def _of_rank(t: Maker, rank: int, *shape: int) -> Array:
-    """A matrix of low rank, with singular values that are apart."""
+    """Return a matrix of low rank with well-separated singular values."""
     left, right = matrix(t, *shape[:-1], rank), matrix(t, *shape[:-2], rank, shape[-1])
     return (left @ right).astype(t.numpy)
 
 
-def _of_columns(found: Any) -> Any:
-    U, S, V = found
+def _of_columns(result: Any) -> Any:
+    U, S, V = result
     return S, (U * S.unsqueeze(-2)) @ V.mH
 
 
 @inputs("svd_lowrank", "pca_lowrank")
 def projections(t: Maker) -> Iterator[Sample]:
-    """Of a matrix of low rank all that there is, which does not depend on the random start."""
+    """Yield matrices of low rank with all their singular values, which do not depend on the random start."""
     options: dict[str, Any] = {"core": 2, "of": _of_columns, "gradient": False}
     centred = {"center": False} if t.operator == "pca_lowrank" else {}
     for shape in ((9, 6), (2, 5, 8)):
@@ -110,7 +110,7 @@ def projections(t: Maker) -> Iterator[Sample]:
 
 @mistakes("svd_lowrank", "pca_lowrank")
 def no_projections(t: Maker) -> Iterator[Sample]:
-    """More values than there are, fewer than no rounds."""
+    """Yield too many values, and a negative number of iterations."""
     real = t.of("float32")
     yield sample(real(3, 4), 4, note="too many")
     yield sample(real(3, 4), 2, niter=-1, note="rounds")
@@ -118,7 +118,7 @@ def no_projections(t: Maker) -> Iterator[Sample]:
 
 @inputs("lobpcg")
 def extreme_pairs(t: Maker) -> Iterator[Sample]:
-    """The largest and the smallest, with a matrix on the right-hand side and without."""
+    """Yield the largest and the smallest pairs, with and without a matrix on the right-hand side."""
     A, B = hermitian(t, 12, 12, positive=False), hermitian(t, 12, 12) / 12
     start = t(12, 2)
     options: dict[str, Any] = {"core": 2, "of": choices.of_eigenpairs, "gradient": False, "X": start}
@@ -130,7 +130,7 @@ def extreme_pairs(t: Maker) -> Iterator[Sample]:
 
 @mistakes("lobpcg")
 def no_extreme_pairs(t: Maker) -> Iterator[Sample]:
-    """Too many pairs, other than square real matrices, another tracker."""
+    """Yield too many pairs, matrices that are not square or not real floating ones, wrong sizes, and a tracker."""
     real = t.of("float32")
     yield sample(real(6, 6), 3, note="too many")
     yield sample(real(6, 2), note="not square")

@@ -1,4 +1,4 @@
-"""Factorizations as LAPACK leaves them, least squares, pseudo-inverses: samples."""
+"""Samples of factorizations in LAPACK's form, least squares and pseudo-inverses."""
 
 from __future__ import annotations
 
@@ -34,27 +34,28 @@ def _packed(op: Any, A: Any, **options: Any) -> Any:
 
 @inputs("linalg_lu_factor_ex")
 def lu(t: Maker) -> Iterator[Sample]:
-    """Of every proportion. Without pivoting no device has to factorize; the reference refuses."""
+    """Yield matrices of all proportions. Devices may not support factorization without pivoting; the reference refuses
+    it."""
     for shape in (*SQUARES, *TALL, *WIDE):
-        turned = shape[-2] >= shape[-1]
-        yield sample(matrix(t, *shape, turned=turned), core=2, call=_packed, note=f"{shape}")
+        shifted = shape[-2] >= shape[-1]
+        yield sample(matrix(t, *shape, shifted=shifted), core=2, call=_packed, note=f"{shape}")
     for shape in NO_MATRICES:
         yield sample(matrix(t, *shape), kind=ZERO_SIZE)
     yield sample(matrix(t, 2, 1, 1), pivot=True, kind=LENGTH_ONE, call=_packed)
-    yield sample(matrix(t, MANY, MANY, turned=True), kind=LARGE, call=_packed)
+    yield sample(matrix(t, MANY, MANY, shifted=True), kind=LARGE, call=_packed)
 
 
 @special("linalg_lu_factor_ex")
 def zero_pivots(t: Maker) -> Iterator[Sample]:
-    """An info for a pivot that is exactly zero; the factors are there all the same."""
+    """Yield matrices with a pivot of exactly zero, which have an info and factors."""
     whole = t.array([[[0.0, 0.0], [0.0, 0.0]], [[4.0, 2.0], [2.0, 3.0]]])
-    yield sample(whole, of=lambda found: (found[2] != 0, found[0]), note="one of two")
+    yield sample(whole, of=lambda result: (result[2] != 0, result[0]), note="one of two")
     yield sample(singular(t), of=choices.of_breakdown, note="a row twice another")
 
 
 @inputs("pivots_to_permutation")
 def permutations(t: Maker) -> Iterator[Sample]:
-    """Swaps of neighbours, of far rows, none; more rows than swaps."""
+    """Yield exchanges of adjacent and distant rows, none, and more rows than exchanges."""
     yield sample(t.index(3, 3, 3), 3)
     yield sample(t.index([2, 2, 3, 4], [4, 3, 4, 4]), 4, core=1)
     yield sample(t.index(5, 2, 5), 5, note="more rows")
@@ -67,14 +68,14 @@ def permutations(t: Maker) -> Iterator[Sample]:
 
 @mistakes("pivots_to_permutation")
 def no_rows(t: Maker) -> Iterator[Sample]:
-    """Pivots that are no rows: they are counted from 1."""
+    """Yield pivots that are not row numbers, which start at 1."""
     yield sample(t.index(0, 2), 2, note="zero")
     yield sample(t.index(1, 3), 2, note="beyond")
 
 
 # -- symmetric indefinite ---------------------------------------------------------------------------------------------
 def _symmetric(t: Maker, of_hermitian: bool, *shape: int) -> Array:
-    """Symmetric (or Hermitian) matrices, whose diagonal has zeros: blocks of two are needed."""
+    """Return symmetric (or Hermitian) matrices with zeros on the diagonal, which need blocks of two."""
     whole = hermitian(t, *shape, positive=False)
     if not of_hermitian:
         whole = np.tril(whole) + np.swapaxes(np.tril(whole, -1), -1, -2)
@@ -87,7 +88,7 @@ def _symmetric(t: Maker, of_hermitian: bool, *shape: int) -> Array:
 
 @inputs("linalg_ldl_factor_ex")
 def ldl(t: Maker) -> Iterator[Sample]:
-    """The lower triangle is read; blocks of one and of two."""
+    """Yield matrices that need blocks of one and of two; only the lower triangle is read."""
     for i, shape in enumerate(SQUARES):
         flag = bool(i % 2)
         yield sample(_symmetric(t, flag, *shape), hermitian=flag, core=2, of=choices.of_ldl(flag), note=f"{shape}")
@@ -98,12 +99,12 @@ def ldl(t: Maker) -> Iterator[Sample]:
 
 
 BLOCKS: Final = {"no swaps": (1, 2, 3, 4), "swaps": (3, 4, 4, 4), "a block of two": (-3, -3, 4, 4)}
-"""Pivots as LAPACK writes them: the row that was swapped, from 1; negative, twice, where two rows make a block."""
+"""Pivots as LAPACK writes them: the exchanged row, from 1; negative, twice, if two rows form a block."""
 
 
 @inputs("linalg_ldl_solve")
 def ldl_systems(t: Maker) -> Iterator[Sample]:
-    """Factors made by hand, one and many right-hand sides, batches that broadcast."""
+    """Yield constructed factors, one and many right-hand sides, and batches that broadcast."""
     for hermitian_ in (False, True):
         for note, pivots in BLOCKS.items():
             LD = np.tril(matrix(t, 4, 4))
@@ -128,7 +129,7 @@ def _off_block() -> Array:
 
 @mistakes("linalg_ldl_factor_ex")
 def unfit_ldl(t: Maker) -> Iterator[Sample]:
-    """Other than square matrices of floating numbers."""
+    """Yield tensors that are not square floating matrices."""
     yield sample(t(3), note="a vector")
     yield sample(t(2, 3), hermitian=True, note="not square")
     yield sample(t.of("int64")(2, 2), note="integers")
@@ -136,7 +137,7 @@ def unfit_ldl(t: Maker) -> Iterator[Sample]:
 
 @mistakes("linalg_ldl_solve")
 def unfit_ldl_systems(t: Maker) -> Iterator[Sample]:
-    """Sizes that do not fit."""
+    """Yield sizes that do not match."""
     yield sample(t(2, 3), t.index(1, 2), t(2, 1), note="not square")
     yield sample(t(3, 3), t.index(1, 2, 3), t(2, 1), note="rows differ")
     yield sample(t(2, 2), t.index(1, 2), t(2), note="a vector")
@@ -150,7 +151,8 @@ def _least(op: Any, A: Any, B: Any, rcond: float, driver: str) -> Any:
 
 @inputs("linalg_lstsq")
 def least_squares(t: Maker) -> Iterator[Sample]:
-    """Each driver on tall and wide systems; singular values that count as zero, but for the driver of full rank."""
+    """Yield each driver with tall and wide systems, and singular values that count as zero, except for the full-rank
+    driver."""
     for driver in ("gels", "gelsy", "gelsd", "gelss"):
         for a, b in (((5, 3), (5, 2)), ((2, 3, 5), (2, 3, 1))):
             yield sample(matrix(t, *a), t(*b), 1e-4, driver, core=2, call=_least, note=f"{driver} {a}")
@@ -166,7 +168,7 @@ def least_squares(t: Maker) -> Iterator[Sample]:
 
 @mistakes("linalg_lstsq")
 def unfit_least_squares(t: Maker) -> Iterator[Sample]:
-    """Dtypes that have no factorization."""
+    """Yield dtypes without a factorization."""
     for d in ("int64", "bool", "float16"):
         yield sample(t.of(d)(3, 2), t.of(d)(3, 1), 1e-4, "gelsy", note=d)
 
@@ -174,7 +176,7 @@ def unfit_least_squares(t: Maker) -> Iterator[Sample]:
 # -- pseudo-inverses --------------------------------------------------------------------------------------------------
 @inputs("pseudo_inverse")
 def pseudo_inverses(t: Maker) -> Iterator[Sample]:
-    """Of every proportion; tolerances as numbers and as tensors, which cut singular values off or don't."""
+    """Yield matrices of all proportions, and tolerances as numbers and tensors, with and without an effect."""
     for shape in ((3, 3), *TALL, *WIDE):
         yield sample(matrix(t, *shape), None, None, False, core=2, note=f"{shape}")
     bounds = t.of(t.dtype.to_real()).array
@@ -186,7 +188,7 @@ def pseudo_inverses(t: Maker) -> Iterator[Sample]:
     for shape in ((3, 3), (2, 5, 5)):
         A = hermitian(t, *shape, positive=False)
         yield sample(A, None, None, True, core=2, call=_of_hermitian, note=f"Hermitian {shape}")
-        # No derivatives of this one: taken with its other triangle it is anything but far from singular.
+        # It has no derivatives, since with its other triangle the matrix is nearly singular.
         A = half_read(t, A, lower=True)
         yield sample(A, None, None, True, core=2, gradient=False, note=f"lower triangle {shape}")
     yield sample(matrix(t, 1, 3), None, None, False, kind=LENGTH_ONE)
@@ -200,7 +202,7 @@ def _of_hermitian(op: Any, A: Any, *rest: Any) -> Any:
 
 @special("pseudo_inverse")
 def of_less_rank(t: Maker) -> Iterator[Sample]:
-    """Of a matrix of zeros, zeros; of one of rank 1, in closed form."""
+    """Yield a matrix of zeros, whose result is zeros, and one of rank 1, in closed form."""
     yield sample(t.array([[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]), None, None, False, note="zeros")
     bound = t.of(t.dtype.to_real()).array(1e-3)
     yield sample(t.array([[1.0, 2.0], [2.0, 4.0]]), None, bound, False, constant=("rtol",), note="rank 1")
@@ -208,6 +210,6 @@ def of_less_rank(t: Maker) -> Iterator[Sample]:
 
 @mistakes("pseudo_inverse")
 def unfit_pseudo_inverses(t: Maker) -> Iterator[Sample]:
-    """Other than matrices."""
+    """Yield tensors that are not matrices."""
     yield sample(t.real(3), None, None, False, note="a vector")
     yield sample(t(2, 3), None, None, True, note="not square, though Hermitian")

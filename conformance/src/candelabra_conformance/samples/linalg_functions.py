@@ -1,4 +1,4 @@
-"""Inverses, determinants, powers and ranks as users call them: samples."""
+"""Samples of inverses, determinants, powers and ranks as users call them."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ only(factorizable, "pseudo_inverse", "linalg_pinv", "pinverse", "linalg_matrix_r
 
 
 def few(samples: Iterator[Sample], *, ordinary: int = 3) -> Iterator[Sample]:
-    """The first samples, and one without elements: for another name of what is tried in full already."""
+    """Yield the first samples, and one without elements, for another name of a function with a full set of samples."""
     empty = False
-    for found in samples:
-        if found.kind == ORDINARY and ordinary:
+    for call in samples:
+        if call.kind == ORDINARY and ordinary:
             ordinary -= 1
-            yield found
-        elif found.kind == ZERO_SIZE and not empty:
+            yield call
+        elif call.kind == ZERO_SIZE and not empty:
             empty = True
-            yield found
+            yield call
 
 
 # -- other forms of an operator ---------------------------------------------------------------------------------------
@@ -67,64 +67,64 @@ FORMS: Final[dict[str, tuple[Generator, tuple[dict[str, Any], ...]]]] = {
 
 @inputs(*FORMS)
 def other_forms(t: Maker) -> Iterator[Sample]:
-    """A few of the plain operator's calls, with the options that the form adds."""
+    """Yield some of the plain operator's calls, with the options that the form adds."""
     generator, options = FORMS[t.operator]
-    for found, added in zip(few(generator(t)), cycle(options)):
-        yield replace(found, kwargs={**found.kwargs, **added})
+    for call, added in zip(few(generator(t)), cycle(options)):
+        yield replace(call, kwargs={**call.kwargs, **added})
 
 
 @mistakes(*(name for name in FORMS if name.endswith("_checked") and "ldl" not in name))
 def broken_down(t: Maker) -> Iterator[Sample]:
-    """A zero where one must not be."""
+    """Yield a singular matrix."""
     yield sample(t.of("float32").array([[0.0]]), check_errors=True, note="zero")
 
 
 @mistakes("linalg_svd_driver", "linalg_svdvals_driver")
 def no_drivers(t: Maker) -> Iterator[Sample]:
-    """No device offers any."""
+    """Yield drivers, which no device supports."""
     yield sample(t.of("float32")(2, 2), driver="gesvd", note="a driver")
 
 
 @mistakes("linalg_qr_mode", "linalg_eigh_triangle", "linalg_eigvalsh_triangle")
 def no_options(t: Maker) -> Iterator[Sample]:
-    """Modes and triangles that there are not."""
+    """Yield unknown modes and triangles."""
     yield sample(t.of("float32")(2, 2), "x", note="an option")
 
 
 @inputs("linalg_eigh_triangle", "linalg_eigvalsh_triangle")
 def small_letters(t: Maker) -> Iterator[Sample]:
-    """The triangle in small letters."""
+    """Yield the triangle in lower-case letters."""
     options: dict[str, Any] = {"gradient": False}
     if t.operator == "linalg_eigh_triangle":
         options["of"] = choices.of_eigh
     yield sample(half_read(t, hermitian(t, 3, 3), lower=False), "u", core=2, note="u", **options)
 
 
-# -- older names with older arguments ---------------------------------------------------------------------------------
+# -- older names and arguments ----------------------------------------------------------------------------------------
 @inputs("qr")
 def older_qr(t: Maker) -> Iterator[Sample]:
-    """Thin and square."""
+    """Yield thin and square matrices."""
     for some, shape in ((True, (5, 3)), (False, (3, 3)), (True, (2, 3, 4))):
         yield sample(matrix(t, *shape), some, core=2, of=choices.of_qr, call=_qr_part, note=f"{shape} {some}")
     yield sample(matrix(t, 0, 3), kind=ZERO_SIZE)
 
 
 def _qr_part(op: Any, A: Any, some: bool) -> Any:
-    found = op(A, some)
-    return found.Q.abs(), found.R.abs()
+    result = op(A, some)
+    return result.Q.abs(), result.R.abs()
 
 
 @inputs("svd")
 def older_svd(t: Maker) -> Iterator[Sample]:
-    """Thin, square, and values alone, whose vectors are zeros."""
+    """Yield thin and square matrices, and values only, with vectors of zeros."""
     for some, shape in ((True, (5, 3)), (False, (3, 3)), (True, (2, 3, 4))):
         yield sample(matrix(t, *shape), some, core=2, of=_of_older_svd, call=_svd_part, note=f"{shape} {some}")
     yield sample(matrix(t, 4, 3), compute_uv=False, core=2, note="values")
     yield sample(matrix(t, 0, 3), kind=ZERO_SIZE)
 
 
-def _of_older_svd(found: Any) -> Any:
-    U, S, V = found
+def _of_older_svd(result: Any) -> Any:
+    U, S, V = result
     return choices.of_svd((U, S, V.mH))
 
 
@@ -134,7 +134,7 @@ def _svd_part(op: Any, A: Any, some: bool) -> Any:
 
 @mistakes("svd", "qr")
 def no_matrices(t: Maker) -> Iterator[Sample]:
-    """Other than matrices of floating numbers."""
+    """Yield tensors that are not floating matrices."""
     yield sample(t.of("float32")(3), note="a vector")
     yield sample(t.of("int64")(2, 2), note="integers")
 
@@ -142,25 +142,25 @@ def no_matrices(t: Maker) -> Iterator[Sample]:
 # -- inverses ---------------------------------------------------------------------------------------------------------
 @inputs("linalg_inv", "inverse")
 def inverses_alone(t: Maker) -> Iterator[Sample]:
-    """Of one matrix and many."""
+    """Yield one matrix and batches."""
     for shape in SQUARES if t.operator == "linalg_inv" else SQUARES[:2]:
-        yield sample(matrix(t, *shape, turned=shape[-1] > 3), core=2, note=f"{shape}")
+        yield sample(matrix(t, *shape, shifted=shape[-1] > 3), core=2, note=f"{shape}")
     for shape in NO_SQUARES:
         yield sample(matrix(t, *shape), kind=ZERO_SIZE)
     yield sample(matrix(t, 2, 1, 1), kind=LENGTH_ONE)
-    yield sample(matrix(t, MANY, MANY, turned=True), kind=LARGE)
+    yield sample(matrix(t, MANY, MANY, shifted=True), kind=LARGE)
 
 
 @mistakes("linalg_inv", "inverse", "linalg_cholesky", "cholesky", "linalg_lu_factor")
 def singular_matrices(t: Maker) -> Iterator[Sample]:
-    """A zero, which has no inverse and no factors to solve with."""
+    """Yield a zero, which has no inverse and no factors to solve with."""
     yield sample(t.of("float32").array([[0.0]]), note="zero")
 
 
 @inputs("linalg_tensorinv")
 def inverse_tensors(t: Maker) -> Iterator[Sample]:
-    """As many numbers in the first dims as in the others."""
-    yield sample(matrix(t, 6, 6, turned=True).reshape(2, 3, 3, 2), 2, core=4)
+    """Yield tensors whose first dims have as many elements as the others."""
+    yield sample(matrix(t, 6, 6, shifted=True).reshape(2, 3, 3, 2), 2, core=4)
     yield sample(matrix(t, 4, 4).reshape(4, 2, 2), 1, core=3, note="one dim and two")
     yield sample(matrix(t, 4, 4).reshape(2, 2, 1, 4), core=4, note="the default")
     yield sample(matrix(t, 1, 1), 1, kind=LENGTH_ONE)
@@ -169,14 +169,14 @@ def inverse_tensors(t: Maker) -> Iterator[Sample]:
 
 @mistakes("linalg_tensorinv")
 def no_inverse_tensors(t: Maker) -> Iterator[Sample]:
-    """Dims that make no square matrix."""
+    """Yield dims that do not give a square matrix."""
     yield sample(t.of("float32")(2, 3), 1, note="not square")
     yield sample(t.of("float32")(2, 2), 0, note="no dims")
 
 
 @inputs("linalg_pinv")
 def pseudo_inverses_as_called(t: Maker) -> Iterator[Sample]:
-    """Tolerances as numbers and tensors, by their names and by the older one."""
+    """Yield tolerances as numbers and tensors, by their names and by the older one."""
     yield sample(matrix(t, 3, 3), core=2)
     yield sample(matrix(t, 5, 3), 1e-4, core=2, note="rcond")
     yield sample(matrix(t, 2, 3, 4), rtol=0.5, core=2, gradient=False, note="relative")
@@ -197,7 +197,7 @@ def _of_hermitian(op: Any, A: Any, **options: Any) -> Any:
 
 @inputs("pinverse")
 def older_pseudo_inverses(t: Maker) -> Iterator[Sample]:
-    """Wide and tall."""
+    """Yield wide and tall matrices."""
     yield sample(matrix(t, 5, 3), core=2)
     yield sample(matrix(t, 2, 3, 4), 0.5, core=2, gradient=False, note="cut off")
     yield sample(matrix(t, 0, 3), kind=ZERO_SIZE)
@@ -205,7 +205,7 @@ def older_pseudo_inverses(t: Maker) -> Iterator[Sample]:
 
 @mistakes("linalg_pinv", "pinverse")
 def no_pseudo_inverses(t: Maker) -> Iterator[Sample]:
-    """Other than matrices of floating numbers."""
+    """Yield tensors that are not floating matrices."""
     yield sample(t.of("float32")(3), note="a vector")
     yield sample(t.of("int64")(2, 2), note="integers")
     if t.operator == "linalg_pinv":
@@ -215,7 +215,7 @@ def no_pseudo_inverses(t: Maker) -> Iterator[Sample]:
 
 @inputs("linalg_matrix_rank")
 def ranks(t: Maker) -> Iterator[Sample]:
-    """Full and less; tolerances of every kind."""
+    """Yield full and reduced ranks, and all kinds of tolerances."""
     options: dict[str, Any] = {"core": 2, "gradient": False}
     for shape in (*SQUARES[:2], *TALL, *WIDE):
         yield sample(matrix(t, *shape), note=f"{shape}", **options)
@@ -232,7 +232,7 @@ def ranks(t: Maker) -> Iterator[Sample]:
 
 @mistakes("linalg_matrix_rank")
 def no_ranks(t: Maker) -> Iterator[Sample]:
-    """Other than matrices, complex tolerances."""
+    """Yield tensors that are not matrices, and complex tolerances."""
     yield sample(t.of("float32")(3), note="a vector")
     yield sample(t.of("float32")(2, 3), atol=t.of("complex64")(), note="a complex tolerance")
 
@@ -240,7 +240,7 @@ def no_ranks(t: Maker) -> Iterator[Sample]:
 # -- determinants -----------------------------------------------------------------------------------------------------
 @inputs("logdet")
 def logarithms(t: Maker) -> Iterator[Sample]:
-    """Positive ones; of complex matrices any."""
+    """Yield positive determinants, and any for complex matrices."""
     for shape in ((3, 3), (2, 4, 4)):
         yield sample(matrix(t, *shape), core=2, note=f"{shape}")
     yield sample(matrix(t, 2, 1, 1), kind=LENGTH_ONE)
@@ -249,10 +249,10 @@ def logarithms(t: Maker) -> Iterator[Sample]:
 
 @inputs("linalg_det_backward")
 def determinants_backward(t: Maker) -> Iterator[Sample]:
-    """Of regular matrices, of singular ones, of both in one batch."""
+    """Yield regular matrices, singular ones, and both in one batch."""
     options: dict[str, Any] = {"core": 2, "layouts": ("contiguous", "transposed", "offset", "step"), "gradient": False}
     for shape in ((3, 3), (2, 4, 4)):
-        A = matrix(t, *shape, turned=True)
+        A = matrix(t, *shape, shifted=True)
         yield sample(t(*shape[:-2]), A, _determinants(t, A), note=f"{shape}", **options)
     both = np.stack([singular(t), matrix(t, 3, 3)])
     yield sample(t(2), both, _determinants(t, both), note="one of two singular", **options)
@@ -262,16 +262,16 @@ def determinants_backward(t: Maker) -> Iterator[Sample]:
 
 
 def _determinants(t: Maker, A: Array) -> Array:
-    """Determinants, exactly 0 where they are nearly; integers, which are refused, need not hold them."""
-    found = np.asarray(np.linalg.det(A.astype(wide(t))))
+    """Return determinants, exactly 0 if they are nearly 0; integers, which are refused, need no exact ones."""
+    result = np.asarray(np.linalg.det(A.astype(wide(t))))
     with np.errstate(invalid="ignore"):
-        return cast(t, np.where(np.abs(found) < 1e-6, 0, found))
+        return cast(t, np.where(np.abs(result) < 1e-6, 0, result))
 
 
 # -- powers -----------------------------------------------------------------------------------------------------------
 @inputs("linalg_matrix_power", "matrix_power")
 def powers(t: Maker) -> Iterator[Sample]:
-    """Positive, zero, and of floating matrices negative."""
+    """Yield positive powers, zero, and for floating matrices negative ones."""
     for n in (0, 1, 2, 5, -1, -3) if factorizable(t.dtype) else (0, 1, 3):
         A = matrix(t, 3, 3) if t.dtype.itemsize > 2 else t(3, 3, low=0, high=1)
         yield sample(A, n, core=2, note=f"{n}")
@@ -283,7 +283,7 @@ def powers(t: Maker) -> Iterator[Sample]:
 
 @mistakes("linalg_matrix_power", "matrix_power")
 def no_powers(t: Maker) -> Iterator[Sample]:
-    """Fractions, matrices that are not square, inverses that are not there."""
+    """Yield fractions, matrices that are not square, and singular matrices."""
     real = t.of("float32")
     yield sample(real(2, 2), 1.5, note="a fraction")
     yield sample(real(2, 2), True, note="a truth value")
@@ -294,7 +294,7 @@ def no_powers(t: Maker) -> Iterator[Sample]:
 # -- condition numbers ------------------------------------------------------------------------------------------------
 @inputs("linalg_cond")
 def condition_numbers(t: Maker) -> Iterator[Sample]:
-    """Of every order, of singular matrices too."""
+    """Yield every order, also for singular matrices."""
     for p in (None, 2, -2, 1, -1, math.inf, -math.inf, "fro", "nuc"):
         yield sample(matrix(t, 2, 3, 3), p, core=2, note=f"{p}")
     yield sample(matrix(t, 4, 3), core=2, note="not square")
@@ -305,7 +305,7 @@ def condition_numbers(t: Maker) -> Iterator[Sample]:
 
 @mistakes("linalg_cond")
 def no_condition_numbers(t: Maker) -> Iterator[Sample]:
-    """Vectors, other orders, matrices without an inverse."""
+    """Yield vectors, unknown orders, and singular matrices."""
     real = t.of("float32")
     yield sample(real(3), note="a vector")
     yield sample(real(2, 2), 3, note="order 3")

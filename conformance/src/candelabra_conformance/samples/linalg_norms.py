@@ -1,4 +1,4 @@
-"""Norms as users call them, distances between tensors, products of chains: samples."""
+"""Samples of norms as users call them, distances between tensors, and products of chains."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def _wider(t: Maker) -> dtype:
 # -- vectors ----------------------------------------------------------------------------------------------------------
 @inputs("linalg_vector_norm_of_order")
 def norms_of_order(t: Maker) -> Iterator[Sample]:
-    """As the operator below it, and in another dtype."""
+    """Yield the operator's calls, and another dtype."""
     yield from vector_norms(t)
     yield sample(t(2, 5), 3.0, -1, dtype=_wider(t), note="a wider dtype")
 
 
 @mistakes("linalg_vector_norm_of_order")
 def no_norms_of_order(t: Maker) -> Iterator[Sample]:
-    """Norms of nothing, dtypes that do not hold the numbers, names for orders."""
+    """Yield norms without elements, dtypes that cannot represent the numbers, and names as orders."""
     yield from no_norms(t)
     real = t.of("float32")
     yield sample(real(0), INF, note="nothing")
@@ -44,7 +44,7 @@ def no_norms_of_order(t: Maker) -> Iterator[Sample]:
 
 @inputs("dist")
 def distances_of_tensors(t: Maker) -> Iterator[Sample]:
-    """Of each order; the tensors broadcast."""
+    """Yield each order, and tensors that broadcast."""
     for p in (2.0, 1.0, 3.0, 0.5, INF, 0.0):
         yield sample(t(3, 4), t(3, 4), p, gradient=p != 0, note=f"{p}")
     yield sample(t(3, 4), t(4), note="broadcast")
@@ -55,14 +55,14 @@ def distances_of_tensors(t: Maker) -> Iterator[Sample]:
 
 @mistakes("dist")
 def no_distances_of_tensors(t: Maker) -> Iterator[Sample]:
-    """Integers, sizes that do not fit."""
+    """Yield integers, and sizes that do not match."""
     yield sample(t.of("int64")(3), t.of("int64")(3), note="integers")
     yield sample(t.of("float32")(3), t.of("float32")(2), note="sizes")
 
 
 @inputs("renorm")
 def renormed(t: Maker) -> Iterator[Sample]:
-    """Slices that are too long and such as are not, along each dim."""
+    """Yield slices with norms above and below the limit, along each dim."""
     for p, dim, limit in ((2.0, 0, 1.5), (1.0, 1, 2.0), (INF, -1, 0.9), (3.0, 0, 100.0)):
         yield sample(t(3, 4), p, dim, limit, note=f"{p} {dim} {limit}")
     yield sample(t(2, 3, 4), 2.0, 1, 1.5, note="three dims")
@@ -72,7 +72,7 @@ def renormed(t: Maker) -> Iterator[Sample]:
 
 @mistakes("renorm")
 def not_renormed(t: Maker) -> Iterator[Sample]:
-    """Vectors, orders and limits that make no sense."""
+    """Yield vectors, and invalid orders and limits."""
     real = t.of("float32")
     yield sample(real(3), 2.0, 0, 1.0, note="a vector")
     yield sample(real(2, 2), -1.0, 0, 1.0, note="a negative order")
@@ -84,7 +84,7 @@ def not_renormed(t: Maker) -> Iterator[Sample]:
 
 # -- matrices ---------------------------------------------------------------------------------------------------------
 ORDERS: Final = ("fro", 1, -1, INF, -INF)
-"""Orders of norms that need no singular values."""
+"""The orders of norms that need no singular values."""
 
 
 def _orders(t: Maker) -> tuple[Any, ...]:
@@ -93,7 +93,7 @@ def _orders(t: Maker) -> tuple[Any, ...]:
 
 @inputs("linalg_matrix_norm")
 def matrix_norms(t: Maker) -> Iterator[Sample]:
-    """Each order, in any two dims, kept and not."""
+    """Yield each order, any two dims, and ``keepdim``."""
     for order in _orders(t):
         yield sample(matrix(t, 2, 3, 4), order, core=2, note=f"{order}")
         yield sample(matrix(t, 4, 3)[:, None] + t(4, 1, 1) * 0, order, (2, 0), True, note=f"{order} of other dims")
@@ -104,7 +104,7 @@ def matrix_norms(t: Maker) -> Iterator[Sample]:
 
 @inputs("linalg_norm")
 def norms(t: Maker) -> Iterator[Sample]:
-    """Of all elements without an order; of vectors and matrices with one."""
+    """Yield norms of all elements without an order, and of vectors and matrices with one."""
     yield sample(t(2, 3, 2), note="all elements")
     yield sample(t(2, 3), None, 1, True, note="no order, a dim")
     for order in (2, 0.5, INF):
@@ -120,7 +120,7 @@ def norms(t: Maker) -> Iterator[Sample]:
 
 @inputs("norm")
 def older_norms(t: Maker) -> Iterator[Sample]:
-    """Numbers are orders of vectors, over two dims too."""
+    """Yield numeric orders, which are those of vectors, also over two dims."""
     yield sample(t(2, 3))
     for p in (1, 3, INF, None):
         yield sample(t(2, 3), p, note=f"{p}")
@@ -134,7 +134,7 @@ def older_norms(t: Maker) -> Iterator[Sample]:
 
 @mistakes("linalg_matrix_norm")
 def no_matrix_norms(t: Maker) -> Iterator[Sample]:
-    """Orders and dims that there are not."""
+    """Yield unknown orders, and dims out of range."""
     real = t.of("float32")
     yield sample(real(3), note="a vector")
     yield sample(real(2, 2), 3, note="order 3")
@@ -146,7 +146,7 @@ def no_matrix_norms(t: Maker) -> Iterator[Sample]:
 
 @mistakes("linalg_norm")
 def no_norms_of_either(t: Maker) -> Iterator[Sample]:
-    """Dims and orders that do not fit each other."""
+    """Yield dims and orders that do not match."""
     real = t.of("float32")
     yield sample(real(2, 2, 2), 2, note="three dims with an order")
     yield sample(real(2, 2, 2), 2, (0, 1, 2), note="three dims")
@@ -156,21 +156,21 @@ def no_norms_of_either(t: Maker) -> Iterator[Sample]:
 
 @mistakes("norm")
 def no_older_norms(t: Maker) -> Iterator[Sample]:
-    """A name that there is not."""
+    """Yield an unknown name."""
     yield sample(t.of("float32")(2, 2), "max", note="a name")
 
 
 # -- products ---------------------------------------------------------------------------------------------------------
 @inputs("cross")
 def older_crosses(t: Maker) -> Iterator[Sample]:
-    """The dim named, and the first of size 3."""
+    """Yield a dim, and the default, which is the first of size 3."""
     yield from (found for found in crosses(t) if found.kind != LARGE)
     yield sample(t(2, 3, 3), t(2, 3, 3), note="the first of size 3")
 
 
 @mistakes("cross")
 def no_older_crosses(t: Maker) -> Iterator[Sample]:
-    """No dim of size 3."""
+    """Yield tensors without a dim of size 3."""
     yield sample(t(2), t(2), note="none")
     yield sample(t(3, 2), t(3, 2), 1, note="the wrong dim")
     yield sample(t(2, 3), t(3), note="dims differ")
@@ -182,7 +182,7 @@ CHAINS: Final = (((2, 3), (3, 4)), ((5, 2), (2, 4), (4, 1)), ((3, 7), (7, 2), (2
 
 @inputs("linalg_multi_dot")
 def chains(t: Maker) -> Iterator[Sample]:
-    """Of two and more; vectors at the ends."""
+    """Yield two and more matrices, and vectors at the ends."""
     for shapes in CHAINS:
         yield sample([t(*s, low=0, high=2) for s in shapes], core=2, note=f"{shapes}")
     yield sample([t(3, low=0, high=2), t(3, 2, low=0, high=2), t(2, low=0, high=2)], core=2, note="vectors")
@@ -192,7 +192,7 @@ def chains(t: Maker) -> Iterator[Sample]:
 
 @inputs("chain_matmul")
 def older_chains(t: Maker) -> Iterator[Sample]:
-    """Matrices one by one, or as a list."""
+    """Yield separate matrices, and a list."""
     for shapes in CHAINS:
         yield sample(*[t(*s, low=0, high=2) for s in shapes], core=2, note=f"{shapes}")
     yield sample([t(2, 3, low=0, high=2), t(3, 2, low=0, high=2)], core=2, note="a list")
@@ -201,7 +201,7 @@ def older_chains(t: Maker) -> Iterator[Sample]:
 
 @mistakes("linalg_multi_dot")
 def no_chains(t: Maker) -> Iterator[Sample]:
-    """One matrix, sizes, dims and dtypes that differ."""
+    """Yield one matrix, and sizes, ranks and dtypes that differ."""
     real = t.of("float32")
     yield sample([real(2, 2)], note="one")
     yield sample([real(2, 2), real(3, 3)], note="sizes")
@@ -213,7 +213,7 @@ def no_chains(t: Maker) -> Iterator[Sample]:
 
 @mistakes("chain_matmul")
 def no_older_chains(t: Maker) -> Iterator[Sample]:
-    """None, sizes, dims and dtypes that differ."""
+    """Yield no matrices, and sizes, ranks and dtypes that differ."""
     real = t.of("float32")
     yield sample(note="none")
     yield sample(real(2, 2), real(3, 3), note="sizes")
@@ -224,7 +224,7 @@ def no_older_chains(t: Maker) -> Iterator[Sample]:
 # -- matrices and vectors ---------------------------------------------------------------------------------------------
 @inputs("linalg_diagonal")
 def diagonals(t: Maker) -> Iterator[Sample]:
-    """Each offset, of any two dims."""
+    """Yield each offset, and any two dims."""
     for offset in (0, 1, -2):
         yield sample(t(3, 4), offset=offset, note=f"{offset}")
     yield sample(t(2, 3, 3), offset=1, note="a batch")
@@ -235,7 +235,7 @@ def diagonals(t: Maker) -> Iterator[Sample]:
 
 @mistakes("linalg_diagonal")
 def no_diagonals(t: Maker) -> Iterator[Sample]:
-    """Dims that are not there, or one twice."""
+    """Yield dims out of range, and duplicate dims."""
     yield sample(t(3), note="a vector")
     yield sample(t(2, 2), dim1=2, note="dim out of range")
     yield sample(t(2, 2), dim1=1, dim2=-1, note="a dim twice")
@@ -243,7 +243,7 @@ def no_diagonals(t: Maker) -> Iterator[Sample]:
 
 @inputs("linalg_vander")
 def vandermonde(t: Maker) -> Iterator[Sample]:
-    """As many powers as elements, fewer and more."""
+    """Yield as many powers as elements, fewer and more."""
     yield sample(t(4, low=0, high=2))
     yield sample(t(2, 3, low=0, high=2), note="a batch")
     for count in (2, 5):
@@ -255,7 +255,7 @@ def vandermonde(t: Maker) -> Iterator[Sample]:
 
 @mistakes("linalg_vander")
 def no_vandermonde(t: Maker) -> Iterator[Sample]:
-    """Bools, and a single power."""
+    """Yield bools, and a single power."""
     yield sample(t.of("bool")(3), note="bools")
     yield sample(t.of("float32")(3), N=1, note="one power")
     yield sample(t.of("float32")(), note="of a number")

@@ -1,4 +1,4 @@
-"""Systems, factors and least squares as users call them: samples."""
+"""Samples of systems, factors and least squares as users call them."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ only(factorizable, "linalg_solve_triangular", "linalg_lstsq_with_residuals")
 # -- systems ----------------------------------------------------------------------------------------------------------
 @inputs("linalg_solve", "linalg_solve_ex_system")
 def systems(t: Maker) -> Iterator[Sample]:
-    """Matrices and vectors on the right-hand side, from both sides, batches that broadcast."""
+    """Yield matrices and vectors as right-hand sides, both sides, and batches that broadcast."""
     options: dict[str, Any] = {"core": 2}
     for a, b in (((3, 3), (3, 2)), ((2, 4, 4), (4, 1)), ((2, 1, 3, 3), (4, 3, 2))):
-        yield sample(matrix(t, *a, turned=True), t(*b), note=f"{a} {b}", **options)
+        yield sample(matrix(t, *a, shifted=True), t(*b), note=f"{a} {b}", **options)
     yield sample(matrix(t, 3, 3), t(3), note="a vector", **options)
     yield sample(matrix(t, 2, 3, 3), t(2, 3), note="a vector for each matrix", **options)
     yield sample(matrix(t, 2, 3, 3), t(4, 3), left=False, note="from the right", **options)
@@ -41,12 +41,12 @@ def systems(t: Maker) -> Iterator[Sample]:
     yield sample(matrix(t, 1, 1), t(1), kind=LENGTH_ONE)
     yield sample(matrix(t, 3, 3), t(3, 0), kind=ZERO_SIZE)
     yield sample(matrix(t, 0, 3, 3), t(0, 3), kind=ZERO_SIZE)
-    yield sample(matrix(t, MANY, MANY, turned=True), t(MANY, 5), kind=LARGE)
+    yield sample(matrix(t, MANY, MANY, shifted=True), t(MANY, 5), kind=LARGE)
 
 
 @mistakes("linalg_solve", "linalg_solve_ex_system")
 def no_systems(t: Maker) -> Iterator[Sample]:
-    """Shapes that do not fit, matrices that are singular."""
+    """Yield shapes that do not match, and singular matrices."""
     real = t.of("float32")
     yield sample(real(2, 3), real(2, 2), note="not square")
     yield sample(real(3, 3), real(2, 2), note="rows differ")
@@ -61,8 +61,8 @@ def no_systems(t: Maker) -> Iterator[Sample]:
 
 @inputs("linalg_tensorsolve")
 def tensor_systems(t: Maker) -> Iterator[Sample]:
-    """The unknown dims last, or moved there."""
-    whole = matrix(t, 6, 6, turned=True)
+    """Yield unknowns in the last dims, and in dims that are moved there."""
+    whole = matrix(t, 6, 6, shifted=True)
     yield sample(whole.reshape(2, 3, 6), t(2, 3), core=3)
     yield sample(whole.reshape(6, 3, 2), t(6), core=3, note="a vector")
     moved = whole.reshape(2, 3, 2, 3).transpose(2, 0, 1, 3).copy()
@@ -73,7 +73,7 @@ def tensor_systems(t: Maker) -> Iterator[Sample]:
 
 @mistakes("linalg_tensorsolve")
 def no_tensor_systems(t: Maker) -> Iterator[Sample]:
-    """Dims that make no square matrix."""
+    """Yield dims that do not give a square matrix."""
     real = t.of("float32")
     yield sample(real(2, 2, 6), real(2, 2), note="not square")
     yield sample(real(2, 2), real(2), (2,), note="dims out of range")
@@ -82,7 +82,7 @@ def no_tensor_systems(t: Maker) -> Iterator[Sample]:
 # -- triangles --------------------------------------------------------------------------------------------------------
 @inputs("linalg_solve_triangular")
 def triangular_systems(t: Maker) -> Iterator[Sample]:
-    """Each triangle, from both sides, with its diagonal and with ones."""
+    """Yield each triangle, both sides, and both kinds of diagonal."""
     for upper in (True, False):
         for left in (True, False):
             A = half_read(t, matrix(t, 3, 3), lower=not upper)
@@ -96,7 +96,7 @@ def triangular_systems(t: Maker) -> Iterator[Sample]:
 
 @inputs("triangular_solve")
 def older_triangular_systems(t: Maker) -> Iterator[Sample]:
-    """Each triangle, transposed and not."""
+    """Yield each triangle, with and without transposition."""
     for upper in (True, False):
         for transposed in (True, False):
             A = half_read(t, matrix(t, 3, 3), lower=not upper)
@@ -107,7 +107,7 @@ def older_triangular_systems(t: Maker) -> Iterator[Sample]:
 
 @mistakes("linalg_solve_triangular")
 def no_triangles(t: Maker) -> Iterator[Sample]:
-    """Shapes that do not fit."""
+    """Yield shapes that do not match."""
     real = t.of("float32")
     yield sample(real(2, 3), real(2, 2), upper=True, note="not square")
     yield sample(real(3, 3), real(2, 3, 2), upper=True, left=False, note="columns differ")
@@ -117,7 +117,7 @@ def no_triangles(t: Maker) -> Iterator[Sample]:
 
 @mistakes("triangular_solve")
 def no_older_triangles(t: Maker) -> Iterator[Sample]:
-    """Vectors, and sizes that differ."""
+    """Yield vectors, and sizes that differ."""
     real = t.of("float32")
     yield sample(real(3), real(3, 3), note="a vector")
     yield sample(real(3, 1), real(3), note="no matrix")
@@ -131,7 +131,7 @@ def _factor(op: Any, input: Any, *rest: Any, **options: Any) -> Any:
 
 @inputs("linalg_cholesky", "cholesky")
 def cholesky(t: Maker) -> Iterator[Sample]:
-    """Both triangles."""
+    """Yield both triangles."""
     for i, shape in enumerate(SQUARES[:3]):
         upper = bool(i % 2)
         A = half_read(t, hermitian(t, *shape), lower=not upper)
@@ -145,7 +145,7 @@ def cholesky(t: Maker) -> Iterator[Sample]:
 
 @inputs("cholesky_solve", "cholesky_inverse")
 def with_cholesky_factors(t: Maker) -> Iterator[Sample]:
-    """Of lower and upper factors; what stands in the other triangle is not read."""
+    """Yield lower and upper factors with numbers in the other triangle, which must not be read."""
     for upper in (False, True):
         for shape in ((3, 3), (2, 4, 4)):
             L = half_read(t, matrix(t, *shape), lower=not upper)
@@ -157,7 +157,7 @@ def with_cholesky_factors(t: Maker) -> Iterator[Sample]:
 
 @mistakes("cholesky_solve")
 def no_cholesky_systems(t: Maker) -> Iterator[Sample]:
-    """Vectors, and sizes that differ."""
+    """Yield vectors, and sizes that differ."""
     real = t.of("float32")
     yield sample(real(3), real(3, 3), note="a vector")
     yield sample(real(3, 1), real(3), note="no matrix")
@@ -166,11 +166,11 @@ def no_cholesky_systems(t: Maker) -> Iterator[Sample]:
 
 # -- LU ---------------------------------------------------------------------------------------------------------------
 PIVOTS = {3: (3, 2, 3), 4: (2, 4, 3, 4), 5: (4, 5, 5)}
-"""Swaps that elimination may have made, by the number of rows."""
+"""Possible row exchanges of an elimination, by the number of rows."""
 
 
 def _pivots(*shape: int) -> Array:
-    """Pivots in int32 for factors of this shape."""
+    """Return int32 pivots for factors of this shape."""
     m, n = shape[-2:]
     row = np.array(PIVOTS[m], np.int32)[: min(m, n)]
     return np.broadcast_to(row, (*shape[:-2], len(row))).copy()
@@ -178,10 +178,10 @@ def _pivots(*shape: int) -> Array:
 
 @inputs("linalg_lu_factor")
 def lu_factors(t: Maker) -> Iterator[Sample]:
-    """Of every proportion."""
+    """Yield matrices of all proportions."""
     for shape in (SQUARES[0], SQUARES[1], TALL[0], WIDE[0]):
-        turned = shape[-2] >= shape[-1]
-        yield sample(matrix(t, *shape, turned=turned), core=2, call=_first, note=f"{shape}")
+        shifted = shape[-2] >= shape[-1]
+        yield sample(matrix(t, *shape, shifted=shifted), core=2, call=_first, note=f"{shape}")
     yield sample(matrix(t, 2, 1, 1), pivot=True, kind=LENGTH_ONE, call=_first)
     yield sample(matrix(t, 0, 3), kind=ZERO_SIZE)
 
@@ -192,10 +192,10 @@ def _first(op: Any, A: Any, **options: Any) -> Any:
 
 @inputs("linalg_lu")
 def lu(t: Maker) -> Iterator[Sample]:
-    """As factors: the permutation has no derivative."""
-    for found in lu_factors(t):
-        options: dict[str, Any] = {"core": found.core, "kind": found.kind, "note": found.note}
-        yield sample(*found.args, call=_rest, **found.kwargs, **options)
+    """Yield the same matrices; the permutation has no derivative."""
+    for factors in lu_factors(t):
+        options: dict[str, Any] = {"core": factors.core, "kind": factors.kind, "note": factors.note}
+        yield sample(*factors.args, call=_rest, **factors.kwargs, **options)
 
 
 def _rest(op: Any, A: Any, **options: Any) -> Any:
@@ -204,7 +204,7 @@ def _rest(op: Any, A: Any, **options: Any) -> Any:
 
 @inputs("lu_unpack")
 def lu_unpacked(t: Maker) -> Iterator[Sample]:
-    """Of every proportion; parts that are not asked for."""
+    """Yield factors of all proportions, and results that are not requested."""
     for shape in ((3, 3), (2, 4, 4), (5, 3), (3, 5)):
         yield sample(t(*shape), _pivots(*shape), core=2, note=f"{shape}")
     yield sample(t(3, 3), _pivots(3, 3), unpack_data=False, core=2, gradient=False, note="P alone")
@@ -214,7 +214,7 @@ def lu_unpacked(t: Maker) -> Iterator[Sample]:
 
 @mistakes("lu_unpack")
 def no_pivots(t: Maker) -> Iterator[Sample]:
-    """Pivots that are no integers, and such as are no rows."""
+    """Yield pivots that are not integers, or not row numbers."""
     real = t.of("float32")
     yield sample(real(2, 2), real(2), note="floats")
     yield sample(real(2, 2), np.array([3, 2], np.int32), note="beyond")
@@ -222,19 +222,19 @@ def no_pivots(t: Maker) -> Iterator[Sample]:
 
 @inputs("linalg_lu_solve")
 def lu_systems(t: Maker) -> Iterator[Sample]:
-    """From both sides, of the matrix and its adjoint."""
+    """Yield both sides, for the matrix and its adjoint."""
     for left in (True, False):
-        for turned in (True, False):
+        for is_adjoint in (True, False):
             B = t(3, 2) if left else t(2, 3)
-            note = f"{left} {turned}"
-            yield sample(matrix(t, 3, 3), _pivots(3, 3), B, left=left, adjoint=turned, core=2, note=note)
+            note = f"{left} {is_adjoint}"
+            yield sample(matrix(t, 3, 3), _pivots(3, 3), B, left=left, adjoint=is_adjoint, core=2, note=note)
     yield sample(matrix(t, 2, 4, 4), _pivots(2, 4, 4), t(4, 1), core=2, note="a batch of factors")
     yield sample(matrix(t, 0, 3, 3), _pivots(0, 3, 3), t(3, 2), kind=ZERO_SIZE)
 
 
 @inputs("lu_solve")
 def older_lu_systems(t: Maker) -> Iterator[Sample]:
-    """The right-hand sides first."""
+    """Yield the right-hand sides as the first argument."""
     yield sample(t(3, 2), matrix(t, 3, 3), _pivots(3, 3), core=2)
     yield sample(t(4, 1), matrix(t, 2, 4, 4), _pivots(2, 4, 4), core=2, note="a batch of factors")
     yield sample(t(3, 0), matrix(t, 3, 3), _pivots(3, 3), kind=ZERO_SIZE)
@@ -242,7 +242,7 @@ def older_lu_systems(t: Maker) -> Iterator[Sample]:
 
 @mistakes("linalg_lu_solve")
 def no_lu_systems(t: Maker) -> Iterator[Sample]:
-    """Pivots that are no integers, shapes that do not fit."""
+    """Yield pivots that are not integers, and shapes that do not match."""
     real = t.of("float32")
     yield sample(real(2, 2), real(2), real(2, 1), note="floats")
     yield sample(real(3, 3), _pivots(3, 3), real(2, 1), note="rows differ")
@@ -250,7 +250,7 @@ def no_lu_systems(t: Maker) -> Iterator[Sample]:
 
 @inputs("linalg_ldl_factor")
 def ldl_factors(t: Maker) -> Iterator[Sample]:
-    """What solves the same systems."""
+    """Yield matrices, whose factors are compared by the systems that they solve."""
     for flag, shape in ((False, (3, 3)), (True, (2, 4, 4))):
         A = hermitian(t, *shape)
         A = A if flag else np.tril(A) + np.swapaxes(np.tril(A, -1), -1, -2)
@@ -259,8 +259,8 @@ def ldl_factors(t: Maker) -> Iterator[Sample]:
 
 
 def _of_ldl(flag: bool) -> Any:
-    def of(found: Any) -> Any:
-        return choices.of_ldl(flag)((*found, found[1] * 0))[0]
+    def of(result: Any) -> Any:
+        return choices.of_ldl(flag)((*result, result[1] * 0))[0]
 
     return of
 
@@ -272,7 +272,7 @@ def _solution(op: Any, A: Any, b: Any, *rest: Any, **options: Any) -> Any:
 
 @inputs("linalg_lstsq_with_residuals")
 def least_squares(t: Maker) -> Iterator[Sample]:
-    """Each driver; right-hand sides that are matrices and vectors; residuals where there are any."""
+    """Yield each driver, right-hand sides that are matrices and vectors, and systems with residuals."""
     for driver in (None, "gels", "gelsy", "gelsd", "gelss"):
         for a, b in (((5, 3), (5, 2)), ((2, 3, 5), (2, 3, 1))):
             yield sample(matrix(t, *a), t(*b), driver=driver, core=2, call=_solution, note=f"{driver} {a}")
@@ -286,7 +286,7 @@ def least_squares(t: Maker) -> Iterator[Sample]:
 
 @mistakes("linalg_lstsq_with_residuals")
 def no_least_squares(t: Maker) -> Iterator[Sample]:
-    """Shapes, dtypes and drivers that do not fit."""
+    """Yield shapes, dtypes and drivers that are invalid."""
     real = t.of("float32")
     yield sample(real(3), real(3), note="a vector")
     yield sample(real(2, 2), real(), note="a number")

@@ -1,4 +1,4 @@
-"""Singular values, eigenvalues, QR and Householder reflections: samples."""
+"""Samples of singular values, eigenvalues, QR and Householder reflections."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _svd_part(op: Any, A: Any, full_matrices: bool, **options: Any) -> Any:
 
 @inputs("linalg_svd")
 def svd(t: Maker) -> Iterator[Sample]:
-    """Thin and full, of every proportion."""
+    """Yield thin and full decompositions, of all proportions."""
     options: dict[str, Any] = {"call": _svd_part}
     for i, shape in enumerate(RECTANGLES):
         for full in (False, True) if i < 4 else (bool(i % 2),):
@@ -46,7 +46,7 @@ def svd(t: Maker) -> Iterator[Sample]:
 
 @inputs("linalg_svdvals")
 def singular_values(t: Maker) -> Iterator[Sample]:
-    """Of every proportion."""
+    """Yield matrices of all proportions."""
     for shape in RECTANGLES:
         yield sample(matrix(t, *shape), core=2, note=f"{shape}")
     for shape in NO_MATRICES:
@@ -66,7 +66,7 @@ def _eigvalsh_part(op: Any, A: Any, UPLO: str) -> Any:
 
 @inputs("linalg_eigh", "linalg_eigvalsh")
 def eigh(t: Maker) -> Iterator[Sample]:
-    """One triangle is read, the other holds other numbers; eigenvalues of both signs."""
+    """Yield one triangle with other numbers in the other one, and eigenvalues of both signs."""
     vectors = t.operator.startswith("linalg_eigh")
     options: dict[str, Any] = {"call": _eigh_part if vectors else _eigvalsh_part}
     if vectors:
@@ -93,13 +93,13 @@ def _eigvals_part(op: Any, A: Any) -> Any:
 
 @inputs("linalg_eig", "linalg_eigvals")
 def eig(t: Maker) -> Iterator[Sample]:
-    """Real eigenvalues, and pairs of conjugates."""
+    """Yield real eigenvalues, and pairs of conjugates."""
     vectors = t.operator == "linalg_eig"
     part = _eig_part if vectors else _eigvals_part
     options: dict[str, Any] = {"of": choices.of_eig if vectors else choices.of_eigvals, "call": part}
     for shape in SQUARES[:4]:
         yield sample(matrix(t, *shape), core=2, note=f"{shape}", **options)
-    yield sample(matrix(t, 3, 3, turned=True), core=2, note="complex values of a turn", **options)
+    yield sample(matrix(t, 3, 3, shifted=True), core=2, note="complex values of a turn", **options)
     for shape in NO_SQUARES:
         yield sample(matrix(t, *shape), kind=ZERO_SIZE)
     yield sample(matrix(t, 2, 1, 1), kind=LENGTH_ONE, **options)
@@ -111,18 +111,19 @@ QR_PARTS = {"r": choices.of_triangle, "reduced": choices.of_qr, "complete": choi
 
 
 def _qr_part(op: Any, A: Any, mode: str) -> Any:
-    found = op(A, mode)  # not its product, nor a square Q times its adjoint: their second derivatives are noise
-    return found.Q.abs(), found.R.abs()
+    result = op(A, mode)  # neither its product nor a square Q times its adjoint: their second derivatives are noise
+    return result.Q.abs(), result.R.abs()
 
 
 @inputs("linalg_qr")
 def qr(t: Maker) -> Iterator[Sample]:
-    """Each mode of every proportion. What has no derivative: the triangle alone, and vectors beyond the columns."""
+    """Yield each mode and all proportions. The triangle without Q, and vectors beyond the columns, have no
+    derivative."""
     for i, shape in enumerate(RECTANGLES):
         for mode in QR_PARTS if i < 4 else ("reduced",):
             smooth = mode != "r" and (mode == "reduced" or shape[-2] <= shape[-1])
             options: dict[str, Any] = {"of": QR_PARTS[mode], "call": _qr_part, "gradient": smooth}
-            yield sample(matrix(t, *shape, turned=True), mode, core=2, note=f"{shape} {mode}", **options)
+            yield sample(matrix(t, *shape, shifted=True), mode, core=2, note=f"{shape} {mode}", **options)
     for shape in NO_MATRICES:
         yield sample(matrix(t, *shape), "reduced", kind=ZERO_SIZE)
     yield sample(matrix(t, 2, 1, 3), "complete", kind=LENGTH_ONE, of=choices.of_qr, call=_qr_part)
@@ -131,10 +132,10 @@ def qr(t: Maker) -> Iterator[Sample]:
 
 @inputs("linalg_geqrf")
 def geqrf(t: Maker) -> Iterator[Sample]:
-    """Of every proportion."""
+    """Yield matrices of all proportions."""
     for shape in RECTANGLES:
         tall = shape[-2] >= shape[-1]
-        yield sample(matrix(t, *shape, turned=tall), core=2, of=choices.of_reflections, note=f"{shape}")
+        yield sample(matrix(t, *shape, shifted=tall), core=2, of=choices.of_reflections, note=f"{shape}")
     for shape in NO_MATRICES:
         yield sample(matrix(t, *shape), kind=ZERO_SIZE)
     yield sample(matrix(t, 2, 1, 1), kind=LENGTH_ONE, of=choices.of_reflections)
@@ -142,13 +143,13 @@ def geqrf(t: Maker) -> Iterator[Sample]:
 
 
 def _factors(t: Maker, *shape: int) -> Any:
-    """Factors of reflections. Any number will do: the products are defined, though not orthogonal."""
+    """Return factors of reflections. Any numbers are valid: the products are defined, but not orthogonal."""
     return t(*shape, low=0.3, high=1.2)
 
 
 @inputs("linalg_householder_product")
 def reflections(t: Maker) -> Iterator[Sample]:
-    """As many factors as columns, and fewer; what stands above the diagonal is not read."""
+    """Yield as many factors as columns, and fewer; elements above the diagonal must not be read."""
     shapes = (((3, 3), (3,)), ((5, 3), (2,)), ((2, 8, 3), (2, 3)), ((2, 1, 4, 2), (2, 1, 1)), ((5, 5), (3,)))
     for a, tau in shapes:
         yield sample(t(*a, low=-0.7, high=0.7), _factors(t, *tau), core=2, note=f"{a} {tau}")
@@ -161,7 +162,7 @@ def reflections(t: Maker) -> Iterator[Sample]:
 
 @inputs("linalg_ormqr")
 def applied_reflections(t: Maker) -> Iterator[Sample]:
-    """From both sides, in both orders."""
+    """Yield both sides, and both orders."""
     for left in (True, False):
         for transpose in (True, False):
             for a, tau, square in (((5, 3), (3,), False), ((2, 4, 3), (2, 2), True)):
@@ -178,7 +179,7 @@ def applied_reflections(t: Maker) -> Iterator[Sample]:
 # -- singular, defective, repeated ------------------------------------------------------------------------------------
 @special("linalg_svdvals")
 def no_full_rank(t: Maker) -> Iterator[Sample]:
-    """Singular values of 0, and equal ones."""
+    """Yield singular values of 0, and equal ones."""
     yield sample(singular(t), note="a row twice another")
     yield sample(t.array([[0.0, 0.0], [0.0, 0.0], [0.0, 0.0]]), note="zeros")
     yield sample(t.array([[0.0, 2.0], [-2.0, 0.0]]), note="equal values")
@@ -186,7 +187,7 @@ def no_full_rank(t: Maker) -> Iterator[Sample]:
 
 @special("linalg_eigvalsh")
 def repeated(t: Maker) -> Iterator[Sample]:
-    """Eigenvalues that are equal, or 0."""
+    """Yield eigenvalues that are equal, or 0."""
     yield sample(t.array([[2.0, 0.0], [0.0, 2.0]]), "L", note="twice the same")
     yield sample(t.array([[1.0, 2.0], [2.0, 4.0]]), "U", note="one of 0")
     yield sample(t.array([[0.0, 0.0], [0.0, 0.0]]), "L", note="zeros")
@@ -194,7 +195,7 @@ def repeated(t: Maker) -> Iterator[Sample]:
 
 @special("linalg_eigvals")
 def defective(t: Maker) -> Iterator[Sample]:
-    """Fewer eigenvectors than eigenvalues; triangular, so that the values are exact all the same."""
+    """Yield triangular matrices with fewer eigenvectors than eigenvalues, whose values are exact."""
     yield sample(t.array([[1.0, 1.0], [0.0, 1.0]]), of=choices.of_eigvals, note="a Jordan block")
     yield sample(t.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]), of=choices.of_eigvals, note="nilpotent")
     yield sample(t.array([[0.0, -1.0], [1.0, 0.0]]), of=choices.of_eigvals, note="a quarter turn")
@@ -202,9 +203,9 @@ def defective(t: Maker) -> Iterator[Sample]:
 
 @special("linalg_qr")
 def dependent_columns(t: Maker) -> Iterator[Sample]:
-    """Still a factorization, whose triangle has a zero: only the product is determined."""
-    yield sample(singular(t).T.copy(), "reduced", of=lambda found: found[0] @ found[1], note="dependent columns")
-    yield sample(t.array([[0.0, 0.0], [0.0, 0.0]]), "reduced", of=lambda found: found[0] @ found[1], note="zeros")
+    """Yield matrices whose triangle has a zero: only the product is unique."""
+    yield sample(singular(t).T.copy(), "reduced", of=lambda result: result[0] @ result[1], note="dependent columns")
+    yield sample(t.array([[0.0, 0.0], [0.0, 0.0]]), "reduced", of=lambda result: result[0] @ result[1], note="zeros")
 
 
 # -- mistakes ---------------------------------------------------------------------------------------------------------
@@ -222,24 +223,24 @@ def _refused(t: Maker, *rest: Any, squares: bool) -> Iterator[Sample]:
 REST: dict[str, tuple[Any, ...]] = {
     "linalg_eigh": ("L",), "linalg_eigvalsh": ("U",), "linalg_svd": (True,), "linalg_qr": ("reduced",),
 }  # fmt: skip
-"""What stands beside the matrix."""
+"""The arguments after the matrix."""
 
 
 @mistakes("linalg_eigh", "linalg_eigvalsh", "linalg_eig", "linalg_eigvals")
 def unfit_squares(t: Maker) -> Iterator[Sample]:
-    """Other than square matrices of floating numbers."""
+    """Yield tensors that are not square floating matrices."""
     yield from _refused(t, *REST.get(t.operator, ()), squares=True)
 
 
 @mistakes("linalg_svd", "linalg_svdvals", "linalg_qr", "linalg_geqrf")
 def unfit_matrices(t: Maker) -> Iterator[Sample]:
-    """Other than matrices of floating numbers."""
+    """Yield tensors that are not floating matrices."""
     yield from _refused(t, *REST.get(t.operator, ()), squares=False)
 
 
 @mistakes("linalg_householder_product")
 def unfit_reflections(t: Maker) -> Iterator[Sample]:
-    """Sizes that do not go together."""
+    """Yield sizes that do not match."""
     yield sample(t(3), t(3), note="a vector")
     yield sample(t(2, 3), t(2), note="wide")
     yield sample(t(3, 2), t(3), note="too many factors")

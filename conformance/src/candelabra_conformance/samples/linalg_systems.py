@@ -1,4 +1,4 @@
-"""Inverses, systems, determinants, triangular factors, least squares: samples."""
+"""Samples of inverses, systems, determinants, triangular factors and least squares."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ def _factor(op: Any, input: Any, **options: Any) -> Any:
 
 @inputs("linalg_inv_ex")
 def inverses(t: Maker) -> Iterator[Sample]:
-    """Rows turned, so that a pivot is looked for, and not."""
+    """Yield matrices with shifted rows, which need pivoting, and without."""
 
     for shape in SQUARES:
-        yield sample(matrix(t, *shape, turned=shape[-1] > 3), core=2, call=_inverse, note=f"{shape}")
+        yield sample(matrix(t, *shape, shifted=shape[-1] > 3), core=2, call=_inverse, note=f"{shape}")
     for shape in NO_SQUARES:
         yield sample(matrix(t, *shape), kind=ZERO_SIZE)
     yield sample(matrix(t, 2, 1, 1), kind=LENGTH_ONE, call=_inverse)
-    yield sample(matrix(t, MANY, MANY, turned=True), kind=LARGE, call=_inverse)
+    yield sample(matrix(t, MANY, MANY, shifted=True), kind=LARGE, call=_inverse)
 
 
 @inputs("linalg_det", "linalg_slogdet")
 def determinants(t: Maker) -> Iterator[Sample]:
-    """Of both signs: an odd size turned round is an even permutation."""
+    """Yield determinants of both signs: for an odd size the shifted rows are an even permutation."""
     for shape in ((3, 3), (4, 4), (2, 5, 5), (2, 1, 8, 8)):
-        yield sample(matrix(t, *shape, turned=True), core=2, note=f"{shape}")
+        yield sample(matrix(t, *shape, shifted=True), core=2, note=f"{shape}")
     yield sample(matrix(t, 2, 3, 3), core=2, note="not turned")
     for shape in NO_SQUARES:
         yield sample(matrix(t, *shape), kind=ZERO_SIZE)
@@ -59,7 +59,7 @@ def determinants(t: Maker) -> Iterator[Sample]:
 
 @inputs("linalg_solve_ex")
 def systems(t: Maker) -> Iterator[Sample]:
-    """Batches that broadcast either way, one and many right-hand sides."""
+    """Yield batches that broadcast in either direction, and one and many right-hand sides."""
 
     for a, b in (
         ((3, 3), (3, 2)),
@@ -68,17 +68,17 @@ def systems(t: Maker) -> Iterator[Sample]:
         ((2, 1, 3, 3), (4, 3, 2)),
         ((17, 17), (17, 3)),
     ):
-        yield sample(matrix(t, *a, turned=True), t(*b), core=2, call=_solution, note=f"{a} {b}")
+        yield sample(matrix(t, *a, shifted=True), t(*b), core=2, call=_solution, note=f"{a} {b}")
     yield sample(matrix(t, 1, 1), t(1, 1), kind=LENGTH_ONE, call=_solution)
     yield sample(matrix(t, 3, 3), t(3, 0), kind=ZERO_SIZE)
     yield sample(matrix(t, 0, 0), t(0, 2), kind=ZERO_SIZE)
     yield sample(matrix(t, 0, 3, 3), t(3, 2), kind=ZERO_SIZE)
-    yield sample(matrix(t, MANY, MANY, turned=True), t(MANY, 5), kind=LARGE, call=_solution)
+    yield sample(matrix(t, MANY, MANY, shifted=True), t(MANY, 5), kind=LARGE, call=_solution)
 
 
 @inputs("triangular_solution")
 def triangular_systems(t: Maker) -> Iterator[Sample]:
-    """Each triangle, with its diagonal and with ones; the other one holds numbers that may not be read."""
+    """Yield each triangle, both kinds of diagonal, and numbers in the other triangle that must not be read."""
     shapes = (((3, 3), (3, 2)), ((2, 4, 4), (4, 1)), ((5, 5), (2, 5, 3)), ((2, 1, 3, 3), (4, 3, 2)))
     flags = ((True, False), (False, False), (True, True), (False, True))
     for i, (upper, ones) in enumerate(flags):
@@ -95,7 +95,7 @@ def triangular_systems(t: Maker) -> Iterator[Sample]:
 
 @inputs("linalg_cholesky_ex")
 def cholesky(t: Maker) -> Iterator[Sample]:
-    """One triangle is read."""
+    """Yield matrices of which only one triangle may be read."""
 
     for i, shape in enumerate(SQUARES):
         upper = bool(i % 2)
@@ -107,47 +107,47 @@ def cholesky(t: Maker) -> Iterator[Sample]:
     yield sample(hermitian(t, MANY, MANY), kind=LARGE, call=_factor)
 
 
-# -- where it breaks down ---------------------------------------------------------------------------------------------
+# -- breakdowns -------------------------------------------------------------------------------------------------------
 @special("linalg_inv_ex")
 def no_inverse(t: Maker) -> Iterator[Sample]:
-    """Exactly singular: an info, no error; another matrix of the batch is not touched by it."""
+    """Yield singular matrices, which have an info and no error, and do not affect others of the batch."""
     zero = t.array([[0.0, 0.0], [0.0, 0.0]])
     yield sample(singular(t), of=choices.of_breakdown, note="a row twice another")
     yield sample(zero, of=choices.of_breakdown, note="zeros")
     whole = t.array([[[2.0, 0.0], [0.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]]])
-    yield sample(whole, of=lambda found: (found[1] != 0, found[0][0]), note="one of two")
+    yield sample(whole, of=lambda result: (result[1] != 0, result[0][0]), note="one of two")
     if t.is_floating:
-        yield sample(t.array([[math.nan] * 2] * 2), of=lambda found: found[0], note="nan")
+        yield sample(t.array([[math.nan] * 2] * 2), of=lambda result: result[0], note="nan")
 
 
 @special("linalg_solve_ex")
 def no_solution(t: Maker) -> Iterator[Sample]:
-    """As of inverses."""
+    """Yield the matrices of inverses."""
     yield sample(singular(t), t(3, 2), of=choices.of_breakdown, note="a row twice another")
     whole = t.array([[[2.0, 0.0], [0.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]]])
-    yield sample(whole, t(2, 1), of=lambda found: (found[1] != 0, found[0][0]), note="one of two")
+    yield sample(whole, t(2, 1), of=lambda result: (result[1] != 0, result[0][0]), note="one of two")
 
 
 @special("linalg_det", "linalg_slogdet")
 def singular_determinants(t: Maker) -> Iterator[Sample]:
-    """Zero, and its logarithm, -inf; NaN goes through."""
+    """Yield determinants of zero, whose logarithm is -inf, and NaN."""
     yield sample(singular(t), note="a row twice another")
     yield sample(t.array([[[0.0, 0.0], [0.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]]), note="zeros beside a permutation")
-    if t.is_floating:  # which sign NaN has is not said
-        of = None if t.operator == "linalg_det" else lambda found: found[1]
+    if t.is_floating:  # the sign of NaN is undefined
+        of = None if t.operator == "linalg_det" else lambda result: result[1]
         yield sample(t.array([[math.nan, 1.0], [1.0, 2.0]]), of=of, note="nan")
 
 
 @special("linalg_slogdet")
 def extreme_determinants(t: Maker) -> Iterator[Sample]:
-    """Beyond what the dtype can hold, where the logarithm can."""
+    """Yield determinants that the dtype cannot represent, while it can represent their logarithms."""
     for size in (1e-30, 1e30) if t.is_floating or t.is_complex else ():
         yield sample(t.array([[size, 0.0, 0.0], [0.0, -size, 0.0], [0.0, 0.0, size]]), note=f"{size}")
 
 
 @special("triangular_solution")
 def zero_diagonal(t: Maker) -> Iterator[Sample]:
-    """A zero on the diagonal is divided by, as it is; with ones in its place it is not looked at."""
+    """Yield a zero on the diagonal, by which is divided, and which is ignored for a unit diagonal."""
     A = t.array([[0.0, 1.0], [0.0, 2.0]])
     if t.is_floating:
         yield sample(A[:1, :1], t.array([[3.0, -2.0]]), True, False, note="infinite")
@@ -156,7 +156,7 @@ def zero_diagonal(t: Maker) -> Iterator[Sample]:
 
 @special("linalg_cholesky_ex")
 def not_positive(t: Maker) -> Iterator[Sample]:
-    """An info for each matrix that is not positive-definite, and the factors of the others."""
+    """Yield matrices that are not positive-definite, with an info for each, and the factors of the others."""
     bad = [[1.0, 2.0], [2.0, 1.0]]
     yield sample(t.array(bad), of=choices.of_breakdown, note="indefinite")
     yield sample(
@@ -169,7 +169,7 @@ def not_positive(t: Maker) -> Iterator[Sample]:
     "linalg_cholesky_ex", "linalg_cholesky", "cholesky", "cholesky_inverse",
 )  # fmt: skip
 def no_squares(t: Maker) -> Iterator[Sample]:
-    """Other than square matrices of floating numbers."""
+    """Yield tensors that are not square floating matrices."""
     yield sample(t(3), note="a vector")
     yield sample(t(), note="a number")
     yield sample(t(2, 3), note="not square")
@@ -182,7 +182,7 @@ def no_squares(t: Maker) -> Iterator[Sample]:
 
 @mistakes("linalg_solve_ex")
 def unfit_systems(t: Maker) -> Iterator[Sample]:
-    """Sizes that do not fit."""
+    """Yield sizes that do not match."""
     yield sample(t(2, 3), t(2, 2), note="not square")
     yield sample(t(3, 3), t(2, 2), note="rows differ")
     yield sample(t(3, 3), t(3), note="a vector")
@@ -194,6 +194,6 @@ def unfit_systems(t: Maker) -> Iterator[Sample]:
 
 @mistakes("triangular_solution")
 def unfit_triangles(t: Maker) -> Iterator[Sample]:
-    """As of systems."""
+    """Yield the invalid arguments of systems."""
     for args in unfit_systems(t):
         yield sample(*args.args, True, False, note=args.note)

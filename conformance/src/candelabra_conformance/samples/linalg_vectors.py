@@ -1,4 +1,4 @@
-"""Norms, cross and dot products of vectors, and the exponential of matrices: samples."""
+"""Samples of norms, cross and dot products of vectors, and of the exponential of matrices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ORDERS = (2.0, 0.0, 1.0, 3.0, 0.5, -1.0, -2.0, INF, -INF)
 
 @inputs("linalg_vector_norm")
 def vector_norms(t: Maker) -> Iterator[Sample]:
-    """Each order over the last dim, and order 2 and 3 over every other choice of dims."""
+    """Yield each order over the last dim, and the orders 2 and 3 over all other choices of dims."""
     for order in ORDERS:
         yield sample(t(2, 5), order, -1, False, gradient=order != 0, note=f"order {order}")
     yield sample(t(3, 4), 2.0, note="all dims")
@@ -36,7 +36,7 @@ def vector_norms(t: Maker) -> Iterator[Sample]:
 
 @special("linalg_vector_norm")
 def odd_norms(t: Maker) -> Iterator[Sample]:
-    """NaN spreads, infinities are infinite, zeros count as none."""
+    """Yield NaN, infinities and zeros."""
     if not t.is_floating and not t.is_complex:
         return
     rows = t.array([[0.0, 0.0], [1.0, INF], [1.0, -INF], [2.0, NAN], [-0.0, 3.0]])
@@ -46,7 +46,7 @@ def odd_norms(t: Maker) -> Iterator[Sample]:
 
 @mistakes("linalg_vector_norm")
 def no_norms(t: Maker) -> Iterator[Sample]:
-    """Dims that are not there."""
+    """Yield dims out of range."""
     yield sample(t(2, 3), 2.0, 2, False, note="dim out of range")
     yield sample(t(2, 3), 2.0, (0, -2), False, note="a dim twice")
     yield sample(t.of("int64")(2, 3), 2.0, note="integers")
@@ -54,7 +54,7 @@ def no_norms(t: Maker) -> Iterator[Sample]:
 
 @inputs("linalg_cross")
 def linalg_crosses(t: Maker) -> Iterator[Sample]:
-    """The vectors along any dim; the others broadcast."""
+    """Yield vectors along any dim, and other dims that broadcast."""
     yield sample(t(3), t(3))
     yield sample(t(4, 3), t(4, 3), dim=-1)
     yield sample(t(3, 5), t(3, 1), dim=0, note="the first, broadcast")
@@ -65,7 +65,7 @@ def linalg_crosses(t: Maker) -> Iterator[Sample]:
 
 @inputs("cross_product")
 def crosses(t: Maker) -> Iterator[Sample]:
-    """As :func:`linalg_crosses`, the dim canonical."""
+    """Yield the samples of :func:`linalg_crosses` with a non-negative dim."""
     yield sample(t(3), t(3), 0)
     yield sample(t(4, 3), t(4, 3), 1)
     yield sample(t(3, 5), t(3, 1), 0)
@@ -76,7 +76,7 @@ def crosses(t: Maker) -> Iterator[Sample]:
 
 @mistakes("linalg_cross")
 def no_crosses(t: Maker) -> Iterator[Sample]:
-    """Other than vectors of three."""
+    """Yield vectors of a size other than 3."""
     yield sample(t(2), t(2), note="length 2")
     yield sample(t(3, 2), t(3, 2), dim=1, note="the wrong dim")
     yield sample(t(2, 3), t(3), note="dims differ")
@@ -86,7 +86,7 @@ def no_crosses(t: Maker) -> Iterator[Sample]:
 
 @inputs("linalg_vecdot")
 def vector_products(t: Maker) -> Iterator[Sample]:
-    """Along any dim; the tensors broadcast; the first is conjugated."""
+    """Yield any dim, tensors that broadcast, and complex vectors, of which the first is conjugated."""
     yield sample(t(5), t(5))
     yield sample(t(2, 3), t(2, 3), dim=-1)
     yield sample(t(3, 1), t(3, 4), dim=0, note="the first, broadcast")
@@ -100,14 +100,14 @@ def vector_products(t: Maker) -> Iterator[Sample]:
 
 @mistakes("linalg_vecdot")
 def no_vector_products(t: Maker) -> Iterator[Sample]:
-    """Sizes that do not fit, dims that are not there."""
+    """Yield sizes that do not match, and dims out of range."""
     yield sample(t(3), t(2), note="lengths")
     yield sample(t(2, 3), t(2, 3), dim=2, note="dim out of range")
 
 
 @inputs("linalg_matrix_exp")
 def exponentials(t: Maker) -> Iterator[Sample]:
-    """Small ones, and such as must be halved several times; of one batch different numbers of times."""
+    """Yield small matrices, and others that are halved several times, in one batch too."""
     for shape in ((2, 2), (2, 3, 3), (5, 5), (2, 1, 8, 8)):
         n = shape[-1]
         yield sample(t(*shape, low=-1.0 / n, high=1.0 / n), core=2, note=f"{shape}")
@@ -122,7 +122,7 @@ def exponentials(t: Maker) -> Iterator[Sample]:
 
 @special("linalg_matrix_exp")
 def exact_exponentials(t: Maker) -> Iterator[Sample]:
-    """Of zeros the identity; of a nilpotent matrix a polynomial; NaN stays in its own matrix of the batch."""
+    """Yield zeros, whose result is the identity, nilpotent matrices, whose result is a polynomial, and NaN."""
     yield sample(t.array([[0.0, 0.0], [0.0, 0.0]]), note="zeros")
     yield sample(t.array([[0.0, 1.0, 2.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]), note="nilpotent")
     if t.is_floating:
@@ -132,7 +132,7 @@ def exact_exponentials(t: Maker) -> Iterator[Sample]:
 
 @mistakes("linalg_matrix_exp")
 def no_exponentials(t: Maker) -> Iterator[Sample]:
-    """Other than square matrices of floating numbers."""
+    """Yield tensors that are not square floating matrices."""
     yield sample(t.real(3), note="a vector")
     yield sample(t.of("float32")(2, 3), note="not square")
     yield sample(t.of("int64")(2, 2), note="integers")

@@ -1,4 +1,4 @@
-"""Reductions and normalisations of the elements that a mask selects: samples."""
+"""Samples of reductions and normalisations of the elements that a mask selects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ only(lambda d: d.category == FLOATING, "masked_logsumexp", "masked_logaddexp", *
 
 
 def mask(t: Maker, *shape: int) -> Array:
-    """A mask that selects at least two of three elements in a row or column."""
+    """Return a mask that selects at least two of three elements in a row or column."""
     made = t.mask(*shape)
     for place in np.ndindex(*shape):
         made[place] |= sum(place) % 3 != 0
@@ -35,13 +35,13 @@ def mask(t: Maker, *shape: int) -> Array:
 
 
 def values(t: Maker, *shape: int) -> Array:
-    """Numbers whose products stay within the dtype."""
+    """Return numbers whose products stay within the dtype."""
     return np.asarray(factors(t, *shape)) if "prod" in t.operator else t(*shape)
 
 
 @inputs(*SUMS, *EXTREMA, "masked_logsumexp")
 def reductions(t: Maker) -> Iterator[Sample]:
-    """Over each dim, several and all; masks of the input's shape, of fewer dims, and none."""
+    """Yield each dim, several and all, and masks of the input's shape, of fewer dims, and None."""
     yield sample(values(t, 3, 5), 1, mask=mask(t, 3, 5))
     yield sample(values(t, 3, 5), 0, keepdim=True, mask=mask(t, 3, 5))
     yield sample(values(t, 3, 5), 1, mask=mask(t, 5), note="a mask of fewer dims")
@@ -58,15 +58,15 @@ def reductions(t: Maker) -> Iterator[Sample]:
 
 @inputs(*SUMS, *EXTREMA, *VARIANCES)
 def of_none(t: Maker) -> Iterator[Sample]:
-    """Rows of which nothing is selected."""
+    """Yield rows without a selected element."""
     selected = mask(t, 3, 4)
     selected[1] = False
     yield sample(values(t, 3, 4), 1, mask=selected, note="a row of none", gradient=False)
 
 
 @inputs(*PLACES)
-def places(t: Maker) -> Iterator[Sample]:
-    """Along each dim and in all elements, in the input's dtype and in another."""
+def extreme_indices(t: Maker) -> Iterator[Sample]:
+    """Yield each dim and all elements, the input's dtype and another."""
     for dtype in (None, cd.int64):
         yield sample(t(3, 5), 1, dtype=dtype, mask=mask(t, 3, 5))
     yield sample(t(3, 5), 0, keepdim=True, mask=mask(t, 5))
@@ -79,7 +79,7 @@ def places(t: Maker) -> Iterator[Sample]:
 
 @inputs("masked_median")
 def medians(t: Maker) -> Iterator[Sample]:
-    """Along each dim."""
+    """Yield each dim."""
     yield sample(t(3, 5), mask=mask(t, 3, 5))
     yield sample(t(3, 5), 1, keepdim=True, mask=mask(t, 5))
     yield sample(t(2, 4, 3), 1, mask=mask(t, 2, 4, 3))
@@ -91,7 +91,7 @@ def medians(t: Maker) -> Iterator[Sample]:
 
 @inputs(*VARIANCES)
 def variances(t: Maker) -> Iterator[Sample]:
-    """With a correction, by its older name, and neither."""
+    """Yield a correction, its older name, and neither."""
     yield sample(t(3, 5), 1, mask=mask(t, 3, 5))
     yield sample(t(3, 6), 0, False, keepdim=True, mask=mask(t, 3, 6))
     yield sample(t(2, 3, 4), (0, -1), True, mask=mask(t, 2, 3, 4))
@@ -105,7 +105,7 @@ def variances(t: Maker) -> Iterator[Sample]:
 
 @inputs("masked_norm", "masked_normalize")
 def norms(t: Maker) -> Iterator[Sample]:
-    """Of several orders, over each dim."""
+    """Yield several orders, over each dim."""
     dims: tuple[Any, ...] = (1, 0, -1)
     for order, dim in zip((2.0, 1.0, 3.0), dims, strict=True):
         yield sample(t(3, 5), order, dim, mask=mask(t, 3, 5), note=f"{order} {dim}")
@@ -123,7 +123,7 @@ def norms(t: Maker) -> Iterator[Sample]:
 
 @inputs(*SOFTMAXES, *SCANS)
 def normalizations(t: Maker) -> Iterator[Sample]:
-    """Along each dim. (Of minus infinity, a logarithm, there are no differences.)"""
+    """Yield each dim. The logarithm minus infinity has no differences."""
     yield sample(values(t, 3, 5), 1, mask=mask(t, 3, 5), gradient="log" not in t.operator)
     yield sample(values(t, 3, 5), 0, mask=mask(t, 3, 5), gradient="log" not in t.operator)
     yield sample(values(t, 3, 5), 1, mask=mask(t, 5), note="a mask of fewer dims", gradient="log" not in t.operator)
@@ -138,7 +138,7 @@ def normalizations(t: Maker) -> Iterator[Sample]:
 
 @inputs("masked_logaddexp")
 def pairs(t: Maker) -> Iterator[Sample]:
-    """A mask for each, or for one."""
+    """Yield a mask for each, and for one."""
     yield sample(t(3, 5), t(3, 5), input_mask=mask(t, 3, 5), other_mask=mask(t, 3, 5)[::-1].copy(), gradient=False)
     yield sample(t(3, 5), t(3, 5), input_mask=mask(t, 3, 5), gradient=False)
     yield sample(t(3, 5), t(5), other_mask=mask(t, 5), gradient=False)
@@ -151,7 +151,7 @@ def pairs(t: Maker) -> Iterator[Sample]:
 
 @mistakes(*SUMS, *EXTREMA, *PLACES, *SOFTMAXES, *SCANS, "masked_median", "masked_logsumexp")
 def no_mask(t: Maker) -> Iterator[Sample]:
-    """Masks of more dims or other sizes than the input, masks that are none; dims that are not there."""
+    """Yield masks of more dims or other sizes than the input, other dtypes, and dims out of range."""
     x = t.of("float32")
     yield sample(x(3), 0, mask=x.mask(2, 3), note="more dims")
     yield sample(x(3), 0, mask=x.mask(2), note="another size")
@@ -161,26 +161,26 @@ def no_mask(t: Maker) -> Iterator[Sample]:
 
 @mistakes(*VARIANCES)
 def two_corrections(t: Maker) -> Iterator[Sample]:
-    """By both names."""
+    """Yield both names of the correction."""
     yield sample(t.of("float32")(3), 0, True, correction=1)
 
 
 @mistakes("masked_mean")
 def mean_of_integers(t: Maker) -> Iterator[Sample]:
-    """Without a dtype, or in integers."""
+    """Yield no dtype, and integer dtypes."""
     yield sample(t.of("int64")(3), note="integers")
     yield sample(t.of("float32")(3), dtype=cd.int64, note="in integers")
 
 
 @mistakes("masked_median")
 def median_of_none(t: Maker) -> Iterator[Sample]:
-    """Integers cannot say that nothing is selected."""
+    """Yield integers without a selected element, whose median would be NaN."""
     yield sample(t.of("int64")(2, 3), 1, mask=np.array([[True] * 3, [False] * 3]))
 
 
 @inputs("masked._input_mask")
 def input_masks(t: Maker) -> Iterator[Sample]:
-    """Expanded to the input's shape."""
+    """Yield masks that are expanded to the input's shape."""
     yield sample(t(2, 3), mask=mask(t, 3), gradient=False)
     yield sample(t(2, 3), 0, mask=mask(t, 2, 3), gradient=False)
     yield sample(t(), mask=np.asarray(True), kind=ZERO_DIM, gradient=False)
@@ -188,14 +188,14 @@ def input_masks(t: Maker) -> Iterator[Sample]:
 
 @mistakes("masked._input_mask")
 def no_input_mask(t: Maker) -> Iterator[Sample]:
-    """No mask, and one of more dims."""
+    """Yield no mask, and one of more dims."""
     yield sample(t(2, 3), note="none")
     yield sample(t(3), mask=t.mask(2, 3), note="more dims")
 
 
 @inputs("masked._output_mask")
 def output_masks(t: Maker) -> Iterator[Sample]:
-    """Where anything is selected; of what keeps the shape, the mask itself."""
+    """Yield reductions, and functions that keep the shape, whose output mask is the mask itself."""
     yield sample(cd.masked.sum, t(2, 3), 1, mask=mask(t, 3), gradient=False)
     yield sample(cd.masked.norm, t(2, 3), 2.0, (0, 1), keepdim=True, mask=mask(t, 2, 3), gradient=False)
     yield sample(cd.masked.median, t(2, 3), mask=mask(t, 2, 3), gradient=False)

@@ -1,4 +1,4 @@
-"""Writing where a mask holds; indices that count where a mask holds: samples."""
+"""Samples of writes under a mask, and of indices under a mask."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_DIM, Z
 
 @inputs("masked_scatter")
 def written_where_a_mask_holds(t: Maker) -> Iterator[Sample]:
-    """The two broadcast, either way; sources with more elements than are written, of any shape."""
+    """Yield masks that broadcast in either direction, and sources of any shape with more elements than necessary."""
     yield sample(t(3, 5), t.mask(3, 5), t(15))
     yield sample(t(17), t.mask(17), t(4, 5))
     yield sample(t(3, 5), t.mask(5), t(3, 5))
@@ -29,7 +29,7 @@ def written_where_a_mask_holds(t: Maker) -> Iterator[Sample]:
 
 @mistakes("masked_scatter")
 def sources_that_do_not_suffice(t: Maker) -> Iterator[Sample]:
-    """Fewer elements than there are to write, shapes that do not broadcast, no mask."""
+    """Yield too few elements, shapes that do not broadcast, and arguments that are not masks."""
     yield sample(t(2, 3), np.ones((2, 3), bool), t(5), note="fewer elements")
     yield sample(t(2, 3), t.mask(2), t(6), note="shapes")
     yield sample(t(2, 3), t.index([0, 1, 0]), t(6), note="integers")
@@ -37,7 +37,7 @@ def sources_that_do_not_suffice(t: Maker) -> Iterator[Sample]:
 
 @inputs("_unsafe_masked_index")
 def read_where_a_mask_holds(t: Maker) -> Iterator[Sample]:
-    """Indices outside, where the mask does not hold."""
+    """Yield indices out of bounds that the mask excludes."""
     yield sample(t(4), np.array([True, False, True]), (t.index(1, 99, -4),), 1)
     yield sample(t(3, 4), np.array([False, True]), (t.index(-9, 2), t.index(3, 0)), 0)
     yield sample(t(3, 4), np.array([[True], [False]]), (None, t.index(3, 17)[:, None]), 1, note="of one dim")
@@ -47,7 +47,7 @@ def read_where_a_mask_holds(t: Maker) -> Iterator[Sample]:
 
 @inputs("_unsafe_masked_index_put_accumulate")
 def added_where_a_mask_holds(t: Maker) -> Iterator[Sample]:
-    """Indices outside, where the mask does not hold; duplicates."""
+    """Yield indices out of bounds that the mask excludes, and duplicates."""
     yield sample(t(4), np.array([True, False, True, True]), (t.index(1, 99, -4, 1),), t(4))
     yield sample(t(3, 4), np.array([False, True]), (t.index(-9, 2), t.index(3, 0)), t(2))
     yield sample(t(3), np.zeros((0,), bool), (t.indices(0, below=1),), t(0), kind=ZERO_SIZE)

@@ -1,4 +1,4 @@
-"""The matrix product, over every pair of ranks."""
+"""Samples of the matrix product, for every pair of ranks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ UNFIT = (
 
 @inputs("matmul")
 def products(t: Maker) -> Iterator[Sample]:
-    """Vectors, matrices and batches that broadcast; sums of no terms are 0."""
+    """Yield vectors, matrices and batches that broadcast, and sums without terms, which are 0."""
     for a, b in SHAPES:
         yield sample(t(*a), t(*b), core=2)
     for a, b in ONE:
@@ -52,14 +52,14 @@ def products(t: Maker) -> Iterator[Sample]:
 
 @inputs("matmul")
 def a_matrix_by_itself(t: Maker) -> Iterator[Sample]:
-    """The same tensor twice. (Finite differences would move both.)"""
+    """Yield the same tensor twice, without derivatives, since finite differences would change both."""
     x = t(3, 3)
     yield sample(x, x, core=2, note="square", gradient=False)
 
 
 @mistakes("matmul")
 def sizes_that_do_not_fit(t: Maker) -> Iterator[Sample]:
-    """Inner sizes, batches, numbers without dims, and what is no tensor."""
+    """Yield inner sizes and batches that do not match, 0-d tensors, and arguments that are not tensors."""
     for a, b, note in UNFIT:
         yield sample(t(*a), t(*b), note=note)
     yield sample(t(2, 2), 3, note="a number")
@@ -68,7 +68,7 @@ def sizes_that_do_not_fit(t: Maker) -> Iterator[Sample]:
 
 @special("matmul")
 def not_finite_products(t: Maker) -> Iterator[Sample]:
-    """0 * inf is NaN, and a NaN reaches its row and column only."""
+    """Yield 0 * inf, which is NaN, and a NaN, which affects its row and column only."""
     if not t.is_floating:
         return
     inf, nan = float("inf"), float("nan")
@@ -78,7 +78,7 @@ def not_finite_products(t: Maker) -> Iterator[Sample]:
 
 @special("matmul")
 def wrapping_products(t: Maker) -> Iterator[Sample]:
-    """Integer products are modulo the width of the dtype."""
+    """Yield integer products that wrap around."""
     if t.is_integer:
         limits = np.iinfo(t.numpy)
         a = np.array([[limits.max, 2, 1], [limits.min, 3, 5]], t.numpy)

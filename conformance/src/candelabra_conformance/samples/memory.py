@@ -1,4 +1,4 @@
-"""The memory of a tensor: its order, other sizes for it, other memory."""
+"""Samples of functions about the memory of a tensor: its format, its size, and other memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from candelabra_conformance.samples.sample import Sample, sample
 
 @inputs("Tensor.contiguous", "clone_in_format")
 def in_order(t: Maker) -> Iterator[Sample]:
-    """In C order, and with channels last."""
+    """Yield the contiguous and the channels-last format."""
     yield sample(t(3, 5))
     yield sample(t(2, 3, 4, 2), memory_format=cd.channels_last)
     yield sample(t(2, 3, 2, 2, 2), memory_format=cd.channels_last_3d)
@@ -23,16 +23,16 @@ def in_order(t: Maker) -> Iterator[Sample]:
 
 @mistakes("Tensor.contiguous", "clone_in_format")
 def in_no_order(t: Maker) -> Iterator[Sample]:
-    """Formats for other ranks, and what is no format."""
+    """Yield formats for other ranks, and arguments that are not formats."""
     yield sample(t(3, 5), memory_format=cd.channels_last, note="another rank")
-    if t.operator == "Tensor.contiguous":  # clone() keeps any order
+    if t.operator == "Tensor.contiguous":  # clone() keeps any format
         yield sample(t(3, 5), memory_format=cd.preserve_format, note="any order")
     yield sample(t(3, 5), memory_format="last", note="no format")
 
 
 @inputs("Tensor.dim_order")
 def orders(t: Maker) -> Iterator[Sample]:
-    """Of contiguous memory."""
+    """Yield contiguous tensors."""
     yield sample(t(2, 3, 4), gradient=False, layouts=("contiguous",))
     yield sample(t(2, 3), ambiguity_check=True, gradient=False, layouts=("contiguous",))
     yield sample(t(), kind="0-d", gradient=False)
@@ -40,7 +40,7 @@ def orders(t: Maker) -> Iterator[Sample]:
 
 @inputs("Tensor.resize_")
 def fewer_elements(t: Maker) -> Iterator[Sample]:
-    """The first elements in memory, in another shape."""
+    """Yield shapes with at most as many elements."""
     yield sample(t(2, 3), 3, 2, gradient=False, layouts=("contiguous",))
     yield sample(t(7), (2, 2), gradient=False, layouts=("contiguous",))
     yield sample(t(), 1, 1, kind="0-d", gradient=False)
@@ -49,21 +49,21 @@ def fewer_elements(t: Maker) -> Iterator[Sample]:
 
 @mistakes("Tensor.resize_")
 def no_sizes(t: Maker) -> Iterator[Sample]:
-    """Negative sizes, no integers."""
+    """Yield negative sizes, and sizes that are not integers."""
     yield sample(t(3), -1, note="negative")
     yield sample(t(3), "3", note="no integer")
 
 
 @inputs("resize_as_")
 def in_the_shape_of_a_template(t: Maker) -> Iterator[Sample]:
-    """The first elements in memory, in the shape of another tensor."""
+    """Yield templates with at most as many elements."""
     yield sample(t(2, 3), t(3, 2), gradient=False, layouts=("contiguous",))
     yield sample(t(7), t(2, 2), gradient=False, layouts=("contiguous",))
 
 
 @inputs("Tensor.set_")
 def memory_of_another(t: Maker) -> Iterator[Sample]:
-    """As the other shows it, or with sizes and steps."""
+    """Yield the other tensor's layout, and other sizes and strides."""
     yield sample(t(2), t(2, 3), gradient=False, layouts=("contiguous",))
     yield sample(t(2), t(6), 1, (2, 2), (2, 1), gradient=False, layouts=("contiguous",))
     yield sample(t(3), gradient=False, layouts=("contiguous",))
@@ -71,13 +71,13 @@ def memory_of_another(t: Maker) -> Iterator[Sample]:
 
 @mistakes("Tensor.set_")
 def memory_of_nothing(t: Maker) -> Iterator[Sample]:
-    """No tensor; a place without sizes."""
+    """Yield arguments that are not tensors, and an offset without sizes."""
     yield sample(t(2), [1.0], note="no tensor")
     yield sample(t(2), t(2), 1, note="no sizes")
 
 
 @inputs("Tensor.is_set_to")
 def whose_memory(t: Maker) -> Iterator[Sample]:
-    """That of another."""
+    """Yield another tensor."""
     yield sample(t(2, 3), t(2, 3), gradient=False, layouts=("contiguous",))
     yield sample(t(2), t(3), gradient=False, layouts=("contiguous",))

@@ -1,6 +1,7 @@
-"""Calls that any operator must refuse, as its record says: wrong kinds, numbers and dtypes of arguments, shapes, dims.
+"""Calls that any operator must refuse according to its record: wrong kinds, numbers and dtypes of arguments, shapes,
+dims.
 
-A call that is right, the first of the operator's own samples, is made wrong in one place.
+Each is the first of the operator's own samples with one error.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ NO_TENSOR: Final[dict[str, tuple[Any, ...]]] = {
     INDEX: ("text", None, np.array([0.5])),
     MASK: ("text", None, np.array([0.5])),
 }
-"""What is refused in the place of each kind of tensor parameter."""
+"""The invalid values for each kind of tensor parameter."""
 TAKES_MORE: Final = 0x04 | 0x08
-"""Flags of code with ``*args`` or ``**kwargs``."""
+"""The flags of code with ``*args`` or ``**kwargs``."""
 
 
 def mistakes_of_record(op: Operator[..., Any], t: Maker) -> Iterator[Sample]:
-    """Wrong calls in the dtype of ``t``; the note says what is wrong."""
+    """Yield wrong calls in the dtype of ``t``; the note describes the error."""
     code = op.function.__code__
     if any(p.default is REQUIRED for p in op.schema.parameters):
         yield sample(note="no arguments")
@@ -69,14 +70,14 @@ def mistakes_of_record(op: Operator[..., Any], t: Maker) -> Iterator[Sample]:
 
 
 def right_call(op: Operator[..., Any], t: Maker) -> Sample | None:
-    """The first ordinary sample of the operator in this dtype, None where it has none."""
+    """Return the first ordinary sample of the operator in this dtype, or None."""
     from candelabra_conformance.samples.gather import gathered
 
     return next((found for found in gathered(op, t.dtype, "inputs") if found.kind == ORDINARY), None)
 
 
 def place_of(op: Operator[..., Any], right: Sample, p: Parameter) -> int | str | None:
-    """Where a sample has a parameter: a position, a keyword, or nowhere."""
+    """Return where a sample has a parameter: a position, a keyword, or None."""
     names = [q.name for q in op.schema.parameters if not q.keyword_only]
     if p.name in right.kwargs:
         return p.name
@@ -85,7 +86,7 @@ def place_of(op: Operator[..., Any], right: Sample, p: Parameter) -> int | str |
 
 
 def with_value(op: Operator[..., Any], right: Sample, p: Parameter, value: Any) -> Sample | None:
-    """The sample with another value of a parameter, None where it cannot be told how to give it."""
+    """Return the sample with another value of a parameter, or None if it cannot be passed."""
     code = op.function.__code__
     place = place_of(op, right, p)
     if isinstance(place, int):
@@ -96,7 +97,7 @@ def with_value(op: Operator[..., Any], right: Sample, p: Parameter, value: Any) 
 
 
 def wrong_values(p: Parameter, right: Sample, op: Operator[..., Any]) -> tuple[Any, ...]:
-    """What is refused in the place of a parameter."""
+    """Yield invalid values of a parameter."""
     if p.kind in NO_TENSOR:
         return tuple(wrong for wrong in NO_TENSOR[p.kind] if wrong is not None or not p.optional)
     if p.kind == DTYPE:
@@ -111,7 +112,7 @@ def wrong_values(p: Parameter, right: Sample, op: Operator[..., Any]) -> tuple[A
 
 
 def refuses(op: Operator[..., Any], d: dtype) -> bool:
-    """Whether an operator's record refuses a dtype: by what it accepts, or by a promotion that raises."""
+    """Return whether an operator's record refuses a dtype, by its accepted dtypes or by a promotion that raises."""
     try:
         return refusal(op, op.promote(d)) is not None
     except (RuntimeError, TypeError):
@@ -119,7 +120,7 @@ def refuses(op: Operator[..., Any], d: dtype) -> bool:
 
 
 def _in_other_dtypes(op: Operator[..., Any], right: Sample) -> Iterator[Sample]:
-    """The call in one dtype of each category that the record refuses."""
+    """Yield the call in one dtype of each category that the record refuses."""
     seen = set()
     if op.schema.named("dtype") is not None or any(p.kind in (LIST, INDEX, MASK) for p in op.schema.tensors):
         return

@@ -1,4 +1,4 @@
-"""Activations that are composed of others, and the functions of ``nn.functional`` that are no records: samples."""
+"""Samples of activations that are composed of others, and of the functions of ``nn.functional`` without a record."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ SETTINGS: Final[dict[str, tuple[tuple[Any, ...], ...]]] = {
     "gelu_checked": ((), ("tanh",)), "hardtanh_checked": ((), (-0.7, 1.3)), "elu_of_alpha": ((), (1.5,)),
     "relu6": ((),), "hardsigmoid": ((),), "hardswish": ((),), "mish": ((),), "softshrink": ((), (0.3,)),
 }  # fmt: skip
-"""Arguments after the input, by activation."""
+"""The arguments after the input, by activation."""
 
 
 @inputs(*SETTINGS)
 def activation_inputs(t: Maker) -> Iterator[Sample]:
-    """Both signs, with the default parameters and others."""
+    """Yield both signs, with the default parameters and others."""
     if t.is_floating:
         for setting in SETTINGS[t.operator]:
             yield sample(t(3, 5), *setting)
@@ -31,14 +31,14 @@ domain(0.5, 2.0, "tanhshrink")  # the difference cancels near 0
 
 @inputs("tanhshrink", "softsign")
 def inputs_of_every_dtype(t: Maker) -> Iterator[Sample]:
-    """Integers become floats."""
+    """Yield integers, which become floats."""
     yield sample(t(3, 5))
     yield sample(t(), kind=ZERO_DIM)
 
 
 @inputs("threshold")
 def thresholds_of_integers(t: Maker) -> Iterator[Sample]:
-    """Integers and a value of their dtype."""
+    """Yield integers and a value of their dtype."""
     if t.is_integer:
         yield sample(t(3, 4), 3, 7)
         yield sample(t(), 2, 1, kind=ZERO_DIM)
@@ -49,7 +49,7 @@ def thresholds_of_integers(t: Maker) -> Iterator[Sample]:
 
 @inputs("hardtanh_checked", "relu6")
 def integers_within_limits(t: Maker) -> Iterator[Sample]:
-    """Limits of integers are truncated."""
+    """Yield limits of integers, which are truncated."""
     if t.is_integer:
         limits = () if t.operator == "relu6" else (2.7, 6.2)
         yield sample(t(3, 4), *limits)
@@ -59,32 +59,32 @@ def integers_within_limits(t: Maker) -> Iterator[Sample]:
 
 @mistakes("gelu_checked")
 def unknown_approximation(t: Maker) -> Iterator[Sample]:
-    """A name that is neither none nor tanh."""
+    """Yield a name that is neither none nor tanh."""
     yield sample(t(3), "erf")
 
 
 @mistakes("hardtanh_checked")
 def reversed_limits(t: Maker) -> Iterator[Sample]:
-    """A lower limit above the upper one."""
+    """Yield a lower limit above the upper one."""
     yield sample(t(3), 1.0, -1.0, note="reversed")
     yield sample(t.of("uint8")(3), note="negative limits of an unsigned type")
 
 
 @mistakes("softshrink")
 def negative_lambda(t: Maker) -> Iterator[Sample]:
-    """A negative distance."""
+    """Yield a negative distance."""
     yield sample(t(3), -1.0)
 
 
 @mistakes("relu6", "hardsigmoid", "hardswish", "mish", "elu_of_alpha", "selu")
 def number_as_input(t: Maker) -> Iterator[Sample]:
-    """A number is not a tensor."""
+    """Yield a number in place of a tensor."""
     yield sample(1.5)
 
 
 @inputs("glu")
 def gated_inputs(t: Maker) -> Iterator[Sample]:
-    """Along the last dim and another."""
+    """Yield the last dim and another."""
     if t.is_floating or t.is_complex:
         yield sample(t(3, 6))
         yield sample(t(2, 4, 3), 1)
@@ -94,14 +94,14 @@ def gated_inputs(t: Maker) -> Iterator[Sample]:
 
 @mistakes("glu")
 def odd_halves(t: Maker) -> Iterator[Sample]:
-    """A dim of odd size, and none."""
+    """Yield a dim of odd size, and a 0-d tensor."""
     yield sample(t(3, 5), note="odd")
     yield sample(t(), note="0-d")
 
 
 @inputs("nn.functional.relu")
 def rectified_inputs(t: Maker) -> Iterator[Sample]:
-    """Both signs, of every dtype with an order."""
+    """Yield both signs, of every dtype with an order."""
     if t.is_floating or t.is_integer:
         yield sample(t(3, 5))
         yield sample(t(4), inplace=False)
@@ -109,7 +109,7 @@ def rectified_inputs(t: Maker) -> Iterator[Sample]:
 
 @inputs("nn.functional.softmax", "nn.functional.log_softmax", "nn.functional.softmin")
 def implicit_dims(t: Maker) -> Iterator[Sample]:
-    """With a dim, and with the implicit one of each rank."""
+    """Yield a dim, and the implicit one of each rank."""
     if t.is_floating:
         yield sample(t(3, 5), 1)
         yield sample(t(3, 5), -2)

@@ -1,4 +1,5 @@
-"""Public functions of networks that are no records: activations, convolutions, normalisation, pooling, shuffling."""
+"""Samples of public functions of networks without a record: activations, convolutions, normalisation, pooling,
+shuffling."""
 
 from __future__ import annotations
 
@@ -18,12 +19,12 @@ ACTIVATIONS: Final[dict[str, tuple[tuple[Any, ...], ...]]] = {
     "celu": ((), (0.5,)), "celu_": ((), (0.5,)), "hardshrink": ((), (0.3,)), "selu": ((),), "selu_": ((),),
     "threshold": ((0.3, -1.0),), "threshold_": ((0.3, -1.0),), "rrelu": ((), (0.2, 0.4)), "rrelu_": ((), (0.2, 0.4)),
 }  # fmt: skip
-"""By activation: arguments after the input."""
+"""The arguments after the input, by activation."""
 
 
 @inputs(*ACTIVATIONS)
 def activated(t: Maker) -> Iterator[Sample]:
-    """Both signs, with the default parameters and others."""
+    """Yield both signs, with the default parameters and others."""
     if t.is_floating:
         for arguments in ACTIVATIONS[t.operator]:
             yield sample(t(3, 5), *arguments)
@@ -33,27 +34,27 @@ def activated(t: Maker) -> Iterator[Sample]:
 
 @inputs("rrelu")
 def with_random_slopes(t: Maker) -> Iterator[Sample]:
-    """In training the slopes are drawn."""
+    """Yield training mode, which draws the slopes."""
     if t.is_floating:
         yield sample(t(3, 5), 0.1, 0.4, True)
 
 
 @mistakes("rrelu")
 def no_slopes(t: Maker) -> Iterator[Sample]:
-    """Bounds are finite and in order."""
+    """Yield bounds that are infinite or reversed."""
     yield sample(t(3), 0.5, 0.1, note="out of order")
     yield sample(t(3), 0.1, float("inf"), note="infinite")
 
 
 @mistakes("celu")
 def no_slope(t: Maker) -> Iterator[Sample]:
-    """A divisor of 0."""
+    """Yield a divisor of 0."""
     yield sample(t(3), 0.0, note="0")
 
 
 @inputs("prelu")
 def with_learnt_slopes(t: Maker) -> Iterator[Sample]:
-    """One slope, and one for each channel."""
+    """Yield one slope, and one per channel."""
     if t.is_floating:
         yield sample(t(2, 3, 4), t(3))
         yield sample(t(2, 3), t(1))
@@ -64,7 +65,7 @@ def with_learnt_slopes(t: Maker) -> Iterator[Sample]:
 
 @mistakes("prelu")
 def slopes_that_do_not_fit(t: Maker) -> Iterator[Sample]:
-    """As many as channels, in one dim."""
+    """Yield other numbers of slopes than channels, and slopes with several dims."""
     yield sample(t(2, 3), t(2), note="too few")
     yield sample(t(2, 3), t(3, 1), note="two dims")
 
@@ -72,7 +73,7 @@ def slopes_that_do_not_fit(t: Maker) -> Iterator[Sample]:
 # -- convolutions -----------------------------------------------------------------------------------------------------
 @inputs("conv1d", "conv2d", "conv3d")
 def convolutions(t: Maker) -> Iterator[Sample]:
-    """The plans of the record; without a batch; paddings by name."""
+    """Yield the record's plans, inputs without a batch, and paddings by name."""
     rank = int(t.operator[-2])
     if not t.is_floating:
         return
@@ -85,7 +86,7 @@ def convolutions(t: Maker) -> Iterator[Sample]:
 
 @mistakes("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 def no_convolutions(t: Maker) -> Iterator[Sample]:
-    """Ranks, strides, groups, biases that do not fit."""
+    """Yield ranks, strides, groups and biases that do not match."""
     rank = int(t.operator[-2])
     x, weight = t(1, 2, *[5] * rank), t(2, 2, *[3] * rank)
     yield sample(t(5), weight, note="too few dims")
@@ -97,7 +98,7 @@ def no_convolutions(t: Maker) -> Iterator[Sample]:
 
 @inputs("conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 def transposed_convolutions(t: Maker) -> Iterator[Sample]:
-    """Stride, padding, what is added to the size, groups, dilation; without a batch."""
+    """Yield stride, padding, output padding, groups and dilation, and inputs without a batch."""
     rank = int(t.operator[-2])
     if t.is_floating:
         x = t(2, 4, *[3] * rank)
@@ -110,7 +111,7 @@ def transposed_convolutions(t: Maker) -> Iterator[Sample]:
 # -- normalisation ----------------------------------------------------------------------------------------------------
 @inputs("layer_norm")
 def normalized_layers(t: Maker) -> Iterator[Sample]:
-    """Over one dim and two, with weight and bias and without."""
+    """Yield one dim and two, with and without weight and bias."""
     if t.is_floating:
         yield sample(t(2, 3, 5), (5,))
         yield sample(t(2, 3, 5), (3, 5), t(3, 5), t(3, 5))
@@ -119,7 +120,7 @@ def normalized_layers(t: Maker) -> Iterator[Sample]:
 
 @inputs("rms_norm")
 def scaled_layers(t: Maker) -> Iterator[Sample]:
-    """Over one dim and two, with a weight and without."""
+    """Yield one dim and two, with and without a weight."""
     if t.is_floating:
         yield sample(t(2, 3, 5), (5,))
         yield sample(t(2, 3, 5), (3, 5), t(3, 5))
@@ -128,7 +129,7 @@ def scaled_layers(t: Maker) -> Iterator[Sample]:
 
 @mistakes("layer_norm", "rms_norm")
 def no_layers(t: Maker) -> Iterator[Sample]:
-    """Shapes that are not those of the last dims."""
+    """Yield shapes other than those of the last dims."""
     yield sample(t(2, 3), (2,), note="another size")
     yield sample(t(2, 3), (), note="no dims")
     yield sample(t(2, 3), (3,), t(2), note="a weight of another size")
@@ -136,7 +137,7 @@ def no_layers(t: Maker) -> Iterator[Sample]:
 
 @inputs("group_norm")
 def normalized_groups(t: Maker) -> Iterator[Sample]:
-    """One group, several, with weight and bias and without."""
+    """Yield one group and several, with and without weight and bias."""
     if t.is_floating:
         yield sample(t(2, 4, 3), 2)
         yield sample(t(2, 4, 2, 2), 1, t(4), t(4))
@@ -145,7 +146,7 @@ def normalized_groups(t: Maker) -> Iterator[Sample]:
 
 @mistakes("group_norm")
 def no_groups(t: Maker) -> Iterator[Sample]:
-    """Groups divide the channels, of which there is a weight each."""
+    """Yield groups that do not divide the channels, and weights of another size."""
     yield sample(t(2, 4, 3), 3, note="not divisible")
     yield sample(t(2, 4, 3), 2, t(3), note="a weight of another size")
     yield sample(t(4), 2, note="one dim")
@@ -154,7 +155,7 @@ def no_groups(t: Maker) -> Iterator[Sample]:
 # -- pooling ----------------------------------------------------------------------------------------------------------
 @inputs("max_pool1d", "max_pool2d", "max_pool3d")
 def largest(t: Maker) -> Iterator[Sample]:
-    """The pools of the record, with indices and without."""
+    """Yield the record's pools, with indices and without."""
     rank = int(t.operator[-2])
     if not t.is_floating:
         return
@@ -166,7 +167,7 @@ def largest(t: Maker) -> Iterator[Sample]:
 
 @inputs("avg_pool1d")
 def means(t: Maker) -> Iterator[Sample]:
-    """With padding that counts and padding that does not, windows that hang over."""
+    """Yield padding that counts and padding that does not, and windows that end beyond the input."""
     if t.is_floating:
         yield sample(t(2, 3, 7), 3)
         yield sample(t(2, 3, 7), 3, 2, 1)
@@ -175,7 +176,8 @@ def means(t: Maker) -> Iterator[Sample]:
 
 @mistakes("max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d")
 def no_pools(t: Maker) -> Iterator[Sample]:
-    """Windows and steps are positive, padding at most half a window, the input is large enough."""
+    """Yield windows and strides that are not positive, padding of more than half a window, and inputs that are too
+    small."""
     rank = int(t.operator[-2])
     x = t(1, 2, *[4] * rank)
     yield sample(x, 0, note="no window")
@@ -186,7 +188,7 @@ def no_pools(t: Maker) -> Iterator[Sample]:
 
 @inputs("adaptive_avg_pool1d")
 def adapted_means(t: Maker) -> Iterator[Sample]:
-    """To fewer places, to one, to as many."""
+    """Yield fewer positions, one, and as many as elements."""
     if t.is_floating:
         for size in (3, 1, 7):
             yield sample(t(2, 3, 7), size)
@@ -196,7 +198,7 @@ def adapted_means(t: Maker) -> Iterator[Sample]:
 # -- shuffling --------------------------------------------------------------------------------------------------------
 @inputs("pixel_shuffle")
 def pixels_of_channels(t: Maker) -> Iterator[Sample]:
-    """By two, by three, with more dims before."""
+    """Yield the factors 2 and 3, and more leading dims."""
     yield sample(t(1, 4, 2, 3), 2)
     yield sample(t(9, 2, 1), 3)
     yield sample(t(2, 1, 4, 1, 2), 2)
@@ -206,7 +208,7 @@ def pixels_of_channels(t: Maker) -> Iterator[Sample]:
 
 @inputs("pixel_unshuffle")
 def channels_of_pixels(t: Maker) -> Iterator[Sample]:
-    """By two, by three."""
+    """Yield the factors 2 and 3."""
     yield sample(t(1, 2, 4, 6), 2)
     yield sample(t(1, 3, 6), 3)
     yield sample(t(1, 1, 1), 1, kind=LENGTH_ONE)
@@ -215,7 +217,7 @@ def channels_of_pixels(t: Maker) -> Iterator[Sample]:
 
 @inputs("channel_shuffle")
 def dealt_channels(t: Maker) -> Iterator[Sample]:
-    """From two groups and three."""
+    """Yield two groups and three."""
     yield sample(t(2, 4, 3), 2)
     yield sample(t(1, 6, 2, 2), 3)
     yield sample(t(1, 1, 1), 1, kind=LENGTH_ONE)
@@ -224,7 +226,7 @@ def dealt_channels(t: Maker) -> Iterator[Sample]:
 
 @mistakes("pixel_shuffle", "pixel_unshuffle", "channel_shuffle")
 def what_does_not_divide(t: Maker) -> Iterator[Sample]:
-    """Factors that do not divide, none, too few dims."""
+    """Yield factors that do not divide the size, 0, and too few dims."""
     yield sample(t(1, 5, 5, 5), 2, note="not divisible")
     yield sample(t(1, 4, 2, 2), 0, note="0")
     yield sample(t(4, 4), 2, note="too few dims")

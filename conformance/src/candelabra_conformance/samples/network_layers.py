@@ -21,7 +21,7 @@ only(lambda d: d.category == FLOATING, "linear", "bilinear", *UNPOOLS)
 # -- linear maps ------------------------------------------------------------------------------------------------------
 @inputs("linear")
 def linear_inputs(t: Maker) -> Iterator[Sample]:
-    """A batch, a vector, more leading dims, one output without a dim."""
+    """Yield a batch, a vector, more leading dims, and one output without a dim."""
     yield sample(t(3, 4), t(2, 4), t(2))
     yield sample(t(4), t(2, 4))
     yield sample(t(2, 3, 4), t(5, 4), t(5))
@@ -32,14 +32,14 @@ def linear_inputs(t: Maker) -> Iterator[Sample]:
 
 @mistakes("linear")
 def linear_sizes(t: Maker) -> Iterator[Sample]:
-    """Widths that differ, and a 0-d input."""
+    """Yield widths that differ, and a 0-d input."""
     yield sample(t(3, 4), t(2, 5), note="widths")
     yield sample(t(), t(2, 4), note="0-d")
 
 
 @inputs("bilinear")
 def bilinear_inputs(t: Maker) -> Iterator[Sample]:
-    """A batch with a bias and without."""
+    """Yield a batch with a bias and without."""
     yield sample(t(3, 4), t(3, 5), t(2, 4, 5), t(2))
     yield sample(t(2, 3, 4), t(2, 3, 2), t(3, 4, 2))
     yield sample(t(1, 1), t(1, 1), t(1, 1, 1), t(1), kind=LENGTH_ONE)
@@ -48,14 +48,14 @@ def bilinear_inputs(t: Maker) -> Iterator[Sample]:
 
 @mistakes("bilinear")
 def bilinear_sizes(t: Maker) -> Iterator[Sample]:
-    """Batches and widths that differ."""
+    """Yield batches and widths that differ."""
     yield sample(t(3, 4), t(2, 5), t(2, 4, 5), note="batches")
     yield sample(t(3, 4), t(3, 5), t(2, 5, 4), note="widths")
 
 
 @inputs("unit_vectors")
 def vectors(t: Maker) -> Iterator[Sample]:
-    """Several norms, along dim 1 and another."""
+    """Yield several norms, along dim 1 and another."""
     if t.is_floating:
         yield sample(t(3, 4))
         for p in (1.0, 3.0, float("inf")):
@@ -68,7 +68,7 @@ def vectors(t: Maker) -> Iterator[Sample]:
 
 @mistakes("unit_vectors")
 def integer_vectors(t: Maker) -> Iterator[Sample]:
-    """Integers have no unit vectors."""
+    """Yield integers, which have no unit vectors."""
     yield sample(t.of("int64")(2, 3))
 
 
@@ -78,7 +78,7 @@ only(lambda d: d.category == FLOATING, "unit_vectors")
 # -- padding ----------------------------------------------------------------------------------------------------------
 @inputs("pad")
 def padded_inputs(t: Maker) -> Iterator[Sample]:
-    """Every mode, one dim and two, negative sizes."""
+    """Yield every mode, one dim and two, and negative sizes."""
     yield sample(t(2, 4), (1, 2))
     yield sample(t(2, 4), (1, -2, 0, 1), "constant", 1)
     yield sample(t(2, 3, 4), (2, 1), "reflect")
@@ -90,7 +90,7 @@ def padded_inputs(t: Maker) -> Iterator[Sample]:
 
 @mistakes("pad")
 def sizes_of_padding(t: Maker) -> Iterator[Sample]:
-    """Too many sizes, odd ones, ones that are too large."""
+    """Yield too many sizes, an odd number of sizes, and sizes that are too large."""
     yield sample(t(2, 3), (1,), note="odd")
     yield sample(t(3), (1, 1, 1, 1), note="too many")
     yield sample(t(2, 3), (3, 0), "reflect", note="too large")
@@ -101,7 +101,7 @@ def sizes_of_padding(t: Maker) -> Iterator[Sample]:
 # -- dropout ----------------------------------------------------------------------------------------------------------
 @inputs("nn.functional.masked_dropout")
 def given_masks(t: Maker) -> Iterator[Sample]:
-    """The mask is an argument."""
+    """Yield a mask as an argument."""
     if t.is_floating:
         yield sample(t(3, 4), t.mask(3, 4), 0.25)
         yield sample(t(3, 4), np.zeros((3, 4), bool), 1.0)
@@ -109,7 +109,7 @@ def given_masks(t: Maker) -> Iterator[Sample]:
 
 @inputs(*DROPOUTS)
 def dropped_elements(t: Maker) -> Iterator[Sample]:
-    """In training and out of it; everything dropped."""
+    """Yield both modes, and the probability 1."""
     if t.is_floating:
         yield sample(t(3, 4, 2), 0.25, True)
         yield sample(t(3, 4), 0.5, False)
@@ -118,7 +118,7 @@ def dropped_elements(t: Maker) -> Iterator[Sample]:
 
 @inputs(*CHANNEL_DROPOUTS)
 def dropped_channels(t: Maker) -> Iterator[Sample]:
-    """With a batch and without."""
+    """Yield inputs with and without a batch."""
     rank = int(t.operator[-2])
     if t.is_floating:
         yield sample(t(2, 3, *[2] * rank), 0.25)
@@ -127,21 +127,21 @@ def dropped_channels(t: Maker) -> Iterator[Sample]:
 
 @mistakes(*DROPOUTS)
 def probabilities_of_dropout(t: Maker) -> Iterator[Sample]:
-    """Probabilities above 1 and below 0."""
+    """Yield probabilities above 1 and below 0."""
     yield sample(t(2, 3), 1.5, note="above 1")
     yield sample(t(2, 3), -0.5, note="below 0")
 
 
 @mistakes(*CHANNEL_DROPOUTS)
 def ranks_of_dropout(t: Maker) -> Iterator[Sample]:
-    """Vectors have no channels."""
+    """Yield vectors, which have no channels."""
     yield sample(t(3))
 
 
 # -- embedding and attention ------------------------------------------------------------------------------------------
 @inputs("nn.functional.embedding")
 def looked_up_rows(t: Maker) -> Iterator[Sample]:
-    """Indices with any number of dims, repeated ones, a row without a gradient."""
+    """Yield indices with any number of dims, duplicates, and a row without a gradient."""
     if t.is_floating:
         yield sample(t.index([0, 2], [2, 1]), t(4, 3))
         yield sample(np.array(1), t(4, 3), kind=ZERO_DIM)
@@ -152,14 +152,14 @@ def looked_up_rows(t: Maker) -> Iterator[Sample]:
 
 @mistakes("nn.functional.embedding")
 def rows_that_do_not_exist(t: Maker) -> Iterator[Sample]:
-    """Indices out of bounds, of another dtype."""
+    """Yield indices out of bounds, and of another dtype."""
     yield sample(t.index(0, 4), t(4, 3), note="out of bounds")
     yield sample(t.index(0, 1), t(4, 3), 7, note="padding_idx")
 
 
 @inputs("nn.functional.scaled_dot_product_attention")
 def attention_inputs(t: Maker) -> Iterator[Sample]:
-    """Masks of both kinds, causal attention, a scale, heads that share keys."""
+    """Yield masks of both kinds, causal attention, a scale, and heads that share keys."""
     if t.is_floating:
         query, key, value = t(2, 3, 4), t(2, 5, 4), t(2, 5, 2)
         yield sample(query, key, value)
@@ -173,7 +173,7 @@ def attention_inputs(t: Maker) -> Iterator[Sample]:
 
 @mistakes("nn.functional.scaled_dot_product_attention")
 def attention_arguments(t: Maker) -> Iterator[Sample]:
-    """A mask together with causal attention; vectors; heads that do not divide."""
+    """Yield a mask together with causal attention, vectors, and heads that do not divide."""
     x = t(2, 3, 4)
     yield sample(x, x, x, t(3, 3), is_causal=True, note="mask and is_causal")
     yield sample(t(4), x, x, note="a vector")
@@ -183,7 +183,7 @@ def attention_arguments(t: Maker) -> Iterator[Sample]:
 # -- pooling ----------------------------------------------------------------------------------------------------------
 @inputs("nn.functional.avg_pool2d", "nn.functional.avg_pool3d")
 def means_of_windows(t: Maker) -> Iterator[Sample]:
-    """Padding that counts and padding that does not, a divisor, windows that exceed the input."""
+    """Yield padding that counts and padding that does not, a divisor, and windows that exceed the input."""
     rank = int(t.operator[-2])
     if t.is_floating:
         x = t(2, 3, *[5] * rank)
@@ -195,7 +195,7 @@ def means_of_windows(t: Maker) -> Iterator[Sample]:
 
 @mistakes("nn.functional.avg_pool2d", "nn.functional.avg_pool3d")
 def windows_that_do_not_fit(t: Maker) -> Iterator[Sample]:
-    """An empty window, one that is too large, a divisor of 0."""
+    """Yield an empty window, one that is too large, and a divisor of 0."""
     x = t(1, 2, *[4] * int(t.operator[-2]))
     yield sample(x, 0, note="empty")
     yield sample(x, 9, note="too large")
@@ -204,7 +204,7 @@ def windows_that_do_not_fit(t: Maker) -> Iterator[Sample]:
 
 @inputs("nn.functional.adaptive_avg_pool2d", "nn.functional.adaptive_avg_pool3d")
 def means_of_equal_parts(t: Maker) -> Iterator[Sample]:
-    """One size for all dims, one each, and None for the input's."""
+    """Yield one size for all dims, one size each, and None for the input's."""
     rank = int(t.operator[-2])
     if t.is_floating:
         x = t(2, 2, *[5] * rank)
@@ -215,14 +215,14 @@ def means_of_equal_parts(t: Maker) -> Iterator[Sample]:
 
 @mistakes("nn.functional.adaptive_avg_pool2d", "nn.functional.adaptive_avg_pool3d")
 def sizes_of_equal_parts(t: Maker) -> Iterator[Sample]:
-    """Negative sizes and too few dims."""
+    """Yield negative sizes, and too few dims."""
     yield sample(t(1, 2, *[4] * int(t.operator[-2])), -1, note="negative")
     yield sample(t(4), 2, note="too few dims")
 
 
 @inputs(*UNPOOLS)
 def unpooled_inputs(t: Maker) -> Iterator[Sample]:
-    """Windows side by side, and a given size."""
+    """Yield windows without overlap, and a given size."""
     rank = int(t.operator[-2])
     size = 4**rank
     for shape in ((2, *[2] * rank), (1, 2, *[2] * rank)):
@@ -238,9 +238,9 @@ def unpooled_inputs(t: Maker) -> Iterator[Sample]:
 
 @mistakes(*UNPOOLS)
 def positions_that_do_not_fit(t: Maker) -> Iterator[Sample]:
-    """Indices of another shape or dtype; sizes that do not pool to the input's.
+    """Yield indices of another shape or dtype, and sizes whose pooled size is not the input's.
 
-    (Indices out of bounds are left out: an asynchronous device reports them in the words of its kernel.)
+    Indices out of bounds are left out: an asynchronous device reports them with the text of its kernel.
     """
     rank = int(t.operator[-2])
     x, index = t(2, *[2] * rank), np.zeros((2, *[2] * rank), np.int64)
@@ -252,7 +252,7 @@ def positions_that_do_not_fit(t: Maker) -> Iterator[Sample]:
 # -- windows ----------------------------------------------------------------------------------------------------------
 @inputs("nn.functional.unfold")
 def unfolded_inputs(t: Maker) -> Iterator[Sample]:
-    """Padding, dilation, steps; without a batch."""
+    """Yield padding, dilation, strides, and inputs without a batch."""
     if t.is_floating:
         yield sample(t(2, 3, 5, 4), 2)
         yield sample(t(2, 3, 5, 6), (3, 2), 2, 1, (1, 2))
@@ -261,7 +261,7 @@ def unfolded_inputs(t: Maker) -> Iterator[Sample]:
 
 @inputs("nn.functional.fold")
 def folded_inputs(t: Maker) -> Iterator[Sample]:
-    """Windows that overlap and windows that do not; without a batch."""
+    """Yield windows with and without overlap, and inputs without a batch."""
     if t.is_floating:
         yield sample(t(2, 3 * 4, 4 * 3), (5, 4), 2)
         yield sample(t(2, 2 * 4, 4), 4, 2, stride=2)
@@ -270,7 +270,7 @@ def folded_inputs(t: Maker) -> Iterator[Sample]:
 
 @mistakes("nn.functional.unfold", "nn.functional.fold")
 def kernels_that_do_not_fit(t: Maker) -> Iterator[Sample]:
-    """An empty kernel, too few dims."""
+    """Yield an empty kernel, and too few dims."""
     size = () if t.operator.endswith("unfold") else (4,)
     yield sample(t(2, 4, 9), *size, 0, note="empty")
     yield sample(t(4), *size, 2, note="too few dims")
@@ -278,7 +278,7 @@ def kernels_that_do_not_fit(t: Maker) -> Iterator[Sample]:
 
 @inputs("nn.functional.lp_pool1d", "nn.functional.lp_pool2d", "nn.functional.lp_pool3d")
 def powers_of_windows(t: Maker) -> Iterator[Sample]:
-    """Even and odd powers of positive numbers, and the maximum."""
+    """Yield even and odd powers of positive numbers, and the maximum."""
     rank = int(t.operator[-2])
     if t.is_floating:
         x = t(2, 3, *[5] * rank, low=0.5, high=2.0)
@@ -289,7 +289,7 @@ def powers_of_windows(t: Maker) -> Iterator[Sample]:
 
 @inputs("nn.functional.local_response_norm")
 def neighbouring_channels(t: Maker) -> Iterator[Sample]:
-    """An odd and an even number of neighbours."""
+    """Yield an odd and an even number of neighbours."""
     if t.is_floating:
         yield sample(t(2, 5, 3), 3)
         yield sample(t(1, 4, 2, 2), 2, 0.1, 0.5, 2.0)
@@ -297,14 +297,14 @@ def neighbouring_channels(t: Maker) -> Iterator[Sample]:
 
 @mistakes("nn.functional.local_response_norm")
 def no_channels(t: Maker) -> Iterator[Sample]:
-    """A matrix has no channels with a spatial dim."""
+    """Yield a matrix, which has no channels with a spatial dim."""
     yield sample(t(2, 3), 2)
 
 
 # -- normalization ----------------------------------------------------------------------------------------------------
 @inputs("nn.functional.batch_norm")
 def normalized_batches(t: Maker) -> Iterator[Sample]:
-    """By running statistics and by those of the batch."""
+    """Yield running statistics and those of the batch."""
     if t.is_floating:
         mean, var = t(3), t(3, low=0.5, high=2.0)
         yield sample(t(4, 3), mean, var, t(3), t(3))
@@ -314,7 +314,7 @@ def normalized_batches(t: Maker) -> Iterator[Sample]:
 
 @mistakes("nn.functional.batch_norm")
 def batches_without_statistics(t: Maker) -> Iterator[Sample]:
-    """No running statistics out of training; one value per channel in training; weights of another size."""
+    """Yield no running statistics in inference, one value per channel in training, and weights of another size."""
     yield sample(t(2, 3), None, None, note="no statistics")
     yield sample(t(1, 3), None, None, training=True, note="one value")
     yield sample(t(2, 3), t(3), t(3), t(2), note="a weight of another size")
@@ -322,7 +322,7 @@ def batches_without_statistics(t: Maker) -> Iterator[Sample]:
 
 @inputs("nn.functional.instance_norm")
 def normalized_instances(t: Maker) -> Iterator[Sample]:
-    """With weight and bias and without; by running statistics."""
+    """Yield inputs with and without weight and bias, and running statistics."""
     if t.is_floating:
         yield sample(t(2, 3, 4))
         yield sample(t(2, 3, 2, 2), None, None, t(3), t(3), eps=0.1)
@@ -331,5 +331,5 @@ def normalized_instances(t: Maker) -> Iterator[Sample]:
 
 @mistakes("nn.functional.instance_norm")
 def instances_of_one_element(t: Maker) -> Iterator[Sample]:
-    """One spatial element has no variance."""
+    """Yield one spatial element, which has no variance."""
     yield sample(t(2, 3, 1))

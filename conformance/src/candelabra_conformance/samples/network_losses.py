@@ -1,4 +1,4 @@
-"""Losses: samples with every reduction, weights, and targets of each kind."""
+"""Samples of losses, with every reduction, weights, and all kinds of targets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAIRS: Final = (
     "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss", "binary_cross_entropy",
     "binary_cross_entropy_with_logits", "hinge_embedding_loss", "soft_margin_loss",
 )  # fmt: skip
-"""Losses of an input and a target of one shape."""
+"""The losses of an input and a target of one shape."""
 OTHERS: Final = (
     "gaussian_nll_loss", "margin_ranking_loss", "cosine_embedding_loss", "triplet_margin_loss",
     "multilabel_soft_margin_loss", "multilabel_margin_loss", "multi_margin_loss", "cross_entropy", "nll_loss",
@@ -30,12 +30,12 @@ OPTIONS: Final[dict[str, tuple[dict[str, Any], ...]]] = {
     "kl_div": ({}, {"log_target": True}), "poisson_nll_loss": ({}, {"full": True}),
     "binary_cross_entropy_with_logits": ({},),
 }  # fmt: skip
-"""Keyword arguments of the losses of two tensors of one shape."""
+"""The keyword arguments of the losses of two tensors of one shape."""
 
 
 @inputs(*OPTIONS)
 def paired_inputs(t: Maker) -> Iterator[Sample]:
-    """Every reduction and option."""
+    """Yield every reduction and option."""
     if not t.is_floating:
         return
     for options in OPTIONS[t.operator]:
@@ -45,7 +45,7 @@ def paired_inputs(t: Maker) -> Iterator[Sample]:
 
 @inputs("mse_loss", "l1_loss", "huber_loss")
 def weighted_pairs(t: Maker) -> Iterator[Sample]:
-    """With a weight for each element."""
+    """Yield a weight for each element."""
     if t.is_floating:
         for reduction in REDUCTIONS:
             yield sample(t(3, 4), t(3, 4), reduction=reduction, weight=t(3, 4, low=0.5, high=1.5))
@@ -53,21 +53,21 @@ def weighted_pairs(t: Maker) -> Iterator[Sample]:
 
 @inputs("kl_div")
 def batch_means(t: Maker) -> Iterator[Sample]:
-    """The sum divided by the size of the batch."""
+    """Yield ``batchmean``, the sum divided by the size of the batch."""
     if t.is_floating:
         yield sample(t(3, 4), t(3, 4, low=0.1, high=0.9), reduction="batchmean")
 
 
 @inputs("poisson_nll_loss")
 def rates(t: Maker) -> Iterator[Sample]:
-    """The input is a rate and not its logarithm."""
+    """Yield inputs that are rates and not their logarithms."""
     if t.is_floating:
         yield sample(t(3, 4, low=0.5, high=2.0), t(3, 4, low=0.1, high=3.0), False)
 
 
 @inputs("binary_cross_entropy")
 def probabilities(t: Maker) -> Iterator[Sample]:
-    """Probabilities within (0, 1), with weights and without."""
+    """Yield probabilities within (0, 1), with weights and without."""
     if t.is_floating:
         for reduction in REDUCTIONS:
             yield sample(t(3, 4, low=0.1, high=0.9), t(3, 4, low=0.1, high=0.9), reduction=reduction)
@@ -76,7 +76,7 @@ def probabilities(t: Maker) -> Iterator[Sample]:
 
 @inputs("binary_cross_entropy_with_logits")
 def weighted_logits(t: Maker) -> Iterator[Sample]:
-    """With weights of the elements and of the positive term."""
+    """Yield weights of the elements and of the positive term."""
     if t.is_floating:
         weight, positive = t(4, low=0.5, high=1.5), t(4, low=0.5, high=1.5)
         yield sample(t(3, 4), t(3, 4, low=0.1, high=0.9), weight, pos_weight=positive)
@@ -84,32 +84,32 @@ def weighted_logits(t: Maker) -> Iterator[Sample]:
 
 @mistakes("binary_cross_entropy", "binary_cross_entropy_with_logits")
 def shapes_that_differ(t: Maker) -> Iterator[Sample]:
-    """A target of another shape."""
+    """Yield a target of another shape."""
     yield sample(t(2, 3), t(3), note="another shape")
 
 
 @mistakes("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 def unknown_reductions(t: Maker) -> Iterator[Sample]:
-    """A reduction that does not exist."""
+    """Yield an unknown reduction."""
     yield sample(t(3), t(3), reduction="median")
 
 
 @mistakes("smooth_l1_loss", "huber_loss")
 def negative_widths(t: Maker) -> Iterator[Sample]:
-    """A negative width of the quadratic part."""
+    """Yield a negative width of the quadratic part."""
     name = "beta" if t.operator == "smooth_l1_loss" else "delta"
     yield sample(t(3), t(3), note="negative", **{name: -1.0})
 
 
 @mistakes("kl_div", "poisson_nll_loss")
 def shapes_that_do_not_broadcast(t: Maker) -> Iterator[Sample]:
-    """Input and target that do not broadcast."""
+    """Yield input and target that do not broadcast."""
     yield sample(t(2, 3), t(4))
 
 
 @inputs("gaussian_nll_loss")
 def gaussian_inputs(t: Maker) -> Iterator[Sample]:
-    """A variance for each element, for each row, and for all."""
+    """Yield a variance for each element, for each row, and for all."""
     if t.is_floating:
         for reduction in REDUCTIONS:
             yield sample(t(3, 4), t(3, 4), t(3, 4, low=0.5, high=2.0), reduction=reduction)
@@ -120,14 +120,14 @@ def gaussian_inputs(t: Maker) -> Iterator[Sample]:
 
 @mistakes("gaussian_nll_loss")
 def variances_that_do_not_fit(t: Maker) -> Iterator[Sample]:
-    """A variance of another size, or below 0."""
+    """Yield a variance of another size, and a negative one."""
     yield sample(t(2, 3), t(2, 3), t(2, 2, low=0.5, high=1.5), note="another size")
     yield sample(t(2, 3), t(2, 3), t.array([[1, 1, 1], [1, -1, 1]]), note="negative")
 
 
 @inputs(*PAIRS)
 def pairs_of_other_sizes(t: Maker) -> Iterator[Sample]:
-    """A pair of numbers, one element, none."""
+    """Yield 0-d tensors, one element, and no elements."""
     for shape, kind in (((), ZERO_DIM), ((1,), LENGTH_ONE), ((2, 0), ZERO_SIZE)):
         reduction = "sum" if kind == ZERO_SIZE else "mean"
         target = (
@@ -138,7 +138,7 @@ def pairs_of_other_sizes(t: Maker) -> Iterator[Sample]:
 
 @inputs("gaussian_nll_loss")
 def gaussians_of_other_sizes(t: Maker) -> Iterator[Sample]:
-    """A number, no element, another limit of the variance."""
+    """Yield a 0-d tensor, no elements, and another limit of the variance."""
     yield sample(t(), t(), t(low=0.5, high=2.0), kind=ZERO_DIM)
     yield sample(t(2, 0), t(2, 0), t(2, 0), reduction="sum", kind=ZERO_SIZE)
     yield sample(t(2, 3), t(2, 3), t(2, 3, low=0.5, high=2.0), eps=1e-3)
@@ -146,19 +146,19 @@ def gaussians_of_other_sizes(t: Maker) -> Iterator[Sample]:
 
 @inputs("poisson_nll_loss")
 def offsets_of_logarithms(t: Maker) -> Iterator[Sample]:
-    """Another number added before the logarithm."""
+    """Yield another number that is added before the logarithm."""
     yield sample(t(3, low=0.5, high=2.0), t(3, low=0.1, high=3.0), False, eps=0.1)
 
 
 # -- margins ----------------------------------------------------------------------------------------------------------
 def signs(t: Maker, *shape: int) -> np.ndarray[Any, Any]:
-    """An array of 1 and -1."""
+    """Return an array of 1 and -1."""
     return np.where(t.mask(*shape), 1, -1).astype(t.numpy)
 
 
 @inputs("margin_ranking_loss", "hinge_embedding_loss", "soft_margin_loss")
 def signed_targets(t: Maker) -> Iterator[Sample]:
-    """Targets of 1 and -1, every reduction, a margin."""
+    """Yield targets of 1 and -1, every reduction, and a margin."""
     if not t.is_floating:
         return
     tensors = 2 if t.operator == "margin_ranking_loss" else 1
@@ -172,7 +172,7 @@ def signed_targets(t: Maker) -> Iterator[Sample]:
 
 @inputs("cosine_embedding_loss")
 def pairs_of_vectors(t: Maker) -> Iterator[Sample]:
-    """A batch of pairs and one pair."""
+    """Yield a batch of pairs and one pair."""
     if t.is_floating:
         for reduction in REDUCTIONS:
             yield sample(t(4, 3), t(4, 3), signs(t, 4), 0.1, reduction=reduction, constant=("target",))
@@ -181,7 +181,7 @@ def pairs_of_vectors(t: Maker) -> Iterator[Sample]:
 
 @inputs("triplet_margin_loss", "nn.functional.triplet_margin_with_distance_loss")
 def triplets(t: Maker) -> Iterator[Sample]:
-    """Batches of vectors, every reduction, the swapped distance."""
+    """Yield batches of vectors, every reduction, and the swapped distance."""
     if t.is_floating:
         for reduction in REDUCTIONS:
             yield sample(t(4, 3), t(4, 3), t(4, 3), margin=3.0, reduction=reduction)
@@ -190,7 +190,7 @@ def triplets(t: Maker) -> Iterator[Sample]:
 
 @inputs("multilabel_soft_margin_loss")
 def labels(t: Maker) -> Iterator[Sample]:
-    """Labels of 0 and 1, with weights and without."""
+    """Yield labels of 0 and 1, with weights and without."""
     if t.is_floating:
         target = t.mask(3, 4).astype(t.numpy)
         for reduction in REDUCTIONS:
@@ -200,7 +200,7 @@ def labels(t: Maker) -> Iterator[Sample]:
 
 @inputs("multilabel_margin_loss")
 def listed_labels(t: Maker) -> Iterator[Sample]:
-    """Labels up to the first -1, in rows and in one row."""
+    """Yield labels up to the first -1, in rows and in one row."""
     if t.is_floating:
         for reduction in REDUCTIONS:
             yield sample(t(2, 4), t.index([3, 0, -1, 1], [1, -1, -1, -1]), reduction=reduction)
@@ -209,7 +209,7 @@ def listed_labels(t: Maker) -> Iterator[Sample]:
 
 @inputs("multi_margin_loss")
 def classes_with_margins(t: Maker) -> Iterator[Sample]:
-    """Both powers, a margin, weights; rows and one row."""
+    """Yield both powers, a margin, weights, rows and one row."""
     if t.is_floating:
         for reduction in REDUCTIONS:
             yield sample(t(3, 4), t.index(3, 0, 1), reduction=reduction)
@@ -219,9 +219,9 @@ def classes_with_margins(t: Maker) -> Iterator[Sample]:
 
 @mistakes("multilabel_margin_loss", "multi_margin_loss")
 def labels_that_do_not_fit(t: Maker) -> Iterator[Sample]:
-    """Labels of another dtype and of another shape.
+    """Yield labels of another dtype and of another shape.
 
-    (Labels out of range are left out: an asynchronous device reports them in the words of its kernel.)
+    Labels out of range are left out: an asynchronous device reports them with the text of its kernel.
     """
     target = t.index([3, 2, -1, 1], [1, -1, -1, -1]) if t.operator == "multilabel_margin_loss" else t.index(1, 2)
     yield sample(t(2, 4), target.astype(np.int32), note="int32")
@@ -230,42 +230,42 @@ def labels_that_do_not_fit(t: Maker) -> Iterator[Sample]:
 
 @mistakes("margin_ranking_loss", "hinge_embedding_loss", "soft_margin_loss", "multilabel_soft_margin_loss")
 def unknown_margin_reductions(t: Maker) -> Iterator[Sample]:
-    """A reduction that does not exist."""
+    """Yield an unknown reduction."""
     scores = [t(3)] * (2 if t.operator == "margin_ranking_loss" else 1)
     yield sample(*scores, t(3), reduction="median")
 
 
 @mistakes("cosine_embedding_loss")
 def ranks_of_pairs(t: Maker) -> Iterator[Sample]:
-    """A batch with one target."""
+    """Yield a batch with one target."""
     yield sample(t(2, 3), t(2, 3), t(), note="ranks")
     yield sample(t(2, 3), t(2, 3), t(2, 1), note="several targets")
 
 
 @mistakes("triplet_margin_loss", "nn.functional.triplet_margin_with_distance_loss")
 def margins_that_do_not_fit(t: Maker) -> Iterator[Sample]:
-    """A margin of 0, and vectors of different ranks."""
+    """Yield a margin of 0, and vectors of different ranks."""
     yield sample(t(2, 3), t(2, 3), t(2, 3), margin=0.0, note="margin")
     yield sample(t(2, 3), t(2, 3), t(3), note="ranks")
 
 
 @inputs("margin_ranking_loss")
 def rankings_of_other_sizes(t: Maker) -> Iterator[Sample]:
-    """A pair of numbers, no element."""
+    """Yield 0-d tensors, and no elements."""
     yield sample(t(), t(), signs(t), kind=ZERO_DIM, constant=("target",))
     yield sample(t(0), t(0), signs(t, 0), reduction="sum", kind=ZERO_SIZE)
 
 
 @inputs("cosine_embedding_loss")
 def pairs_of_few_vectors(t: Maker) -> Iterator[Sample]:
-    """One pair, no pair."""
+    """Yield one pair, and no pair."""
     yield sample(t(1, 3), t(1, 3), signs(t, 1), kind=LENGTH_ONE, constant=("target",))
     yield sample(t(0, 3), t(0, 3), signs(t, 0), reduction="sum", kind=ZERO_SIZE)
 
 
 @inputs("triplet_margin_loss")
 def few_triplets(t: Maker) -> Iterator[Sample]:
-    """One triplet, none; another norm and another number added to differences."""
+    """Yield one triplet, none, another norm, and another epsilon."""
     yield sample(t(1, 3), t(1, 3), t(1, 3), margin=5.0, kind=LENGTH_ONE)
     yield sample(t(0, 3), t(0, 3), t(0, 3), reduction="sum", kind=ZERO_SIZE)
     yield sample(t(4, 3), t(4, 3), t(4, 3), margin=5.0, p=3.0, eps=1e-3)
@@ -273,14 +273,14 @@ def few_triplets(t: Maker) -> Iterator[Sample]:
 
 @inputs("multilabel_soft_margin_loss")
 def labels_of_few_rows(t: Maker) -> Iterator[Sample]:
-    """One label, no row."""
+    """Yield one label, and no row."""
     yield sample(t(1, 1), np.ones((1, 1), t.numpy), kind=LENGTH_ONE, constant=("target",))
     yield sample(t(0, 3), t(0, 3), reduction="sum", kind=ZERO_SIZE)
 
 
 @inputs("multilabel_margin_loss", "multi_margin_loss")
 def scores_of_few_rows(t: Maker) -> Iterator[Sample]:
-    """One class, no row."""
+    """Yield one class, and no row."""
     shape = (1, 1) if t.operator == "multilabel_margin_loss" else (1,)
     yield sample(t(1, 1), np.zeros(shape, np.int64), kind=LENGTH_ONE)
     none = (0, 3) if t.operator == "multilabel_margin_loss" else (0,)
@@ -290,7 +290,7 @@ def scores_of_few_rows(t: Maker) -> Iterator[Sample]:
 # -- classes ----------------------------------------------------------------------------------------------------------
 @inputs("cross_entropy", "nll_loss")
 def class_targets(t: Maker) -> Iterator[Sample]:
-    """Every reduction, weights, an ignored class; rows, one row, and spatial dims."""
+    """Yield every reduction, weights, an ignored class, rows, one row, and spatial dims."""
     if not t.is_floating:
         return
     for reduction in REDUCTIONS:
@@ -302,7 +302,7 @@ def class_targets(t: Maker) -> Iterator[Sample]:
 
 @inputs("cross_entropy")
 def probable_targets(t: Maker) -> Iterator[Sample]:
-    """Targets that are probabilities, and smoothed classes."""
+    """Yield targets that are probabilities, and smoothed classes."""
     if t.is_floating:
         yield sample(t(3, 4), t(3, 4, low=0.1, high=0.9))
         yield sample(t(3, 4), t(3, 4, low=0.1, high=0.9), label_smoothing=0.2, reduction="none")
@@ -311,7 +311,7 @@ def probable_targets(t: Maker) -> Iterator[Sample]:
 
 @mistakes("cross_entropy", "nll_loss")
 def targets_that_do_not_fit(t: Maker) -> Iterator[Sample]:
-    """Classes that do not exist, other dtypes, another batch."""
+    """Yield classes that do not exist, other dtypes, and another batch."""
     yield sample(t(3, 4), t.index(0, 4, 1), note="no such class")
     yield sample(t(3, 4), t.index(0, 1).astype(np.int32), note="int32")
     yield sample(t(3, 4), t.index(0, 1), note="another batch")
@@ -319,14 +319,14 @@ def targets_that_do_not_fit(t: Maker) -> Iterator[Sample]:
 
 @inputs("cross_entropy", "nll_loss")
 def few_targets(t: Maker) -> Iterator[Sample]:
-    """One class, no row."""
+    """Yield one class, and no row."""
     yield sample(t(1, 1), t.index(0), kind=LENGTH_ONE, gradient=False)
     yield sample(t(0, 3), np.zeros(0, np.int64), reduction="sum", kind=ZERO_SIZE)
 
 
 @inputs("one_hot")
 def encoded_classes(t: Maker) -> Iterator[Sample]:
-    """The number of classes is given, or one more than the largest."""
+    """Yield a number of classes, and the default, one more than the largest."""
     if t.dtype.name == "int64":
         yield sample(t.index([0, 2], [1, 1]))
         yield sample(t.index(0, 2, 1), 5)
@@ -336,6 +336,6 @@ def encoded_classes(t: Maker) -> Iterator[Sample]:
 
 @mistakes("one_hot")
 def classes_that_do_not_exist(t: Maker) -> Iterator[Sample]:
-    """Negative classes, and more than there are."""
+    """Yield negative classes, and classes above the limit."""
     yield sample(t.index(0, -2), note="negative")
     yield sample(t.index(0, 5), 3, note="too large")

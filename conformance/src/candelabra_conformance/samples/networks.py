@@ -1,4 +1,4 @@
-"""Looking up rows of a table, and normalisation."""
+"""Samples of embedding and normalisation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from candelabra_conformance.samples.sample import Sample, sample
 
 @inputs("embedding")
 def looked_up(t: Maker) -> Iterator[Sample]:
-    """Indices of every rank, with duplicates; a padding row, gradients by frequency (which are no derivatives then)."""
+    """Yield indices of every rank with duplicates, a padding row, and gradients scaled by frequency, which are no
+    derivatives."""
     yield sample(t(4, 3), t.index(1, 3, 1))
     yield sample(t(5, 2), t.indices(2, 3, below=5), 2, False, gradient=False)
     yield sample(t(5, 2), t.index([0, 4], [3, 1]), 2, note="a padding row that is not met")
@@ -28,7 +29,7 @@ def looked_up(t: Maker) -> Iterator[Sample]:
 
 @mistakes("embedding")
 def no_such_row(t: Maker) -> Iterator[Sample]:
-    """Rows that are not there; a table that is none; no indices."""
+    """Yield indices out of bounds, a table that is not a matrix, and indices that are not integer tensors."""
     yield sample(t(4, 3), t.index(0, 4), note="beyond")
     yield sample(t(4, 3), t.index(-1), note="negative")
     yield sample(t(4), t.index(0), note="no table")
@@ -57,7 +58,8 @@ SCARCE = (
 
 @inputs("normalize")
 def normalized(t: Maker) -> Iterator[Sample]:
-    """Layer, batch, group and instance: other dims, other affine shapes; either of weight and bias may be missing."""
+    """Yield layer, batch, group and instance normalisation: other dims, other affine shapes, with and without weight
+    and bias."""
     for number, (shape, dims, affine) in enumerate(SHAPES):
         eps = (1e-5, 0.1)[number % 2]
         yield sample(t(*shape), t(*affine), t(*affine), dims, eps)
@@ -70,7 +72,7 @@ def normalized(t: Maker) -> Iterator[Sample]:
 
 @inputs("normalize_backward")
 def normalized_backwards(t: Maker) -> Iterator[Sample]:
-    """With the statistics of the input, as ``normalize`` gives them."""
+    """Yield the statistics of the input, as ``normalize`` returns them."""
     for shape, dims, affine, kind in (*((*case, "ordinary") for case in SHAPES), *SCARCE):
         x = t(*shape)
         wide = x.real.astype(np.float64)
@@ -83,7 +85,7 @@ def normalized_backwards(t: Maker) -> Iterator[Sample]:
 
 @mistakes("normalize")
 def unfit(t: Maker) -> Iterator[Sample]:
-    """Weights that do not broadcast, nothing to normalise."""
+    """Yield weights and biases that do not broadcast, and no input."""
     yield sample(t(2, 3), t(4), None, (1,), 1e-5, note="weight")
     yield sample(t(2, 3), None, t(2), (1,), 1e-5, note="bias")
     yield sample(None, None, None, (1,), 1e-5, note="no input")
@@ -91,14 +93,14 @@ def unfit(t: Maker) -> Iterator[Sample]:
 
 @mistakes("normalize_backward")
 def unfit_backwards(t: Maker) -> Iterator[Sample]:
-    """Shapes that do not go together."""
+    """Yield shapes that do not match."""
     yield sample(t(2, 4), t(2, 3), t(2, 1), t(2, 1), None, (1,), note="gradient")
     yield sample(t(2, 3), t(2, 3), t(2, 1), t(2, 1), t(4), (1,), note="weight")
 
 
 @special("normalize")
 def without_variance(t: Maker) -> Iterator[Sample]:
-    """Rows of one value become 0 (no rounding of the mean may show); a NaN stays in its row; far numbers keep their
+    """Yield constant rows, which become exactly 0, a NaN, which stays in its row, and large numbers, which keep their
     variance."""
     yield sample(t.array(np.full((2, 4), 3.0)), None, None, (1,), 1e-5, note="constant")
     nan = float("nan")

@@ -1,4 +1,4 @@
-"""Normalisations that return their statistics: samples."""
+"""Samples of normalisations that return their statistics."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ only(lambda d: d.category == FLOATING, "native_layer_norm", "native_group_norm")
 
 
 def _out(function: Callable[..., Any], *args: Any) -> Any:
-    """The first result: the statistics carry no gradient."""
+    """Return the first result, since the statistics carry no gradient."""
     return function(*args).out
 
 
 @inputs("native_layer_norm")
 def layers(t: Maker) -> Iterator[Sample]:
-    """Over one dim and two, with and without weight and bias."""
+    """Yield one dim and two, with and without weight and bias."""
     yield sample(t(3, 7), (7,), None, None, 1e-5, call=_out)
     yield sample(t(2, 3, 4), (3, 4), t(3, 4), t(3, 4), 1e-3, call=_out)
     yield sample(t(2, 3, 5), [5], t(5), None, 1e-3, call=_out)
@@ -32,7 +32,7 @@ def layers(t: Maker) -> Iterator[Sample]:
 
 @mistakes("native_layer_norm")
 def no_layers(t: Maker) -> Iterator[Sample]:
-    """Shapes that do not fit."""
+    """Yield shapes that do not match."""
     x = t.of("float32")
     yield sample(x(2, 3), (), None, None, 1e-5, note="no dims")
     yield sample(x(2, 3), (2,), None, None, 1e-5, note="another size")
@@ -42,7 +42,7 @@ def no_layers(t: Maker) -> Iterator[Sample]:
 
 @inputs("native_group_norm")
 def groups(t: Maker) -> Iterator[Sample]:
-    """Channels in one group and several, with and without weight and bias."""
+    """Yield one group and several, with and without weight and bias."""
     yield sample(t(2, 4, 5), None, None, 2, 4, 5, 2, 1e-5)
     yield sample(t(3, 6, 2, 3), t(6), t(6), 3, 6, 6, 3, 1e-3)
     yield sample(t(2, 4, 3), t(4), None, 2, 4, 3, 1, 0.5)
@@ -52,7 +52,7 @@ def groups(t: Maker) -> Iterator[Sample]:
 
 @mistakes("native_group_norm")
 def no_groups(t: Maker) -> Iterator[Sample]:
-    """Groups that do not divide the channels; sizes that are not the input's."""
+    """Yield groups that do not divide the channels, and sizes other than the input's."""
     x = t.of("float32")
     yield sample(x(2, 4, 3), None, None, 2, 4, 3, 3, 1e-5, note="groups")
     yield sample(x(2, 4, 3), None, None, 2, 4, 4, 2, 1e-5, note="sizes")
@@ -60,7 +60,7 @@ def no_groups(t: Maker) -> Iterator[Sample]:
 
 @inputs("native_batch_norm")
 def batches(t: Maker) -> Iterator[Sample]:
-    """By the batch's statistics, and by running ones."""
+    """Yield the batch's statistics, and running ones."""
     if not t.is_floating:
         return
     yield sample(t(5, 3), None, None, None, None, True, 0.1, 1e-5)
@@ -70,5 +70,5 @@ def batches(t: Maker) -> Iterator[Sample]:
 
 @mistakes("native_batch_norm")
 def no_batches(t: Maker) -> Iterator[Sample]:
-    """No running statistics where they are used."""
+    """Yield no running statistics in inference."""
     yield sample(t.of("float32")(2, 3), None, None, None, None, False, 0.1, 1e-5)

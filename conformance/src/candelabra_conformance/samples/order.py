@@ -1,7 +1,7 @@
-"""The k-th, the middle, the most frequent, the largest few; running extremes; places in what is in order: samples.
+"""Samples of order statistics, top k, running extremes, sorting and binary search.
 
-Which of equal elements' indices is reported is part of the contract, so integers and bools, which tie, are as good as
-floating values, which do not.
+The contract specifies the index that is returned for equal elements, so integers and bools, which have ties, are as
+important as floating values, which have none.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ NAN, INF = math.nan, math.inf
 MANY: Final = 20_001
 
 
-# -- one of each row --------------------------------------------------------------------------------------------------
+# -- one element per row ----------------------------------------------------------------------------------------------
 PICKS: Final = ("median_dim", "nanmedian_dim", "mode")
 ALONG: Final = (((5,), 0), ((2, 3), 0), ((2, 8), -1), ((2, 17, 3), 1), ((3, 1, 4), -3))
 
 
 @inputs(*PICKS)
 def picks(t: Maker) -> Iterator[Sample]:
-    """Odd and even sizes along any dim, kept and not."""
+    """Yield odd and even sizes, any dim, and ``keepdim``."""
     for shape, dim in ALONG:
         for keep in (False, True):
             yield sample(t(*shape), dim, keep, note=f"{shape} {dim} {keep}")
@@ -43,7 +43,7 @@ def picks(t: Maker) -> Iterator[Sample]:
 
 @inputs("kthvalue")
 def kth(t: Maker) -> Iterator[Sample]:
-    """The first, the last and one between, along any dim."""
+    """Yield the first, the last and one between, along any dim."""
     for shape, dim in ALONG:
         for k in sorted({1, (shape[dim] + 1) // 2, shape[dim]}):
             yield sample(t(*shape), k, dim, k % 2 == 0, note=f"{k} of {shape} {dim}")
@@ -57,7 +57,7 @@ def kth(t: Maker) -> Iterator[Sample]:
 
 @inputs("topk")
 def largest(t: Maker) -> Iterator[Sample]:
-    """None, some and all, largest and smallest, along any dim. Unsorted results come in order all the same."""
+    """Yield none, some and all, largest and smallest, along any dim. Unsorted results are sorted to compare them."""
     for shape, dim in ALONG:
         for k in sorted({1, (shape[dim] + 1) // 2, shape[dim]}):
             yield sample(t(*shape), k, dim, k % 2 == 1, note=f"{k} of {shape} {dim}")
@@ -70,27 +70,27 @@ def largest(t: Maker) -> Iterator[Sample]:
     yield sample(t(2, MANY), 33, kind=LARGE)
 
 
-def _in_order(found: Any) -> Any:
-    """Of an unsorted choice: the values in order."""
-    return found[0].sort(-1).values
+def _in_order(result: Any) -> Any:
+    """Return the values of an unsorted result in order."""
+    return result[0].sort(-1).values
 
 
 @inputs("median_all", "nanmedian_all")
 def middles(t: Maker) -> Iterator[Sample]:
-    """Of an odd and an even number of elements."""
+    """Yield an odd and an even number of elements."""
     yield sample(t(5))
     yield sample(t(2, 3))
     yield sample(t(2, 17, 3))
     yield sample(t(), kind=ZERO_DIM)
     yield sample(t(1), kind=LENGTH_ONE)
-    if t.is_floating:  # of none it is NaN, which integers do not have
+    if t.is_floating:  # the result without elements is NaN, which integers cannot represent
         yield sample(t(0), kind=ZERO_SIZE, gradient=False)
     yield sample(t(3, MANY), kind=LARGE)
 
 
 @inputs("ordered")
 def in_order(t: Maker) -> Iterator[Sample]:
-    """Along any dim."""
+    """Yield any dim."""
     for shape, dim in ALONG:
         yield sample(t(*shape), dim, note=f"{shape} {dim}")
     yield sample(t(), 0, kind=ZERO_DIM)
@@ -101,7 +101,7 @@ def in_order(t: Maker) -> Iterator[Sample]:
 
 @special(*PICKS, "kthvalue", "topk", "ordered", "median_all", "nanmedian_all")
 def orders_of_nan(t: Maker) -> Iterator[Sample]:
-    """NaN is the largest; infinities are in their places; the zeros are equal."""
+    """Yield NaN, which is the largest, infinities, and both zeros, which are equal."""
     rest: dict[str, tuple[Any, ...]] = {
         "kthvalue": (3, 1), "topk": (2, 1), "ordered": (1,), "median_all": (), "nanmedian_all": (),
     }  # fmt: skip
@@ -109,7 +109,7 @@ def orders_of_nan(t: Maker) -> Iterator[Sample]:
     if t.is_floating:
         one = t.array([[NAN, 1.0, 2.0], [-INF, INF, 0.5], [3.0, 1.0, INF]])
         yield sample(one, *arguments, note="one nan")
-        if t.operator != "mode":  # every NaN is distinct there, and no place is the right one
+        if t.operator != "mode":  # for mode every NaN is distinct, so that no index is specified
             all_nan = t.array([[NAN, NAN, NAN], [NAN, 2.0, NAN]])
             yield sample(all_nan, *arguments, note="nan only")
         yield sample(t.array([[0.0, -0.0, 0.0], [-0.0, 0.0, 1.0]]), *arguments, of=_positive_zeros, note="zeros")
@@ -120,16 +120,16 @@ def orders_of_nan(t: Maker) -> Iterator[Sample]:
         yield sample(whole, *arguments, note="extremes")
 
 
-def _positive_zeros(found: Any) -> Any:
-    """Which of the two zeros is picked is not said."""
-    if isinstance(found, tuple):
-        return found[0] + 0.0, found[1]
-    return found + 0.0
+def _positive_zeros(result: Any) -> Any:
+    """Return the values with positive zeros, since either of two zeros may be selected."""
+    if isinstance(result, tuple):
+        return result[0] + 0.0, result[1]
+    return result + 0.0
 
 
 @mistakes(*PICKS, "kthvalue", "topk", "ordered", "cummax", "cummin", "logcumsumexp")
 def no_dim(t: Maker) -> Iterator[Sample]:
-    """Dims that are not there, in floating numbers, which each of them takes."""
+    """Yield dims out of range and a list, in a floating dtype, which all of these operators accept."""
     x = t.of("float32")(2, 3)
     first = (x, 1) if t.operator in ("kthvalue", "topk") else (x,)
     yield sample(*first, 2, note="dim out of range")
@@ -139,13 +139,13 @@ def no_dim(t: Maker) -> Iterator[Sample]:
 
 @mistakes(*PICKS)
 def no_elements(t: Maker) -> Iterator[Sample]:
-    """Of no elements there is no middle one."""
+    """Yield tensors without elements, which have no median."""
     yield sample(t.of("float32")(2, 0), 1)
 
 
 @mistakes("kthvalue", "topk")
 def too_many(t: Maker) -> Iterator[Sample]:
-    """More than there are; the zeroth."""
+    """Yield a k above the number of elements, and 0."""
     x = t.of("float32")
     yield sample(x(2, 3), 4, note="more than there are")
     yield sample(x(2, 3), 3, 0, note="more than there are in the first dim")
@@ -163,7 +163,7 @@ RUNNING: Final = ("cummax", "cummin", "logcumsumexp")
 
 @inputs(*RUNNING)
 def running(t: Maker) -> Iterator[Sample]:
-    """Along any dim."""
+    """Yield any dim."""
     for shape, dim in ALONG:
         yield sample(t(*shape), dim, note=f"{shape} {dim}")
     yield sample(t(4, 33), dim=1)
@@ -176,7 +176,7 @@ def running(t: Maker) -> Iterator[Sample]:
 
 @special("cummax", "cummin")
 def running_nan(t: Maker) -> Iterator[Sample]:
-    """After a NaN, NaN, at the place of the last one; infinities stay."""
+    """Yield NaN, after which the results are NaN with the index of the last one, and infinities."""
     if t.is_floating:
         yield sample(t.array([[1.0, NAN, 3.0, NAN, 0.0], [-INF, INF, INF, 1.0, -INF]]), 1)
         yield sample(t.array([NAN, NAN]), 0, note="from the start")
@@ -186,7 +186,8 @@ def running_nan(t: Maker) -> Iterator[Sample]:
 
 @special("logcumsumexp")
 def running_sums(t: Maker) -> Iterator[Sample]:
-    """No overflow of large ones, no -inf of small ones; sums of nothing are -inf."""
+    """Yield large numbers, which must not overflow, small ones, which must not become -inf, and empty sums, which are
+    -inf."""
     if t.is_floating:
         limit = 800.0 if t.dtype.name == "float64" else 80.0
         yield sample(t.array([limit, limit, -limit]), 0, note="beyond exp")
@@ -194,10 +195,10 @@ def running_sums(t: Maker) -> Iterator[Sample]:
         yield sample(t.array([[-INF, -INF, 0.0], [1.0, INF, 2.0], [1.0, NAN, 2.0]]), 1, note="not finite")
 
 
-# -- places -----------------------------------------------------------------------------------------------------------
+# -- binary search ----------------------------------------------------------------------------------------------------
 @inputs("sorted_place")
-def places(t: Maker) -> Iterator[Sample]:
-    """To the left and right of equal elements; one sequence for values of any shape, and one each."""
+def insertion_indices(t: Maker) -> Iterator[Sample]:
+    """Yield both sides of equal elements, one sequence for values of any shape, and one sequence each."""
 
     def rising(*shape: int) -> Array:
         return cast(t, np.sort(t(*shape).real.astype(np.float64), -1))
@@ -217,8 +218,8 @@ def places(t: Maker) -> Iterator[Sample]:
 
 
 @special("sorted_place")
-def places_of_nan(t: Maker) -> Iterator[Sample]:
-    """NaN goes to the end, where those of the sequence are."""
+def insertion_indices_of_nan(t: Maker) -> Iterator[Sample]:
+    """Yield NaN, whose index is at the end, with those of the sequence."""
     if t.is_floating:
         values = t.array([-INF, -1.0, 0.0, -0.0, INF])
         yield sample(t.array([-INF, 0.0, 0.0, 2.0, INF]), values, False)

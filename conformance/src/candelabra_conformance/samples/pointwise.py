@@ -1,7 +1,7 @@
-"""Samples of plainly pointwise operators, which follow from the record: shapes, broadcasting, numbers beside tensors.
+"""Samples of pointwise operators, which follow from the record: shapes, broadcasting, numbers combined with tensors.
 
-What a record does not say is where a function is smooth and its results fit a half type: the tables here do, by
-operator, and by parameter where the parameters differ.
+A record does not specify where a function is smooth and its results are within half precision. The tables of this
+module do, by operator, and by parameter if the parameters differ.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 
 EQUAL: Final[tuple[Shape, ...]] = ((17,), (3, 5), (2, 3, 4), (2, 1, 3, 2), (1023,))
-"""Shapes that all tensors have, up to four dims; none is a whole number of blocks of 2, 4, 8 or 16."""
+"""Shapes that all tensors have, up to four dims; none is a multiple of blocks of 2, 4, 8 or 16."""
 BROADCAST: Final[tuple[tuple[Shape, Shape], ...]] = (
     ((3, 1), (1, 4)), ((4,), (2, 3, 4)), ((2, 3, 4), (3, 1)), ((1,), (5,)),
 )  # fmt: skip
-"""Shapes that the tensors have in turn."""
+"""The shapes of the tensors, by position."""
 MANY: Final = 131_101
-"""Elements of a large sample: more than two blocks of the sizes in use (2**16 and less), and 29 over."""
+"""The number of elements of a large sample: more than two blocks of usual sizes (2**16 and less), plus 29."""
 OTHERS: Final[tuple[tuple[str, tuple[Shape, Shape]], ...]] = (
     (ZERO_DIM, ((), ())), (ZERO_DIM, ((), (3,))), (ZERO_DIM, ((2, 3), ())),
     (LENGTH_ONE, ((1,), (1,))), (LENGTH_ONE, ((1, 1, 1), (1, 1, 1))),
     (ZERO_SIZE, ((0,), (0,))), (ZERO_SIZE, ((2, 0, 3), (2, 0, 3))), (ZERO_SIZE, ((0,), (1,))),
     (ZERO_SIZE, ((2, 1), (0,))), (LARGE, ((MANY,), (MANY,))),
 )  # fmt: skip
-"""``(kind, the shapes that the tensors have in turn)``."""
+"""``(kind, the shapes of the tensors by position)``."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """Where ordinary values lie, both ends included for whole numbers."""
+    """The range of ordinary values, with both ends included for integers."""
 
     low: float
     high: float
     ints: tuple[int, int] | None = None
-    """The same for integer dtypes, None for what their operator's domain says."""
+    """The same for integer dtypes, or None for the operator's domain."""
     signed: bool = False
     """The range is that of magnitudes, and both signs occur."""
     whole: bool = False
-    """Whole numbers also in floating dtypes."""
+    """The values are integers also in floating dtypes."""
 
     def drawn(self, t: Maker, *shape: int) -> Array:
-        """Real values in the dtype of ``t``."""
+        """Return real values in the dtype of ``t``."""
         if t.is_integer:
             values = t(*shape) if self.ints is None else t(*shape, low=self.ints[0], high=self.ints[1])
             signed = self.signed and t.dtype.is_signed
@@ -87,9 +87,10 @@ POLYNOMIALS: Final[dict[str, Range]] = {
         "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p",
     )},
 }  # fmt: skip
-"""Arguments at which polynomials up to degree 4 fit float16."""
+"""The arguments for which polynomials up to degree 4 are within float16."""
 QUOTIENTS: Final = ("floor_divide", "trunc_divide", "remainder", "fmod")
-"""They jump where the quotient is whole: dividends are 1.5 times numbers between two whole ones, divisors near 1.5."""
+"""The operators that jump at integer quotients: dividends are 1.5 times numbers between two integers, divisors near
+1.5."""
 DIVIDENDS: Final = Range(0.2, 0.8)
 _DIVISOR: Final = Range(1.47, 1.53, ints=(1, 9), signed=True)
 _SHIFT: Final = Range(0, 6, ints=(0, 6), whole=True)
@@ -112,32 +113,33 @@ RANGES: Final[dict[str, dict[str, Range]]] = {
     "special_zeta": {"input": Range(1.3, 6.0, ints=(2, 9)), "other": Range(0.3, 4.0, ints=(1, 9))},
     "xlogy": {"other": Range(0.1, 4.0, ints=(1, 9))},
     "special_xlog1py": {"other": Range(-0.9, 3.0, ints=(0, 9))},
-    # Their second derivatives divide twice by the argument: near 0 few digits are left.
+    # Their second derivatives divide twice by the argument, and lose digits near 0.
     "special_bessel_j1": {"input": Range(0.3, 4.0, ints=(-4, 4), signed=True)},
     "sigmoid_backward": {"output": Range(0.05, 0.95)},
     "tanh_backward": {"output": Range(-0.95, 0.95)},
     "lerp": {"weight": Range(-0.4, 1.4)},
 }  # fmt: skip
-"""By operator and parameter, where one domain for all parameters does not do."""
+"""The ranges by operator and parameter, if one domain for all parameters is not sufficient."""
 CONSTANT: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(("igamma", "igammac", "special_zeta", "heaviside"), ("input",)),
     **dict.fromkeys(POLYNOMIALS, ("n",)),
 }
-"""Parameters by which nobody derives: the rule raises, or the values are where the function jumps."""
+"""The parameters without a derivative: the rule raises, or the function jumps at the values."""
 
 
 def follows_from_record(op: Operator[..., Any]) -> bool:
-    """Whether the samples of an operator follow from its record: element by element, and nothing but tensors is due."""
+    """Return whether the samples of an operator follow from its record: it is pointwise and only tensors are
+    required."""
     due = {p.kind for p in op.schema.parameters if p.default is REQUIRED}
     tensors = {p.kind for p in op.schema.tensors}
     return bool(getattr(op.rule, "pointwise", False)) and not op.random and due == tensors <= {TENSOR, OPERAND, MASK}
 
 
 def samples_of_record(op: Operator[..., Any], t: Maker) -> Iterator[Sample]:
-    """Ordinary calls of a pointwise operator, in the dtype of ``t``; numbers in place of tensors are in the note.
+    """Yield ordinary calls of a pointwise operator in the dtype of ``t``; the note marks numbers in place of tensors.
 
-    Parameters that are no tensors keep their defaults. None of an operator of which :func:`follows_from_record` does
-    not hold.
+    Parameters other than tensors keep their defaults. Operators for which :func:`follows_from_record` is False have
+    none.
     """
     if not follows_from_record(op):
         return
@@ -155,7 +157,7 @@ def samples_of_record(op: Operator[..., Any], t: Maker) -> Iterator[Sample]:
 
 
 def shapes_for(tensors: int) -> Iterator[tuple[str, tuple[Shape, Shape]]]:
-    """``(kind, the shapes that the tensors have in turn)``, for an operator of so many tensors."""
+    """Return ``(kind, the shapes of the tensors by position)`` for an operator of ``tensors`` tensors."""
     ordinary = (*((shape, shape) for shape in EQUAL), *BROADCAST)
     for kind, pair in (*((ORDINARY, pair) for pair in ordinary), *OTHERS):
         if tensors > 1 or pair[0] == pair[1]:
@@ -163,13 +165,13 @@ def shapes_for(tensors: int) -> Iterator[tuple[str, tuple[Shape, Shape]]]:
 
 
 def tensor_for(op: Operator[..., Any], p: Parameter, t: Maker, *shape: int) -> Array:
-    """An array of values at which ``op`` is smooth in the parameter ``p``."""
+    """Return an array of values at which ``op`` is smooth in the parameter ``p``."""
     if p.kind == MASK:
         return t.mask(*shape)
     r = RANGES.get(op.name, {}).get(p.name) or Range(t.low, t.high, _integers(op, t))
-    if t.is_bool:  # a divisor, and whatever else has to be positive, can only be True
+    if t.is_bool:  # a divisor, and any other positive number, can only be True
         return np.ones(shape, bool) if r.ints is not None and r.ints[0] > 0 else t(*shape)
-    if t.is_complex:  # cuts and poles lie on the axes, from which ordinary values keep away
+    if t.is_complex:  # cuts and poles are on the axes, and ordinary values are not near them
         return t.array(r.drawn(t.of("int64"), *shape)) if r.whole else t(*shape, low=-2.0, high=2.0)
     values = r.drawn(t, *shape)
     if op.name in QUOTIENTS and p.name == "input" and t.is_floating:
@@ -179,14 +181,15 @@ def tensor_for(op: Operator[..., Any], p: Parameter, t: Maker, *shape: int) -> A
 
 
 def _integers(op: Operator[..., Any], t: Maker) -> tuple[int, int] | None:
-    """The domain's integers; None of a domain with fewer than two, where NaN is a result like another."""
+    """Return the integers of the domain, or None for fewer than two, for which NaN is a valid result."""
     low, high = DOMAINS.get(op.name, (0.0, 0.0))
     least, most = math.ceil(low) if t.dtype.is_signed else max(math.ceil(low), 0), math.floor(high)
     return (least, most) if most > least else None
 
 
 def numbers_for(op: Operator[..., Any], p: Parameter, t: Maker) -> tuple[Any, ...]:
-    """Python numbers for ``p``, of the kind of the dtype and of a lower one, such as every dtype holds exactly."""
+    """Yield Python numbers for ``p``, of the kind of the dtype and of a lower one, that every dtype represents
+    exactly."""
     if t.is_bool:
         return (True,)
     r = RANGES.get(op.name, {}).get(p.name) or Range(t.low, t.high)

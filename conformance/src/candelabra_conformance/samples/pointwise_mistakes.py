@@ -1,4 +1,4 @@
-"""What pointwise operators refuse for what the values are, and for numbers of the wrong kind."""
+"""Calls that pointwise operators refuse because of the values, or of numbers of the wrong kind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from candelabra_conformance.samples.sample import Sample, sample
 
 @mistakes(*QUOTIENTS)
 def by_zero(t: Maker) -> Iterator[Sample]:
-    """Integers by 0: one among others, a number, a tensor without dims."""
+    """Yield integers divided by 0: by one element of a tensor, by a number, by a 0-d tensor."""
     if t.is_integer:
         x = t(2, 3)
         yield sample(x, t.array([1, 0, 2]), note="a divisor of 0")
@@ -25,19 +25,19 @@ def by_zero(t: Maker) -> Iterator[Sample]:
 
 @mistakes("pow")
 def to_a_negative_number(t: Maker) -> Iterator[Sample]:
-    """An integer tensor to a negative whole number has no integer result."""
+    """Yield negative integer exponents of an integer tensor, which have no integer result."""
     if t.is_integer:
         yield sample(t(3), -1, note="exponent -1")
 
 
 @mistakes("heaviside")
 def of_two_dtypes(t: Maker) -> Iterator[Sample]:
-    """The step's values have the dtype of the argument."""
+    """Yield a step of two dtypes."""
     yield sample(t(3), t.of("int16" if t.dtype.name != "int16" else "int32")(3), note="values of another dtype")
 
 
 @mistakes("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift")
-def beside_a_float(t: Maker) -> Iterator[Sample]:
-    """Numbers with a fraction have no bits to combine."""
+def with_a_float(t: Maker) -> Iterator[Sample]:
+    """Yield floating numbers, which have no bits to combine."""
     yield sample(t(3), 1.5, note="the number 1.5")
     yield sample(t(3), t.of("float32")(3), note="a float32 tensor")

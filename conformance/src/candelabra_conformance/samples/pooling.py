@@ -1,4 +1,4 @@
-"""Pooling: the largest of a window and its place, the sum of a window, and their adjoints."""
+"""Samples of pooling: the largest of each window and its index, the sum of each window, and their adjoints."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ class Pool(NamedTuple):
     kind: str = "ordinary"
 
     @property
-    def places(self) -> Ints:
-        """Windows per dim. With ``ceil`` a last one may hang over the end, if it starts before the padding there."""
+    def output_size(self) -> Ints:
+        """Return the number of windows per dim. With ``ceil`` the last one may end beyond the input, if it starts
+        before the end padding."""
         found = []
         along = zip(self.shape[-len(self.window) :], *self[1:5], strict=True)
         for size, window, stride, padding, dilation in along:
@@ -38,8 +39,8 @@ class Pool(NamedTuple):
 
     @property
     def output(self) -> Ints:
-        """The shape of the result."""
-        return (*self.shape[: -len(self.window)], *self.places)
+        """Return the shape of the result."""
+        return (*self.shape[: -len(self.window)], *self.output_size)
 
 
 POOLS = (
@@ -62,14 +63,14 @@ MAXIMA = ("max_pool", "max_pool_values")
 
 @inputs(*MAXIMA, "sum_pool")
 def pooled(t: Maker) -> Iterator[Sample]:
-    """Every pool."""
+    """Yield every pool."""
     for pool in POOLS:
-        yield sample(t(*pool.shape), *pool[1:5], pool.places, kind=pool.kind, gradient=pool.kind != "large")
+        yield sample(t(*pool.shape), *pool[1:5], pool.output_size, kind=pool.kind, gradient=pool.kind != "large")
 
 
 @inputs(*MAXIMA)
 def equals(t: Maker) -> Iterator[Sample]:
-    """Of equals the first one counts; padding never does, however small the numbers are."""
+    """Yield equal elements, of which the first one is selected; padding never is, however small the numbers are."""
     x = np.ones((1, 1, 6), t.numpy)
     yield sample(x, (3,), (2,), (1,), (1,), (3,), note="ties", gradient=False)
     if not t.dtype.name.startswith("u"):
@@ -78,16 +79,16 @@ def equals(t: Maker) -> Iterator[Sample]:
 
 
 @inputs("sum_pool_adjoint")
-def spread(t: Maker) -> Iterator[Sample]:
-    """Every pool, backwards."""
+def scattered(t: Maker) -> Iterator[Sample]:
+    """Yield every pool for the backward function."""
     for pool in POOLS:
         gradient = pool.kind != "large"
         yield sample(t(*pool.output), pool.shape, *pool[1:5], kind=pool.kind, gradient=gradient)
 
 
 @inputs("scatter_planes")
-def at_places(t: Maker) -> Iterator[Sample]:
-    """Places that are met once (and said so), and several times, when they add up."""
+def at_indices(t: Maker) -> Iterator[Sample]:
+    """Yield indices that are declared distinct, and duplicates, which accumulate."""
     once = np.stack([t.random.permutation(9)[:4] for _ in range(6)]).reshape(2, 3, 4)
     yield sample(t(2, 3, 4), once, 9, True)
     yield sample(t(2, 3, 4), once, 9, False)
@@ -100,14 +101,14 @@ def at_places(t: Maker) -> Iterator[Sample]:
 
 @mistakes(*MAXIMA, "sum_pool")
 def no_tensor(t: Maker) -> Iterator[Sample]:
-    """What is pooled is a tensor. (Geometry is checked where users give it.)"""
+    """Yield arguments that are not tensors. The public functions check the geometry."""
     yield sample(None, (2,), (2,), (0,), (1,), (2,))
     yield sample(1.0, (2,), (2,), (0,), (1,), (2,))
 
 
 @special(*MAXIMA)
 def not_numbers(t: Maker) -> Iterator[Sample]:
-    """NaN wins, the last of several; -inf is larger than padding."""
+    """Yield NaN, of which the last one is selected, and -inf, which is larger than padding."""
     if t.is_floating:
         inf, nan = float("inf"), float("nan")
         yield sample(t.array([[1, nan, 2, nan, 3, inf, 4, 5]]), (3,), (2,), (1,), (1,), (4,))
@@ -120,7 +121,7 @@ def not_numbers(t: Maker) -> Iterator[Sample]:
 
 @special("sum_pool")
 def sums_not_finite(t: Maker) -> Iterator[Sample]:
-    """A NaN stays in its windows: no running sum carries it on. (Nor an infinity.)"""
+    """Yield NaN and infinities, which stay in their windows: a running sum must not propagate them."""
     if t.is_floating:
         yield sample(t.array([[1, 2, float("nan"), 3, 4, 5, 6, 7]]), (2,), (1,), (0,), (1,), (7,))
         yield sample(t.array([[1, 2, float("inf"), 3, 4, 5, 6, 7]]), (2,), (2,), (0,), (1,), (4,))

@@ -1,4 +1,4 @@
-"""Products of vectors and matrices with their dims spelled out, their ``add*`` forms, contractions: samples."""
+"""Samples of products of vectors and matrices with explicit dims, their ``add*`` forms, and contractions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ NAMES: Final = tuple(ORDINARY)
 
 @inputs(*NAMES)
 def pairs(t: Maker) -> Iterator[Sample]:
-    """Two tensors, of all shapes."""
+    """Yield two tensors, of all shapes."""
     core = 2 if t.operator in ("mm", "bmm", "mv") else 0
     for a, b in ORDINARY[t.operator]:
         yield sample(t(*a), t(*b), core=core, note=f"{a} {b}")
@@ -63,7 +63,7 @@ def pairs(t: Maker) -> Iterator[Sample]:
 
 @inputs("inner", "kron")
 def with_numbers(t: Maker) -> Iterator[Sample]:
-    """A 0-d tensor multiplies every element."""
+    """Yield a 0-d tensor, which multiplies every element."""
     yield sample(t(), t(), kind=ZERO_DIM)
     yield sample(t(), t(2, 3), kind=ZERO_DIM)
     yield sample(t(3), t(), kind=ZERO_DIM)
@@ -95,7 +95,7 @@ SUMS: Final = tuple(ADDED)
 
 
 def _factors(t: Maker) -> tuple[dict[str, Any], ...]:
-    """Every pair that matters: none, both, one, zeros; in kinds that the dtype takes."""
+    """Yield the relevant pairs: none, both, one, and zeros, of kinds that the dtype supports."""
     if t.is_bool:
         return {}, {"beta": False, "alpha": True}, {"beta": True, "alpha": False}, {"beta": True}
     if t.is_complex:
@@ -107,7 +107,7 @@ def _factors(t: Maker) -> tuple[dict[str, Any], ...]:
 
 @inputs(*SUMS)
 def added(t: Maker) -> Iterator[Sample]:
-    """Each shape, each pair of factors; what is added broadcasts."""
+    """Yield each shape and each pair of factors, with an added tensor that broadcasts."""
     shapes, factors = ADDED[t.operator], _factors(t)
     for i in range(max(len(shapes), len(factors))):
         found, options = shapes[i % len(shapes)], factors[i % len(factors)]
@@ -121,7 +121,7 @@ def added(t: Maker) -> Iterator[Sample]:
 
 @special(*SUMS)
 def ignored(t: Maker) -> Iterator[Sample]:
-    """At beta 0 what is added is not looked at: its NaN and infinity stay out."""
+    """Yield beta 0, for which the NaN and infinity of the added tensor are ignored."""
     if t.is_floating:
         first, *rest = ADDED[t.operator][0]
         for value in (math.nan, math.inf):
@@ -131,7 +131,7 @@ def ignored(t: Maker) -> Iterator[Sample]:
 
 @special("mm", "bmm", "dot", "outer", "kron", "inner")
 def infinite_factors(t: Maker) -> Iterator[Sample]:
-    """Infinity times zero is NaN, an infinity in one place spoils its own row and column only."""
+    """Yield infinity times zero, which is NaN, and an infinity, which affects its row and column only."""
     if not t.is_floating:
         return
     ranks = [len(s) for s in ORDINARY[t.operator][0]]
@@ -147,7 +147,7 @@ def infinite_factors(t: Maker) -> Iterator[Sample]:
 
 @special("mm", "dot", "kron", "outer", "inner")
 def wrapping(t: Maker) -> Iterator[Sample]:
-    """Integers wrap around, as the machine's do."""
+    """Yield integers that wrap around."""
     if not t.is_integer:
         return
     bits = 8 * t.dtype.itemsize
@@ -162,7 +162,7 @@ def wrapping(t: Maker) -> Iterator[Sample]:
 # -- contractions -----------------------------------------------------------------------------------------------------
 @inputs("tensordot")
 def contractions(t: Maker) -> Iterator[Sample]:
-    """Dims by number and by lists, negative ones too; sizes of 1 broadcast."""
+    """Yield dims as a number, as lists, negative ones, and sizes of 1 that broadcast."""
     yield sample(t(2, 3, 4), t(3, 4, 5))
     yield sample(t(2, 3), t(4, 5), 0, note="outer")
     yield sample(t(2, 17), t(17, 3), 1)
@@ -196,14 +196,14 @@ WRONG: Final[dict[str, tuple[Shapes, ...]]] = {
 
 @mistakes(*WRONG)
 def unfit(t: Maker) -> Iterator[Sample]:
-    """Numbers of dims and sizes that do not go together."""
+    """Yield ranks and sizes that do not match."""
     for shapes in WRONG[t.operator]:
         yield sample(*(t(*s) for s in shapes), note=f"{shapes}")
 
 
 @mistakes("mm", "bmm", "mv", "dot", "vdot", "addmm", "addmv", "addbmm", "baddbmm", "tensordot")
 def unlike(t: Maker) -> Iterator[Sample]:
-    """Two dtypes: these products don't promote."""
+    """Yield two dtypes, which these products do not promote."""
     shapes = {**ORDINARY, **ADDED, "tensordot": (((2, 3), (3, 2)),)}[t.operator][0]
     other = t.of("float64" if t.dtype.name != "float64" else "float32")
     options = {"dims": 1} if t.operator == "tensordot" else {}
@@ -212,7 +212,7 @@ def unlike(t: Maker) -> Iterator[Sample]:
 
 @mistakes("addmm", "addmv", "addr", "addbmm", "baddbmm")
 def complex_factors(t: Maker) -> Iterator[Sample]:
-    """Complex factors of real tensors."""
+    """Yield complex factors of real tensors."""
     real = t.of("float32")
     yield sample(*(real(*s) for s in ADDED[t.operator][0]), beta=1j)
     yield sample(*(real(*s) for s in ADDED[t.operator][0]), alpha=1j)
@@ -220,7 +220,7 @@ def complex_factors(t: Maker) -> Iterator[Sample]:
 
 @mistakes("addr")
 def floating_factors(t: Maker) -> Iterator[Sample]:
-    """A fraction of integers, a truth value of numbers."""
+    """Yield floating factors of integers, and bools for numbers."""
     whole = t.of("int64")
     yield sample(whole(2, 3), whole(2), whole(3), beta=0.5)
     yield sample(whole(2, 3), whole(2), whole(3), alpha=True)
@@ -228,7 +228,7 @@ def floating_factors(t: Maker) -> Iterator[Sample]:
 
 @mistakes("tensordot")
 def unfit_contractions(t: Maker) -> Iterator[Sample]:
-    """Dims that are not there, twice there, or of other sizes."""
+    """Yield dims out of range, duplicate dims, and dims of other sizes."""
     yield sample(t(2, 3), t(2, 3), 1, note="sizes")
     yield sample(t(2, 3), t(3), 2, note="too many")
     yield sample(t(2, 3), t(3), -1, note="negative")

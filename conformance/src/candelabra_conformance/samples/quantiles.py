@@ -1,4 +1,4 @@
-"""Quantiles: samples."""
+"""Samples of quantiles."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ only(lambda d: d.name in ("float32", "float64"), *NUMBERS, *TENSORS)
 
 
 def _fractions(t: Maker) -> Any:
-    """One fraction, or several: none where two elements are equally near."""
+    """Return one fraction, or several, without a tie between two elements."""
     return t.array([0.0, 0.12, 0.55, 0.81, 1.0]) if t.operator in TENSORS else 0.37
 
 
 @inputs(*NUMBERS, *TENSORS)
 def quantiles(t: Maker) -> Iterator[Sample]:
-    """Along each dim and of all elements, kept and not; each interpolation."""
+    """Yield each dim and all elements, ``keepdim``, and each interpolation."""
     options: dict[str, Any] = {"constant": ("q",)} if t.operator in TENSORS else {}
     for method in METHODS:
         yield sample(t(3, 7), _fractions(t), 1, interpolation=method, note=method, **options)
@@ -47,7 +47,7 @@ def quantiles(t: Maker) -> Iterator[Sample]:
 
 @special(*NUMBERS, *TENSORS)
 def with_nan(t: Maker) -> Iterator[Sample]:
-    """One NaN in a row, several, only NaN; infinities."""
+    """Yield one NaN in a row, several, only NaN, and infinities."""
     rows = t.array([[1, NAN, 3, 2], [NAN, 4, NAN, 1], [NAN] * 4, [-INF, 1, 2, 3]])
     yield sample(rows, _fractions(t), 1, interpolation="lower")
     yield sample(rows, _fractions(t), 1, interpolation="nearest")
@@ -56,7 +56,7 @@ def with_nan(t: Maker) -> Iterator[Sample]:
 
 @mistakes(*NUMBERS, *TENSORS)
 def no_quantile(t: Maker) -> Iterator[Sample]:
-    """No elements, fractions outside [0, 1], interpolations that there are not, dims that there are not."""
+    """Yield no elements, fractions outside [0, 1], unknown interpolations, and dims out of range."""
     yield sample(t(0), _fractions(t), note="no elements")
     yield sample(t(2, 3), _fractions(t), 2, note="dim out of range")
     yield sample(t(3), _fractions(t), interpolation="cubic", note="interpolation")

@@ -1,4 +1,4 @@
-"""Random draws. A seed and an offset make the numbers, so that every one of them can be told beforehand."""
+"""Samples of random draws. A seed and an offset determine the numbers, so that every number is known in advance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from candelabra_conformance.samples.sample import HERE, Sample, sample
 
 WORD = 1 << 64
 STATES = ((20240229, 41), (0, 0), (7, 1), (WORD - 1, 3), (1 << 63, (1 << 32) - 1))
-"""Seeds and offsets: small, the largest, offsets that carry into the upper half of a word."""
+"""Seeds and offsets: small, the largest, and offsets that carry into the upper half of a word."""
 SHAPES = (
     ((3, 5), "ordinary"),
     ((7,), "ordinary"),
@@ -36,13 +36,13 @@ only(lambda d: d.category == INTEGER, "random_permutation")
 
 
 def drawn_by(t: Maker) -> bool:
-    """Whether the specification defines this draw in this dtype."""
+    """Return whether the specification defines this draw in this dtype."""
     return defined(t.operator, t.dtype)
 
 
 @inputs(*CONTINUOUS)
 def continuous(t: Maker) -> Iterator[Sample]:
-    """Every shape (odd counts leave half a pair), several seeds and offsets."""
+    """Yield every shape (odd counts use half of a pair), and several seeds and offsets."""
     if drawn_by(t):
         for shape, kind in SHAPES:
             yield sample(shape, 20240229, 41, dtype=t.dtype, device=HERE, kind=kind)
@@ -52,7 +52,7 @@ def continuous(t: Maker) -> Iterator[Sample]:
 
 @inputs("random_integers")
 def whole_numbers(t: Maker) -> Iterator[Sample]:
-    """Small ranges, one number, the whole of the dtype, more than 32 bits."""
+    """Yield small ranges, one number, the full range of the dtype, and more than 32 bits."""
     if not drawn_by(t):
         return
     low, high = (0, 2) if t.is_bool else (0, 10)
@@ -73,7 +73,7 @@ def whole_numbers(t: Maker) -> Iterator[Sample]:
 
 @inputs("random_permutation")
 def orders(t: Maker) -> Iterator[Sample]:
-    """Of none, one, few, many."""
+    """Yield permutations of none, one, few and many."""
     if not drawn_by(t):
         return
     for n, kind in ((8, "ordinary"), (17, "ordinary"), (100, "ordinary"), (0, "zero-size"), (1, "length-1")):
@@ -86,7 +86,7 @@ def orders(t: Maker) -> Iterator[Sample]:
 
 @inputs("random_bernoulli")
 def decisions(t: Maker) -> Iterator[Sample]:
-    """A probability for all, and one for each."""
+    """Yield a probability for all, and one for each."""
     if not drawn_by(t):
         return
     for shape, kind in SHAPES:
@@ -98,7 +98,7 @@ def decisions(t: Maker) -> Iterator[Sample]:
 
 @special("random_bernoulli")
 def certain(t: Maker) -> Iterator[Sample]:
-    """Never, always, and what is neither."""
+    """Yield the probabilities 0 and 1, for all elements and for each."""
     if drawn_by(t):
         yield sample(0.0, (9,), 1, 2, device=HERE, note="never")
         yield sample(1.0, (9,), 1, 2, device=HERE, note="always")
@@ -107,7 +107,7 @@ def certain(t: Maker) -> Iterator[Sample]:
 
 @inputs("random_multinomial")
 def categories(t: Maker) -> Iterator[Sample]:
-    """One row of weights, several; with replacement and without; weights of 0 are never drawn."""
+    """Yield one row of weights and several, with and without replacement, and weights of 0, which are never drawn."""
     if not drawn_by(t):
         return
     weights = t.array([1.0, 0.0, 2.5, 0.5])
@@ -124,7 +124,7 @@ def categories(t: Maker) -> Iterator[Sample]:
 
 @mistakes(*CONTINUOUS, "random_integers")
 def no_such_shape(t: Maker) -> Iterator[Sample]:
-    """Sizes are integers from 0."""
+    """Yield sizes that are negative or not integers."""
     if drawn_by(t):
         limits = (0, 2) if t.operator == "random_integers" else ()
         yield sample((2, -1), *limits, 1, 2, dtype=t.dtype, device=HERE, note="negative")
@@ -133,7 +133,7 @@ def no_such_shape(t: Maker) -> Iterator[Sample]:
 
 @mistakes("random_bernoulli")
 def no_probability(t: Maker) -> Iterator[Sample]:
-    """Probabilities lie between 0 and 1."""
+    """Yield probabilities that are not between 0 and 1."""
     if drawn_by(t):
         yield sample(t.array([0.5, 1.5]), (2,), 1, 2, device=HERE, note="above 1")
         yield sample(t.array([-0.5, 0.5]), (2,), 1, 2, device=HERE, note="below 0")
@@ -141,7 +141,7 @@ def no_probability(t: Maker) -> Iterator[Sample]:
 
 @mistakes("random_multinomial")
 def no_weights(t: Maker) -> Iterator[Sample]:
-    """Weights are finite, not negative, and enough of them positive."""
+    """Yield weights that are negative, NaN or infinite, and too few positive ones."""
     if drawn_by(t):
         yield sample(t.array([1.0, -1.0]), 1, True, 1, 2, note="negative")
         yield sample(t.array([1.0, float("nan")]), 1, True, 1, 2, note="NaN")

@@ -1,4 +1,4 @@
-"""Reductions: sums, products, means, variances, extremes and where they stand, truth of all and any."""
+"""Samples of reductions: sums, products, means, variances, extremes and their indices, any and all."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ UNLIKE = tuple(layout for layout in MEMORY if layout != BROADCAST)
 
 
 def narrow_dtype(t: Maker) -> dtype:
-    """Another dtype of the same category, which every device is likely to have."""
+    """Return another dtype of the same category that most devices support."""
     if t.is_complex:
         return complex64
     return float32 if t.is_floating else int32
 
 
 def factors(t: Maker, *shape: int) -> Array:
-    """Numbers so close to 1 that the product of a thousand stays within float16."""
+    """Return numbers so close to 1 that the product of a thousand is within float16."""
     if t.is_floating or t.is_complex:
         near = t.real(*shape, low=0.97, high=1.03)
         return near.astype(t.numpy)
@@ -44,7 +44,7 @@ def factors(t: Maker, *shape: int) -> Array:
 
 @inputs("sum", "mean", "prod", "logsumexp", *EXTREMES, *TRUTHS)
 def over_dims(t: Maker) -> Iterator[Sample]:
-    """Every place of a dim, several at once, all; kept and not."""
+    """Yield each dim, several at once, and all, with and without ``keepdim``."""
     yield sample(t(3, 5), (1,))
     yield sample(t(17), 0)
     yield sample(t(2, 3, 4), 1, True)
@@ -69,7 +69,7 @@ def over_dims(t: Maker) -> Iterator[Sample]:
 
 @inputs("sum", "mean", "prod", "logsumexp", *TRUTHS)
 def of_nothing(t: Maker) -> Iterator[Sample]:
-    """Sums and the like over no elements have a value, unlike extremes."""
+    """Yield sums and similar reductions over no elements, which have a value, unlike extremes."""
     yield sample(t(3, 0), 1, kind="zero-size", note="nothing is reduced", gradient=False)
     yield sample(t(0), None, kind="zero-size", note="nothing is reduced", gradient=False)
     yield sample(t(2, 0, 3), (0, 1), True, kind="zero-size", note="nothing is reduced", gradient=False)
@@ -77,7 +77,7 @@ def of_nothing(t: Maker) -> Iterator[Sample]:
 
 @inputs("sum", "mean", "logsumexp", *EXTREMES, *TRUTHS)
 def over_many(t: Maker) -> Iterator[Sample]:
-    """Long rows: blocks, tails, pairwise sums."""
+    """Yield long rows: blocks, remainders, pairwise sums."""
     yield sample(t(LONG), 0, kind="large", gradient=False)
     yield sample(t(1023, 33), 0, kind="large", note="down the columns", gradient=False)
     yield sample(t(33, 1023), (1,), True, kind="large", note="along the rows", gradient=False)
@@ -85,14 +85,15 @@ def over_many(t: Maker) -> Iterator[Sample]:
 
 @inputs("prod")
 def product_of_many(t: Maker) -> Iterator[Sample]:
-    """Long products that neither vanish nor overflow."""
+    """Yield long products that neither underflow nor overflow."""
     yield sample(factors(t, 1023), 0, kind="large", gradient=False)
     yield sample(factors(t, 1023, 3), (0,), True, kind="large", gradient=False)
 
 
 @inputs("sum", "mean", "prod")
 def in_another_dtype(t: Maker) -> Iterator[Sample]:
-    """``dtype`` casts first. (No derivative: finite differences would be those of the narrow dtype.)"""
+    """Yield ``dtype``, to which the input is cast first, without derivatives: finite differences would be those of the
+    narrow dtype."""
     yield sample(t(3, 5), 1, dtype=t.dtype)
     if t.operator != "mean" or t.is_floating or t.is_complex:
         yield sample(t(3, 5), (0,), True, dtype=narrow_dtype(t), gradient=False)
@@ -102,7 +103,7 @@ def in_another_dtype(t: Maker) -> Iterator[Sample]:
 
 @inputs("prod")
 def of_zeros(t: Maker) -> Iterator[Sample]:
-    """One zero in a row, and two: a derivative that divides by the element is wrong there."""
+    """Yield one zero in a row, and two: a derivative that divides by the element is wrong there."""
     x = t(3, 4)
     x[0, 1] = x[1, 0] = x[1, 3] = 0
     yield sample(x, 1, note="zeros")
@@ -110,8 +111,8 @@ def of_zeros(t: Maker) -> Iterator[Sample]:
 
 
 @inputs(*MOMENTS)
-def spread_over_dims(t: Maker) -> Iterator[Sample]:
-    """Dims, kept or not, and divisors. Where all elements are alike the deviation has no derivative."""
+def moments_over_dims(t: Maker) -> Iterator[Sample]:
+    """Yield dims, ``keepdim`` and corrections. If all elements are equal, the deviation has no derivative."""
     yield sample(t(3, 5), (1,))
     yield sample(t(17), 0, correction=0, layouts=UNLIKE)
     yield sample(t(9), 0, gradient=False, layouts=(BROADCAST,))
@@ -129,8 +130,8 @@ def spread_over_dims(t: Maker) -> Iterator[Sample]:
 
 
 @inputs(*UNBIASED)
-def spread_by_the_older_name(t: Maker) -> Iterator[Sample]:
-    """With and without the correction, over one dim, several and all."""
+def moments_by_the_older_name(t: Maker) -> Iterator[Sample]:
+    """Yield calls with and without the correction, over one dim, several and all."""
     yield sample(t(3, 5), (1,))
     yield sample(t(2, 3, 4), 1, False)
     yield sample(t(2, 3, 4), (0, -1), True, True)
@@ -141,8 +142,8 @@ def spread_by_the_older_name(t: Maker) -> Iterator[Sample]:
 
 
 @inputs(*OF_ALL)
-def spread_of_all(t: Maker) -> Iterator[Sample]:
-    """With and without the correction."""
+def moments_of_all(t: Maker) -> Iterator[Sample]:
+    """Yield calls with and without the correction."""
     yield sample(t(3, 5), True, layouts=UNLIKE)
     yield sample(t(2, 3, 2), False, layouts=UNLIKE)
     yield sample(t(), False, kind="0-d", gradient=False)
@@ -152,7 +153,7 @@ def spread_of_all(t: Maker) -> Iterator[Sample]:
 
 @inputs("sum_to_size")
 def sum_to_sizes(t: Maker) -> Iterator[Sample]:
-    """Dims that are missing, and dims of size 1."""
+    """Yield missing dims, and dims of size 1."""
     yield sample(t(2, 3, 4), (3, 1))
     yield sample(t(2, 3, 4), (1, 3, 1))
     yield sample(t(2, 3), [3])
@@ -167,21 +168,22 @@ def sum_to_sizes(t: Maker) -> Iterator[Sample]:
 
 @mistakes("sum_to_size")
 def no_expansion(t: Maker) -> Iterator[Sample]:
-    """Sizes from which the input is not expanded."""
+    """Yield sizes that do not expand to that of the input."""
     for size in ((2, 4), (5, 2, 3), (0, 3), (3, 2)):
         yield sample(t(2, 3), size, note=str(size))
 
 
 @inputs("var")
 def variance_of_far_numbers(t: Maker) -> Iterator[Sample]:
-    """Numbers far from 0 and close together: the mean of squares less the square of the mean cancels."""
+    """Yield numbers with a large mean and a small variance, for which the mean of squares minus the squared mean
+    cancels."""
     if t.is_floating and t.dtype.itemsize > 2:
         yield sample(t(3, 17, low=999.0, high=1001.0), 1, note="far from 0")
 
 
 @inputs(*PLACES, *BOTH)
-def places_along_a_dim(t: Maker) -> Iterator[Sample]:
-    """Where the extreme stands: the first of equals (integers and bools have some)."""
+def indices_along_a_dim(t: Maker) -> Iterator[Sample]:
+    """Yield each dim; the first of equal extremes is returned, which integers and bools have."""
     yield sample(t(3, 5), 1)
     yield sample(t(17), 0, True)
     yield sample(t(2, 3, 4), 1)
@@ -204,8 +206,8 @@ def places_along_a_dim(t: Maker) -> Iterator[Sample]:
 
 
 @inputs(*PLACES)
-def places_in_all(t: Maker) -> Iterator[Sample]:
-    """The place in the flattened tensor."""
+def indices_in_all(t: Maker) -> Iterator[Sample]:
+    """Yield calls without a dim, which return the index in the flattened tensor."""
     yield sample(t(3, 5))
     yield sample(t(2, 3, 4), None, True)
     yield sample(t(), kind="0-d")
@@ -215,7 +217,7 @@ def places_in_all(t: Maker) -> Iterator[Sample]:
 
 @mistakes("sum", "mean", "prod", "logsumexp", *EXTREMES, *TRUTHS, *MOMENTS, *UNBIASED)
 def wrong_dims(t: Maker) -> Iterator[Sample]:
-    """Dims that are not there, or twice, or no integers."""
+    """Yield dims out of range, duplicate dims, and dims that are not integers."""
     yield sample(t(2, 3), 2, note="out of range")
     yield sample(t(2, 3), (0, -3), note="out of range")
     yield sample(t(), 1, note="out of range")
@@ -226,7 +228,7 @@ def wrong_dims(t: Maker) -> Iterator[Sample]:
 
 @mistakes(*PLACES, *BOTH)
 def wrong_dim(t: Maker) -> Iterator[Sample]:
-    """A dim that is not there, or several where one is asked for."""
+    """Yield a dim out of range, and several dims for functions of one."""
     yield sample(t(2, 3), 2, note="out of range")
     yield sample(t(2, 3), -3, note="out of range")
     yield sample(t(2, 3), (0, 1), note="several")
@@ -235,7 +237,7 @@ def wrong_dim(t: Maker) -> Iterator[Sample]:
 
 @mistakes(*EXTREMES, *PLACES, *BOTH)
 def extreme_of_nothing(t: Maker) -> Iterator[Sample]:
-    """Of no elements there is no largest."""
+    """Yield reductions over no elements, which have no extreme."""
     yield sample(t(3, 0), 1)
     yield sample(t(0), 0)
     if t.operator not in BOTH:
@@ -244,14 +246,14 @@ def extreme_of_nothing(t: Maker) -> Iterator[Sample]:
 
 @mistakes("mean")
 def mean_in_integers(t: Maker) -> Iterator[Sample]:
-    """A mean has a floating dtype."""
+    """Yield an integer dtype, which a mean does not have."""
     yield sample(t(2, 3), dtype=int64)
 
 
 @special("sum", "mean", *EXTREMES, *PLACES, *TRUTHS, "prod", "logsumexp", *SPREADS)
 def not_finite(t: Maker) -> Iterator[Sample]:
-    """NaN wins in every place of a row; infinities add up, and cancel to NaN. (Sums of complex infinities are what the
-    order makes of them: left out.)"""
+    """Yield NaN at every position of a row, and infinities, whose sum is infinite or NaN. Sums of complex infinities
+    depend on the order and are left out."""
     if not t.is_floating:
         return
     nan, inf = float("nan"), float("inf")
@@ -262,8 +264,8 @@ def not_finite(t: Maker) -> Iterator[Sample]:
 
 
 @special(*BOTH)
-def places_of_nan(t: Maker) -> Iterator[Sample]:
-    """The first NaN is the extreme."""
+def indices_of_nan(t: Maker) -> Iterator[Sample]:
+    """Yield NaN, of which the first one is the extreme."""
     if not t.is_floating:
         return
     nan, inf = float("nan"), float("inf")
@@ -273,7 +275,7 @@ def places_of_nan(t: Maker) -> Iterator[Sample]:
 
 @special("sum", "prod", *EXTREMES, *PLACES, *BOTH, *TRUTHS)
 def extremes_of_integers(t: Maker) -> Iterator[Sample]:
-    """The largest and the least integers of the dtype; sums and products are modulo 2**64."""
+    """Yield the largest and the least integers of the dtype; sums and products are modulo 2**64."""
     if t.is_bool:
         for row in ([True] * 3, [False] * 3, [True, False, True]):
             yield sample(t.array(row), 0)
@@ -288,7 +290,8 @@ def extremes_of_integers(t: Maker) -> Iterator[Sample]:
 
 @special("sum", "mean")
 def beyond_the_largest(t: Maker) -> Iterator[Sample]:
-    """Halves are summed in float32 and rounded once; a sum of many ones in a half type does not stop half way."""
+    """Yield half precision, which is summed in float32 and rounded once; the sum of many ones must not stop at the
+    precision of the dtype."""
     if t.is_floating and t.dtype.itemsize == 2:
         yield sample(t.array(np.ones(1000)), 0, note="a thousand ones")
         yield sample(t.array(np.full(4096, 8.0)), 0, note="the running sum passes the integers that the dtype holds")
@@ -296,7 +299,7 @@ def beyond_the_largest(t: Maker) -> Iterator[Sample]:
 
 @special(*SPREADS)
 def too_few(t: Maker) -> Iterator[Sample]:
-    """No degrees of freedom are left: 0 / 0 is NaN, a positive number over 0 infinite."""
+    """Yield no degrees of freedom: 0 / 0 is NaN, and a positive number divided by 0 is infinite."""
     yield sample(t(3, 1), 1, note="one element")
     yield sample(t(3), 0, correction=3, note="as many elements as the correction")
     yield sample(t(3), 0, correction=5, note="fewer elements than the correction")
@@ -305,7 +308,7 @@ def too_few(t: Maker) -> Iterator[Sample]:
 
 @special("logsumexp")
 def far_exponents(t: Maker) -> Iterator[Sample]:
-    """What overflows, or vanishes, without the shift."""
+    """Yield exponents that overflow or underflow without the shift."""
     if not t.is_floating:
         return
     inf = float("inf")

@@ -1,7 +1,7 @@
-"""Which generators make the samples of an operator or of a public callable: those of this package, then of plugins.
+"""The registry of the generators of samples for operators and public callables, in this package and in plugins.
 
-The key is an operator's own name, or a public name: ``"stack"``, ``"linalg.svd"``, of what is a method only
-``"Tensor.to"``.
+The key is an operator's own name, or a public name: ``"stack"``, ``"linalg.svd"``, or ``"Tensor.to"`` for a callable
+that is only a method.
 """
 
 from __future__ import annotations
@@ -38,37 +38,38 @@ def _marks(table: dict[str, list[Generator]], operators: tuple[str, ...]) -> Cal
 
 
 def inputs(*operators: str) -> Callable[[G], G]:
-    """Mark a generator of ordinary calls of these operators; ``t.operator`` says which one it is asked for."""
+    """Mark a generator of ordinary calls of these operators; ``t.operator`` is the name of the current one."""
     return _marks(INPUTS, operators)
 
 
 def mistakes(*operators: str) -> Callable[[G], G]:
-    """Mark a generator of calls that must be refused, with the same class and words on every device."""
+    """Mark a generator of calls that must raise an error of the same class and text on every device."""
     return _marks(MISTAKES, operators)
 
 
 def special(*operators: str) -> Callable[[G], G]:
-    """Mark a generator of calls on NaN, infinities, signed zeros, extremes of the dtype."""
+    """Mark a generator of calls on NaN, infinities, signed zeros, and the limits of the dtype."""
     return _marks(SPECIAL, operators)
 
 
 def domain(low: float, high: float, *operators: str) -> None:
-    """Let ordinary floating values of these operators lie between ``low`` and ``high``: where they are smooth."""
+    """Limit ordinary floating values of these operators to the range from ``low`` to ``high``, in which they are
+    smooth."""
     DOMAINS.update(dict.fromkeys(operators, (low, high)))
 
 
 def only(takes: Callable[[dtype], bool], *operators: str) -> None:
-    """Say which dtypes these operators are defined for, where their records leave it to the fronts."""
+    """Declare the dtypes of these operators, if their records do not, because the public functions check them."""
     ONLY.update(dict.fromkeys(operators, takes))
 
 
 def draws(*names: str) -> None:
-    """Say that public callables without a parameter ``generator`` draw random numbers: their calls are seeded."""
+    """Declare that public callables without a parameter ``generator`` draw random numbers, so that calls are seeded."""
     DRAWS.update(names)
 
 
 def defined(operator: str, d: dtype) -> bool:
-    """Whether an operator has a meaning in a dtype, as far as :func:`only` was told."""
+    """Return whether an operator is defined for a dtype, according to the calls of :func:`only`."""
     load()
     return operator not in ONLY or ONLY[operator](d)
 

@@ -1,4 +1,4 @@
-"""Tensors repeated, as a whole and slice by slice; borders around them."""
+"""Samples of repeating tensors, as a whole and slice by slice, and of padding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from candelabra_conformance.samples.sample import Sample, sample
 
 @inputs("repeat", "tile")
 def so_many_times(t: Maker) -> Iterator[Sample]:
-    """Along one dim, along several, along new ones; not at all. Of ``tile`` also along fewer dims than there are."""
+    """Yield repeats along one dim, several, new ones, and 0 times. ``tile`` also accepts fewer counts than dims."""
     yield sample(t(3), (2,))
     yield sample(t(2, 3), (2, 3))
     yield sample(t(2, 3), (2, 1, 2), note="a new dim")
@@ -26,20 +26,20 @@ def so_many_times(t: Maker) -> Iterator[Sample]:
 
 @mistakes("repeat")
 def fewer_times_than_dims(t: Maker) -> Iterator[Sample]:
-    """A count for each dim."""
+    """Yield fewer counts than dims."""
     yield sample(t(2, 3), (2,), note="fewer")
 
 
 @mistakes("repeat", "tile")
 def negative_times(t: Maker) -> Iterator[Sample]:
-    """Counts are not negative, and integers."""
+    """Yield counts that are negative or not integers."""
     yield sample(t(2, 3), (1, -1), note="negative")
     yield sample(t(2, 3), (1, 0.5), note="no integer")
 
 
 @inputs("repeat_interleave")
 def each_so_often(t: Maker) -> Iterator[Sample]:
-    """All slices equally often; of the flattened tensor; not at all."""
+    """Yield one count that applies to all slices, the flattened tensor, and the count 0."""
     yield sample(t(2, 3), 2, 1)
     yield sample(t(2, 3), 3, 0, output_size=6)
     yield sample(t(2, 3), 2)
@@ -52,7 +52,7 @@ def each_so_often(t: Maker) -> Iterator[Sample]:
 
 @mistakes("repeat_interleave")
 def no_number_of_times(t: Maker) -> Iterator[Sample]:
-    """Negative; another size than it gives; no such dim."""
+    """Yield a negative count, a wrong output size, and a dim out of range."""
     yield sample(t(2, 3), -1, note="negative")
     yield sample(t(2, 3), 2, 1, output_size=5, note="another size")
     yield sample(t(2, 3), 2, 2, note="out of range")
@@ -61,7 +61,7 @@ def no_number_of_times(t: Maker) -> Iterator[Sample]:
 
 @inputs("repeat_interleave_tensor")
 def each_as_often_as_its_count(t: Maker) -> Iterator[Sample]:
-    """A count for each slice, or one for all."""
+    """Yield a count for each slice, and one for all."""
     yield sample(t(3, 2), t.index(2, 0, 1), 0)
     yield sample(t(2, 3), t.index(1, 3, 2), 1, output_size=6)
     yield sample(t(2, 2), t.index(0, 1, 2, 3))
@@ -74,7 +74,7 @@ def each_as_often_as_its_count(t: Maker) -> Iterator[Sample]:
 
 @mistakes("repeat_interleave_tensor")
 def counts_that_do_not_fit(t: Maker) -> Iterator[Sample]:
-    """More or fewer counts than slices, negative ones, another sum, matrices."""
+    """Yield more and fewer counts than slices, negative ones, a wrong sum, and matrices."""
     yield sample(t(3), t.index(1, 2), 0, note="fewer")
     yield sample(t(2), t.index(1, -1), 0, note="negative")
     yield sample(t(2), t.index(1, 1), 0, output_size=3, note="another sum")
@@ -83,7 +83,7 @@ def counts_that_do_not_fit(t: Maker) -> Iterator[Sample]:
 
 @inputs("repeat_interleave_indices")
 def indices_as_often(t: Maker) -> Iterator[Sample]:
-    """Counts of any size."""
+    """Yield counts of several sizes."""
     yield sample(t(5, low=0, high=3), gradient=False)
     yield sample(t.array([2, 0, 1]), output_size=3, gradient=False)
     yield sample(t.array([0, 0]), kind="zero-size", gradient=False)
@@ -93,7 +93,7 @@ def indices_as_often(t: Maker) -> Iterator[Sample]:
 
 @mistakes("repeat_interleave_indices")
 def no_counts(t: Maker) -> Iterator[Sample]:
-    """Matrices, negative counts, another sum."""
+    """Yield matrices, negative counts, and a wrong sum."""
     yield sample(t.index([1, 2]), note="a matrix")
     yield sample(t.index(1, -1), note="negative")
     yield sample(t.index(1, 1), output_size=3, note="another sum")
@@ -101,7 +101,7 @@ def no_counts(t: Maker) -> Iterator[Sample]:
 
 @inputs("constant_pad_nd")
 def borders(t: Maker) -> Iterator[Sample]:
-    """Before, behind, on several dims; cut off; both."""
+    """Yield padding before and after, on several dims, and negative padding, which removes elements."""
     value = True if t.is_bool else 3 if t.is_integer else 1.5
     yield sample(t(3, 4), (1, 2))
     yield sample(t(3, 4), [0, 1, 2, 0], value)
@@ -116,7 +116,7 @@ def borders(t: Maker) -> Iterator[Sample]:
 
 @mistakes("constant_pad_nd")
 def no_borders(t: Maker) -> Iterator[Sample]:
-    """An odd number of amounts, more than dims, more cut off than there is."""
+    """Yield an odd number of amounts, too many amounts, and a removal of more elements than exist."""
     yield sample(t(2, 3), (1,), note="odd")
     yield sample(t(3), (1, 1, 1, 1), note="more than dims")
     yield sample(t(3), (-2, -2), note="cut off")

@@ -1,4 +1,4 @@
-"""Dims taken together, taken apart, moved to other places; transposes and parts of complex numbers."""
+"""Samples of flattening, unflattening and moving dims, of transposes, and of real and imaginary components."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from candelabra_conformance.samples.sample import Sample, sample
 
 @inputs("reshape")
 def in_any_shape(t: Maker) -> Iterator[Sample]:
-    """By a tuple, by sizes, by keyword; one size left open."""
+    """Yield a tuple, separate sizes, a keyword, and one inferred size."""
     yield sample(t(4, 6), (2, 12))
     yield sample(t(2, 3, 4), 6, 4)
     yield sample(t(2, 3, 4), -1)
@@ -24,7 +24,7 @@ def in_any_shape(t: Maker) -> Iterator[Sample]:
 
 @mistakes("reshape")
 def in_no_shape(t: Maker) -> Iterator[Sample]:
-    """Other counts of elements, two open sizes, no sizes."""
+    """Yield other numbers of elements, two inferred sizes, and arguments that are not sizes."""
     yield sample(t(2, 3), (4, 2), note="more elements")
     yield sample(t(2, 3), (4, -1), note="an open size that does not fit")
     yield sample(t(2, 3), (-1, -1), note="two open sizes")
@@ -33,7 +33,7 @@ def in_no_shape(t: Maker) -> Iterator[Sample]:
 
 @inputs("Tensor.reshape_as", "Tensor.view_as")
 def in_the_shape_of_another(t: Maker) -> Iterator[Sample]:
-    """Whatever the other's dtype."""
+    """Yield other tensors of any dtype."""
     yield sample(t(3, 4), t.of("float32")(3, 2, 2), constant=("other",))
     yield sample(t(6), t.of("int64")(2, 3), constant=("other",), layouts=("contiguous",))
     yield sample(t(), t(1, 1), constant=("other",), kind="0-d")
@@ -41,8 +41,8 @@ def in_the_shape_of_another(t: Maker) -> Iterator[Sample]:
 
 
 @inputs("flatten")
-def dims_taken_together(t: Maker) -> Iterator[Sample]:
-    """All of them, some, one."""
+def flattened_dims(t: Maker) -> Iterator[Sample]:
+    """Yield all dims, some, and one."""
     yield sample(t(2, 3, 4))
     yield sample(t(2, 3, 4), 1)
     yield sample(t(2, 3, 4, 2), 1, -2)
@@ -52,15 +52,15 @@ def dims_taken_together(t: Maker) -> Iterator[Sample]:
 
 
 @mistakes("flatten")
-def dims_out_of_order(t: Maker) -> Iterator[Sample]:
-    """The last before the first; dims that are not there."""
+def dims_in_wrong_order(t: Maker) -> Iterator[Sample]:
+    """Yield a last dim before the first, and dims out of range."""
     yield sample(t(2, 3, 4), 2, 1, note="out of order")
     yield sample(t(2, 3), 2, note="out of range")
 
 
 @inputs("ravel")
-def all_dims_taken_together(t: Maker) -> Iterator[Sample]:
-    """Any shape."""
+def all_dims_flattened(t: Maker) -> Iterator[Sample]:
+    """Yield any shape."""
     yield sample(t(2, 3, 4))
     yield sample(t(7))
     yield sample(t(), kind="0-d")
@@ -68,8 +68,8 @@ def all_dims_taken_together(t: Maker) -> Iterator[Sample]:
 
 
 @inputs("unflatten")
-def a_dim_taken_apart(t: Maker) -> Iterator[Sample]:
-    """Any dim, into one, two, three; one size left open."""
+def unflattened_dims(t: Maker) -> Iterator[Sample]:
+    """Yield any dim, with one, two and three sizes, and one inferred size."""
     yield sample(t(6, 5), 0, (2, 3))
     yield sample(t(2, 12), -1, (2, -1, 3))
     yield sample(t(2, 4, 3), 1, [2, 2])
@@ -81,7 +81,7 @@ def a_dim_taken_apart(t: Maker) -> Iterator[Sample]:
 
 @mistakes("unflatten")
 def sizes_of_no_dim(t: Maker) -> Iterator[Sample]:
-    """Sizes that do not multiply up to the dim's; a dim that is not there."""
+    """Yield sizes whose product is not the dim's size, and a dim out of range."""
     yield sample(t(2, 6), 1, (4, 2), note="too many")
     yield sample(t(2, 6), 1, (4, -1), note="does not divide")
     yield sample(t(2, 6), 2, (2, 3), note="out of range")
@@ -89,7 +89,7 @@ def sizes_of_no_dim(t: Maker) -> Iterator[Sample]:
 
 @inputs("movedim")
 def dims_moved(t: Maker) -> Iterator[Sample]:
-    """One, two, all; forwards and backwards."""
+    """Yield one dim, two, and all, in both directions."""
     yield sample(t(2, 3, 4), 0, 2)
     yield sample(t(2, 3, 4), -1, 0)
     yield sample(t(2, 3, 4, 5), (0, 1), (-1, 0))
@@ -102,7 +102,7 @@ def dims_moved(t: Maker) -> Iterator[Sample]:
 
 @mistakes("movedim")
 def dims_that_cannot_be_moved(t: Maker) -> Iterator[Sample]:
-    """As many places as dims, none twice."""
+    """Yield different numbers of dims and positions, and duplicates."""
     yield sample(t(2, 3), (0, 1), (0,), note="one place for two")
     yield sample(t(2, 3), (0, 0), (0, 1), note="a dim twice")
     yield sample(t(2, 3), (0, 1), (1, -1), note="a place twice")
@@ -111,7 +111,7 @@ def dims_that_cannot_be_moved(t: Maker) -> Iterator[Sample]:
 
 @inputs("T", "mT", "Tensor.mH", "adjoint")
 def transposed(t: Maker) -> Iterator[Sample]:
-    """Matrices and batches of them; of ``T`` also vectors and numbers."""
+    """Yield matrices and batches of matrices; for ``T`` also vectors and 0-d tensors."""
     yield sample(t(3, 5))
     yield sample(t(2, 3, 4))
     yield sample(t(2, 3, 1, 4))
@@ -124,14 +124,14 @@ def transposed(t: Maker) -> Iterator[Sample]:
 
 @mistakes("mT", "Tensor.mH", "adjoint")
 def no_matrix_to_transpose(t: Maker) -> Iterator[Sample]:
-    """A vector, a number."""
+    """Yield a vector, and a 0-d tensor."""
     yield sample(t(3), note="a vector")
     yield sample(t(), note="a number")
 
 
 @inputs("Tensor.H")
 def conjugate_transposes(t: Maker) -> Iterator[Sample]:
-    """A matrix; a number as it is."""
+    """Yield a matrix, and a 0-d tensor, which does not change."""
     yield sample(t(3, 5))
     yield sample(t(), kind="0-d")
     yield sample(t(0, 3), kind="zero-size")
@@ -139,14 +139,14 @@ def conjugate_transposes(t: Maker) -> Iterator[Sample]:
 
 @mistakes("Tensor.H")
 def neither_matrix_nor_number(t: Maker) -> Iterator[Sample]:
-    """A vector, a batch."""
+    """Yield a vector, and a batch."""
     yield sample(t(3), note="a vector")
     yield sample(t(2, 3, 4), note="a batch")
 
 
 @inputs("conj", "real")
 def complex_or_real(t: Maker) -> Iterator[Sample]:
-    """Any shape; real numbers as they are."""
+    """Yield any shape; real numbers do not change."""
     yield sample(t(3, 5))
     yield sample(t(2, 3, 2))
     yield sample(t(), kind="0-d")
@@ -156,7 +156,7 @@ def complex_or_real(t: Maker) -> Iterator[Sample]:
 
 @inputs("imag")
 def complex_numbers(t: Maker) -> Iterator[Sample]:
-    """Any shape."""
+    """Yield any shape."""
     yield sample(t(3, 5))
     yield sample(t(2, 3, 2))
     yield sample(t(), kind="0-d")
@@ -166,7 +166,7 @@ def complex_numbers(t: Maker) -> Iterator[Sample]:
 
 @inputs("Tensor.expand_as")
 def expanded_like_another(t: Maker) -> Iterator[Sample]:
-    """To the shape of another tensor, whatever its dtype."""
+    """Yield another tensor of any dtype, to whose shape the tensor expands."""
     yield sample(t(3, 1), t.of("float32")(2, 3, 4), constant=("other",))
     yield sample(t(3), t(3), constant=("other",))
     yield sample(t(), t(2), constant=("other",), kind="0-d")

@@ -1,4 +1,4 @@
-"""One call of an operator, written on the host: arrays stand where tensors will be."""
+"""A sample: one call of an operator, written on the host with arrays in place of tensors."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 from candelabra.dtypes import dtype
 
 
-class _Here:
-    """Stands in a sample's arguments for the device that the case runs on."""
+class _DevicePlaceholder:
+    """A placeholder in a sample's arguments for the device of the case."""
 
     def __repr__(self) -> str:
         return "HERE"
 
 
-HERE: Final = _Here()
+HERE: Final = _DevicePlaceholder()
 
 
 @dataclass(frozen=True)
 class Fresh:
-    """Stands in a sample's arguments for what Python source gives, evaluated anew for each call.
+    """A placeholder in a sample's arguments for the value of Python source, which is evaluated for each call.
 
-    ``cd``, ``np`` and ``device`` (the device that the case runs on) have their meaning in it.
+    The source may use ``cd``, ``np`` and ``device`` (the device of the case).
     """
 
     source: str
@@ -32,57 +32,60 @@ class Fresh:
 
 @dataclass(frozen=True, eq=False)
 class HostArray:
-    """Stands in a sample's arguments for a NumPy array itself, where an array alone would stand for a tensor.
+    """A placeholder in a sample's arguments for a NumPy array itself, since an array alone represents a tensor.
 
-    Each call is given a copy.
+    Each call gets a copy.
     """
 
     array: np.ndarray[Any, Any]
 
 
 SEED: Final = 20240229
-"""Public callables that draw random numbers are called with all default generators at the start of this seed."""
+"""The seed of all default generators for calls of public callables that draw random numbers."""
 
 ORDINARY, ZERO_DIM, ZERO_SIZE, LENGTH_ONE, LARGE = "ordinary", "0-d", "zero-size", "length-1", "large"
 KINDS: Final = (ORDINARY, ZERO_DIM, ZERO_SIZE, LENGTH_ONE, LARGE)
-"""What a sample is about. Ordinary ones are tried in every memory layout, the others as they are."""
+"""The kinds of samples. Ordinary ones are called with every memory layout, the others only as they are."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """``operator(*args, **kwargs)``. A NumPy array (also inside a list or tuple) stands for a tensor of its dtype, and
-    :data:`HERE`, :class:`Fresh` and :class:`HostArray` for what depends on the device or on the call."""
+    """``operator(*args, **kwargs)``. A NumPy array (also inside a list or tuple) represents a tensor of its dtype;
+    :data:`HERE`, :class:`Fresh` and :class:`HostArray` represent values that depend on the device or on the call."""
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     kind: str = ORDINARY
     note: str = ""
-    """A word that tells this sample from its siblings, as in a failure's text."""
+    """A word that distinguishes this sample from the others in the text of a failure."""
     core: int = 0
-    """So many trailing dims belong together (2: matrices); a layout with stride 0 repeats only dims before them."""
+    """The number of trailing dims that the operator treats as one (2: matrices). A layout with stride 0 repeats only
+    dims before them."""
     gradient: bool = True
     """Whether the derivative is defined at these values (no ties, no kinks)."""
     constant: tuple[str, ...] = ()
-    """Parameters that may not ask for a gradient."""
+    """Parameters that must not require grad."""
     exact: bool = False
-    """Whether the values are exact as they stand: then no error is forgiven because the answer would move if they did.
-    For jumps (halves that are rounded) and where a function is accurate whatever its conditioning (sin far out)."""
+    """Whether the values are exact: then the tolerance does not include the change of the answer if the values change.
+    It is set for jumps (halves that are rounded) and for functions that are accurate whatever their conditioning (sin
+    of large numbers)."""
     of: Callable[[Any], Any] | None = None
-    """Of a result that is determined up to a choice (a sign, a phase): what does not depend on the choice. Given the
-    result as Tensors, returns a Tensor or a tuple of them, made with candelabra's functions."""
+    """For a result that is unique only up to a choice (a sign, a phase), a function of the result that does not depend
+    on the choice. It takes the result as Tensors, and returns a Tensor or a tuple of them, computed with candelabra's
+    functions."""
     layouts: tuple[str, ...] = ()
-    """The layouts of memory that the operator takes, where it does not take all."""
+    """The memory layouts that the operator accepts, if it does not accept all."""
     held: tuple[dtype, ...] = ()
-    """Dtypes that the device has to store for this call, beside those of the arguments."""
+    """Dtypes that the device has to store for this call, in addition to those of the arguments."""
     call: Callable[..., Any] | None = None
-    """For derivatives, where the arguments' domain is no open set (symmetric matrices) or ``of`` is needed: given the
-    operator's function and the arguments as Tensors, a differentiable function of free parameters."""
+    """A differentiable function of free parameters for derivatives, if the domain of the arguments is not an open set
+    (symmetric matrices) or ``of`` is required. It takes the operator's function and the arguments as Tensors."""
 
 
 def sample(*args: Any, **options: Any) -> Sample:
-    """A :class:`Sample`: positional arguments are the operator's; keywords are the operator's too, but for the fields
-    of :class:`Sample` (``kind``, ``note``, ``core``, ``gradient``, ``constant``, ``exact``, ``of``, ``layouts``,
-    ``held``, ``call``)."""
+    """Return a :class:`Sample`. Positional arguments are the operator's. So are keywords, except the fields of
+    :class:`Sample` (``kind``, ``note``, ``core``, ``gradient``, ``constant``, ``exact``, ``of``, ``layouts``, ``held``,
+    ``call``)."""
     known = {name: options.pop(name) for name in FIELDS if name in options}
     if known.get("kind", ORDINARY) not in KINDS:
         raise ValueError(f"sample(): kind must be one of {', '.join(KINDS)}, got {known['kind']!r}")
@@ -93,7 +96,7 @@ FIELDS: Final = ("kind", "note", "core", "gradient", "constant", "exact", "of", 
 
 
 def arrays(value: Any) -> Iterator[np.ndarray[Any, Any]]:
-    """The arrays in a sample's arguments, in order."""
+    """Yield the arrays in a sample's arguments, in order."""
     if isinstance(value, np.ndarray):
         yield value
     elif isinstance(value, (list, tuple)):
@@ -105,7 +108,7 @@ def arrays(value: Any) -> Iterator[np.ndarray[Any, Any]]:
 
 
 def mapped(value: Any, function: Callable[[np.ndarray[Any, Any]], Any]) -> Any:
-    """The same arguments with ``function`` applied to each array; lists and tuples keep their kind."""
+    """Return the arguments with ``function`` applied to each array; lists and tuples keep their type."""
     if isinstance(value, np.ndarray):
         return function(value)
     if isinstance(value, (list, tuple)):

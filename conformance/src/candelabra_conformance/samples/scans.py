@@ -1,4 +1,4 @@
-"""Running sums and products."""
+"""Samples of running sums and products."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ SCANS = ("cumsum", "cumprod")
 
 @inputs(*SCANS)
 def along_each_dim(t: Maker) -> Iterator[Sample]:
-    """First, middle and last dims, from either end."""
+    """Yield first, middle and last dims, counted from either end."""
     make = factors if t.operator == "cumprod" else (lambda t, *shape: t(*shape))
-    few = (
-        t if t.is_floating or t.is_complex else partial(make, t)
-    )  # whole products stay within int8, for in-place forms
+    few = t if t.is_floating or t.is_complex else partial(make, t)  # products are within int8, for in-place forms
     yield sample(few(5), 0)
     yield sample(make(t, 17), -1)
     yield sample(few(3, 4), 0)
@@ -42,13 +40,14 @@ def along_each_dim(t: Maker) -> Iterator[Sample]:
 
 @inputs("cumsum")
 def along_a_long_row(t: Maker) -> Iterator[Sample]:
-    """A hundred thousand running sums."""
+    """Yield a row of a hundred thousand elements."""
     yield sample(t(100_000), 0, kind="large", gradient=False)
 
 
 @inputs(*SCANS)
 def in_another_dtype(t: Maker) -> Iterator[Sample]:
-    """``dtype`` casts first. (No derivative: finite differences would be those of the narrow dtype.)"""
+    """Yield ``dtype``, to which the input is cast first, without derivatives: finite differences would be those of the
+    narrow dtype."""
     if not t.is_bool:
         yield sample(t(2, 3), 1, dtype=t.dtype)
     yield sample(t(2, 3), 0, dtype=narrow_dtype(t), gradient=False)
@@ -58,7 +57,7 @@ def in_another_dtype(t: Maker) -> Iterator[Sample]:
 
 @inputs("cumprod")
 def through_zeros(t: Maker) -> Iterator[Sample]:
-    """A zero at the start, in the middle, twice: a derivative that divides by the elements is wrong there."""
+    """Yield a zero at the start, in the middle, and twice: a derivative that divides by the elements is wrong there."""
     x = t(4, 4) if t.is_floating or t.is_complex else factors(t, 4, 4)
     x[0, 0] = x[1, 2] = x[2, 1] = x[2, 3] = 0
     yield sample(x, 1, note="zeros")
@@ -67,7 +66,7 @@ def through_zeros(t: Maker) -> Iterator[Sample]:
 
 @mistakes(*SCANS)
 def wrong_dim(t: Maker) -> Iterator[Sample]:
-    """A dim that is not there, or no integer; two dims; none at all."""
+    """Yield a dim out of range, one that is not an integer, two dims, and none."""
     yield sample(t(2, 3), 2, note="out of range")
     yield sample(t(2, 3), -3, note="out of range")
     yield sample(t(), 1, note="out of range")
@@ -78,7 +77,7 @@ def wrong_dim(t: Maker) -> Iterator[Sample]:
 
 @special(*SCANS)
 def not_finite(t: Maker) -> Iterator[Sample]:
-    """NaN and infinity stay from where they come."""
+    """Yield NaN and infinity, after which all results are NaN or infinite."""
     if not t.is_floating:
         return
     inf, nan = float("inf"), float("nan")
@@ -89,7 +88,7 @@ def not_finite(t: Maker) -> Iterator[Sample]:
 
 @special(*SCANS)
 def wrapping(t: Maker) -> Iterator[Sample]:
-    """Running sums and products of integers are modulo 2**64; those of bools in bool are any and all."""
+    """Yield integers, whose sums and products are modulo 2**64, and bools, whose results in bool are any and all."""
     if t.is_bool:
         yield sample(t.array([False, True, True, False, True]), 0, dtype=t.dtype)
     if t.is_integer:

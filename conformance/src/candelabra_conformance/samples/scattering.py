@@ -1,4 +1,4 @@
-"""Scattering along a dim: numbers, sums and products, reductions: samples."""
+"""Samples of scattering along a dim: numbers, sums and products, reductions."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ REDUCTIONS: Final = ("sum", "prod", "mean", "amax", "amin")
 
 
 def value_of(t: Maker) -> complex:
-    """A number that the dtype can hold."""
+    """Return a number that the dtype represents."""
     return 1.5 - 0.5j if t.is_complex else 1.5 if t.is_floating else 1
 
 
 @inputs("gather_sparse_grad")
 def picked(t: Maker) -> Iterator[Sample]:
-    """The hint says nothing."""
+    """Yield both values of the hint, which has no effect."""
     for shape, dim in ALONG[:3]:
         for hint in (True, False):
             yield sample(t(*shape), dim, t.indices(*resized(shape, dim, 6), below=shape[dim]), sparse_grad=hint)
@@ -30,7 +30,7 @@ def picked(t: Maker) -> Iterator[Sample]:
 
 @inputs("scatter_value")
 def scattered_number(t: Maker) -> Iterator[Sample]:
-    """A number, at places that may be named twice."""
+    """Yield a number, and indices with duplicates."""
     for shape, dim in ALONG:
         yield sample(t(*shape), dim, t.indices(*resized(shape, dim, 4), below=shape[dim]), value_of(t))
     yield sample(t(4, 5), 0, t.index([3, 3], [0, 3]), 1, note="a corner")
@@ -42,7 +42,7 @@ def scattered_number(t: Maker) -> Iterator[Sample]:
 
 @inputs("scatter_value_reduced")
 def scattered_number_combined(t: Maker) -> Iterator[Sample]:
-    """A number added, multiplied, put."""
+    """Yield a number that is added, multiplied, and written."""
     for reduce in ("add", "multiply", None):
         for shape, dim in ALONG[:4]:
             index = t.indices(*resized(shape, dim, 3), below=shape[dim])
@@ -53,7 +53,7 @@ def scattered_number_combined(t: Maker) -> Iterator[Sample]:
 
 @inputs("scatter_reduced")
 def scattered_and_combined(t: Maker) -> Iterator[Sample]:
-    """Added, multiplied, put; sources larger than the index."""
+    """Yield addition, multiplication and writing, and sources larger than the index."""
     for reduce in ("add", "multiply"):
         for shape, dim in ALONG[:4]:
             index = t.indices(*resized(shape, dim, 3), below=shape[dim])
@@ -67,7 +67,7 @@ def scattered_and_combined(t: Maker) -> Iterator[Sample]:
 
 @inputs("scatter_reduce")
 def scattered_and_reduced(t: Maker) -> Iterator[Sample]:
-    """Every reduction, with the elements that are there and without them."""
+    """Yield every reduction, with and without the old values."""
     for reduce in REDUCTIONS[:3] if t.is_complex else REDUCTIONS:
         if t.is_bool and reduce == "mean":
             continue
@@ -85,7 +85,7 @@ def scattered_and_reduced(t: Maker) -> Iterator[Sample]:
 
 @mistakes("scatter_reduced", "scatter_reduce")
 def unfit_source(t: Maker) -> Iterator[Sample]:
-    """Bounds, ranks and sizes, reductions that there are not."""
+    """Yield indices out of bounds, wrong ranks and sizes, and unknown reductions."""
     reduce = "add" if t.operator == "scatter_reduced" else "sum"
     yield sample(t(3), 0, t.index(0, 3), t(2), reduce=reduce, note="beyond")
     yield sample(t(3), 0, t.index(0, -1), t(2), reduce=reduce, note="negative")
@@ -95,8 +95,8 @@ def unfit_source(t: Maker) -> Iterator[Sample]:
 
 
 @mistakes("scatter_value", "scatter_value_reduced")
-def unfit_places(t: Maker) -> Iterator[Sample]:
-    """Bounds, ranks and sizes."""
+def unfit_indices(t: Maker) -> Iterator[Sample]:
+    """Yield indices out of bounds, and wrong ranks and sizes."""
     more = {"reduce": "add"} if t.operator == "scatter_value_reduced" else {}
     yield sample(t(3), 0, t.index(0, 3), 1, note="beyond", **more)
     yield sample(t(3, 2), 0, t.index(0, 1), 1, note="ranks", **more)

@@ -1,4 +1,5 @@
-"""Binary search, indices of nonzero elements, indices per dim: samples. ``order`` has those of ``sorted_place``."""
+"""Samples of binary search, indices of nonzero elements, and indices per dim. ``order`` has those of
+``sorted_place``."""
 
 from __future__ import annotations
 
@@ -13,18 +14,18 @@ from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_DIM, Z
 
 
 def ascending(t: Maker, *shape: int) -> Array:
-    """Values in order along the last dim."""
+    """Return values in order along the last dim."""
     return cast(t, np.sort(t(*shape).astype(np.float64), -1))
 
 
 def is_searched(t: Maker) -> bool:
-    """Whether the elements of a dtype are in order."""
+    """Return whether the elements of a dtype have an order."""
     return not (t.is_complex or t.is_bool)
 
 
 @inputs("searchsorted")
 def searched(t: Maker) -> Iterator[Sample]:
-    """Both sides, values of any shape and a number, a sequence each, an order of its own, both integer dtypes."""
+    """Yield both sides, values of any shape, a number, a sequence each, a sorter, and both integer dtypes."""
     if not is_searched(t):
         return
     for right in (False, True):
@@ -45,7 +46,7 @@ def searched(t: Maker) -> Iterator[Sample]:
 
 @mistakes("searchsorted")
 def not_searched(t: Maker) -> Iterator[Sample]:
-    """Shapes, sides, sorters that do not fit."""
+    """Yield shapes, sides and sorters that do not match."""
     if not is_searched(t):
         return
     yield sample(ascending(t, 2, 3), t(3, 3), note="other dims")
@@ -59,7 +60,7 @@ def not_searched(t: Maker) -> Iterator[Sample]:
 
 @inputs("bucketize")
 def buckets(t: Maker) -> Iterator[Sample]:
-    """Values of any shape and a number, both sides."""
+    """Yield values of any shape, a number, and both sides."""
     if not is_searched(t):
         return
     for right in (False, True):
@@ -75,7 +76,7 @@ def buckets(t: Maker) -> Iterator[Sample]:
 
 @mistakes("bucketize")
 def no_buckets(t: Maker) -> Iterator[Sample]:
-    """Boundaries are a vector."""
+    """Yield boundaries that are not a vector."""
     if is_searched(t):
         yield sample(t(3), ascending(t, 2, 3), note="a matrix")
         yield sample(t(3), t(), note="a number")
@@ -83,7 +84,7 @@ def no_buckets(t: Maker) -> Iterator[Sample]:
 
 @inputs("nonzero_tuple")
 def indices_by_dim(t: Maker) -> Iterator[Sample]:
-    """A vector for each dim, or the rows."""
+    """Yield a vector for each dim, and rows."""
     x = t(3, 5)
     x[t.mask(3, 5)] = 0
     for apart in (True, False):
@@ -95,7 +96,7 @@ def indices_by_dim(t: Maker) -> Iterator[Sample]:
 
 @inputs("nonzero_static")
 def so_many_rows(t: Maker) -> Iterator[Sample]:
-    """Fewer rows than there are, as many, more."""
+    """Yield fewer rows than nonzero elements, as many, and more."""
     x = t(3, 5)
     x[t.mask(3, 5)] = 0
     count = int(np.count_nonzero(x))
@@ -112,13 +113,13 @@ def so_many_rows(t: Maker) -> Iterator[Sample]:
 
 @mistakes("nonzero_static")
 def no_number_of_rows(t: Maker) -> Iterator[Sample]:
-    """A negative number."""
+    """Yield a negative number."""
     yield sample(t(3), size=-1, note="negative")
 
 
 @inputs("unravel_index")
 def per_dim(t: Maker) -> Iterator[Sample]:
-    """Several dims, one, none of them of size 1."""
+    """Yield several dims, one dim, none, and sizes of 1."""
     if not t.is_integer:
         return
     for shape, below in (((3, 4), 12), ((2, 3, 4), 24), ((5,), 5), ((1, 3), 3)):
@@ -130,7 +131,7 @@ def per_dim(t: Maker) -> Iterator[Sample]:
 
 @mistakes("unravel_index")
 def not_per_dim(t: Maker) -> Iterator[Sample]:
-    """Indices that are no integers, shapes that are none."""
+    """Yield indices that are not integers, and invalid shapes."""
     yield sample(t.of("float32")(3), (2, 3), note="floats")
     yield sample(t.index(1), (2, -3), note="a negative size")
     yield sample(t.index(1), "text", note="no shape")

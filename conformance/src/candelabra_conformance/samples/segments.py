@@ -1,4 +1,4 @@
-"""Reductions of segments, and the hash of a tensor: samples."""
+"""Samples of reductions of segments, and of the hash of a tensor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ only(lambda d: d.category != COMPLEX, "hash_tensor")
 
 @inputs("segment_reduce")
 def segments(t: Maker) -> Iterator[Sample]:
-    """Each reduction; by lengths and by offsets; along the second dim; segments without elements."""
+    """Yield each reduction, lengths and offsets, the second dim, and segments without elements."""
     for reduce in ("sum", "mean", "max", "min", "prod"):
         yield sample(t(6), reduce, lengths=t.index(1, 3, 2), note=reduce)
         yield sample(t(6, 2), reduce, offsets=t.index(0, 2, 6), note=f"{reduce}, offsets")
@@ -34,7 +34,7 @@ def segments(t: Maker) -> Iterator[Sample]:
 
 @mistakes("segment_reduce")
 def no_segments(t: Maker) -> Iterator[Sample]:
-    """Reductions that there are not; lengths that do not add up, or are missing."""
+    """Yield unknown reductions, and lengths whose sum is wrong or that are missing."""
     x = t.of("float32")
     yield sample(x(3), "median", lengths=t.index(3), note="reduce")
     yield sample(x(3), "sum", note="neither lengths nor offsets")
@@ -45,7 +45,7 @@ def no_segments(t: Maker) -> Iterator[Sample]:
 
 @inputs("hash_tensor")
 def hashes(t: Maker) -> Iterator[Sample]:
-    """Along any dims, kept and not; odd and even sizes."""
+    """Yield any dims, ``keepdim``, and odd and even sizes."""
     plain: dict[str, Any] = {"gradient": False}
     yield sample(t(7), **plain)
     yield sample(t(3, 5), 1, **plain)
@@ -60,14 +60,14 @@ def hashes(t: Maker) -> Iterator[Sample]:
 
 @special("hash_tensor")
 def bits(t: Maker) -> Iterator[Sample]:
-    """The sign of zero is a bit."""
+    """Yield both zeros, whose signs are a bit."""
     if t.is_floating:
         yield sample(t.array([0.0, -0.0, float("inf"), 1.0]))
 
 
 @mistakes("hash_tensor")
 def no_hash(t: Maker) -> Iterator[Sample]:
-    """Another mode, dims that there are not, complex numbers."""
+    """Yield another mode, dims out of range, and complex numbers."""
     x = t.of("float32")
     yield sample(x(3), mode=1, note="mode")
     yield sample(x(3), 1, note="dim out of range")

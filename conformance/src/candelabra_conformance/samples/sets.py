@@ -1,4 +1,4 @@
-"""Distinct elements, membership, combinations, products: samples."""
+"""Samples of distinct elements, membership, combinations, and products."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_DIM, Z
 
 
 def repeated(t: Maker, *shape: int) -> Array:
-    """Few values, each of them several times."""
+    """Return few values, each of them several times."""
     few = t(3)
     chosen: Array = few[t.indices(*shape, below=3)]
     return chosen
@@ -20,7 +20,7 @@ def repeated(t: Maker, *shape: int) -> Array:
 
 @inputs("unique", "unique_consecutive")
 def distinct(t: Maker) -> Iterator[Sample]:
-    """Elements and slices, with what else can be asked."""
+    """Yield elements and slices, with the other results."""
     if t.is_complex:
         return
     yield sample(repeated(t, 17), gradient=False)
@@ -38,7 +38,7 @@ def distinct(t: Maker) -> Iterator[Sample]:
 
 @mistakes("unique", "unique_consecutive")
 def no_slices(t: Maker) -> Iterator[Sample]:
-    """A tensor without dims, and slices without elements."""
+    """Yield a 0-d tensor, slices without elements, and a dim out of range."""
     if not t.is_complex:
         yield sample(t(), dim=0, note="no dims")
         yield sample(t(2, 0), dim=0, note="no elements")
@@ -47,7 +47,7 @@ def no_slices(t: Maker) -> Iterator[Sample]:
 
 @inputs("isin")
 def members(t: Maker) -> Iterator[Sample]:
-    """Few and many elements to be found, a number on either side, what is not found."""
+    """Yield few and many elements to search for, a number on either side, and elements that do not occur."""
     for count in (3, 40):
         tests = t(count)
         elements = np.concatenate([tests[:3], t(5)])
@@ -65,7 +65,7 @@ def members(t: Maker) -> Iterator[Sample]:
 
 @special("isin")
 def members_that_are_not_finite(t: Maker) -> Iterator[Sample]:
-    """NaN is nowhere; zeros are equal; infinities are found."""
+    """Yield NaN, which is never found, both zeros, which are equal, and infinities."""
     if t.is_floating:
         values = t.array([float("nan"), -0.0, float("inf"), -float("inf"), 1.0])
         yield sample(values, t.array([0.0, float("nan"), float("inf")]))
@@ -75,13 +75,13 @@ def members_that_are_not_finite(t: Maker) -> Iterator[Sample]:
 
 @mistakes("isin")
 def no_tensor(t: Maker) -> Iterator[Sample]:
-    """Two numbers."""
+    """Yield two numbers."""
     yield sample(1, 2, note="two numbers")
 
 
 @inputs("combinations")
 def choices(t: Maker) -> Iterator[Sample]:
-    """Of one, two and three; of more than there are; with replacement."""
+    """Yield combinations of one, two and three, of more than the elements, and with replacement."""
     for r in (1, 2, 3):
         for replaced in (False, True):
             yield sample(t(5), r, replaced, note=f"{r} {replaced}")
@@ -95,7 +95,7 @@ def choices(t: Maker) -> Iterator[Sample]:
 
 @mistakes("combinations")
 def no_choices(t: Maker) -> Iterator[Sample]:
-    """A matrix, a number, a negative count."""
+    """Yield a matrix, a 0-d tensor, and a negative count."""
     yield sample(t(2, 3), note="a matrix")
     yield sample(t(), note="a number")
     yield sample(t(3), -1, note="a negative count")
@@ -103,7 +103,7 @@ def no_choices(t: Maker) -> Iterator[Sample]:
 
 @inputs("cartesian_prod")
 def products(t: Maker) -> Iterator[Sample]:
-    """Of one vector, two, three; of none."""
+    """Yield one vector, two, three, and none."""
     yield sample(t(4))
     yield sample(t(2), t(3))
     yield sample(t(2), t(1), t(4))
@@ -114,6 +114,6 @@ def products(t: Maker) -> Iterator[Sample]:
 
 @mistakes("cartesian_prod")
 def no_vectors(t: Maker) -> Iterator[Sample]:
-    """Matrices and numbers."""
+    """Yield matrices and 0-d tensors."""
     yield sample(t(2), t(2, 3), note="a matrix")
     yield sample(t(2), t(), note="a number")

@@ -1,4 +1,4 @@
-"""Short-time Fourier transforms and the reading of images at the points of a grid: samples."""
+"""Samples of short-time Fourier transforms, and of sampling images at the points of a grid."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ only(lambda d: d.is_complex, "istft")
 # -- short-time Fourier transforms ------------------------------------------------------------------------------------
 @inputs("stft")
 def spectrograms(t: Maker) -> Iterator[Sample]:
-    """Each kind of padding; windows of full length and less; one half of the frequencies and all."""
+    """Yield each padding mode, windows of full length and shorter ones, one half of the frequencies and all."""
     window = t.real(8, low=0.3, high=1.0)  # complex signals have all frequencies
     for mode in ("reflect", "constant", "replicate", "circular"):
         yield sample(t(2, 20), 8, 3, window=window, pad_mode=mode, return_complex=True, note=mode)
@@ -37,7 +37,7 @@ def spectrograms(t: Maker) -> Iterator[Sample]:
 
 @mistakes("stft")
 def no_spectrograms(t: Maker) -> Iterator[Sample]:
-    """Signals, sizes, windows and paddings that make no sense."""
+    """Yield invalid signals, sizes, windows and padding modes."""
     x, complex_ = t.of("float32"), t.of("complex64")
     whole = {"return_complex": True}
     yield sample(x(20), 8, note="which result is not said")
@@ -56,13 +56,13 @@ def no_spectrograms(t: Maker) -> Iterator[Sample]:
 
 
 def _spectra(t: Maker, n: int, count: int, *lead: int) -> Array:
-    """Spectra of real windows: their ends are real."""
+    """Return spectra of real windows, whose ends are real."""
     return cast(t, np.fft.rfft(t.real(*lead, count, n).astype(np.float64)).swapaxes(-1, -2))
 
 
 @inputs("istft")
 def signals(t: Maker) -> Iterator[Sample]:
-    """Halves and whole spectra; cut; windows of full length and less."""
+    """Yield half and full spectra, truncated ones, windows of full length and shorter ones."""
     window = t.real(8, low=0.5, high=1.0)
     yield sample(_spectra(t, 8, 6), 8, 3, window=window)
     yield sample(_spectra(t, 8, 6, 2), 8, 2, note="a batch")
@@ -76,7 +76,7 @@ def signals(t: Maker) -> Iterator[Sample]:
 
 @mistakes("istft")
 def no_signals(t: Maker) -> Iterator[Sample]:
-    """Spectra, sizes and windows that do not fit."""
+    """Yield spectra, sizes and windows that do not match."""
     x, real = t.of("complex64"), t.of("float32")
     yield sample(real(5, 4), 8, note="real")
     yield sample(x(5, 0), 8, note="no windows")
@@ -97,13 +97,13 @@ PADDINGS: Final = (0, 1, 2)
 
 
 def _points(t: Maker, *shape: int) -> Array:
-    """Points inside and outside, away from where an interpolation has a kink."""
+    """Return points inside and outside, which are not near a kink of an interpolation."""
     return t(*shape, low=-1.37, high=1.41)
 
 
 @inputs("grid_sampler")
 def grids(t: Maker) -> Iterator[Sample]:
-    """Each interpolation with each padding, of images and volumes."""
+    """Yield each interpolation with each padding mode, for images and volumes."""
     for mode, padding in product((LINEAR, NEAREST, CUBIC), PADDINGS):
         align = bool((mode + padding) % 2)
         yield _grid(t, (2, 3, 4, 5), (2, 2, 3, 2), mode, padding, align)
@@ -120,7 +120,7 @@ def _grid(t: Maker, shape: tuple[int, ...], points: tuple[int, ...], mode: int, 
 
 @inputs("grid_sampler_2d")
 def image_grids(t: Maker) -> Iterator[Sample]:
-    """Of images."""
+    """Yield images."""
     for mode, padding in ((LINEAR, 0), (CUBIC, 1)):
         yield _grid(t, (2, 3, 4, 5), (2, 2, 3, 2), mode, padding, bool(padding))
     yield sample(t(0, 2, 3, 3), _points(t, 0, 2, 2, 2), LINEAR, 0, False, kind=ZERO_SIZE)
@@ -128,7 +128,7 @@ def image_grids(t: Maker) -> Iterator[Sample]:
 
 @inputs("grid_sampler_3d")
 def volume_grids(t: Maker) -> Iterator[Sample]:
-    """Of volumes."""
+    """Yield volumes."""
     for mode, padding in ((LINEAR, 0), (NEAREST, 1), (LINEAR, 2)):
         yield _grid(t, (2, 2, 3, 4, 2), (2, 2, 1, 3, 3), mode, padding, bool(padding))
     yield sample(t(0, 2, 3, 3, 3), _points(t, 0, 2, 2, 2, 3), LINEAR, 0, False, kind=ZERO_SIZE)
@@ -136,7 +136,7 @@ def volume_grids(t: Maker) -> Iterator[Sample]:
 
 @mistakes("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
 def no_grids(t: Maker) -> Iterator[Sample]:
-    """Shapes that do not fit."""
+    """Yield shapes that do not match."""
     volumes = t.operator == "grid_sampler_3d"
     space: tuple[int, ...] = (3, 4, 2) if volumes else (3, 4)
     x, rank = t.of("float32"), len(space)

@@ -1,4 +1,4 @@
-"""Softmax, its logarithm, and their derivatives."""
+"""Samples of softmax, its logarithm, and their derivatives."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CASES = (
 
 @inputs(*FORWARD)
 def along_each_dim(t: Maker) -> Iterator[Sample]:
-    """Rows, columns, dims between."""
+    """Yield rows, columns, and middle dims."""
     for shape, dim, kind in CASES:
         yield sample(t(*shape), dim, kind=kind, gradient=kind != "large")
     yield sample(t(4, 7), dim=1, note="by keyword")
@@ -44,7 +44,8 @@ def along_each_dim(t: Maker) -> Iterator[Sample]:
 
 @inputs(*IN_DTYPE)
 def in_another_dtype(t: Maker) -> Iterator[Sample]:
-    """Cast first, or not. (No derivative in the narrow one: finite differences would be those of that dtype.)"""
+    """Yield calls with and without a cast, the former without derivatives: finite differences would be those of the
+    narrow dtype."""
     if t.is_floating:
         yield sample(t(3, 5), 1)
         yield sample(t(3, 5), 0, t.dtype)
@@ -57,7 +58,7 @@ def in_another_dtype(t: Maker) -> Iterator[Sample]:
 
 @inputs(*BACKWARD)
 def backwards(t: Maker) -> Iterator[Sample]:
-    """An incoming gradient and the output of the forward function."""
+    """Yield an incoming gradient and the output of the forward function."""
     for shape, dim, kind in CASES:
         positive = t(*shape, low=0.05, high=0.9)
         output: Array = positive if t.operator == "softmax_backward" else t(*shape, low=-3.0, high=-0.1)
@@ -66,7 +67,7 @@ def backwards(t: Maker) -> Iterator[Sample]:
 
 @mistakes(*FORWARD)
 def wrong_dim(t: Maker) -> Iterator[Sample]:
-    """A dim that is not there, none, several."""
+    """Yield a dim out of range, none, and several."""
     yield sample(t(2, 3), 2, note="out of range")
     yield sample(t(2, 3), -3, note="out of range")
     yield sample(t(), 1, note="out of range")
@@ -76,14 +77,14 @@ def wrong_dim(t: Maker) -> Iterator[Sample]:
 
 @mistakes(*BACKWARD)
 def unfit(t: Maker) -> Iterator[Sample]:
-    """Shapes that do not go together, a dim that is not there."""
+    """Yield shapes that do not match, and a dim out of range."""
     yield sample(t(2, 3), t(2, 4), 1, note="shapes")
     yield sample(t(2, 3), t(2, 3), 2, note="out of range")
 
 
 @special(*FORWARD)
-def far_apart(t: Maker) -> Iterator[Sample]:
-    """What overflows without the shift; masked rows; NaN stays in its row."""
+def large_differences(t: Maker) -> Iterator[Sample]:
+    """Yield exponents that overflow without the shift, masked rows, and NaN, which stays in its row."""
     inf, nan = float("inf"), float("nan")
     yield sample(t.array([[1000.0, 1000.5, 999.0], [-1000.0, -1000.5, -999.0], [60000.0, -60000.0, 0.0]]), 1)
     yield sample(t.array([[-inf, 0.0, 1.0], [-inf, -inf, 2.0]]), 1, note="masked")

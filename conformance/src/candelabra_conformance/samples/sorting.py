@@ -1,4 +1,4 @@
-"""Sorting, and the order that sorts."""
+"""Samples of sorting and of the sorting permutation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SORTS = ("sort", "argsort")
 
 @inputs(*SORTS)
 def in_order(t: Maker) -> Iterator[Sample]:
-    """Each dim, up and down; equal elements keep their order either way."""
+    """Yield each dim, ascending and descending; equal elements keep their order in both."""
     yield sample(t(7))
     yield sample(t(3, 5), 1)
     yield sample(t(3, 5), 0, True)
@@ -41,7 +41,7 @@ def in_order(t: Maker) -> Iterator[Sample]:
 
 @inputs("msort")
 def along_the_first_dim(t: Maker) -> Iterator[Sample]:
-    """Vectors and more, with ties."""
+    """Yield vectors and more dims, with ties."""
     yield sample(t(7))
     yield sample(t(5, 3))
     yield sample(t(3, 2, 4))
@@ -56,7 +56,7 @@ def along_the_first_dim(t: Maker) -> Iterator[Sample]:
 
 @mistakes(*SORTS)
 def wrong_dim(t: Maker) -> Iterator[Sample]:
-    """A dim that is not there, or no dim."""
+    """Yield a dim out of range, and arguments that are not dims."""
     yield sample(t(2, 3), 2, note="out of range")
     yield sample(t(2, 3), -3, note="out of range")
     yield sample(t(), 1, note="out of range")
@@ -65,7 +65,7 @@ def wrong_dim(t: Maker) -> Iterator[Sample]:
 
 @special(*SORTS)
 def not_numbers(t: Maker) -> Iterator[Sample]:
-    """NaN is the largest, beyond infinity; zeros of either sign are equal and keep their order."""
+    """Yield NaN, which is larger than infinity, and both zeros, which are equal and keep their order."""
     if not t.is_floating:
         return
     inf, nan = float("inf"), float("nan")
@@ -77,7 +77,7 @@ def not_numbers(t: Maker) -> Iterator[Sample]:
 
 @special(*SORTS)
 def ends_of_the_range(t: Maker) -> Iterator[Sample]:
-    """The least and the largest integers: comparing by a difference overflows."""
+    """Yield the least and the largest integers, whose difference overflows."""
     if t.is_integer:
         limits = np.iinfo(t.numpy)
         ends = np.array([0, limits.max, limits.min, 1, limits.max, limits.min], t.numpy)

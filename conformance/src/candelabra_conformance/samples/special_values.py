@@ -1,7 +1,7 @@
-"""Samples on special values: signed zeros, subnormals, extremes, infinities and NaN, the ends of integers.
+"""Samples of special values: signed zeros, subnormals, extremes, infinities and NaN, the limits of integers.
 
-They follow from the record of any pointwise operator: all values for one tensor, all pairs for two. What neither
-IEEE 754, C nor PyTorch's documentation defines is left out, and the tables here say what that is and why.
+They follow from the record of any pointwise operator: all values for one tensor, all pairs for two. Cases that neither
+IEEE 754, C nor PyTorch's documentation defines are left out; the tables of this module list them with the reason.
 """
 
 from __future__ import annotations
@@ -21,38 +21,38 @@ from candelabra_conformance.samples.sample import Sample, sample
 Array = np.ndarray[Any, Any]
 
 ORDINARY: Final = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 2.0, 3.0)
-"""Floating values that every function of real numbers has an opinion on."""
+"""Floating values for which every function of real numbers is defined, or NaN."""
 HALVES: Final = (-0.5, 1.5, -1.5, 2.5, 3.5)
-"""What is rounded to even."""
+"""Values that are rounded to even."""
 ANGLES: Final = tuple(k * math.pi / 4 for k in (1, 2, 3, 4, 8, -2, -4))
-"""Where sines and cosines are 0, 1 or alike, up to the rounding of pi."""
+"""Angles whose sines and cosines are 0, 1 or equal, except for the rounding of pi."""
 DEGREES: Final = (-1, 0, 1, 2.5, 5)
-"""Of polynomials: below 0, not whole. Large ones would take as many steps."""
+"""Degrees of polynomials: negative, integer, and not an integer. Large degrees would take as many steps."""
 
 
 # -- values -----------------------------------------------------------------------------------------------------------
 def floats(t: Maker) -> Array:
-    """The special values of a floating dtype, for operators of two tensors too."""
+    """Return the special values of a floating dtype, for operators of two tensors too."""
     limits = _limits(t)
-    odd = 2.0 ** (limits.nmant + 1) - 1  # the largest odd number: half of it is no number of the dtype
+    odd = 2.0 ** (limits.nmant + 1) - 1  # the largest odd number: the dtype does not represent half of it
     extremes = (limits.smallest_subnormal, limits.tiny, limits.eps, 1 + float(limits.eps), odd, limits.max, limits.min)
     return np.array([*ORDINARY, *[float(e) for e in extremes], math.inf, -math.inf, math.nan]).astype(t.numpy)
 
 
 def _limits(t: Maker) -> Any:
-    finfo: Any = ml_dtypes.finfo  # NumPy's does not know bfloat16
+    finfo: Any = ml_dtypes.finfo  # NumPy's does not support bfloat16
     return finfo(t.numpy)
 
 
 def more_floats(t: Maker) -> Array:
-    """Of one tensor also ties, angles and large arguments."""
+    """Return the special values for operators of one tensor: also ties, angles and large arguments."""
     largest = float(_limits(t).max)
     large = [v for v in (1e4, -1e4, 1e8, -1e8) if abs(v) < largest]
     return np.concatenate([floats(t), np.array([*HALVES, *ANGLES, *large]).astype(t.numpy)])
 
 
 def integers(t: Maker) -> Array:
-    """The ends of an integer dtype, small numbers, and two patterns of alternating bits."""
+    """Return the limits of an integer dtype, small numbers, and two patterns of alternating bits."""
     limits = np.iinfo(t.numpy)
     ones = (1 << limits.bits) // 3  # 0101…01
     patterns = np.array([ones, ones << 1], f"u{t.numpy.itemsize}").view(t.numpy)
@@ -61,27 +61,28 @@ def integers(t: Maker) -> Array:
     return np.concatenate([np.array([*few, *ends], t.numpy), patterns])
 
 
-def complexes(t: Maker, parts: tuple[float, ...]) -> Array:
-    """Every pair of parts."""
-    real, imaginary = np.meshgrid(parts, parts, indexing="ij")
+def complexes(t: Maker, components: tuple[float, ...]) -> Array:
+    """Return every pair of components."""
+    real, imaginary = np.meshgrid(components, components, indexing="ij")
     out = np.empty(real.size, np.complex128)
-    out.real, out.imag = real.ravel(), imaginary.ravel()  # not a sum: 1j * inf has a NaN
+    out.real, out.imag = real.ravel(), imaginary.ravel()  # not a sum, since 1j * inf contains NaN
     return out.astype(t.numpy)
 
 
-# -- where there is no answer -----------------------------------------------------------------------------------------
+# -- undefined results ------------------------------------------------------------------------------------------------
 COMPONENTWISE: Final = frozenset({
     "abs", "add", "angle", "conj_physical", "eq", "isfinite", "isinf", "isnan", "isreal", "logical_and", "logical_not",
     "logical_or", "logical_xor", "ne", "neg", "positive", "sub",
 })  # fmt: skip
-"""Complex operators that look at each part by itself, or by C99's Annex G alone: infinite and NaN parts are defined.
-Of products and quotients they are not: Annex G leaves which infinity open, and implementations differ."""
+"""Complex operators that treat each component separately, or that follow C99's Annex G, so that infinite and NaN
+components are defined. Products and quotients are not among them: Annex G does not specify which infinity results, and
+implementations differ."""
 PARTS: Final = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 2.0)
-"""Of complex numbers elsewhere: both sides of every branch cut, and the branch points."""
+"""The components of complex numbers for other operators: both sides of every branch cut, and the branch points."""
 NOT_FINITE: Final = (0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan)
 
 Undefined = Callable[..., Any]
-"""``(arrays) -> where they have no defined result``."""
+"""``(arrays) -> mask of the elements without a defined result``."""
 
 
 def _opposite_zeros(x: Array, y: Array) -> Any:
@@ -97,7 +98,7 @@ def _no_quotient(x: Array, y: Array) -> Any:
 
 
 def _large(x: Array, y: Array) -> Any:
-    # By Python's numbers: the difference to the limit would wrap.
+    # A comparison of Python's numbers, since the difference to the limit would wrap.
     limit = math.isqrt(int(np.iinfo(x.dtype).max))
     return np.array([abs(int(a)) > limit or abs(int(b)) > limit for a, b in zip(x, y, strict=True)], bool)
 
@@ -122,7 +123,7 @@ EITHER_ZERO: Final = {
     **dict.fromkeys(("hardtanh", "hardtanh_checked", "relu6"), "the larger of two zeros"),
     **dict.fromkeys(POLYNOMIALS, "a sum of zeros"),
 }  # fmt: skip
-"""Operators in whose results either zero is right, and why."""
+"""Operators for which either zero is correct, and the reason."""
 
 NO_ANSWER: Final[dict[str, tuple[str, Undefined, str]]] = {
     **dict.fromkeys(("maximum", "minimum", "fmax", "fmin", "clamp_min", "clamp_max"), _ZEROS),
@@ -140,13 +141,13 @@ NO_ANSWER: Final[dict[str, tuple[str, Undefined, str]]] = {
     "pow": ("c", lambda x, y: x == 0, "powers of a complex 0 differ between implementations"),
     "logaddexp": ("c", lambda x, y: np.exp(x) + np.exp(y) == 0, "the logarithm of a complex 0"),
 }
-"""``{operator: (kinds of dtype, where there is no answer, why)}``; what is left out there."""
+"""``{operator: (kinds of dtype, mask of the elements without an answer, reason)}``; these elements are left out."""
 
 
 def special_of_record(op: Operator[..., Any], t: Maker) -> Iterator[Sample]:
-    """Calls of a pointwise operator on the special values of the dtype of ``t``; none of other operators.
+    """Yield calls of a pointwise operator on the special values of the dtype of ``t``; none for other operators.
 
-    One sample holds all values, or all pairs of them; parameters that are no tensors keep their defaults.
+    One sample contains all values, or all pairs of them; parameters other than tensors keep their defaults.
     """
     parameters = [p for p in op.schema.parameters if p.kind in (TENSOR, OPERAND)]
     if not follows_from_record(op) or len(parameters) < len(op.schema.tensors):
@@ -162,7 +163,7 @@ def special_of_record(op: Operator[..., Any], t: Maker) -> Iterator[Sample]:
 
 
 def _grid(op: Operator[..., Any], t: Maker, tensors: int) -> list[Array]:
-    """The values of each tensor, in one dim, so that every pair occurs; a third tensor has a few."""
+    """Return the values of each tensor, in one dim, so that every pair occurs; a third tensor has a few."""
     first = _values(op, t, tensors)
     if op.name in POLYNOMIALS:
         first = t.array(ORDINARY if t.dtype.is_signed and not t.is_bool else (0, 1, 3))
@@ -172,7 +173,7 @@ def _grid(op: Operator[..., Any], t: Maker, tensors: int) -> list[Array]:
     grid = [g.ravel() for g in np.meshgrid(first, second, indexing="ij")]
     if tensors == 2:
         return grid
-    # Of three tensors: sums of infinities depend on the order, so numbers that are exact in every dtype.
+    # For three tensors: sums of infinities depend on the order, so these are numbers that are exact in every dtype.
     exact = t.array((0, 1, 2, 0.5, -2.5) if t.is_floating or t.is_complex else (0, 1, 2))
     return [g.ravel() for g in np.meshgrid(*[exact] * tensors, indexing="ij")]
 

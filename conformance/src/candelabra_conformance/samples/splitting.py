@@ -1,4 +1,4 @@
-"""Tensors taken apart along a dim."""
+"""Samples of splitting tensors along a dim."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from candelabra_conformance.samples.sample import Sample, sample
 
 @inputs("select", "select_copy")
 def one_slice(t: Maker) -> Iterator[Sample]:
-    """Of any dim, counted from either end."""
+    """Yield any dim, counted from either end."""
     yield sample(t(3, 5), 0, 1)
     yield sample(t(3, 5), 1, -2)
     yield sample(t(2, 3, 4), -1, 3)
@@ -23,7 +23,7 @@ def one_slice(t: Maker) -> Iterator[Sample]:
 
 @mistakes("select", "select_copy")
 def no_slice(t: Maker) -> Iterator[Sample]:
-    """Slices and dims that are not there; a number."""
+    """Yield indices and dims out of range, and a 0-d tensor."""
     yield sample(t(2, 3), 0, 2, note="out of range")
     yield sample(t(2, 3), 1, -4, note="out of range")
     yield sample(t(2, 3), 2, 0, note="no such dim")
@@ -33,7 +33,7 @@ def no_slice(t: Maker) -> Iterator[Sample]:
 
 @inputs("narrow", "narrow_copy")
 def some_slices(t: Maker) -> Iterator[Sample]:
-    """From the front, from the end, none, all."""
+    """Yield slices from the start, from the end, none, and all."""
     yield sample(t(5, 3), 0, 1, 2)
     yield sample(t(3, 5), 1, -3, 3)
     yield sample(t(2, 3, 4), -1, 0, 4)
@@ -45,7 +45,7 @@ def some_slices(t: Maker) -> Iterator[Sample]:
 
 @mistakes("narrow", "narrow_copy")
 def slices_out_of_range(t: Maker) -> Iterator[Sample]:
-    """A start or an end that is not there, a negative length, a number."""
+    """Yield starts and ends out of range, a negative length, and a 0-d tensor."""
     yield sample(t(3), 0, 4, 0, note="start")
     yield sample(t(3), 0, -4, 1, note="start")
     yield sample(t(3), 0, 2, 2, note="end")
@@ -55,7 +55,7 @@ def slices_out_of_range(t: Maker) -> Iterator[Sample]:
 
 @inputs("slice_copy")
 def every_so_many(t: Maker) -> Iterator[Sample]:
-    """Open ends, ends beyond, steps."""
+    """Yield default ends, ends beyond the size, and steps."""
     yield sample(t(5, 3))
     yield sample(t(5, 3), 0, 1, 4)
     yield sample(t(3, 7), 1, None, -1, 2)
@@ -67,7 +67,7 @@ def every_so_many(t: Maker) -> Iterator[Sample]:
 
 @mistakes("slice_copy")
 def no_such_slices(t: Maker) -> Iterator[Sample]:
-    """No step, a step back, no dims."""
+    """Yield the step 0, a negative step, and a 0-d tensor."""
     yield sample(t(3), 0, 0, 2, 0, note="no step")
     yield sample(t(3), 0, 2, 0, -1, note="a step back")
     yield sample(t(), note="no dims")
@@ -75,7 +75,7 @@ def no_such_slices(t: Maker) -> Iterator[Sample]:
 
 @inputs("unbind", "unbind_copy")
 def all_slices(t: Maker) -> Iterator[Sample]:
-    """Of any dim."""
+    """Yield any dim."""
     yield sample(t(3, 2))
     yield sample(t(2, 3, 4), -1)
     yield sample(t(4), dim=0)
@@ -84,14 +84,14 @@ def all_slices(t: Maker) -> Iterator[Sample]:
 
 @mistakes("unbind", "unbind_copy")
 def nothing_to_unbind(t: Maker) -> Iterator[Sample]:
-    """A number; a dim that is not there."""
+    """Yield a 0-d tensor, and a dim out of range."""
     yield sample(t(), note="no dims")
     yield sample(t(2, 3), 2, note="out of range")
 
 
 @inputs("split", "split_copy")
 def parts_of_a_size_or_of_sizes(t: Maker) -> Iterator[Sample]:
-    """Parts of one size, the last of them smaller; parts of given sizes."""
+    """Yield one size for all chunks, of which the last may be smaller, and a size for each chunk."""
     yield sample(t(5, 2), 2)
     yield sample(t(2, 6), 3, 1)
     yield sample(t(5), [2, 0, 3])
@@ -101,7 +101,7 @@ def parts_of_a_size_or_of_sizes(t: Maker) -> Iterator[Sample]:
 
 @mistakes("split", "split_copy")
 def sizes_that_do_not_split(t: Maker) -> Iterator[Sample]:
-    """Negative sizes, sizes that do not sum up, no dims."""
+    """Yield negative sizes, sizes with a wrong sum, and a 0-d tensor."""
     yield sample(t(3), -1, note="negative")
     yield sample(t(3), 0, note="parts of nothing")
     yield sample(t(3), [1, 1], note="sum")
@@ -110,7 +110,7 @@ def sizes_that_do_not_split(t: Maker) -> Iterator[Sample]:
 
 @inputs("split_with_sizes", "split_with_sizes_copy")
 def parts_of_sizes(t: Maker) -> Iterator[Sample]:
-    """Any sizes that sum up."""
+    """Yield sizes with the correct sum."""
     yield sample(t(5, 2), [2, 0, 3])
     yield sample(t(2, 4), (1, 3), -1)
     yield sample(t(0, 3), [1, 2], 1, kind="zero-size")
@@ -118,7 +118,7 @@ def parts_of_sizes(t: Maker) -> Iterator[Sample]:
 
 @mistakes("split_with_sizes", "split_with_sizes_copy")
 def sizes_that_do_not_sum_up(t: Maker) -> Iterator[Sample]:
-    """More, fewer, negative ones; no dims."""
+    """Yield larger, smaller and negative sizes, and a 0-d tensor."""
     yield sample(t(3), [2, 2], note="more")
     yield sample(t(3), [4, -1], note="negative")
     yield sample(t(), [1], note="no dims")
@@ -126,7 +126,7 @@ def sizes_that_do_not_sum_up(t: Maker) -> Iterator[Sample]:
 
 @inputs("unsafe_split")
 def parts_of_a_size(t: Maker) -> Iterator[Sample]:
-    """As ``split`` by a size."""
+    """Yield the calls of ``split`` with one size."""
     yield sample(t(5, 2), 2)
     yield sample(t(2, 6), 3, 1)
     yield sample(t(0, 3), 2, kind="zero-size")
@@ -134,7 +134,7 @@ def parts_of_a_size(t: Maker) -> Iterator[Sample]:
 
 @inputs("chunk")
 def so_many_parts(t: Maker) -> Iterator[Sample]:
-    """As many, and fewer."""
+    """Yield the requested number of chunks, and fewer."""
     yield sample(t(6, 2), 3)
     yield sample(t(2, 5), 3, -1)
     yield sample(t(5), 4)
@@ -143,14 +143,14 @@ def so_many_parts(t: Maker) -> Iterator[Sample]:
 
 @mistakes("chunk")
 def no_parts(t: Maker) -> Iterator[Sample]:
-    """None, or of a number."""
+    """Yield the number 0, and a 0-d tensor."""
     yield sample(t(3), 0, note="none")
     yield sample(t(), 1, note="no dims")
 
 
 @inputs("tensor_split")
 def cut_at(t: Maker) -> Iterator[Sample]:
-    """So many parts; at indices, before and past the end."""
+    """Yield a number of chunks, and indices, also negative ones and beyond the end."""
     yield sample(t(7, 2), 3)
     yield sample(t(2, 5), 2, -1)
     yield sample(t(6), [1, 4])
@@ -161,7 +161,7 @@ def cut_at(t: Maker) -> Iterator[Sample]:
 
 @mistakes("tensor_split")
 def not_cut(t: Maker) -> Iterator[Sample]:
-    """No parts, a float, a number."""
+    """Yield no chunks, a floating number, and a 0-d tensor."""
     yield sample(t(3), 0, note="no parts")
     yield sample(t(3), 1.5, note="a float")
     yield sample(t(), 1, note="no dims")
@@ -169,7 +169,7 @@ def not_cut(t: Maker) -> Iterator[Sample]:
 
 @inputs("hsplit", "vsplit", "dsplit")
 def cut_as_numpy_cuts(t: Maker) -> Iterator[Sample]:
-    """In equal parts, at indices."""
+    """Yield equal chunks, and indices."""
     yield sample(t(2, 4, 6), 2)
     yield sample(t(4, 2, 2), [1])
     if t.operator != "dsplit":
@@ -181,6 +181,6 @@ def cut_as_numpy_cuts(t: Maker) -> Iterator[Sample]:
 
 @mistakes("hsplit", "vsplit", "dsplit")
 def not_cut_in_equal_parts(t: Maker) -> Iterator[Sample]:
-    """Parts that would not be equal; too few dims."""
+    """Yield sizes that do not divide equally, and too few dims."""
     yield sample(t(3, 3, 3), 2, note="unequal")
     yield sample(t(), 1, note="no dims")

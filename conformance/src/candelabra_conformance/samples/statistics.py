@@ -1,4 +1,4 @@
-"""Sums and means without NaN, extremes in pairs, counts: samples."""
+"""Samples of sums and means without NaN, extremes in pairs, and counts."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ CHOICES: Final = (
 
 
 def _holed(t: Maker, *shape: int) -> Array:
-    """Values of which some are missing: NaN where the dtype has it."""
+    """Return values of which some are missing, as NaN if the dtype has it."""
     whole = t(*shape)
     if t.is_floating or t.is_complex:
-        whole.reshape(-1)[1::5] = NAN  # of what is reduced never all
+        whole.reshape(-1)[1::5] = NAN  # never all elements of a reduction
     return whole
 
 
 @inputs("nansum", "nanmean")
 def without_nan(t: Maker) -> Iterator[Sample]:
-    """Some elements missing; each choice of dims; another dtype for the sum."""
+    """Yield missing elements, each choice of dims, and another dtype of the sum."""
     for i, (shape, dim) in enumerate(CHOICES):
         yield sample(_holed(t, *shape), dim, i % 2 == 0, note=f"{shape} {dim}")
         yield sample(t(*shape), dim, i % 2 == 1, note=f"{shape} {dim}, none missing")
@@ -50,14 +50,14 @@ def without_nan(t: Maker) -> Iterator[Sample]:
 
 @special("nansum", "nanmean")
 def nothing_left(t: Maker) -> Iterator[Sample]:
-    """Of NaN alone the sum is 0 and the mean NaN; infinities are not missing."""
+    """Yield only NaN, for which the sum is 0 and the mean NaN, and infinities, which are not missing."""
     if t.is_floating:
         yield sample(t.array([[NAN, NAN], [NAN, 1.0], [INF, NAN], [INF, -INF], [-0.0, -0.0]]), 1)
 
 
 @inputs("count_nonzero")
 def counts(t: Maker) -> Iterator[Sample]:
-    """Zeros here and there."""
+    """Yield tensors with some zeros."""
     for shape, dim in CHOICES:
         whole = t(*shape)
         whole.reshape(-1)[::3] = 0
@@ -71,7 +71,7 @@ def counts(t: Maker) -> Iterator[Sample]:
 
 @special("count_nonzero")
 def odd_zeros(t: Maker) -> Iterator[Sample]:
-    """Both zeros count as zero, NaN and the smallest numbers do not."""
+    """Yield both zeros, which count as zero, and NaN and the smallest numbers, which do not."""
     if t.is_floating:
         yield sample(t.array([0.0, -0.0, NAN, INF]))
     if t.is_complex:
@@ -80,7 +80,7 @@ def odd_zeros(t: Maker) -> Iterator[Sample]:
 
 @inputs("aminmax")
 def both_extremes(t: Maker) -> Iterator[Sample]:
-    """Of all elements, and along each dim, kept and not."""
+    """Yield all elements, and each dim, with and without ``keepdim``."""
     yield sample(t(3, 4))
     yield sample(t(3, 4), keepdim=True)
     for shape, dim in (((5,), 0), ((2, 17), -1), ((2, 8, 3), 1)):
@@ -94,7 +94,7 @@ def both_extremes(t: Maker) -> Iterator[Sample]:
 
 @special("aminmax")
 def extremes_of_nan(t: Maker) -> Iterator[Sample]:
-    """NaN spreads, from any place."""
+    """Yield NaN at each position, which propagates."""
     if t.is_floating:
         yield sample(t.array([[NAN, 1.0, 2.0], [1.0, 2.0, NAN], [-INF, 0.0, INF]]), dim=1)
         yield sample(t.array([1.0, NAN]))
@@ -102,7 +102,7 @@ def extremes_of_nan(t: Maker) -> Iterator[Sample]:
 
 @mistakes("aminmax")
 def no_extremes(t: Maker) -> Iterator[Sample]:
-    """Of no elements there are none."""
+    """Yield no elements, which have no extremes."""
     x = t.of("float32")
     yield sample(x(0), note="no elements")
     yield sample(x(2, 0), dim=1, note="none along the dim")
@@ -111,17 +111,17 @@ def no_extremes(t: Maker) -> Iterator[Sample]:
 
 @mistakes("nansum", "nanmean", "count_nonzero")
 def wrong_dims(t: Maker) -> Iterator[Sample]:
-    """Dims that are not there, or there twice."""
+    """Yield dims out of range, and duplicate dims."""
     x = t.of("float32")(2, 3)
     yield sample(x, 2, note="out of range")
     yield sample(x, (0, -3), note="out of range")
     yield sample(x, (1, -1), note="twice")
 
 
-# -- how often --------------------------------------------------------------------------------------------------------
+# -- repeat counts ----------------------------------------------------------------------------------------------------
 @inputs("tally")
 def tallies(t: Maker) -> Iterator[Sample]:
-    """Numbers that occur often and never, with weights and without."""
+    """Yield numbers with many and with no occurrences, with weights and without."""
     options: dict[str, Any] = {"constant": ("weights",), "gradient": False}
     yield sample(t.indices(8, below=5), t(8), 5, **options)
     yield sample(t.indices(17, below=3), None, 4, note="counted")

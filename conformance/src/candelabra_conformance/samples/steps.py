@@ -1,4 +1,4 @@
-"""Steps of optimisers: the parameter, its gradient, what is kept beside it, and the numbers."""
+"""Samples of optimiser steps: the parameter, its gradient, the optimiser's state, and hyperparameters."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ SHAPES = (
     ((1,), "length-1"), ((33, 1023), "large"),
 )  # fmt: skip
 DESCENTS = ((0.1, 0.0, False), (0.5, 0.01, True))
-"""Learning rate, decay, uphill."""
+"""Learning rate, weight decay, maximize."""
 MOMENTA = (
     (0.1, 0.9, 0.0, 0.0, False, False), (0.1, 0.9, 0.25, 0.01, False, True), (0.05, 0.5, 0.0, 0.1, True, False),
 )  # fmt: skip
-"""Learning rate, momentum, dampening, decay, Nesterov's, uphill."""
+"""Learning rate, momentum, dampening, weight decay, Nesterov, maximize."""
 ADAMS = (
     (1, 0.1, 0.9, 0.999, 1e-8, 0.0, False, False), (7, 0.01, 0.8, 0.99, 1e-6, 0.1, True, False),
     (2.0, 0.01, 0.25, 0.5, 1e-3, 0.1, False, True),
 )  # fmt: skip
-"""Step, learning rate, how much of either average stays, epsilon, decay, whether it is decoupled, uphill."""
+"""Step, learning rate, decay rates of both averages, epsilon, weight decay, decoupled decay, maximize."""
 
 
 def _kept(t: Maker, shape: tuple[int, ...]) -> list[Any]:
-    """What the optimiser keeps: any mean, averages of squares."""
+    """Return an optimiser's state: any mean, and averages of squares."""
     if t.operator == "sgd_step":
         return []
     if t.operator == "momentum_step":
@@ -42,7 +42,7 @@ def _numbers(t: Maker) -> tuple[tuple[Any, ...], ...]:
 
 @inputs("sgd_step", "momentum_step", "adam_step", "amsgrad_step")
 def steps(t: Maker) -> Iterator[Sample]:
-    """Every shape with every choice of numbers, the scarce kinds of shapes with the first."""
+    """Yield every shape with all hyperparameters, and unusual kinds of shapes with the first ones."""
     for shape, kind in SHAPES:
         for numbers in _numbers(t) if kind == "ordinary" else _numbers(t)[:1]:
             yield sample(t(*shape), t(*shape), *_kept(t, shape), *numbers, kind=kind, gradient=False)
@@ -50,7 +50,7 @@ def steps(t: Maker) -> Iterator[Sample]:
 
 @mistakes("sgd_step", "momentum_step", "adam_step", "amsgrad_step")
 def unlike(t: Maker) -> Iterator[Sample]:
-    """A gradient or a state of another shape, even of one that would broadcast."""
+    """Yield a gradient or a state of another shape, even of one that would broadcast."""
     numbers = _numbers(t)[0]
     yield sample(t(3, 5), t(5), *_kept(t, (3, 5)), *numbers, note="a gradient that broadcasts")
     yield sample(t(3, 5), t(5, 3), *_kept(t, (3, 5)), *numbers, note="a turned gradient")

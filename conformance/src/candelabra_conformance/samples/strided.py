@@ -1,4 +1,5 @@
-"""Views that only strides can show: diagonals, windows, parts of the storage, complex numbers as pairs."""
+"""Samples of views that only strides can represent: diagonals, windows, parts of the storage, complex numbers as
+pairs."""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ DIAGONALS = (
     ((3, 2, 4, 3), 1, 3, 0),
     ((3, 3), 5, 0, 1),
 )
-"""Shape, offset, first dim, second dim; the last one lies beyond the matrix and is empty."""
+"""Shape, offset, first dim, second dim; the last diagonal is outside of the matrix and empty."""
 SCARCE = (((0, 3), 0, 0, 1, "zero-size"), ((3, 0, 2), 0, 0, 2, "zero-size"), ((1, 1), 0, 0, 1, "length-1"))
 
 
 @inputs("diagonal", "diagonal_copy")
 def diagonals(t: Maker) -> Iterator[Sample]:
-    """Main ones, above, below, of any two dims in either order, counted from either end."""
+    """Yield main diagonals, others above and below, and any two dims in either order, counted from either end."""
     yield sample(t(3, 4))
     yield sample(t(2, 3, 4), 1, -1, -3)
     for shape, offset, dim1, dim2 in DIAGONALS:
@@ -36,7 +37,7 @@ def diagonals(t: Maker) -> Iterator[Sample]:
 
 @inputs("diagonal_scatter")
 def diagonals_written(t: Maker) -> Iterator[Sample]:
-    """The same diagonals, to write to."""
+    """Yield the same diagonals, to write to."""
     for shape, offset, dim1, dim2, *kind in (*DIAGONALS, *SCARCE):
         base = t(*shape)
         src = t(*base.diagonal(offset, dim1, dim2).shape)
@@ -46,14 +47,14 @@ def diagonals_written(t: Maker) -> Iterator[Sample]:
 
 @mistakes("diagonal", "diagonal_copy")
 def one_dim_twice(t: Maker) -> Iterator[Sample]:
-    """A diagonal is of two dims."""
+    """Yield one dim twice."""
     yield sample(t(3, 3), 0, 1, 1)
     yield sample(t(2, 3, 3), 1, 0, 0)
 
 
 @mistakes("diagonal_scatter")
 def another_length(t: Maker) -> Iterator[Sample]:
-    """As many values as the diagonal has, of two dims."""
+    """Yield wrong numbers of values, and one dim twice."""
     yield sample(t(3, 3), t(4), 0, 0, 1, note="longer")
     yield sample(t(3, 3), t(3), 1, 0, 1, note="longer")
     yield sample(t(3, 3), t(3), 0, 1, 1, note="one dim twice")
@@ -61,7 +62,7 @@ def another_length(t: Maker) -> Iterator[Sample]:
 
 @inputs("unfold", "unfold_copy")
 def windows(t: Maker) -> Iterator[Sample]:
-    """Windows that overlap, touch, leave gaps; leave a rest; of any dim."""
+    """Yield windows that overlap, are adjacent, leave gaps, and leave a remainder, along any dim."""
     yield sample(t(7), 0, 3, 1)
     yield sample(t(8), 0, 3, 2)
     yield sample(t(3, 8), 1, 2, 2)
@@ -78,7 +79,7 @@ def windows(t: Maker) -> Iterator[Sample]:
 
 @mistakes("unfold", "unfold_copy")
 def windows_that_do_not_fit(t: Maker) -> Iterator[Sample]:
-    """Larger than the dim, of a negative size, no step ahead, a dim that is not there."""
+    """Yield windows larger than the dim, negative sizes, a step of 0, and a dim out of range."""
     yield sample(t(5), 0, 6, 1, note="too large")
     yield sample(t(5), 0, -1, 1, note="negative size")
     yield sample(t(5), 0, 2, 0, note="no step")
@@ -88,7 +89,7 @@ def windows_that_do_not_fit(t: Maker) -> Iterator[Sample]:
 
 
 def contiguous_origin(*shape: int) -> tuple[tuple[int, ...], int, int, int]:
-    """The layout that ``as_strided`` finds: C order, from the start of the memory to its end."""
+    """Return the layout for ``as_strided``: C order, from the start of the memory to its end."""
     strides, step = [], 1
     for size in reversed(shape):
         strides.append(step)
@@ -98,7 +99,7 @@ def contiguous_origin(*shape: int) -> tuple[tuple[int, ...], int, int, int]:
 
 @inputs("as_strided", "as_strided_copy")
 def parts_of_the_storage(t: Maker) -> Iterator[Sample]:
-    """Strides, offsets, windows that overlap. They are absolute, and so made for contiguous memory."""
+    """Yield strides, offsets and windows that overlap. They are absolute, and therefore for contiguous memory."""
     for shape, size, strides, offset in (
         ((3, 4), (2, 2), (5, 2), 1),
         ((12,), (3, 4), (1, 3), 0),
@@ -116,7 +117,7 @@ def parts_of_the_storage(t: Maker) -> Iterator[Sample]:
 
 @mistakes("as_strided", "as_strided_copy")
 def memory_that_is_not_there(t: Maker) -> Iterator[Sample]:
-    """Steps back, steps for other dims, elements past the end."""
+    """Yield negative strides, strides for other dims, and elements past the end."""
     yield sample(t(6), (2,), (-1,), note="a step back")
     yield sample(t(6), (2, 2), (1,), note="steps for one dim")
     yield sample(t(6), (2, 3), (3, 2), note="past the end")
@@ -125,7 +126,7 @@ def memory_that_is_not_there(t: Maker) -> Iterator[Sample]:
 
 @inputs("view_as_real", "view_as_real_copy")
 def complex_as_pairs(t: Maker) -> Iterator[Sample]:
-    """Any shape in any layout."""
+    """Yield any shape in any layout."""
     yield sample(t(3, 5))
     yield sample(t(7))
     yield sample(t(2, 3, 2))
@@ -137,7 +138,7 @@ def complex_as_pairs(t: Maker) -> Iterator[Sample]:
 
 @special("view_as_real", "view_as_real_copy")
 def pairs_not_finite(t: Maker) -> Iterator[Sample]:
-    """Parts come out bit for bit."""
+    """Yield special values, which must be preserved to the bit."""
     inf, nan = float("inf"), float("nan")
     yield sample(t.array([complex(inf, nan), complex(-0.0, 1), complex(0, -0.0), complex(nan, -inf)]))
 
@@ -147,7 +148,7 @@ only(lambda d: d.itemsize >= 4, "view_as_complex", "view_as_complex_copy")
 
 @inputs("view_as_complex", "view_as_complex_copy")
 def pairs_as_complex(t: Maker) -> Iterator[Sample]:
-    """A last dim of two; pairs have to lie side by side. (Half types have no complex type.)"""
+    """Yield a last dim of two, with adjacent pairs. Half precision has no complex dtype."""
     if not defined(t.operator, t.dtype):
         return
     for shape in ((3, 2), (2, 3, 2), (2, 1, 3, 2)):
@@ -160,7 +161,7 @@ def pairs_as_complex(t: Maker) -> Iterator[Sample]:
 
 @mistakes("view_as_complex", "view_as_complex_copy")
 def no_pairs(t: Maker) -> Iterator[Sample]:
-    """The last dim has size 2, and there is one."""
+    """Yield a last dim of another size, and no dims."""
     if defined(t.operator, t.dtype):
         yield sample(t(3), note="three parts")
         yield sample(t(2, 1), note="one part")

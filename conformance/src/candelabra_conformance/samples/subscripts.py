@@ -1,4 +1,4 @@
-"""Subscripts, ``x[index]``: samples."""
+"""Samples of subscripts, ``x[index]``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_DIM, Z
 
 
 def subscripts(t: Maker) -> Iterator[tuple[tuple[int, ...], Any]]:
-    """Shapes and indices: ints, slices, None, Ellipsis; index tensors, masks, lists and bools; mixtures of these."""
+    """Yield shapes and indices: ints, slices, None, Ellipsis, index tensors, masks, lists, bools, and mixtures of
+    these."""
     yield (4, 3), 1
     yield (4, 3), -1
     yield (4, 3), slice(1, 3)
@@ -39,7 +40,7 @@ def subscripts(t: Maker) -> Iterator[tuple[tuple[int, ...], Any]]:
 
 
 def applied(x: Array, index: Any) -> Array:
-    """``x[index]`` by NumPy's rules, but that ints are applied before index arrays, as in PyTorch."""
+    """Return ``x[index]`` by NumPy's rules, except that ints are applied before index arrays, as in PyTorch."""
     if isinstance(index, list) and not index:
         index = np.zeros(0, np.int64)
     if not isinstance(index, tuple) or not any(isinstance(item, np.ndarray) for item in index):
@@ -57,15 +58,15 @@ def applied(x: Array, index: Any) -> Array:
 
 
 def is_int(item: Any) -> bool:
-    """Whether part of an index selects one slice of a dim."""
+    """Return whether an element of an index selects one slice of a dim."""
     return isinstance(item, int) and not isinstance(item, bool)
 
 
 @inputs("Tensor.__setitem__")
 def written(t: Maker) -> Iterator[Sample]:
-    """Every kind of index; numbers, tensors of the same shape and tensors that broadcast.
+    """Yield every kind of index, with numbers, tensors of the same shape and tensors that broadcast.
 
-    No derivative where a later write covers another.
+    If later writes replace earlier ones, there is no derivative.
     """
     number = 1.5 if t.is_floating else 1
     for shape, index in subscripts(t):
@@ -84,7 +85,7 @@ def written(t: Maker) -> Iterator[Sample]:
 
 @mistakes("Tensor.__setitem__")
 def not_written(t: Maker) -> Iterator[Sample]:
-    """Bounds, values of another shape, what is no value."""
+    """Yield indices out of bounds, values of another shape, and arguments that are not values."""
     yield sample(t(2, 3), 2, 1, note="beyond")
     yield sample(t(2, 3), t.index(0, 2), t(3), note="an index beyond")
     yield sample(t(2, 3), 0, t(2), note="another shape")
@@ -94,7 +95,7 @@ def not_written(t: Maker) -> Iterator[Sample]:
 
 @inputs("Tensor.__getitem__")
 def read(t: Maker) -> Iterator[Sample]:
-    """Every kind of index."""
+    """Yield every kind of index."""
     for shape, index in subscripts(t):
         yield sample(t(*shape), index, note=f"{type(index).__name__}")
     yield sample(t(), (), kind=ZERO_DIM)
@@ -109,7 +110,7 @@ def read(t: Maker) -> Iterator[Sample]:
 
 @mistakes("Tensor.__getitem__")
 def not_read(t: Maker) -> Iterator[Sample]:
-    """Bounds, too many indices, masks of another shape, what is no index."""
+    """Yield indices out of bounds, too many indices, masks of another shape, and arguments that are not indices."""
     yield sample(t(2, 3), 2, note="beyond")
     yield sample(t(2, 3), (0, -4), note="before")
     yield sample(t(2, 3), t.index(0, 2), note="an index beyond")

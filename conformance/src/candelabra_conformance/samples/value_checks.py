@@ -1,4 +1,4 @@
-"""Checks of values, and Einstein's summation: samples."""
+"""Samples of functions that check values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TEXT: Final = "{element}code {code}"
 
 @inputs("raise_if_nonzero")
 def zeros(t: Maker) -> Iterator[Sample]:
-    """No code is anything but 0."""
+    """Yield codes that are all 0."""
     yield sample(t.array([[0, 0], [0, 0], [0, 0]]), TEXT, RuntimeError)
     yield sample(t.array([0, 0, 0]), "no code", ValueError)
     yield sample(t.array(0), TEXT, RuntimeError, kind=ZERO_DIM)
@@ -24,7 +24,7 @@ def zeros(t: Maker) -> Iterator[Sample]:
 
 @mistakes("raise_if_nonzero")
 def codes(t: Maker) -> Iterator[Sample]:
-    """One code, and the first of several."""
+    """Yield one nonzero code, and several, of which the first is reported."""
     whole = t.of("int32")
     yield sample(whole.array(3), TEXT, RuntimeError, note="one")
     yield sample(whole.array([[0, 2], [0, 1]]), TEXT, ValueError, note="the second")

@@ -1,4 +1,4 @@
-"""A copy of a tensor in which a view is replaced: samples."""
+"""Samples of copies of a tensor in which a view is replaced."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SLICES: Final[tuple[tuple[tuple[int, ...], Any, tuple[int, ...]], ...]] = (
 
 @inputs("select_scatter")
 def one_slice(t: Maker) -> Iterator[Sample]:
-    """Of any dim, counted from either end."""
+    """Yield any dim, counted from either end."""
     for shape, dim, index in (((3, 5), 0, 1), ((3, 5), -1, -5), ((2, 3, 4), 1, 2), ((7,), 0, -1)):
         part = (*shape[: dim % len(shape)], *shape[dim % len(shape) + 1 :])
         yield sample(t(*shape), t(*part), dim, index)
@@ -30,7 +30,7 @@ def one_slice(t: Maker) -> Iterator[Sample]:
 
 @mistakes("select_scatter")
 def no_such_slice(t: Maker) -> Iterator[Sample]:
-    """Outside, of another shape, of a tensor without dims."""
+    """Yield an index out of range, another shape, and a 0-d tensor."""
     yield sample(t(3, 5), t(5), 0, 3, note="beyond")
     yield sample(t(3, 5), t(5), 0, -4, note="before")
     yield sample(t(3, 5), t(3), 0, 1, note="another shape")
@@ -39,7 +39,7 @@ def no_such_slice(t: Maker) -> Iterator[Sample]:
 
 @inputs("slice_scatter")
 def some_slices(t: Maker) -> Iterator[Sample]:
-    """With a step, with ends that are left out or lie outside, of no slices."""
+    """Yield a step, default ends, ends beyond the size, and no slices."""
     for shape, place, part in SLICES:
         yield sample(t(*shape), t(*part), *place)
     yield sample(t(3, 5), t(2, 5), end=2, note="by keyword")
@@ -50,7 +50,7 @@ def some_slices(t: Maker) -> Iterator[Sample]:
 
 @mistakes("slice_scatter")
 def no_such_slices(t: Maker) -> Iterator[Sample]:
-    """Steps that are not positive, another shape, a tensor without dims."""
+    """Yield steps that are not positive, another shape, and a 0-d tensor."""
     yield sample(t(3, 5), t(3, 5), 0, 0, 3, 0, note="no step")
     yield sample(t(3, 5), t(3, 5), 0, 0, 3, -1, note="backwards")
     yield sample(t(3, 5), t(1, 5), 0, 0, 2, note="another shape")
@@ -59,7 +59,7 @@ def no_such_slices(t: Maker) -> Iterator[Sample]:
 
 @inputs("as_strided_scatter")
 def strided(t: Maker) -> Iterator[Sample]:
-    """A diagonal, a transposed part, every second element, memory behind the first element."""
+    """Yield a diagonal, a transposed part, every second element, and an offset."""
     only = ("contiguous",)
     yield sample(t(3, 4), t(3), (3,), (5,), layouts=only, note="a diagonal")
     yield sample(t(3, 4), t(2, 3), (2, 3), (1, 4), 1, layouts=only, note="transposed")
@@ -72,7 +72,7 @@ def strided(t: Maker) -> Iterator[Sample]:
 
 @mistakes("as_strided_scatter")
 def not_strided(t: Maker) -> Iterator[Sample]:
-    """Outside the memory, of another shape, with negative steps."""
+    """Yield elements outside of the memory, another shape, and negative strides."""
     yield sample(t(4), t(3), (3,), (2,), note="outside")
     yield sample(t(4), t(3), (2,), (2,), note="another shape")
     yield sample(t(4), t(2), (2,), (-1,), 1, note="backwards")

@@ -1,4 +1,4 @@
-"""Views: other shapes and orders over the same memory, and their copies."""
+"""Samples of views with other shapes and orders, and of their copies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from candelabra_conformance.samples.sample import Sample, sample
 
 @inputs("detach", "alias", "clone", "alias_copy", "detach_copy")
 def as_it_is(t: Maker) -> Iterator[Sample]:
-    """Any shape."""
+    """Yield any shape."""
     yield sample(t(3, 5))
     yield sample(t(7))
     yield sample(t(2, 3, 1, 2))
@@ -23,7 +23,7 @@ def as_it_is(t: Maker) -> Iterator[Sample]:
 
 @inputs("permute", "permute_copy")
 def in_another_order(t: Maker) -> Iterator[Sample]:
-    """Every permutation of three dims but the identity, and some of other ranks."""
+    """Yield every permutation of three dims except the identity, and some of other ranks."""
     yield sample(t(3, 5), (1, 0))
     for dims in ((0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)):
         yield sample(t(2, 3, 4), dims)
@@ -36,7 +36,7 @@ def in_another_order(t: Maker) -> Iterator[Sample]:
 
 @inputs("transpose", "swapaxes", "transpose_copy")
 def two_dims_swapped(t: Maker) -> Iterator[Sample]:
-    """Neighbours, dims apart, a dim with itself; counted from either end."""
+    """Yield adjacent dims, distant dims, and equal dims, counted from either end."""
     yield sample(t(3, 5), 0, 1)
     yield sample(t(2, 3, 4), 0, -1)
     yield sample(t(2, 3, 4), -2, 2)
@@ -50,7 +50,7 @@ def two_dims_swapped(t: Maker) -> Iterator[Sample]:
 
 @mistakes("transpose", "swapaxes", "transpose_copy")
 def dims_out_of_range(t: Maker) -> Iterator[Sample]:
-    """Dims that are not there, or no integers."""
+    """Yield dims out of range, and dims that are not integers."""
     yield sample(t(2, 3), 0, 2, note="out of range")
     yield sample(t(2, 3), -3, 0, note="out of range")
     yield sample(t(), 0, 1, note="out of range")
@@ -58,8 +58,8 @@ def dims_out_of_range(t: Maker) -> Iterator[Sample]:
 
 
 @inputs("t", "t_copy")
-def matrices_turned(t: Maker) -> Iterator[Sample]:
-    """Matrices; vectors and numbers as they are."""
+def transposed_matrices(t: Maker) -> Iterator[Sample]:
+    """Yield matrices, and vectors and 0-d tensors, which do not change."""
     yield sample(t(3, 5))
     yield sample(t(7))
     yield sample(t(), kind="0-d")
@@ -69,14 +69,14 @@ def matrices_turned(t: Maker) -> Iterator[Sample]:
 
 @mistakes("t", "t_copy")
 def more_than_a_matrix(t: Maker) -> Iterator[Sample]:
-    """``t`` is of matrices."""
+    """Yield tensors with more than two dims, which ``t`` does not accept."""
     yield sample(t(2, 3, 4))
     yield sample(t(1, 1, 2, 2))
 
 
 @inputs("expand", "broadcast_to", "expand_copy")
 def repeated(t: Maker) -> Iterator[Sample]:
-    """Dims of size 1, new dims in front, both, neither; to no elements."""
+    """Yield dims of size 1, new leading dims, both, neither, and expansion to no elements."""
     yield sample(t(3, 1), (3, 4))
     yield sample(t(3), (2, 3))
     yield sample(t(2, 1, 3, 1), (2, 5, 3, 2))
@@ -92,13 +92,13 @@ def repeated(t: Maker) -> Iterator[Sample]:
 
 @inputs("expand_copy")
 def repeated_implicitly(t: Maker) -> Iterator[Sample]:
-    """``implicit`` says nothing."""
+    """Yield ``implicit``, which has no effect."""
     yield sample(t(3, 1), (3, 4), implicit=True)
 
 
 @mistakes("expand", "broadcast_to", "expand_copy")
 def sizes_that_do_not_fit(t: Maker) -> Iterator[Sample]:
-    """Only sizes of 1 expand, and no dim goes."""
+    """Yield sizes other than 1 to expand, and fewer dims."""
     yield sample(t(2, 3), (3, 3), note="not 1")
     yield sample(t(2, 3), (3,), note="fewer dims")
     yield sample(t(3), (3, 2), note="the last dim")
@@ -108,7 +108,7 @@ def sizes_that_do_not_fit(t: Maker) -> Iterator[Sample]:
 
 @inputs("view", "view_copy")
 def another_shape(t: Maker) -> Iterator[Sample]:
-    """Dims that are split go in any layout; those that are joined need contiguous memory."""
+    """Yield dims to split, in any layout, and dims to join, in contiguous memory."""
     yield sample(t(4, 6), (2, 2, 3, 2))
     yield sample(t(12), (3, 4))
     yield sample(t(3, 5), (3, 1, 5))
@@ -125,7 +125,7 @@ def another_shape(t: Maker) -> Iterator[Sample]:
 
 @mistakes("view", "view_copy")
 def another_count(t: Maker) -> Iterator[Sample]:
-    """As many elements as there are."""
+    """Yield shapes with another number of elements."""
     yield sample(t(2, 3), (4, 2), note="more elements")
     yield sample(t(2, 3), (5,), note="fewer elements")
     yield sample(t(2, 3), (), note="a number of six")
@@ -134,7 +134,7 @@ def another_count(t: Maker) -> Iterator[Sample]:
 
 @inputs("unsqueeze", "unsqueeze_copy")
 def one_dim_more(t: Maker) -> Iterator[Sample]:
-    """In front, between, behind."""
+    """Yield the new dim at the start, in the middle, and at the end."""
     yield sample(t(3, 5), 0)
     yield sample(t(3, 5), 1)
     yield sample(t(3, 5), -1)
@@ -146,7 +146,7 @@ def one_dim_more(t: Maker) -> Iterator[Sample]:
 
 @inputs("squeeze", "squeeze_copy")
 def dims_less(t: Maker) -> Iterator[Sample]:
-    """One dim of size 1, several, none."""
+    """Yield one dim of size 1, several, and none."""
     yield sample(t(3, 1, 5), 1)
     yield sample(t(1, 3, 1, 2))
     yield sample(t(1, 3, 1, 2), (0, -2))
@@ -160,8 +160,8 @@ def dims_less(t: Maker) -> Iterator[Sample]:
 
 
 @mistakes("unsqueeze", "unsqueeze_copy", "squeeze", "squeeze_copy")
-def dims_out_of_reach(t: Maker) -> Iterator[Sample]:
-    """Dims that are not there, or no integers."""
+def dims_out_of_bounds(t: Maker) -> Iterator[Sample]:
+    """Yield dims out of range, and dims that are not integers."""
     yield sample(t(2, 1), 3, note="out of range")
     yield sample(t(2, 1), -4, note="out of range")
     yield sample(t(2, 1), 0.5, note="no integer")
@@ -169,7 +169,7 @@ def dims_out_of_reach(t: Maker) -> Iterator[Sample]:
 
 @mistakes("permute", "permute_copy")
 def no_permutation(t: Maker) -> Iterator[Sample]:
-    """A dim twice, one too few, one that is not there."""
+    """Yield a duplicate dim, a missing dim, and a dim out of range."""
     yield sample(t(2, 3), (0, 0), note="twice")
     yield sample(t(2, 3), (0,), note="too few")
     yield sample(t(2, 3), (0, 2), note="out of range")
@@ -185,13 +185,13 @@ INDICES = (
     ((3, 2, 4, 2), (slice(1, 3, 1), 0, slice(0, 3, 2))),
     ((7,), (slice(0, 7, 1),)),
 )
-"""Shapes and canonical indices: integers not negative, slices with start, stop and a positive step."""
+"""Shapes and canonical indices: non-negative integers, slices with start, stop and a positive step."""
 EMPTY = (((3, 4), (slice(2, 2, 1),)), ((0, 3), (slice(0, 0, 1), 1)), ((2, 0), (1,)))
 
 
 @inputs("basic_index")
 def by_integers_and_slices(t: Maker) -> Iterator[Sample]:
-    """One view for all of ints, slices, None."""
+    """Yield ints, slices and None."""
     for shape, index in INDICES:
         yield sample(t(*shape), index)
     for shape, index in EMPTY:
@@ -204,7 +204,7 @@ def by_integers_and_slices(t: Maker) -> Iterator[Sample]:
 
 @mistakes("basic_index")
 def out_of_bounds(t: Maker) -> Iterator[Sample]:
-    """Integers beyond the size; indices of a number."""
+    """Yield integers out of bounds, and indices of a 0-d tensor."""
     yield sample(t(2, 3), (2,))
     yield sample(t(2, 3), (0, -4))
     yield sample(t(0), (0,))
@@ -214,7 +214,7 @@ def out_of_bounds(t: Maker) -> Iterator[Sample]:
 
 @inputs("basic_index_adjoint", "basic_index_scatter")
 def written_by_index(t: Maker) -> Iterator[Sample]:
-    """The same indices, to write to."""
+    """Yield the same indices, to write to."""
     for table, kind in ((INDICES, "ordinary"), (EMPTY, "zero-size")):
         for shape, index in table:
             base = t(*shape)
@@ -229,7 +229,7 @@ def written_by_index(t: Maker) -> Iterator[Sample]:
 
 @inputs("copied")
 def copied_from(t: Maker) -> Iterator[Sample]:
-    """Of the same shape, or broadcast to it."""
+    """Yield sources of the same shape, and sources that broadcast."""
     yield sample(t(3, 5), t(3, 5))
     yield sample(t(3, 5), t(5))
     yield sample(t(2, 3, 4), t(3, 1))
@@ -242,7 +242,7 @@ def copied_from(t: Maker) -> Iterator[Sample]:
 
 @mistakes("copied")
 def larger_source(t: Maker) -> Iterator[Sample]:
-    """What does not broadcast to the target."""
+    """Yield sources that do not broadcast to the target."""
     yield sample(t(2, 3), t(4))
     yield sample(t(3), t(2, 3))
     yield sample(t(), t(2))
@@ -251,7 +251,7 @@ def larger_source(t: Maker) -> Iterator[Sample]:
 
 @inputs("filled")
 def filled_with(t: Maker) -> Iterator[Sample]:
-    """With a number of the dtype's kind, or a tensor without dims."""
+    """Yield a number of the dtype's kind, and a 0-d tensor."""
     number = True if t.is_bool else 3 if t.is_integer else 1.5 if t.is_floating else 1.5 - 2j
     yield sample(t(3, 5), number)
     yield sample(t(3, 5), t())
@@ -266,6 +266,6 @@ def filled_with(t: Maker) -> Iterator[Sample]:
 
 @mistakes("filled")
 def filled_with_many(t: Maker) -> Iterator[Sample]:
-    """One value, not several; no text."""
+    """Yield several values, and a string."""
     yield sample(t(2, 3), t(2), note="several")
     yield sample(t(2, 3), "1", note="text")

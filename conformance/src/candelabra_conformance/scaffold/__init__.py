@@ -1,4 +1,4 @@
-"""A new backend's package, written for a vendor to begin with: ``candelabra new-backend acme``."""
+"""Write the package of a new backend as a starting point for a vendor: ``candelabra new-backend acme``."""
 
 from candelabra_conformance.scaffold.write import InvalidName, write_backend
 

@@ -1,7 +1,7 @@
-"""``candelabra new-backend acme``: a package that is complete, small and green, for a vendor to begin with.
+"""``candelabra new-backend acme``: write a small, complete package that passes its tests, for a vendor to extend.
 
-The templates are the package of a device type ``acme``. Another name takes the place of that word; nothing else in them
-is computed but the versions that a package has to name.
+The templates are the package of a device type ``acme``. The new name replaces that word; nothing else in them is
+computed, except the versions of the requirements.
 """
 
 from __future__ import annotations
@@ -37,21 +37,22 @@ FILES: Final[dict[str, str]] = {
 
 
 class InvalidName(ValueError):
-    """A device type that cannot be had; the text says why."""
+    """Raised for an invalid device type; the text contains the reason."""
 
 
 def write_backend(name: str, directory: Path, author: str | None = None) -> Path:
     """Write the package ``candelabra-<name>`` into a new folder in ``directory`` and return the folder.
 
-    All of it or nothing: it is written beside its place and renamed. Raises :class:`InvalidName` for a device type
-    that cannot be had, ``FileExistsError`` where the folder exists, ``FileNotFoundError`` without ``directory``.
+    The write is atomic: the files go to a temporary folder in ``directory``, which is then renamed. Raises
+    :class:`InvalidName` for an invalid device type, ``FileExistsError`` if the folder exists, ``FileNotFoundError`` if
+    ``directory`` does not.
     """
     check_name(name)
     folder = directory / distribution(name)
     if folder.exists():
         raise FileExistsError(f"{folder} exists already: move it away, or give another --directory")
     if not directory.is_dir():
-        raise FileNotFoundError(f"{directory} is no directory: make it first, or give another --directory")
+        raise FileNotFoundError(f"{directory} is not a directory: create it first, or give another --directory")
     texts = package(name, author or f"The {name} developers")
     unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=directory))
     try:
@@ -59,7 +60,7 @@ def write_backend(name: str, directory: Path, author: str | None = None) -> Path
             target = unfinished / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8")
-        unfinished.chmod(0o755)  # a temporary folder is its maker's alone
+        unfinished.chmod(0o755)  # by default only its owner can read a temporary folder
         unfinished.rename(folder)
     except BaseException:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -68,7 +69,7 @@ def write_backend(name: str, directory: Path, author: str | None = None) -> Path
 
 
 def check_name(name: str) -> None:
-    """Raise :class:`InvalidName` unless a new device type may be called so."""
+    """Raise :class:`InvalidName` unless a new device type can have this name."""
     if not (name.isascii() and name.isidentifier() and name == name.lower() and name[0] != "_"):
         raise InvalidName(
             f"{name!r} cannot be a device type: it has to be a lower-case Python identifier that begins with a letter, "
@@ -78,18 +79,18 @@ def check_name(name: str) -> None:
         raise InvalidName(f"{name!r} cannot be a device type: it is a keyword of Python")
     plugin = plugins.plugins().get(name)
     if plugin is not None:
-        raise InvalidName(f"device type {name!r} is taken: {plugin.distribution or 'a plugin'} brings it")
+        raise InvalidName(f"device type {name!r} is taken: {plugin.distribution or 'a plugin'} implements it")
     if name in device_names():
-        raise InvalidName(f"device type {name!r} is taken: programs know it as that of another device")
+        raise InvalidName(f"device type {name!r} is taken: it is the name of another device in existing programs")
 
 
 def distribution(name: str) -> str:
-    """The package's name on an index, and its folder's."""
+    """Return the name of the package on an index, and of its folder."""
     return "candelabra-" + name.replace("_", "-")
 
 
 def package(name: str, author: str) -> dict[str, str]:
-    """``{path: text}`` of every file of the package."""
+    """Return ``{path: text}`` of every file of the package."""
     version = candelabra.__version__
     major, minor = version.split(".")[:2]
     window = f">={version},<{major}.{int(minor) + 1}"
@@ -97,7 +98,7 @@ def package(name: str, author: str) -> dict[str, str]:
         "@api@": str(API_VERSION),
         "@core@": f"candelabra{window}",
         "@suite@": f"candelabra-conformance{window}",
-        "@author@": json.dumps(author, ensure_ascii=False),  # a JSON string is one of TOML, too
+        "@author@": json.dumps(author, ensure_ascii=False),  # a JSON string is a TOML string, too
         "candelabra-acme": distribution(name),
         "Acme": "".join(part.capitalize() for part in name.split("_")),
         "acme": name,
@@ -110,8 +111,8 @@ def package(name: str, author: str) -> dict[str, str]:
 
 
 def _replaced(text: str, words: dict[str, str]) -> str:
-    """The template with the words in their order put in; what is put in by the last is not looked at again."""
-    marks = {word: f"\0{place}\0" for place, word in enumerate(words)}
+    """Return the template with the words replaced, in their order. Inserted text is not replaced again."""
+    marks = {word: f"\0{position}\0" for position, word in enumerate(words)}
     for word, mark in marks.items():
         text = text.replace(word, mark)
     for word, mark in marks.items():
@@ -120,7 +121,7 @@ def _replaced(text: str, words: dict[str, str]) -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """The command ``candelabra new-backend``: 0 when the package was written, 2 when it was refused."""
+    """Run the command ``candelabra new-backend``. Return 0 if the package was written, 2 if it was refused."""
     parser = argparse.ArgumentParser(
         prog="candelabra new-backend",
         description="Write the package of a new device: complete, small, and green in the conformance suite.",

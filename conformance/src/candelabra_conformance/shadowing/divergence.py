@@ -1,4 +1,4 @@
-"""What a shadow has found: a call whose result is not the reference's."""
+"""A divergence: a call under a shadow whose result is not the reference's."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ import candelabra
 
 @dataclass(frozen=True)
 class Divergence:
-    """One call that went another way than on the reference device.
+    """One call whose result differs from that of the reference device.
 
-    ``property`` says in what: ``value``, ``result`` (number, dtype, shape, device of the outputs), ``inputs`` (one was
-    written to), ``inplace``, ``aliasing``, ``determinism``, ``random``, ``errors``.
+    ``property`` names the difference: ``value``, ``result`` (number, dtype, shape, device of the outputs), ``inputs``
+    (one was written to), ``inplace``, ``aliasing``, ``determinism``, ``random``, ``errors``.
     """
 
     operator: str
-    """Its name, with ``_`` at its end for the in-place form."""
+    """The operator's name, with the suffix ``_`` for the in-place form."""
     property: str
     device: str
     reference: str
     message: str
     inputs: str
-    """The arguments, a line each."""
+    """The arguments, one per line."""
     ulp: float | None
-    """The largest error in units in the last place of the result's dtype; None where no values were compared."""
+    """The largest error in units in the last place of the result's dtype, or None if no values were compared."""
     reproducer: str
-    """A program that shows it; empty where none could be written."""
+    """A program that shows the divergence; empty if none could be written."""
     where: str
-    """The line of the user's program, ``file:line``; empty where there is none."""
+    """The line of the user's program, as ``file:line``; empty if there is no such line."""
     number: int
-    """Which call under this shadow it was, from 1."""
+    """The number of the call under this shadow, from 1."""
 
     def __str__(self) -> str:
         place = f" at {self.where}" if self.where else ""
@@ -50,7 +50,7 @@ class Divergence:
 
 
 class DivergenceError(AssertionError):
-    """A call diverged from the reference. ``divergence`` has the parts of the text."""
+    """A call diverged from the reference. ``divergence`` has the facts that the text contains."""
 
     def __init__(self, divergence: Divergence) -> None:
         super().__init__(str(divergence))
@@ -58,7 +58,7 @@ class DivergenceError(AssertionError):
 
 
 class DivergenceWarning(UserWarning):
-    """A call diverged from the reference, and the shadow was told to go on."""
+    """A call diverged from the reference under a shadow with ``on_divergence="log"``."""
 
 
 def _indented(text: str, by: str = "  ") -> list[str]:
@@ -69,7 +69,7 @@ _OURS: Final = tuple({str(Path(path).resolve()) for path in [*candelabra.__path_
 
 
 def user_line(stack: Sequence[traceback.FrameSummary] | None = None) -> str:
-    """The innermost line of the stack that is neither candelabra's nor generated: ``file:line``."""
+    """Return the innermost line of the stack that is neither candelabra's nor generated, as ``file:line``."""
     frames = traceback.extract_stack() if stack is None else stack
     for frame in reversed(frames):
         if frame.filename.startswith("<") or frame.filename.startswith(_OURS):

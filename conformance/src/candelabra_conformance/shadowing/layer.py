@@ -1,9 +1,9 @@
-"""``shadow``: a dispatch layer under which every operator runs on the reference device as well.
+"""``shadow``: a dispatch layer under which every operator also runs on the reference device.
 
-Each call is judged by itself: the reference gets copies of what the device's operator was given, so errors do not add
-up and the operator that is named is the one at fault. The layer is on while an operator's own inner operators run, so
-a composite is blamed only when none of them is. The backward pass runs in the thread that asked for it, and under its
-layers.
+Each call is checked separately: the reference gets copies of the arguments of the device's operator, so errors do not
+accumulate and the reported operator is the one that is wrong. The layer is also active for the operators that an
+operator calls, so a composite is reported only if none of them is. The backward pass runs in the thread that called it,
+and under its layers.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from candelabra_conformance.shadowing.snapshot import Snapshot
 
 OnDivergence = str | Callable[[Divergence], None]
 REFUSALS: Final = (NotImplementedError, UnsupportedDType, BackendError, OutOfMemoryError)
-"""What the reference raises where it is no judge: it lacks the operator, the dtype, the memory."""
+"""The exceptions with which the reference cannot check a call: it lacks the operator, the dtype or the memory."""
 
 
 @dataclass
 class ShadowLog:
-    """What a shadow has seen so far."""
+    """The calls that a shadow has checked so far."""
 
     divergences: list[Divergence] = field(default_factory=list)
     checked: Counter[str] = field(default_factory=Counter)
-    """Compared calls by operator; in-place forms have ``_`` at their end."""
+    """The number of compared calls by operator; in-place forms have the suffix ``_``."""
     unchecked: dict[str, str] = field(default_factory=dict)
-    """Operators of which a call could not be compared, and why."""
+    """The operators with a call that could not be compared, and the reason."""
 
     @property
     def calls(self) -> int:
-        """How many calls were compared."""
+        """Return the number of compared calls."""
         return sum(self.checked.values())
 
     def __str__(self) -> str:
@@ -62,18 +62,19 @@ def shadow(
     repeats: int = 1,
     reproducers: bool = True,
 ) -> Iterator[ShadowLog]:
-    """Run every operator of this thread, inside the block, on ``reference`` too, and hold the results together.
+    """Run every operator of this thread inside the block on ``reference`` too, and compare the results.
 
-    ``reference`` is a device; None means the installation's reference device. Compared are values, within the suite's
-    derived bounds, dtype, shape and device of the results, whether inputs were left alone, in-place forms, random
-    numbers (to the bit), the class of errors, on any device and in the backward pass; with ``repeats`` above 1 also
-    whether the device gives the same bits so many times. ``on_divergence`` is ``"raise"`` (:class:`DivergenceError`),
-    ``"log"`` (a :class:`DivergenceWarning`, and on), or a function of the :class:`Divergence`. ``only`` and ``skip``
-    name operators. The log that ``with`` gives counts what was compared and keeps what diverged; ``reproducers=False``
-    leaves out the program of each divergence, which takes some more calls of the operator to find.
+    ``reference`` is a device; None means the installation's reference device. The shadow compares values, within the
+    suite's derived bounds, dtype, shape and device of the results, unchanged inputs, in-place forms, random numbers (to
+    the bit) and the class of errors, on any device and in the backward pass. If ``repeats`` is above 1, it also checks
+    that the device gives the same bits in that number of calls. ``on_divergence`` is ``"raise"``
+    (:class:`DivergenceError`), ``"log"`` (issue a :class:`DivergenceWarning` and continue), or a function of the
+    :class:`Divergence`. ``only`` and ``skip`` name operators. The log that ``with`` returns counts the comparisons and
+    collects the divergences; ``reproducers=False`` omits the program of each divergence, which takes some more calls of
+    the operator to find.
 
-    Memory that nobody has written to (``empty``) is not compared, for no operator makes it; what operators then make of
-    it is. Other threads are not watched. Raises ``ValueError`` for another ``on_divergence`` and for
+    Uninitialised memory (``empty``) is not compared, since no operator defines its content; the results of operators on
+    it are. The layer does not check other threads. Raises ``ValueError`` for another ``on_divergence`` and for
     ``repeats`` below 1.
     """
     if not callable(on_divergence) and on_divergence not in ("raise", "log"):
@@ -93,7 +94,7 @@ def shadow(
 
 @dataclass
 class _Watch:
-    """One shadow: its terms, and its handler."""
+    """One shadow: its options, and its handler."""
 
     reference: str
     on_divergence: OnDivergence
@@ -106,12 +107,12 @@ class _Watch:
     number: int = 0
 
     def handle(self, op: Operator[..., Any], next: Callable[..., Any], *args: Any) -> Any:
-        """The layer's handler."""
+        """Handle a call, as a layer does."""
         if op.name in self.skip or (self.only is not None and op.name not in self.only):
             return self._below(next, args)
         try:
             before = Snapshot.of(op, args)
-        except AssertionError as error:  # a payload that is not what its tensor says: told where it came from
+        except AssertionError as error:  # the payload contradicts its tensor: report where it came from
             self.log.unchecked.setdefault(op.name, str(error))
             return self._below(next, args)
         versions = {id(t): t._version[0] for t in before.tensors}
@@ -124,18 +125,18 @@ class _Watch:
             if len(self.log.divergences) == found_inside:
                 self._raised(before, error)
             raise
-        if len(self.log.divergences) == found_inside:  # what is wrong inside is to blame
+        if len(self.log.divergences) == found_inside:  # otherwise an inner operator is reported
             with mode(include=NO_GRAD):
                 self._returned(before, versions, result, next)
         return result
 
     def _below(self, next: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """What lies below, with the layer on for the operators that it calls in its turn."""
+        """Call the layers below, with this layer active for the operators that they call."""
         assert self.layer is not None
         with mode(include=self.layer.bit):
             return next(*args)
 
-    # -- judging ------------------------------------------------------------------------------------------------------
+    # -- comparison ---------------------------------------------------------------------------------------------------
     def _returned(self, before: Snapshot, versions: dict[int, int], result: Any, next: Callable[..., Any]) -> None:
         first = before.args[0] if before.args else None
         written = isinstance(first, Tensor) and result is first and first._version[0] != versions[id(first)]
@@ -144,7 +145,7 @@ class _Watch:
         positional, named = before.split()
         try:
             expected = answer(before.record, positional, named, self.reference)
-        except (*REFUSALS, AssertionError) as error:  # the latter: the reference breaks the contract itself
+        except (*REFUSALS, AssertionError) as error:  # AssertionError: the reference itself violates the contract
             self.log.unchecked.setdefault(name, f"{type(error).__name__}: {error}")
             return
         except Exception as error:
@@ -167,11 +168,12 @@ class _Watch:
         first = [to_host(t).tobytes() for t in tensors(result)]
         for again in range(2, self.repeats + 1):
             if [to_host(t).tobytes() for t in tensors(next(*before.args))] != first:
-                return Finding("determinism", f"run {again} of the same call gives other bits than the first")
+                return Finding("determinism", f"run {again} of the same call returns different bits than the first")
         return None
 
     def _raised(self, before: Snapshot, error: Exception) -> None:
-        """The device raised: fine where the reference raises too, or where the device says that it cannot."""
+        """Check an error that the device raised: valid if the reference raises too, or if the device refuses the
+        call."""
         if isinstance(error, REFUSALS):
             return
         positional, named = before.split()
@@ -182,7 +184,7 @@ class _Watch:
         words = f"the device refuses what the reference computes: {type(error).__name__}: {error}"
         self._tell(before, before.record.name, Finding("errors", words), False)
 
-    # -- telling ------------------------------------------------------------------------------------------------------
+    # -- errors -------------------------------------------------------------------------------------------------------
     def _tell(self, before: Snapshot, name: str, finding: Finding, written: bool) -> None:
         instance = before.instance()
         text = shown(before, finding, written, self.reference) if self.reproducers and instance is not None else ""

@@ -1,4 +1,4 @@
-"""The program that shows a divergence, on arrays that are as small as it stays visible on."""
+"""The program that shows a divergence, on arrays that are as small as possible."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from candelabra_conformance.shrinking import shrunk
 from candelabra_conformance.transport import to_host
 
 TRIED: Final = (CONTIGUOUS, TRANSPOSED, OFFSET, STEP)
-"""Layouts in which a fault is looked for before the memory is laid out exactly as it was."""
+"""The layouts that are tried before the exact memory layout of the call."""
 VALUES: Final = frozenset({"value", "inplace"})
 
 
 def shown(before: Snapshot, finding: Finding, written: bool, reference: str) -> str:
-    """The reproducer of a finding; a comment that says why there is none where an argument has no literal."""
+    """Return the reproducer of a finding, or a comment with the reason if an argument has no literal."""
     instance = before.instance()
     assert instance is not None
-    given = _here(before.split())
+    arguments = _with_device(before.split())
     layout: Any = before.layouts()
     try:
-        whole = partial(_written, before.record, given, layout, instance, finding, written, reference)
+        whole = partial(_written, before.record, arguments, layout, instance, finding, written, reference)
         if finding.property not in VALUES:
             return best(whole(), whole)
-        small = smallest(before.record, given, layout, instance, written, reference)
+        small = smallest(before.record, arguments, layout, instance, written, reference)
         return best(_written(before.record, *small, instance, finding, written, reference), whole)
     except Exception as error:
         return f"# no reproducer: {type(error).__name__}: {error}"
 
 
 def _written(
-    record: Operator[..., Any], given: Any, layout: Any, instance: Instance, finding: Finding, written: bool,
+    record: Operator[..., Any], arguments: Any, layout: Any, instance: Instance, finding: Finding, written: bool,
     reference: str,
 ) -> str:  # fmt: skip
     expected: Any = None
@@ -51,7 +51,7 @@ def _written(
     check = None
     property = finding.property
     if property in VALUES or property in ("random", "result"):
-        found = answer(record, given[0], given[1], reference)
+        found = answer(record, arguments[0], arguments[1], reference)
         if property == "result":
             expected = [(d, own.shape) for d, own in zip(found.dtypes, found.own, strict=True)]
         else:
@@ -59,49 +59,51 @@ def _written(
             own, limits = (found.own, found.allowed()) if record.random else (found.rounded(), found.allowed())
             expected, allowed = (own, limits) if several else (own[0], limits[0])
             if written:
-                d = next(arrays(given)).dtype
+                d = next(arrays(arguments)).dtype
                 expected = expected.astype(d)
     elif property == "errors":
         expected = finding.due
         check = None if finding.due is not None else ["print(got)  # the reference computes it"]
     return reproducer(
-        record, given[0], given[1], device=instance.device, property=property, layout=layout, expected=expected,
+        record, arguments[0], arguments[1], device=instance.device, property=property, layout=layout, expected=expected,
         allowed=allowed, check=check, note=finding.message,
     )  # fmt: skip
 
 
 def smallest(
-    record: Record, given: Any, layout: Any, instance: Instance, written: bool, reference: str,
+    record: Record, arguments: Any, layout: Any, instance: Instance, written: bool, reference: str,
     tried: Sequence[str] = TRIED,
 ) -> tuple[Any, Any]:  # fmt: skip
-    """Smaller arguments, and a plain layout, that still give a wrong value; what was given where there are none."""
+    """Return smaller arguments and a plain layout that still give a wrong value, or the arguments unchanged."""
 
     def failing(args: Any, name: str) -> bool:
         return fails(record, args, name, instance, written, reference)
 
-    name = next((name for name in tried if failing(given, name)), None)
-    return (given, layout) if name is None else (shrunk(given, lambda args: failing(args, name)), name)
+    name = next((name for name in tried if failing(arguments, name)), None)
+    return (arguments, layout) if name is None else (shrunk(arguments, lambda args: failing(args, name)), name)
 
 
-def fails(record: Record, given: Any, layout: str, instance: Instance, written: bool, reference: str) -> bool:
-    """Whether the operator's values are wrong on the device for these arrays in this layout."""
+def fails(record: Record, arguments: Any, layout: str, instance: Instance, written: bool, reference: str) -> bool:
+    """Return whether the operator's values are wrong on the device for these arrays in this layout."""
     try:
-        expected = answer(record, given[0], given[1], reference)
-        args, kwargs = placed(given[0], layout, instance), placed(given[1], layout, instance)
+        expected = answer(record, arguments[0], arguments[1], reference)
+        args, kwargs = placed(arguments[0], layout, instance), placed(arguments[1], layout, instance)
         function = record.form("inplace") if written else None
         results = tensors(called(record, args, kwargs, instance, function))
     except Exception:
         return False
-    for place, result in enumerate(results):
+    for output, result in enumerate(results):
         got = to_host(result)
-        if got.shape != expected.own[place].shape or np.any(expected.wrong(place, got, result.dtype)):
+        if got.shape != expected.own[output].shape or np.any(expected.wrong(output, got, result.dtype)):
             return True
     return False
 
 
-def _here(value: Any) -> Any:
+def _with_device(value: Any) -> Any:
     if isinstance(value, Instance):
         return HERE
     if isinstance(value, dict):
-        return {name: _here(v) for name, v in value.items()}
-    return tuple(_here(v) for v in value) if isinstance(value, tuple) and not hasattr(value, "_fields") else value
+        return {name: _with_device(v) for name, v in value.items()}
+    return (
+        tuple(_with_device(v) for v in value) if isinstance(value, tuple) and not hasattr(value, "_fields") else value
+    )

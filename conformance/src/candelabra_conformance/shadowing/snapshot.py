@@ -1,4 +1,4 @@
-"""A call's arguments as they were before it: arrays on the host for tensors, with how each lay in memory."""
+"""A call's arguments as they were before it: arrays on the host for tensors, with the memory layout of each."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ Layout = tuple[tuple[int, ...], int]
 
 @dataclass
 class Snapshot:
-    """``args`` are canonical and positional, as a layer gets them; ``arrays`` hold what their tensors held."""
+    """The arguments of a call. ``args`` are canonical and positional, as a layer gets them; ``arrays`` have the
+    values."""
 
     record: Operator[..., Any]
     args: tuple[Any, ...]
     arrays: dict[int, Array] = field(default_factory=dict)
-    """By identity of the tensor: a tensor that comes twice is one array."""
+    """By the identity of the tensor: a tensor that occurs twice has one array."""
     tensors: list[Tensor] = field(default_factory=list)
     values: tuple[Any, ...] = ()
 
@@ -45,14 +46,14 @@ class Snapshot:
         return value
 
     def split(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments with arrays for tensors: positional ones, and keyword-only ones by name."""
+        """Return the arguments with arrays for tensors: positional ones, and keyword-only ones by name."""
         parameters = self.record.schema.parameters
         positional = tuple(v for p, v in zip(parameters, self.values, strict=True) if not p.keyword_only)
         named = {p.name: v for p, v in zip(parameters, self.values, strict=True) if p.keyword_only}
         return positional, named
 
     def layouts(self) -> Mapping[int, Layout]:
-        """By identity of the array: (strides, offset) in elements, of those that do not simply lie in C order."""
+        """Return (strides, offset) in elements by the identity of the array, for arrays that are not contiguous."""
         found = {}
         for tensor in self.tensors:
             strides, offset = tensor._layout()
@@ -61,8 +62,8 @@ class Snapshot:
         return found
 
     def changed(self, but: Tensor | None = None) -> list[tuple[Tensor, Array, Array]]:
-        """The tensors that are no longer as they were, with the values before and after; not those that share memory
-        with ``but``, which the call was to write to."""
+        """Return the tensors that have changed, with the values before and after, except those that share memory with
+        ``but``, to which the call was allowed to write."""
         found = []
         for tensor in self.tensors:
             if but is not None and (tensor is but or tensor._version is but._version):
@@ -73,7 +74,7 @@ class Snapshot:
         return found
 
     def instance(self) -> Instance | None:
-        """The device that the call runs on: the one that an argument names, else that of its tensors."""
+        """Return the device of the call: the one that an argument names, otherwise that of its tensors."""
         named = [a for a in self.args if isinstance(a, Instance)]
         if named:
             return named[0]
@@ -81,7 +82,7 @@ class Snapshot:
         return with_dims[0]._instance if with_dims else None
 
     def described(self) -> str:
-        """The arguments in a line each: tensors by dtype, shape, layout and range, the rest by value."""
+        """Return one line per argument: tensors by dtype, shape, layout and range, others by value."""
         lines = []
         for p, held, value in zip(self.record.schema.parameters, self.args, self.values, strict=True):
             parts = zip(held, value, strict=True) if isinstance(value, list) else [(held, value)]

@@ -1,1 +1,1 @@
-"""The operators' records, by subject."""
+"""The records of all operators, by subject."""

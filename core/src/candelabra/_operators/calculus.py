@@ -52,10 +52,11 @@ def _diff_shape(input: Tensor, n: int, dim: int, prepend: Tensor | None, append:
 def diff(
     input: Tensor, n: int = 1, dim: Dim = -1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
-    """The differences of neighbours along ``dim``, taken ``n`` times: ``out[i] = input[i + 1] - input[i]``.
+    """Return the differences between adjacent elements along ``dim``, taken ``n`` times: ``out[i] = input[i + 1] -
+    input[i]``.
 
-    ``prepend`` and ``append`` are joined to the input first. Of bools, whether neighbours differ. Raises
-    ``RuntimeError`` for a 0-d input and a negative ``n``.
+    ``prepend`` and ``append`` are concatenated with the input first. For bools, the difference is the logical XOR.
+    Raises ``RuntimeError`` for a 0-d input and a negative ``n``.
     """
     _diff_shape(diff, (input, n, dim, prepend, append))
     if n == 0:
@@ -78,11 +79,12 @@ def gradient(
     dim: int | Sequence[int] | None = None,
     edge_order: int = 1,
 ) -> tuple[Tensor, ...]:
-    """The derivatives along each of ``dim``, by central differences, of samples ``spacing`` apart: a tuple of tensors.
+    """Return the derivatives along each of ``dim``, computed by central differences of samples at a distance of
+    ``spacing``.
 
     ``spacing`` is a number, a list of them, one per dim, or a list of 1-d tensors of coordinates. At both ends the
-    difference is one-sided, of order ``edge_order``, 1 or 2. Raises ``RuntimeError`` for dims of ``edge_order`` samples
-    or fewer.
+    difference is one-sided, of order ``edge_order``, 1 or 2. The result is a tuple with one tensor per dim. Raises
+    ``RuntimeError`` for dims of ``edge_order`` samples or fewer.
     """
     shape = shape_of(input)
     dims = tuple(range(len(shape))) if dim is None else as_distinct_dims(dim, input)
@@ -106,7 +108,7 @@ def gradient(
 
 
 def _spacings(spacing: Any, dims: Shape, dim: Any) -> list[Any]:
-    """The spacing along each dim."""
+    """Return the spacing along each dim."""
     if not isinstance(spacing, (list, tuple)):
         return [1 if spacing is None else spacing] * len(dims)
     if len(spacing) != len(dims) and not (len(spacing) == 1 and isinstance(dim, int)):
@@ -118,12 +120,12 @@ def _spacings(spacing: Any, dims: Shape, dim: Any) -> list[Any]:
 
 
 def _along(x: Tensor, d: int) -> Callable[..., Tensor]:
-    """``at(start, count)``: so many samples along a dim, from a place on."""
+    """Return a function ``at(start, count)`` that selects ``count`` samples along dim ``d``."""
     return lambda start, count=1: x.narrow(d, start, count)
 
 
 def _derivative(x: Tensor, step: Any, d: int, edge_order: int) -> Tensor:
-    """The derivative of samples ``step`` apart."""
+    """Return the derivative of samples at a distance of ``step``."""
     n, at = x.shape[d], _along(x, d)
     first, last = at(1) - at(0), at(n - 1) - at(n - 2)
     if edge_order == 2:
@@ -135,7 +137,9 @@ def _derivative(x: Tensor, step: Any, d: int, edge_order: int) -> Tensor:
 
 
 def _derivative_at(x: Tensor, coordinates: Tensor, d: int, edge_order: int) -> Tensor:
-    """The derivative of samples at ``coordinates``. Source: the second-order formula of ``numpy.gradient``'s notes."""
+    """Return the derivative of samples at ``coordinates``. Source: the second-order formula of ``numpy.gradient``'s
+    notes.
+    """
     n, at = x.shape[d], _along(x, d)
     gap = _along(diff(coordinates).reshape([-1 if i == d else 1 for i in range(x.ndim)]), d)
     first, last = (at(1) - at(0)) / gap(0), (at(n - 1) - at(n - 2)) / gap(n - 2)
@@ -160,7 +164,7 @@ def _one_fewer(shape: Shape, dim: int) -> Shape:
 
 
 def _cumulative_shape(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
-    """One sample fewer along ``dim``; ``x`` is a vector of that dim's size, or broadcasts with ``y``."""
+    """Return one sample fewer along ``dim``; ``x`` is a vector of that dim's size, or broadcasts with ``y``."""
     y, x, dx, dim = args
     shape = shape_of(y)
     if not shape:
@@ -190,14 +194,14 @@ def _integral_shape(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
 
 
 def _neighbours(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """All elements along a dim but the first, and all but the last."""
+    """Return all elements along a dim except the first, and all except the last."""
     size = x.shape[dim]
     count = max(size - 1, 0)
     return x.narrow(dim, size - count, count), x.narrow(dim, 0, count)
 
 
 def _twice_areas(y: Tensor, x: Tensor | None, dx: Number | None, dim: int) -> tuple[Tensor, int]:
-    """Twice the area between each two neighbours along ``dim``, and that dim of the result."""
+    """Return twice the area between adjacent samples along ``dim``, and the index of that dim in the result."""
     if x is not None and x.ndim == 1:
         x = x.reshape([-1 if i == dim else 1 for i in range(y.ndim)])
     if x is not None and x.ndim != y.ndim:
@@ -214,9 +218,10 @@ def _twice_areas(y: Tensor, x: Tensor | None, dx: Number | None, dim: int) -> tu
 
 @operator(_integral_shape, promote=unpromoted, result=to_float, method=False, out=False, aliases=("trapz",))
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, dim: Dim = -1) -> Tensor:
-    """The integral of samples ``y`` along ``dim`` by the trapezoidal rule, at the points ``x``, or ``dx`` apart (1).
+    """Return the integral of samples ``y`` along ``dim`` by the trapezoidal rule.
 
-    ``x`` is a vector as long as ``y`` along ``dim``, or broadcasts with ``y``. Raises ``RuntimeError`` for bools.
+    The samples are at the points ``x``, or at a distance of ``dx``, 1 by default. ``x`` is a vector as long as ``y``
+    along ``dim``, or broadcasts with ``y``. Raises ``RuntimeError`` for bools.
     """
     _integral_shape(trapezoid, (y, x, dx, dim))
     areas, dim = _twice_areas(y, x, dx, dim)
@@ -225,7 +230,8 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, d
 
 @operator(_cumulative_shape, promote=unpromoted, result=to_float, method=False, out=False)
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number | None = None, dim: Dim = -1) -> Tensor:
-    """The cumulative integral of samples ``y`` along ``dim`` by the trapezoidal rule: one point fewer than ``y`` has.
+    """Return the cumulative integral of samples ``y`` along ``dim`` by the trapezoidal rule, one element shorter than
+    ``y``.
 
     See :func:`trapezoid` for the arguments.
     """

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # -- sums and products ------------------------------------------------------------------------------------------------
 @operator(like_input, result=accumulated, inplace=True)
 def cumsum(input: Tensor, dim: Dim, *, dtype: DType | None = None) -> Tensor:
-    """The cumulative sums along ``dim``. Integers and bools give int64; ``dtype`` casts the input first."""
+    """Return the cumulative sums along ``dim``. Integers and bools give int64; the input is cast to ``dtype`` first."""
     ...
 
 
@@ -34,26 +34,28 @@ cumsum.vjp(input=lambda g, dim, input_spec: uncast(g.flip(dim).cumsum(dim).flip(
 
 @operator(like_input, result=accumulated, inplace=True)
 def cumprod(input: Tensor, dim: Dim, *, dtype: DType | None = None) -> Tensor:
-    """The cumulative products along ``dim``. Integers and bools give int64; ``dtype`` casts the input first."""
+    """Return the cumulative products along ``dim``. Integers and bools give int64; the input is cast to ``dtype``
+    first.
+    """
     ...
 
 
 def _cumprod_back(g: Tensor, input: Tensor, out: Tensor, dim: int, dtype: DType | None) -> Tensor:
     # d out[j] / d x[i] is the product of x[0..j] without x[i]: out[i-1] times the product of x[i+1..j]. So the gradient
     # is out[i-1] * s[i], where s[i] = g[i] + x[i+1] * s[i+1]. The recurrence is solved in log2(n) steps: before each,
-    # s[i] has the terms up to j < i + reach, and product[i] is that of x[i+1..i+reach]. Nothing is divided, so zeros do
-    # no harm, nor do they in derivatives of the gradient.
+    # s[i] has the terms up to j < i + width, and product[i] is that of x[i+1..i+width]. There is no division, so
+    # zeros are exact, also in derivatives of the gradient.
     x = (input if dtype is None else input.to(dtype)).conj()
-    n, reach, s = x.shape[dim] if x.shape else 0, 1, g
+    n, width, s = x.shape[dim] if x.shape else 0, 1, g
     if n < 2:
         return uncast(g, input)
     product = x.narrow(dim, 1, n - 1)
-    while reach < n:
-        rest = n - reach
-        s = cat([s.narrow(dim, 0, rest) + product * s.narrow(dim, reach, rest), s.narrow(dim, rest, reach)], dim)
-        if reach < rest:
-            product = product.narrow(dim, 0, rest - reach) * product.narrow(dim, reach, rest - reach)
-        reach *= 2
+    while width < n:
+        rest = n - width
+        s = cat([s.narrow(dim, 0, rest) + product * s.narrow(dim, width, rest), s.narrow(dim, rest, width)], dim)
+        if width < rest:
+            product = product.narrow(dim, 0, rest - width) * product.narrow(dim, width, rest - width)
+        width *= 2
     before = cat([new_full(out, [1 if d == dim else size for d, size in enumerate(out.shape)], 1),
                   out.narrow(dim, 0, n - 1)], dim)  # fmt: skip
     return uncast(s * before.conj(), input)
@@ -64,41 +66,42 @@ cumprod.vjp(input=_cumprod_back)
 
 # -- extrema ----------------------------------------------------------------------------------------------------------
 def _scan(x: Tensor, dim: int, combine: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """The inclusive scan of an associative ``combine(before, after)``, in about log2(n) steps over the whole tensor.
+    """Return the inclusive scan of an associative ``combine(before, after)``, in about log2(n) steps over the whole
+    tensor.
 
     Source: Hillis and Steele, Data parallel algorithms, 1986.
     """
-    size, reach = x.shape[dim] if x.ndim else 1, 1
-    while reach < size:
-        head, tail = x.narrow(dim, 0, reach), x.narrow(dim, reach, size - reach)
-        x = cat([head, combine(x.narrow(dim, 0, size - reach), tail)], dim)
-        reach *= 2
+    size, width = x.shape[dim] if x.ndim else 1, 1
+    while width < size:
+        head, tail = x.narrow(dim, 0, width), x.narrow(dim, width, size - width)
+        x = cat([head, combine(x.narrow(dim, 0, size - width), tail)], dim)
+        width *= 2
     return x
 
 
 def _cumulative_extremum(input: Tensor, dim: int, combine: Any) -> ValuesAndIndices:
-    """The extrema up to each element, and the last index at which each was found; from a NaN on, NaN."""
+    """Return the cumulative extrema and the last index of each. NaN is propagated to all later elements."""
     if not input.ndim:
         return ValuesAndIndices(input.clone(), new_full(input, (), 0, dtype=int64))
     values = _scan(input, dim, combine.function)
-    found = input == values
+    is_extremum = input == values
     if input.dtype.category >= FLOATING:
-        found = found | input.isnan()
-    places = new_arange(input, 0, 1, input.shape[dim], dtype=int64)
-    places = places.reshape([-1 if d == dim else 1 for d in range(input.ndim)])
-    indices = _scan(where(found, places, 0), dim, maximum.function)
+        is_extremum = is_extremum | input.isnan()
+    positions = new_arange(input, 0, 1, input.shape[dim], dtype=int64)
+    positions = positions.reshape([-1 if d == dim else 1 for d in range(input.ndim)])
+    indices = _scan(where(is_extremum, positions, 0), dim, maximum.function)
     return ValuesAndIndices(values.clone() if values is input else values, indices)
 
 
 @operator(two_like_input, result=(same, index), accepts="real", out=True)
 def cummax(input: Tensor, dim: Dim) -> ValuesAndIndices:
-    """The cumulative maximum along ``dim`` and its index, the last of equal elements. From a NaN on it is NaN."""
+    """Return the cumulative maximum along ``dim`` and its index, the last of equal elements. NaN is propagated."""
     return _cumulative_extremum(input, dim, maximum)
 
 
 @operator(two_like_input, result=(same, index), accepts="real", out=True)
 def cummin(input: Tensor, dim: Dim) -> ValuesAndIndices:
-    """The cumulative minimum along ``dim`` and its index, the last of equal elements. From a NaN on it is NaN."""
+    """Return the cumulative minimum along ``dim`` and its index, the last of equal elements. NaN is propagated."""
     return _cumulative_extremum(input, dim, minimum)
 
 
@@ -108,7 +111,7 @@ cummin.vjp(input=gather_adjoint)
 
 # -- log-sum-exp ------------------------------------------------------------------------------------------------------
 def _log_add(a: Tensor, b: Tensor) -> Tensor:
-    """``log(exp(a) + exp(b))`` without overflow, of complex numbers too; infinities stay what they are."""
+    """Return ``log(exp(a) + exp(b))`` without overflow, also of complex numbers; infinities are kept."""
     if a.is_complex():
         first = a.real >= b.real
         high, low = where(first, a, b), where(first, b, a)
@@ -121,16 +124,20 @@ def _log_add(a: Tensor, b: Tensor) -> Tensor:
 
 @operator(like_input, promote=to_float, accepts="floating")
 def logcumsumexp(input: Tensor, dim: Dim) -> Tensor:
-    """``log(cumsum(exp(input)))`` along ``dim``, each sum shifted by its largest term: no overflow, no underflow."""
+    """Return ``log(cumsum(exp(input)))`` along ``dim``; each sum is shifted by its largest term against overflow and
+    underflow.
+    """
     out = _scan(input, dim, _log_add)
     return out.clone() if out is input else out
 
 
 def _logcumsumexp_back(g: Tensor, input: Tensor, out: Tensor, dim: int) -> Tensor:
-    # d out[j] / d x[i] = exp(x[i] - out[j]) for i <= j. The sum over j >= i of g[j] times that is computed in
-    # logarithms, as the forward pass is; positive and negative gradients separately.
+    # d out[j] / d x[i] = exp(x[i] - out[j]) for i <= j. The sum over j >= i of g[j] times this derivative is computed
+    # in logarithms, as the forward pass is; positive and negative gradients separately.
     def summed(logarithm: Tensor) -> Tensor:
-        terms = logarithm.masked_fill(out == float("-inf"), float("-inf"))  # an empty sum passes nothing on
+        terms = logarithm.masked_fill(
+            out == float("-inf"), float("-inf")
+        )  # the logarithm of an empty sum gets no gradient
         return (logcumsumexp(terms.flip(dim), dim).flip(dim) + x).exp()
 
     zero = g == 0

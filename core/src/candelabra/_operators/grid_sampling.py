@@ -1,4 +1,5 @@
-"""Images and volumes read at the points of a grid: ``grid_sampler``, which ``grid_sample`` of networks is made of.
+"""Interpolation of images and volumes at the points of a grid: ``grid_sampler``, which ``grid_sample`` of networks
+calls.
 
 A point has a coordinate per spatial dim, the last dim of the input first, in [-1, 1] from one end to the other. Source:
 Jaderberg et al., Spatial transformer networks, 2015; the cubic kernel (A = -0.75) is Keys', 1981.
@@ -55,28 +56,29 @@ def _shape_of_rank(rank: int, input: Tensor, *rest: Any) -> Ints:
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    """``input`` (N, C, H, W) or (N, C, D, H, W) at the points ``grid`` (N, …, 2 or 3), interpolated.
+    """Return ``input`` (N, C, H, W) or (N, C, D, H, W) interpolated at the points ``grid`` (N, …, 2 or 3).
 
-    ``interpolation_mode``: 0 linear, 1 nearest, 2 cubic (images only). ``padding_mode``, outside: 0 zeros, 1 the
-    border, 2 reflected. ``align_corners``: -1 and 1 are the centres of the outermost elements, not their edges. NaN
-    counts as -1. ``RuntimeError`` for shapes that do not fit.
+    ``interpolation_mode``: 0 linear, 1 nearest, 2 cubic (images only). ``padding_mode`` defines the values outside of
+    the input: 0 zeros, 1 those of the border, 2 reflected ones. With ``align_corners``, -1 and 1 are the centres of the
+    outermost elements, otherwise their outer edges. A NaN coordinate is -1. Raises ``RuntimeError`` for shapes that do
+    not match.
     """
     _sampler_shape(input, grid, interpolation_mode)
     sizes, points = tuple(input.shape[2:]), where(grid.isnan(), -1, grid)
-    places = [_unnormalized(c, s, align_corners) for c, s in zip(reversed(points.unbind(-1)), sizes, strict=True)]
+    positions = [_unnormalized(c, s, align_corners) for c, s in zip(reversed(points.unbind(-1)), sizes, strict=True)]
     if interpolation_mode == CUBIC:
-        return _cubic(input, places, sizes, padding_mode, align_corners)
-    places = [_padded(x, s, padding_mode, align_corners) for x, s in zip(places, sizes, strict=True)]
+        return _cubic(input, positions, sizes, padding_mode, align_corners)
+    positions = [_padded(x, s, padding_mode, align_corners) for x, s in zip(positions, sizes, strict=True)]
     if interpolation_mode == NEAREST:
-        return _read(input, [x.round() for x in places])
-    return _linear(input, places)
+        return _read(input, [x.round() for x in positions])
+    return _linear(input, positions)
 
 
 @operator(by(lambda *args: _shape_of_rank(2, *args)), accepts="real floating", method=False, out=False)
 def grid_sampler_2d(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    """:func:`candelabra.grid_sampler` of images (N, C, H, W)."""
+    """Interpolate with :func:`candelabra.grid_sampler` images (N, C, H, W)."""
     _shape_of_rank(2, input, grid, interpolation_mode)
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
@@ -85,19 +87,22 @@ def grid_sampler_2d(
 def grid_sampler_3d(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    """:func:`candelabra.grid_sampler` of volumes (N, C, D, H, W)."""
+    """Interpolate with :func:`candelabra.grid_sampler` volumes (N, C, D, H, W)."""
     _shape_of_rank(3, input, grid, interpolation_mode)
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
-# -- places -----------------------------------------------------------------------------------------------------------
+# -- coordinates ------------------------------------------------------------------------------------------------------
 def _unnormalized(x: Tensor, size: int, align_corners: bool) -> Tensor:
-    """Coordinates in [-1, 1] as places counted from the first element's centre."""
+    """Return coordinates in [-1, 1] as positions in elements, relative to the centre of the first element."""
     return (x + 1) / 2 * (size - 1) if align_corners else ((x + 1) * size - 1) / 2
 
 
 def _padded(x: Tensor, size: int, padding: int, align_corners: bool) -> Tensor:
-    """Places outside brought back in, as the padding says; where zeros are read, near enough to be counted."""
+    """Return positions with those outside of the input replaced by positions inside, as the padding mode defines.
+
+    With zeros as padding, positions are only clamped to a distance at which the result is 0.
+    """
     if padding == ZEROS:
         return x.clamp(-2, size + 1)
     if padding == REFLECTION:
@@ -111,16 +116,16 @@ def _padded(x: Tensor, size: int, padding: int, align_corners: bool) -> Tensor:
     return x.clamp(0, size - 1)
 
 
-def _read(input: Tensor, places: Sequence[Tensor]) -> Tensor:
-    """The elements at whole places, a tensor per spatial dim; zeros outside. (N, C, …)"""
+def _read(input: Tensor, positions: Sequence[Tensor]) -> Tensor:
+    """Return the elements at integer positions, given as a tensor per spatial dim, and 0 outside; shape (N, C, …)."""
     sizes = tuple(input.shape[2:])
     inside: Any = None
     flat: Any = None
-    for x, size in zip(places, sizes, strict=True):
+    for x, size in zip(positions, sizes, strict=True):
         within = (x >= 0) & (x <= size - 1)
         inside = within if inside is None else inside & within
-        place = x.detach().clamp(0, size - 1).to(int64)
-        flat = place if flat is None else flat * size + place
+        position = x.detach().clamp(0, size - 1).to(int64)
+        flat = position if flat is None else flat * size + position
     batch, channels = input.shape[:2]
     index = flat.reshape(batch, 1, flat[0].numel() if batch else 0).expand(-1, channels, -1)
     values = input.reshape(batch, channels, prod(sizes)).gather(2, index)
@@ -129,21 +134,21 @@ def _read(input: Tensor, places: Sequence[Tensor]) -> Tensor:
 
 
 # -- interpolation ----------------------------------------------------------------------------------------------------
-def _linear(input: Tensor, places: Sequence[Tensor]) -> Tensor:
-    """The neighbours on both sides in each dim, weighted by their distances."""
-    floors = [x.detach().floor() for x in places]
+def _linear(input: Tensor, positions: Sequence[Tensor]) -> Tensor:
+    """Return the neighbours on both sides in each dim, weighted by their distances."""
+    floors = [x.detach().floor() for x in positions]
     terms = []
-    for corner in product((0, 1), repeat=len(places)):
-        weights = [x - f if c else f + 1 - x for x, f, c in zip(places, floors, corner, strict=True)]
+    for corner in product((0, 1), repeat=len(positions)):
+        weights = [x - f if c else f + 1 - x for x, f, c in zip(positions, floors, corner, strict=True)]
         neighbour = _read(input, [f + c for f, c in zip(floors, corner, strict=True)])
         terms.append(neighbour * reduce(lambda a, b: a * b, weights).unsqueeze(1))
     return reduce(lambda a, b: a + b, terms)
 
 
-def _cubic(input: Tensor, places: Sequence[Tensor], sizes: Ints, padding: int, align_corners: bool) -> Tensor:
-    """Sixteen neighbours, each brought in by the padding, weighted by Keys' kernel."""
-    floors = [x.detach().floor() for x in places]
-    weights = [_keys(x - f) for x, f in zip(places, floors, strict=True)]
+def _cubic(input: Tensor, positions: Sequence[Tensor], sizes: Ints, padding: int, align_corners: bool) -> Tensor:
+    """Return the sum of sixteen neighbours, whose positions are padded, weighted by Keys' kernel."""
+    floors = [x.detach().floor() for x in positions]
+    weights = [_keys(x - f) for x, f in zip(positions, floors, strict=True)]
     steps = [
         [_padded(f + (i - 1), s, padding, align_corners) for i in range(4)] for f, s in zip(floors, sizes, strict=True)
     ]
@@ -155,7 +160,7 @@ def _cubic(input: Tensor, places: Sequence[Tensor], sizes: Ints, padding: int, a
 
 
 def _keys(t: Tensor) -> list[Tensor]:
-    """The weights of the neighbours at distance 1 + t, t, 1 - t and 2 - t."""
+    """Return the weights of the neighbours at distance 1 + t, t, 1 - t and 2 - t."""
 
     def inner(x: Tensor) -> Tensor:
         return ((A + 2) * x - (A + 3)) * x * x + 1

@@ -1,7 +1,7 @@
-"""Questions about tensors whose answer is no tensor: of which kind, how many elements, which dtype comes out.
+"""Functions that inspect tensors and return no tensor: the kind, the number of elements, the dtype of a result.
 
-What is lazy, sparse, quantised or nested in PyTorch does not exist here; the functions that ask for it answer False, so
-that programs which call them run.
+Lazy, sparse, quantised and nested tensors of PyTorch are not supported. The functions that ask for them return False,
+so that programs that call these functions run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def check_tensors(name: str, **arguments: Any) -> None:
-    """``TypeError`` for the first argument that is no tensor."""
+    """Raise ``TypeError`` for the first argument that is not a tensor."""
     for position, (argument, value) in enumerate(arguments.items(), 1):
         if not hasattr(value, "_payload"):
             raise TypeError(
@@ -28,7 +28,7 @@ def check_tensors(name: str, **arguments: Any) -> None:
 # -- dtype ------------------------------------------------------------------------------------------------------------
 @public(method=False)
 def is_tensor(obj: object) -> bool:
-    """Whether an object is a Tensor."""
+    """Return whether an object is a Tensor."""
     from candelabra._tensor import Tensor
 
     return isinstance(obj, Tensor)
@@ -36,38 +36,40 @@ def is_tensor(obj: object) -> bool:
 
 @public(method=False)
 def typename(obj: object) -> str:
-    """The name of a tensor's type, as :meth:`Tensor.type` gives it; of anything else, its type's with the module."""
+    """Return the name of a tensor's type as :meth:`Tensor.type` does; of other objects, the qualified name of the
+    type.
+    """
     if is_tensor(obj):
-        found: str = obj.type()  # type: ignore[attr-defined]
-        return found
+        name: str = obj.type()  # type: ignore[attr-defined]
+        return name
     kind = obj if isinstance(obj, type) else type(obj)
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 @public(method=False)
 def is_floating_point(input: Tensor) -> bool:
-    """Whether the dtype is a floating one; complex ones are not."""
+    """Return whether the dtype is a real floating dtype."""
     check_tensors("is_floating_point", input=input)
     return input.is_floating_point()
 
 
 @public(method=False)
 def is_complex(input: Tensor) -> bool:
-    """Whether the dtype is a complex one."""
+    """Return whether the dtype is complex."""
     check_tensors("is_complex", input=input)
     return input.is_complex()
 
 
 @public(method=False)
 def is_signed(input: Tensor) -> bool:
-    """Whether the dtype holds negative numbers."""
+    """Return whether the dtype can represent negative numbers."""
     check_tensors("is_signed", input=input)
     return input.is_signed()
 
 
 @public(method=False)
 def result_type(tensor1: Tensor | Number, tensor2: Tensor | Number) -> dtypes.dtype:
-    """The dtype of ``tensor1 + tensor2``."""
+    """Return the dtype of ``tensor1 + tensor2``."""
     return dtypes.result_dtype([_operand(tensor1), _operand(tensor2)])
 
 
@@ -79,31 +81,31 @@ def _operand(value: Any) -> Operand:
     return Operand(default_for_category(category_of_scalar(value)), 0)
 
 
-# -- shape and place --------------------------------------------------------------------------------------------------
+# -- shape and device -------------------------------------------------------------------------------------------------
 @public(method=False)
 def numel(input: Tensor) -> int:
-    """The number of elements."""
+    """Return the number of elements."""
     check_tensors("numel", input=input)
     return input.numel()
 
 
 @public
 def is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Whether two tensors have the same shape."""
+    """Return whether two tensors have the same shape."""
     check_tensors("is_same_size", input=input, other=other)
     return bool(input.shape == other.shape)
 
 
 @public
 def is_nonzero(input: Tensor) -> bool:
-    """Whether the one element is not 0; ``RuntimeError`` unless there is exactly one."""
+    """Return whether the only element is not 0. Raises ``RuntimeError`` unless there is exactly one."""
     check_tensors("is_nonzero", input=input)
     return bool(input)
 
 
 @public(method=False)
 def get_device(input: Tensor) -> int:
-    """The number of the device, as the method ``get_device``."""
+    """Return the index of the tensor's device."""
     check_tensors("get_device", input=input)
     return input.get_device()
 
@@ -111,59 +113,59 @@ def get_device(input: Tensor) -> int:
 # -- autograd ---------------------------------------------------------------------------------------------------------
 @public(method=False)
 def is_inference(input: Tensor) -> bool:
-    """Whether the tensor was made in inference mode."""
+    """Return whether the tensor was created in inference mode."""
     check_tensors("is_inference", input=input)
     return input.is_inference()
 
 
 @public(method=False)
 def detach_(input: Tensor) -> Tensor:
-    """Take the tensor out of its graph, as the method ``detach_``."""
+    """Detach the tensor from its graph, in place."""
     return input.detach_()
 
 
-# -- what does not exist ----------------------------------------------------------------------------------------------
+# -- unsupported kinds ------------------------------------------------------------------------------------------------
 @public
 def is_conj(input: Tensor) -> bool:
-    """False: conjugation is never lazy."""
+    """Return False: conjugation is never lazy."""
     check_tensors("is_conj", input=input)
     return False
 
 
 @public
 def is_neg(input: Tensor) -> bool:
-    """False: negation is never lazy."""
+    """Return False: negation is never lazy."""
     check_tensors("is_neg", input=input)
     return False
 
 
 @public(is_function=False, is_property=True)
 def is_sparse(input: Tensor) -> bool:
-    """False: there are no sparse tensors."""
+    """False: sparse tensors are not supported."""
     return False
 
 
 @public(is_function=False, is_property=True)
 def is_sparse_csr(input: Tensor) -> bool:
-    """False: there are no sparse tensors."""
+    """False: sparse tensors are not supported."""
     return False
 
 
 @public(is_function=False, is_property=True)
 def is_quantized(input: Tensor) -> bool:
-    """False: there are no quantized tensors."""
+    """False: quantized tensors are not supported."""
     return False
 
 
 @public(is_function=False, is_property=True)
 def is_nested(input: Tensor) -> bool:
-    """False: there are no nested tensors."""
+    """False: nested tensors are not supported."""
     return False
 
 
 @public(is_function=False, is_property=True)
 def is_mkldnn(input: Tensor) -> bool:
-    """False: there are no opaque tensors."""
+    """False: opaque tensors are not supported."""
     return False
 
 

@@ -1,6 +1,6 @@
-"""Normalisations that return their statistics too: PyTorch's ``native_*_norm``.
+"""Normalisations that also return their statistics: PyTorch's ``native_*_norm``.
 
-Besides the result they give the mean and the reciprocal of the standard deviation. Half types are averaged in float32.
+The statistics are the mean and the reciprocal of the standard deviation. They are computed in float32 for half types.
 """
 
 from __future__ import annotations
@@ -34,14 +34,16 @@ def _wide(x: Tensor) -> Tensor:
 
 
 def _statistics(x: Tensor, dims: Sequence[int], eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """(mean, variance, reciprocal of the standard deviation) over ``dims``, which stay with size 1."""
+    """Return (mean, variance, reciprocal of the standard deviation) over ``dims``, which are kept with size 1."""
     mean = x.mean(tuple(dims), keepdim=True)
     variance = (x - mean).square().mean(tuple(dims), keepdim=True)
     return mean, variance, (variance + eps).rsqrt()
 
 
 def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None, shape: Sequence[int], like: Tensor) -> Tensor:
-    """``x * weight + bias``, these in a shape that broadcasts, in the dtype of ``like``."""
+    """Return ``x * weight + bias`` in the dtype of ``like``; weight and bias are reshaped to ``shape``, which
+    broadcasts.
+    """
     if weight is not None:
         x = x * weight.reshape(*shape)
     if bias is not None:
@@ -53,7 +55,7 @@ def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None, shape: Sequen
 def _layer_shapes(
     input: Tensor, normalized_shape: tuple[int, ...], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Shapes:
-    given, rank = shape_of(input), len(normalized_shape)
+    shape, rank = shape_of(input), len(normalized_shape)
     if not rank:
         raise RuntimeError(
             "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
@@ -65,22 +67,22 @@ def _layer_shapes(
                 f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
                 f"{list(tensor.shape)} and normalized_shape = {list(normalized_shape)}"
             )
-    if given[-rank:] != normalized_shape:
+    if shape[-rank:] != normalized_shape:
         raise RuntimeError(
             f"Given normalized_shape={list(normalized_shape)}, expected input with shape "
-            f"[*, {str(list(normalized_shape))[1:]}, but got input of size{list(given)}"
+            f"[*, {str(list(normalized_shape))[1:]}, but got input of size{list(shape)}"
         )
-    statistics = (*given[:-rank], *[1] * rank)
-    return given, statistics, statistics
+    statistics = (*shape[:-rank], *[1] * rank)
+    return shape, statistics, statistics
 
 
 @operator(_layer_shapes, promote=unpromoted, result=(same, same, same), method=False)
 def native_layer_norm(
     input: Tensor, normalized_shape: Shape, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Normalized:
-    """(normalised, mean, 1 / standard deviation) over the last dims, whose sizes are ``normalized_shape``.
+    """Return (normalised, mean, 1 / standard deviation) over the last dims, whose sizes are ``normalized_shape``.
 
-    Raises ``RuntimeError`` if the input's last sizes are others, or those of ``weight`` or ``bias``.
+    Raises ``RuntimeError`` if the last sizes of the input or the shapes of ``weight`` and ``bias`` are different.
     """
     _layer_shapes(native_layer_norm, (input, normalized_shape, weight, bias, eps))
     wide, shape = _wide(input), tuple(normalized_shape)  # type: ignore[arg-type] # canonical: a tuple
@@ -103,7 +105,9 @@ def _group_shapes(input: Tensor, weight: Any, bias: Any, N: int, C: int, HxW: in
 def native_group_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
 ) -> Normalized:
-    """(normalised, mean, 1 / standard deviation) over groups of channels of an input (N, C, …), HxW elements each."""
+    """Return (normalised, mean, 1 / standard deviation) over groups of channels of an input (N, C, …), HxW elements
+    each.
+    """
     _group_shapes(native_group_norm, (input, weight, bias, N, C, HxW, group, eps))
     wide = _wide(input).reshape(N, group, C // group * HxW)
     mean, _, scale = _statistics(wide, (-1,), eps)
@@ -123,10 +127,11 @@ def native_batch_norm(
     momentum: float,
     eps: float,
 ) -> Normalized:
-    """(normalised, mean, 1 / standard deviation) over all dims but the second, the channels.
+    """Return (normalised, mean, 1 / standard deviation) over all dims except the second, the channels.
 
-    In training the batch's statistics are used, returned and mixed into the running ones by ``momentum``; otherwise the
-    running ones are used, and the other two results are empty. Raises ``RuntimeError`` if they are needed and missing.
+    In training, the statistics of the batch are used and returned, and update the running ones with weight
+    ``momentum``. Otherwise the running ones are used, and the other two results are empty. Raises ``RuntimeError`` if
+    they are None.
     """
     dims = [d for d in range(input.ndim) if d != 1]
     shape = (1, -1, *[1] * (input.ndim - 2))
@@ -139,13 +144,15 @@ def native_batch_norm(
         saved = [s.detach().reshape(-1).to(input.dtype) for s in (mean, scale)]
     else:
         if running_mean is None or running_var is None:
-            raise RuntimeError("native_batch_norm(): running_mean and running_var are needed where training is False")
+            raise RuntimeError(
+                "native_batch_norm(): expected running_mean and running_var if training is False, got None"
+            )
         mean, scale = _wide(running_mean).reshape(shape), (_wide(running_var) + eps).rsqrt().reshape(shape)
         saved = [new_full(input, (0,), 0), new_full(input, (0,), 0)]
     return Normalized(_affine((wide - mean) * scale, weight, bias, shape, input), *saved)
 
 
 def _update(running: Tensor | None, batch: Tensor, momentum: float) -> None:
-    """Mix a batch's statistic into the running one."""
+    """Update a running statistic with that of a batch."""
     if running is not None:
         running.copy_(running * (1 - momentum) + batch.detach().reshape(-1) * momentum)

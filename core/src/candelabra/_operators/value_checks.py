@@ -1,8 +1,8 @@
-"""The check of values that operators' bodies and derivatives make: is it an error that a code is not 0?
+"""The operator with which operators' bodies and derivatives raise an error that depends on values.
 
-Whether a matrix is singular is known when its values are. The check is an operator of its own, so that a function that
-raises for it (``linalg.inv``) is a composite like any other: a tensor without data passes the check, and a transform
-gives the one operator a rule.
+Whether a matrix is singular depends on its values. The check is an operator, so that a function that raises the error
+(``linalg.inv``) is a composite like any other: a tensor without data passes the check, and a transform defines a rule
+for this operator only.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 @operator(by(lambda codes, *_: ()), promote=unpromoted, result=boolean, data_dependent=True, out=False, public=False)
 def raise_if_nonzero(codes: Tensor, text: str, error: type[Exception]) -> Tensor:
-    """False, a 0-d tensor. Raises ``error`` with ``text`` if a code is not 0.
+    """Return False as a 0-d tensor. Raises ``error`` with ``text`` if a code is not 0.
 
-    In the text, ``{code}`` becomes the first code that is not 0, and ``{element}`` its index in a batch of codes.
+    In the text, ``{code}`` is replaced by the first code that is not 0, and ``{element}`` by its index in a batch of
+    codes.
     """
     failed = codes.any()
     if bool(failed):

@@ -1,9 +1,8 @@
 """The arrays of this namespace: tensors with the operators and the indexing of the standard.
 
-An :class:`Array` is a :class:`candelabra.Tensor`. The standard and PyTorch differ in three
-places: an operand without dims takes part in promotion like any other (PyTorch ranks it below those with dims), a
-negative step in an index makes a copy (PyTorch refuses it), and ``size`` is a number (PyTorch's is a method; ours may
-be called, too).
+An :class:`Array` is a :class:`candelabra.Tensor`. The standard and PyTorch differ in three points: a 0-d operand takes
+part in promotion like any other (in PyTorch it has a lower rank), a negative step in an index returns a copy (PyTorch
+raises an error), and ``size`` is a number (in PyTorch it is a method, so the number can be called, too).
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Count(int):
-    """The number of elements of an array. Called, as PyTorch's ``size()`` is, it is the shape or one of the sizes."""
+    """The number of elements of an array. A call, as in PyTorch's ``size()``, returns the shape or one of the sizes."""
 
     array: Tensor
 
@@ -38,35 +37,35 @@ class Array(Tensor):
     """A tensor that follows the Python Array API standard where that differs from PyTorch; see the module."""
 
     __slots__ = ()
-    if TYPE_CHECKING:  # attached below, one per operator of Python's data model
+    if TYPE_CHECKING:  # defined below, one per operator of Python's data model
         __eq__: Any
         __ne__: Any
 
     @property
     def size(self) -> Any:
-        """The number of elements; may be called, as PyTorch's method of that name."""
+        """The number of elements, which can also be called like PyTorch's method ``size()``."""
         count = Count(self.numel())
         count.array = self
         return count
 
     @property
     def T(self) -> Array:
-        """The transpose of a matrix, a view. ``ValueError`` unless there are two dims."""
+        """The transpose of a matrix, a view. Raises ``ValueError`` unless there are two dims."""
         if self.ndim != 2:
-            raise ValueError(
-                f"T is the transpose of a matrix, and this array has {self.ndim} dims: use .mT, permute_dims"
-            )
+            raise ValueError(f"T expects a matrix, and this array has {self.ndim} dims: use .mT or permute_dims")
         return arrayed(Tensor.transpose(self, 0, 1))
 
     @property
     def mT(self) -> Array:
-        """The matrices in the last two dims transposed, a view. ``ValueError`` where there are fewer than two."""
+        """The matrices in the last two dims transposed, a view. Raises ``ValueError`` if there are fewer than two."""
         if self.ndim < 2:
-            raise ValueError(f"mT transposes matrices: it takes an array of at least 2 dims, not {self.ndim}")
+            raise ValueError(f"mT expects an array of at least 2 dims, not {self.ndim}")
         return arrayed(Tensor.transpose(self, -1, -2))
 
     def to_device(self, device: Device, /, *, stream: None = None) -> Array:
-        """This array on ``device``; itself where it is there. ``ValueError`` for a ``stream``: the device's is used."""
+        """Return this array on ``device``, or itself if that is its device. Raises ``ValueError`` unless ``stream``
+        is None.
+        """
         return arrayed(to_device(self, device, stream=stream), self)
 
     def __complex__(self) -> complex:
@@ -79,7 +78,7 @@ class Array(Tensor):
         return int(_scalar(self, "int"))
 
     def __getitem__(self, key: Any) -> Array:
-        """A view, or a copy where an index array, a mask or a negative step takes part."""
+        """Return a view, or a copy if the key has an index array, a mask or a negative step."""
         key = _index(key, self)
         if _has_negative_step(key):
             view, dims, rest = _unreversed(self, key)
@@ -98,10 +97,10 @@ class Array(Tensor):
         view.copy_(Tensor.flip(flipped, dims))
 
     def __iter__(self) -> Iterator[Array]:
-        return (arrayed(part) for part in Tensor.__iter__(self))
+        return (arrayed(item) for item in Tensor.__iter__(self))
 
-    def __imatmul__(self, other: Any) -> Array:  # type: ignore[misc]  # it writes, where `@` makes a new array
-        """``self @ other`` written into this array, whose shape and dtype stay."""
+    def __imatmul__(self, other: Any) -> Array:  # type: ignore[misc]  # it writes in place; `@` returns a new array
+        """Write ``self @ other`` into this array, which keeps its shape and dtype."""
         product = self @ other
         if product.shape != self.shape:
             raise ValueError(f"@= may not change the shape from {tuple(self.shape)} to {tuple(product.shape)}")
@@ -116,10 +115,10 @@ class Array(Tensor):
 @cache
 def named(name: str) -> Callable[..., Any]:
     """Return the function ``candelabra.<name>``. Raise ``AttributeError`` if it does not exist."""
-    found = public_function(name)
-    if found is None:
+    function = public_function(name)
+    if function is None:
         raise AttributeError(f"candelabra has no function {name!r}")
-    return found  # type: ignore[no-any-return]
+    return function  # type: ignore[no-any-return]
 
 
 def arrayed(out: Tensor, *arguments: Any) -> Array:
@@ -132,7 +131,7 @@ def arrayed(out: Tensor, *arguments: Any) -> Array:
     for tensor in arguments:
         if out is tensor:
             out = Tensor.__getitem__(out, ...)
-    if type(out) is not Tensor:  # a subclass of the user's
+    if type(out) is not Tensor:  # a user's subclass
         out = Tensor.__getitem__(out, ...)
     out.__class__ = Array
     return out  # type: ignore[return-value]
@@ -152,15 +151,15 @@ def promoted(*operands: Any) -> tuple[Any, ...]:
 def arrays_of(*operands: Any, name: str) -> None:
     """Raise ``TypeError`` unless at least one operand is an array."""
     if not any(isinstance(x, Tensor) for x in operands):
-        raise TypeError(f"{name}() takes at least one array, got {', '.join(type(x).__name__ for x in operands)}")
+        raise TypeError(f"{name}() expects at least one array, got {', '.join(type(x).__name__ for x in operands)}")
 
 
 def _scalar(x: Tensor, kind: str) -> Any:
     if x.ndim and x.numel() != 1:
-        raise TypeError(f"{kind}() of an array takes one element, not {x.numel()}")
+        raise TypeError(f"{kind}() of an array expects one element, got {x.numel()}")
     value = x.item()
     if isinstance(value, complex) and kind != "complex":
-        raise TypeError(f"{kind}() of a complex array: take its real() first")
+        raise TypeError(f"{kind}() expects a real array, got a complex one: call real() first")
     return value
 
 
@@ -168,7 +167,7 @@ def _scalar(x: Tensor, kind: str) -> Any:
 def _index(key: Any, x: Tensor) -> Any:
     """Convert a key for ``Tensor``: integer dtypes become int64, and an empty mask one that selects nothing."""
     if isinstance(key, tuple):
-        return tuple(part.to(int64) if _is_narrow(part) else part for part in key)
+        return tuple(item.to(int64) if _is_narrow(item) else item for item in key)
     if isinstance(key, Tensor) and key.dtype.category == BOOL and key.ndim and not key.numel():
         whole = tuple(x.shape[: key.ndim])
         if key.ndim <= x.ndim and all(size in (0, of) for size, of in zip(key.shape, whole)):
@@ -176,43 +175,43 @@ def _index(key: Any, x: Tensor) -> Any:
     return key.to(int64) if _is_narrow(key) else key
 
 
-def _is_narrow(part: Any) -> bool:
-    return isinstance(part, Tensor) and part.dtype.category == INTEGER and part.dtype is not int64
+def _is_narrow(item: Any) -> bool:
+    return isinstance(item, Tensor) and item.dtype.category == INTEGER and item.dtype is not int64
 
 
 def _has_negative_step(key: Any) -> bool:
-    parts = key if isinstance(key, tuple) else (key,)
-    return any(isinstance(part, slice) and part.step is not None and part.step < 0 for part in parts)
+    items = key if isinstance(key, tuple) else (key,)
+    return any(isinstance(item, slice) and item.step is not None and item.step < 0 for item in items)
 
 
 def _unreversed(x: Tensor, key: Any) -> tuple[Tensor, list[int], tuple[Any, ...]]:
     """Return a view of the slices with negative steps in ascending order, the dims to flip, and the remaining key."""
-    parts = list(key) if isinstance(key, tuple) else [key]
-    taken = sum(_dims_taken(part) for part in parts)
+    items = list(key) if isinstance(key, tuple) else [key]
+    indexed = sum(_indexed_dims(item) for item in items)
     before = [slice(None)] * x.ndim
     dims, left, dim = [], [], 0
-    for part in parts:
-        if isinstance(part, slice) and part.step is not None and part.step < 0 and dim < x.ndim:
-            before[dim] = _ascending(part, x.shape[dim])
+    for item in items:
+        if isinstance(item, slice) and item.step is not None and item.step < 0 and dim < x.ndim:
+            before[dim] = _ascending(item, x.shape[dim])
             dims.append(dim)
-            part = slice(None)
-        left.append(part)
-        dim += x.ndim - taken if part is Ellipsis else _dims_taken(part)
+            item = slice(None)
+        left.append(item)
+        dim += x.ndim - indexed if item is Ellipsis else _indexed_dims(item)
     return Tensor.__getitem__(x, tuple(before)), dims, tuple(left)
 
 
-def _dims_taken(part: Any) -> int:
-    if part is None or part is Ellipsis or isinstance(part, bool):
+def _indexed_dims(item: Any) -> int:
+    if item is None or item is Ellipsis or isinstance(item, bool):
         return 0
-    if isinstance(part, Tensor) and part.dtype.category == BOOL:
-        return part.ndim
+    if isinstance(item, Tensor) and item.dtype.category == BOOL:
+        return item.ndim
     return 1
 
 
-def _ascending(part: slice, size: int) -> slice:
+def _ascending(item: slice, size: int) -> slice:
     """Return the slice of the same elements in ascending order."""
-    places = range(*part.indices(size))
-    return slice(places[-1], places[0] + 1, -places.step) if places else slice(0, 0)
+    indices = range(*item.indices(size))
+    return slice(indices[-1], indices[0] + 1, -indices.step) if indices else slice(0, 0)
 
 
 # -- operators --------------------------------------------------------------------------------------------------------
@@ -277,8 +276,8 @@ def _attach(title: str, method: Callable[..., Any]) -> None:
 for _symbol, _name in BINARY.items():
     for _prefix, _form in (("", "binary"), ("r", "reflected"), ("i", "assigned")):
         if _prefix + _symbol != "imatmul":
-            _made = _floor_division(_form) if _symbol == "floordiv" else _binary(_name, _form)
-            _attach(f"__{_prefix}{_symbol}__", _made)
+            _method = _floor_division(_form) if _symbol == "floordiv" else _binary(_name, _form)
+            _attach(f"__{_prefix}{_symbol}__", _method)
 for _symbol, _name in COMPARISONS.items():
     _attach(f"__{_symbol}__", _binary(_name, "binary"))
 for _symbol, _name in UNARY.items():

@@ -1,4 +1,4 @@
-"""Data types: what they are, what a mix of them becomes, and casts."""
+"""Data types: their limits and kinds, their promotion, and casts."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ KINDS: Final[dict[str, Any]] = {
     "complex floating": lambda d: d.category == COMPLEX,
     "numeric": lambda d: d.category >= INTEGER,
 }
-"""The kinds of dtypes that the standard names."""
+"""The kinds of dtypes that the standard defines."""
 
 
 class FloatInfo(NamedTuple):
-    """Limits of a floating dtype, of a complex one those of its parts."""
+    """Limits of a floating dtype; for a complex dtype, those of its real and imaginary parts."""
 
     bits: int
     eps: float
@@ -57,37 +57,39 @@ def _dtype_of(value: Any) -> dtype:
 
 
 def finfo(type: Any, /) -> FloatInfo:
-    """The limits of a floating dtype or of an array's. ``TypeError`` for other dtypes."""
+    """Return the limits of a floating dtype or of an array's. Raises ``TypeError`` for other dtypes."""
     d = _dtype_of(type)
-    found = dtypes.finfo(d)
-    return FloatInfo(found.bits, found.eps, found.max, found.min, found.smallest_normal, d.to_real())
+    limits = dtypes.finfo(d)
+    return FloatInfo(limits.bits, limits.eps, limits.max, limits.min, limits.smallest_normal, d.to_real())
 
 
 def iinfo(type: Any, /) -> IntegerInfo:
-    """The limits of an integer dtype or of an array's. ``TypeError`` for other dtypes."""
+    """Return the limits of an integer dtype or of an array's. Raises ``TypeError`` for other dtypes."""
     d = _dtype_of(type)
-    found = dtypes.iinfo(d)
-    return IntegerInfo(found.bits, found.max, found.min, d)
+    limits = dtypes.iinfo(d)
+    return IntegerInfo(limits.bits, limits.max, limits.min, d)
 
 
 def isdtype(dtype: dtype, kind: Any) -> bool:
-    """Whether a dtype is ``kind``: a dtype, one of the names of :data:`KINDS`, or a tuple of such.
+    """Return whether a dtype is of a ``kind``: a dtype, a name in :data:`KINDS`, or a tuple of these.
 
-    ``ValueError`` for a name that is none, ``TypeError`` for other things.
+    Raises ``ValueError`` for another name, ``TypeError`` for other objects.
     """
     if isinstance(kind, tuple):
         return any(isdtype(dtype, one) for one in kind)
     if isinstance(kind, str):
         if kind not in KINDS:
-            raise ValueError(f"isdtype(): {kind!r} is no kind of dtypes; there are {', '.join(map(repr, KINDS))}")
+            raise ValueError(
+                f"isdtype() expects a kind of dtypes, not {kind!r}; there are {', '.join(map(repr, KINDS))}"
+            )
         return bool(KINDS[kind](dtype))
     if not isinstance(kind, dtypes.dtype):
-        raise TypeError(f"isdtype(): kind is a dtype, a name or a tuple of those, not {kind!r}")
+        raise TypeError(f"isdtype() expects a dtype, a name or a tuple of these, not {kind!r}")
     return dtype is kind
 
 
 def can_cast(from_: Any, to: dtype, /) -> bool:
-    """Whether the standard's promotion leads from a dtype (or an array's) to ``to``, so that no value is lost."""
+    """Return whether the standard promotes a dtype (or that of an array) to ``to``, without loss of values."""
     source = _dtype_of(from_)
     if source.category != to.category and not source.category == FLOATING < to.category:
         return False
@@ -98,7 +100,7 @@ def can_cast(from_: Any, to: dtype, /) -> bool:
 
 
 def result_type(*arrays_and_dtypes: Any) -> dtype:
-    """The dtype of an operation on arrays, dtypes and Python numbers; numbers raise only the kind.
+    """Return the dtype of an operation on arrays, dtypes and Python numbers; Python numbers affect only the kind.
 
     ``ValueError`` without an array or a dtype.
     """
@@ -109,17 +111,17 @@ def result_type(*arrays_and_dtypes: Any) -> dtype:
         elif isinstance(value, (Tensor, dtype)):
             strong.append(_dtype_of(value))
         else:
-            raise TypeError(f"result_type() takes arrays, dtypes and numbers, not {type(value).__name__}")
+            raise TypeError(f"result_type() expects arrays, dtypes and numbers, not {type(value).__name__}")
     if not strong:
-        raise ValueError("result_type() takes at least one array or dtype")
+        raise ValueError("result_type() expects at least one array or dtype")
     return result_dtype([Operand(reduce(promote_types, strong), 2), *numbers])
 
 
 def astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: Any = None) -> Array:
-    """``x`` in another dtype (and on another device), copied unless ``copy=False`` and nothing changes.
+    """Return ``x`` in another dtype (and on another device), copied unless ``copy=False`` and nothing changes.
 
-    ``TypeError`` for a complex array and a real dtype: take ``real(x)``.
+    Raises ``TypeError`` for a complex array and a real dtype: use ``real(x)``.
     """
     if x.dtype.is_complex and not dtype.is_complex:
-        raise TypeError(f"astype(): a {x.dtype.name} array does not become {dtype.name}: take real(x) or abs(x) first")
+        raise TypeError(f"astype() cannot convert {x.dtype.name} to {dtype.name}: use real(x) or abs(x) first")
     return arrayed(x.to(device=device, dtype=dtype, copy=copy), x)

@@ -20,15 +20,17 @@ class Info:
     """The inspection functions of this namespace."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Boolean indexing and shapes that depend on data work; a shape may have as many dims as the device takes."""
+        """Return the capabilities: boolean indexing, data-dependent shapes, and any number of dims that the device
+        supports.
+        """
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
 
     def default_device(self) -> device_type:
-        """Where new arrays go."""
+        """Return the device of new arrays."""
         return get_default_device()
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, dtype]:
-        """The dtypes of arrays that were made without one."""
+        """Return the dtypes of arrays that are created without a dtype."""
         return {
             "real floating": default_for_category(types.FLOATING),
             "complex floating": default_for_category(types.COMPLEX),
@@ -37,20 +39,22 @@ class Info:
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, dtype]:
-        """The standard's dtypes that ``device`` holds, of the given kind (see ``isdtype``), by name."""
-        held = open_device(device).keys
-        found = {name: types.BY_NAME[name] for name in STANDARD if types.BY_NAME[name] in held}
+        """Return the standard's dtypes that ``device`` supports, of the given kind (see ``isdtype``), by name."""
+        supported = open_device(device).keys
+        matches = {name: types.BY_NAME[name] for name in STANDARD if types.BY_NAME[name] in supported}
         if kind is None or kind == ():
-            return found if kind is None else {}
-        return {name: d for name, d in found.items() if isdtype(d, kind)}
+            return matches if kind is None else {}
+        return {name: d for name, d in matches.items() if isdtype(d, kind)}
 
     def devices(self) -> tuple[device_type, ...]:
-        """The devices that arrays may be made on."""
+        """Return the devices on which arrays can be created."""
         from candelabra._device_modules import devices
 
         return tuple(devices())
 
 
 def __array_namespace_info__() -> Info:
-    """The inspection functions: ``capabilities``, ``default_device``, ``default_dtypes``, ``dtypes``, ``devices``."""
+    """Return the inspection functions: ``capabilities``, ``default_device``, ``default_dtypes``, ``dtypes``,
+    ``devices``.
+    """
     return Info()

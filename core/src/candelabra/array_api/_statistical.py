@@ -1,7 +1,7 @@
-"""Sums, products, extremes and moments over axes, and questions of all elements.
+"""Sums, products, extrema and moments over axes, and ``all`` and ``any``.
 
-Sums and products of integers have 64 bits, with or without a sign as the elements; those of floating dtypes keep
-theirs. An axis may be negative; several are a tuple; None means all.
+Sums and products of integers have 64 bits and are signed if the elements are; those of floating dtypes keep the dtype.
+An axis may be negative; several axes are a tuple; None means all axes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _accumulator(x: Tensor, d: dtype | None) -> dtype:
 
 
 def _reduced(name: str, x: Tensor, axis: Axis, keepdims: bool, **options: Any) -> Array:
-    """The reduction over ``axis``; over no axis, ``()``, that of each element alone (PyTorch's ``()`` means all)."""
+    """Return the reduction over ``axis``; ``()`` reduces no axis (in PyTorch, ``()`` means all)."""
     if axis == ():
         x, axis, keepdims = x.unsqueeze(0), 0, False
     return arrayed(named(name)(x, axes_of(axis, x.ndim), keepdim=keepdims, **options), x)
@@ -62,19 +62,19 @@ def _moment(name: str, doc: str) -> Reduction:
     return titled(function, name, doc)  # type: ignore[no-any-return]
 
 
-sum = _accumulated("sum", "The sum of the elements; that of none is 0.")
-prod = _accumulated("prod", "The product of the elements; that of none is 1.")
-max = _over_axes("max", "The largest element; NaN where one is.", "amax")
-min = _over_axes("min", "The smallest element; NaN where one is.", "amin")
-mean = _over_axes("mean", "The arithmetic mean.")
-std = _moment("std", "The standard deviation; divides by ``n - correction``.")
-var = _moment("var", "The variance; divides by ``n - correction``.")
-all = _question("all", "Whether all elements are nonzero or True; of none: yes.")
-any = _question("any", "Whether any element is nonzero or True; of none: no.")
+sum = _accumulated("sum", "Return the sum of the elements, 0 if there are none.")
+prod = _accumulated("prod", "Return the product of the elements, 1 if there are none.")
+max = _over_axes("max", "Return the largest element; NaN if any element is.", "amax")
+min = _over_axes("min", "Return the smallest element; NaN if any element is.", "amin")
+mean = _over_axes("mean", "Return the arithmetic mean.")
+std = _moment("std", "Return the standard deviation; divides by ``n - correction``.")
+var = _moment("var", "Return the variance; divides by ``n - correction``.")
+all = _question("all", "Return whether all elements are nonzero or True, also if there are none.")
+any = _question("any", "Return whether any element is nonzero or True; False if there are none.")
 
 
 def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """How many elements are nonzero or True, as int64."""
+    """Return the number of elements that are nonzero or True, as int64."""
     return sum(x != 0 if x.dtype.category else x, axis=axis, keepdims=keepdims, dtype=int64)
 
 
@@ -83,12 +83,12 @@ def _cumulative(name: str, of: str, start: int, doc: str) -> Reduction:
         x: Tensor, /, *, axis: int | None = None, dtype: dtype | None = None, include_initial: bool = False
     ) -> Array:
         d = _one_axis(x, axis, name)
-        kept = _accumulator(x, dtype)
-        out = named(of)(x, d, dtype=kept)
+        result_dtype = _accumulator(x, dtype)
+        out = named(of)(x, d, dtype=result_dtype)
         if include_initial:
             edge = list(x.shape)
             edge[d] = 1
-            out = named("cat")([named("full")(edge, start, dtype=kept, device=x.device), out], d)
+            out = named("cat")([named("full")(edge, start, dtype=result_dtype, device=x.device), out], d)
         return arrayed(out)
 
     return titled(function, name, doc)  # type: ignore[no-any-return]
@@ -98,33 +98,34 @@ def _one_axis(x: Tensor, axis: int | None, name: str) -> int:
     if axis is not None:
         return axes_of(axis, x.ndim)[0]
     if x.ndim != 1:
-        raise ValueError(f"{name}(): name the axis, for only a vector has no more than one and this has {x.ndim} dims")
+        raise ValueError(f"{name}() expects axis= unless x is a vector, got {x.ndim} dims")
     return 0
 
 
 cumulative_sum = _cumulative(
-    "cumulative_sum", "cumsum", 0, "The sums of the elements up to each; with ``include_initial`` a 0 first."
+    "cumulative_sum", "cumsum", 0, "Return the cumulative sums of the elements; ``include_initial`` prepends a 0."
 )
 cumulative_prod = _cumulative(
     "cumulative_prod",
     "cumprod",
     1,
-    "The products of the elements up to each; with ``include_initial`` a 1 first.",
+    "Return the cumulative products of the elements; ``include_initial`` prepends a 1.",
 )
 
 
 def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Array:
-    """The ``n``-th differences of neighbours along ``axis``, with arrays put before and after first.
+    """Return the ``n``-th differences of adjacent elements along ``axis``, after ``prepend`` and ``append`` are joined
+    to ``x``.
 
-    ``ValueError`` for a negative ``n``.
+    Raises ``ValueError`` for a negative ``n``.
     """
     if n < 0:
-        raise ValueError(f"diff(): the order n of the difference may not be negative, got {n}")
+        raise ValueError(f"diff() expects a non-negative order n, got {n}")
     if n == 0:
         return arrayed(x, x)
     (d,) = axes_of(axis, x.ndim)
-    parts = [part for part in (prepend, x, append) if part is not None]
-    out: Tensor = named("cat")(parts, d) if len(parts) > 1 else x
+    operands = [operand for operand in (prepend, x, append) if operand is not None]
+    out: Tensor = named("cat")(operands, d) if len(operands) > 1 else x
     for _ in range(builtins.min(n, out.shape[d])):
         later = out.narrow(d, 1, out.shape[d] - 1)
         earlier = out.narrow(d, 0, later.shape[d])

@@ -1,6 +1,7 @@
 """The standard's extension of Fourier transforms, over ``candelabra.fft``.
 
-``norm`` says what is divided by n: "backward" the inverse transform, "forward" the other one, "ortho" both by its root.
+``norm`` selects the transform that is divided by n: "backward" the inverse, "forward" the forward one; "ortho" divides
+both by the square root of n.
 """
 
 from __future__ import annotations
@@ -49,20 +50,28 @@ def _shift(name: str, doc: str) -> Callable[..., Array]:
     return titled(function, name, doc)  # type: ignore[no-any-return]
 
 
-fft = _along_axis("fft", "The discrete Fourier transform along ``axis``, cut or filled with zeros to ``n``.")
-ifft = _along_axis("ifft", "The inverse of :func:`fft`.")
-rfft = _along_axis("rfft", "The transform of real input: the half of :func:`fft` that says everything.")
-irfft = _along_axis("irfft", "The inverse of :func:`rfft`: real, of ``n`` elements (default: an even number).")
-hfft = _along_axis("hfft", "The transform of half a Hermitian signal: real.")
-ihfft = _along_axis("ihfft", "The inverse of :func:`hfft`.")
-fftn = _along_axes("fftn", "The transform over several axes (None: all).")
-ifftn = _along_axes("ifftn", "The inverse of :func:`fftn`.")
-rfftn = _along_axes("rfftn", "The transform of real input over several axes: half of it along the last.")
-irfftn = _along_axes("irfftn", "The inverse of :func:`rfftn`.")
-fftfreq = _frequencies("fftfreq", "The frequencies of :func:`fft`'s output for ``n`` samples ``d`` apart.")
-rfftfreq = _frequencies("rfftfreq", "The frequencies of :func:`rfft`'s output for ``n`` samples ``d`` apart.")
-fftshift = _shift("fftshift", "The zero frequency moved to the middle of the axes (None: all).")
-ifftshift = _shift("ifftshift", "The inverse of :func:`fftshift`.")
+fft = _along_axis("fft", "Return the discrete Fourier transform along ``axis``, trimmed or padded with zeros to ``n``.")
+ifft = _along_axis("ifft", "Return the inverse of :func:`fft`.")
+rfft = _along_axis("rfft", "Return the transform of real input: the non-redundant half of :func:`fft`.")
+irfft = _along_axis(
+    "irfft", "Return the inverse of :func:`rfft`, which is real and has ``n`` elements (default: an even number)."
+)
+hfft = _along_axis("hfft", "Return the real transform of a Hermitian signal, given by its first half.")
+ihfft = _along_axis("ihfft", "Return the inverse of :func:`hfft`.")
+fftn = _along_axes("fftn", "Return the transform over several axes (None: all).")
+ifftn = _along_axes("ifftn", "Return the inverse of :func:`fftn`.")
+rfftn = _along_axes(
+    "rfftn", "Return the transform of real input over several axes, of which the last has only the non-redundant half."
+)
+irfftn = _along_axes("irfftn", "Return the inverse of :func:`rfftn`.")
+fftfreq = _frequencies(
+    "fftfreq", "Return the frequencies of :func:`fft`'s output for ``n`` samples at a distance of ``d``."
+)
+rfftfreq = _frequencies(
+    "rfftfreq", "Return the frequencies of :func:`rfft`'s output for ``n`` samples at a distance of ``d``."
+)
+fftshift = _shift("fftshift", "Return the spectrum with the zero frequency in the middle of the axes (None: all).")
+ifftshift = _shift("ifftshift", "Return the inverse of :func:`fftshift`.")
 
 
 def __dir__() -> list[str]:

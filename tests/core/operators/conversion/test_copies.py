@@ -1,15 +1,15 @@
-"""Copies of tensors, and copies into tensors."""
+"""Copies of tensors, and copies to tensors."""
 
 from __future__ import annotations
 
 import candelabra as cd
 import pytest
 
-PLACES = ["lantern:0", "lantern:1", "ember:0"]
+DEVICES = ["lantern:0", "lantern:1", "ember:0"]
 
 
 def test_copy_casts_broadcasts_and_returns_the_target() -> None:
-    """``copy_`` takes any dtype, shape that broadcasts, and plain numbers."""
+    """``copy_`` accepts any dtype, any shape that broadcasts, and Python numbers."""
     x = cd.zeros(2, 3, dtype=cd.int32)
     assert x.copy_(cd.tensor([1.5, 2.5, 3.5])) is x
     assert x.tolist() == [[1, 2, 3], [1, 2, 3]]
@@ -22,7 +22,7 @@ def test_copy_casts_broadcasts_and_returns_the_target() -> None:
 
 
 def test_fill_casts_the_number() -> None:
-    """``fill_`` and ``copy_`` of a number give the tensor's dtype, or say that it cannot hold the number."""
+    """``fill_`` and ``copy_`` convert a number to the tensor's dtype, or raise if the dtype cannot hold it."""
     assert cd.zeros(2, dtype=cd.bool).fill_(3).tolist() == [True, True]
     assert cd.zeros(2, dtype=cd.int8).fill_(2.75).tolist() == [2, 2]
     assert cd.zeros(2, dtype=cd.complex64).fill_(1).tolist() == [1, 1]
@@ -35,18 +35,18 @@ def test_fill_casts_the_number() -> None:
 
 
 def test_copy_of_overlapping_memory_reads_before_it_writes() -> None:
-    """Source and target may be views of one another's memory."""
+    """Source and target may be overlapping views."""
     x = cd.arange(5)
     x[1:].copy_(x[:-1])
     assert x.tolist() == [0, 0, 1, 2, 3]
 
 
 @pytest.mark.usefixtures("lantern")
-@pytest.mark.parametrize("place", PLACES)
-def test_copy_crosses_devices_and_is_recorded(place: str) -> None:
-    """``copy_`` from another device moves; the gradient goes back to the source, none to what was overwritten."""
+@pytest.mark.parametrize("device", DEVICES)
+def test_copy_crosses_devices_and_is_recorded(device: str) -> None:
+    """``copy_`` from another device transfers; the source gets the gradient, the overwritten values get none."""
     source = cd.tensor([1.0, 2.0], requires_grad=True)
-    before = cd.tensor([5.0, 5.0], device=place, requires_grad=True)
+    before = cd.tensor([5.0, 5.0], device=device, requires_grad=True)
     target = before * 1
     target.copy_(source)
     assert target.tolist() == [1.0, 2.0]
@@ -58,7 +58,7 @@ def test_copy_crosses_devices_and_is_recorded(place: str) -> None:
 
 
 def test_clone_is_recorded_and_contiguous() -> None:
-    """A clone has memory of its own in C order, and passes its gradient on."""
+    """A clone has its own memory in C order, and propagates its gradient."""
     x = cd.ones(2, 3, requires_grad=True)
     y = x.t().clone(memory_format=None)
     assert y.is_contiguous()

@@ -1,4 +1,4 @@
-"""Tensors in another dtype and on another device."""
+"""Conversion of tensors to another dtype and another device."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 import candelabra as cd
 import pytest
 
-PLACES = ["lantern:0", "lantern:1", "ember:0"]
+DEVICES = ["lantern:0", "lantern:1", "ember:0"]
 
 
 def test_to_returns_the_tensor_itself_where_nothing_changes() -> None:
-    """Same dtype, same device: the same object, unless ``copy=True``."""
+    """The same dtype and device return the same object, unless ``copy=True``."""
     x = cd.ones(2)
     assert x.to(cd.float32) is x
     assert x.to(x.device) is x
@@ -28,7 +28,7 @@ def test_to_returns_the_tensor_itself_where_nothing_changes() -> None:
 
 @pytest.mark.usefixtures("lantern")
 def test_to_takes_every_overload() -> None:
-    """Device, dtype, both, and another tensor, by position and by keyword."""
+    """Device, dtype, both, or another tensor are accepted by position and by keyword."""
     x = cd.ones(2)
     other = cd.ones(1, dtype=cd.int32, device="lantern:1")
     for moved in (
@@ -53,7 +53,7 @@ def test_to_takes_every_overload() -> None:
     ids=repr,
 )
 def test_to_refuses_arguments_of_no_overload(arguments: tuple[Any, ...]) -> None:
-    """What fits no overload is a TypeError that lists them."""
+    """The TypeError lists the overloads."""
     with pytest.raises(TypeError, match=r"to\(\) received an invalid combination of arguments - got \("):
         cd.ones(2).to(*arguments)
     with pytest.raises(TypeError, match=r"got \(wrong=int\)"):
@@ -61,13 +61,13 @@ def test_to_refuses_arguments_of_no_overload(arguments: tuple[Any, ...]) -> None
 
 
 @pytest.mark.usefixtures("lantern")
-@pytest.mark.parametrize("place", PLACES)
-def test_moves_are_recorded(place: str) -> None:
-    """The gradient comes back over the same way, in the dtype and on the device of its tensor."""
+@pytest.mark.parametrize("device", DEVICES)
+def test_moves_are_recorded(device: str) -> None:
+    """The gradient is converted back to the dtype and the device of its tensor."""
     x = cd.tensor([1.0, 2.0], dtype=cd.float64, requires_grad=True)
-    y = x.to(place, cd.float32)
+    y = x.to(device, cd.float32)
     assert y.requires_grad
-    assert str(y.device) == place
+    assert str(y.device) == device
     (y * y).sum().backward()
     assert x.grad is not None
     assert x.grad.dtype is cd.float64
@@ -77,7 +77,7 @@ def test_moves_are_recorded(place: str) -> None:
 
 @pytest.mark.usefixtures("lantern")
 def test_moves_are_differentiated_twice() -> None:
-    """The gradient of a gradient crosses devices too."""
+    """Second derivatives cross devices too."""
     x = cd.tensor([3.0], requires_grad=True)
     y = x.to("lantern") ** 3
     (g,) = cd.autograd.grad(y.sum(), x, create_graph=True)
@@ -88,7 +88,7 @@ def test_moves_are_differentiated_twice() -> None:
 
 @pytest.mark.usefixtures("lantern")
 def test_cast_happens_where_both_dtypes_exist() -> None:
-    """A device without float64 gives and takes it through the one that has it, and refuses it by itself."""
+    """A device without float64 converts through a device that has it, and refuses it on its own."""
     assert cd.ones(2, dtype=cd.float64).to("lantern", cd.float32).tolist() == [1.0, 1.0]
     near = cd.tensor([16777217, 1], dtype=cd.int32, device="lantern")
     assert near.to(cd.get_default_device(), cd.float64).tolist() == [16777217.0, 1.0]
@@ -99,7 +99,7 @@ def test_cast_happens_where_both_dtypes_exist() -> None:
 
 
 def test_gradient_of_a_complex_cast_is_real_again() -> None:
-    """A real tensor's gradient is real though the function went through complex numbers."""
+    """The gradient of a real tensor is real although the function used complex numbers."""
     x = cd.tensor([1.0, 2.0], requires_grad=True)
     (x.to(cd.complex64) * 2j).abs().sum().backward()
     assert x.grad is not None
@@ -107,7 +107,7 @@ def test_gradient_of_a_complex_cast_is_real_again() -> None:
 
 
 def test_complex_to_real_warns() -> None:
-    """The imaginary part is not dropped in silence; a bool asks only whether the number is 0."""
+    """Dropping the imaginary part warns; a conversion to bool does not."""
     z = cd.tensor([1 + 2j, 0j])
     with pytest.warns(UserWarning, match="Casting complex values to real discards the imaginary part"):
         assert z.to(cd.float32).tolist() == [1.0, 0.0]
@@ -123,7 +123,7 @@ def test_complex_to_real_warns() -> None:
     ],
 )  # fmt: skip
 def test_casting_methods(name: str, dtype: str) -> None:
-    """``x.float()`` and its kin cast, and carry gradients where the dtype can."""
+    """``x.float()`` and similar methods convert, and propagate gradients for differentiable dtypes."""
     x = cd.tensor([0.0, 1.0, 2.5], dtype=cd.float32, requires_grad=True)
     made = getattr(x, name)()
     assert made.dtype.name == dtype
@@ -132,7 +132,7 @@ def test_casting_methods(name: str, dtype: str) -> None:
 
 
 def test_type_names_and_casts() -> None:
-    """``x.type()`` is a name; ``x.type(name or dtype)`` casts."""
+    """``x.type()`` returns a name; ``x.type(name or dtype)`` converts."""
     x = cd.ones(2)
     assert x.type() == "candelabra.FloatTensor"
     assert x.type("candelabra.IntTensor").dtype is cd.int32

@@ -1,4 +1,4 @@
-"""Tensors to and from bytes, NumPy, DLPack, deep copies and pickles."""
+"""Conversion of tensors to and from bytes, NumPy, DLPack, deep copies and pickles."""
 
 import copy
 import pickle  # noqa: TID251 - what is unpickled here was pickled here
@@ -26,7 +26,7 @@ LAYOUTS = {
 
 
 def array(d: cd.dtype) -> Any:
-    """Twelve different numbers (two, for bools)."""
+    """Return twelve different numbers (two for bool)."""
     return np.arange(12).reshape(3, 4).astype(NUMPY[d])
 
 
@@ -34,7 +34,7 @@ def array(d: cd.dtype) -> Any:
 @pytest.mark.parametrize("d", ALL, ids=lambda d: d.name)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_bytes_are_in_c_order_whatever_the_layout(d: cd.dtype, layout: str) -> None:
-    """A tensor's bytes are those of NumPy's C-ordered copy, and make the same tensor again."""
+    """A tensor's bytes are those of NumPy's C-ordered copy, and restore the same tensor."""
     want = np.asarray(LAYOUTS[layout](array(d)))
     data = tensor_to_bytes(LAYOUTS[layout](cd.from_numpy(array(d))))
     assert data == want.tobytes()
@@ -42,7 +42,7 @@ def test_bytes_are_in_c_order_whatever_the_layout(d: cd.dtype, layout: str) -> N
 
 
 def test_bytes_must_fit() -> None:
-    """Too few bytes and unknown dtypes are errors that say what was expected."""
+    """The errors of too few bytes and unknown dtypes say what was expected."""
     with pytest.raises(ValueError, match=r"a tensor of shape \[2\] and candelabra\.float32 takes 8 bytes, got 4"):
         tensor_from_bytes(b"1234", "float32", (2,))
     with pytest.raises(ValueError, match="dtype 'float7' is not one of bool, uint8"):
@@ -50,52 +50,52 @@ def test_bytes_must_fit() -> None:
 
 
 @pytest.mark.usefixtures("lantern")
-@pytest.mark.parametrize("place", ["lantern:1", "ember:0"])
-def test_bytes_of_other_devices(place: str) -> None:
+@pytest.mark.parametrize("device", ["lantern:1", "ember:0"])
+def test_bytes_of_other_devices(device: str) -> None:
     """Views on any device give their own elements, also after a write to their base."""
-    x = cd.arange(6, dtype=cd.int32, device=place).view(2, 3)
+    x = cd.arange(6, dtype=cd.int32, device=device).view(2, 3)
     column = x[:, 1]
     x[0, 1] = 9
     assert tensor_to_bytes(column) == np.array([9, 4], "i4").tobytes()
-    assert str(tensor_from_bytes(b"\1\2", "uint8", (2,), place).device) == place
+    assert str(tensor_from_bytes(b"\1\2", "uint8", (2,), device).device) == device
 
 
 # -- NumPy ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("d", ALL, ids=lambda d: d.name)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_from_numpy_shares_memory(d: cd.dtype, layout: str) -> None:
-    """A tensor over an array has its shape, strides and dtype, and a write to one is seen by the other."""
+    """The tensor has the array's shape, strides and dtype, and both see each other's writes."""
     whole = array(d)
     part = LAYOUTS[layout](whole)
     part = whole[0, 1:2].reshape(()) if layout == "0-d" else part
-    made = cd.from_numpy(part)
-    assert made.dtype is d
-    assert made.shape == part.shape
-    assert made.tolist() == part.tolist()
-    if made.numel():
-        made.fill_(1)
+    restored = cd.from_numpy(part)
+    assert restored.dtype is d
+    assert restored.shape == part.shape
+    assert restored.tolist() == part.tolist()
+    if restored.numel():
+        restored.fill_(1)
         assert (np.asarray(part, dtype="c16") == 1).all()
         part[...] = 0
-        assert not made.any().item()
+        assert not restored.any().item()
 
 
 @pytest.mark.parametrize("d", ALL, ids=lambda d: d.name)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_numpy_shares_memory(d: cd.dtype, layout: str) -> None:
-    """``x.numpy()`` is an array of the same strides over the tensor's memory; bfloat16 is ``ml_dtypes``'."""
+    """``x.numpy()`` has the same strides over the tensor's memory; bfloat16 is that of ``ml_dtypes``."""
     x = LAYOUTS[layout](cd.tensor(array(d)))
-    made = x.numpy()
-    assert isinstance(made, np.ndarray)
-    assert made.dtype == NUMPY[d]
-    assert made.shape == tuple(x.shape)
+    restored = x.numpy()
+    assert isinstance(restored, np.ndarray)
+    assert restored.dtype == NUMPY[d]
+    assert restored.shape == tuple(x.shape)
     if x.numel():
-        made[...] = 1
+        restored[...] = 1
         assert (np.asarray(x.tolist()) == 1).all()
-        assert x.data_ptr() == made.__array_interface__["data"][0]
+        assert x.data_ptr() == restored.__array_interface__["data"][0]
 
 
 def test_fortran_order_is_kept_and_viewed_rightly() -> None:
-    """An array in Fortran order keeps its strides; views of it count from its own first element."""
+    """An array in Fortran order keeps its strides; offsets of its views start at its own first element."""
     memory = np.asfortranarray(np.arange(6.0).reshape(2, 3))
     x = cd.from_numpy(memory)
     assert x.stride() == (1, 2)
@@ -105,7 +105,7 @@ def test_fortran_order_is_kept_and_viewed_rightly() -> None:
 
 
 def test_numpys_functions_take_tensors() -> None:
-    """``numpy.asarray`` shares, with a dtype casts; mixed expressions are the tensor's."""
+    """``numpy.asarray`` shares memory, and converts if a dtype is passed; mixed expressions give tensors."""
     x = cd.tensor([1.0, 2.0])
     shared = np.asarray(x)
     shared[0] = 7
@@ -122,7 +122,7 @@ def test_numpys_functions_take_tensors() -> None:
 
 
 def test_numpy_refuses_a_tensor_that_requires_grad() -> None:
-    """A gradient would be lost in silence; ``force=True`` says that this is meant."""
+    """The gradient would be lost silently; ``force=True`` requests it explicitly."""
     x = cd.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match=r"Can't call numpy\(\) on Tensor that requires grad\. Use"):
         x.numpy()
@@ -134,7 +134,7 @@ def test_numpy_refuses_a_tensor_that_requires_grad() -> None:
 
 @pytest.mark.usefixtures("lantern")
 def test_numpy_of_another_device_must_be_forced() -> None:
-    """Memory that is not the host's is copied only where the user asks for it."""
+    """Device memory is copied to the host only on request."""
     x = cd.arange(4, device="lantern").view(2, 2).t()
     with pytest.raises(TypeError, match=r"can't convert lantern:0 device type tensor to numpy"):
         x.numpy()
@@ -146,7 +146,7 @@ def test_numpy_of_another_device_must_be_forced() -> None:
 
 
 def test_read_only_array_is_copied_with_a_warning() -> None:
-    """A tensor may always be written to, and what NumPy calls constant stays so."""
+    """A tensor is always writable, so a read-only array is copied."""
     constant = np.broadcast_to(np.arange(3), (2, 3))
     with pytest.warns(UserWarning, match="The given NumPy array is not writable"):
         x = cd.from_numpy(constant)
@@ -156,7 +156,7 @@ def test_read_only_array_is_copied_with_a_warning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "error", "words"),
+    ("restored", "error", "words"),
     [
         (lambda: [1], TypeError, r"expected np.ndarray \(got list\)"),
         (lambda: np.float32(1), TypeError, r"expected np.ndarray \(got numpy.float32\)"),
@@ -172,14 +172,14 @@ def test_read_only_array_is_copied_with_a_warning() -> None:
     ],
     ids=["list", "scalar", "strings", "objects", "negative", "foreign", "unaligned"],
 )
-def test_from_numpy_refuses_what_cannot_be_shared(made: Any, error: type[Exception], words: str) -> None:
-    """Lists, scalars, strings, negative and odd strides, foreign byte order: PyTorch's errors."""
+def test_from_numpy_refuses_what_cannot_be_shared(restored: Any, error: type[Exception], words: str) -> None:
+    """Lists, scalars, strings, unsupported strides and foreign byte order raise PyTorch's errors."""
     with pytest.raises(error, match=words):
-        cd.from_numpy(made())
+        cd.from_numpy(restored())
 
 
 def test_copies_of_arrays_in_any_layout() -> None:
-    """``tensor(array)`` copies: negative strides and read-only memory are no matter."""
+    """``tensor(array)`` copies, so it supports negative strides and read-only memory."""
     assert cd.tensor(np.arange(3)[::-1]).tolist() == [2, 1, 0]
     assert cd.tensor(np.broadcast_to(np.int8(1), (2,))).tolist() == [1, 1]
     assert cd.tensor(np.array(2.5)).shape == ()
@@ -188,22 +188,22 @@ def test_copies_of_arrays_in_any_layout() -> None:
 
 
 def test_array_outlives_its_tensor_and_tensor_its_array() -> None:
-    """Whoever is left keeps the memory."""
-    made = cd.arange(1000).numpy()
-    assert made.sum() == 499500
+    """The remaining object keeps the memory alive."""
+    restored = cd.arange(1000).numpy()
+    assert restored.sum() == 499500
     assert cd.from_numpy(np.arange(1000))[::2].sum().item() == 249500
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="Python classes have a buffer from 3.12 on (PEP 688)")
 def test_buffer_protocol() -> None:
-    """``memoryview(x)`` is the tensor's memory."""
+    """``memoryview(x)`` exposes the tensor's memory."""
     x = cd.arange(6, dtype=cd.int32).view(2, 3)
     memoryview(x)[0, 1] = 9
     assert x.tolist() == [[0, 9, 2], [3, 4, 5]]
 
 
 def test_buffer_of_python_311() -> None:
-    """What ``memoryview(x)`` calls where Python has it can be called everywhere."""
+    """The method behind ``memoryview(x)`` in Python 3.12 exists in all versions."""
     x = cd.arange(3, dtype=cd.int32)
     x.__buffer__(0)[0] = 9
     assert x.tolist() == [9, 1, 2]
@@ -212,7 +212,7 @@ def test_buffer_of_python_311() -> None:
 # -- DLPack -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("d", [d for d in ALL if d.name != "bfloat16"], ids=lambda d: d.name)
 def test_dlpack_shares_memory_with_numpy(d: cd.dtype) -> None:
-    """``numpy.from_dlpack(x)`` and ``from_dlpack(array)`` copy nothing, of any layout."""
+    """``numpy.from_dlpack(x)`` and ``from_dlpack(array)`` do not copy, whatever the layout."""
     x = cd.tensor(array(d)).t()[1:]
     there = np.from_dlpack(x)
     x.fill_(1)
@@ -226,14 +226,14 @@ def test_dlpack_shares_memory_with_numpy(d: cd.dtype) -> None:
 
 
 class Exporter:
-    """Something of another library: it has the protocol, and nothing else."""
+    """An object of another library that implements only the protocol."""
 
-    def __init__(self, tensor: cd.Tensor, place: tuple[int, int] = (1, 0)) -> None:
+    def __init__(self, tensor: cd.Tensor, device: tuple[int, int] = (1, 0)) -> None:
         self.tensor = tensor
-        self.place = place
+        self.device = device
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self.place
+        return self.device
 
     def __dlpack__(self, **options: Any) -> Any:
         return self.tensor.__dlpack__(**options)
@@ -242,7 +242,7 @@ class Exporter:
 @pytest.mark.parametrize("d", ALL, ids=lambda d: d.name)
 @pytest.mark.parametrize("shape", [(2, 3), (), (0, 2)], ids=str)
 def test_dlpack_shares_memory_with_strangers(d: cd.dtype, shape: tuple[int, ...]) -> None:
-    """Any object with the protocol is taken without a copy, bfloat16 too, and kept alive."""
+    """Any object with the protocol is imported without a copy, also in bfloat16, and kept alive."""
     x = cd.zeros(shape, dtype=d)
     y = cd.from_dlpack(Exporter(x))
     assert y.dtype is d
@@ -256,7 +256,7 @@ def test_dlpack_shares_memory_with_strangers(d: cd.dtype, shape: tuple[int, ...]
 
 
 def test_dlpack_refuses_gradients_and_strangers() -> None:
-    """A gradient can't cross, nor can memory that nobody here owns."""
+    """Tensors that require grad, and memory of an unknown device, are refused."""
     with pytest.raises(BufferError, match=r"Can't export tensors that require gradient, use tensor\.detach\(\)"):
         cd.ones(2, requires_grad=True).__dlpack__()
     with pytest.raises(BufferError, match="no installed backend takes memory of DLPack device type 99, id 0"):
@@ -266,7 +266,7 @@ def test_dlpack_refuses_gradients_and_strangers() -> None:
 
 
 def test_read_only_memory_is_copied() -> None:
-    """An exporter that forbids writing gets its copy, or an error where copies are forbidden."""
+    """Read-only memory is copied, or is an error if copies are forbidden."""
 
     class Constant:
         def __dlpack_device__(self) -> tuple[int, int]:
@@ -286,7 +286,7 @@ def test_read_only_memory_is_copied() -> None:
 
 @pytest.mark.usefixtures("lantern")
 def test_dlpack_onto_another_device() -> None:
-    """``device=`` moves what was shared; ``copy=False`` forbids that; a device without DLPack says so."""
+    """``device=`` transfers the shared data, and ``copy=False`` forbids that; a device without DLPack is an error."""
     moved = cd.from_dlpack(np.arange(3), device="lantern")
     assert str(moved.device) == "lantern:0"
     with pytest.raises(ValueError, match=r"from_dlpack\(\): moving from .* to lantern:0 requires a copy"):
@@ -313,10 +313,10 @@ def test_deepcopy_is_a_leaf_with_memory_of_its_own() -> None:
 
 
 @pytest.mark.usefixtures("lantern")
-@pytest.mark.parametrize("place", [None, "lantern:1", "ember:0"])
-def test_deepcopy_keeps_who_shares_with_whom(place: str | None) -> None:
-    """Tensors that share memory share it in the copy; the original is left alone."""
-    base = cd.zeros(2, 3, device=place)
+@pytest.mark.parametrize("device", [None, "lantern:1", "ember:0"])
+def test_deepcopy_keeps_who_shares_with_whom(device: str | None) -> None:
+    """Tensors that share memory share it in the copy too; the original does not change."""
+    base = cd.zeros(2, 3, device=device)
     copied = copy.deepcopy([base, base[0], base, base.t()])
     copied[0][0, 1] = 5
     assert copied[0] is copied[2]
@@ -326,7 +326,7 @@ def test_deepcopy_keeps_who_shares_with_whom(place: str | None) -> None:
 
 
 def test_deepcopy_of_a_leaf_and_its_detached_twin() -> None:
-    """A leaf that requires grad and a detached view of it share memory in the copy, and only the leaf requires grad."""
+    """A leaf and a detached view of it share memory in the copy, and only the leaf requires grad."""
     leaf = cd.ones(2, requires_grad=True)
     first, second = copy.deepcopy([leaf, leaf.detach()])
     assert first.requires_grad
@@ -335,13 +335,13 @@ def test_deepcopy_of_a_leaf_and_its_detached_twin() -> None:
 
 
 def test_deepcopy_refuses_computed_tensors() -> None:
-    """A tensor with a history is no leaf, and is not copied without it."""
+    """A tensor with a history is not a leaf and cannot be deep-copied."""
     with pytest.raises(RuntimeError, match="Only Tensors created explicitly by the user"):
         copy.deepcopy(cd.ones(2, requires_grad=True) * 2)
 
 
 def test_shallow_copy_shares_memory() -> None:
-    """``copy.copy`` is a second tensor on the same memory."""
+    """``copy.copy`` returns a second tensor with the same memory."""
     x = cd.ones(2, requires_grad=True)
     y = copy.copy(x)
     assert y is not x
@@ -350,12 +350,12 @@ def test_shallow_copy_shares_memory() -> None:
 
 
 class Named(cd.Tensor):
-    """A subclass, at the top of a module, where pickles find it."""
+    """A subclass at module level, where pickle finds it."""
 
 
 @pytest.mark.parametrize("d", ALL, ids=lambda d: d.name)
 def test_pickle_brings_back_values_class_and_attributes(d: cd.dtype) -> None:
-    """A view is pickled by its own elements; a subclass comes back as one."""
+    """A view is pickled with its own elements only; a subclass is restored as such."""
     x = cd.tensor(array(d)).t()[1:].as_subclass(Named)
     x.note = "kept"
     y = pickle.loads(pickle.dumps(x))  # noqa: S301
@@ -367,7 +367,7 @@ def test_pickle_brings_back_values_class_and_attributes(d: cd.dtype) -> None:
 
 
 def test_pickle_is_as_small_as_the_view() -> None:
-    """One row of a large tensor is not the large tensor; ``requires_grad`` is kept."""
+    """The pickle of one row does not contain the whole tensor; ``requires_grad`` is kept."""
     row = cd.zeros(1000, 10)[3].requires_grad_()
     data = pickle.dumps(row)
     assert len(data) < 500
@@ -376,7 +376,7 @@ def test_pickle_is_as_small_as_the_view() -> None:
 
 @pytest.mark.usefixtures("lantern")
 def test_pickle_remembers_the_device() -> None:
-    """A tensor comes back where it was."""
+    """A tensor is restored on its device."""
     x = cd.arange(3, device="lantern:1")
     y = pickle.loads(pickle.dumps(x))  # noqa: S301
     assert y.device == x.device
@@ -384,6 +384,6 @@ def test_pickle_remembers_the_device() -> None:
 
 
 def test_pickle_makes_nothing_but_tensors() -> None:
-    """The one function that a pickle calls refuses other classes."""
+    """The function that pickles call refuses other classes than tensors."""
     with pytest.raises(TypeError, match="a pickled tensor names the class dict, which is no Tensor"):
         rebuilt(dict, b"", "float32", (0,), "x", False, {})

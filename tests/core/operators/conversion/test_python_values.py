@@ -1,4 +1,4 @@
-"""Tensors as Python values."""
+"""Conversion of tensors to Python values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from candelabra.dtypes import ALL
 
 @pytest.mark.parametrize("d", ALL, ids=lambda d: d.name)
 def test_values_come_back_as_they_went_in(d: cd.dtype) -> None:
-    """``tolist`` and ``item`` give Python's own numbers, of every dtype, in every layout."""
+    """``tolist`` and ``item`` return Python numbers for every dtype and layout."""
     kind = (bool, int, float, complex)[d.category]
     x = cd.tensor([[0, 1, 2], [3, 4, 5]]).to(d)
     want = [[kind(v) for v in row] for row in [[0, 1, 2], [3, 4, 5]]]
@@ -23,7 +23,7 @@ def test_values_come_back_as_they_went_in(d: cd.dtype) -> None:
 
 
 def test_lists_of_nothing_keep_their_nesting() -> None:
-    """Zero sizes give empty lists as deep as the shape says."""
+    """Sizes of zero give empty lists with the nesting of the shape."""
     assert cd.zeros(0).tolist() == []
     assert cd.zeros(2, 0).tolist() == [[], []]
     assert cd.zeros(0, 2).tolist() == []
@@ -32,7 +32,7 @@ def test_lists_of_nothing_keep_their_nesting() -> None:
 
 
 def test_item_needs_one_element() -> None:
-    """Any shape with one element will do; others are an error."""
+    """Any shape with one element is accepted; others are an error."""
     assert cd.ones(1, 1).item() == 1.0
     with pytest.raises(RuntimeError, match="a Tensor with 2 elements cannot be converted to Scalar"):
         cd.ones(2).item()
@@ -56,7 +56,7 @@ def test_pythons_number_protocols() -> None:
 
 
 def test_number_protocols_refuse_what_python_would() -> None:
-    """Many elements, imaginary parts, fractions as indices: PyTorch's errors."""
+    """Several elements, imaginary parts, and fractions as indices raise PyTorch's errors."""
     with pytest.raises(ValueError, match="only one element tensors can be converted to Python scalars"):
         float(cd.ones(2))
     with pytest.raises(RuntimeError, match="value cannot be converted to type double without overflow"):

@@ -1,4 +1,4 @@
-"""The keywords that all factories take."""
+"""The keywords that all factories share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FACTORIES: dict[str, tuple[Any, ...]] = {
 
 @pytest.mark.parametrize("name", FACTORIES)
 def test_factories_write_into_out(name: str) -> None:
-    """It gives the dtype, is resized, and must agree with a dtype that is given."""
+    """``out=`` determines the dtype, is resized, and must agree with ``dtype=``."""
     make, arguments = getattr(cd, name), FACTORIES[name]
     out = cd.empty(0, dtype=cd.float64)
     assert make(*arguments, out=out) is out
@@ -28,7 +28,7 @@ def test_factories_write_into_out(name: str) -> None:
 
 
 def test_only_floating_tensors_may_require_grad() -> None:
-    """Every factory says so, whatever the dtype came from."""
+    """Every factory raises for an integer dtype, whether it is explicit or inferred."""
     x = cd.ones(2, dtype=cd.int32)
     for make in (
         lambda: cd.zeros(2, dtype=cd.int64, requires_grad=True),
@@ -61,7 +61,7 @@ def test_a_factory_takes_the_keywords_that_its_declaration_names(call: Any) -> N
 
 
 def test_a_set_of_factories_picks_the_one_that_infers_the_dtype() -> None:
-    """Where dtype or device is left out; the documentation says both."""
+    """The member that infers dtype or device is chosen if these are omitted; the documentation lists both."""
     assert cd.full((2,), True).dtype is cd.bool
     assert cd.full((2,), True, dtype=cd.float32, device="cpu").tolist() == [1.0, 1.0]
     assert cd.full((2,), cd.tensor(2)).tolist() == [2, 2]

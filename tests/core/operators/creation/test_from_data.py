@@ -1,4 +1,4 @@
-"""Tensors of Python values, arrays and buffers."""
+"""Tensors from Python values, arrays and buffers."""
 
 import array
 import math
@@ -32,7 +32,7 @@ import pytest
     ids=repr,
 )
 def test_dtype_and_shape_are_inferred(data: Any, dtype: str, shape: tuple[int, ...]) -> None:
-    """Bools, ints, floats and complex numbers decide in that order; nesting gives the shape."""
+    """Complex numbers take precedence over floats, ints and bools; the nesting gives the shape."""
     made = cd.tensor(data)
     assert made.dtype.name == dtype
     assert made.shape == shape
@@ -45,7 +45,7 @@ def _lists(data: Any) -> Any:
 
 @pytest.mark.parametrize("d", [d for d in cd.dtypes.ALL if d.category == 1], ids=lambda d: d.name)
 def test_limits_of_every_integer_dtype_are_held(d: cd.dtype) -> None:
-    """The smallest and the largest value arrive unchanged; one more is PyTorch's error."""
+    """The smallest and the largest value are exact; one more raises PyTorch's error."""
     info = cd.iinfo(d)
     assert cd.tensor([info.min, info.max], dtype=d).tolist() == [info.min, info.max]
     with pytest.raises((RuntimeError, ValueError), match=r"without overflow|Overflow when unpacking long long"):
@@ -54,7 +54,7 @@ def test_limits_of_every_integer_dtype_are_held(d: cd.dtype) -> None:
 
 @pytest.mark.parametrize("d", [d for d in cd.dtypes.ALL if d.category == 2], ids=lambda d: d.name)
 def test_floats_of_every_dtype(d: cd.dtype) -> None:
-    """Infinities, NaN, both zeros and what is too large are floats of any dtype."""
+    """Infinities, NaN, both zeros and values out of range are accepted in every floating dtype."""
     made = cd.tensor([math.inf, -math.inf, math.nan, -0.0, 1.5, 2**70], dtype=d).tolist()
     assert made[:2] == [math.inf, -math.inf]
     assert math.isnan(made[2])
@@ -65,7 +65,7 @@ def test_floats_of_every_dtype(d: cd.dtype) -> None:
 
 
 def test_numbers_are_cut_and_wrapped_as_in_pytorch() -> None:
-    """Floats lose their fraction in an integer dtype, -1 is the largest of small unsigned ones, NaN is true."""
+    """Floats are truncated in an integer dtype, -1 wraps in uint8, and NaN is True."""
     assert cd.tensor([1.7, -1.7], dtype=cd.int32).tolist() == [1, -1]
     assert cd.tensor(-1, dtype=cd.uint8).item() == 255
     assert cd.tensor([math.nan, 0, 2], dtype=cd.bool).tolist() == [True, False, True]
@@ -74,7 +74,7 @@ def test_numbers_are_cut_and_wrapped_as_in_pytorch() -> None:
 
 
 def test_array_scalars_and_tensors_without_dims_are_numbers() -> None:
-    """NumPy's scalars and 0-d tensors bring their dtype; tensors with dims are sequences."""
+    """NumPy scalars and 0-d tensors keep their dtype; tensors with dims are sequences."""
     assert cd.tensor([np.float64(1.5)]).dtype is cd.float64
     assert cd.tensor(np.float32(1.5)).dtype is cd.float32
     assert cd.tensor([np.int32(1), np.int32(2)]).dtype is cd.int32
@@ -104,13 +104,13 @@ def test_array_scalars_and_tensors_without_dims_are_numbers() -> None:
     ids=lambda v: type(v).__name__ if type(v) is object else repr(v)[:24],
 )
 def test_what_is_no_tensor_is_refused_in_pytorchs_words(data: Any, error: type[Exception], words: str) -> None:
-    """Ragged input, strings, None, dicts and numbers beyond int64 raise what PyTorch raises."""
+    """Ragged input, strings, None, dicts and numbers beyond int64 raise PyTorch's errors."""
     with pytest.raises(error, match=words):
         cd.tensor(data)
 
 
 def test_values_that_the_dtype_cannot_hold_are_refused() -> None:
-    """Overflow, NaN in integers and complex numbers in real dtypes are errors, not wrong numbers."""
+    """Overflow, NaN in integers and complex numbers in real dtypes are errors."""
     with pytest.raises(RuntimeError, match="value cannot be converted to type int32 without overflow"):
         cd.tensor(2**40, dtype=cd.int32)
     with pytest.raises(RuntimeError, match="value cannot be converted to type uint8 without overflow"):
@@ -126,7 +126,7 @@ def test_values_that_the_dtype_cannot_hold_are_refused() -> None:
 
 
 def test_copy_of_a_tensor_warns_and_is_a_leaf() -> None:
-    """``tensor(t)`` says what is better, and gives a leaf with memory of its own."""
+    """``tensor(t)`` warns with the better alternative, and returns a leaf with its own memory."""
     source = cd.ones(2, requires_grad=True)
     with pytest.warns(UserWarning, match="To copy construct from a tensor, it is recommended to use"):
         made = cd.tensor(source)
@@ -137,30 +137,30 @@ def test_copy_of_a_tensor_warns_and_is_a_leaf() -> None:
 
 
 def test_only_floating_tensors_may_require_grad() -> None:
-    """``requires_grad=True`` makes a leaf of floats, and is an error for ints."""
+    """``requires_grad=True`` creates a leaf of floats, and is an error for ints."""
     assert cd.tensor([1.0], requires_grad=True).is_leaf
     with pytest.raises(RuntimeError, match="Only Tensors of floating point and complex dtype can require gradients"):
         cd.tensor([1], requires_grad=True)
 
 
 @pytest.mark.usefixtures("lantern")
-@pytest.mark.parametrize("place", ["lantern:1", "ember:0"])
-def test_values_go_to_the_device_that_was_named(place: str) -> None:
-    """Every way from values to a tensor takes ``device=``, also through a cast."""
-    assert str(cd.tensor([1, 2], device=place).device) == place
-    assert cd.tensor([1.5, 2], dtype=cd.float16, device=place).tolist() == [1.5, 2.0]
-    assert cd.tensor(np.ones(2, dtype="f4"), device=place).tolist() == [1.0, 1.0]
-    assert str(cd.as_tensor(np.ones(2, dtype="f4"), device=place).device) == place
-    near = cd.ones(2, device=place)
-    assert str(near.new_tensor([1, 2]).device) == place
-    assert str(near.new_zeros(2, 3).device) == place
+@pytest.mark.parametrize("device", ["lantern:1", "ember:0"])
+def test_values_go_to_the_device_that_was_named(device: str) -> None:
+    """Every function that creates tensors from values accepts ``device=``, also with a conversion."""
+    assert str(cd.tensor([1, 2], device=device).device) == device
+    assert cd.tensor([1.5, 2], dtype=cd.float16, device=device).tolist() == [1.5, 2.0]
+    assert cd.tensor(np.ones(2, dtype="f4"), device=device).tolist() == [1.0, 1.0]
+    assert str(cd.as_tensor(np.ones(2, dtype="f4"), device=device).device) == device
+    near = cd.ones(2, device=device)
+    assert str(near.new_tensor([1, 2]).device) == device
+    assert str(near.new_zeros(2, 3).device) == device
     with pytest.raises(TypeError, match=r"cannot hold candelabra\.float64"):
-        cd.tensor([1.0], dtype=cd.float64, device=place)
+        cd.tensor([1.0], dtype=cd.float64, device=device)
 
 
 # -- sharing ----------------------------------------------------------------------------------------------------------
 def test_as_tensor_shares_what_it_can() -> None:
-    """A tensor comes back itself, an array is shared, a cast copies."""
+    """A tensor is returned itself, an array shares its memory, a conversion copies."""
     here = cd.ones(2)
     assert cd.as_tensor(here) is here
     memory = np.zeros(2)
@@ -170,8 +170,8 @@ def test_as_tensor_shares_what_it_can() -> None:
     assert cd.as_tensor([1, 2]).tolist() == [1, 2]
 
 
-def test_asarray_copies_as_it_is_told() -> None:
-    """``copy=True`` copies, ``copy=False`` shares or raises."""
+def test_asarray_follows_its_copy_argument() -> None:
+    """``copy=True`` copies, ``copy=False`` shares memory or raises."""
     memory = np.zeros(2)
     cd.asarray(memory, copy=True)[0] = 5
     assert memory[0] == 0
@@ -196,7 +196,7 @@ def test_asarray_does_not_alias_across_devices() -> None:
 
 
 def test_frombuffer_shares_writable_memory() -> None:
-    """A tensor over a bytearray sees its changes; offset and count choose the part."""
+    """A tensor over a bytearray sees its changes; offset and count select a part."""
     memory = bytearray(b"\1\0\2\0\3\0\4\0")
     made = cd.frombuffer(memory, dtype=cd.int16, offset=2, count=2)
     assert made.tolist() == [2, 3]
@@ -219,14 +219,14 @@ def test_frombuffer_shares_writable_memory() -> None:
     ids=["offset", "count", "nothing", "outside", "no buffer"],
 )
 def test_frombuffer_counts_bytes(arguments: dict[str, Any], words: str) -> None:
-    """Bytes that don't divide or don't suffice are PyTorch's ValueErrors."""
+    """A number of bytes that is not a multiple of the element size, or too small, is a ValueError."""
     with pytest.raises(ValueError, match=words):
         cd.frombuffer(dtype=cd.int32, **arguments)
 
 
 # -- like another tensor, and older ways ------------------------------------------------------------------------------
 def test_new_methods_take_over_dtype_and_device() -> None:
-    """``x.new_*`` gives x's dtype unless another is named."""
+    """``x.new_*`` has the dtype of x unless another is passed."""
     like = cd.ones(2, dtype=cd.int32)
     assert like.new_tensor([1.5, 2]).tolist() == [1, 2]
     assert like.new_full((2,), 7).dtype is cd.int32
@@ -239,7 +239,7 @@ def test_new_methods_take_over_dtype_and_device() -> None:
 
 
 def test_legacy_constructor_takes_sizes_or_values() -> None:
-    """``Tensor(2, 3)`` is a shape, ``Tensor([2, 3])`` are values, ``Tensor()`` is empty."""
+    """``Tensor(2, 3)`` has a shape, ``Tensor([2, 3])`` has values, ``Tensor()`` is empty."""
     assert cd.Tensor(2, 3).shape == (2, 3)
     assert cd.Tensor(5).shape == (5,)
     assert cd.Tensor(cd.Size([2, 3])).shape == (2, 3)
@@ -252,7 +252,7 @@ def test_legacy_constructor_takes_sizes_or_values() -> None:
 
 
 def test_subclass_is_made_of_values_too() -> None:
-    """A subclass of Tensor is constructed as Tensor is."""
+    """A subclass of Tensor has the same constructor."""
 
     class Named(cd.Tensor):
         """A tensor with a name."""

@@ -1,4 +1,4 @@
-"""The indices of triangles."""
+"""Indices of triangular matrices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from candelabra._operators.creation.matrices import triangle_indices
 @pytest.mark.parametrize("offset", [-4, -1, 0, 1, 5])
 @pytest.mark.parametrize(("row", "col"), [(3, 3), (2, 4), (4, 2), (0, 3), (3, 0), (700, 90), (2, 40_000)])
 def test_triangles_of_indices(row: int, col: int, offset: int) -> None:
-    """In the order of the rows, as NumPy's."""
+    """The indices are in row order and equal NumPy's."""
     for name in ("tril_indices", "triu_indices"):
         made = getattr(cd, name)(row, col, offset)
         assert made.numpy().tolist() == np.array(getattr(np, name)(row, offset, col)).tolist()
@@ -19,7 +19,7 @@ def test_triangles_of_indices(row: int, col: int, offset: int) -> None:
 
 
 def test_triangles_of_other_dtypes_and_sizes_are_refused() -> None:
-    """Indices are integers, and sizes are not negative."""
+    """Non-integer dtypes and negative sizes are errors."""
     assert cd.tril_indices(2, 2, dtype=cd.int32).dtype is cd.int32
     with pytest.raises(NotImplementedError, match="\"tril_indices\" not implemented for 'Float'"):
         cd.tril_indices(2, 2, dtype=cd.float32)
@@ -33,7 +33,7 @@ def test_triangles_of_other_dtypes_and_sizes_are_refused() -> None:
 @pytest.mark.parametrize("offset", [-4, -1, 0, 1, 5])
 @pytest.mark.parametrize(("row", "col"), [(3, 3), (2, 4), (4, 2), (0, 3), (3, 0)])
 def test_the_operator_of_triangles_knows_its_size_and_has_a_body(row: int, col: int, offset: int, upper: bool) -> None:
-    """What a device without a kernel computes has the shape that the rule says and the kernel's indices."""
+    """On a device without a kernel the result has the shape of the rule and the kernel's values."""
     arguments = (row, col, offset, upper)
     made = triangle_indices(*arguments, dtype=cd.int64, device=cd.device("cpu"))
     body = triangle_indices.body(*arguments, dtype=cd.int64, device=cd.device("cpu"))

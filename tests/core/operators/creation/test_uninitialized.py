@@ -1,4 +1,4 @@
-"""Tensors of unspecified content, with given strides and in a given order of the dims."""
+"""Uninitialised tensors with given strides or a given order of dims."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
     ("size", "stride"), [((2, 3), (1, 2)), ((2, 3), (0, 1)), ((3,), (2,)), ((), ()), ((2, 0), (5, 1))]
 )
 def test_strided_tensors_have_the_steps_that_are_asked_for(size: Any, stride: Any) -> None:
-    """They can be written to; a new one takes dtype and device of its model."""
+    """They are writable; ``new_empty_strided`` has the dtype and device of its tensor."""
     x = cd.empty_strided(size, stride, dtype=cd.int32)
     assert x.shape == size
     assert x.dtype is cd.int32
@@ -23,7 +23,7 @@ def test_strided_tensors_have_the_steps_that_are_asked_for(size: Any, stride: An
 
 
 def test_dims_lie_in_memory_in_the_order_that_is_asked_for() -> None:
-    """The physical layout names them from the outermost to the innermost."""
+    """The physical layout lists the dims from the outermost to the innermost."""
     x = cd.empty_permuted((2, 3, 4), (1, 2, 0))
     assert x.stride() == (1, 8, 2)
     assert cd.empty_permuted((2, 3), (0, 1)).is_contiguous()
@@ -47,7 +47,7 @@ def test_layouts_that_are_none_are_refused(make: Any, match: str) -> None:
 
 
 def test_new_makes_by_shape_or_by_values() -> None:
-    """In the dtype of the tensor that is asked."""
+    """The dtype is that of the tensor."""
     x = cd.ones(2, dtype=cd.float64)
     assert x.new(2, 3).shape == (2, 3)
     assert x.new().shape == (0,)

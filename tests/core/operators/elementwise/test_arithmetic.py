@@ -1,4 +1,4 @@
-"""Sums, differences, products and what is made of them."""
+"""Sums, differences, products and combined operators."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import pytest
 
 
 def test_rsub_subtracts_from_the_other() -> None:
-    """``other - alpha * input``; the input is a tensor."""
+    """The result is ``other - alpha * input``; the input must be a tensor."""
     assert cd.rsub(cd.tensor([1.0, 2.0]), 5, alpha=2).tolist() == [3.0, 1.0]
     with pytest.raises(TypeError, match=r"argument 'input' .* must be Tensor, not int"):
         cd.rsub(2, cd.ones(1))
 
 
 def test_integers_take_no_broken_multiples_and_no_quotients() -> None:
-    """``alpha`` must be whole for them, and ``addcdiv`` refuses them."""
+    """``alpha`` must be an integer for integers, and ``addcdiv`` refuses them."""
     x = cd.tensor([1, 2])
     assert cd.add(x, x, alpha=3).tolist() == [4, 8]
     for function in (cd.add, cd.sub, cd.Tensor.add_, cd.Tensor.subtract_):
@@ -26,7 +26,7 @@ def test_integers_take_no_broken_multiples_and_no_quotients() -> None:
 
 
 def test_lerp_ends_exactly_at_its_ends() -> None:
-    """Weight 0 gives the start, weight 1 the end, whatever their sizes; halves are rounded once."""
+    """Weight 0 gives the start and weight 1 the end exactly; half types are rounded once."""
     start, end = cd.tensor([1e8, -1.0]), cd.tensor([1.0, 1e-8])
     assert start.lerp(end, 0.0).tolist() == start.tolist()
     assert start.lerp(end, 1.0).tolist() == end.tolist()
@@ -39,7 +39,7 @@ def test_lerp_ends_exactly_at_its_ends() -> None:
 
 
 def test_products_and_quotients_are_added_with_one_rounding_of_halves() -> None:
-    """``addcmul`` and ``addcdiv`` in float16 are the float32 result rounded."""
+    """``addcmul`` and ``addcdiv`` in float16 equal the rounded float32 result."""
     rng = np.random.default_rng(42)
     x, a, b = (cd.tensor(rng.uniform(0.5, 2, (4, 5))).half() for _ in range(3))
     for function in (cd.addcmul, cd.addcdiv):
@@ -48,8 +48,8 @@ def test_products_and_quotients_are_added_with_one_rounding_of_halves() -> None:
     assert cd.addcmul(cd.tensor([1, 2]), cd.tensor([2]), cd.tensor([3]), value=2).tolist() == [13, 14]
 
 
-def test_a_factor_beside_integers_and_bools_is_of_their_dtype() -> None:
-    """``addcmul`` cuts 1.5 to 1 beside integers, as PyTorch does, and takes any number but 0 as true beside bools."""
+def test_a_factor_is_converted_to_the_dtype_of_integers_and_bools() -> None:
+    """As in PyTorch, ``addcmul`` truncates 1.5 to 1 for integers; for bools every number except 0 is True."""
     whole = cd.tensor([5, -7], dtype=cd.int32)
     assert cd.addcmul(whole, whole, whole, value=1.5).tolist() == [30, 42]
     assert cd.addcmul(whole, whole, whole, value=-1.5).tolist() == [-20, -56]
@@ -59,7 +59,7 @@ def test_a_factor_beside_integers_and_bools_is_of_their_dtype() -> None:
 
 
 def test_positive_is_the_tensor_itself() -> None:
-    """``+x`` and ``positive(x)`` copy nothing, with and without a graph, and refuse bools."""
+    """``+x`` and ``positive(x)`` return the tensor, with and without a graph, and refuse bools."""
     x = cd.ones(2, requires_grad=True)
     assert cd.positive(x) is x
     assert +x is x
@@ -71,7 +71,7 @@ def test_positive_is_the_tensor_itself() -> None:
 
 
 def test_copysign_takes_numbers_and_integers() -> None:
-    """Integers become floating; the derivative is a ratio of signs, 0 at 0."""
+    """Integers are promoted to floats; the derivative is a ratio of signs, and 0 at 0."""
     assert cd.copysign(cd.tensor([1, -2]), -1).tolist() == [-1.0, -2.0]
     x = cd.tensor([0.0, 3.0, -3.0], requires_grad=True)
     x.copysign(-1.0).sum().backward()
@@ -79,7 +79,7 @@ def test_copysign_takes_numbers_and_integers() -> None:
 
 
 def test_signbit_is_set_below_zero_and_at_minus_zero() -> None:
-    """In every real dtype; complex ones are refused."""
+    """Every real dtype is supported; complex ones are refused."""
     assert cd.signbit(cd.tensor([0.0, -0.0, -1.0, 1.0])).tolist() == [False, True, True, False]
     assert cd.tensor([-0.0, 1.0], dtype=cd.bfloat16).signbit().tolist() == [True, False]
     assert cd.signbit(cd.tensor([-1, 1])).tolist() == [True, False]
@@ -89,7 +89,7 @@ def test_signbit_is_set_below_zero_and_at_minus_zero() -> None:
 
 
 def test_heaviside_is_a_step() -> None:
-    """``values`` at 0; NaN is below; the dtypes must agree."""
+    """The result at 0 is ``values``; NaN gives 0; the dtypes must agree."""
     x = cd.tensor([-1.0, 0.0, -0.0, 2.0, float("nan")])
     assert cd.heaviside(x, cd.tensor(0.5)).tolist() == [0.0, 0.5, 0.5, 1.0, 0.0]
     assert cd.tensor([0, 3]).heaviside(cd.tensor([7])).tolist() == [7, 1]
@@ -98,13 +98,13 @@ def test_heaviside_is_a_step() -> None:
 
 
 def test_abs_in_place_refuses_complex_tensors() -> None:
-    """Its result is real."""
+    """The result is real and does not fit the tensor."""
     with pytest.raises(RuntimeError, match="In-place abs is not supported for complex tensors"):
         cd.tensor([1j]).abs_()
 
 
 def test_bools_have_a_sign_and_a_square() -> None:
-    """The sign and the conjugate are bool, in place too; the square is int64."""
+    """The sign and the conjugate of bools are bools, in place too; the square is int64."""
     x = cd.tensor([True, False])
     assert x.sign().dtype is cd.bool
     assert x.sgn().tolist() == [True, False]

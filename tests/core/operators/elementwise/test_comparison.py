@@ -1,4 +1,4 @@
-"""The larger and the smaller of two."""
+"""Maximum, minimum, clamp and comparisons."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ INF, NAN = math.inf, math.nan
 
 
 def test_the_first_of_equals_gets_the_gradient_of_fmax_and_fmin() -> None:
-    """And the number that is beside a NaN."""
+    """The operand that is not NaN gets it too."""
     for function in (cd.fmax, cd.fmin):
         x = cd.tensor([1.0, NAN, 2.0], requires_grad=True)
         y = cd.tensor([1.0, 5.0, NAN], requires_grad=True)
@@ -21,8 +21,8 @@ def test_the_first_of_equals_gets_the_gradient_of_fmax_and_fmin() -> None:
 
 
 @pytest.mark.parametrize("form", ["clamp_min", "clamp_max", "copysign", "clamp_min_", "clamp_max_", "copysign_"])
-def test_a_number_beside_bfloat16_leaves_it_bfloat16(form: str) -> None:
-    """The result's memory too: what reads it sees two bytes an element."""
+def test_a_number_combined_with_bfloat16_leaves_it_bfloat16(form: str) -> None:
+    """The memory of the result has two bytes per element, too."""
     x = cd.tensor([1.5, -2.0, 0.25], dtype=cd.bfloat16)
     bound = cd.tensor(0.5, dtype=cd.bfloat16)
     got = getattr(x.clone(), form)(0.5)
@@ -32,7 +32,7 @@ def test_a_number_beside_bfloat16_leaves_it_bfloat16(form: str) -> None:
 
 
 def test_clamp_takes_numbers_and_tensors_as_bounds() -> None:
-    """Mixed, broadcast, by keyword and in place; a floating bound makes integers floating; clip is its other name."""
+    """Bounds may be mixed, broadcast, passed by keyword and used in place; a floating bound promotes integers."""
     x = cd.tensor([[1, 5, 9]])
     assert cd.clamp(x, 2, cd.tensor([[8], [4]])).tolist() == [[2, 5, 8], [2, 4, 4]]
     assert x.clip(max=4.5).tolist() == [[1.0, 4.5, 4.5]]
@@ -49,7 +49,7 @@ def test_clamp_takes_numbers_and_tensors_as_bounds() -> None:
 
 
 def test_bounds_get_the_gradient_of_what_they_replace() -> None:
-    """An element on its bound keeps its own."""
+    """An element equal to its bound keeps its gradient."""
     x = cd.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
     low, high = cd.tensor(2.0, requires_grad=True), cd.tensor([3.0], requires_grad=True)
     x.clamp(low, high).sum().backward()
@@ -59,7 +59,7 @@ def test_bounds_get_the_gradient_of_what_they_replace() -> None:
 
 
 def test_equal_looks_at_shape_and_values() -> None:
-    """Shapes must agree, dtypes need not, NaN equals nothing."""
+    """Shapes must agree, dtypes may differ, NaN is not equal to NaN."""
     assert cd.equal(cd.ones(2), cd.ones(2, dtype=cd.float64))
     assert not cd.ones(2).equal(cd.ones(3))
     assert not cd.equal(cd.ones(2), cd.ones(2, 1))
@@ -70,7 +70,7 @@ def test_equal_looks_at_shape_and_values() -> None:
 
 
 def test_isclose_is_relative_to_the_second() -> None:
-    """Tolerances add up; infinities equal themselves only; NaN only where asked."""
+    """Tolerances are added; an infinity is close only to itself; NaN is close only with equal_nan."""
     a = cd.tensor([1.0, math.inf, math.inf, math.nan, 100.0])
     b = cd.tensor([1.0 + 1e-6, math.inf, -math.inf, math.nan, 101.0])
     assert cd.isclose(a, b).tolist() == [True, True, False, False, False]

@@ -1,4 +1,4 @@
-"""Complex numbers: the angle, the parts."""
+"""Complex numbers: the angle, the real and the imaginary part."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import pytest
 
 
 def test_the_angle_of_real_numbers() -> None:
-    """0 or pi, at the infinities too, and NaN of NaN."""
+    """The angle is 0 or pi, also of infinities, and NaN for NaN."""
     got = cd.angle(cd.tensor([np.inf, -np.inf, 1.0, -2.0, np.nan])).tolist()
     assert got[:4] == pytest.approx([0.0, np.pi, 0.0, np.pi])
     assert np.isnan(got[4])
 
 
 def test_parts_of_complex_numbers_are_functions() -> None:
-    """``real`` and ``imag``, views as the attributes are."""
+    """``real`` and ``imag`` return views, as the attributes do."""
     z = cd.tensor([1 + 2j])
     cd.real(z).fill_(5)
     assert z.tolist() == [5 + 2j]
@@ -25,7 +25,7 @@ def test_parts_of_complex_numbers_are_functions() -> None:
 
 
 def test_complex_numbers_of_parts_carry_gradients() -> None:
-    """``complex`` and ``polar`` broadcast, and their gradients reach both parts."""
+    """``complex`` and ``polar`` broadcast, and propagate gradients to both arguments."""
     real = cd.tensor([1.0, 2.0], requires_grad=True)
     imag = cd.tensor(3.0, requires_grad=True)
     made = cd.complex(real, imag)

@@ -1,4 +1,4 @@
-"""Quotients, remainders, divisors and multiples."""
+"""Quotients, remainders, common divisors and multiples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from candelabra._records.record import OPERATORS
 
 
 def same(got: Any, want: Any) -> None:
-    """The same dtype, shape, values and signs, NaN equal to NaN."""
+    """Assert the same dtype, shape, values and signs, with NaN equal to NaN."""
     array = got.detach().numpy()
     want = np.asarray(want)
     assert array.dtype == want.dtype
@@ -23,7 +23,7 @@ def same(got: Any, want: Any) -> None:
 @pytest.mark.parametrize("name", ["gcd", "lcm"])
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64"])
 def test_divisors_and_multiples_are_numpys(name: str, dtype: str) -> None:
-    """Of all pairs, zeros and negative numbers too; the bodies agree with the kernels."""
+    """All pairs agree, also zeros and negative numbers; bodies agree with the kernels."""
     x = np.array([0, 1, 2, 6, 4, 11] if dtype == "uint8" else [0, 1, -2, 6, -4, 11], dtype)
     a, b = cd.tensor(x)[:, None], cd.tensor(x)[None, :]
     want = getattr(np, name)(x[:, None], x[None, :])
@@ -40,7 +40,7 @@ def test_divisors_and_multiples_are_numpys(name: str, dtype: str) -> None:
     "name", ["floor_divide", "remainder", "fmod", "pow", "bitwise_left_shift", "bitwise_right_shift"]
 )
 def test_bools_are_no_numbers_to_divide_raise_or_shift(name: str) -> None:
-    """Two bools are refused; beside a number they are integers."""
+    """Two bools are refused; a bool combined with a number is an integer."""
     yes = cd.tensor([True])
     with pytest.raises(NotImplementedError, match=f"\"{name}\" not implemented for 'Bool'"):
         getattr(cd, name)(yes, yes)
@@ -50,6 +50,6 @@ def test_bools_are_no_numbers_to_divide_raise_or_shift(name: str) -> None:
 
 
 def test_python_twos_division_from_the_right() -> None:
-    """``__rdiv__`` is there for old programs."""
+    """``__rdiv__`` is kept for old programs."""
     got: Any = cd.tensor([2.0, 4.0]).__rdiv__(1)
     assert got.tolist() == [0.5, 0.25]

@@ -14,7 +14,7 @@ INF, NAN = math.inf, math.nan
 
 @pytest.mark.parametrize("name", ["logaddexp", "logaddexp2"])
 def test_sums_of_exponentials_are_numpys(name: str) -> None:
-    """Far from where the exponentials overflow, and at infinities; the body agrees with the kernel."""
+    """Large arguments do not overflow, and infinities are correct; the body agrees with the kernel."""
     values = np.array([0.0, 1.0, -3.5, 1000.0, -1000.0, INF, -INF])
     with np.errstate(all="ignore"):
         want = getattr(np, name)(values[:, None], values[None, :])
@@ -25,7 +25,7 @@ def test_sums_of_exponentials_are_numpys(name: str) -> None:
 
 
 def test_sums_of_complex_exponentials() -> None:
-    """``logaddexp`` takes them; infinite real parts do not make NaN."""
+    """``logaddexp`` supports complex numbers; infinite real parts do not give NaN."""
     x, y = np.array([1 + 1j, 500 - 2j, 0.5j]), np.array([2 - 1j, 499 + 1j, -3 + 0j])
     want = np.log(np.exp(x - 500) + np.exp(y - 500)) + 500
     for function in (cd.logaddexp, OPERATORS["logaddexp"].body):

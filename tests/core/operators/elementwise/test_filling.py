@@ -7,7 +7,7 @@ import pytest
 
 
 def test_filled_tensors_and_their_gradients() -> None:
-    """A number is cast to the dtype; a 0-d tensor gets the sum of the gradient."""
+    """A number is converted to the dtype; a 0-d tensor gets the sum of the gradient."""
     x, value = cd.ones(2, 3, requires_grad=True), cd.tensor(2.0, requires_grad=True)
     made = cd.fill(x, value)
     assert made.tolist() == [[2] * 3] * 2
@@ -21,7 +21,7 @@ def test_filled_tensors_and_their_gradients() -> None:
 
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "bfloat16", "float64", "complex64"])
 def test_content_is_overwritten_in_every_dtype(dtype: str) -> None:
-    """``zero_`` and ``fill_``, functions and methods, contiguous or not; copies cast."""
+    """``zero_`` and ``fill_`` are functions and methods, for contiguous and other tensors; copies convert the dtype."""
     x = cd.ones(3, 2, dtype=getattr(cd, dtype))
     assert cd.fill_(x[:, 1], 0) is not x
     assert x.tolist() == [[1, 0]] * 3

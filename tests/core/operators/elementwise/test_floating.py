@@ -1,4 +1,4 @@
-"""The representation of floating-point numbers: mantissa, exponent, neighbours, NaN and infinities."""
+"""The representation of floating-point numbers: mantissa, exponent, adjacent numbers, NaN and infinities."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SPECIAL = [0.0, -0.0, 1.5, -2.75, INF, -INF, NAN, 1e-40]
 
 
 def same(got: Any, want: Any) -> None:
-    """The same dtype, shape, values and signs, NaN equal to NaN."""
+    """Assert the same dtype, shape, values and signs, with NaN equal to NaN."""
     array = got.detach().numpy()
     want = np.asarray(want)
     assert array.dtype == want.dtype
@@ -27,20 +27,20 @@ def same(got: Any, want: Any) -> None:
 @pytest.mark.parametrize("name", ["copysign", "fmax", "fmin", "nextafter", "hypot"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 def test_two_floats_give_what_numpy_gives(name: str, dtype: str) -> None:
-    """At all pairs of special values."""
+    """All pairs of special values agree."""
     x = np.array(SPECIAL, dtype)
     with np.errstate(all="ignore"):
         want = getattr(np, name)(x[:, None], x[None, :])
     got = getattr(cd, name)(cd.tensor(x)[:, None], cd.tensor(x)[None, :])
-    if name == "nextafter":  # of equal numbers C gives the second one, NumPy's float16 the first: 0.0 and -0.0
+    if name == "nextafter":  # For equal numbers C returns the second one, NumPy's float16 the first: 0.0 and -0.0.
         want = np.where(x[:, None] == x[None, :], x[None, :], want)
-    if name in ("fmax", "fmin"):  # which of 0.0 and -0.0 is the larger is nobody's promise
+    if name in ("fmax", "fmin"):  # It is unspecified which of 0.0 and -0.0 is larger.
         got, want = got + 0.0, want + 0.0
     same(got, want)
 
 
-def test_frexp_takes_numbers_apart() -> None:
-    """Mantissa and int32 exponent; ldexp puts them together; ``out=`` takes a pair."""
+def test_frexp_returns_mantissa_and_exponent() -> None:
+    """frexp returns a mantissa and an int32 exponent; ldexp inverts it; ``out=`` takes a pair."""
     x = cd.tensor([0.0, 1.0, -12.5, 1e-40, 3e38])
     mantissa, exponent = cd.frexp(x)
     assert exponent.dtype is cd.int32
@@ -55,7 +55,7 @@ def test_frexp_takes_numbers_apart() -> None:
 
 
 def test_ldexp_scales_by_powers_of_two() -> None:
-    """Integers become floating; a half stays one beside integers; in place they may not be cast back."""
+    """Integers are promoted to floats; a half type is kept with integers; an in-place result must fit the dtype."""
     assert cd.ldexp(cd.tensor([3, 5]), cd.tensor([1, -1])).tolist() == [6.0, 2.5]
     assert cd.ldexp(cd.ones(2).half(), cd.tensor([1, 2])).dtype is cd.float16
     x = cd.tensor([1.0, 2.0])
@@ -67,7 +67,7 @@ def test_ldexp_scales_by_powers_of_two() -> None:
 
 @pytest.mark.parametrize("dtype", [cd.float16, cd.bfloat16, cd.float32, cd.float64])
 def test_nan_to_num_replaces_what_is_not_finite(dtype: Any) -> None:
-    """By 0 and the dtype's limits, or what is asked for; the body agrees with the kernel."""
+    """The replacements are 0 and the dtype's limits by default; the body agrees with the kernel."""
     x = cd.tensor([NAN, INF, -INF, 1.5], dtype=dtype)
     limits = cd.finfo(dtype)
     assert x.nan_to_num().tolist() == [0.0, limits.max, limits.min, 1.5]
@@ -79,7 +79,7 @@ def test_nan_to_num_replaces_what_is_not_finite(dtype: Any) -> None:
 
 
 def test_nan_to_num_of_integers_and_complex_numbers() -> None:
-    """Integers come back as a copy; of complex numbers each part is mended."""
+    """Integers are copied; the parts of complex numbers are replaced separately."""
     whole = cd.tensor([1, 2])
     assert whole.nan_to_num().tolist() == [1, 2]
     assert whole.nan_to_num().data_ptr() != whole.data_ptr()
@@ -91,7 +91,7 @@ def test_nan_to_num_of_integers_and_complex_numbers() -> None:
 
 
 def test_which_infinity_and_which_is_real() -> None:
-    """Real dtypes have no imaginary part; complex ones have no sign."""
+    """A real dtype has no imaginary part; isposinf and isneginf refuse complex dtypes."""
     x = cd.tensor([INF, -INF, NAN, 0.0])
     assert x.isposinf().tolist() == [True, False, False, False]
     assert x.isneginf().tolist() == [False, True, False, False]

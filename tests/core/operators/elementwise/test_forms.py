@@ -1,4 +1,4 @@
-"""Second names, in-place forms, large arrays: what all elementwise operators have in common."""
+"""Aliases, in-place forms and large arrays, which all elementwise operators have in common."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAIRS = {
 
 @pytest.mark.parametrize("name", [*NAMES, *PAIRS])
 def test_a_second_name_is_a_function_a_method_and_in_place(name: str) -> None:
-    """And gives what the first name gives."""
+    """An alias gives the same result as the operator's name."""
     rng = np.random.default_rng(42)
     first = {**NAMES, **PAIRS}[name]
     x = cd.tensor(rng.uniform(0.2, 0.9, 5))
@@ -32,7 +32,7 @@ def test_a_second_name_is_a_function_a_method_and_in_place(name: str) -> None:
 
 
 def test_a_composite_in_place_is_recorded() -> None:
-    """Its operators are seen by autograd, and may save what is overwritten."""
+    """Autograd records its operators, which may save values before the write."""
     x = cd.tensor([0.5, 1.0], requires_grad=True)
     y = x * 1
     y.deg2rad_().sum().backward()
@@ -44,7 +44,7 @@ def test_a_composite_in_place_is_recorded() -> None:
 
 
 def test_activations_in_place_are_functions() -> None:
-    """As in PyTorch's top namespace."""
+    """They are functions of the top-level namespace, as in PyTorch."""
     for name, rest in (("selu", ()), ("celu", (1.5,)), ("threshold", (0.1, 7.0))):
         x = cd.tensor([-1.0, 0.5])
         want = getattr(cd, name)(x, *rest).tolist()
@@ -55,7 +55,7 @@ def test_activations_in_place_are_functions() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
 @pytest.mark.parametrize("name", ["exp", "atanh", "log1p", "tan", "atan2", "hypot"])
 def test_large_arrays_give_what_small_ones_give(name: str, dtype: str) -> None:
-    """They are computed in blocks: contiguous or not, in place, to the last element."""
+    """Large arrays are computed in blocks: contiguous or not, in place, up to the last element."""
     rng = np.random.default_rng(42)
     if dtype == "complex64" and name in ("atan2", "hypot"):
         return

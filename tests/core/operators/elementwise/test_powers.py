@@ -7,7 +7,7 @@ import pytest
 
 
 def test_float_power_is_double() -> None:
-    """Whatever goes in; in place the tensor must be float64 already."""
+    """The result is float64 for every input; an in-place target must be float64."""
     got = cd.float_power(cd.tensor([2, 3]), 2)
     assert got.dtype is cd.float64
     assert got.tolist() == [4.0, 9.0]

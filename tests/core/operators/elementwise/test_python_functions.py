@@ -1,4 +1,4 @@
-"""A Python function at every element."""
+"""A Python function applied to every element."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 
 def test_python_functions_at_every_element() -> None:
-    """``apply_``, ``map_``, ``map2_``: in place, of tensors that need no gradient."""
+    """``apply_``, ``map_`` and ``map2_`` work in place, on tensors that do not require grad."""
     x = cd.tensor([[1.0, 2.0], [3.0, 4.0]])
     assert x.apply_(lambda v: v + 1) is x
     assert x.map_(cd.tensor([10.0, 20.0]), lambda a, b: a * b).tolist() == [[20.0, 60.0], [40.0, 100.0]]

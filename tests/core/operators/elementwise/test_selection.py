@@ -1,4 +1,4 @@
-"""Choosing elements by a condition, and filling."""
+"""Selection of elements by a condition."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import candelabra as cd
 
 
 def test_where_takes_two_numbers() -> None:
-    """Their dtype is the one that they have by themselves; ``out=`` too."""
+    """The dtype is the default one of the two numbers; ``out=`` works too."""
     condition = cd.tensor([True, False])
     assert cd.where(condition, 1, 0).dtype is cd.int64
     assert cd.where(condition, 1.5, 2).tolist() == [1.5, 2.0]

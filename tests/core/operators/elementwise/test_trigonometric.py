@@ -10,7 +10,7 @@ import pytest
 
 
 def test_degrees_and_radians() -> None:
-    """There and back; integers become floating."""
+    """The functions are inverse to each other; integers are promoted to floats."""
     assert cd.deg2rad(cd.tensor([180, 90])).tolist() == pytest.approx([math.pi, math.pi / 2])
     x = cd.tensor([0.5, -2.0])
     assert x.rad2deg().tolist() == pytest.approx(np.rad2deg([0.5, -2.0]).tolist())

@@ -1,4 +1,4 @@
-"""Fourier transforms: against NumPy, every norm and size, gradients of both orders, errors."""
+"""Fourier transforms: compared with NumPy for every norm and size, gradients of both orders, errors."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ HALF = ("irfft", "hfft")
 
 
 def samples(rng: np.random.Generator, name: str, *shape: int) -> Any:
-    """Real numbers for the transforms of real ones, complex ones for the others."""
+    """Return real numbers for transforms of real input, complex ones for the others."""
     real = rng.standard_normal(shape)
     return real if name.startswith(REAL) else real + 1j * rng.standard_normal(shape)
 
 
-def close(found: Any, expected: Any, tolerance: float = 1e-10) -> None:
-    """Equal in shape, kind and value."""
-    assert tuple(found.shape) == expected.shape
-    assert found.dtype.is_complex == (expected.dtype.kind == "c")
-    np.testing.assert_allclose(found.detach().numpy(), expected, rtol=tolerance, atol=tolerance)
+def close(actual: Any, expected: Any, tolerance: float = 1e-10) -> None:
+    """Assert that shape, kind and values are equal."""
+    assert tuple(actual.shape) == expected.shape
+    assert actual.dtype.is_complex == (expected.dtype.kind == "c")
+    np.testing.assert_allclose(actual.detach().numpy(), expected, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
 def test_transforms_along_a_dim_are_numpys(name: str, norm: str | None, rng: np.random.Generator) -> None:
-    """Odd and even numbers of points, cut and padded, along any dim, as function and into out=."""
+    """Odd and even numbers of points, truncated and padded, along any dim, as function and with out=."""
     ours, theirs = getattr(cd.fft, name), getattr(np.fft, name)
     for shape in ((5,), (6,), (2, 4, 3)):
         a = samples(rng, name, *shape)
@@ -43,16 +43,16 @@ def test_transforms_along_a_dim_are_numpys(name: str, norm: str | None, rng: np.
         for dim in range(-1, len(shape)):
             for n in (None, 1, 3, 4, 9):
                 close(ours(x, n, dim, norm), theirs(a, n, dim, norm))
-    found = ours(x, norm=norm)
-    out = cd.empty(0, dtype=found.dtype)
+    actual = ours(x, norm=norm)
+    out = cd.empty(0, dtype=actual.dtype)
     assert ours(x, norm=norm, out=out) is out
-    assert out.tolist() == found.tolist()
+    assert out.tolist() == actual.tolist()
 
 
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("name", ["fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn"])
 def test_transforms_over_several_dims_are_numpys(name: str, norm: str | None, rng: np.random.Generator) -> None:
-    """With and without sizes and dims; -1 keeps a size."""
+    """Sizes and dims may be passed or omitted; -1 keeps a size."""
     ours, theirs = getattr(cd.fft, name), getattr(np.fft, name)
     a = samples(rng, name, 3, 4, 5)
     x = cd.tensor(a)
@@ -67,7 +67,7 @@ def test_transforms_over_several_dims_are_numpys(name: str, norm: str | None, rn
 def test_hermitian_transforms_over_several_dims_are_scipys(
     name: str, norm: str | None, rng: np.random.Generator
 ) -> None:
-    """NumPy has none of these."""
+    """NumPy has no such transforms."""
     ours, theirs = getattr(cd.fft, name), getattr(scipy_fft, name)
     a = samples(rng, name, 3, 4, 5)
     close(ours(cd.tensor(a), norm=norm), theirs(a, norm=norm))
@@ -75,27 +75,27 @@ def test_hermitian_transforms_over_several_dims_are_scipys(
 
 
 def test_sizes_alone_choose_the_last_dims(rng: np.random.Generator) -> None:
-    """``s`` of two sizes transforms two dims, of which there must be as many."""
+    """Two sizes in ``s`` transform the last two dims; the tensor must have as many."""
     a = samples(rng, "fft", 2, 3, 4)
     close(cd.fft.fftn(cd.tensor(a), (2, 3)), np.fft.fft2(a, (2, 3)))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "int32", "bool"])
 def test_transforms_keep_single_precision(dtype: str, rng: np.random.Generator) -> None:
-    """float32 and integers give complex64, as they do in PyTorch."""
+    """float32 and integers give complex64, as in PyTorch."""
     a = rng.integers(0, 2, (4, 6)).astype(dtype)
-    for found, expected in (
+    for actual, expected in (
         (cd.fft.fft(cd.tensor(a)), np.fft.fft(a)),
         (cd.fft.ifft(cd.tensor(a)), np.fft.ifft(a)),
         (cd.fft.fft2(cd.tensor(a)), np.fft.fft2(a)),
     ):
-        assert found.dtype is cd.complex64
-        close(found, expected, 1e-5)
+        assert actual.dtype is cd.complex64
+        close(actual, expected, 1e-5)
     assert cd.fft.irfft(cd.tensor(a)).dtype is cd.float32
 
 
 def test_empty_batches_and_no_dims_are_fine() -> None:
-    """A batch of none gives none; a transform over no dims is the input, complex."""
+    """An empty batch gives an empty result; a transform over no dims returns the input as complex."""
     assert cd.fft.fft(cd.zeros(0, 4)).shape == (0, 4)
     assert cd.fft.rfft(cd.zeros(0, 4)).shape == (0, 3)
     assert cd.fft.irfft(cd.zeros(0, 3)).shape == (0, 4)
@@ -105,17 +105,17 @@ def test_empty_batches_and_no_dims_are_fine() -> None:
 
 
 def test_nan_reaches_its_line_only() -> None:
-    """NaN and infinity in one line leave the others alone."""
+    """NaN and infinity in one line do not affect other lines."""
     x = cd.ones(2, 4)
     x[0, 0] = float("nan")
-    found = cd.fft.fft(x)
-    assert bool(found[0].isnan().all())
-    assert found[1].tolist() == [4, 0, 0, 0]
+    actual = cd.fft.fft(x)
+    assert bool(actual[0].isnan().all())
+    assert actual[1].tolist() == [4, 0, 0, 0]
 
 
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "rfftn", "irfftn", "hfftn"])
 def test_transforms_have_gradients_of_both_orders(name: str, rng: np.random.Generator) -> None:
-    """Of real and complex input, of odd and even numbers of points, cut and padded, in every norm."""
+    """Real and complex input, odd and even numbers of points, truncated and padded, in every norm."""
     for norm, n in ((None, 4), ("ortho", 5), ("forward", 3)):
         sizes: Any = (2, n) if name.endswith("n") else n
         leaves = [cd.tensor(samples(rng, name, 3, 4), requires_grad=True)]
@@ -128,7 +128,7 @@ def test_transforms_have_gradients_of_both_orders(name: str, rng: np.random.Gene
 
 
 def test_many_points_are_split_over_threads(rng: np.random.Generator) -> None:
-    """Long lines and many lines give what short ones give."""
+    """Long lines and many lines give the same results as short ones."""
     a = rng.standard_normal((300, 400)).astype(np.float32)
     close(cd.fft.fft(cd.tensor(a)), np.fft.fft(a), 1e-3)
     close(cd.fft.irfft(cd.fft.rfft(cd.tensor(a))), a, 1e-5)
@@ -136,12 +136,12 @@ def test_many_points_are_split_over_threads(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 5, 6])
 def test_frequencies_are_numpys(n: int) -> None:
-    """In cycles per unit; dtypes, requires_grad and out= as of every factory."""
+    """The unit is cycles per unit; dtype, requires_grad and out= work as in every factory."""
     np.testing.assert_allclose(cd.fft.fftfreq(n, 0.5).numpy(), np.fft.fftfreq(n, 0.5))
-    found = cd.fft.rfftfreq(n, d=2.0, dtype=cd.float64, requires_grad=True)
-    np.testing.assert_allclose(found.detach().numpy(), np.fft.rfftfreq(n, 2.0))
-    assert found.requires_grad
-    assert found.is_leaf
+    actual = cd.fft.rfftfreq(n, d=2.0, dtype=cd.float64, requires_grad=True)
+    np.testing.assert_allclose(actual.detach().numpy(), np.fft.rfftfreq(n, 2.0))
+    assert actual.requires_grad
+    assert actual.is_leaf
     assert cd.fft.fftfreq(0).shape == (0,)
     out = cd.empty(0)
     assert cd.fft.fftfreq(n, out=out) is out
@@ -152,7 +152,7 @@ def test_frequencies_are_numpys(n: int) -> None:
 
 
 def test_shifts_are_numpys_and_undo_each_other(rng: np.random.Generator) -> None:
-    """Along one dim, several, or all."""
+    """One dim, several or all dims are shifted."""
     a = rng.standard_normal((3, 4, 5))
     x = cd.tensor(a)
     for dim in (None, 0, -1, (0, 2)):
@@ -164,7 +164,7 @@ def test_shifts_are_numpys_and_undo_each_other(rng: np.random.Generator) -> None
 
 
 def test_the_package_lists_its_names() -> None:
-    """``candelabra.fft`` has the 22 names of PyTorch's, and dir() shows them."""
+    """``candelabra.fft`` has PyTorch's 22 names, and dir() lists them."""
     names = [f"{h}{k}fft{n}" for k in ("", "r", "h") for h in ("", "i") for n in ("", "2", "n")]
     names += ["fftfreq", "rfftfreq", "fftshift", "ifftshift"]
     assert len(names) == 22
@@ -206,13 +206,13 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
 def test_bad_transforms_are_errors_in_pytorchs_words(
     call: Callable[[], Any], error: type[Exception], text: str
 ) -> None:
-    """Every mistake has PyTorch's class of error and its text."""
+    """Every invalid call has PyTorch's class of error and its text."""
     with pytest.raises(error, match=text):
         call()
 
 
 def test_transforms_are_written_over_the_array_api_too(rng: np.random.Generator) -> None:
-    """A device with no transforms of its own gets them from its namespace's extension, with the same results."""
+    """A device without transforms uses its namespace's extension, with the same results."""
     kernels = generic.kernels(np)
     a = rng.standard_normal((3, 4))
     x = cd.tensor(a)
@@ -220,7 +220,7 @@ def test_transforms_are_written_over_the_array_api_too(rng: np.random.Generator)
     close(OPERATORS["fft_r2c"](x, (1,), "forward", False), kernels["fft_r2c"](a, (1,), "forward", False))
     z = a + 1j
     for forward in (True, False):
-        found = OPERATORS["fft_c2c"](cd.tensor(z), (0, 1), "backward", forward)
-        close(found, kernels["fft_c2c"](z, (0, 1), "backward", forward))
+        actual = OPERATORS["fft_c2c"](cd.tensor(z), (0, 1), "backward", forward)
+        close(actual, kernels["fft_c2c"](z, (0, 1), "backward", forward))
     close(OPERATORS["fft_c2r"](cd.tensor(z), (0, 1), "ortho", 7), kernels["fft_c2r"](z, (0, 1), "ortho", 7))
     assert generic.kernels(object()) == {}

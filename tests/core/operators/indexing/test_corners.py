@@ -1,4 +1,4 @@
-"""Corners of the index operators: empty indices of another rank, bools that add up, masks of 0-d tensors."""
+"""Special cases of the index operators: empty indices of another rank, sums of bools, masks of 0-d tensors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.mark.parametrize("shape", [(2, 0), (0,), (0, 3, 1)])
 def test_an_empty_index_may_have_any_rank(shape: tuple[int, ...]) -> None:
-    """What is gathered through an empty index is empty, and its gradient is zeros."""
+    """The result of an empty index is empty, and its gradient is zeros."""
     x = cd.tensor([1.0, 2.0, 3.0], requires_grad=True)
     index = cd.empty(shape, dtype=cd.int64)
     picked = x.gather(0, index)
@@ -23,7 +23,7 @@ def test_an_empty_index_may_have_any_rank(shape: tuple[int, ...]) -> None:
 
 
 def test_an_index_of_another_rank_is_refused() -> None:
-    """A 1-d tensor is not gathered through a matrix of indices."""
+    """A 1-d tensor cannot be indexed by a matrix of indices."""
     with pytest.raises(RuntimeError, match="Index tensor must have the same number of dimensions as input tensor"):
         cd.tensor([1.0, 2.0]).gather(0, cd.tensor([[0, 1], [1, 0]]))
     with pytest.raises(RuntimeError, match="Index tensor must have the same number of dimensions as self tensor"):
@@ -32,7 +32,7 @@ def test_an_index_of_another_rank_is_refused() -> None:
 
 @pytest.mark.parametrize("rows", [1, 3])
 def test_bools_add_up_to_their_disjunction(rows: int) -> None:
-    """Bools are added at repeated indices too, and stay bools."""
+    """Bools are added at repeated indices too, and the result is bool."""
     source = cd.tensor([[False] * rows, [True] * rows, [False] * rows])
     added = cd.zeros(2, rows, dtype=cd.bool).index_add(0, cd.tensor([1, 1, 0]), source)
     assert added.tolist() == [[False] * rows, [True] * rows]
@@ -42,7 +42,7 @@ def test_bools_add_up_to_their_disjunction(rows: int) -> None:
 
 @pytest.mark.parametrize("held", [True, False])
 def test_a_mask_selects_from_a_number(held: bool) -> None:
-    """Of 0-d tensors one element or none is selected, with its gradient."""
+    """A mask of a 0-d tensor selects one element or none, with its gradient."""
     x: Any = cd.tensor(3.0, requires_grad=True)
     picked = cd.masked_select(x, cd.tensor(held))
     assert picked.tolist() == ([3.0] if held else [])

@@ -1,4 +1,4 @@
-"""Gathering, scattering and their kin: overloads, operands of one dtype, rules that read no values."""
+"""gather, scatter and related operators: overloads, operands of one dtype, rules that read no values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ INDEX = cd.tensor([0, 2, 2])
 def test_scatter_takes_a_tensor_or_a_number_and_combines_on_request(
     arguments: tuple[Any, ...], keywords: dict[str, Any], expected: list[float]
 ) -> None:
-    """As a function, as a method and in place; the in-place form writes through a view."""
+    """The function, the method and the in-place form agree; the in-place form writes through a view."""
     x = cd.tensor([1.0, 2.0, 3.0])
     assert cd.scatter(x, 0, INDEX, *arguments, **keywords).tolist() == expected
     assert x.scatter(0, INDEX, *arguments, **keywords).tolist() == expected
@@ -46,7 +46,7 @@ def test_scatter_takes_a_tensor_or_a_number_and_combines_on_request(
 
 
 def test_a_number_in_place_leaves_no_gradient_where_it_is_written() -> None:
-    """The history of the tensor is that of the out-of-place form."""
+    """The gradient is the same as that of the out-of-place form."""
     x = cd.ones(3, requires_grad=True)
     (x * 2).scatter_(0, cd.tensor([1]), 5.0).sum().backward()
     assert x.grad is not None
@@ -71,7 +71,7 @@ SAME_DTYPE: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("form", ["", "_"])
 @pytest.mark.parametrize("name", SAME_DTYPE)
 def test_operands_of_two_dtypes_are_refused_and_nothing_is_written(name: str, form: str) -> None:
-    """They are never cast: the error names the operator, the operands and their dtypes."""
+    """They are not converted: the error names the operator, the operands and their dtypes."""
     x = cd.tensor([1.0, 2.0, 3.0])
     words = rf"{name}\(\): expected input and (src|source|values) to have the same dtype, but got Float and Double"
     with pytest.raises(RuntimeError, match=words):
@@ -95,7 +95,7 @@ RULES: dict[str, tuple[Any, ...]] = {
 
 @pytest.mark.parametrize("name", RULES)
 def test_a_rule_gives_the_shape_whatever_the_indices_are_and_the_check_refuses_them(name: str) -> None:
-    """Rules run for tensors without data; bounds are looked at after a kernel has failed."""
+    """Rules run for tensors without data; bounds are checked after a kernel has failed."""
     record, arguments = OPERATORS[name], RULES[name]
     assert tuple(record.rule(record, arguments)) in ((3,), (1,))
     assert record.check is not None
@@ -104,13 +104,13 @@ def test_a_rule_gives_the_shape_whatever_the_indices_are_and_the_check_refuses_t
 
 
 def without_data(*shape: int, dtype: Any = None) -> Tensor:
-    """A tensor that has no elements to be read."""
+    """Return a tensor without readable elements."""
     made: Tensor = cd.empty(shape, dtype=dtype or cd.float32, device="meta")
     return made
 
 
 def test_operators_that_need_no_values_work_without_data() -> None:
-    """Also those that once read indices to check them, and those whose result is as large as asked for."""
+    """Also operators whose kernels check index values, and those with an explicit size work."""
     x, index = without_data(3, 4), without_data(2, 4, dtype=cd.int64)
     assert cd.take_along_dim(x, index, 0).shape == (2, 4)
     assert cd.take(x, index).shape == (2, 4)
@@ -136,13 +136,13 @@ def test_operators_that_need_no_values_work_without_data() -> None:
     ],
 )
 def test_results_whose_size_depends_on_values_need_data(call: Callable[[Tensor], Any]) -> None:
-    """The error says so."""
+    """The error names the operator."""
     with pytest.raises(NotImplementedError, match="the shape of the result depends on the values"):
         call(without_data(3, 4))
 
 
 def test_masks_stand_for_the_indices_of_their_true_elements() -> None:
-    """Among the indices of index_put, beside index tensors and None."""
+    """A mask may be combined with index tensors and None in index_put."""
     mask = cd.tensor([[True, False], [False, True]])
     x = cd.zeros(2, 2, 3)
     assert x.index_put((mask, cd.tensor(1)), cd.ones(2)).tolist() == [[[0, 1, 0], [0, 0, 0]], [[0, 0, 0], [0, 1, 0]]]

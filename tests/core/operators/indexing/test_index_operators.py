@@ -1,4 +1,4 @@
-"""The operators that index under names of their own."""
+"""The operators that index by name, such as gather and index_select."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ A = np.arange(24.0).reshape(2, 3, 4)
 MASK = np.array([[True, False, True], [False, True, False]])
 
 
-def same(found: Any, expected: Any) -> None:
-    """Equal in shape, dtype and every element."""
+def same(actual: Any, expected: Any) -> None:
+    """Assert that shape, dtype and every element are equal."""
     expected = np.asarray(expected)
-    assert tuple(found.shape) == expected.shape
-    np.testing.assert_array_equal(found.detach().numpy(), expected)
+    assert tuple(actual.shape) == expected.shape
+    np.testing.assert_array_equal(actual.detach().numpy(), expected)
 
 
 def _numpy_scatter(out: Any, dim: int, index: Any, src: Any, combine: Any) -> Any:
@@ -29,7 +29,7 @@ def _numpy_scatter(out: Any, dim: int, index: Any, src: Any, combine: Any) -> An
 
 @pytest.mark.parametrize("dim", [0, 1, 2, -1])
 def test_gather_and_scatter_follow_their_definition(dim: int) -> None:
-    """Each agrees with its loop, with an index smaller than the tensor and with repeated places."""
+    """Each agrees with a loop, with an index smaller than the tensor and with repeated indices."""
     rng = np.random.default_rng(3)
     d = dim % 3
     shape = [2, 2, 3]
@@ -59,7 +59,7 @@ def test_gather_and_scatter_follow_their_definition(dim: int) -> None:
 
 
 def test_index_operators_agree_with_numpy() -> None:
-    """index_select, index_add, index_fill, index_copy, take, take_along_dim and their in-place forms."""
+    """index_select, index_add, index_fill, index_copy, take, take_along_dim and their in-place forms agree."""
     x, i = cd.tensor(A), cd.tensor([2, 0, 2])
     same(x.index_select(1, i), A[:, [2, 0, 2]])
     source = np.arange(24.0).reshape(2, 3, 4) * 0.5
@@ -80,7 +80,7 @@ def test_index_operators_agree_with_numpy() -> None:
 
 
 def test_half_types_add_in_single_precision() -> None:
-    """A thousand ones are a thousand, whatever the dtype."""
+    """A thousand ones add up to 1000 in every dtype."""
     for dtype in (cd.float16, cd.bfloat16):
         ones = cd.ones(4000, dtype=dtype)
         total = cd.zeros(1, dtype=dtype).index_add(0, cd.zeros(4000, dtype=cd.int64), ones)
@@ -92,7 +92,7 @@ def test_half_types_add_in_single_precision() -> None:
 
 
 def test_index_put_takes_masks_and_none() -> None:
-    """Masks stand for their places; None takes a dim whole; accumulate adds every occurrence."""
+    """A mask is replaced by its indices; None selects a whole dim; accumulate adds every occurrence."""
     x = cd.zeros(2, 3)
     x.index_put_((cd.tensor(MASK),), cd.tensor([1.0, 2.0, 3.0]))
     same(x, np.array([[1, 0, 2], [0, 3, 0]], np.float32))
@@ -101,18 +101,18 @@ def test_index_put_takes_masks_and_none() -> None:
 
 
 def test_nonzero_in_both_forms() -> None:
-    """Rows of indices in C order, or a tensor per dim; a 0-d tensor has a row of none, or one place."""
+    """The result has rows of indices in C order, or one tensor per dim; 0-d tensors are supported."""
     rows = cd.tensor(MASK).nonzero()
     same(rows, np.argwhere(MASK))
-    for found, expected in zip(cd.nonzero(cd.tensor(MASK), as_tuple=True), np.nonzero(MASK), strict=True):
-        same(found, expected)
+    for actual, expected in zip(cd.nonzero(cd.tensor(MASK), as_tuple=True), np.nonzero(MASK), strict=True):
+        same(actual, expected)
     assert tuple(cd.tensor(3.0).nonzero().shape) == (1, 0)
     same(cd.tensor(3.0).nonzero(as_tuple=True)[0], [0])
     same(cd.argwhere(cd.tensor(MASK)), np.argwhere(MASK))
 
 
 def test_parts_replaced_in_a_copy() -> None:
-    """select_scatter, slice_scatter, diagonal_scatter and the masked forms leave their input alone."""
+    """select_scatter, slice_scatter, diagonal_scatter and the masked forms do not change their input."""
     x = cd.tensor(A)
     expected = A.copy()
     expected[:, 1] = 5

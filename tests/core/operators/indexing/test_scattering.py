@@ -1,4 +1,4 @@
-"""Reductions at scattered places, put, parts replaced, and the index functions' arguments, against plain loops."""
+"""Scattered reductions, put, masked_scatter and the arguments of index functions, compared with loops."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REDUCTIONS: dict[str, Any] = {
 
 
 def loop(x: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool) -> list[Any]:
-    """What ``scatter_reduce`` should give, place by place."""
+    """Return the result of ``scatter_reduce``, computed element by element."""
     brought: dict[tuple[int, ...], list[float]] = {}
     for place in itertools.product(*map(range, index.shape)):
         target = list(place)
@@ -33,7 +33,7 @@ def loop(x: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool
 @pytest.mark.parametrize("reduce", REDUCTIONS)
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_scattered_values_are_reduced(reduce: str, dim: int, include_self: bool) -> None:
-    """Whatever the dim, with and without what was there; the source may be larger than the index."""
+    """Any dim, with and without the original value; the source may be larger than the index."""
     rng = np.random.default_rng(3)
     x, src = rng.normal(size=(4, 5)), rng.normal(size=(4, 6))
     index = rng.integers(0, 4, (3, 5))
@@ -49,7 +49,7 @@ def test_scattered_values_are_reduced(reduce: str, dim: int, include_self: bool)
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int32", "uint8", "int64"])
 @pytest.mark.parametrize("reduce", REDUCTIONS)
 def test_every_real_dtype_is_reduced(reduce: str, dtype: str) -> None:
-    """In its own dtype; means of integers round down."""
+    """The result has the same dtype; integer means are rounded down."""
     d = getattr(cd, dtype)
     x, index, src = cd.ones(3, dtype=d), cd.tensor([0, 0, 2]), cd.tensor([2, 3, 4]).to(d)
     wanted = {"sum": [6, 1, 5], "prod": [6, 1, 4], "mean": [2, 1, 2.5], "amax": [3, 1, 4], "amin": [1, 1, 1]}[reduce]
@@ -59,13 +59,13 @@ def test_every_real_dtype_is_reduced(reduce: str, dtype: str) -> None:
 
 
 def test_means_of_negative_integers_round_down() -> None:
-    """Towards minus infinity, not towards zero."""
+    """They are rounded towards minus infinity, not towards zero."""
     made = cd.zeros(1, dtype=cd.int32).scatter_reduce(0, cd.tensor([0]), cd.tensor([-3], dtype=cd.int32), "mean")
     assert made.tolist() == [-2]
 
 
 def test_bools_and_complex_numbers_are_reduced_where_that_means_something() -> None:
-    """Products of bools are conjunctions, their extremes exist; complex numbers have sums, products and means."""
+    """Products of bools are conjunctions, and bools have extremes; complex numbers have sums, products and means."""
     index = cd.tensor([0, 0])
     flags = cd.tensor([True, False])
     assert cd.ones(2, dtype=cd.bool).scatter_reduce(0, index, flags, "prod").tolist() == [False, True]
@@ -86,8 +86,8 @@ def test_bools_and_complex_numbers_are_reduced_where_that_means_something() -> N
 
 @pytest.mark.parametrize("include_self", [True, False])
 @pytest.mark.parametrize("reduce", ["amax", "amin"])
-def test_nan_and_infinity_reach_the_result(reduce: str, include_self: bool) -> None:
-    """NaN wins; an infinity is a number like any other; empty indices change nothing."""
+def test_nan_and_infinity_propagate(reduce: str, include_self: bool) -> None:
+    """NaN propagates, infinities are ordinary values, and empty indices change nothing."""
     x = cd.zeros(3)
     made = x.scatter_reduce(
         0, cd.tensor([0, 0, 1]), cd.tensor([1, math.nan, -math.inf]), reduce, include_self=include_self
@@ -101,7 +101,7 @@ def test_nan_and_infinity_reach_the_result(reduce: str, include_self: bool) -> N
 @pytest.mark.parametrize("include_self", [True, False])
 @pytest.mark.parametrize("reduce", REDUCTIONS)
 def test_reductions_have_derivatives_of_two_orders(reduce: str, include_self: bool) -> None:
-    """Against finite differences, repeated places and a place that nothing reaches among them."""
+    """They agree with finite differences, also for repeated indices and for elements without a source."""
     x = cd.tensor([0.5, -1.2, 2.0], dtype=cd.float64, requires_grad=True)
     src = cd.tensor([0.7, 1.9, -0.4], dtype=cd.float64, requires_grad=True)
     index = cd.tensor([0, 0, 2])
@@ -114,7 +114,7 @@ def test_reductions_have_derivatives_of_two_orders(reduce: str, include_self: bo
 
 
 def test_zeros_do_not_hide_the_gradient_of_a_product() -> None:
-    """The only zero among the factors gets the product of the others; so does a zero that was there."""
+    """A single zero among the factors, also the original value, gets the product of the others."""
     src = cd.tensor([0.0, 3.0, 5.0], requires_grad=True)
     x = cd.tensor([2.0, 0.0], requires_grad=True)
     x.scatter_reduce(0, cd.tensor([0, 0, 1]), src, "prod").sum().backward()
@@ -123,7 +123,7 @@ def test_zeros_do_not_hide_the_gradient_of_a_product() -> None:
 
 
 def test_equal_extremes_share_the_gradient() -> None:
-    """Evenly, what was there included."""
+    """The gradient is shared equally, also with the original value."""
     x, src = cd.tensor([2.0, 1.0], requires_grad=True), cd.tensor([2.0, 2.0, 0.0], requires_grad=True)
     x.scatter_reduce(0, cd.tensor([0, 0, 1]), src, "amax").sum().backward()
     assert np.allclose(x.grad.tolist(), [1 / 3, 1])
@@ -145,13 +145,13 @@ def test_equal_extremes_share_the_gradient() -> None:
     ],
 )
 def test_reductions_that_are_none_are_refused(src: Any, reduce: str, error: Any, match: str) -> None:
-    """An unknown name, another dtype, a number, too small a source."""
+    """Unknown names, other dtypes, numbers and small sources are errors."""
     with pytest.raises(error, match=match):
         cd.ones(2).scatter_reduce(0, cd.tensor([0, 1]), src, reduce)
 
 
 def test_places_outside_are_refused() -> None:
-    """Neither negative nor too large."""
+    """Negative and too large indices are errors."""
     for place in (-1, 2):
         with pytest.raises(RuntimeError, match=rf"index {place} is out of bounds for dimension 0 with size 2"):
             cd.ones(2).scatter_reduce(0, cd.tensor([place]), cd.ones(1), "prod")
@@ -163,7 +163,7 @@ def test_places_outside_are_refused() -> None:
 @pytest.mark.parametrize("reduce", ["prod", "mean", "amax", "amin"])
 @pytest.mark.parametrize("dim", [0, 1])
 def test_whole_slices_are_reduced(reduce: str, dim: int, include_self: bool, width: int) -> None:
-    """Narrow ones element by element, wide ones slice by slice, with the same result."""
+    """Narrow and wide slices give the same result by two algorithms."""
     rng = np.random.default_rng(4)
     shape, given = ((4, width), (5, width)) if dim == 0 else ((width, 4), (width, 5))
     x, source, index = rng.normal(size=shape), rng.normal(size=given), np.array([3, 0, 3, 1, 3])
@@ -199,13 +199,13 @@ def test_whole_slices_are_reduced(reduce: str, dim: int, include_self: bool, wid
     ],
 )
 def test_slices_that_do_not_fit_are_refused(arguments: Any, error: Any, match: str) -> None:
-    """The error names what is wrong with index, source or reduction."""
+    """The error says what is wrong with the index, the source or the reduction."""
     with pytest.raises(error, match=match):
         cd.ones(2).index_reduce(0, *arguments)
 
 
 def test_slices_of_bools_are_not_reduced() -> None:
-    """As in PyTorch."""
+    """They are refused, as in PyTorch."""
     with pytest.raises(NotImplementedError, match="\"index_reduce\" not implemented for 'Bool'"):
         cd.ones(2, dtype=cd.bool).index_reduce(0, cd.tensor([0]), cd.ones(1, dtype=cd.bool), "prod")
 
@@ -213,7 +213,7 @@ def test_slices_of_bools_are_not_reduced() -> None:
 # -- put --------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("accumulate", [False, True])
 def test_elements_are_put_at_flat_places(accumulate: bool) -> None:
-    """Counted as if the tensor were 1-d, whatever its steps; negative places count back."""
+    """Indices count as if the tensor were flattened, whatever its strides; negative ones count from the end."""
     x = cd.arange(6.0).reshape(2, 3).t()
     index, source = cd.tensor([[0, -1], [3, 3]]), cd.tensor([[10.0, 20.0], [30.0, 40.0]])
     wanted = x.numpy().copy()
@@ -228,7 +228,7 @@ def test_elements_are_put_at_flat_places(accumulate: bool) -> None:
 
 
 def test_what_is_put_carries_gradients() -> None:
-    """To the source, and to what was not overwritten."""
+    """The source and the elements that were not overwritten have gradients."""
     x, source = cd.ones(3, requires_grad=True), cd.ones(1, requires_grad=True)
     (cd.put(x, cd.tensor([1]), source) * cd.tensor([1.0, 2.0, 3.0])).sum().backward()
     assert x.grad.tolist() == [1, 0, 3]
@@ -255,7 +255,7 @@ def test_places_and_sources_that_do_not_fit_are_refused(
 
 # -- parts replaced ---------------------------------------------------------------------------------------------------
 def test_a_strided_part_is_replaced() -> None:
-    """In a copy; what was replaced has no gradient."""
+    """The result is a copy; overwritten elements have no gradient."""
     x, src = cd.zeros(3, 3, requires_grad=True), cd.ones(2, 2, requires_grad=True)
     out = cd.as_strided_scatter(x, src, (2, 2), (1, 4), 1)
     assert out.tolist() == [[0, 1, 1], [0, 0, 1], [1, 0, 0]]
@@ -267,7 +267,7 @@ def test_a_strided_part_is_replaced() -> None:
 
 
 def test_masked_indices_may_point_anywhere() -> None:
-    """Where the mask does not hold nothing is read, and nothing is added."""
+    """Elements with a false mask are neither read nor added."""
     x, mask, index = cd.arange(3.0), cd.tensor([True, False]), cd.tensor([1, 99])
     assert cd._unsafe_masked_index(x, mask, [index], -1).tolist() == [1, -1]
     assert cd._unsafe_masked_index_put_accumulate(x, mask, [index], cd.ones(2)).tolist() == [0, 2, 2]
@@ -291,13 +291,13 @@ def test_masked_indices_may_point_anywhere() -> None:
     ],
 )  # fmt: skip
 def test_arguments_are_refused_in_pytorchs_words(call: Any, error: Any, match: str) -> None:
-    """Dtypes of indices, masks, fillers and ``out``."""
+    """Dtypes of indices, masks, fill values and ``out`` are checked."""
     with pytest.raises(error, match=match):
         call(cd.ones(2), cd.tensor([0, 1]))
 
 
 def test_filled_slices_share_one_gradient() -> None:
-    """A slice that is named twice is filled once: so much gradient gets the value."""
+    """A slice with two indices is filled once, and the value gets its gradient once."""
     x, value = cd.ones(3, 2, requires_grad=True), cd.tensor(5.0, requires_grad=True)
     x.index_fill(0, cd.tensor([1, 1]), value).sum().backward()
     assert value.grad.item() == 2
@@ -306,20 +306,20 @@ def test_filled_slices_share_one_gradient() -> None:
 
 
 def test_negative_indices_count_back_along_a_dim() -> None:
-    """``take_along_dim`` takes what ``gather`` refuses; ``sparse_grad`` is a hint."""
+    """``take_along_dim`` accepts negative indices, which ``gather`` refuses; ``sparse_grad`` is ignored."""
     x = cd.arange(6.0).reshape(2, 3)
     assert x.take_along_dim(cd.tensor([[-1]]), 1).tolist() == [[2], [5]]
     assert x.gather(1, cd.tensor([[2], [0]]), sparse_grad=True).tolist() == [[2], [3]]
 
 
 def test_what_is_added_to_integers_is_cut_off_first() -> None:
-    """``alpha`` is a number of the tensor's dtype."""
+    """``alpha`` is converted to the tensor's dtype."""
     added = cd.zeros(2, dtype=cd.int64).index_add(0, cd.tensor([0, 1, 0]), cd.ones(3, dtype=cd.int64), alpha=2.5)
     assert added.tolist() == [4, 2]
 
 
 def test_wide_rows_are_added_in_order() -> None:
-    """One by one, in float32 for half types."""
+    """They are added one by one, in float32 for half types."""
     rng = np.random.default_rng(5)
     source, index = rng.normal(size=(300, 70)).astype(np.float32), rng.integers(0, 3, 300)
     wanted = np.zeros((3, 70), np.float32)

@@ -1,4 +1,4 @@
-"""Indexing, assignment by index, and the operators that index under names of their own."""
+"""Indexing and assignment with subscripts."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ I = np.array([1, 0])  # noqa: E741
 
 
 def tensors(index: Any) -> Any:
-    """The same index with tensors in the place of NumPy arrays."""
+    """Return the index with tensors instead of NumPy arrays."""
     if isinstance(index, tuple):
         return tuple(tensors(i) for i in index)
     return cd.from_numpy(index.copy()) if isinstance(index, np.ndarray) else index
 
 
-def same(found: Any, expected: Any) -> None:
-    """Equal in shape, dtype and every element."""
+def same(actual: Any, expected: Any) -> None:
+    """Assert that shape, dtype and every element are equal."""
     expected = np.asarray(expected)
-    assert tuple(found.shape) == expected.shape
-    np.testing.assert_array_equal(found.detach().numpy(), expected)
+    assert tuple(actual.shape) == expected.shape
+    np.testing.assert_array_equal(actual.detach().numpy(), expected)
 
 
 AGREED = [
@@ -41,25 +41,25 @@ AGREED = [
     np.zeros((0, 3), np.int64), np.array([-1, -2]), [True, False], [0, 1, 1], (slice(None), [2, 0]), A > 7, range(2),
     (MASK, np.array([0, 1, 2])), ([[0], [1]], [0, 2]), I.astype(np.int32), np.zeros((2, 3), bool),
 ]  # fmt: skip
-"""Indices that mean the same to NumPy and to PyTorch."""
+"""Indices with the same meaning in NumPy and PyTorch."""
 
 
 @pytest.mark.parametrize("index", AGREED, ids=[f"{n}" for n in range(len(AGREED))])
 def test_an_index_reads_what_numpy_reads(index: Any) -> None:
-    """Where NumPy and PyTorch agree, the result is NumPy's."""
+    """The result is NumPy's if NumPy and PyTorch agree."""
     expected = A[list(index)] if isinstance(index, range) else A[index]
     same(cd.tensor(A)[tensors(index)], expected)
 
 
 @pytest.mark.parametrize("index", AGREED, ids=[f"{n}" for n in range(len(AGREED))])
 def test_an_index_writes_where_numpy_writes(index: Any) -> None:
-    """Numbers and tensors land where NumPy puts them."""
+    """Numbers and tensors are assigned to the same elements as in NumPy."""
     index = list(index) if isinstance(index, range) else index
     for value in (5.0, np.arange(float(A[index].size)).reshape(A[index].shape)):
-        expected, found = A.copy(), cd.tensor(A)
+        expected, actual = A.copy(), cd.tensor(A)
         expected[index] = value
-        found[tensors(index)] = tensors(value)
-        same(found, expected)
+        actual[tensors(index)] = tensors(value)
+        same(actual, expected)
 
 
 @pytest.mark.parametrize(
@@ -80,12 +80,12 @@ def test_an_index_writes_where_numpy_writes(index: Any) -> None:
     ids=str,
 )
 def test_an_int_among_index_tensors_is_selected_first(index: Any, expected: Any) -> None:
-    """PyTorch's placement of index dims, where NumPy's differs, and its reading of odd items."""
+    """The position of index dims, and the reading of unusual items, is PyTorch's where it differs from NumPy's."""
     same(cd.tensor(A)[tensors(index)], expected)
 
 
 def test_zero_dim_integer_tensors_act_like_ints() -> None:
-    """A 0-d integer tensor of any dtype selects, and gives a view."""
+    """A 0-d integer tensor of any dtype selects an index, and gives a view."""
     x = cd.tensor(A)
     for dtype in (cd.int8, cd.int16, cd.int64):
         part = x[cd.tensor(1, dtype=dtype)]
@@ -95,7 +95,7 @@ def test_zero_dim_integer_tensors_act_like_ints() -> None:
 
 
 def test_basic_indices_are_one_view_and_others_are_copies() -> None:
-    """Ints, slices and None share memory and version in a single view; tensors, lists and masks do not."""
+    """Ints, slices and None give a single view that shares memory and version; tensors, lists and masks give copies."""
     x = cd.tensor(A)
     for index in (0, slice(0, 1), None, Ellipsis, (0, None, slice(1, 3)), (..., 1)):
         part = x[index]
@@ -108,13 +108,13 @@ def test_basic_indices_are_one_view_and_others_are_copies() -> None:
 
 
 def test_byte_tensors_are_masks_and_warn() -> None:
-    """uint8 tensors are masks, deprecated as in PyTorch."""
+    """uint8 tensors are masks with a deprecation warning, as in PyTorch."""
     with pytest.warns(UserWarning, match="indexing with dtype uint8 is deprecated"):
         same(cd.tensor(A)[cd.tensor([1, 0], dtype=cd.uint8)], A[:1])
 
 
 def test_a_list_of_indices_is_a_tuple_and_warns() -> None:
-    """A list that holds slices or sequences stands for a tuple, deprecated as in PyTorch."""
+    """A list with slices or sequences is read as a tuple, with a deprecation warning, as in PyTorch."""
     with pytest.warns(UserWarning, match="Using a non-tuple sequence for multidimensional indexing is deprecated"):
         same(cd.tensor(A)[[0, slice(1, 2)]], A[0, 1:2])
 
@@ -281,13 +281,13 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
 
 @pytest.mark.parametrize(("call", "error", "text"), ERRORS, ids=[f"{n}" for n in range(len(ERRORS))])
 def test_a_bad_index_is_an_error_in_pytorchs_words(call: Callable[[], Any], error: type[Exception], text: str) -> None:
-    """Every mistake has PyTorch's class of error and its text."""
+    """Every invalid index has PyTorch's class of error and its text."""
     with pytest.raises(error, match=text):
         call()
 
 
 def test_assignment_casts_to_the_tensors_dtype() -> None:
-    """Floats lose their fraction in integer tensors, negative ints wrap in unsigned ones, bools keep the truth."""
+    """Floats are truncated in integer tensors, negative ints wrap in unsigned ones, bools keep the truth value."""
     whole = cd.arange(6)
     whole[0] = 2.7
     whole[whole > 3] = cd.tensor(9.9)
@@ -302,7 +302,7 @@ def test_assignment_casts_to_the_tensors_dtype() -> None:
 
 
 def test_assignment_broadcasts_and_drops_leading_ones() -> None:
-    """A value may have leading dims of size 1 that the place does not have."""
+    """A value may have additional leading dims of size 1."""
     x = cd.tensor(A)
     x[0] = cd.ones(1, 1, 1, 4).double()
     x[cd.tensor([1]), 0] = cd.full((1, 1), 2.0, dtype=cd.float64)
@@ -312,7 +312,7 @@ def test_assignment_broadcasts_and_drops_leading_ones() -> None:
 
 
 def test_assignment_of_a_tensor_to_parts_of_itself_reads_first() -> None:
-    """Overlap changes nothing: the value is what it was before the write."""
+    """An overlap has no effect: the value is read before the write."""
     x = cd.tensor(A)
     x[1:] = x[:-1]
     same(x, np.stack([A[0], A[0]]))
@@ -325,7 +325,7 @@ def test_assignment_of_a_tensor_to_parts_of_itself_reads_first() -> None:
 
 
 def test_assignment_writes_through_views_and_bumps_the_version() -> None:
-    """A write to a part of a part reaches the base, in memory and in version."""
+    """A write to a view of a view changes the base and its version."""
     x = cd.tensor(A)
     before = x._version[0]
     x[1].t()[2, 0:2] = 100
@@ -336,7 +336,7 @@ def test_assignment_writes_through_views_and_bumps_the_version() -> None:
 
 
 def test_assignment_to_a_leaf_that_requires_grad_is_refused() -> None:
-    """Leaves and their views may not be written to while recording."""
+    """Leaves and their views cannot be written to while recording."""
     x = cd.tensor(A, requires_grad=True)
     for index in (0, ..., cd.tensor([0]), cd.tensor(MASK)):
         with pytest.raises(
@@ -350,7 +350,7 @@ def test_assignment_to_a_leaf_that_requires_grad_is_refused() -> None:
     "index", [1, (0, slice(1, 3)), I, (I, I), MASK, (slice(None), None, 0), A > 7, (0, I, I)], ids=str
 )
 def test_gradients_flow_through_reading_and_writing(index: Any) -> None:
-    """First and second derivatives of x[i], and of x[i] = v in x and in v, agree with differences."""
+    """Derivatives of x[i], and of x[i] = v in x and in v, agree with finite differences to second order."""
     index = tensors(index)
     x = cd.tensor(A / 10, requires_grad=True)
     v = (cd.tensor(A)[index].detach() / 7 + 1).requires_grad_()
@@ -367,7 +367,7 @@ def test_gradients_flow_through_reading_and_writing(index: Any) -> None:
 
 
 def test_a_repeated_index_sums_its_gradients() -> None:
-    """Every reading of an element adds to its gradient."""
+    """Every occurrence of an element adds to its gradient."""
     x = cd.tensor([1.0, 2.0, 3.0], requires_grad=True)
     x[[0, 0, 2]].sum().backward()
     assert x.grad is not None
@@ -375,7 +375,7 @@ def test_a_repeated_index_sums_its_gradients() -> None:
 
 
 def part(size: int) -> st.SearchStrategy[Any]:
-    """An int or a slice that fits a dim."""
+    """Draw an int or a slice for a dim."""
     bound = st.none() | st.integers(-size - 2, size + 2)
     slices = st.builds(slice, bound, bound, st.none() | st.integers(1, 3))
     return slices | st.integers(-size, size - 1) if size else slices
@@ -383,7 +383,7 @@ def part(size: int) -> st.SearchStrategy[Any]:
 
 @st.composite
 def indexed(draw: Any) -> tuple[tuple[int, ...], tuple[Any, ...]]:
-    """A shape, and an index of ints, slices, None, Ellipsis, or of slices and adjacent integer arrays."""
+    """Draw a shape and an index: ints, slices, None and Ellipsis, or slices and adjacent integer arrays."""
     shape = tuple(draw(st.lists(st.integers(0, 4), min_size=0, max_size=4)))
     items: list[Any] = [draw(part(size)) for size in shape[: draw(st.integers(0, len(shape)))]]
     arrays = [d for d in range(len(items)) if shape[d]]
@@ -408,7 +408,7 @@ def indexed(draw: Any) -> tuple[tuple[int, ...], tuple[Any, ...]]:
 @settings(max_examples=150)
 @given(indexed())
 def test_random_indices_read_and_write_as_in_numpy(case: tuple[tuple[int, ...], tuple[Any, ...]]) -> None:
-    """Whatever the shape and the index, elements come from and go to where NumPy has them, on transposed memory too."""
+    """Reads and writes agree with NumPy for any shape and index, on transposed memory too."""
     shape, index = case
     size = int(np.prod(shape))
     for array in (np.arange(float(size)).reshape(shape), np.arange(float(size)).reshape(shape[::-1]).T):

@@ -1,4 +1,4 @@
-"""Derivatives of linear algebra where a rule has branches: shapes, options, singular matrices, refusals."""
+"""Derivatives of linear algebra whose rule has branches: shapes, options, singular matrices, errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ L = cd.linalg
 
 
 def leaf(*shape: int, dtype: Any = cd.float64, seed: int = 0) -> Any:
-    """A matrix with singular values that are apart."""
+    """Return a matrix with distinct singular values."""
     generator = cd.Generator().manual_seed(seed)
     values = cd.randn(*shape, dtype=dtype, generator=generator)
     if len(shape) > 1:
@@ -90,7 +90,7 @@ CASES.update({
 @pytest.mark.parametrize("dtype", [cd.float64, cd.complex128], ids=["real", "complex"])
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives_agree_with_finite_differences(name: str, dtype: Any) -> None:
-    """To second order."""
+    """They agree to second order."""
     function, shapes = CASES[name]
     leaves = [leaf(*shape, dtype=dtype, seed=i) for i, shape in enumerate(shapes)]
     assert gradcheck(function, leaves, fast_mode=True)
@@ -99,7 +99,7 @@ def test_derivatives_agree_with_finite_differences(name: str, dtype: Any) -> Non
 
 @pytest.mark.parametrize("rank", [0, 1, 2])
 def test_determinants_of_singular_matrices_have_the_adjugate_as_gradient(rank: int) -> None:
-    """Zero where two singular values are zero, the product of the others where one is."""
+    """The gradient is zero if two singular values are zero, and the product of the others if one is."""
     x = cd.diag(cd.tensor([2.0, 3.0, 0.0][:rank] + [0.0] * (3 - rank), dtype=cd.float64)).requires_grad_()
     L.det(x).backward()
     expected = [0.0, 0.0, 6.0 if rank == 2 else 0.0]
@@ -110,7 +110,7 @@ def test_determinants_of_singular_matrices_have_the_adjugate_as_gradient(rank: i
 
 
 def test_losses_that_depend_on_a_phase_are_refused() -> None:
-    """Complex singular vectors and eigenvectors are determined up to one."""
+    """Complex singular vectors and eigenvectors are unique only up to a phase."""
     a = leaf(3, 3, dtype=cd.complex128)
     with pytest.raises(
         RuntimeError, match=r"svd_backward: The singular vectors in the complex case are specified up to"
@@ -123,7 +123,7 @@ def test_losses_that_depend_on_a_phase_are_refused() -> None:
 
 
 def test_qr_without_q_has_no_derivative() -> None:
-    """Nor has a complete one with more rows than columns."""
+    """A complete Q with more rows than columns has no derivative either."""
     a = leaf(3, 2)
     with pytest.raises(
         RuntimeError, match=r"The derivative of linalg.qr depends on Q, which is not computed when mode"
@@ -134,7 +134,7 @@ def test_qr_without_q_has_no_derivative() -> None:
 
 
 def test_gradients_of_real_matrices_are_real() -> None:
-    """Through complex eigenvalues too."""
+    """The gradient is real although complex eigenvalues are used."""
     a = leaf(3, 3)
     L.eigvals(a).abs().sum().backward()
     assert a.grad.dtype is cd.float64
@@ -144,5 +144,5 @@ def test_gradients_of_real_matrices_are_real() -> None:
 
 
 def test_ranks_carry_no_gradient() -> None:
-    """They are integers."""
+    """Ranks are integers."""
     assert not L.matrix_rank(leaf(3, 3)).requires_grad

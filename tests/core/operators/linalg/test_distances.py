@@ -1,4 +1,4 @@
-"""Distances of all pairs and row by row, cosines, cross products: against SciPy and NumPy."""
+"""Distances of all pairs and of rows, cosines, cross products: compared with SciPy and NumPy."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ NO_PRODUCT = "donot_use_mm_for_euclid_dist"
 
 
 def points(rng: np.random.Generator, *shape: int) -> Any:
-    """Normal numbers in float64."""
+    """Return normal numbers in float64."""
     return rng.standard_normal(shape)
 
 
 def by_hand(a: Any, b: Any, p: float) -> Any:
-    """The definition, pair by pair."""
+    """Compute the definition pair by pair."""
     d = np.abs(a[..., :, None, :] - b[..., None, :, :])
     if p == 0:
         return (d != 0).sum(-1).astype(d.dtype)
     return d.max(-1) if p == inf else (d**p).sum(-1) ** (1 / p)
 
 
-def close(found: Any, expected: Any, tolerance: float = 1e-9) -> None:
-    """Equal in shape and value."""
-    assert tuple(found.shape) == np.shape(expected)
-    np.testing.assert_allclose(found.detach().numpy(), expected, rtol=tolerance, atol=tolerance)
+def close(actual: Any, expected: Any, tolerance: float = 1e-9) -> None:
+    """Assert that shape and values are equal."""
+    assert tuple(actual.shape) == np.shape(expected)
+    np.testing.assert_allclose(actual.detach().numpy(), expected, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("p", NORMS)
 def test_cdist_is_the_norm_of_every_difference(p: float, rng: np.random.Generator) -> None:
-    """Few points and many, batches that broadcast, and recorded as well as not."""
+    """Small and large numbers of points, batches that broadcast, with and without recording."""
     for a, b in (
         (points(rng, 4, 3), points(rng, 5, 3)),
         (points(rng, 2, 1, 4, 3), points(rng, 3, 2, 3)),
@@ -51,7 +51,7 @@ def test_cdist_is_the_norm_of_every_difference(p: float, rng: np.random.Generato
 
 
 def test_cdist_is_scipys(rng: np.random.Generator) -> None:
-    """Euclidean, city block and Chebyshev distances, by a matrix product and without."""
+    """Euclidean, city block and Chebyshev distances agree, with a matrix product and without."""
     a, b = points(rng, 30, 7), points(rng, 40, 7)
     for p, name in ((2.0, "euclidean"), (1.0, "cityblock"), (inf, "chebyshev")):
         close(cd.cdist(cd.tensor(a), cd.tensor(b), p), distance.cdist(a, b, name))
@@ -61,7 +61,7 @@ def test_cdist_is_scipys(rng: np.random.Generator) -> None:
 
 
 def test_distances_of_nothing_are_zeros() -> None:
-    """No points give no distances; points without coordinates all meet."""
+    """An empty set of points has no distances; points without coordinates have distance 0."""
     assert cd.cdist(cd.zeros(0, 3), cd.zeros(2, 3)).shape == (0, 2)
     assert cd.cdist(cd.zeros(2, 0), cd.zeros(3, 0)).tolist() == [[0.0] * 3] * 2
     assert cd.cdist(cd.zeros(0, 2, 3), cd.zeros(0, 4, 3)).shape == (0, 2, 4)
@@ -71,15 +71,15 @@ def test_distances_of_nothing_are_zeros() -> None:
 
 
 def test_half_types_are_measured_in_float32() -> None:
-    """The distance of (0, …) and (1, …) in 1,000 dims by p = 1 is 1000, which bfloat16 sums would miss."""
+    """The distance of (0, …) and (1, …) in 1,000 dims for p = 1 is 1000, which a sum in bfloat16 does not reach."""
     for dtype in (cd.float16, cd.bfloat16):
-        found = cd.cdist(cd.zeros(1, 1000, dtype=dtype), cd.ones(1, 1000, dtype=dtype), 1.0)
-        assert (found.dtype, found.item()) == (dtype, 1000)
+        actual = cd.cdist(cd.zeros(1, 1000, dtype=dtype), cd.ones(1, 1000, dtype=dtype), 1.0)
+        assert (actual.dtype, actual.item()) == (dtype, 1000)
 
 
 @pytest.mark.parametrize("p", NORMS[1:])
 def test_cdist_has_gradients_of_both_orders(p: float, rng: np.random.Generator) -> None:
-    """For both arguments, in every norm and mode."""
+    """Both arguments have gradients in every norm and mode."""
     leaves = [cd.tensor(points(rng, 2, 3, 2), requires_grad=True), cd.tensor(points(rng, 2, 2), requires_grad=True)]
     modes = ("use_mm_for_euclid_dist", NO_PRODUCT) if p == 2 else (NO_PRODUCT,)
     for mode in modes:
@@ -90,7 +90,7 @@ def test_cdist_has_gradients_of_both_orders(p: float, rng: np.random.Generator) 
 
 @pytest.mark.parametrize("p", NORMS)
 def test_where_points_meet_the_slope_is_0(p: float) -> None:
-    """No NaN comes back from a distance of 0, by the kernel nor by the composite."""
+    """The gradient of a distance of 0 is 0 and not NaN, by the kernel and by the composite."""
     x = cd.tensor([[1.0, 2.0], [1.0, 2.0]], requires_grad=True)
     cd.cdist(x, x, p, NO_PRODUCT).sum().backward()
     assert x.grad.abs().sum().item() == 0
@@ -100,7 +100,7 @@ def test_where_points_meet_the_slope_is_0(p: float) -> None:
 
 
 def test_the_kernel_of_the_gradient_is_the_composite(rng: np.random.Generator) -> None:
-    """What the device computes equals the record's body, in every norm."""
+    """The device's result equals that of the record's body in every norm."""
     g, a, b = (cd.tensor(points(rng, *s)) for s in ((2, 4, 5), (2, 4, 3), (1, 5, 3)))
     record = OPERATORS["distances_backward"]
     for p in NORMS:
@@ -110,7 +110,7 @@ def test_the_kernel_of_the_gradient_is_the_composite(rng: np.random.Generator) -
 
 @pytest.mark.parametrize("p", NORMS)
 def test_pdist_is_the_upper_triangle_of_cdist(p: float, rng: np.random.Generator) -> None:
-    """Of an odd and an even number of points; its gradient is cdist's."""
+    """Odd and even numbers of points are correct; the gradient is that of cdist."""
     for n in (2, 3, 6, 7):
         a = points(rng, n, 3)
         expected = by_hand(a, a, p)[np.triu_indices(n, 1)]
@@ -122,15 +122,15 @@ def test_pdist_is_the_upper_triangle_of_cdist(p: float, rng: np.random.Generator
 
 
 def test_pairwise_distance_goes_row_by_row(rng: np.random.Generator) -> None:
-    """With a small number added to each difference, as PyTorch documents."""
+    """A small number is added to each difference, as PyTorch documents."""
     a, b = points(rng, 4, 3), points(rng, 1, 3)
     close(cd.pairwise_distance(cd.tensor(a), cd.tensor(b)), np.linalg.norm(a - b + 1e-6, axis=-1))
-    found = cd.pairwise_distance(cd.tensor(a), cd.tensor(b), p=1.0, eps=0.0, keepdim=True)
-    close(found, np.abs(a - b).sum(-1, keepdims=True))
+    actual = cd.pairwise_distance(cd.tensor(a), cd.tensor(b), p=1.0, eps=0.0, keepdim=True)
+    close(actual, np.abs(a - b).sum(-1, keepdims=True))
 
 
 def test_cosine_similarity_is_the_cosine_of_the_angle(rng: np.random.Generator) -> None:
-    """Along any dim, broadcast, in integers and complex numbers; a length of 0 gives 0 and a finite slope."""
+    """Any dim, broadcast shapes, integers and complex numbers work; a length of 0 gives 0 and a finite gradient."""
     a, b = points(rng, 2, 3, 4), points(rng, 3, 1)
     full = np.broadcast_to(b, a.shape)
     for dim in (0, 1, -1):
@@ -138,9 +138,9 @@ def test_cosine_similarity_is_the_cosine_of_the_angle(rng: np.random.Generator) 
         close(cd.cosine_similarity(cd.tensor(a), cd.tensor(b), dim=dim), expected)
     assert cd.cosine_similarity(cd.tensor([3, 4]), cd.tensor([3, 4]), dim=0).item() == pytest.approx(1.0)
     x = cd.zeros(3, dtype=cd.float64, requires_grad=True)
-    found = cd.cosine_similarity(x, cd.ones(3, dtype=cd.float64), dim=0)
-    found.backward()
-    assert found.item() == 0
+    actual = cd.cosine_similarity(x, cd.ones(3, dtype=cd.float64), dim=0)
+    actual.backward()
+    assert actual.item() == 0
     assert x.grad.isfinite().all()
     leaves = [cd.tensor(points(rng, 2, 3), requires_grad=True) for _ in range(2)]
     assert gradcheck(cd.cosine_similarity, leaves, fast_mode=True)
@@ -149,20 +149,20 @@ def test_cosine_similarity_is_the_cosine_of_the_angle(rng: np.random.Generator) 
 
 @pytest.mark.parametrize("d", [cd.float16, cd.bfloat16, cd.float32])
 def test_cosine_similarity_of_zeros_is_0_in_every_dtype(d: cd.dtype) -> None:
-    """The default epsilon is no number of float16: it is raised to one, and 0 / 0 does not come about."""
+    """The default epsilon underflows in float16; it is raised, so that 0 / 0 does not occur."""
     zeros, ones = cd.zeros(1, 3, dtype=d), cd.ones(1, 3, dtype=d)
     assert cd.cosine_similarity(zeros, ones).tolist() == [0]
 
 
 def test_cross_is_numpys(rng: np.random.Generator) -> None:
-    """Along a dim that is given, or the first of size 3; broadcast; integers and complex numbers; out= and method."""
+    """The dim is passed, or the first of size 3; shapes broadcast; integers, complex numbers and out= are supported."""
     a, b = points(rng, 2, 3, 4), points(rng, 1, 3, 4)
     close(cd.cross(cd.tensor(a), cd.tensor(b)), np.cross(a, b, axis=1))
     a, b = points(rng, 3, 3), points(rng, 3, 3) * 1j
     close(cd.tensor(a).cross(cd.tensor(b)), np.cross(a, b, axis=0))
     close(cd.cross(cd.tensor(a), cd.tensor(b), dim=-1), np.cross(a, b))
-    found = cd.cross(cd.tensor([1, 0, 0]), cd.tensor([0, 1, 0]), out=cd.empty(0, dtype=cd.int64))
-    assert found.tolist() == [0, 0, 1]
+    actual = cd.cross(cd.tensor([1, 0, 0]), cd.tensor([0, 1, 0]), out=cd.empty(0, dtype=cd.int64))
+    assert actual.tolist() == [0, 0, 1]
     assert cd.cross(cd.zeros(0, 3), cd.zeros(0, 3), dim=1).shape == (0, 3)
 
 
@@ -187,13 +187,13 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
 
 @pytest.mark.parametrize(("call", "error", "text"), ERRORS, ids=[f"{n}" for n in range(len(ERRORS))])
 def test_bad_points_are_errors_in_pytorchs_words(call: Callable[[], Any], error: type[Exception], text: str) -> None:
-    """Every mistake has PyTorch's class of error and its text."""
+    """Every invalid call has PyTorch's class of error and its text."""
     with pytest.raises(error, match=text):
         call()
 
 
 def test_lengths_of_half_types_do_not_overflow() -> None:
-    """300 squared is more than float16 holds; the cosine of a vector with itself is 1 all the same."""
+    """300 squared overflows in float16, but the cosine of a vector with itself is 1."""
     x = cd.full((1000,), 300.0, dtype=cd.float16)
     assert cd.cosine_similarity(x, x, dim=0).item() == pytest.approx(1.0, abs=2e-3)
 
@@ -204,16 +204,16 @@ def test_lengths_of_half_types_do_not_overflow() -> None:
 def test_pdist_of_any_number_of_points_is_the_norm_of_each_difference(
     name: str, n: int, p: float, rng: np.random.Generator
 ) -> None:
-    """Blocks of rows leave no pair out, whether or not they divide the number of points."""
+    """Blocks of rows include every pair, whether or not the block size divides the number of points."""
     points = rng.integers(-3, 4, (n, 3)).astype(name)
     want = [np.linalg.norm(points[i] - points[j], p) for i in range(n) for j in range(i + 1, n)]
-    found = cd.pdist(cd.tensor(points), p)
-    assert found.dtype == getattr(cd, name)
-    np.testing.assert_allclose(found.numpy(), want, rtol=1e-6)
+    actual = cd.pdist(cd.tensor(points), p)
+    assert actual.dtype == getattr(cd, name)
+    np.testing.assert_allclose(actual.numpy(), want, rtol=1e-6)
 
 
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0, float("inf")])
 def test_pdist_says_nan_and_infinity(p: float) -> None:
-    """A NaN among the coordinates makes its distances NaN, an infinite one makes them infinite."""
+    """A NaN coordinate makes its distances NaN, an infinite one makes them infinite."""
     points = cd.tensor([[0.0, 1.0], [float("nan"), 2.0], [float("inf"), 0.0]])
     np.testing.assert_array_equal(cd.pdist(points, p).numpy(), [np.nan, np.inf, np.nan])

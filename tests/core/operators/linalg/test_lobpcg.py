@@ -12,7 +12,7 @@ from candelabra.autograd import gradcheck, gradgradcheck
 
 
 def symmetric(rng: np.random.Generator, m: int, *batch: int, dtype: str = "float64") -> Any:
-    """Symmetric matrices with eigenvalues near 1, 2, …, m."""
+    """Return symmetric matrices with eigenvalues near 1, 2, …, m."""
     noise = rng.normal(size=(*batch, m, m)) * 0.1
     return (np.diag(np.arange(1.0, m + 1)) + noise + np.swapaxes(noise, -1, -2)).astype(dtype)
 
@@ -20,7 +20,7 @@ def symmetric(rng: np.random.Generator, m: int, *batch: int, dtype: str = "float
 @pytest.mark.parametrize("largest", [None, True, False])
 @pytest.mark.parametrize("batch", [(), (2,), (2, 1)])
 def test_extreme_eigenpairs_are_found(batch: tuple[int, ...], largest: bool | None, rng: np.random.Generator) -> None:
-    """The largest ones first, or the smallest; of one matrix or many, with B and without."""
+    """The largest or the smallest ones are computed, for one matrix or a batch, with and without B."""
     a, b = symmetric(rng, 20, *batch), symmetric(rng, 20, *batch) / 20 + 2 * np.eye(20)
     for other in (None, b):
         E, X = cd.lobpcg(cd.tensor(a), 3, None if other is None else cd.tensor(other), largest=largest, tol=1e-10)
@@ -34,7 +34,7 @@ def test_extreme_eigenpairs_are_found(batch: tuple[int, ...], largest: bool | No
 
 
 def test_the_start_the_preconditioner_and_the_end_are_the_callers(rng: np.random.Generator) -> None:
-    """``X`` says how many pairs, ``iK`` quickens, ``niter`` ends it early."""
+    """``X`` sets the number of pairs, ``iK`` speeds up convergence, ``niter`` limits the iterations."""
     a = symmetric(rng, 30, dtype="float32")
     A = cd.tensor(a)
     start = cd.tensor(rng.normal(size=(30, 2)).astype("float32"))
@@ -47,7 +47,7 @@ def test_the_start_the_preconditioner_and_the_end_are_the_callers(rng: np.random
 
 
 def test_derivatives_are_those_of_exact_pairs(rng: np.random.Generator) -> None:
-    """To second order, of values and vectors (up to their signs), by A and by B."""
+    """Derivatives of values and vectors (up to their signs) by A and by B agree to second order."""
     a = cd.tensor(symmetric(rng, 9)).requires_grad_()
     b = cd.tensor(symmetric(rng, 9) / 9 + 2 * np.eye(9)).requires_grad_()
 
@@ -65,7 +65,7 @@ def test_derivatives_are_those_of_exact_pairs(rng: np.random.Generator) -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    """Shapes, dtypes, too many pairs, a tracker."""
+    """Wrong shapes, dtypes, numbers of pairs and a tracker are errors."""
     a = cd.eye(6)
     with pytest.raises(ValueError, match=r"not applicable when the number of A rows \(=6\) is smaller than 3 x the"):
         cd.lobpcg(a, 3)

@@ -1,4 +1,4 @@
-"""Products that have names in linear algebra, and approximations of low rank."""
+"""Named products of linear algebra, and low-rank approximations."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ ALL = ["uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "flo
 
 
 def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Any:
-    """Small whole numbers, exact in every dtype."""
+    """Return small integers, which are exact in every dtype."""
     values = rng.integers(0, 4, shape).astype("complex128" if dtype[0] == "c" else "float64")
     return values + 1j * rng.integers(0, 4, shape) if dtype[0] == "c" else values
 
 
 def tensor(values: Any, dtype: str) -> Any:
-    """A tensor of a dtype that NumPy may not have."""
+    """Return a tensor of a dtype that NumPy may lack."""
     return cd.tensor(values).to(getattr(cd, dtype))
 
 
-def exact(found: Any, expected: Any) -> None:
-    """Equal in shape and every element."""
+def exact(actual: Any, expected: Any) -> None:
+    """Assert that shape and every element are equal."""
     expected = np.asarray(expected)
-    assert tuple(found.shape) == expected.shape
-    wide = cd.complex128 if found.is_complex() else cd.float64
-    np.testing.assert_array_equal(found.detach().to(wide).numpy(), expected)
+    assert tuple(actual.shape) == expected.shape
+    wide = cd.complex128 if actual.is_complex() else cd.float64
+    np.testing.assert_array_equal(actual.detach().to(wide).numpy(), expected)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int64", *ALL[4:]])
 def test_cross_products(dtype: str, rng: np.random.Generator) -> None:
-    """Along any dim, broadcast over the others."""
+    """The dim is arbitrary, and the other dims broadcast."""
     a, b = numbers(rng, (4, 3), dtype), numbers(rng, (2, 1, 3), dtype)
-    found = cd.linalg.cross(tensor(a[None], dtype), tensor(b, dtype))
-    assert found.dtype is getattr(cd, dtype)
-    exact(found, np.cross(a[None], b))
+    actual = cd.linalg.cross(tensor(a[None], dtype), tensor(b, dtype))
+    assert actual.dtype is getattr(cd, dtype)
+    exact(actual, np.cross(a[None], b))
     exact(cd.linalg.cross(tensor(a.T, dtype), tensor(a.T[:, ::-1], dtype), dim=0), np.cross(a, a[::-1]).T)
 
 
 @pytest.mark.parametrize("dtype", ALL)
 def test_vecdot_conjugates_its_first_argument(dtype: str, rng: np.random.Generator) -> None:
-    """Along any dim, broadcast; of no elements 0."""
+    """Any dim, broadcast shapes; an empty product is 0."""
     a, b = numbers(rng, (3, 4), dtype), numbers(rng, (2, 1, 4), dtype)
-    found = cd.linalg.vecdot(tensor(a, dtype), tensor(b, dtype))
-    assert found.dtype is getattr(cd, dtype)
-    exact(found, np.vecdot(a, b))
+    actual = cd.linalg.vecdot(tensor(a, dtype), tensor(b, dtype))
+    assert actual.dtype is getattr(cd, dtype)
+    exact(actual, np.vecdot(a, b))
     exact(cd.linalg.vecdot(tensor(a, dtype), tensor(a, dtype), dim=0), (a.conj() * a).sum(0))
     exact(cd.linalg.vecdot(cd.zeros(2, 0), cd.zeros(2, 0)), [0, 0])
     tracked = tensor(a.real, "float64").requires_grad_()
@@ -56,27 +56,27 @@ def test_vecdot_conjugates_its_first_argument(dtype: str, rng: np.random.Generat
 
 @pytest.mark.parametrize("device", ["cpu", "lantern"])
 def test_vecdot_counts_its_dim_in_the_broadcast_shape(lantern: Any, device: str) -> None:
-    """Along the vectors a size of 1 broadcasts too, and a tensor of fewer dims has its own dims last."""
+    """The vectors' dim broadcasts too, and a tensor with fewer dims is aligned at the last dims."""
     x = cd.tensor(np.arange(48.0, dtype="float32").reshape(2, 8, 3), device=device)
     for other in (np.arange(8.0, dtype="float32").reshape(8, 1), np.ones((1, 3), "float32")):
-        found = cd.linalg.vecdot(x, cd.tensor(other, device=device), dim=1)
-        np.testing.assert_allclose(found.cpu().numpy(), (x.cpu().numpy() * other).sum(1))
+        actual = cd.linalg.vecdot(x, cd.tensor(other, device=device), dim=1)
+        np.testing.assert_allclose(actual.cpu().numpy(), (x.cpu().numpy() * other).sum(1))
 
 
 @pytest.mark.parametrize("dtype", [d for d in ALL if "16" not in d])
 def test_vandermonde_matrices(dtype: str, rng: np.random.Generator) -> None:
-    """Powers from 0 on; integers are int64."""
+    """Powers start at 0; integers give int64."""
     x = numbers(rng, (2, 3), dtype)
-    found = cd.linalg.vander(tensor(x, dtype))
-    assert found.dtype is (cd.int64 if "int" in dtype else getattr(cd, dtype))
-    exact(found, x[..., None] ** np.arange(3))
+    actual = cd.linalg.vander(tensor(x, dtype))
+    assert actual.dtype is (cd.int64 if "int" in dtype else getattr(cd, dtype))
+    exact(actual, x[..., None] ** np.arange(3))
     exact(cd.linalg.vander(tensor(x, dtype), N=5), x[..., None] ** np.arange(5))
     exact(cd.linalg.vander(cd.tensor(3.0), N=3), [[1, 3, 9]])
 
 
 @pytest.mark.parametrize("sizes", [(2, 3), (5, 2, 4), (3, 7, 2, 6), (4, 4, 4, 4, 4), (1, 9, 1, 9, 1, 9)])
 def test_multi_dot_is_the_product_in_any_order(sizes: tuple[int, ...], rng: np.random.Generator) -> None:
-    """Chains of two and more matrices; first and last may be vectors."""
+    """Chains have two or more matrices; the first and the last may be vectors."""
     chain = [numbers(rng, (a, b), "float64") for a, b in zip(sizes, [*sizes[1:], 2], strict=True)]
     expected = np.linalg.multi_dot(chain)
     exact(cd.linalg.multi_dot([cd.tensor(a) for a in chain]), expected)
@@ -90,7 +90,7 @@ def test_multi_dot_is_the_product_in_any_order(sizes: tuple[int, ...], rng: np.r
 
 
 def test_products_refuse_what_does_not_fit() -> None:
-    """In PyTorch's words."""
+    """The errors are PyTorch's."""
     a, cross, chain = cd.eye(2), cd.linalg.cross, cd.linalg.multi_dot
     cases: list[tuple[Any, str]] = [
         (lambda: cross(cd.ones(2), cd.ones(2)), "linalg.cross: inputs dimension -1 must have length 3. Got 2 and 2"),
@@ -124,7 +124,7 @@ def test_other_names_of_products(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("shape", [(30, 20), (20, 30), (2, 12, 9)])
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_low_rank_is_found_by_random_projection(shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> None:
-    """A matrix of rank 3 comes back from three singular triples; M is taken away first."""
+    """A matrix of rank 3 is restored from three singular triples; M is subtracted first."""
     left = rng.normal(size=(*shape[:-1], 3))
     right = rng.normal(size=(*shape[:-2], 3, shape[-1]))
     a = (left @ right).astype(dtype) * (1 + 1j if dtype[0] == "c" else 1)
@@ -136,7 +136,7 @@ def test_low_rank_is_found_by_random_projection(shape: tuple[int, ...], dtype: s
 
 
 def test_principal_components(rng: np.random.Generator) -> None:
-    """The directions of largest variance, of the centred rows unless told otherwise."""
+    """They are the directions of largest variance, of the centred rows by default."""
     a = rng.normal(size=(50, 2)) @ rng.normal(size=(2, 6)) + 5
     centred = a - a.mean(0)
     np.testing.assert_allclose(cd.pca_lowrank(cd.tensor(a), q=2).S.numpy(), np.linalg.svd(centred)[1][:2])
@@ -153,7 +153,7 @@ def test_principal_components(rng: np.random.Generator) -> None:
 
 
 def test_the_older_svd_and_qr(rng: np.random.Generator) -> None:
-    """torch.svd gives V, not its adjoint, and zeros where vectors are not asked for; qr is reduced if ``some``."""
+    """As torch.svd, svd returns V, not its adjoint, and zeros without vectors; qr is reduced if ``some``."""
     a = rng.normal(size=(2, 4, 3)) + 1j * rng.normal(size=(2, 4, 3))
     A = cd.tensor(a)
     U, S, V = cd.svd(A)
@@ -170,7 +170,7 @@ def test_the_older_svd_and_qr(rng: np.random.Generator) -> None:
 
 
 def test_the_older_lu(rng: np.random.Generator) -> None:
-    """Two results, three with infos, into tensors that were given."""
+    """It returns two results, or three with infos, and writes to out=."""
     A = cd.tensor(rng.normal(size=(2, 3, 3)))
     LU, pivots = cd.lu(A)
     P, L, U = cd.lu_unpack(LU, pivots)

@@ -1,4 +1,4 @@
-"""Norms of vectors and matrices, and what is measured with them."""
+"""Norms of vectors and matrices, and functions based on them."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ DTYPES = ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"
 
 
 def random(rng: np.random.Generator, shape: tuple[int, ...], dtype: str = "float64") -> Any:
-    """Normal numbers, with imaginary parts in a complex dtype."""
+    """Return normal numbers, with imaginary parts in a complex dtype."""
     values = rng.normal(size=shape)
     return values + 1j * rng.normal(size=shape) if dtype.startswith("complex") else values
 
 
-def close(found: Any, expected: Any, digits: float = 1e-10) -> None:
-    """Equal in shape, and in value to so many digits."""
+def close(actual: Any, expected: Any, digits: float = 1e-10) -> None:
+    """Assert that shapes are equal, and values up to the given number of digits."""
     expected = np.asarray(expected)
-    assert tuple(found.shape) == expected.shape
-    np.testing.assert_allclose(found.detach().double().numpy(), expected, rtol=digits, atol=digits)
+    assert tuple(actual.shape) == expected.shape
+    np.testing.assert_allclose(actual.detach().double().numpy(), expected, rtol=digits, atol=digits)
 
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("dim", [None, 0, -1, (0, 2), (1, 2), (2, 1)])
 def test_vector_norms(dim: Any, dtype: str, order: float, rng: np.random.Generator) -> None:
-    """Every order over every choice of dims, in every dtype; the result is real."""
+    """Every order over every choice of dims in every dtype; the result is real."""
     x = cd.tensor(random(rng, (3, 4, 2), dtype)).to(getattr(cd, dtype))
     values = x.to(cd.complex128 if x.is_complex() else cd.float64).numpy()
     digits = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 1e-4, "complex64": 1e-4}.get(dtype, 1e-10)
     for keepdim in (False, True):
-        found = cd.linalg.vector_norm(x, order, dim, keepdim)
-        assert found.dtype is (x.abs().dtype)
-        close(found, np.linalg.vector_norm(values, ord=order, axis=dim, keepdims=keepdim), digits)
+        actual = cd.linalg.vector_norm(x, order, dim, keepdim)
+        assert actual.dtype is (x.abs().dtype)
+        close(actual, np.linalg.vector_norm(values, ord=order, axis=dim, keepdims=keepdim), digits)
 
 
 @pytest.mark.parametrize("order", ["fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf])
@@ -53,7 +53,7 @@ def test_matrix_norms(dim: tuple[int, int], dtype: str, order: Any, rng: np.rand
 
 
 def test_norm_chooses_by_order_and_dims(rng: np.random.Generator) -> None:
-    """No order: the 2-norm of everything; one dim: of vectors; two dims, or a matrix: of matrices."""
+    """Without an order: the 2-norm of all elements; one dim: vector norms; two dims, or a matrix: matrix norms."""
     a = random(rng, (3, 4))
     A = cd.tensor(a)
     close(cd.linalg.norm(A), np.linalg.norm(a))
@@ -68,7 +68,7 @@ def test_norm_chooses_by_order_and_dims(rng: np.random.Generator) -> None:
 
 
 def test_the_older_norm_takes_orders_of_vectors_over_several_dims(rng: np.random.Generator) -> None:
-    """``p=2`` of a matrix is its Frobenius norm there, "nuc" is of matrices."""
+    """``p=2`` of a matrix is its Frobenius norm, and "nuc" is a matrix norm."""
     a = random(rng, (2, 3, 4))
     A = cd.tensor(a)
     close(cd.norm(A), np.linalg.norm(a.ravel()))
@@ -85,7 +85,7 @@ def test_the_older_norm_takes_orders_of_vectors_over_several_dims(rng: np.random
 
 
 def test_numpys_names_of_dims_are_understood(rng: np.random.Generator) -> None:
-    """``axis`` and ``keepdims`` by keyword."""
+    """``axis`` and ``keepdims`` are accepted as keywords."""
     A = cd.tensor(random(rng, (3, 4)))
     for function in (cd.norm, cd.linalg.norm, cd.linalg.vector_norm):
         assert cd.equal(function(A, axis=1, keepdims=True), function(A, dim=1, keepdim=True))
@@ -94,7 +94,7 @@ def test_numpys_names_of_dims_are_understood(rng: np.random.Generator) -> None:
 
 
 def test_norms_of_nothing_are_zero_unless_they_are_extremes() -> None:
-    """Of vectors and of matrices without elements."""
+    """Norms of empty vectors and matrices are 0, unless they are extremes."""
     for order in (0, 0.5, 1, 2, 3):
         assert cd.linalg.vector_norm(cd.zeros(0), order).item() == 0
     for order in (1, 2, math.inf, "fro", "nuc"):
@@ -110,7 +110,7 @@ def test_norms_of_nothing_are_zero_unless_they_are_extremes() -> None:
 
 
 def test_norms_hand_nan_and_infinities_on() -> None:
-    """NaN in, NaN out; the length of something infinite is infinite."""
+    """NaN gives NaN, and an infinite element gives an infinite norm."""
     x = cd.tensor([1.0, math.nan])
     for order in (1, 2, 3, math.inf, -math.inf):
         assert math.isnan(cd.linalg.vector_norm(x, order).item())
@@ -119,7 +119,7 @@ def test_norms_hand_nan_and_infinities_on() -> None:
 
 
 def test_norms_refuse_what_they_are_not_of() -> None:
-    """Integers, orders and dims that do not exist, dtypes that do not fit: in PyTorch's words."""
+    """Integers, unknown orders and dims, and wrong dtypes raise PyTorch's errors."""
     a = cd.ones(2, 2)
     norm, vector, matrix = cd.linalg.norm, cd.linalg.vector_norm, cd.linalg.matrix_norm
     cases: list[tuple[Any, str]] = [
@@ -170,14 +170,14 @@ def test_norms_refuse_what_they_are_not_of() -> None:
 
 @pytest.mark.parametrize("order", ORDERS[:7])
 def test_distances(order: float, rng: np.random.Generator) -> None:
-    """dist is the norm of the difference, broadcast."""
+    """dist is the norm of the difference, with broadcasting."""
     a, b = random(rng, (3, 4)), random(rng, (4,))
     close(cd.dist(cd.tensor(a), cd.tensor(b), order), np.linalg.vector_norm(a - b, ord=order))
     close(cd.tensor(a).dist(cd.tensor(b), order), np.linalg.vector_norm(a - b, ord=order))
 
 
 def test_renorm_shortens_what_is_too_long() -> None:
-    """Slices along a dim; those that are short enough stay as they are; in place too."""
+    """Slices along a dim that exceed the limit are scaled; the others do not change; in place too."""
     x = cd.tensor([[3.0, 4.0], [0.3, 0.4]])
     assert cd.renorm(x, 2, 0, 1).tolist() == pytest.approx(np.array([[0.6, 0.8], [0.3, 0.4]]))
     assert cd.renorm(x, 1, -1, 1).abs().sum(0).tolist() == pytest.approx([1, 1])
@@ -186,7 +186,7 @@ def test_renorm_shortens_what_is_too_long() -> None:
 
 
 def test_gradients_at_corners_are_subgradients() -> None:
-    """0 where a norm is 0; extremes share theirs among all that attain them; order 0 is flat."""
+    """The gradient is 0 for a norm of 0; equal extremes share it; that of order 0 is zero."""
     for order in ORDERS[:7]:
         x = cd.zeros(3, requires_grad=True)
         cd.linalg.vector_norm(x, order).backward()

@@ -1,4 +1,4 @@
-"""The kernels that are written once over the Array API, and the compositions, on a device that has no others."""
+"""Array API kernels and composite bodies on a device without other kernels."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CALLS = {
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 @pytest.mark.parametrize("name", CALLS)
 def test_another_device_computes_the_same(lantern: Any, name: str, dtype: str, rng: np.random.Generator) -> None:
-    """As the CPU's own kernels, without a fallback to them."""
+    """Results equal those of the CPU's kernels, without a fallback."""
     values = rng.normal(size=(2, 3, 3)) + 4 * np.eye(3)
     a = cd.tensor(values.astype("float32")).to(getattr(cd, dtype)) * (1 if dtype == "float32" else 1 + 0.5j)
     with cd.fallback("error"):
@@ -57,7 +57,7 @@ def test_breakdowns_are_reported(lantern: Any) -> None:
 def test_pivots_become_permutations_by_composition(
     lantern: Any, shape: tuple[int, ...], device: str, rng: np.random.Generator
 ) -> None:
-    """As by the CPU's kernel, on immutable arrays too."""
+    """The result equals that of the CPU's kernel, on immutable arrays too."""
     LU, pivots, _ = cd.linalg.lu_factor_ex(cd.tensor(rng.normal(size=(*shape, 3)).astype("float32")))
     P = cd.lu_unpack(LU, pivots).P
     with cd.fallback("error"):
@@ -67,7 +67,7 @@ def test_pivots_become_permutations_by_composition(
 
 @pytest.mark.parametrize("order", [0, 0.5, 1, 2, 3, float("inf"), -float("inf")])
 def test_norms_by_composition(lantern: Any, order: float, rng: np.random.Generator) -> None:
-    """Every order."""
+    """Every order is correct."""
     a = cd.tensor(rng.normal(size=(2, 3)).astype("float32"))
     with cd.fallback("error"):
         found = cd.linalg.vector_norm(a.to("lantern"), order, 1)

@@ -1,4 +1,4 @@
-"""Systems, inverses, determinants, least squares and ranks, against NumPy and SciPy."""
+"""Linear systems, inverses, determinants, least squares and ranks, compared with NumPy and SciPy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DTYPES = ["float32", "float64", "complex64", "complex128"]
 
 
 def random(rng: np.random.Generator, shape: tuple[int, ...], dtype: str = "float64") -> Any:
-    """Normal numbers, with imaginary parts in a complex dtype."""
+    """Return normal numbers, with imaginary parts in a complex dtype."""
     values = rng.normal(size=shape)
     if dtype.startswith("complex"):
         values = values + 1j * rng.normal(size=shape)
@@ -24,17 +24,17 @@ def random(rng: np.random.Generator, shape: tuple[int, ...], dtype: str = "float
 
 
 def regular(rng: np.random.Generator, n: int, dtype: str = "float64", batch: tuple[int, ...] = ()) -> Any:
-    """Matrices that are far from singular."""
+    """Return well-conditioned matrices."""
     return random(rng, (*batch, n, n), dtype) + 4 * np.eye(n, dtype=dtype)
 
 
-def close(found: Any, expected: Any) -> None:
-    """Equal in shape and dtype, and within a few hundred epsilons in value."""
+def close(actual: Any, expected: Any) -> None:
+    """Assert that shape and dtype are equal, and values within a few hundred epsilons."""
     expected = np.asarray(expected)
-    assert tuple(found.shape) == expected.shape
-    assert found.dtype.name == expected.dtype.name
+    assert tuple(actual.shape) == expected.shape
+    assert actual.dtype.name == expected.dtype.name
     eps = np.finfo(expected.dtype).eps
-    np.testing.assert_allclose(found.detach().numpy(), expected, rtol=500 * eps, atol=500 * eps)
+    np.testing.assert_allclose(actual.detach().numpy(), expected, rtol=500 * eps, atol=500 * eps)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -48,25 +48,25 @@ def close(found: Any, expected: Any) -> None:
 def test_solve_takes_matrices_vectors_and_batches(
     a: tuple[int, ...], b: tuple[int, ...], dtype: str, rng: np.random.Generator
 ) -> None:
-    """From the left; a right side of one dim less than the matrices, and of their shape, is a batch of vectors."""
+    """Right sides with one dim less than the matrices, and their batch shape, are batches of vectors."""
     left, right = regular(rng, 3, dtype, a), random(rng, b, dtype)
-    found = cd.linalg.solve(cd.tensor(left), cd.tensor(right))
+    actual = cd.linalg.solve(cd.tensor(left), cd.tensor(right))
     vector = len(b) == 1 or b == (*a, 3)
     expected = np.linalg.solve(left, right[..., None])[..., 0] if vector else np.linalg.solve(left, right)
-    close(found, expected)
+    close(actual, expected)
     assert cd.linalg.solve_ex(cd.tensor(left), cd.tensor(right)).info.any().item() is False
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_solve_from_the_right(dtype: str, rng: np.random.Generator) -> None:
-    """X A = B."""
+    """The solution satisfies X A = B."""
     a, b = regular(rng, 3, dtype, (2,)), random(rng, (2, 4, 3), dtype)
     x = cd.linalg.solve(cd.tensor(a), cd.tensor(b), left=False)
     close(x @ cd.tensor(a), b)
 
 
 def test_singular_systems_are_refused_or_reported() -> None:
-    """In an error that names the matrix, or in the info that says which pivot is zero."""
+    """The error names the matrix, and the info names the zero pivot."""
     bad = cd.tensor([[1.0, 2.0], [2.0, 4.0]])
     both = cd.stack([cd.eye(2), bad])
     assert cd.linalg.solve_ex(both, cd.ones(2, 2, 1)).info.tolist() == [0, 2]
@@ -90,7 +90,7 @@ def test_singular_systems_are_refused_or_reported() -> None:
 
 
 def test_systems_that_do_not_fit_are_refused() -> None:
-    """In PyTorch's words, which name the equation."""
+    """PyTorch's errors name the equation."""
     a = cd.eye(2)
     for b, words in (
         (cd.ones(3), r"Incompatible shapes of A and B for the equation AX = B \(2x2 and 3x1\)"),
@@ -109,7 +109,8 @@ def test_systems_that_do_not_fit_are_refused() -> None:
         cd.linalg.solve_triangular(a, cd.ones(2), upper=True)
     with pytest.raises(RuntimeError, match=r"linalg.solve_triangular: Expected a floating point or complex"):
         cd.linalg.solve_triangular(a.long(), cd.ones(2, 2), upper=True)
-    body = OPERATORS["triangular_solution"].body  # what devices without the routine run; it solves a general system
+    # Devices without the routine run this composite, which solves a general system.
+    body = OPERATORS["triangular_solution"].body
     assert body is not None
     with pytest.raises(RuntimeError, match=r"linalg.solve_triangular: A must be batches of square matrices, but they"):
         body(cd.ones(2, 3), a, True, False)
@@ -142,35 +143,35 @@ def test_systems_that_do_not_fit_are_refused() -> None:
 def test_triangular_systems_read_one_triangle(
     batch: tuple[int, ...], upper: bool, unitriangular: bool, dtype: str, rng: np.random.Generator
 ) -> None:
-    """From the left and the right, one by one and many at once; the diagonal is not read where it is taken as ones."""
+    """Left and right, single and batched; with unitriangular=True the diagonal is not read."""
     a = regular(rng, 3, dtype, batch)
     triangle = np.triu(a) if upper else np.tril(a)
     if unitriangular:
         triangle = triangle * (1 - np.eye(3, dtype=dtype)) + np.eye(3, dtype=dtype)
     b = random(rng, (*batch, 3, 2), dtype)
     options = {"upper": upper, "unitriangular": unitriangular}
-    found = cd.linalg.solve_triangular(cd.tensor(a), cd.tensor(b), **options)
-    close(found, np.linalg.solve(triangle, b))
+    actual = cd.linalg.solve_triangular(cd.tensor(a), cd.tensor(b), **options)
+    close(actual, np.linalg.solve(triangle, b))
     right = cd.linalg.solve_triangular(cd.tensor(a), cd.tensor(b).mT, left=False, **options)
     close(right @ cd.tensor(triangle), np.swapaxes(b, -1, -2))
     x, copy = cd.triangular_solve(cd.tensor(b), cd.tensor(a), upper, False, unitriangular)
-    close(x, found.numpy())
+    close(x, actual.numpy())
     close(copy, a)
     turned = cd.tensor(b).triangular_solve(cd.tensor(a), upper, transpose=True, unitriangular=unitriangular).solution
     close(turned, np.linalg.solve(np.swapaxes(triangle, -1, -2), b))
 
 
 def test_a_zero_on_the_diagonal_of_a_triangle_is_divided_by() -> None:
-    """Nothing is raised, for one matrix or many."""
+    """No error is raised, for one matrix or a batch."""
     for batch in ((), (50,)):
-        found = cd.linalg.solve_triangular(cd.zeros(*batch, 2, 2), cd.ones(*batch, 2, 1), upper=True)
-        assert not found.isfinite().any().item()
+        actual = cd.linalg.solve_triangular(cd.zeros(*batch, 2, 2), cd.ones(*batch, 2, 1), upper=True)
+        assert not actual.isfinite().any().item()
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("batch", [(), (2,), (0,)])
 def test_factors_solve_again_and_again(batch: tuple[int, ...], dtype: str, rng: np.random.Generator) -> None:
-    """lu_solve and cholesky_solve, with what was factored; cholesky_inverse."""
+    """lu_solve and cholesky_solve accept existing factors; so does cholesky_inverse."""
     a, b = regular(rng, 3, dtype, batch), random(rng, (*batch, 3, 2), dtype)
     A, B = cd.tensor(a), cd.tensor(b)
     LU, pivots = cd.linalg.lu_factor(A)
@@ -189,22 +190,22 @@ def test_factors_solve_again_and_again(batch: tuple[int, ...], dtype: str, rng: 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(3, 3), (2, 4, 4), (0, 2, 2), (2, 0, 0)])
 def test_inverses_and_determinants(shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> None:
-    """Of one matrix, of many, of none; under all their names."""
+    """Single, batched and empty matrices are correct under all names."""
     a = random(rng, shape, dtype)
     A = cd.tensor(a)
     close(cd.linalg.det(A), np.linalg.det(a))
     close(A.det(), np.linalg.det(a))
     sign, log = np.linalg.slogdet(a)
-    for found in (cd.linalg.slogdet(A), cd.slogdet(A), A.slogdet()):
-        close(found.sign, np.asarray(sign).astype(dtype))
-        close(found.logabsdet, np.asarray(log).astype(a.real.dtype))
+    for actual in (cd.linalg.slogdet(A), cd.slogdet(A), A.slogdet()):
+        close(actual.sign, np.asarray(sign).astype(dtype))
+        close(actual.logabsdet, np.asarray(log).astype(a.real.dtype))
     b = a + 4 * np.eye(shape[-1], dtype=dtype)
-    for found in (cd.linalg.inv(cd.tensor(b)), cd.inverse(cd.tensor(b)), cd.tensor(b).inverse()):
-        close(found, np.linalg.inv(b))
+    for actual in (cd.linalg.inv(cd.tensor(b)), cd.inverse(cd.tensor(b)), cd.tensor(b).inverse()):
+        close(actual, np.linalg.inv(b))
 
 
 def test_logarithms_of_determinants(rng: np.random.Generator) -> None:
-    """-inf of singular matrices, NaN of negative determinants, complex of complex ones."""
+    """Singular matrices give -inf, negative determinants NaN, complex ones complex results."""
     assert cd.logdet(cd.zeros(2, 2)).item() == -math.inf
     assert math.isnan(cd.logdet(cd.tensor([[0.0, 1.0], [1.0, 0.0]])).item())
     assert cd.logdet(cd.eye(3) * 2).item() == pytest.approx(3 * math.log(2))
@@ -216,7 +217,7 @@ def test_logarithms_of_determinants(rng: np.random.Generator) -> None:
 
 
 def test_tensors_are_inverted_and_solved_for_as_matrices(rng: np.random.Generator) -> None:
-    """tensorinv and tensorsolve, against NumPy."""
+    """tensorinv and tensorsolve agree with NumPy."""
     a = random(rng, (4, 6, 8, 3))
     close(cd.linalg.tensorinv(cd.tensor(a)), np.linalg.tensorinv(a))
     close(cd.linalg.tensorinv(cd.tensor(random(rng, (24, 8, 3))), ind=1).sum() * 0, np.float64(0))
@@ -237,34 +238,34 @@ def test_tensors_are_inverted_and_solved_for_as_matrices(rng: np.random.Generato
 @pytest.mark.parametrize("driver", [None, "gels", "gelsy", "gelsd", "gelss"])
 @pytest.mark.parametrize("shape", [(5, 3), (3, 5), (2, 4, 4), (2, 5, 3), (0, 4, 2), (3, 0), (0, 3)])
 def test_least_squares(shape: tuple[int, ...], driver: str | None, dtype: str, rng: np.random.Generator) -> None:
-    """All drivers, on tall and wide matrices of full rank: the solution of least length, residuals, rank, values."""
+    """All drivers give the minimum-norm solution, residuals, rank and singular values of full-rank matrices."""
     a, b = random(rng, shape, dtype), random(rng, (*shape[:-1], 2), dtype)
-    found = cd.linalg.lstsq(cd.tensor(a), cd.tensor(b), driver=driver)
+    actual = cd.linalg.lstsq(cd.tensor(a), cd.tensor(b), driver=driver)
     expected = np.linalg.pinv(a) @ b if a.size else np.zeros((*shape[:-2], shape[-1], 2), dtype)
-    close(found.solution, expected)
+    close(actual.solution, expected)
     m, n = shape[-2:]
     if m > n and n and driver not in (None, "gelsy"):
-        close(found.residuals, (np.abs(a @ expected - b) ** 2).sum(-2))
+        close(actual.residuals, (np.abs(a @ expected - b) ** 2).sum(-2))
     elif n:
-        assert found.residuals.numel() == 0
+        assert actual.residuals.numel() == 0
     if driver == "gels":
-        assert found.rank.numel() == 0
+        assert actual.rank.numel() == 0
     else:
-        assert found.rank.dtype is cd.int64
-        assert (found.rank == (min(m, n) if a.size else 0)).all().item()
+        assert actual.rank.dtype is cd.int64
+        assert (actual.rank == (min(m, n) if a.size else 0)).all().item()
     if driver in ("gelsd", "gelss") and a.size:
-        close(found.singular_values, np.linalg.svd(a, compute_uv=False))
+        close(actual.singular_values, np.linalg.svd(a, compute_uv=False))
     elif driver not in ("gelsd", "gelss"):
-        assert found.singular_values.numel() == 0
+        assert actual.singular_values.numel() == 0
 
 
 def test_least_squares_of_low_rank_and_of_vectors(rng: np.random.Generator) -> None:
-    """``rcond`` decides what counts as zero; right sides may be vectors, one or one per matrix."""
+    """``rcond`` sets the bound for zero singular values; right sides may be vectors."""
     a = cd.tensor([[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]], dtype=cd.float64)
-    found = cd.linalg.lstsq(a, cd.ones(3, 1, dtype=cd.float64), driver="gelsd")
-    assert found.rank.item() == 1
-    assert found.residuals.numel() == 0
-    close(found.solution, np.linalg.pinv(a.numpy()) @ np.ones((3, 1)))
+    actual = cd.linalg.lstsq(a, cd.ones(3, 1, dtype=cd.float64), driver="gelsd")
+    assert actual.rank.item() == 1
+    assert actual.residuals.numel() == 0
+    close(actual.solution, np.linalg.pinv(a.numpy()) @ np.ones((3, 1)))
     b = random(rng, (2, 4, 3))
     close(cd.linalg.lstsq(cd.tensor(b), cd.ones(2, 4, dtype=cd.float64)).solution, np.linalg.pinv(b) @ np.ones(4))
     near = cd.tensor([[1.0, 0.0], [0.0, 1e-3]])
@@ -273,7 +274,7 @@ def test_least_squares_of_low_rank_and_of_vectors(rng: np.random.Generator) -> N
 
 
 def test_least_squares_refuses_what_does_not_fit() -> None:
-    """Shapes, dtypes and drivers, in PyTorch's words."""
+    """Shapes, dtypes and drivers are checked with PyTorch's errors."""
     a = cd.eye(2)
     for arguments, driver, words in (
         ((cd.ones(3), cd.ones(3)), None, r"input must have at least 2 dimensions"),
@@ -291,7 +292,7 @@ def test_least_squares_refuses_what_does_not_fit() -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(3, 3), (5, 3), (3, 5), (2, 4, 2), (0, 2, 3), (2, 0, 3), (3, 0)])
 def test_pseudo_inverses(shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> None:
-    """By singular values; of Hermitian matrices by eigenvalues; pinverse is the older name."""
+    """They use singular values, or eigenvalues for Hermitian matrices; pinverse is the older name."""
     a = random(rng, shape, dtype)
     close(cd.linalg.pinv(cd.tensor(a)), np.linalg.pinv(a))
     close(cd.tensor(a).pinverse(), np.linalg.pinv(a, 1e-15))
@@ -301,7 +302,7 @@ def test_pseudo_inverses(shape: tuple[int, ...], dtype: str, rng: np.random.Gene
 
 
 def test_tolerances_decide_ranks_and_pseudo_inverses() -> None:
-    """Absolute and relative ones, numbers and tensors; an absolute one alone turns the relative one off."""
+    """Absolute and relative tolerances are numbers or tensors; an absolute one alone disables the relative one."""
     a = cd.diag(cd.tensor([1.0, 0.1, 0.001, 0.0]))
     rank = cd.linalg.matrix_rank
     assert rank(a).item() == 3
@@ -335,7 +336,7 @@ def test_tolerances_decide_ranks_and_pseudo_inverses() -> None:
 
 @pytest.mark.parametrize("p", [None, 2, -2, 1, -1, math.inf, -math.inf, "fro", "nuc"])
 def test_condition_numbers(p: Any, rng: np.random.Generator) -> None:
-    """Of every order, against NumPy; inf of singular matrices."""
+    """Every order agrees with NumPy; singular matrices give inf."""
     a = random(rng, (2, 3, 3))
     close(cd.linalg.cond(cd.tensor(a), p), np.linalg.cond(a, p))
     if p not in (2, -2, None):
@@ -346,7 +347,7 @@ def test_condition_numbers(p: Any, rng: np.random.Generator) -> None:
 
 
 def test_condition_numbers_refuse_what_has_none() -> None:
-    """Vectors, oblong matrices, norms that do not exist."""
+    """Vectors, non-square matrices and unknown norms are errors."""
     with pytest.raises(RuntimeError, match=r"linalg.cond: The input tensor must have at least 2 dimensions"):
         cd.linalg.cond(cd.ones(2))
     with pytest.raises(
@@ -360,16 +361,16 @@ def test_condition_numbers_refuse_what_has_none() -> None:
 
 @pytest.mark.parametrize("dtype", [*DTYPES, "float16", "bfloat16"])
 def test_exponentials_of_matrices(dtype: str, rng: np.random.Generator) -> None:
-    """Small and large, one and many, against SciPy; half types as well as their digits allow."""
+    """Small and large matrices, single and batched, agree with SciPy; half types within their precision."""
     for scale in (1e-3, 0.3, 3.0, 12.0):
         a = random(rng, (2, 3, 4, 4), dtype if dtype[0] == "c" or dtype == "float64" else "float32") * scale / 4
-        found = cd.linalg.matrix_exp(cd.tensor(a).to(getattr(cd, dtype)))
-        assert found.dtype is getattr(cd, dtype)
+        actual = cd.linalg.matrix_exp(cd.tensor(a).to(getattr(cd, dtype)))
+        assert actual.dtype is getattr(cd, dtype)
         digits = {"float16": 5e-2, "bfloat16": 3e-1, "float32": 2e-4, "complex64": 2e-4}.get(dtype, 1e-11)
         if digits > 1e-2 and scale > 1:
             continue
         expected = scipy.linalg.expm(a.astype(complex))
-        error = np.abs(found.to(cd.complex128).numpy() - expected).max() / np.abs(expected).max()
+        error = np.abs(actual.to(cd.complex128).numpy() - expected).max() / np.abs(expected).max()
         assert error < digits
     assert cd.matrix_exp(cd.zeros(2, 2)).tolist() == [[1, 0], [0, 1]]
     assert cd.zeros(0, 2, 2).matrix_exp().shape == (0, 2, 2)
@@ -377,28 +378,28 @@ def test_exponentials_of_matrices(dtype: str, rng: np.random.Generator) -> None:
 
 
 def test_exponentials_of_half_types_are_summed_in_single_precision() -> None:
-    """On the way powers go beyond float16 and digits below bfloat16; the result is rounded once."""
+    """Powers overflow in float16 and lose digits in bfloat16; the result is rounded once."""
     a = np.array([[-9.0, 8.0], [7.0, -8.5]])
     for dtype in (cd.float16, cd.bfloat16):
-        found = cd.matrix_exp(cd.tensor(a, dtype=dtype))
+        actual = cd.matrix_exp(cd.tensor(a, dtype=dtype))
         wanted = cd.matrix_exp(cd.tensor(a, dtype=dtype).float()).to(dtype)
-        assert found.dtype is dtype
-        assert found.tolist() == wanted.tolist()
+        assert actual.dtype is dtype
+        assert actual.tolist() == wanted.tolist()
 
 
 @pytest.mark.parametrize("n", [-3, -1, 0, 1, 2, 5, 8])
 def test_powers_of_matrices(n: int, rng: np.random.Generator) -> None:
-    """Positive, negative and zero, against NumPy; the result shares no memory with the matrix."""
+    """Positive, negative and zero exponents agree with NumPy; the result has its own memory."""
     a = regular(rng, 3, batch=(2,))
     A = cd.tensor(a)
-    found = cd.linalg.matrix_power(A, n)
-    close(found / 10.0 ** max(n, 0), np.linalg.matrix_power(a, n) / 10.0 ** max(n, 0))
-    found.zero_()
+    actual = cd.linalg.matrix_power(A, n)
+    close(actual / 10.0 ** max(n, 0), np.linalg.matrix_power(a, n) / 10.0 ** max(n, 0))
+    actual.zero_()
     close(A.matrix_power(1), a)
 
 
 def test_powers_refuse_fractions_and_oblong_matrices() -> None:
-    """With PyTorch's classes of errors."""
+    """The errors have PyTorch's classes."""
     with pytest.raises(TypeError, match=r"argument 'n' \(position 2\) must be int, not float"):
         cd.matrix_power(cd.eye(2), 1.5)
     with pytest.raises(RuntimeError, match=r"linalg.matrix_power: A must be batches of square matrices, but they are"):

@@ -1,4 +1,4 @@
-"""Reductions, normalisations and scans of what a mask selects, against NumPy's masked arrays and plain loops."""
+"""Masked reductions, normalisations and scans, compared with NumPy's masked arrays and loops."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ DIMS = [None, (), 0, -1, (0, 2), (2, 0)]
 
 @pytest.fixture
 def values(rng: np.random.Generator) -> Any:
-    """Normal numbers of shape (3, 4, 5)."""
+    """Return normal numbers of shape (3, 4, 5)."""
     return rng.normal(size=(3, 4, 5))
 
 
 @pytest.fixture
 def selected(rng: np.random.Generator) -> Any:
-    """A mask of that shape, with one row that is empty and one column that is full but for its first element."""
+    """Return a mask of that shape with an empty row, and a column that is full except for its first element."""
     mask = rng.random((3, 4, 5)) < 0.6
     mask[0, 0] = False
     mask[:, 1:, 0] = True
@@ -33,7 +33,7 @@ def selected(rng: np.random.Generator) -> Any:
 
 
 def peer(name: str, masked: Any, axis: Any, keepdims: bool) -> Any:
-    """NumPy's masked reduction, with what it leaves masked filled."""
+    """Return NumPy's masked reduction, with masked results filled."""
     fill = {"sum": 0, "prod": 1, "max": -INF, "min": INF}.get(name, NAN)
     axis = None if axis in (None, ()) else axis
     function: Any = getattr(np.ma, name)
@@ -43,18 +43,18 @@ def peer(name: str, masked: Any, axis: Any, keepdims: bool) -> Any:
 @pytest.mark.parametrize("dim", DIMS)
 @pytest.mark.parametrize("keepdim", [False, True])
 @pytest.mark.parametrize(
-    ("name", "theirs"), [("sum", "sum"), ("prod", "prod"), ("amax", "max"), ("amin", "min"), ("mean", "mean")]
+    ("name", "other"), [("sum", "sum"), ("prod", "prod"), ("amax", "max"), ("amin", "min"), ("mean", "mean")]
 )
 def test_reductions_leave_out_what_the_mask_says(
-    name: str, theirs: str, dim: Any, keepdim: bool, values: Any, selected: Any
+    name: str, other: str, dim: Any, keepdim: bool, values: Any, selected: Any
 ) -> None:
-    """Along any dims; slices without elements give the identity, or NaN."""
+    """Any dims may be reduced; slices without elements give the identity, or NaN."""
     function = getattr(cd.masked, name)
     close(
         function(cd.tensor(values), dim, keepdim=keepdim, mask=cd.tensor(selected)),
-        peer(theirs, np.ma.masked_array(values, ~selected), dim, keepdim),
+        peer(other, np.ma.masked_array(values, ~selected), dim, keepdim),
     )
-    without = getattr(np, theirs)(values, axis=None if dim == () else dim, keepdims=keepdim)
+    without = getattr(np, other)(values, axis=None if dim == () else dim, keepdims=keepdim)
     close(function(cd.tensor(values), dim, keepdim=keepdim), without)
 
 
@@ -62,7 +62,7 @@ def test_reductions_leave_out_what_the_mask_says(
 @pytest.mark.parametrize("correction", [0, 1])
 @pytest.mark.parametrize("masked", [False, True])
 def test_variance_of_what_is_selected(dim: Any, correction: int, masked: bool, values: Any, selected: Any) -> None:
-    """With ``correction`` or by its older name; complex numbers, too."""
+    """``correction`` and its older name work, and so do complex numbers."""
     mask = selected if masked else np.ones_like(selected)
     x, m = cd.tensor(values), cd.tensor(selected) if masked else None
     expected = np.ma.filled(np.ma.var(np.ma.masked_array(values, ~mask), axis=dim, ddof=correction), NAN)
@@ -77,7 +77,7 @@ def test_variance_of_what_is_selected(dim: Any, correction: int, masked: bool, v
 
 
 def test_the_same_for_integers() -> None:
-    """Sums and products are int64, extremes stay, moments are floats."""
+    """Sums and products are int64, extremes keep the dtype, moments are floats."""
     x, m = cd.tensor([[1, 2, 3], [4, 5, 6]], dtype=cd.int8), cd.tensor([True, False, True])
     same(cd.masked.sum(x, 1, mask=m), [4, 10], cd.int64)
     same(cd.masked.prod(x, 1, mask=m), [3, 24], cd.int64)
@@ -94,7 +94,7 @@ def test_the_same_for_integers() -> None:
 
 
 def test_places_of_extremes_are_among_what_is_selected() -> None:
-    """In the input's dtype, as PyTorch has it, unless another is named."""
+    """The result has the input's dtype by default, as in PyTorch."""
     x, m = cd.tensor([[9.0, 1.0, 5.0], [0.0, 2.0, 3.0]]), cd.tensor([[False, True, True], [False, True, True]])
     same(cd.masked.argmax(x, 1, mask=m), [2, 2], cd.float32)
     same(cd.masked.argmin(x, 1, keepdim=True, dtype=cd.int64, mask=m), [[1], [1]], cd.int64)
@@ -102,7 +102,7 @@ def test_places_of_extremes_are_among_what_is_selected() -> None:
 
 
 def test_medians_of_what_is_selected() -> None:
-    """The lower middle; NaN where there is nothing, which integers cannot say."""
+    """The lower middle is returned; empty slices give NaN, and are an error for integers."""
     x, m = cd.tensor([[9.0, 1.0, 5.0], [0.0, 2.0, 3.0]]), cd.tensor([[True, True, True], [False, False, False]])
     same(cd.masked.median(x, mask=m), [5, NAN])
     same(cd.masked.median(x, 0, keepdim=True, mask=m), [[9, 1, 5]])
@@ -112,7 +112,7 @@ def test_medians_of_what_is_selected() -> None:
 
 @pytest.mark.parametrize("order", [2.0, 1.0, 3.0, INF, -INF, 0.0])
 def test_norms_of_what_is_selected(order: float, values: Any, selected: Any) -> None:
-    """Vector norms; of nothing 0, or infinity where the order is minus infinity."""
+    """An empty norm is 0, or infinity for the order minus infinity."""
     found = cd.masked.norm(cd.tensor(values), order, 1, mask=cd.tensor(selected))
     empty = INF if order == -INF else 0.0
     for i in range(3):
@@ -123,7 +123,7 @@ def test_norms_of_what_is_selected(order: float, values: Any, selected: Any) -> 
 
 
 def test_log_sum_exps_of_what_is_selected(values: Any, selected: Any) -> None:
-    """Minus infinity of nothing."""
+    """An empty slice gives minus infinity."""
     with np.errstate(divide="ignore"):
         expected = np.log(np.where(selected, np.exp(values), 0).sum(2))
     close(cd.masked.logsumexp(cd.tensor(values), 2, mask=cd.tensor(selected)), expected)
@@ -134,7 +134,7 @@ def test_log_sum_exps_of_what_is_selected(values: Any, selected: Any) -> None:
 
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_normalisations_leave_the_shape(dim: int, values: Any, selected: Any) -> None:
-    """What is masked out is 0 (minus infinity in logarithms), the rest as if it were alone."""
+    """Masked elements are 0 (minus infinity in logarithms), and the others are normalised among themselves."""
     x, m = cd.tensor(values), cd.tensor(selected)
     with np.errstate(invalid="ignore", divide="ignore"):
         powers = np.where(selected, np.exp(values), 0)
@@ -152,7 +152,7 @@ def test_normalisations_leave_the_shape(dim: int, values: Any, selected: Any) ->
 
 
 def test_masks_broadcast(values: Any) -> None:
-    """A mask of fewer dims counts for all; uint8 is taken as bool."""
+    """A mask with fewer dims is broadcast; uint8 is read as bool."""
     m = cd.tensor([1, 0, 1, 0, 1], dtype=cd.uint8)
     close(cd.masked.sum(cd.tensor(values), 2, mask=m), values[..., [0, 2, 4]].sum(2))
     with pytest.raises(IndexError, match="expected broadcastable mask"):
@@ -160,7 +160,7 @@ def test_masks_broadcast(values: Any) -> None:
 
 
 def test_the_mask_of_a_result(values: Any, selected: Any) -> None:
-    """True where something was selected, or the input's mask where the shape stays."""
+    """It is True for slices with elements, or the input's mask if the shape does not change."""
     x, m = cd.tensor(values), cd.tensor(selected)
     same(cd.masked._output_mask(cd.masked.sum, x, 2, mask=m), selected.any(2))
     same(
@@ -190,7 +190,7 @@ def test_the_mask_of_a_result(values: Any, selected: Any) -> None:
     ],
 )
 def test_masked_operations_are_differentiable_twice(function: Callable[[Any, Any], Any]) -> None:
-    """Nothing comes back to what was masked out."""
+    """Masked elements have no gradient."""
     x = cd.tensor([[0.3, 0.9, 0.5], [1.4, -0.2, 0.7]], dtype=cd.float64, requires_grad=True)
     m = cd.tensor([[True, False, True], [True, True, True]])
     assert gradcheck(lambda y: function(y, m), (x,))
@@ -227,7 +227,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 
 @pytest.mark.parametrize("case", ERRORS)
 def test_what_masked_operations_cannot_take(case: str) -> None:
-    """Is said."""
+    """Invalid arguments are errors."""
     call, kind, text = ERRORS[case]
     with pytest.raises(kind, match=re.escape(text)):
         call()

@@ -1,4 +1,4 @@
-"""Poisson and binomial numbers, and random functions' arguments: distributions, reproducibility, refusals."""
+"""Poisson and binomial numbers, and arguments of random functions: distributions, reproducibility, errors."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ N = 20_000
 
 
 def poisson_probability(k: int, rate: float) -> float:
-    """The probability of k."""
+    """Return the probability of k."""
     return exp(k * log(rate) - rate - lgamma(k + 1))
 
 
 def binomial_probability(k: int, n: int, p: float) -> float:
-    """The probability of k successes."""
+    """Return the probability of k successes."""
     return factorial(n) / (factorial(k) * factorial(n - k)) * p**k * (1 - p) ** (n - k)
 
 
-def misfit(values: np.ndarray, probability: Any) -> float:
-    """Chi-squared per category, of the categories that are expected at least twenty times."""
+def chi_squared(values: np.ndarray, probability: Any) -> float:
+    """Return chi-squared per category, for categories with an expected count of at least twenty."""
     top = int(values.max()) + 1
     expected = np.array([probability(k) * len(values) for k in range(top)])
     seen = np.bincount(values.astype(int), minlength=top)[:top]
@@ -33,22 +33,22 @@ def misfit(values: np.ndarray, probability: Any) -> float:
 
 @pytest.mark.parametrize("rate", [0.3, 4.0, 15.9, 16.1, 60.0])
 def test_poisson_numbers_have_their_distribution(rate: float) -> None:
-    """Below and above the rate from which on the distribution function is evaluated."""
+    """Rates below and above the bound at which the algorithm changes are tested."""
     drawn = cd.poisson(cd.full((N,), rate, dtype=cd.float64), cd.Generator().manual_seed(1)).numpy()
-    assert misfit(drawn, lambda k: poisson_probability(k, rate)) < 2
+    assert chi_squared(drawn, lambda k: poisson_probability(k, rate)) < 2
 
 
 @pytest.mark.parametrize(("n", "p"), [(1, 0.5), (10, 0.3), (10, 0.9), (60, 0.05), (100, 0.5)])
 def test_binomial_numbers_have_their_distribution(n: int, p: float) -> None:
-    """Rare successes and rare failures."""
+    """Rare successes and rare failures are tested."""
     count, prob = cd.full((N,), float(n), dtype=cd.float64), cd.full((N,), p, dtype=cd.float64)
     drawn = cd.binomial(count, prob, cd.Generator().manual_seed(2)).numpy()
-    assert misfit(drawn, lambda k: binomial_probability(k, n, p)) < 2
+    assert chi_squared(drawn, lambda k: binomial_probability(k, n, p)) < 2
 
 
 @pytest.mark.parametrize("mean", [9e3, 2e4, 1e7, 1e15])
-def test_large_numbers_have_their_mean_and_spread(mean: float) -> None:
-    """Below and above the variance from which on the quantile's expansion is the number."""
+def test_large_numbers_have_their_mean_and_variance(mean: float) -> None:
+    """Variances below and above the bound at which the algorithm changes are tested."""
     generator = cd.Generator().manual_seed(3)
     poisson = cd.poisson(cd.full((N,), mean, dtype=cd.float64), generator)
     binomial = cd.binomial(cd.full((N,), 4 * mean, dtype=cd.float64), cd.full((N,), 0.25, dtype=cd.float64), generator)
@@ -59,7 +59,7 @@ def test_large_numbers_have_their_mean_and_spread(mean: float) -> None:
 
 
 def test_edges_of_counts() -> None:
-    """Nothing happens at rate 0; NaN stays; certain and impossible trials need no luck."""
+    """A rate of 0 gives 0; NaN propagates; probabilities of 0 and 1 are exact."""
     poisson = cd.poisson(cd.tensor([0.0, inf, nan])).tolist()
     assert poisson[:2] == [0, inf]
     assert isnan(poisson[2])
@@ -72,7 +72,7 @@ def test_edges_of_counts() -> None:
 
 
 def test_counts_are_reproducible_and_keep_the_dtype() -> None:
-    """One generator, one sequence; shapes broadcast, dtypes promote; the gradient is zero."""
+    """One generator gives one sequence; shapes broadcast, dtypes are promoted; the gradient is zero."""
     rates = cd.tensor([[0.5], [200.0]], requires_grad=True)
     first, again = (cd.poisson(rates, cd.Generator().manual_seed(7)) for _ in range(2))
     assert first.tolist() == again.tolist()
@@ -96,14 +96,14 @@ def test_counts_are_reproducible_and_keep_the_dtype() -> None:
     ],
 )  # fmt: skip
 def test_draws_that_make_no_sense_are_refused(draw: Any, error: Any, match: str) -> None:
-    """Negative rates, integers, shapes that do not broadcast."""
+    """Negative rates, integer dtypes, and shapes that do not broadcast are errors."""
     with pytest.raises(error, match=match):
         draw()
 
 
 @pytest.mark.parametrize("device", ["lantern", "ember"])
 def test_devices_without_kernels_draw_the_reference_numbers(device: str, lantern: Any) -> None:
-    """They fall back, and so the numbers are the same."""
+    """They fall back, so the numbers are the same."""
     rates = cd.tensor([3.0, 30.0, 300.0])
     here = cd.poisson(rates, cd.Generator().manual_seed(5)).tolist()
     with pytest.warns(UserWarning, match="operator 'random_poisson' has no kernel on"):

@@ -1,4 +1,4 @@
-"""Random tensors: their numbers are the specification's, their arguments PyTorch's, and errors leave no trace."""
+"""Random tensors: values follow the specification, arguments are PyTorch's, and errors do not change the generator."""
 
 import math
 from collections.abc import Callable
@@ -13,36 +13,36 @@ from candelabra_cpu import philox
 INF, NAN = math.inf, math.nan
 
 
-def listed(x: Any) -> Any:
-    """The elements as Python numbers."""
+def to_list(x: Any) -> Any:
+    """Return the elements as Python numbers."""
     return x._payload.tolist()
 
 
 def fresh() -> Generator:
-    """The generator of the specification's known answers, section 12."""
+    """Return the generator of the specification's known answers, section 12."""
     return Generator().manual_seed(20240229).set_offset(41)
 
 
 def test_known_answers() -> None:
-    """The first values are those that the specification prints."""
-    assert listed(cd.rand(2, generator=fresh())) == [float.fromhex("0x1.9bb3e4p-2"), float.fromhex("0x1.8aa5d6p-1")]
-    found = listed(cd.randn(2, dtype=cd.float64, generator=fresh()))
+    """The first values are those printed in the specification."""
+    assert to_list(cd.rand(2, generator=fresh())) == [float.fromhex("0x1.9bb3e4p-2"), float.fromhex("0x1.8aa5d6p-1")]
+    found = to_list(cd.randn(2, dtype=cd.float64, generator=fresh()))
     assert found == [float.fromhex("0x1.6bb9b56aa4a65p-1"), float.fromhex("-0x1.02fcef7d5343ep-3")]
-    assert listed(cd.randint(10, (4,), generator=fresh())) == [7, 9, 9, 8]
-    assert listed(cd.randint(0, 10**12, (2,), generator=fresh())) == [770796498144, 971182606036]
-    assert listed(cd.randperm(8, generator=fresh())) == [7, 5, 6, 0, 3, 4, 2, 1]
-    assert listed(cd.zeros(8).bernoulli_(0.5, generator=fresh())) == [1, 0, 1, 0, 1, 0, 0, 0]
+    assert to_list(cd.randint(10, (4,), generator=fresh())) == [7, 9, 9, 8]
+    assert to_list(cd.randint(0, 10**12, (2,), generator=fresh())) == [770796498144, 971182606036]
+    assert to_list(cd.randperm(8, generator=fresh())) == [7, 5, 6, 0, 3, 4, 2, 1]
+    assert to_list(cd.zeros(8).bernoulli_(0.5, generator=fresh())) == [1, 0, 1, 0, 1, 0, 0, 0]
     weights = cd.zeros(4)
     weights._payload[:] = [1, 0, 2.5, 0.5]
-    assert listed(cd.multinomial(weights, 8, True, generator=fresh())) == [2, 3, 3, 2, 2, 2, 2, 0]
-    assert listed(cd.multinomial(weights, 3, generator=fresh())) == [2, 0, 3]
+    assert to_list(cd.multinomial(weights, 8, True, generator=fresh())) == [2, 3, 3, 2, 2, 2, 2, 0]
+    assert to_list(cd.multinomial(weights, 3, generator=fresh())) == [2, 0, 3]
 
 
 def test_draws_move_the_offset_by_what_is_specified() -> None:
-    """Two draws of whole counters give what one draw of both gives; no values take nothing."""
+    """Two draws of complete counters equal one draw of both; an empty draw leaves the offset."""
     a, b = fresh(), fresh()
-    together = listed(cd.rand(16, generator=a))
-    assert listed(cd.rand(8, generator=b)) + listed(cd.rand(2, 4, generator=b).reshape(8)) == together
+    together = to_list(cd.rand(16, generator=a))
+    assert to_list(cd.rand(8, generator=b)) + to_list(cd.rand(2, 4, generator=b).reshape(8)) == together
     cd.rand(0, 3, generator=a)
     assert a.get_offset() == b.get_offset() == 43
 
@@ -50,7 +50,7 @@ def test_draws_move_the_offset_by_what_is_specified() -> None:
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("name", ["rand", "randn"])
 def test_new_tensors(name: str, dtype: str) -> None:
-    """Shape as numbers or as a tuple, dtype, device and requires_grad are what was asked for."""
+    """Shape, dtype, device and requires_grad are as requested."""
     d = getattr(cd, dtype)
     for x in (getattr(cd, name)(2, 3, dtype=d), getattr(cd, name)((2, 3), dtype=d, requires_grad=True)):
         assert (x.shape, x.dtype) == ((2, 3), d)
@@ -61,46 +61,46 @@ def test_new_tensors(name: str, dtype: str) -> None:
 
 
 def test_integers() -> None:
-    """``randint`` takes (low, high, size), (high, size) and keywords, any dtype that holds the range."""
+    """``randint`` accepts (low, high, size), (high, size) and keywords, and any dtype that holds the range."""
     assert cd.randint(3, 5, (100,)).dtype is cd.int64
-    assert set(listed(cd.randint(3, 5, (100,)))) == {3, 4}
-    assert set(listed(cd.randint(high=2, size=(100,)))) == {0, 1}
+    assert set(to_list(cd.randint(3, 5, (100,)))) == {3, 4}
+    assert set(to_list(cd.randint(high=2, size=(100,)))) == {0, 1}
     assert cd.randint(0, 256, (3,), dtype=cd.uint8).dtype is cd.uint8
-    assert set(listed(cd.randint(-2, 0, (50,), dtype=cd.float16))) == {-2.0, -1.0}
-    assert set(listed(cd.randint_like(cd.zeros(50), 4, 6))) == {4.0, 5.0}
-    assert sorted(listed(cd.randperm(6, dtype=cd.int32))) == list(range(6))
+    assert set(to_list(cd.randint(-2, 0, (50,), dtype=cd.float16))) == {-2.0, -1.0}
+    assert set(to_list(cd.randint_like(cd.zeros(50), 4, 6))) == {4.0, 5.0}
+    assert sorted(to_list(cd.randperm(6, dtype=cd.int32))) == list(range(6))
 
 
 def test_out() -> None:
-    """``out=`` receives the numbers, in its dtype."""
+    """``out=`` receives the numbers in its dtype."""
     out = cd.zeros(3, dtype=cd.float64)
     generator = fresh()
     assert cd.rand(3, out=out, generator=generator) is out
-    assert listed(out) == philox.uniform(20240229, 41, (3,), np.float64).tolist()
+    assert to_list(out) == philox.uniform(20240229, 41, (3,), np.float64).tolist()
 
 
 def test_normal_numbers_of_tensors() -> None:
-    """The result has the shape to which the parameters broadcast, the first tensor's dtype, and no gradient."""
+    """The result has the broadcast shape of the parameters, the first tensor's dtype, and no gradient."""
     mean = cd.zeros(2, 1, dtype=cd.float64, requires_grad=True)
     made = cd.normal(mean, cd.ones(3))
     assert (made.shape, made.dtype, made.requires_grad) == ((2, 3), cd.float64, False)
     assert cd.normal(cd.ones(2), cd.ones(2, dtype=cd.float64)).dtype is cd.float32
-    assert listed(cd.normal(5.0, cd.zeros(2))) == [5, 5]
+    assert to_list(cd.normal(5.0, cd.zeros(2))) == [5, 5]
     out = cd.zeros(2)
     assert cd.normal(cd.ones(2), 0.0, out=out) is out
-    assert listed(out) == [1, 1]
+    assert to_list(out) == [1, 1]
     assert cd.normal(0.0, 1.0, (2, 3), dtype=cd.float16, requires_grad=True).requires_grad
     assert cd.normal(mean=0.0, std=1.0, size=4, layout=cd.strided).shape == (4,)
 
 
 def test_integers_up_to_the_largest_of_the_dtype() -> None:
-    """``random_(from, None)`` draws from a number on, ``random_(to)`` up to one, ``random_()`` from all."""
+    """``random_(from, None)`` has a lower bound, ``random_(to)`` an upper bound, and ``random_()`` draws all values."""
     x = cd.zeros(500, dtype=cd.int8)
-    assert min(listed(x.random_(120, None))) == 120
-    assert max(listed(x)) == 127
-    assert set(listed(x.random_(to=2))) == {0, 1}
-    assert min(listed(x.random_())) >= 0
-    assert max(listed(cd.zeros(9, dtype=cd.bfloat16).random_())) <= 256
+    assert min(to_list(x.random_(120, None))) == 120
+    assert max(to_list(x)) == 127
+    assert set(to_list(x.random_(to=2))) == {0, 1}
+    assert min(to_list(x.random_())) >= 0
+    assert max(to_list(cd.zeros(9, dtype=cd.bfloat16).random_())) <= 256
 
 
 DATALESS: list[Callable[[Any], Any]] = [
@@ -126,7 +126,7 @@ DATALESS: list[Callable[[Any], Any]] = [
 
 @pytest.mark.parametrize("call", DATALESS)
 def test_tensors_without_data(call: Callable[[Any], Any]) -> None:
-    """Shapes and dtypes come out on the device ``meta``, and nothing looks at values."""
+    """The device ``meta`` gives shapes and dtypes without reading values."""
     made = call(cd.empty(2, 3, device="meta"))
     assert (made.shape, made.device.type) == ((2, 3), "meta")
     assert cd.multinomial(cd.empty(2, 3, device="meta"), 2).shape == (2, 2)
@@ -152,33 +152,33 @@ FILLERS: list[tuple[str, tuple[Any, ...], str]] = [
 
 @pytest.mark.parametrize(("name", "arguments", "dtype"), FILLERS)
 def test_fillers(name: str, arguments: tuple[Any, ...], dtype: str) -> None:
-    """A filler writes in place, through strides, bumps the version and returns its tensor."""
+    """In-place random functions write through strides, increment the version and return the tensor."""
     x = cd.zeros(40, 6, dtype=getattr(cd, dtype))
     view = x.t()[1::2]
     assert getattr(view, name)(*arguments, generator=fresh()) is view
     again = cd.zeros(3, 40, dtype=getattr(cd, dtype))
     getattr(again, name)(*arguments, generator=fresh())
-    assert listed(view) == listed(again)
+    assert to_list(view) == to_list(again)
     assert (x._payload[:, ::2] == 0).all()
     assert x._version[0] == 1
-    assert len(np.unique(np.array(listed(again)))) > 1
+    assert len(np.unique(np.array(to_list(again)))) > 1
 
 
 def test_scaled_draws() -> None:
-    """``uniform_(a, b)`` and ``normal_(mean, std)`` scale what the specification draws, rounding each step."""
+    """``uniform_(a, b)`` and ``normal_(mean, std)`` scale the specified numbers, rounding each step."""
     u = philox.uniform(20240229, 41, (5,), np.float32)
     found = cd.zeros(5).uniform_(-2, 5, generator=fresh())
-    assert listed(found) == (u * np.float32(7) + np.float32(-2)).tolist()
+    assert to_list(found) == (u * np.float32(7) + np.float32(-2)).tolist()
     z = philox.normal(20240229, 41, (5,), np.float32)
-    assert listed(cd.zeros(5).normal_(1, 3, generator=fresh())) == (z * np.float32(3) + np.float32(1)).tolist()
-    assert listed(cd.normal(1.0, 3.0, (5,), generator=fresh())) == (z * np.float32(3) + np.float32(1)).tolist()
-    assert listed(cd.normal(cd.ones(5), 3.0, generator=fresh())) == (z * np.float32(3) + np.float32(1)).tolist()
+    assert to_list(cd.zeros(5).normal_(1, 3, generator=fresh())) == (z * np.float32(3) + np.float32(1)).tolist()
+    assert to_list(cd.normal(1.0, 3.0, (5,), generator=fresh())) == (z * np.float32(3) + np.float32(1)).tolist()
+    assert to_list(cd.normal(cd.ones(5), 3.0, generator=fresh())) == (z * np.float32(3) + np.float32(1)).tolist()
     e = philox.exponential(20240229, 41, (5,), np.float32)
-    assert listed(cd.zeros(5).exponential_(4, generator=fresh())) == (e / np.float32(4)).tolist()
+    assert to_list(cd.zeros(5).exponential_(4, generator=fresh())) == (e / np.float32(4)).tolist()
 
 
 def test_distributions_have_their_moments() -> None:
-    """Means of 20,000 numbers are near the distributions' own, from one seed."""
+    """Means of 20,000 numbers with a fixed seed are close to the distributions' means."""
     g = Generator().manual_seed(0)
     x = cd.zeros(20_000, dtype=cd.float64)
     for fill, mean, width in (
@@ -197,17 +197,17 @@ def test_distributions_have_their_moments() -> None:
 
 
 def test_bernoulli() -> None:
-    """Probabilities come per element, or one for all; the dtype stays."""
+    """Probabilities are per element or one for all; the dtype does not change."""
     p = cd.zeros(3, 4)
     p._payload[1] = 1
-    assert listed(cd.bernoulli(p)) == [[0] * 4, [1] * 4, [0] * 4]
-    assert listed(p.bernoulli()) == listed(p)
+    assert to_list(cd.bernoulli(p)) == [[0] * 4, [1] * 4, [0] * 4]
+    assert to_list(p.bernoulli()) == to_list(p)
     assert cd.bernoulli(cd.zeros(3, dtype=cd.int64), 1.0).dtype is cd.int64
-    assert listed(cd.zeros(3, 4).bernoulli_(p[:, :1])) == listed(p)
+    assert to_list(cd.zeros(3, 4).bernoulli_(p[:, :1])) == to_list(p)
 
 
 def test_leaves_that_require_grad_are_not_filled() -> None:
-    """A leaf, a view of one, and expanded memory refuse; without recording a leaf is filled."""
+    """A leaf, a view of a leaf, and expanded memory are refused; without recording a leaf is filled."""
     x = cd.zeros(3, requires_grad=True)
     generator = fresh()
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
@@ -222,24 +222,24 @@ def test_leaves_that_require_grad_are_not_filled() -> None:
 
 
 def test_a_filled_result_has_no_gradient_to_what_it_was() -> None:
-    """What was overwritten by random numbers gets a gradient of zero."""
+    """The overwritten values get a gradient of zero."""
     x = cd.ones(3, requires_grad=True)
     y = x * 2
     y.uniform_()
     y.sum().backward()
     assert x.grad is not None
-    assert listed(x.grad) == [0, 0, 0]
+    assert to_list(x.grad) == [0, 0, 0]
 
 
 def test_a_filled_view_has_no_gradient_to_what_it_was() -> None:
-    """What the other elements of its base were keeps its gradient."""
+    """The other elements of the base keep their gradient."""
     for fill in (lambda v: v.random_(5), lambda v: v.bernoulli_(0.5), lambda v: v.bernoulli_(cd.ones(2))):
         x = cd.ones(2, 2, requires_grad=True)
         y = x * 3
         fill(y[0])
         y.sum().backward()
         assert x.grad is not None
-        assert listed(x.grad) == [[0, 0], [3, 3]]
+        assert to_list(x.grad) == [[0, 0], [3, 3]]
 
 
 BAD: list[tuple[Any, type[Exception], str]] = [
@@ -296,11 +296,11 @@ BAD: list[tuple[Any, type[Exception], str]] = [
         "n cannot be greater than 2049 for Half",
     ),
     (lambda g: cd.normal(0.0, -1.0, (2,), generator=g), RuntimeError, "normal expects std >= 0.0, but found std -1"),
-    (lambda g: cd.normal(0.0, 1.0, generator=g), TypeError, "two numbers need a 'size'"),
+    (lambda g: cd.normal(0.0, 1.0, generator=g), TypeError, "got two numbers without 'size'"),
     (
         lambda g: cd.normal(cd.zeros(2), 1.0, (2,), generator=g),
         TypeError,
-        "'size', 'dtype' and 'device' go with two numbe",
+        "accepts 'size', 'dtype' and 'device' only if mean",
     ),
     (lambda g: cd.normal(cd.zeros(2), 1.0, dtype=cd.int64, generator=g), TypeError, "an invalid combination of argume"),
     (lambda g: cd.normal(0.0, cd.ones(2) * -1, generator=g), RuntimeError, "normal expects all elements of std >= 0.0"),
@@ -388,7 +388,7 @@ BAD: list[tuple[Any, type[Exception], str]] = [
 
 @pytest.mark.parametrize(("call", "error", "text"), BAD, ids=[text[:30] for _, _, text in BAD])
 def test_bad_calls_draw_nothing(call: Any, error: type[Exception], text: str) -> None:
-    """A refused call names what is wrong in PyTorch's words, and the generator stays where it was."""
+    """The error has PyTorch's text, and the generator's state does not change."""
     generator = fresh()
     with pytest.raises(error, match=text):
         call(generator)
@@ -406,6 +406,6 @@ VALUES: list[tuple[Any, str]] = [
 
 @pytest.mark.parametrize(("call", "text"), VALUES, ids=[text[:30] for _, text in VALUES])
 def test_bad_values(call: Any, text: str) -> None:
-    """Weights and probabilities that are none are found by the kernel, and said in PyTorch's words."""
+    """The kernel detects invalid weights and probabilities, and the errors are PyTorch's."""
     with pytest.raises(RuntimeError, match=text):
         call()

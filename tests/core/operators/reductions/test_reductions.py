@@ -1,4 +1,4 @@
-"""Reductions: sums without NaN, counts, extremes and moments in pairs, quantiles, against NumPy."""
+"""Reductions: sums without NaN, counts, pairs of extremes and moments, quantiles, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ NAN, INF = float("nan"), float("inf")
 @pytest.mark.parametrize("axis", [None, 0, -1, (0, 2)])
 @pytest.mark.parametrize("keepdim", [False, True])
 def test_nansum_and_nanmean_are_numpys(axis: Any, keepdim: bool, rng: np.random.Generator) -> None:
-    """NaN counts as nothing, along any dims."""
+    """NaN is ignored, along any dims."""
     i, j, k = np.indices((3, 4, 5))
-    holes = (rng.random((3, 4, 5)) < 0.3) & ((j + k) % 3 != i)  # none of the slices is without numbers
+    holes = (rng.random((3, 4, 5)) < 0.3) & ((j + k) % 3 != i)  # Every slice has at least one number.
     holed = np.where(holes, NAN, rng.normal(size=(3, 4, 5)))
     x = cd.tensor(holed)
     close(cd.nansum(x, axis, keepdim), np.nansum(holed, axis=axis, keepdims=keepdim))
@@ -30,7 +30,7 @@ def test_nansum_and_nanmean_are_numpys(axis: Any, keepdim: bool, rng: np.random.
 
 
 def test_nothing_but_nan_sums_to_zero_and_has_no_mean() -> None:
-    """As no elements do."""
+    """The results equal those of an empty tensor."""
     x = cd.tensor([[NAN, NAN], [1.0, NAN]])
     same(x.nansum(1), [0, 1])
     same(x.nanmean(1), [NAN, 1])
@@ -40,7 +40,7 @@ def test_nothing_but_nan_sums_to_zero_and_has_no_mean() -> None:
 
 
 def test_nansum_of_integers_is_their_sum() -> None:
-    """In int64, or the dtype that is named."""
+    """The result is int64, or the requested dtype."""
     same(cd.tensor([1, 2], dtype=cd.int8).nansum(), 3, cd.int64)
     same(cd.tensor([True, True]).nansum(dtype=cd.float32), 2, cd.float32)
     same(cd.tensor([1.5, NAN]).to(cd.bfloat16).nansum().float(), 1.5)
@@ -49,7 +49,7 @@ def test_nansum_of_integers_is_their_sum() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "complex128", "int64", "bool", "float16"])
 def test_count_nonzero_counts(dtype: str, rng: np.random.Generator) -> None:
-    """Along no dims, one or several; NaN is not 0."""
+    """No dim, one or several; NaN counts as nonzero."""
     a = rng.integers(0, 2, (3, 4, 5)).astype(dtype)
     x = cd.tensor(a)
     same(x.count_nonzero(), np.count_nonzero(a), cd.int64)
@@ -59,7 +59,7 @@ def test_count_nonzero_counts(dtype: str, rng: np.random.Generator) -> None:
 
 
 def test_mean_of_integers_needs_a_dtype() -> None:
-    """A floating one; then the input is cast first."""
+    """The input is converted to the floating dtype first."""
     same(cd.tensor([1, 2]).mean(dtype=cd.float32), 1.5, cd.float32)
     with pytest.raises(RuntimeError, match="it takes floating dtypes"):
         cd.tensor([1, 2]).mean()
@@ -70,7 +70,7 @@ def test_mean_of_integers_needs_a_dtype() -> None:
 
 
 def test_all_and_any_answer_in_uint8_for_uint8() -> None:
-    """As in PyTorch; in bool for all else; without dims element by element."""
+    """As in PyTorch; other dtypes give bool; an empty tuple of dims works element by element."""
     same(cd.tensor([1, 2], dtype=cd.uint8).all(), 1, cd.uint8)
     same(cd.tensor([[0, 2], [0, 0]], dtype=cd.uint8).any(1), [1, 0], cd.uint8)
     same(cd.tensor([[0, 2], [0, 0]]).any((0, 1)), True, cd.bool)
@@ -84,7 +84,7 @@ def test_all_and_any_answer_in_uint8_for_uint8() -> None:
 # -- pairs ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("dtype", ["float64", "int32", "bool"])
 def test_aminmax_is_the_pair_of_extremes(dtype: str, rng: np.random.Generator) -> None:
-    """Over all elements or along one dim."""
+    """All elements, or one dim, are reduced."""
     a = rng.integers(-9, 9, (3, 4)).astype(dtype)
     low, high = cd.aminmax(cd.tensor(a))
     same(low, a.min())
@@ -97,7 +97,7 @@ def test_aminmax_is_the_pair_of_extremes(dtype: str, rng: np.random.Generator) -
 
 
 def test_aminmax_writes_into_a_pair() -> None:
-    """``out=`` is a tuple of two, which must have its dtypes."""
+    """``out=`` is a tuple of two tensors with the correct dtypes."""
     low, high = cd.zeros(()), cd.zeros(())
     found = cd.aminmax(cd.tensor([2.0, 5.0]), out=(low, high))
     assert found.min is low
@@ -113,7 +113,7 @@ def test_aminmax_writes_into_a_pair() -> None:
 @pytest.mark.parametrize("options", [{}, {"dim": 1}, {"dim": (0, 2), "keepdim": True}, {"axis": 0, "keepdims": True}])
 @pytest.mark.parametrize("correction", [None, 0, 1, 2])
 def test_var_mean_and_std_mean_are_numpys(options: dict[str, Any], correction: Any, rng: np.random.Generator) -> None:
-    """None is a correction of 1."""
+    """A correction of None is 1."""
     a = rng.normal(size=(3, 4, 5))
     said = {"axis": options.get("dim", options.get("axis")), "keepdims": len(options) > 1}
     ddof = 1 if correction is None else correction
@@ -126,7 +126,7 @@ def test_var_mean_and_std_mean_are_numpys(options: dict[str, Any], correction: A
 
 
 def test_moments_take_the_older_name_of_correction(rng: np.random.Generator) -> None:
-    """``unbiased``, as the second or third argument."""
+    """``unbiased`` is the second or third argument."""
     a = rng.normal(size=(3, 4))
     x = cd.tensor(a)
     close(cd.var_mean(x, False)[0], a.var())
@@ -142,7 +142,7 @@ def test_moments_take_the_older_name_of_correction(rng: np.random.Generator) -> 
 
 
 def test_sum_to_size_undoes_an_expansion(rng: np.random.Generator) -> None:
-    """Dims that are missing or 1 are summed over."""
+    """Dims that are missing or have size 1 are summed."""
     a = rng.normal(size=(2, 3, 4))
     x = cd.tensor(a)
     close(x.sum_to_size(3, 1), a.sum(0).sum(1, keepdims=True))
@@ -156,7 +156,7 @@ def test_sum_to_size_undoes_an_expansion(rng: np.random.Generator) -> None:
 
 # -- max, min ---------------------------------------------------------------------------------------------------------
 def test_max_and_min_take_numpys_names_and_out() -> None:
-    """``axis``, ``keepdims``, ``other``, and a pair to write into."""
+    """``axis``, ``keepdims``, ``other`` and a pair as ``out`` are accepted."""
     x = cd.tensor([[1.0, 5.0], [7.0, 2.0]])
     same(cd.max(x, axis=1).values, [5, 7])
     same(x.min(axis=0, keepdims=True).indices, [[0, 1]])
@@ -176,7 +176,7 @@ def test_max_and_min_take_numpys_names_and_out() -> None:
 @pytest.mark.parametrize("dim", [None, 0, 1, -1])
 @pytest.mark.parametrize("keepdim", [False, True])
 def test_quantiles_are_numpys(method: str, dim: Any, keepdim: bool, rng: np.random.Generator) -> None:
-    """Of one fraction or several, whose dim comes first; with and without NaN."""
+    """One quantile or several, which become the first dim; with and without NaN."""
     a = rng.normal(size=(4, 3, 6))
     holed = a.copy()
     holed[1:, 1:, 1:][rng.random((3, 2, 5)) < 0.4] = NAN
@@ -190,7 +190,7 @@ def test_quantiles_are_numpys(method: str, dim: Any, keepdim: bool, rng: np.rand
 
 
 def test_a_nan_spoils_the_quantile_of_its_slice() -> None:
-    """But not the nanquantile; of NaN alone both are NaN."""
+    """nanquantile ignores it; for slices of NaN both are NaN."""
     x = cd.tensor([[1.0, NAN, 3.0], [1.0, 2.0, 4.0], [NAN, NAN, NAN]])
     same(x.quantile(0.5, 1), [NAN, 2, NAN])
     same(x.nanquantile(0.5, 1), [2, 2, NAN])
@@ -221,7 +221,7 @@ QUANTILE_ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
 
 @pytest.mark.parametrize("case", QUANTILE_ERRORS)
 def test_quantiles_say_what_they_cannot_take(case: str) -> None:
-    """In PyTorch's words."""
+    """The errors are PyTorch's."""
     call, text = QUANTILE_ERRORS[case]
     with pytest.raises(RuntimeError, match=re.escape(text)):
         call()
@@ -242,7 +242,7 @@ def test_quantiles_say_what_they_cannot_take(case: str) -> None:
     ],
 )
 def test_reductions_are_differentiable_twice(function: Callable[[Any], Any]) -> None:
-    """Values go back to where they came from."""
+    """The gradient is assigned to the selected elements."""
     x = cd.tensor([[0.3, 0.9, 0.5], [1.4, -0.2, 0.7]], dtype=cd.float64, requires_grad=True)
     assert gradcheck(function, (x,))
     assert gradgradcheck(function, (x,))
@@ -250,7 +250,7 @@ def test_reductions_are_differentiable_twice(function: Callable[[Any], Any]) -> 
 
 @pytest.mark.parametrize("row", [[2.0, 0.0, 3.0, 4.0], [0.0, 0.0, 3.0, 1.0], [2.0, 3.0, 4.0, 0.0]])
 def test_cumprods_gradient_knows_zeros(row: list[float]) -> None:
-    """Before, at and after the first zero, in linear time, as the quadratic formula has it."""
+    """Elements before, at and after the first zero agree with the quadratic formula, in linear time."""
     weights = cd.tensor([0.3, -0.7, 1.1, 0.9], dtype=cd.float64)
     x = cd.tensor([row], dtype=cd.float64, requires_grad=True)
     (fast,) = cd.autograd.grad((x.cumprod(1) * weights).sum(), x)
@@ -260,7 +260,7 @@ def test_cumprods_gradient_knows_zeros(row: list[float]) -> None:
 
 
 def test_an_infinity_spoils_the_gradient_of_no_other_element_of_a_product() -> None:
-    """Wherever it stands: nothing is multiplied by 0."""
+    """No factor is multiplied by 0, whatever its position."""
     for row, expected in (([INF, 2.0, 3.0], [6, INF, INF]), ([2.0, INF, 3.0], [INF, 6, INF])):
         x = cd.tensor(row, requires_grad=True)
         x.prod().backward()
@@ -270,7 +270,7 @@ def test_an_infinity_spoils_the_gradient_of_no_other_element_of_a_product() -> N
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 17])
 def test_cumprods_gradient_is_that_of_the_outer_products(size: int) -> None:
-    """For sizes that are powers of two and others, along any dim; complex numbers, too."""
+    """Sizes that are powers of two and others, along any dim; complex numbers too."""
     values = np.random.default_rng(size).normal(size=(2, size)) + 1j * np.random.default_rng(size + 1).normal(
         size=(2, size)
     )
@@ -284,7 +284,7 @@ def test_cumprods_gradient_is_that_of_the_outer_products(size: int) -> None:
 
 
 def test_nan_gets_no_gradient_from_a_sum_without_it() -> None:
-    """Nor does it spoil the others'."""
+    """NaN does not affect the gradients of other elements either."""
     x = cd.tensor([1.0, NAN, 2.0], requires_grad=True)
     x.nansum().backward()
     assert x.grad is not None
@@ -302,7 +302,7 @@ AMINMAX_ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 
 @pytest.mark.parametrize("case", AMINMAX_ERRORS)
 def test_reductions_say_what_they_cannot_take(case: str) -> None:
-    """No elements, no order, no NaN."""
+    """Empty tensors, dtypes without an order, and complex dtypes are errors."""
     call, kind, text = AMINMAX_ERRORS[case]
     with pytest.raises(kind, match=text):
         call()

@@ -1,4 +1,4 @@
-"""Distinct elements, membership, combinations, products; segments and hashes."""
+"""Distinct elements, membership, combinations and Cartesian products; segments and hashes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NAN = float("nan")
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("shape", [(50,), (5, 6), (0,), ()])
 def test_unique_is_numpys(dtype: str, shape: Any, rng: np.random.Generator) -> None:
-    """Values in order, the inverse in the input's shape, counts."""
+    """The values are sorted; the inverse has the input's shape; counts agree."""
     a = rng.integers(0, 2 if dtype == "bool" else 9, shape)
     x = cd.tensor(a).to(getattr(cd, dtype))
     values, inverse, counts = np.unique(a, return_inverse=True, return_counts=True)
@@ -35,7 +35,7 @@ def test_unique_is_numpys(dtype: str, shape: Any, rng: np.random.Generator) -> N
 
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_unique_slices_are_numpys(dim: int, rng: np.random.Generator) -> None:
-    """Compared element by element."""
+    """Slices are compared element by element."""
     a = rng.integers(0, 2, (7, 2, 7))
     expected = np.unique(a, return_inverse=True, return_counts=True, axis=dim)
     for found, wanted in zip(cd.tensor(a).unique(True, True, True, dim), expected, strict=True):
@@ -43,7 +43,7 @@ def test_unique_slices_are_numpys(dim: int, rng: np.random.Generator) -> None:
 
 
 def test_unique_consecutive_looks_at_neighbours() -> None:
-    """Of elements and of slices."""
+    """Elements and slices are compared with their predecessors."""
     x = cd.tensor([1, 1, 2, 2, 3, 1, 1])
     values, inverse, counts = x.unique_consecutive(return_inverse=True, return_counts=True)
     same(values, [1, 2, 3, 1])
@@ -57,14 +57,14 @@ def test_unique_consecutive_looks_at_neighbours() -> None:
 @pytest.mark.parametrize("count", [0, 1, 5, 11, 300])
 @pytest.mark.parametrize("dtype", ["int64", "float32"])
 def test_isin_is_numpys(count: int, dtype: str, rng: np.random.Generator) -> None:
-    """One by one for a few, by sorting for many."""
+    """Both algorithms agree: one comparison per element for a few, sorting for many."""
     a, b = rng.integers(0, 400, (20, 30)).astype(dtype), rng.integers(0, 400, count).astype(dtype)
     same(cd.isin(cd.tensor(a), cd.tensor(b)), np.isin(a, b), cd.bool)
     same(cd.isin(cd.tensor(a), cd.tensor(b), invert=True), np.isin(a, b, invert=True))
 
 
 def test_isin_of_far_integers() -> None:
-    """Near the limits of their dtype, of several dtypes, wide apart or dense."""
+    """Integers near the limits of their dtype, mixed dtypes, sparse or dense ranges are correct."""
     a = np.array([-(2**63), 2**63 - 1, 0, 5], np.int64)
     for b in (
         np.arange(2**63 - 21, 2**63 - 1, 1, np.int64),
@@ -80,7 +80,7 @@ def test_isin_of_far_integers() -> None:
 
 
 def test_isin_takes_numbers_and_mixed_dtypes() -> None:
-    """On either side; NaN is in nothing."""
+    """Either argument may be a number; NaN is in no set."""
     same(cd.isin(cd.tensor([1, 2]), 2), [False, True])
     same(cd.isin(2, cd.tensor([1, 2])), True)
     same(cd.isin(5, cd.tensor([1, 2]), invert=True), True)
@@ -95,7 +95,7 @@ def test_isin_takes_numbers_and_mixed_dtypes() -> None:
 @pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize("count", [0, 1, 4])
 def test_combinations_are_itertools(r: int, again: bool, count: int, rng: np.random.Generator) -> None:
-    """In their order, with and without replacement."""
+    """The order is the same, with and without replacement."""
     a = rng.random(count)
     choose = itertools.combinations_with_replacement if again else itertools.combinations
     rows = list(choose(a.tolist(), r)) if r else []
@@ -104,7 +104,7 @@ def test_combinations_are_itertools(r: int, again: bool, count: int, rng: np.ran
 
 
 def test_cartesian_prod_is_itertools(rng: np.random.Generator) -> None:
-    """A row for each choice; of one vector, itself."""
+    """There is one row per choice; a single vector is returned itself."""
     a, b, c = rng.random(2), rng.random(3), rng.random(2)
     same(cd.cartesian_prod(*map(cd.tensor, (a, b, c))), list(itertools.product(a, b, c)))
     same(cd.cartesian_prod(cd.tensor(a)), a)
@@ -113,7 +113,7 @@ def test_cartesian_prod_is_itertools(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("function", [lambda x: cd.combinations(x, 2) ** 2, lambda x: cd.cartesian_prod(x, x, x) ** 2])
 def test_choices_are_differentiable_twice(function: Callable[[Any], Any]) -> None:
-    """Gradients return to the elements."""
+    """Gradients are assigned to the selected elements."""
     x = cd.tensor([0.3, 0.9, 0.5], dtype=cd.float64, requires_grad=True)
     assert gradcheck(function, (x,))
     assert gradgradcheck(function, (x,))
@@ -129,7 +129,7 @@ EMPTY = {"sum": 0.0, "mean": NAN, "prod": 1.0, "max": -np.inf, "min": np.inf}
 
 @pytest.mark.parametrize("reduce", PLAIN)
 def test_segments_are_reduced_one_by_one(reduce: str, rng: np.random.Generator) -> None:
-    """By lengths or offsets; a segment without elements gives the identity."""
+    """Lengths or offsets define the segments; an empty segment gives the identity."""
     a = rng.normal(size=(6, 3))
     parts = [a[0:1], a[1:1], a[1:4], a[4:6]]
     expected = [PLAIN[reduce](p) if len(p) else np.full(3, EMPTY[reduce]) for p in parts]
@@ -141,7 +141,7 @@ def test_segments_are_reduced_one_by_one(reduce: str, rng: np.random.Generator) 
 
 @pytest.mark.parametrize("reduce", PLAIN)
 def test_each_row_may_have_segments_of_its_own(reduce: str, rng: np.random.Generator) -> None:
-    """Along any axis behind those of the lengths."""
+    """Any axis after those of the lengths is supported."""
     a = rng.normal(size=(2, 6, 3))
     lengths = [[1, 5], [4, 2]]
     expected = [[PLAIN[reduce](p) for p in np.split(row, [n[0]])] for row, n in zip(a, lengths, strict=True)]
@@ -149,7 +149,7 @@ def test_each_row_may_have_segments_of_its_own(reduce: str, rng: np.random.Gener
 
 
 def test_segments_may_begin_with_a_value() -> None:
-    """It takes part as if it came first."""
+    """The initial value is treated as the first element."""
     x, lengths = cd.tensor([1.0, 2.0, 3.0, 4.0]), cd.tensor([1, 0, 3])
     same(cd.segment_reduce(x, "max", lengths=lengths, initial=2), [2, 2, 4])
     close(cd.segment_reduce(x, "mean", lengths=lengths, initial=5), [6, 5, 14 / 3], rtol=1e-6)
@@ -157,7 +157,7 @@ def test_segments_may_begin_with_a_value() -> None:
 
 @pytest.mark.parametrize("reduce", PLAIN)
 def test_segments_are_differentiable_twice(reduce: str) -> None:
-    """In every reduction."""
+    """Every reduction is differentiable."""
     x = cd.tensor([0.3, 0.9, 0.5, 1.4, 0.7], dtype=cd.float64, requires_grad=True)
     lengths = cd.tensor([2, 3])
     assert gradcheck(lambda y: cd.segment_reduce(y, reduce, lengths=lengths) ** 2, (x,))
@@ -167,7 +167,7 @@ def test_segments_are_differentiable_twice(reduce: str) -> None:
 @pytest.mark.parametrize("dtype", ["bool", "int32", "uint8", "float32", "float64"])
 @pytest.mark.parametrize(("dim", "keepdim"), [((), False), (0, False), (1, True), ((0, 2), False)])
 def test_the_hash_is_an_exclusive_or_of_bits(dtype: str, dim: Any, keepdim: bool, rng: np.random.Generator) -> None:
-    """Of float64 or int64, over all dims or some."""
+    """float64 or int64 are hashed over all dims or some."""
     a = (rng.normal(size=(3, 5, 4)) * 9).astype(dtype)
     bits = a.astype(np.float64 if "float" in dtype else np.int64).view(np.uint64)
     axis = None if dim == () else dim
@@ -235,7 +235,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 
 @pytest.mark.parametrize("case", ERRORS)
 def test_what_sets_and_segments_cannot_take(case: str) -> None:
-    """Is said."""
+    """Invalid arguments are errors."""
     call, kind, text = ERRORS[case]
     with pytest.raises(kind, match=re.escape(text)):
         call()

@@ -10,7 +10,7 @@ import pytest
 
 
 def ramp(*shape: int, dtype: Any = cd.float32) -> Any:
-    """0, 1, 2, … in a shape."""
+    """Return 0, 1, 2, … in a shape."""
     return cd.arange(int(np.prod(shape))).reshape(shape).to(dtype)
 
 
@@ -27,7 +27,7 @@ VIEWS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_copy_shows_what_the_view_shows(name: str) -> None:
-    """In memory of its own; ``out=`` takes it; the gradient is the view's."""
+    """The copy has its own memory; ``out=`` is supported; the gradient is the view's."""
     x, copy, arguments = ramp(2, 3), getattr(cd, f"{name}_copy"), CASES[name]
     wanted = VIEWS.get(name, getattr(cd, name, None))(x, *arguments)
     made = copy(x, *arguments)
@@ -48,7 +48,7 @@ def test_a_copy_shows_what_the_view_shows(name: str) -> None:
 
 
 def test_slices_complex_parts_and_dtypes_are_copied_too() -> None:
-    """``slice_copy``, ``view_as_real_copy`` and its inverse, ``view_copy`` to a dtype."""
+    """``slice_copy``, ``view_as_real_copy`` and its inverse, and ``view_copy`` to a dtype are correct."""
     x = ramp(4, 2)
     assert cd.slice_copy(x, 0, 1, None, 2).tolist() == [[2, 3], [6, 7]]
     assert cd.slice_copy(x, 1, -1).tolist() == [[1], [3], [5], [7]]
@@ -67,7 +67,7 @@ def test_slices_complex_parts_and_dtypes_are_copied_too() -> None:
     [(cd.split_copy, (2,)), (cd.split_with_sizes_copy, ([2, 2, 1],)), (cd.unbind_copy, ())],
 )
 def test_lists_of_parts_are_copied(copy: Any, arguments: Any) -> None:
-    """A tuple of tensors; those in ``out=`` where it has as many."""
+    """The result is a tuple of tensors, or those in ``out=`` if their number matches."""
     x = ramp(5, 2)
     parts = copy(x, *arguments)
     assert cd.cat([p.reshape(-1, 2) for p in parts]).tolist() == x.tolist()
@@ -78,14 +78,14 @@ def test_lists_of_parts_are_copied(copy: Any, arguments: Any) -> None:
 
 
 def test_a_narrow_copy_takes_dims_from_either_end() -> None:
-    """A dim that is not there is refused as ``narrow`` refuses it."""
+    """A dim that does not exist is refused as in ``narrow``."""
     assert cd.narrow_copy(ramp(3), -1, 1, 2).tolist() == [1, 2]
     with pytest.raises(IndexError, match=r"Dimension out of range .* but got 3"):
         cd.narrow_copy(ramp(3), 3, 0, 1)
 
 
 def test_lists_that_do_not_fit_are_refused() -> None:
-    """As many as there are parts, of the same dtype; nothing is written before."""
+    """The number and the dtypes must match; nothing is written before the check."""
     first = cd.empty(0)
     with pytest.raises(TypeError, match=r"unbind_copy\(\): argument 'out' must be a tuple of 2 Tensors"):
         cd.unbind_copy(cd.ones(2), out=[first])

@@ -1,4 +1,4 @@
-"""Matrices of blocks, and diagonals filled in place."""
+"""Block-diagonal matrices, and in-place writes to diagonals."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import pytest
 
 
 def array(x: Any) -> np.ndarray:
-    """A tensor's values."""
+    """Return a tensor's values."""
     return np.asarray(x.detach().numpy())
 
 
 def ramp(*shape: int, dtype: Any = cd.float32) -> Any:
-    """0, 1, 2, … in a shape."""
+    """Return 0, 1, 2, … in a shape."""
     return cd.arange(int(np.prod(shape))).reshape(shape).to(dtype)
 
 
 def test_blocks_stand_on_a_diagonal() -> None:
-    """Numbers and vectors are blocks too, and the dtype is the common one."""
+    """Numbers and vectors are blocks too, and the dtype is the promoted one."""
     made = cd.block_diag(cd.ones(2, dtype=cd.int32), 2 * cd.ones(2, 2), cd.tensor(3))
     assert made.tolist() == [[1, 1, 0, 0, 0], [0, 0, 2, 2, 0], [0, 0, 2, 2, 0], [0, 0, 0, 0, 3]]
     assert made.dtype is cd.float32
@@ -30,7 +30,7 @@ def test_blocks_stand_on_a_diagonal() -> None:
 
 
 def test_blocks_carry_gradients() -> None:
-    """Each block gets its share."""
+    """Each block gets its part of the gradient."""
     x, y = cd.ones(1, 2, requires_grad=True), cd.ones(2, 1, requires_grad=True)
     (cd.block_diag(x, y) * ramp(3, 3)).sum().backward()
     assert x.grad.tolist() == [[0, 1]]
@@ -39,7 +39,7 @@ def test_blocks_carry_gradients() -> None:
 
 @pytest.mark.parametrize(("shape", "wrap"), [((3, 3), False), ((2, 5), True), ((7, 3), False), ((7, 3), True)])
 def test_diagonals_are_filled_in_place(shape: Any, wrap: bool) -> None:
-    """Wrapped ones begin anew below, as in NumPy."""
+    """With wrap=True the diagonal restarts in tall matrices, as in NumPy."""
     wanted = np.zeros(shape)
     np.fill_diagonal(wanted, 5, wrap=wrap)
     x = cd.zeros(shape)
@@ -47,8 +47,8 @@ def test_diagonals_are_filled_in_place(shape: Any, wrap: bool) -> None:
     assert (array(x) == wanted).all()
 
 
-def test_diagonals_of_cubes_and_gradients_beside_them() -> None:
-    """What was overwritten gets no gradient."""
+def test_diagonals_of_cubes_and_gradients_of_the_other_elements() -> None:
+    """Overwritten elements have no gradient."""
     assert cd.zeros(3, 3, 3).fill_diagonal_(1).nonzero().tolist() == [[0, 0, 0], [1, 1, 1], [2, 2, 2]]
     x = cd.ones(2, 2, requires_grad=True)
     (x * 3).fill_diagonal_(0).sum().backward()
@@ -60,7 +60,7 @@ def test_diagonals_of_cubes_and_gradients_beside_them() -> None:
 
 
 def test_values_are_put_on_a_diagonal() -> None:
-    """Cast to the tensor's dtype; as many as the diagonal has, on every device."""
+    """Values are converted to the tensor's dtype, and their number must be the diagonal's, on every device."""
     x = ramp(2, 3)
     made = cd.diagonal_scatter(x, cd.tensor([7, 8]), 1)
     assert made.tolist() == [[0, 7, 2], [3, 4, 8]]
@@ -71,7 +71,7 @@ def test_values_are_put_on_a_diagonal() -> None:
 
 @pytest.mark.usefixtures("lantern")
 def test_values_are_put_on_a_diagonal_of_what_never_changes() -> None:
-    """By a copy, with the same gradients."""
+    """The result is a copy with the same gradients."""
     x, y = cd.ones(2, 3, device="ember", requires_grad=True), cd.zeros(2, device="ember", requires_grad=True)
     made = cd.diagonal_scatter(x, y, 1)
     assert made.tolist() == [[1, 0, 1], [1, 1, 0]]

@@ -10,20 +10,20 @@ import pytest
 
 
 def ramp(*shape: int, dtype: Any = cd.float32) -> Any:
-    """0, 1, 2, … in a shape."""
+    """Return 0, 1, 2, … in a shape."""
     return cd.arange(int(np.prod(shape))).reshape(shape).to(dtype)
 
 
 @pytest.mark.parametrize("shapes", [((2,), (3, 1)), (3, (2, 3)), ((), (4, 1), (1, 5)), ((0,), (1,)), ((1, 2), (2, 2))])
 def test_shapes_broadcast_as_in_numpy(shapes: Any) -> None:
-    """Ints are shapes of one dim."""
+    """An int is a shape with one dim."""
     found = cd.broadcast_shapes(*shapes)
     assert isinstance(found, cd.Size)
     assert tuple(found) == np.broadcast_shapes(*shapes)
 
 
 def test_shapes_that_do_not_broadcast_are_named() -> None:
-    """The error says which argument does not fit, and that sizes are not negative."""
+    """The error names the argument; negative sizes are errors."""
     with pytest.raises(RuntimeError, match=r"length 4 at -1! Mismatching argument at index 2 had \(4,\)"):
         cd.broadcast_shapes((2,), (3, 1), (4,))
     with pytest.raises(ValueError, match="dimension with negative length"):
@@ -31,7 +31,7 @@ def test_shapes_that_do_not_broadcast_are_named() -> None:
 
 
 def test_tensors_broadcast_to_views() -> None:
-    """The results share memory with the arguments, and carry gradients back to them."""
+    """The results share memory with the arguments, and propagate gradients to them."""
     x, y = ramp(3).requires_grad_(), ramp(2, 1)
     wide, tall = cd.broadcast_tensors(x, y)
     assert wide.shape == tall.shape == (2, 3)
@@ -43,7 +43,7 @@ def test_tensors_broadcast_to_views() -> None:
 
 
 def test_a_size_of_minus_one_is_kept() -> None:
-    """But not of a dim that is not there."""
+    """-1 is an error for a new dim."""
     x = ramp(2, 1)
     assert x.expand(3, -1, 2).shape == x.expand((3, 2, -1)).expand(-1, -1, 2).shape == (3, 2, 2)
     assert cd.broadcast_to(x, (2, 3)).tolist() == [[0, 0, 0], [1, 1, 1]]

@@ -1,4 +1,4 @@
-"""Tensors put together, with ``out=`` and in chunks."""
+"""Concatenation, with ``out=`` and in chunks."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import pytest
 
 
 def array(x: Any) -> np.ndarray:
-    """A tensor's values."""
+    """Return a tensor's values."""
     return np.asarray(x.detach().numpy())
 
 
 def ramp(*shape: int, dtype: Any = cd.float32) -> Any:
-    """0, 1, 2, … in a shape."""
+    """Return 0, 1, 2, … in a shape."""
     return cd.arange(int(np.prod(shape))).reshape(shape).to(dtype)
 
 
 def test_chunks_are_joined_part_by_part() -> None:
-    """Each tensor is padded with zeros to a whole number of chunks."""
+    """Each tensor is padded with zeros to a multiple of the number of chunks."""
     assert cd._chunk_cat([cd.ones(5), 2 * cd.ones(3)], 0, 2).tolist() == [[1, 1, 1, 2, 2], [1, 1, 0, 2, 0]]
 
 
@@ -40,7 +40,7 @@ def test_chunks_that_cannot_be_joined_are_refused(tensors: Any, dim: int, count:
 
 
 def test_empty_vectors_are_passed_over_when_joining() -> None:
-    """Their dtype counts, their shape does not: a habit of PyTorch from before tensors could be empty otherwise."""
+    """Their dtype takes part in promotion, their shape is ignored, as in PyTorch."""
     joined = cd.cat([cd.empty(0, dtype=cd.float64), cd.ones(2, 3)], 1)
     assert joined.shape == (2, 3)
     assert joined.dtype is cd.float64
@@ -55,7 +55,7 @@ def test_nothing_cannot_be_joined() -> None:
 
 
 def test_joining_into_out_of_its_own_memory_is_refused() -> None:
-    """The result would be written over what it is read from; another part of the same memory is fine."""
+    """An overlap of ``out`` and an input is an error; another part of the same memory is accepted."""
     base = ramp(4, 2)
     with pytest.raises(RuntimeError, match="refer to a single memory location"):
         cd.cat([base[:1], base[1:2]], out=base[1:3])

@@ -1,4 +1,4 @@
-"""Borders of one value."""
+"""Constant padding."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import pytest
 
 
 def array(x: Any) -> np.ndarray:
-    """A tensor's values."""
+    """Return a tensor's values."""
     return np.asarray(x.detach().numpy())
 
 
 def ramp(*shape: int, dtype: Any = cd.float32) -> Any:
-    """0, 1, 2, … in a shape."""
+    """Return 0, 1, 2, … in a shape."""
     return cd.arange(int(np.prod(shape))).reshape(shape).to(dtype)
 
 
 @pytest.mark.parametrize("pad", [(1, 2), (0, 0), (1, 0, 2, 3), (-1, 1), (2, -1, -1, -1), (-1, -2)])
 def test_padding_and_cutting_off(pad: tuple[int, ...]) -> None:
-    """The amounts count from the last dim, before and after."""
+    """Amounts start at the last dim, before and after; negative ones truncate."""
     x = ramp(3, 4)
     wanted = array(x)
     for number in range(len(pad) // 2):
@@ -35,7 +35,7 @@ def test_padding_and_cutting_off(pad: tuple[int, ...]) -> None:
 
 
 def test_padding_in_other_dtypes_and_its_gradient() -> None:
-    """A number is cast to the dtype; the padding has no gradient; the result is a copy."""
+    """The value is converted to the dtype; the padding has no gradient; the result is a copy."""
     assert cd.constant_pad_nd(cd.tensor([True]), (1, 0)).tolist() == [False, True]
     assert cd.constant_pad_nd(cd.tensor([1]), (0, 1), 2.7).tolist() == [1, 2]
     x = cd.ones(2, requires_grad=True)
@@ -53,6 +53,6 @@ def test_padding_in_other_dtypes_and_its_gradient() -> None:
     ],
 )
 def test_paddings_that_do_not_fit_are_refused(pad: Any, match: str) -> None:
-    """Pairs, at most one per dim, and no more cut off than there is."""
+    """There must be pairs, at most one per dim, and the resulting sizes must not be negative."""
     with pytest.raises(RuntimeError, match=match):
         cd.constant_pad_nd(cd.ones(2), pad)

@@ -7,7 +7,7 @@ import pytest
 
 
 def test_the_conjugate_transpose_of_matrices_and_numbers() -> None:
-    """Other ranks are refused, with a hint for batches."""
+    """Other ranks are refused, and the error suggests a function for batches."""
     z = cd.tensor([[1 + 2j, 3j]])
     assert z.H.tolist() == [[1 - 2j], [-3j]]
     assert cd.tensor(1 + 2j).H.item() == 1 - 2j

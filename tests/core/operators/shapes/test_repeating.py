@@ -1,4 +1,4 @@
-"""Slices repeated in a row."""
+"""Repeated slices."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import pytest
 
 
 def array(x: Any) -> np.ndarray:
-    """A tensor's values."""
+    """Return a tensor's values."""
     return np.asarray(x.detach().numpy())
 
 
 def ramp(*shape: int, dtype: Any = cd.float32) -> Any:
-    """0, 1, 2, … in a shape."""
+    """Return 0, 1, 2, … in a shape."""
     return cd.arange(int(np.prod(shape))).reshape(shape).to(dtype)
 
 
 @pytest.mark.parametrize("dim", [None, 0, 1])
 def test_slices_are_repeated_in_a_row(dim: int | None) -> None:
-    """So often all, or so often each, as in NumPy; their gradients add up."""
+    """The number of repeats is one for all slices or one per slice, as in NumPy; gradients are added."""
     x = ramp(2, 3).requires_grad_()
     size = 6 if dim is None else x.shape[dim]
     counts = cd.tensor([2, 0, 3, 1, 0, 1][:size], dtype=cd.int32)
@@ -35,7 +35,7 @@ def test_slices_are_repeated_in_a_row(dim: int | None) -> None:
 
 
 def test_repeats_alone_give_the_indices() -> None:
-    """In the dtype of the repeats; no repeats give none."""
+    """The indices have the dtype of the repeats; empty repeats give an empty result."""
     made = cd.repeat_interleave(cd.tensor([2, 0, 1], dtype=cd.int32))
     assert made.tolist() == [0, 0, 2]
     assert made.dtype is cd.int32
@@ -63,7 +63,7 @@ def test_repeats_that_do_not_fit_are_refused(arguments: Any, error: Any, match: 
 
 
 def test_a_wrong_number_of_repeated_slices_is_refused() -> None:
-    """``output_size`` is a promise that is kept."""
+    """``output_size`` must be the actual size."""
     with pytest.raises(RuntimeError, match="allocated size does not match required size"):
         cd.repeat_interleave(cd.ones(2), cd.tensor([1, 2]), output_size=4)
     with pytest.raises(RuntimeError, match="Invalid output_size, expected 4 but got 5"):

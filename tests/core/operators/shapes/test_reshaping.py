@@ -1,4 +1,4 @@
-"""Shapes given in all ways, and dims taken together and apart."""
+"""Arguments of reshape, flatten and unflatten."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_a_shape_is_given_by_sizes_by_a_sequence_or_by_name() -> None:
 
 
 def test_sizes_may_be_of_any_integer_type() -> None:
-    """NumPy's, and integer tensors without dims."""
+    """NumPy integers and 0-d integer tensors are accepted."""
     x = cd.arange(6)
     assert x.reshape(np.int64(2), 3).shape == x.reshape(cd.tensor(2), 3).shape == (2, 3)
     assert x.select(0, cd.tensor(4)).item() == x.select(0, np.int8(4)).item() == 4
@@ -29,7 +29,7 @@ def test_sizes_may_be_of_any_integer_type() -> None:
 
 
 def test_a_dim_becomes_several_and_back() -> None:
-    """Over the same memory; counts that do not fit are named."""
+    """The result shares memory; the error of wrong sizes names them."""
     x = cd.arange(12).reshape(3, 4)
     apart = x.unflatten(-1, (2, -1))
     assert apart.shape == (3, 2, 2)

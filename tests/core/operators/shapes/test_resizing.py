@@ -1,4 +1,4 @@
-"""Shapes changed in place: geometry, history and versions."""
+"""In-place changes of the shape: sizes, strides, history and versions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 def ramp(*shape: int) -> Any:
-    """0, 1, 2, … in a shape."""
+    """Return 0, 1, 2, … in a shape."""
     count = 1
     for size in shape:
         count *= size
@@ -29,7 +29,7 @@ CASES: dict[str, tuple[tuple[Any, ...], Any]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_tensor_becomes_what_its_view_shows(name: str) -> None:
-    """The same object over the same memory, with its version bumped."""
+    """The tensor stays the same object with the same memory, and its version is incremented."""
     arguments, view = CASES[name]
     x = ramp(2, 3).clone()
     wanted, place, version = view(x).clone(), x.data_ptr(), x._version[0]
@@ -55,7 +55,7 @@ def test_the_step_is_part_of_the_history(name: str) -> None:
 
 
 def test_a_view_changes_its_shape_and_stays_one() -> None:
-    """A write through it reaches the base, and so does its gradient."""
+    """A write to it reaches the base, and so does its gradient."""
     x = ramp(2, 3).requires_grad_()
     base = x * 1
     row = base[0]
@@ -80,7 +80,7 @@ def test_a_leaf_changes_its_shape_only_where_nothing_is_recorded() -> None:
 
 
 def test_what_was_saved_notices() -> None:
-    """A product saved its factor; a factor of another shape is not the one that was saved."""
+    """A product saves its factor; a change of the factor's shape is an error in backward."""
     x, w = ramp(2, 3), ramp(2, 3).requires_grad_()
     y = x * w
     x.t_()
@@ -89,7 +89,7 @@ def test_what_was_saved_notices() -> None:
 
 
 def test_history_follows_a_change_without_recording() -> None:
-    """A tensor that was computed keeps a node of its shape, whatever the mode."""
+    """A non-leaf tensor keeps a node with its shape, whatever the mode."""
     x = ramp(2, 3).requires_grad_()
     y = x * 2
     with cd.no_grad():
@@ -100,15 +100,15 @@ def test_history_follows_a_change_without_recording() -> None:
 
 # -- resize_ ----------------------------------------------------------------------------------------------------------
 def test_smaller_sizes_show_less_of_the_memory() -> None:
-    """The elements stay in the order in which they lie in memory."""
+    """The elements keep their memory order."""
     x = ramp(6).clone()
     assert x.resize_(2, 2) is x
     assert x.tolist() == [[0, 1], [2, 3]]
     assert x.resize_as_(cd.empty(3)).tolist() == [0, 1, 2]
 
 
-def test_larger_sizes_take_other_memory_that_begins_alike() -> None:
-    """What is new is unspecified; a tensor that was transposed gives its memory, not its order."""
+def test_larger_sizes_use_new_memory_that_starts_with_the_old_elements() -> None:
+    """New elements are unspecified; a transposed tensor keeps its memory, not its dims' order."""
     x = ramp(2, 2).clone()
     x.resize_((3, 3))
     assert x.shape == (3, 3)
@@ -122,7 +122,7 @@ def test_larger_sizes_take_other_memory_that_begins_alike() -> None:
 
 
 def test_tensors_that_cannot_be_resized_say_why() -> None:
-    """Gradients need the shape, views their base's memory, sizes a sign."""
+    """Tensors that require grad, views, and negative sizes are errors."""
     with pytest.raises(RuntimeError, match="cannot resize variables that require grad"):
         cd.ones(2, requires_grad=True).resize_(3)
     with pytest.raises(RuntimeError, match=r"a view of 2 elements cannot grow to \[9\] beyond the memory of its base"):
@@ -134,7 +134,7 @@ def test_tensors_that_cannot_be_resized_say_why() -> None:
 
 # -- set_ -------------------------------------------------------------------------------------------------------------
 def test_a_tensor_takes_the_memory_of_another() -> None:
-    """As the other shows it, or with sizes and steps of its own."""
+    """The sizes and strides are those of the other tensor, or passed explicitly."""
     source, x = ramp(6).clone(), cd.ones(2)
     assert x.set_(source) is x
     assert x.is_set_to(source)
@@ -155,20 +155,20 @@ def test_a_tensor_takes_the_memory_of_another() -> None:
     ],
 )
 def test_memory_that_does_not_fit_is_refused(arguments: Any, error: Any, match: str) -> None:
-    """Another dtype, no tensor, an offset without sizes."""
+    """Another dtype, a non-tensor, and an offset without sizes are errors."""
     with pytest.raises(error, match=match):
         cd.ones(2).set_(*arguments)
 
 
 def test_memory_of_another_device_is_refused(lantern: Any) -> None:
-    """A tensor stays where it is."""
+    """A tensor cannot change its device."""
     with pytest.raises(RuntimeError, match=r"set_\(\): expected a source on cpu:0, but got one on lantern:0"):
         cd.ones(2).set_(cd.ones(2, device="lantern"))
 
 
 @pytest.mark.usefixtures("lantern")
-def test_memory_without_an_address_is_told_by_its_base() -> None:
-    """Views of one tensor are compared by sizes, steps and start; other memory is other memory."""
+def test_memory_without_an_address_is_identified_by_its_base() -> None:
+    """Views of one tensor are compared by sizes, strides and offset; other memory is never equal."""
     source = cd.arange(6.0, device="lantern")
     x = cd.ones(2, device="lantern").set_(source)
     assert x.is_set_to(source)
@@ -178,7 +178,7 @@ def test_memory_without_an_address_is_told_by_its_base() -> None:
 
 
 def test_the_order_of_dims_in_memory() -> None:
-    """The outermost first; where several orders are true that is refused on demand."""
+    """The outermost dim is first; an ambiguous order is an error on request."""
     assert ramp(2, 3, 4).dim_order() == (0, 1, 2)
     assert ramp(2, 3, 4).transpose(0, 2).dim_order() == (2, 1, 0)
     assert cd.empty(2, 3, 4, 5, memory_format=cd.channels_last).dim_order(ambiguity_check=True) == (0, 2, 3, 1)
@@ -187,7 +187,7 @@ def test_the_order_of_dims_in_memory() -> None:
 
 
 def test_views_from_before_a_change_of_shape() -> None:
-    """They show what they showed, unless history has to be told through a base that has another shape now."""
+    """They keep their content, unless their history requires a base whose shape has changed."""
     x = ramp(2, 3).clone()
     column = x[:, 2]
     x.t_()

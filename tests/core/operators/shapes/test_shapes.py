@@ -1,4 +1,4 @@
-"""Repeating, turning, diagonals, stacking, splitting, grids and as_strided."""
+"""Repeat, rotate, diagonals, stack, split, meshgrid and as_strided."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ A = np.arange(24.0).reshape(2, 3, 4)
 M = A[0]
 
 
-def same(found: Any, expected: Any) -> None:
-    """Equal in shape and every element."""
+def same(actual: Any, expected: Any) -> None:
+    """Assert that shape and every element are equal."""
     expected = np.asarray(expected)
-    assert tuple(found.shape) == expected.shape
-    np.testing.assert_array_equal(found.detach().numpy(), expected)
+    assert tuple(actual.shape) == expected.shape
+    np.testing.assert_array_equal(actual.detach().numpy(), expected)
 
 
 def t(array: Any) -> Any:
-    """A tensor of a NumPy array or number."""
+    """Return a tensor of a NumPy array or number."""
     return cd.tensor(np.asarray(array))
 
 
@@ -68,33 +68,35 @@ CASES: list[tuple[Callable[[Any], Any], Callable[[Any], Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("ours", "theirs"), CASES, ids=[f"{n}" for n in range(len(CASES))])
-def test_shapes_and_elements_are_numpys(ours: Callable[[Any], Any], theirs: Callable[[Any], Any]) -> None:
-    """Each agrees with NumPy's function, on contiguous and on transposed memory, and in both its derivatives."""
-    same(ours(t(A)), theirs(A))
+@pytest.mark.parametrize(("actual_tensor", "expected"), CASES, ids=[f"{n}" for n in range(len(CASES))])
+def test_shapes_and_elements_are_numpys(actual_tensor: Callable[[Any], Any], expected: Callable[[Any], Any]) -> None:
+    """Results agree with NumPy's, for contiguous and transposed memory, and with derivatives to second order."""
+    same(actual_tensor(t(A)), expected(A))
     x = cd.tensor(A / 5, requires_grad=True)
-    assert gradcheck(lambda x: ours(x) ** 2, (x,))
-    assert gradgradcheck(lambda x: ours(x) ** 3, (x,))
+    assert gradcheck(lambda x: actual_tensor(x) ** 2, (x,))
+    assert gradgradcheck(lambda x: actual_tensor(x) ** 3, (x,))
 
 
 @pytest.mark.parametrize("case", CASES[:35], ids=[f"{n}" for n in range(35)])
-def test_memory_in_another_order_reads_alike(case: tuple[Callable[[Any], Any], Callable[[Any], Any]]) -> None:
-    """What is transposed in memory gives the same elements."""
-    ours, theirs = case
-    same(ours(t(A.transpose(2, 1, 0).copy()).permute(2, 1, 0)), theirs(A))
+def test_memory_in_another_order_gives_the_same_elements(
+    case: tuple[Callable[[Any], Any], Callable[[Any], Any]],
+) -> None:
+    """A tensor that is transposed in memory gives the same elements."""
+    actual_tensor, expected = case
+    same(actual_tensor(t(A.transpose(2, 1, 0).copy()).permute(2, 1, 0)), expected(A))
 
 
 def test_diag_embed_puts_vectors_on_diagonals() -> None:
-    """The last dim becomes a diagonal of two new dims, wherever those stand."""
+    """The last dim becomes a diagonal of two new dims at any position."""
     x = t(A[:, 0])
-    found = cd.diag_embed(x, 1, 0, 2)
-    assert tuple(found.shape) == (5, 2, 5)
-    same(found.diagonal(1, 0, 2), A[:, 0])
-    assert found.sum().item() == A[:, 0].sum()
+    actual = cd.diag_embed(x, 1, 0, 2)
+    assert tuple(actual.shape) == (5, 2, 5)
+    same(actual.diagonal(1, 0, 2), A[:, 0])
+    assert actual.sum().item() == A[:, 0].sum()
 
 
 def test_splits_are_views_of_equal_or_given_sizes() -> None:
-    """tensor_split and its kin cut where NumPy cuts, and share memory."""
+    """tensor_split and the related functions split as NumPy does, and share memory."""
     x = t(A)
     for parts, expected in (
         (x.tensor_split(3, 2), np.array_split(A, 3, 2)),
@@ -108,24 +110,24 @@ def test_splits_are_views_of_equal_or_given_sizes() -> None:
         (x.split([1, 2], 1), np.split(A, [1], 1)),
     ):
         assert len(parts) == len(expected)
-        for found, wanted in zip(parts, expected, strict=True):
-            same(found, wanted)
-            assert not wanted.size or np.shares_memory(found.numpy(), x.numpy())
+        for actual, wanted in zip(parts, expected, strict=True):
+            same(actual, wanted)
+            assert not wanted.size or np.shares_memory(actual.numpy(), x.numpy())
 
 
 def test_meshgrid_in_both_orders() -> None:
-    """Coordinates of a grid, rows first or columns first."""
+    """The indexing may be "ij" or "xy"."""
     a, b, c = np.arange(2), np.arange(3), np.arange(4)
     for indexing in ("ij", "xy"):
-        for found, wanted in zip(
+        for actual, wanted in zip(
             cd.meshgrid(t(a), t(b), t(c), indexing=indexing), np.meshgrid(a, b, c, indexing=indexing), strict=True
         ):
-            same(found, wanted)
+            same(actual, wanted)
     assert [tuple(g.shape) for g in cd.meshgrid([t(a[:0]), t(b)])] == [(0, 3), (0, 3)]
 
 
 def test_atleast_of_several_is_a_tuple() -> None:
-    """One tensor gives a tensor, several give a tuple, as does a tuple."""
+    """One tensor gives a tensor; several tensors, or a tuple, give a tuple."""
     single, pair, listed = cd.atleast_1d(t(1.0)), cd.atleast_2d(t(1.0), t(M)), cd.atleast_3d((t(1.0),))
     assert tuple(single.shape) == (1,)
     assert [tuple(p.shape) for p in pair] == [(1, 1), (3, 4)]
@@ -143,7 +145,7 @@ def test_atleast_of_several_is_a_tuple() -> None:
     ],
 )  # fmt: skip
 def test_views_share_memory_base_and_version(view: Callable[[Any], Any]) -> None:
-    """A view sees writes to its base, and counts them."""
+    """A view sees writes to its base, and shares the version."""
     x = t(M)
     part = view(x)
     assert part._base is x
@@ -162,13 +164,13 @@ def test_views_share_memory_base_and_version(view: Callable[[Any], Any]) -> None
     ],
 )  # fmt: skip
 def test_copies_share_nothing(copy: Callable[[Any], Any]) -> None:
-    """What is documented as a copy is one, even where nothing had to move."""
+    """A documented copy has its own memory, even if no element changes its position."""
     x = t(M)
     assert not np.shares_memory(copy(x).numpy(), x.numpy())
 
 
-def test_writes_through_as_strided_reach_the_base_and_its_gradient() -> None:
-    """The elements that were written to have no gradient any more, the others keep theirs."""
+def test_writes_through_as_strided_change_the_base_and_its_gradient() -> None:
+    """Elements that were written to have no gradient; the others keep theirs."""
     x = cd.tensor(M, requires_grad=True)
     y = x * 1.0
     y.as_strided((2,), (5,), 1).fill_(0)
@@ -226,13 +228,13 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
 
 @pytest.mark.parametrize(("call", "error", "text"), ERRORS, ids=[f"{n}" for n in range(len(ERRORS))])
 def test_bad_shapes_are_errors_in_pytorchs_words(call: Callable[[], Any], error: type[Exception], text: str) -> None:
-    """Every mistake has PyTorch's class of error and its text."""
+    """Every invalid call has PyTorch's class of error and its text."""
     with pytest.raises(error, match=text):
         call()
 
 
 def test_a_view_splits_the_blocks_of_memory_from_the_innermost_on() -> None:
-    """A permuted tensor whose outer sizes would fit the inner ones, taken in the wrong order, is copied, not viewed."""
+    """A permuted tensor whose outer sizes happen to match the inner ones is copied, not viewed."""
     x = cd.arange(12).reshape(3, 2, 2).permute(2, 0, 1)
     assert x.reshape(6, 2).tolist() == [[0, 2], [4, 6], [8, 10], [1, 3], [5, 7], [9, 11]]
     with pytest.raises(RuntimeError, match="view size is not compatible"):
@@ -240,7 +242,7 @@ def test_a_view_splits_the_blocks_of_memory_from_the_innermost_on() -> None:
 
 
 def test_axis_stands_for_dim() -> None:
-    """NumPy's name by keyword, as records take it."""
+    """``axis`` is accepted as a keyword."""
     x = cd.arange(6.0).reshape(2, 1, 3)
     assert cd.cat([x, x], axis=2).shape == cd.cat([x, x], 2).shape == (2, 1, 6)
     assert cd.stack([x, x], axis=1).shape == (2, 2, 1, 3)

@@ -1,4 +1,4 @@
-"""Views of memory by sizes and steps, and what is written through them."""
+"""Views by sizes and strides, and writes through them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_a_write_by_positions_in_memory_has_the_gradient_of_what_lies_there(order: str) -> None:
-    """Whichever way the written tensor lies in memory, and whichever way its gradient does."""
+    """The memory layouts of the tensor and of its gradient have no effect."""
     x = cd.from_numpy(np.asarray(np.arange(6.0).reshape(2, 3), order=order)).requires_grad_()
     w = cd.tensor([10.0, 20.0], dtype=cd.float64, requires_grad=True)
-    written = [(0, 1), (1, 0)] if order == "C" else [(1, 0), (1, 1)]  # the positions 1 and 3
+    written = [(0, 1), (1, 0)] if order == "C" else [(1, 0), (1, 1)]  # The elements 1 and 3.
     for weights in (np.arange(1.0, 7.0).reshape(2, 3), np.ones((2, 3))):
         y = x * 1.0
         y.as_strided((2,), (2,), 1).mul_(w)
-        # Ones are expanded from a single one: a gradient that does not lie in memory as y does.
+        # Ones are expanded from a single element, so the gradient's layout differs from that of y.
         loss = (y * cd.from_numpy(weights)).sum() if weights.std() else y.sum()
         by_x, by_w = cd.autograd.grad(loss, [x, w])
         wanted = weights.copy()
@@ -27,7 +27,7 @@ def test_a_write_by_positions_in_memory_has_the_gradient_of_what_lies_there(orde
 
 
 def test_a_view_of_memory_begins_where_its_tensor_does() -> None:
-    """Unless a place is given, as an int of any kind."""
+    """Another offset may be passed, as any integer type."""
     x = cd.arange(6.0)
     assert x[2:].as_strided((2,), (1,)).tolist() == [2, 3]
     assert x[2:].as_strided((2,), (1,), 0).tolist() == [0, 1]
@@ -35,7 +35,7 @@ def test_a_view_of_memory_begins_where_its_tensor_does() -> None:
 
 
 def test_nothing_outside_the_memory_is_shown() -> None:
-    """The layout is looked at, whatever a caller claims it to be."""
+    """The sizes and strides are checked against the memory."""
     x = cd.arange(6.0)
     with pytest.raises(RuntimeError, match="are out of bounds for storage of 6 elements"):
         x.as_strided((7,), (1,), 0, ((1,), 0, 0, 100))

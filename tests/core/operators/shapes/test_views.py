@@ -1,4 +1,4 @@
-"""The same bytes as another dtype."""
+"""Views of the same bytes in another dtype."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 
 
 def ramp(*shape: int, dtype: Any = cd.float32) -> Any:
-    """0, 1, 2, … in a shape."""
+    """Return 0, 1, 2, … in a shape."""
     return cd.arange(int(np.prod(shape))).reshape(shape).to(dtype)
 
 
 @pytest.mark.parametrize("old", ["float32", "int16", "uint8", "complex64", "float64", "bfloat16"])
 @pytest.mark.parametrize("new", ["float64", "int32", "int8", "complex64", "bfloat16", "bool"])
 def test_the_same_bytes_in_any_dtype(old: str, new: str) -> None:
-    """The last dim changes with the width, and the view shares memory."""
+    """The last dim changes with the element size, and the view shares memory."""
     x = cd.zeros(2, 16, dtype=getattr(cd, old))
     seen = x.view(getattr(cd, new))
     assert seen.dtype is getattr(cd, new)
@@ -28,7 +28,7 @@ def test_the_same_bytes_in_any_dtype(old: str, new: str) -> None:
 
 
 def test_floats_by_their_bits() -> None:
-    """0-d tensors of equal width too; the view carries no gradient; writes reach the source."""
+    """0-d tensors require equal element sizes; the view has no gradient; writes change the source."""
     assert cd.tensor(1.0).view(cd.int32).item() == 0x3F800000
     x = cd.ones(4, requires_grad=True)
     assert not x.view(cd.int32).requires_grad
@@ -51,13 +51,13 @@ def test_floats_by_their_bits() -> None:
     ],
 )
 def test_bytes_that_do_not_divide_are_refused(make: Any, dtype: Any, match: str) -> None:
-    """The error names the size, the step or the start."""
+    """The error names the size, the stride or the offset."""
     with pytest.raises(RuntimeError, match=match):
         make().view(dtype)
 
 
 def test_a_shape_is_given_by_sizes_by_a_sequence_or_by_name() -> None:
-    """Likewise a dtype, which is no size."""
+    """A dtype is accepted in all of these ways too, and is not a size."""
     x = ramp(2, 3)
     for seen in (x.view(3, 2), x.view((3, 2)), x.view([3, -1]), x.view(cd.Size([3, 2])), x.view(size=(3, 2))):
         assert seen.tolist() == [[0, 1], [2, 3], [4, 5]]
@@ -83,6 +83,6 @@ def test_a_shape_is_given_by_sizes_by_a_sequence_or_by_name() -> None:
     ],
 )
 def test_memory_that_does_not_show_a_shape(view: Any, match: str) -> None:
-    """The number of elements is wrong, or the steps between them are."""
+    """A wrong number of elements, or incompatible strides, are errors."""
     with pytest.raises(RuntimeError, match=match):
         view()

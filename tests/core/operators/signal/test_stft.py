@@ -1,4 +1,4 @@
-"""The short-time Fourier transform: against NumPy."""
+"""The short-time Fourier transform, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import pytest
 from candelabra.autograd import gradcheck, gradgradcheck
 
 
-def close(found: Any, expected: Any, tolerance: float = 1e-10) -> None:
-    """Equal in shape and value."""
-    assert tuple(found.shape) == np.shape(expected)
-    np.testing.assert_allclose(found.detach().numpy(), expected, rtol=tolerance, atol=tolerance)
+def close(actual: Any, expected: Any, tolerance: float = 1e-10) -> None:
+    """Assert that shape and values are equal."""
+    assert tuple(actual.shape) == np.shape(expected)
+    np.testing.assert_allclose(actual.detach().numpy(), expected, rtol=tolerance, atol=tolerance)
 
 
 def by_hand(x: Any, n: int, hop: int, window: Any) -> Any:
-    """The transforms of the windows, one after the other."""
+    """Return the transforms of the windows, one by one."""
     starts = range(0, x.shape[-1] - n + 1, hop)
     return np.stack([np.fft.rfft(x[..., s : s + n] * window) for s in starts], -1)
 
 
 def test_stft_transforms_windows(rng: np.random.Generator) -> None:
-    """Centred and not, batched and not, as function and method; windows shorter than the transform."""
+    """Centred and not, batched and not, function and method; windows may be shorter than the transform."""
     x, window = rng.standard_normal((2, 50)), rng.standard_normal(8)
     t, w = cd.tensor(x), cd.tensor(window)
     expected = by_hand(x, 8, 3, window)
@@ -39,15 +39,15 @@ def test_stft_transforms_windows(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize(("mode", "numpys"), [("constant", "constant"), ("replicate", "edge"), ("circular", "wrap")])
-def test_stft_pads_as_it_is_told(mode: str, numpys: Any, rng: np.random.Generator) -> None:
-    """As NumPy pads under its own names."""
+def test_stft_supports_every_padding_mode(mode: str, numpys: Any, rng: np.random.Generator) -> None:
+    """The modes are NumPy's under PyTorch's names."""
     x = rng.standard_normal(20)
     expected = by_hand(np.pad(x, 4, mode=numpys), 8, 2, np.ones(8))
     close(cd.stft(cd.tensor(x), 8, pad_mode=mode, return_complex=True), expected)
 
 
 def test_stft_of_complex_numbers_has_all_frequencies(rng: np.random.Generator) -> None:
-    """So has that of real ones on demand; pairs of reals come with a warning."""
+    """Real signals have them on request; pairs of reals give a warning."""
     x = rng.standard_normal(20)
     whole = cd.stft(cd.tensor(x), 8, onesided=False, return_complex=True)
     close(cd.stft(cd.tensor(x + 0j), 8), whole.numpy())
@@ -58,17 +58,17 @@ def test_stft_of_complex_numbers_has_all_frequencies(rng: np.random.Generator) -
 
 
 def test_stft_may_align_to_the_window(rng: np.random.Generator) -> None:
-    """Half of what the window is shorter than the transform is put on each side of the signal."""
+    """The signal is padded on each side by half of the difference between transform and window."""
     x, window = rng.standard_normal(20), rng.standard_normal(4)
-    found = cd.stft(cd.tensor(x), 8, 2, 4, cd.tensor(window), center=False, return_complex=True, align_to_window=True)
+    actual = cd.stft(cd.tensor(x), 8, 2, 4, cd.tensor(window), center=False, return_complex=True, align_to_window=True)
     full = np.pad(window, 2)
-    close(found, by_hand(np.pad(x, 2), 8, 2, full))
+    close(actual, by_hand(np.pad(x, 2), 8, 2, full))
 
 
 @pytest.mark.parametrize("onesided", [True, False])
 @pytest.mark.parametrize("normalized", [True, False])
 def test_istft_gives_the_signal_back(onesided: bool, normalized: bool, rng: np.random.Generator) -> None:
-    """Of batches and single signals, to the length that is asked for."""
+    """Batches and single signals are restored, to the requested length."""
     x = cd.tensor(rng.standard_normal((2, 41)))
     options = {"hop_length": 3, "window": cd.hann_window(8, dtype=cd.float64), "normalized": normalized}
     spectra = cd.stft(x, 8, **options, onesided=onesided, return_complex=True)
@@ -80,16 +80,16 @@ def test_istft_gives_the_signal_back(onesided: bool, normalized: bool, rng: np.r
 
 
 def test_istft_pads_what_is_missing_with_a_warning() -> None:
-    """The tail beyond the last window is zeros."""
+    """The tail after the last window is zeros."""
     spectra = cd.stft(cd.ones(20, dtype=cd.float64), 8, return_complex=True)
     with pytest.warns(UserWarning, match="The length of signal is shorter than the length parameter"):
-        found = cd.istft(spectra, 8, length=30)
-    assert found[:20].tolist() == pytest.approx([1.0] * 20)
-    assert found[24:].tolist() == [0.0] * 6
+        actual = cd.istft(spectra, 8, length=30)
+    assert actual[:20].tolist() == pytest.approx([1.0] * 20)
+    assert actual[24:].tolist() == [0.0] * 6
 
 
 def test_short_time_transforms_have_gradients_of_both_orders(rng: np.random.Generator) -> None:
-    """For the signal, the spectrum and the window."""
+    """The signal, the spectrum and the window have gradients."""
 
     def leaf(*shape: int) -> Any:
         return cd.tensor(rng.uniform(0.5, 1.5, shape), requires_grad=True)
@@ -157,6 +157,6 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
 
 @pytest.mark.parametrize(("call", "error", "text"), ERRORS, ids=[f"{n}" for n in range(len(ERRORS))])
 def test_bad_signals_are_errors_in_pytorchs_words(call: Callable[[], Any], error: type[Exception], text: str) -> None:
-    """Every mistake has PyTorch's class of error and its text."""
+    """Every invalid call has PyTorch's class of error and its text."""
     with pytest.raises(error, match=text):
         call()

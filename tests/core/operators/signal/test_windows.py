@@ -1,4 +1,4 @@
-"""Window functions: against SciPy."""
+"""Window functions, compared with SciPy."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from candelabra.signal import windows
 from scipy import signal
 
 
-def close(found: Any, expected: Any, tolerance: float = 1e-10) -> None:
-    """Equal in shape and value."""
-    assert tuple(found.shape) == np.shape(expected)
-    np.testing.assert_allclose(found.detach().numpy(), expected, rtol=tolerance, atol=tolerance)
+def close(actual: Any, expected: Any, tolerance: float = 1e-10) -> None:
+    """Assert that shape and values are equal."""
+    assert tuple(actual.shape) == np.shape(expected)
+    np.testing.assert_allclose(actual.detach().numpy(), expected, rtol=tolerance, atol=tolerance)
 
 
 WINDOWS: dict[str, tuple[dict[str, Any], Callable[..., Any]]] = {
@@ -35,21 +35,21 @@ WINDOWS: dict[str, tuple[dict[str, Any], Callable[..., Any]]] = {
 
 @pytest.mark.parametrize("name", WINDOWS)
 def test_windows_are_scipys(name: str) -> None:
-    """Symmetric and periodic, of no point, one, an odd and an even number of them."""
+    """Symmetric and periodic windows of zero, one, an odd and an even number of points agree."""
     options, expected = WINDOWS[name]
     for n in (0, 1, 2, 7, 10):
         for sym in (True, False):
             wanted = expected(n, sym) if n else np.zeros(0)
             close(getattr(windows, name)(n, **options, sym=sym, dtype=cd.float64), wanted, 1e-9)
-    found = getattr(windows, name)(5, **options, requires_grad=True)
-    assert found.dtype is cd.float32
-    assert found.requires_grad
-    assert found.is_leaf
+    actual = getattr(windows, name)(5, **options, requires_grad=True)
+    assert actual.dtype is cd.float32
+    assert actual.requires_grad
+    assert actual.is_leaf
 
 
 @pytest.mark.parametrize("name", WINDOWS)
 def test_windows_refuse_what_pytorchs_refuse(name: str) -> None:
-    """Negative lengths and other dtypes are ValueErrors that name the window; layouts are checked as of any factory."""
+    """Negative lengths and other dtypes are ValueErrors that name the window; layouts are checked as in factories."""
     options, _ = WINDOWS[name]
     make = getattr(windows, name)
     with pytest.raises(ValueError, match=f"{name} requires non-negative window length, got M=-1"):
@@ -76,13 +76,13 @@ WINDOW_ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
 
 @pytest.mark.parametrize(("call", "error", "text"), WINDOW_ERRORS, ids=[f"{n}" for n in range(len(WINDOW_ERRORS))])
 def test_bad_shapes_of_windows_are_errors(call: Callable[[], Any], error: type[Exception], text: str) -> None:
-    """Widths that are no widths, and coefficients that are none."""
+    """Invalid widths and coefficients are errors."""
     with pytest.raises(error, match=text):
         call()
 
 
 def test_an_exponential_window_may_have_its_center_anywhere() -> None:
-    """Where it is not symmetric."""
+    """The center requires sym=False."""
     close(windows.exponential(4, center=0.0, tau=2.0, sym=False, dtype=cd.float64), np.exp(-np.arange(4) / 2))
     close(windows.exponential(1, center=2.0, sym=False, dtype=cd.float64), np.exp([-2.0]))
 
@@ -98,7 +98,7 @@ OLD: dict[str, tuple[dict[str, Any], Callable[..., Any]]] = {
 
 @pytest.mark.parametrize("name", OLD)
 def test_older_names_are_periodic_unless_asked_otherwise(name: str) -> None:
-    """Any floating dtype; RuntimeErrors for others and for negative lengths."""
+    """Any floating dtype is supported; other dtypes and negative lengths are RuntimeErrors."""
     options, expected = OLD[name]
     make = getattr(cd, name)
     for n in (0, 1, 2, 7, 10):
@@ -114,7 +114,7 @@ def test_older_names_are_periodic_unless_asked_otherwise(name: str) -> None:
 
 
 def test_windows_have_the_keywords_of_factories() -> None:
-    """``out=`` decides on the dtype; ``meta`` is a device like any other; a device's instance may be named."""
+    """``out=`` determines the dtype; ``meta`` and device objects are supported."""
     for make in (windows.hann, windows.kaiser, windows.exponential, cd.hann_window, cd.kaiser_window):
         out = cd.empty(5, dtype=cd.float64)
         assert make(5, out=out) is out

@@ -1,4 +1,4 @@
-"""The k-th, the middle, the most frequent, the largest few; running extremes and log-sum-exps."""
+"""kthvalue, median, mode, topk; cumulative extremes, sums and log-sum-exps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REAL = ["uint8", "int8", "int32", "int64", "float16", "bfloat16", "float32", "fl
 
 
 def tied(rng: np.random.Generator, dtype: str, *shape: int) -> tuple[Any, np.ndarray]:
-    """A tensor with many ties, and NaN where there may be some; with the same in float64."""
+    """Return a tensor with many ties, and NaN if the dtype has it, and the same values in float64."""
     a = rng.integers(0, 5, shape).astype(np.float64)
     if "float" in dtype:
         a[rng.random(shape) < 0.1] = NAN
@@ -29,7 +29,7 @@ def tied(rng: np.random.Generator, dtype: str, *shape: int) -> tuple[Any, np.nda
 
 
 def body(record: Any) -> Callable[..., Any]:
-    """What an operator is made of where no kernel serves it."""
+    """Return the composite body of an operator."""
     return record.body  # type: ignore[no-any-return]
 
 
@@ -38,7 +38,7 @@ def body(record: Any) -> Callable[..., Any]:
 @pytest.mark.parametrize("dim", [0, 1, -1])
 @pytest.mark.parametrize("keepdim", [False, True])
 def test_the_kth_value_is_the_kth_of_the_sorted(dtype: str, dim: int, keepdim: bool, rng: np.random.Generator) -> None:
-    """With the index that a stable sort gives it."""
+    """The index is that of a stable sort."""
     x, a = tied(rng, dtype, 5, 6, 7)
     order = np.argsort(a, axis=dim, kind="stable")
     for k in (1, 3, 5):
@@ -53,13 +53,13 @@ def test_the_kth_value_is_the_kth_of_the_sorted(dtype: str, dim: int, keepdim: b
 @pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("dim", [0, 1, -1])
 def test_medians_are_the_lower_middle(dtype: str, dim: int, rng: np.random.Generator) -> None:
-    """With NaN: the first of them, or the middle of the rest."""
+    """median returns the first NaN if there is one; nanmedian ignores NaN."""
     x, a = tied(rng, dtype, 6, 5, 8)
     order = np.argsort(a, axis=dim, kind="stable")
     size, absent = a.shape[dim], np.isnan(a).sum(dim, keepdims=True)
-    place = np.where(absent > 0, size - absent, (size - 1) // 2)
+    index = np.where(absent > 0, size - absent, (size - 1) // 2)
     rest = np.maximum(size - absent - 1, 0) // 2
-    for function, at in ((cd.median, place), (cd.nanmedian, rest)):
+    for function, at in ((cd.median, index), (cd.nanmedian, rest)):
         values, indices = function(x, dim, keepdim=True)
         same(indices, np.take_along_axis(order, at, dim))
         same(values.to(cd.float64), np.take_along_axis(np.sort(a, dim), at, dim))
@@ -67,7 +67,7 @@ def test_medians_are_the_lower_middle(dtype: str, dim: int, rng: np.random.Gener
 
 
 def test_many_distinct_numbers_of_nan_are_a_nanmedian_each(rng: np.random.Generator) -> None:
-    """A row each with 0, 1, 2, … NaN: more places than are looked up one by one."""
+    """Each row has another number of NaN, more than the kernel handles one by one."""
     a = rng.normal(size=(40, 40))
     for row in range(40):
         a[row, :row] = NAN
@@ -77,7 +77,7 @@ def test_many_distinct_numbers_of_nan_are_a_nanmedian_each(rng: np.random.Genera
 
 
 def test_the_median_of_all_elements() -> None:
-    """NaN with a NaN and of none; the least integer of no integers, as in PyTorch."""
+    """NaN and empty input give NaN; an empty integer tensor gives the minimum of the dtype, as in PyTorch."""
     same(cd.tensor([[5, 1], [4, 2]]).median(), 2)
     same(cd.tensor([1.0, NAN, 3.0]).median(), NAN)
     same(cd.tensor([1.0, NAN, 3.0]).nanmedian(), 1)
@@ -88,7 +88,7 @@ def test_the_median_of_all_elements() -> None:
 
 
 def test_ties_share_the_gradient_of_the_median_of_all() -> None:
-    """Evenly; NaN, too."""
+    """The gradient is shared equally, also among NaN."""
     x = cd.tensor([2.0, 1.0, 2.0, 3.0], requires_grad=True)
     x.median().backward()
     assert x.grad is not None
@@ -100,7 +100,7 @@ def test_ties_share_the_gradient_of_the_median_of_all() -> None:
 @pytest.mark.parametrize("dim", [0, 1])
 @pytest.mark.parametrize("keepdim", [False, True])
 def test_mode_is_scipys(dtype: str, dim: int, keepdim: bool, rng: np.random.Generator) -> None:
-    """The smallest of the most frequent, and an index where it stands."""
+    """The result is the smallest of the most frequent values, and an index of it."""
     a = rng.integers(0, 2 if dtype == "bool" else 4, (9, 11))
     x = cd.tensor(a).to(getattr(cd, dtype))
     values, indices = x.mode(dim, keepdim)
@@ -110,7 +110,7 @@ def test_mode_is_scipys(dtype: str, dim: int, keepdim: bool, rng: np.random.Gene
 
 
 def test_every_nan_is_a_value_of_its_own() -> None:
-    """So it is the mode of nothing but itself."""
+    """NaN is the mode only of a slice of NaN."""
     same(cd.tensor([NAN, NAN, NAN, 2.0, 2.0]).mode().values, 2)
     assert cd.tensor([NAN, NAN]).mode().values.isnan().item()
     values, indices = cd.tensor(3.0).mode()
@@ -125,7 +125,7 @@ def test_every_nan_is_a_value_of_its_own() -> None:
 def test_topk_is_the_beginning_of_the_sorted(
     dtype: str, largest: bool, shape: Any, dim: int, k: int, rng: np.random.Generator
 ) -> None:
-    """In order, of ties the first, by partition or by sorting."""
+    """The order is sorted and ties keep their order, by partition or by sorting."""
     x, _ = tied(rng, dtype, *shape)
     values, indices = x.topk(k, dim, largest)
     ordered = x.sort(dim, largest, stable=True)
@@ -135,7 +135,7 @@ def test_topk_is_the_beginning_of_the_sorted(
 
 
 def test_topk_of_distinct_elements_by_partition(rng: np.random.Generator) -> None:
-    """Without ties at the bound, and none at all for k = 0."""
+    """There are no ties at the bound, and k = 0 gives an empty result."""
     a = rng.normal(size=(3, 500))
     values, indices = cd.tensor(a).topk(5)
     same(indices, np.argsort(-a)[:, :5])
@@ -150,7 +150,7 @@ def test_topk_of_distinct_elements_by_partition(rng: np.random.Generator) -> Non
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("kind", ["float32", "float64", "wide", "narrow", "uint64", "bool", "float16"])
 def test_long_vectors_sort_stably(kind: str, descending: bool, rng: np.random.Generator) -> None:
-    """Packed with their indices where there is room, else with ties put in order; from both ends of the dtype."""
+    """Values are packed with their indices if they fit, else ties are sorted later; dtype limits are included."""
     size = 300_000
     a: Any
     if kind in ("float32", "float64", "float16"):
@@ -179,7 +179,7 @@ def test_long_vectors_sort_stably(kind: str, descending: bool, rng: np.random.Ge
 
 
 def test_sort_and_argsort_write_into_what_is_given() -> None:
-    """A pair, or one tensor."""
+    """``out=`` is a pair, or one tensor."""
     x = cd.tensor([3.0, 1.0, 2.0])
     pair = (cd.zeros(3), cd.zeros(3, dtype=cd.int64))
     assert cd.sort(x, out=pair).values is pair[0]
@@ -197,7 +197,7 @@ def test_sort_and_argsort_write_into_what_is_given() -> None:
 @pytest.mark.parametrize("dtype", ["bool", *REAL])
 @pytest.mark.parametrize(("shape", "dim"), [((6,), 0), ((7, 300), 0), ((7, 300), 1), ((5, 6, 7), 1)])
 def test_running_extremes(name: str, dtype: str, shape: Any, dim: int, rng: np.random.Generator) -> None:
-    """The extreme so far and its last place; a NaN stays, and the last one is where."""
+    """The result is the extreme so far and its last index; after a NaN it is the last NaN."""
     x, a = (cd.tensor(rng.random(shape) < 0.3), None) if dtype == "bool" else tied(rng, dtype, *shape)
     a = x.numpy().astype(np.float64) if a is None else a
     extreme = np.maximum if name == "cummax" else np.minimum
@@ -217,7 +217,7 @@ def test_running_extremes(name: str, dtype: str, shape: Any, dim: int, rng: np.r
 @pytest.mark.parametrize("shape", [(8192,), (3, 5000), (4096,)])
 @pytest.mark.parametrize("name", ["cummax", "cummin"])
 def test_long_running_extremes(name: str, kind: str, shape: Any, rng: np.random.Generator) -> None:
-    """Block by block, whether or not there is a new extreme in each."""
+    """Blocks with and without a new extreme are correct."""
     a = rng.normal(size=shape)
     if kind in ("ascending", "descending"):
         a = np.sort(a, -1)[..., :: 1 if kind == "ascending" else -1]
@@ -238,19 +238,19 @@ def test_long_running_extremes(name: str, kind: str, shape: Any, rng: np.random.
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 @pytest.mark.parametrize(("shape", "dim"), [((9,), 0), ((5, 300), 0), ((3, 4, 5), 1)])
 def test_logcumsumexp_is_a_sum_of_exponentials(dtype: str, shape: Any, dim: int, rng: np.random.Generator) -> None:
-    """Where these do not overflow; by kernel and by composition."""
+    """The direct sum is compared where it does not overflow; kernel and composite agree."""
     a = rng.normal(size=shape).astype(dtype)
     if dtype == "complex128":
         a = a + 1j * rng.normal(size=shape)
     expected = np.log(np.cumsum(np.exp(a), dim, dtype=np.result_type(a, np.float64)))
     x = cd.tensor(a)
     for found in (x.logcumsumexp(dim), body(cumulative.logcumsumexp)(x, dim)):
-        difference = np.exp(found.numpy() - expected)  # the imaginary part is known up to a turn
+        difference = np.exp(found.numpy() - expected)  # The imaginary part is unique up to a multiple of 2 pi.
         np.testing.assert_allclose(difference, np.ones(shape), rtol=2e-6 if dtype == "float32" else 1e-12)
 
 
 def test_logcumsumexp_of_extremes() -> None:
-    """Neither overflow nor underflow; infinities and NaN stay; of nothing, -inf."""
+    """There is no overflow or underflow; infinities and NaN propagate; an empty sum is -inf."""
     same(cd.tensor([1000.0, 1000.0]).logcumsumexp(0), np.float32([1000, 1000 + np.log(2)]))
     same(cd.tensor([-INF, -INF, 1.0, INF, 2.0, NAN]).logcumsumexp(0), [-INF, -INF, 1, INF, INF, NAN])
     same(cd.tensor(2.5).logcumsumexp(0), 2.5)
@@ -267,19 +267,19 @@ LENGTHS = [((40_000,), 0), ((12_345,), 0), ((3, 4099), 1), ((60, 300), 0), ((70,
 
 
 def fixed_point(a: Any) -> Any:
-    """Numbers as Python integers, in units of 2**-64: sums of them are exact."""
+    """Return numbers as Python integers in units of 2**-64, whose sums are exact."""
     return np.vectorize(lambda x: int(float(x) * 2.0**64), otypes=[object])(a)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "complex64"])
 @pytest.mark.parametrize(("shape", "dim"), LENGTHS)
 def test_cumulative_sums_keep_their_digits(dtype: str, shape: Any, dim: int, rng: np.random.Generator) -> None:
-    """Short or long, along any dim, against exact sums.
+    """Short and long sums along any dim are compared with exact sums.
 
-    The kernel may sum rows of 32 in the dtype (31 errors of at most 32 u times the largest element), and adds up their
+    The kernel may sum rows of 32 in the dtype (31 errors of at most 32 u times the largest element), and adds their
     sums in the next wider dtype, of unit roundoff w. These up to n errors of at most w times the largest sum have no
-    common sign, so by Hoeffding's inequality they stay below 8 sqrt(n) of one with a probability of 1 - 3e-14. Rounding
-    that to the dtype, and adding it to the row, are two more errors of at most u times the sum.
+    common sign, so by Hoeffding's inequality they stay below 8 sqrt(n) of one with a probability of 1 - 3e-14.
+    Rounding that to the dtype, and adding it to the row, are two more errors of at most u times the sum.
     """
     a = (rng.random(shape) * 3 - 1).astype(dtype)
     if dtype == "complex64":
@@ -298,22 +298,22 @@ def test_cumulative_sums_keep_their_digits(dtype: str, shape: Any, dim: int, rng
 
 @pytest.mark.parametrize(("shape", "dim"), LENGTHS)
 def test_cumulative_sums_of_integers_are_exact(shape: Any, dim: int, rng: np.random.Generator) -> None:
-    """Short or long, along any dim, as Python adds them up."""
+    """Short and long sums along any dim equal Python's."""
     a = rng.integers(-(2**40), 2**40, shape)
     same(cd.tensor(a).cumsum(dim), np.cumsum(a.astype(object), dim).astype(np.int64))
 
 
 @pytest.mark.parametrize("bad", [INF, -INF, NAN])
-@pytest.mark.parametrize("place", [0, 31, 32, 5000, 8191])
-def test_an_infinity_spoils_what_follows_only(bad: float, place: int) -> None:
-    """Nothing before it in a long cumulative sum."""
+@pytest.mark.parametrize("index", [0, 31, 32, 5000, 8191])
+def test_an_infinity_spoils_what_follows_only(bad: float, index: int) -> None:
+    """Elements before an infinity are not affected in a long cumulative sum."""
     a = np.ones(8192, np.float32)
-    a[place] = bad
+    a[index] = bad
     same(cd.tensor(a).cumsum(0), np.cumsum(a))
 
 
 def test_scans_in_place() -> None:
-    """``cumsum_`` and ``cumprod_`` write into the tensor, in its dtype, and are recorded."""
+    """``cumsum_`` and ``cumprod_`` write to the tensor, in its dtype, and are recorded."""
     x = cd.tensor([1, 2, 3], dtype=cd.int32)
     assert x.cumsum_(0) is x
     same(x, [1, 3, 6], cd.int32)
@@ -333,7 +333,7 @@ def test_scans_in_place() -> None:
 @pytest.mark.parametrize("dtype", ["int64", "float64"])
 @pytest.mark.parametrize("dim", [0, 1])
 def test_kernels_agree_with_the_compositions_that_they_replace(dtype: str, dim: int, rng: np.random.Generator) -> None:
-    """Values and indices, ties and NaN included."""
+    """Values and indices agree, also with ties and NaN."""
     x, _ = tied(rng, dtype, 40, 50)
     for record, arguments in (
         (order_statistics.kthvalue, (7, dim, False)),
@@ -375,7 +375,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 
 @pytest.mark.parametrize("case", ERRORS)
 def test_what_cannot_be_selected(case: str) -> None:
-    """Is said in PyTorch's words."""
+    """The errors are PyTorch's."""
     call, kind, text = ERRORS[case]
     with pytest.raises(kind, match=re.escape(text)):
         call()

@@ -1,4 +1,4 @@
-"""Sorting, and what is read off a sorted tensor."""
+"""Sorting, and operators based on it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ NAN = float("nan")
 X = [[3.0, NAN, 1.0, 2.0], [0.0, 4.0, 5.0, 5.0]]
 
 
-def same(found: Any, expected: Any) -> None:
-    """Equal in shape and every element, NaN to NaN."""
+def same(actual: Any, expected: Any) -> None:
+    """Assert that shape and every element are equal, with NaN equal to NaN."""
     expected = np.asarray(expected)
-    assert tuple(found.shape) == expected.shape
-    np.testing.assert_array_equal(found.detach().numpy(), expected)
+    assert tuple(actual.shape) == expected.shape
+    np.testing.assert_array_equal(actual.detach().numpy(), expected)
 
 
 def test_nan_sorts_as_the_largest() -> None:
-    """Last in ascending, first in descending order."""
+    """NaN is last in ascending and first in descending order."""
     values, indices = cd.tensor(X).sort()
     same(values, [[1, 2, 3, NAN], [0, 4, 5, 5]])
     same(indices, [[2, 3, 0, 1], [0, 1, 2, 3]])
@@ -37,24 +37,24 @@ def test_nan_sorts_as_the_largest() -> None:
 def test_every_dtype_sorts_stably(dtype: str, descending: bool, dim: int) -> None:
     """Equal elements keep their order, in both directions, along every dim."""
     numbers = np.random.default_rng(0).integers(0, 4, (5, 6, 7))
-    found = cd.tensor(numbers).to(getattr(cd, dtype)).sort(dim, descending, stable=True)
+    actual = cd.tensor(numbers).to(getattr(cd, dtype)).sort(dim, descending, stable=True)
     keys = (numbers > 0).astype(int) if dtype == "bool" else numbers
     order = np.argsort(-keys if descending else keys, axis=dim, kind="stable")
-    same(found.indices, order)
-    same(found.values.to(cd.int64), np.take_along_axis(keys, order, dim))
-    assert found.values.dtype is getattr(cd, dtype)
+    same(actual.indices, order)
+    same(actual.values.to(cd.int64), np.take_along_axis(keys, order, dim))
+    assert actual.values.dtype is getattr(cd, dtype)
     same(cd.argsort(cd.tensor(keys), dim, descending), order)
 
 
 def test_infinities_and_bfloat16_nan_have_their_place() -> None:
-    """-inf, numbers, inf, NaN."""
+    """The order is -inf, numbers, inf, NaN."""
     for dtype in (cd.float16, cd.bfloat16, cd.float32):
         values = cd.tensor([NAN, float("inf"), 0.0, float("-inf"), NAN], dtype=dtype).sort().values
         same(values.to(cd.float32), [float("-inf"), 0, float("inf"), NAN, NAN])
 
 
 def test_no_elements_and_no_dims_sort_too() -> None:
-    """Empty stays empty, a 0-d tensor has index 0."""
+    """An empty tensor stays empty, and a 0-d tensor has index 0."""
     assert tuple(cd.zeros(2, 0).sort().values.shape) == (2, 0)
     assert tuple(cd.zeros(0, 3).sort(0).indices.shape) == (0, 3)
     values, indices = cd.tensor(3.0).sort()
@@ -63,16 +63,16 @@ def test_no_elements_and_no_dims_sort_too() -> None:
 
 
 def test_results_are_named() -> None:
-    """The pair has fields, as PyTorch's."""
-    found = cd.tensor([2, 1]).sort()
-    assert found._fields == ("values", "indices")
+    """The named tuples have PyTorch's fields."""
+    actual = cd.tensor([2, 1]).sort()
+    assert actual._fields == ("values", "indices")
     same(cd.msort(cd.tensor(X)), np.sort(X, 0))
 
 
 @pytest.mark.parametrize("largest", [True, False])
 @pytest.mark.parametrize("dim", [0, 1])
 def test_topk_takes_the_ends_of_the_order(largest: bool, dim: int) -> None:
-    """The k largest or smallest, in order, with their places."""
+    """The k largest or smallest elements are sorted, with their indices."""
     x = np.random.default_rng(1).permutation(20).reshape(4, 5).astype(float)
     values, indices = cd.topk(cd.tensor(x), 2, dim, largest)
     order = np.argsort(-x if largest else x, axis=dim).take([0, 1], dim)
@@ -81,7 +81,7 @@ def test_topk_takes_the_ends_of_the_order(largest: bool, dim: int) -> None:
 
 
 def test_kthvalue_and_medians() -> None:
-    """The k-th smallest; the lower of the two in the middle; NaN wins, except for nanmedian."""
+    """kthvalue gives the k-th smallest; median the lower middle; NaN propagates except in nanmedian."""
     x = cd.tensor(X)
     same(x.kthvalue(2).values, [2, 4])
     same(x.kthvalue(2, keepdim=True).indices, [[3], [1]])
@@ -99,17 +99,17 @@ def test_kthvalue_and_medians() -> None:
 
 
 def test_unique_elements_and_slices() -> None:
-    """Distinct elements in order, where each went and how often it occurs; every NaN is distinct."""
+    """The result has sorted distinct elements, inverse indices and counts; every NaN is distinct."""
     x = np.array([[3, 1], [2, 1]])
     values, inverse, counts = cd.unique(cd.tensor(x), return_inverse=True, return_counts=True)
     expected = np.unique(x, return_inverse=True, return_counts=True)
-    for found, wanted in zip((values, inverse, counts), expected, strict=True):
-        same(found, wanted)
+    for actual, wanted in zip((values, inverse, counts), expected, strict=True):
+        same(actual, wanted)
     rows = np.array([[2, 1], [1, 9], [2, 1], [1, 3]])
     values, inverse, counts = cd.unique(cd.tensor(rows), return_inverse=True, return_counts=True, dim=0)
     wanted_rows = np.unique(rows, return_inverse=True, return_counts=True, axis=0)
-    for found, wanted in zip((values, inverse, counts), wanted_rows, strict=True):
-        same(found, wanted)
+    for actual, wanted in zip((values, inverse, counts), wanted_rows, strict=True):
+        same(actual, wanted)
     same(cd.tensor([NAN, NAN, 1.0]).unique(), [1, NAN, NAN])
     assert tuple(cd.tensor([]).unique().shape) == (0,)
     values, inverse, counts = cd.unique_consecutive(cd.tensor([1, 1, 2, 1]), return_inverse=True, return_counts=True)
@@ -131,7 +131,7 @@ def test_unique_elements_and_slices() -> None:
     ],
 )
 def test_gradients_go_to_where_the_values_came_from(function: Callable[[Any], Any]) -> None:
-    """First and second derivatives agree with differences."""
+    """First and second derivatives agree with finite differences."""
     x = cd.tensor(np.random.default_rng(2).permutation(12).reshape(3, 4) / 3.0, requires_grad=True)
     assert gradcheck(function, (x,))
     assert gradgradcheck(function, (x,))
@@ -153,6 +153,6 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
 
 @pytest.mark.parametrize(("call", "error", "text"), ERRORS, ids=[f"{n}" for n in range(len(ERRORS))])
 def test_bad_calls_are_errors_in_pytorchs_words(call: Callable[[], Any], error: type[Exception], text: str) -> None:
-    """Every mistake has PyTorch's class of error and its text."""
+    """Every invalid call has PyTorch's class of error and its text."""
     with pytest.raises(error, match=text):
         call()

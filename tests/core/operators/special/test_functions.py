@@ -1,4 +1,4 @@
-"""Special functions against SciPy's, at ordinary and at extreme arguments."""
+"""Special functions compared with SciPy, for ordinary and extreme arguments."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ BINARY: dict[str, Any] = {
 
 
 def public(name: str) -> Any:
-    """The function of a dotted name."""
+    """Return the function with a dotted name."""
     found: Any = cd
     for part in name.split("."):
         found = getattr(found, part)
@@ -64,21 +64,22 @@ def public(name: str) -> Any:
 
 
 def close(got: Any, want: Any, precision: float) -> None:
-    """Equal to a relative precision, and to the same in absolute terms near 0."""
+    """Assert that values are equal up to a relative precision, or an equal absolute one near 0."""
     np.testing.assert_allclose(got.detach().numpy().astype(np.float64), want, rtol=precision, atol=precision)
 
 
-# -- of one argument --------------------------------------------------------------------------------------------------
+# -- one argument
+# ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", UNARY)
 def test_values_are_scipys(name: str, rng: np.random.Generator) -> None:
-    """In float64, float32 and the half types, which are computed in float32."""
+    """float64, float32 and the half types, which are computed in float32, agree."""
     reference, low, high = UNARY[name]
     x = rng.uniform(low, high, (5, 7))
     with np.errstate(all="ignore"):
         close(public(name)(cd.tensor(x)), reference(x), 1e-11)
         for dtype, precision in ((cd.float32, 3e-5), (cd.float16, 4e-3), (cd.bfloat16, 3e-2)):
-            given = cd.tensor(x).to(dtype)
-            got, want = public(name)(given), reference(given.to(cd.float64).numpy())
+            arguments = cd.tensor(x).to(dtype)
+            got, want = public(name)(arguments), reference(arguments.to(cd.float64).numpy())
             assert got.dtype is dtype
             kept = np.abs(want) < 1e4 if dtype is cd.float16 else np.ones_like(want, bool)
             np.testing.assert_allclose(got.to(cd.float64).numpy()[kept], want[kept], rtol=precision, atol=precision)
@@ -86,7 +87,7 @@ def test_values_are_scipys(name: str, rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("name", UNARY)
 def test_integers_and_bools_become_floating_and_shapes_are_kept(name: str) -> None:
-    """As PyTorch promotes; a 0-d and an empty tensor keep their shapes."""
+    """Promotion is PyTorch's; 0-d and empty tensors keep their shapes."""
     function = public(name)
     if name != "special.entr":
         assert function(cd.tensor([1, 2])).dtype is cd.float32
@@ -97,7 +98,7 @@ def test_integers_and_bools_become_floating_and_shapes_are_kept(name: str) -> No
 
 @pytest.mark.parametrize("name", UNARY)
 def test_nan_stays_nan(name: str) -> None:
-    """Whatever the function."""
+    """Every function propagates NaN."""
     assert math.isnan(public(name)(cd.tensor(NAN)).item())
 
 
@@ -123,15 +124,17 @@ EXTREMES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "given", "wanted"), EXTREMES, ids=[f"{e[0]}-{i}" for i, e in enumerate(EXTREMES)])
-def test_limits_poles_and_the_outside_of_domains(name: str, given: list[float], wanted: list[float]) -> None:
-    """At infinities, zeros, poles and where there is no value."""
-    got = public(name)(cd.tensor(given, dtype=cd.float64)).tolist()
-    np.testing.assert_allclose(got, wanted, rtol=1e-12, atol=1e-300 if name == "special.erfc" else 1e-150)
+@pytest.mark.parametrize(
+    ("name", "arguments", "expected"), EXTREMES, ids=[f"{e[0]}-{i}" for i, e in enumerate(EXTREMES)]
+)
+def test_limits_poles_and_the_outside_of_domains(name: str, arguments: list[float], expected: list[float]) -> None:
+    """Infinities, zeros, poles and arguments outside the domain are correct."""
+    got = public(name)(cd.tensor(arguments, dtype=cd.float64)).tolist()
+    np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-300 if name == "special.erfc" else 1e-150)
 
 
 def test_complex_tensors_are_refused() -> None:
-    """With PyTorch's class of error; sinc takes them."""
+    """The class of the error is PyTorch's; sinc supports complex tensors."""
     with pytest.raises(NotImplementedError, match="\"lgamma\" not implemented for 'ComplexFloat'"):
         cd.lgamma(cd.tensor(1j))
     got = cd.sinc(cd.tensor([0.5 + 0.5j, 0j], dtype=cd.complex128))
@@ -143,7 +146,7 @@ def test_complex_tensors_are_refused() -> None:
     "name", ["erf", "erfc", "erfinv", "lgamma", "digamma", "i0", "logit", "sinc", "xlogy", "igamma"]
 )
 def test_the_methods_are_in_place_too(name: str, rng: np.random.Generator) -> None:
-    """``x.erf_()`` leaves in x what ``x.erf()`` returns, and ``out=`` gets the same; a strided view too."""
+    """``x.erf_()`` writes the result of ``x.erf()`` to x, and ``out=`` gets the same; strided views too."""
     base = cd.tensor(rng.uniform(0.1, 0.9, (4, 6)), dtype=cd.float32)
     rest = (base.t().clone().t(),) if name in ("xlogy", "igamma") else ()
     want = getattr(base, name)(*rest).tolist()
@@ -155,10 +158,11 @@ def test_the_methods_are_in_place_too(name: str, rng: np.random.Generator) -> No
     assert base.tolist() == want
 
 
-# -- of two arguments -------------------------------------------------------------------------------------------------
+# -- two arguments
+# -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", BINARY)
 def test_values_of_two_arguments_are_scipys(name: str, rng: np.random.Generator) -> None:
-    """They broadcast, and integers become floating."""
+    """Arguments broadcast, and integers are promoted to floats."""
     x, y = rng.uniform(0.1, 5, (3, 1)), rng.uniform(0.1, 5, 4)
     close(public(name)(cd.tensor(x), cd.tensor(y)), BINARY[name](x, y), 1e-11)
     half = public(name)(cd.tensor(x).half(), cd.tensor(y).half())
@@ -170,7 +174,8 @@ def test_values_of_two_arguments_are_scipys(name: str, rng: np.random.Generator)
 
 @pytest.mark.parametrize("name", ["special.xlogy", "special.xlog1py"])
 def test_zero_times_a_logarithm_is_zero(name: str) -> None:
-    """Even where the logarithm is infinite or there is none; not where it is NaN. Either side may be a number."""
+    """The result is 0 even if the logarithm is infinite or undefined, but not for NaN. Either argument may be a
+    number."""
     function = public(name)
     pole = 0.0 if name == "special.xlogy" else -1.0
     got = function(cd.tensor([0.0, 0.0, 0.0, 1.0]), cd.tensor([pole, -5.0, NAN, pole])).tolist()
@@ -182,12 +187,12 @@ def test_zero_times_a_logarithm_is_zero(name: str) -> None:
 
 
 def test_incomplete_gamma_functions_where_scipy_is_slow(rng: np.random.Generator) -> None:
-    """Arguments from 1/2 to 1.1, in both and in float32 too; they sum to 1."""
+    """Arguments from 1/2 to 1.1 are correct in both functions, also in float32; their sum is 1."""
     a, x = rng.uniform(0, 3, 500), rng.uniform(0.4, 1.2, 500)
     for dtype, precision in ((cd.float64, 1e-12), (cd.float32, 1e-5)):
-        given = cd.tensor(a, dtype=dtype), cd.tensor(x, dtype=dtype)
-        np.testing.assert_allclose(cd.igamma(*given).numpy(), sp.gammainc(a, x), rtol=precision)
-        np.testing.assert_allclose(cd.igammac(*given).numpy(), sp.gammaincc(a, x), rtol=precision)
+        arguments = cd.tensor(a, dtype=dtype), cd.tensor(x, dtype=dtype)
+        np.testing.assert_allclose(cd.igamma(*arguments).numpy(), sp.gammainc(a, x), rtol=precision)
+        np.testing.assert_allclose(cd.igammac(*arguments).numpy(), sp.gammaincc(a, x), rtol=precision)
     got = cd.igammac(cd.tensor([0.0, 0.5, -1.0, NAN]), cd.tensor([1.0, NAN, 0.7, 0.7])).tolist()
     assert got[0] == 0.0
     assert all(map(math.isnan, got[1:]))
@@ -195,7 +200,7 @@ def test_incomplete_gamma_functions_where_scipy_is_slow(rng: np.random.Generator
 
 
 def test_zeta_is_hurwitzs() -> None:
-    """Of tensors and numbers, on either side."""
+    """Either argument may be a tensor or a number."""
     close(cd.special.zeta(cd.tensor([2.0, 3.5], dtype=cd.float64), 1.5), sp.zeta([2.0, 3.5], 1.5), 1e-13)
     close(cd.special.zeta(2, cd.tensor([1.0, 7.0])), sp.zeta(2, [1.0, 7.0]), 1e-6)
     assert cd.special.zeta(cd.tensor([1.0, 0.5]), 1).tolist()[0] == INF
@@ -204,7 +209,7 @@ def test_zeta_is_hurwitzs() -> None:
 
 
 def test_inputs_without_a_derivative_say_so() -> None:
-    """The order of an incomplete gamma function and of zeta: an error, not a silent 0."""
+    """The order of an incomplete gamma function and of zeta raises an error instead of a gradient of 0."""
     a, x = cd.tensor([1.5], requires_grad=True), cd.tensor([2.0])
     for function, name in (
         (cd.igamma, "igamma: input"),
@@ -218,21 +223,21 @@ def test_inputs_without_a_derivative_say_so() -> None:
 # -- polygamma and the multivariate gamma function --------------------------------------------------------------------
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 7])
 def test_polygamma_is_scipys(n: int, rng: np.random.Generator) -> None:
-    """As function, method, in-place and ``out=``; trigamma left of 0 too, by reflection."""
+    """Function, method, in-place form and ``out=`` agree; trigamma of negative numbers uses reflection."""
     x = rng.uniform(0.01, 30, 200)
     want = sp.polygamma(n, x)
-    given = cd.tensor(x)
-    np.testing.assert_allclose(cd.polygamma(n, given).numpy(), want, rtol=1e-13, atol=1e-13)
-    assert given.polygamma(n).tolist() == cd.special.polygamma(n, given).tolist()
+    arguments = cd.tensor(x)
+    np.testing.assert_allclose(cd.polygamma(n, arguments).numpy(), want, rtol=1e-13, atol=1e-13)
+    assert arguments.polygamma(n).tolist() == cd.special.polygamma(n, arguments).tolist()
     out = cd.empty(200, dtype=cd.float64)
-    assert cd.polygamma(n, given, out=out).tolist() == given.polygamma(n).tolist()
-    assert given.polygamma_(n).tolist() == out.tolist()
+    assert cd.polygamma(n, arguments, out=out).tolist() == arguments.polygamma(n).tolist()
+    assert arguments.polygamma_(n).tolist() == out.tolist()
     left = rng.uniform(-10, 0, 50)
     np.testing.assert_allclose(cd.polygamma(1, cd.tensor(left)).numpy(), sp.polygamma(1, left), rtol=1e-12)
 
 
 def test_trigamma_has_poles_and_limits() -> None:
-    """Infinite at 0, -1, …; 0 at infinity."""
+    """It is infinite at 0, -1, … and 0 at infinity."""
     got = cd.polygamma(1, cd.tensor([0.0, -1.0, -7.0, INF, -INF, NAN])).tolist()
     assert got[:4] == [INF, INF, INF, 0.0]
     assert math.isnan(got[4])
@@ -240,7 +245,7 @@ def test_trigamma_has_poles_and_limits() -> None:
 
 
 def test_polygamma_refuses_other_orders() -> None:
-    """Negative and broken ones."""
+    """Negative and fractional orders are errors."""
     with pytest.raises(RuntimeError, match=r"polygamma\(n, x\) does not support negative n\."):
         cd.polygamma(-1, cd.ones(2))
     with pytest.raises(TypeError, match="argument 'n' must be int, not float"):
@@ -249,7 +254,7 @@ def test_polygamma_refuses_other_orders() -> None:
 
 
 def test_mvlgamma_is_scipys(rng: np.random.Generator) -> None:
-    """``multigammaln`` is its other name; ``p`` below 1 is refused."""
+    """``multigammaln`` is an alias; ``p`` below 1 is refused."""
     x = rng.uniform(3, 9, (2, 3))
     want = np.vectorize(lambda v: sp.multigammaln(v, 4))(x)
     close(cd.mvlgamma(cd.tensor(x), 4), want, 1e-13)
@@ -260,7 +265,7 @@ def test_mvlgamma_is_scipys(rng: np.random.Generator) -> None:
 
 
 def test_logit_limits_its_input() -> None:
-    """With ``eps`` to [eps, 1 - eps], and the gradient is 0 outside, NaN without."""
+    """``eps`` clamps to [eps, 1 - eps]; outside, the gradient is 0, and NaN without ``eps``."""
     x = cd.tensor([-0.5, 0.25, 1.5], dtype=cd.float64, requires_grad=True)
     y = cd.logit(x, eps=0.1)
     close(y, sp.logit([0.1, 0.25, 0.9]), 1e-14)
@@ -272,7 +277,7 @@ def test_logit_limits_its_input() -> None:
 
 
 def test_entr_is_steep_at_zero() -> None:
-    """Its slope is infinite at 0 and none below."""
+    """The derivative is infinite at 0, and NaN below."""
     x = cd.tensor([0.0, 1.0, -1.0], requires_grad=True)
     cd.special.entr(x).sum().backward()
     got = x.grad.tolist()
@@ -280,9 +285,10 @@ def test_entr_is_steep_at_zero() -> None:
     assert math.isnan(got[2])
 
 
-# -- softmax and its kin ----------------------------------------------------------------------------------------------
+# -- softmax and related functions
+# --------------------------------------------------------------------------------------
 def test_special_has_softmax_and_logsumexp(rng: np.random.Generator) -> None:
-    """With ``dim`` and ``dtype`` as PyTorch has them; logsumexp of complex numbers and of nothing."""
+    """``dim`` and ``dtype`` are PyTorch's; logsumexp supports complex numbers and empty input."""
     x = rng.normal(size=(3, 4))
     close(cd.special.softmax(cd.tensor(x), 1), sp.softmax(x, 1), 1e-13)
     close(cd.special.log_softmax(cd.tensor(x), 0), sp.log_softmax(x, 0), 1e-13)
@@ -297,7 +303,7 @@ def test_special_has_softmax_and_logsumexp(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize(("name", "scale"), [("special.sinc", math.pi), ("special.spherical_bessel_j0", 1.0)])
 @pytest.mark.parametrize(("d", "eps"), [(cd.float32, 2.0**-23), (cd.float64, 2.0**-52)])
 def test_slopes_of_sine_quotients_keep_their_digits_near_0(name: str, scale: float, d: cd.dtype, eps: float) -> None:
-    """The first derivative is that of SciPy's spherical Bessel functions, and so is the second."""
+    """The first derivative equals that of SciPy's spherical Bessel functions, and so does the second."""
     x = cd.tensor([0.0, 1e-6, -1e-3, 0.01, 0.1, -0.29, 0.33, 0.9, 1.5], dtype=d, requires_grad=True)
     function = getattr(cd.special, name.removeprefix("special."))
     (first,) = cd.autograd.grad(function(x).sum(), x, create_graph=True)
@@ -317,7 +323,7 @@ COMPOSED = {
 
 @pytest.mark.parametrize("name", COMPOSED)
 def test_a_body_agrees_with_the_kernel_that_overrides_it(name: str, rng: np.random.Generator) -> None:
-    """So that devices without the kernel compute the same."""
+    """Devices without the kernel compute the same values."""
     record = OPERATORS[name]
     x = cd.tensor(rng.uniform(*COMPOSED[name], 100))
     rest = [x.flip(0) for p in record.schema.parameters[1:] if p.kind == "operand"]
@@ -326,7 +332,7 @@ def test_a_body_agrees_with_the_kernel_that_overrides_it(name: str, rng: np.rand
 
 @pytest.mark.parametrize("n", [0, 1, 2, 5])
 def test_the_body_of_polygamma_agrees_with_its_kernel(n: int, rng: np.random.Generator) -> None:
-    """By the zeta function."""
+    """The body uses the zeta function."""
     record = OPERATORS["polygamma_of"]
     x = cd.tensor(rng.uniform(0.1, 20, 100))
     np.testing.assert_allclose(record.body(x, n).numpy(), record(x, n).numpy(), rtol=1e-12)

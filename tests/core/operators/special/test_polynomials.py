@@ -1,4 +1,4 @@
-"""Orthogonal polynomials against SciPy's."""
+"""Orthogonal polynomials compared with SciPy."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ DEGREES: dict[str, Any] = {
 
 
 def close(got: Any, want: Any) -> None:
-    """Equal to a precision of 1e-11."""
+    """Assert that values are equal up to 1e-11."""
     np.testing.assert_allclose(got.numpy(), want, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("name", DEGREES)
 def test_polynomials_are_scipys(name: str, rng: np.random.Generator) -> None:
-    """For a tensor of degrees, for each number, and for a number beside a tensor of degrees."""
+    """The degree is a tensor or a number, and the argument may be a number if the degree is a tensor."""
     function, reference = getattr(cd.special, name), DEGREES[name]
     x = rng.uniform(-1.5, 1.5, (4, 1))
     n = np.arange(9.0)
@@ -49,7 +49,7 @@ def test_polynomials_are_scipys(name: str, rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("name", DEGREES)
 def test_polynomials_of_negative_degree_are_zero(name: str) -> None:
-    """And broken degrees are cut."""
+    """Fractional degrees are truncated."""
     function = getattr(cd.special, name)
     x = cd.tensor([0.5, 2.0])
     assert function(x, -1).tolist() == [0.0, 0.0]
@@ -59,7 +59,7 @@ def test_polynomials_of_negative_degree_are_zero(name: str) -> None:
 
 @pytest.mark.parametrize("name", DEGREES)
 def test_polynomials_can_be_differentiated(name: str, rng: np.random.Generator) -> None:
-    """In the argument, at each degree."""
+    """They are differentiable in the argument, for each degree."""
     x = cd.tensor(rng.uniform(-0.9, 0.9, 5), dtype=cd.float64, requires_grad=True)
     n = cd.tensor([0.0, 1.0, 2.0, 3.0, 5.0], dtype=cd.float64)
     assert cd.autograd.gradcheck(lambda v: getattr(cd.special, name)(v, n), (x,))

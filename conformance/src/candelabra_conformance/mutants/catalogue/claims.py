@@ -1,4 +1,4 @@
-"""Faults of capabilities: what a backend says that it can do, and does not."""
+"""Faults of capabilities: a backend declares a capability that it does not have."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from candelabra_conformance.mutants.mutant import array_of, breaks, breaks_backe
 
 @breaks_backend("expand", "basic_index", "transpose", caught_by="*/aliasing/*")
 class StridesAreClaimed(Mirror):
-    """``strided`` is claimed, but views are copies."""
+    """``strided`` is declared, but views are copies."""
 
     def restride(self, payload: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
-        """What the view would show, in memory of its own."""
+        """Return a copy with the content of the view."""
         view = super().restride(payload, shape, strides, offset)
         return payload_of(self, array_of(self, view), payload.index)
 
 
 @breaks_backend("add", "mul", caught_by="*/inplace/* */out/* device/copy* */aliasing/*")
 class MutabilityIsClaimed(Mirror):
-    """``mutable`` is claimed, but nothing can be written."""
+    """``mutable`` is declared, but writes have no effect."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.table = {k: v for k, v in self.table.items() if not k.endswith("_")}
 
     def copy_(self, destination: Any, source: Any) -> Any:
-        """A new payload, as an immutable array's library would give."""
+        """Return a new payload, as a library with immutable arrays does."""
         return payload_of(self, array_of(self, source), destination.index)
 
 
 @breaks_backend("mul", "matmul", caught_by="*/value/bfloat16/*")
 class BfloatsAreClaimed(Mirror):
-    """bfloat16 is claimed, but computed in its own precision, cutting bits off."""
+    """bfloat16 is declared, but computed in its own precision with truncation."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -57,17 +57,17 @@ class BfloatsAreClaimed(Mirror):
 
 @breaks_backend(caught_by="device/*/float64*")
 class DoublesAreHeldAsSingles(Mirror):
-    """float64 is claimed as storage, and arrives as float32."""
+    """float64 is declared as storage, but stored as float32."""
 
     def dtype_of(self, payload: Image) -> Any:
-        """Half the truth."""
+        """Return float64 for a float32 payload."""
         d = super().dtype_of(payload)
         return BY_NAME["float32"] if d.name == "float64" else d
 
 
 @breaks("lt", "maximum", "sort", only="u", caught_by="*/special/uint64* */value/uint64*")
 def long_unsigned_integers_are_claimed(right: Kernel, x: Any, *rest: Any) -> Any:
-    """uint64 is claimed, and its upper half is negative."""
+    """uint64 is declared, but its upper half is negative."""
     if getattr(x, "dtype", None) != np.uint64:
         return right(x, *rest)
     signed = right(x.view(np.int64), *(r.view(np.int64) if isinstance(r, np.ndarray) else r for r in rest))

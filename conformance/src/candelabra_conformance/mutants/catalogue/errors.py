@@ -1,4 +1,4 @@
-"""Faults of refusing: mistakes that are computed all the same, errors of the wrong kind, traces that they leave."""
+"""Faults of error handling: invalid calls that return a result, errors of the wrong class, and their side effects."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from candelabra_conformance.mutants.mutant import breaks, breaks_backend, breaks
 
 @breaks("index_select", "gather", caught_by="index_select/errors* gather/errors*")
 def indices_go_round(right: Kernel, x: Any, dim: int, index: Any) -> Any:
-    """An index beyond the end starts again at the beginning."""
+    """An index out of bounds wraps around."""
     return right(x, dim, index % max(x.shape[dim] if x.ndim else 1, 1))
 
 
 @breaks("embedding", caught_by="embedding/errors*")
 def indices_are_clamped(right: Kernel, weight: Any, indices: Any, *rest: Any) -> Any:
-    """An index beyond the end is the last row."""
+    """An index out of bounds selects the last row."""
     return right(weight, np.clip(indices, 0, max(weight.shape[0] - 1, 0)), *rest)
 
 
 @breaks("scatter_add", "scatter_src", "index_add", caught_by="*/errors*")
 def writes_beyond_the_end_are_dropped(right: Kernel, x: Any, dim: int, index: Any, src: Any) -> Any:
-    """An index beyond the end writes over the first element."""
+    """An index out of bounds writes to the first element."""
     size = x.shape[dim] if x.ndim else 1
     return right(x, dim, np.where((index < 0) | (index >= size), 0, index), src)
 
 
 @breaks("index", "index_put", caught_by="index/errors* index_put/errors*")
 def places_beyond_the_end_are_the_first(right: Kernel, x: Any, indices: Any, *rest: Any) -> Any:
-    """An index tensor with a value beyond the end is read as 0 there."""
+    """An index out of bounds in an index tensor is read as 0."""
 
     def inside(index: Any, size: int) -> Any:
         if index is None or index.dtype == bool:
@@ -45,7 +45,7 @@ def places_beyond_the_end_are_the_first(right: Kernel, x: Any, indices: Any, *re
 
 @breaks("matmul", caught_by="matmul/errors*")
 def products_cut_what_does_not_fit(right: Kernel, x: Any, y: Any) -> Any:
-    """Where inner sizes differ, the smaller one is taken."""
+    """If the inner sizes differ, the smaller one is used."""
     if not x.ndim or not y.ndim:
         return right(x, y)
     axis = max(y.ndim - 2, 0)
@@ -55,7 +55,7 @@ def products_cut_what_does_not_fit(right: Kernel, x: Any, y: Any) -> Any:
 
 @breaks("add", "maximum", "eq", caught_by="*/errors*")
 def shapes_that_do_not_fit_are_repeated(right: Kernel, x: Any, y: Any) -> Any:
-    """The second operand is repeated or cut until it fits."""
+    """The second operand is repeated or truncated to the required shape."""
     try:
         return right(x, y)
     except Exception:
@@ -65,13 +65,13 @@ def shapes_that_do_not_fit_are_repeated(right: Kernel, x: Any, y: Any) -> Any:
 
 
 @breaks("cat", caught_by="cat/errors*")
-def parts_that_do_not_fit_are_cut(right: Kernel, parts: Any, dim: int) -> Any:
-    """Joined tensors are cut to the smallest of their sizes."""
+def parts_that_do_not_fit_are_cut(right: Kernel, inputs: Any, dim: int) -> Any:
+    """Joined tensors are truncated to the smallest of their sizes."""
     try:
-        return right(parts, dim)
+        return right(inputs, dim)
     except Exception:
-        least = [min(sizes) for sizes in zip(*(p.shape for p in parts), strict=True)]
-        cut = [p[tuple(slice(None) if d == dim else slice(n) for d, n in enumerate(least))] for p in parts]
+        least = [min(sizes) for sizes in zip(*(p.shape for p in inputs), strict=True)]
+        cut = [p[tuple(slice(None) if d == dim else slice(n) for d, n in enumerate(least))] for p in inputs]
         return right([np.ascontiguousarray(p) for p in cut], dim)
 
 
@@ -96,28 +96,34 @@ def the_greatest_of_nothing_is_0(right: Kernel, x: Any, dim: Any, keepdim: bool)
         return out.astype(np.int64 if isinstance(dim, int) else x.dtype)
 
 
-@breaks("linalg_inv_ex", "linalg_cholesky_ex", "linalg_solve_ex", caught_by="*/errors* linalg_*/special/* */value/*")
-def singular_matrices_are_not_told(right: Kernel, *args: Any) -> Any:
+@breaks(
+    "linalg_inv_ex",
+    "linalg_cholesky_ex",
+    "linalg_solve_ex",
+    caught_by="*/errors* linalg_*/special/* */value/*",
+    name="singular-matrices-are-not-told",
+)
+def singular_matrices_are_not_reported(right: Kernel, *args: Any) -> Any:
     """``info`` is always 0."""
     *values, info = right(*args)
     return (*values, np.zeros_like(info))
 
 
 @breaks_kernel("index_put_", caught_by="index_put/errors*")
-def errors_leave_traces(made: Mirror, right: Kernel, x: Image, *rest: Any) -> Any:
-    """An in-place operator that is refused has overwritten its target already."""
+def errors_leave_traces(mirror: Mirror, right: Kernel, x: Image, *rest: Any) -> Any:
+    """An in-place operator that raises has already overwritten its target."""
     try:
         return right(x, *rest)
     except Exception:
-        zero = made.empty(x.index, x.shape, made.dtype_of(x))
-        made.table["filled_"](zero, 0)
-        made.copy_(x, zero)
+        zero = mirror.empty(x.index, x.shape, mirror.dtype_of(x))
+        mirror.table["filled_"](zero, 0)
+        mirror.copy_(x, zero)
         raise
 
 
 @breaks_backend("floor_divide", "index_select", caught_by="*/errors*")
 class ErrorsStay(Mirror):
-    """After an error, the next call fails with it too."""
+    """After an error, the next call raises it too."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -141,10 +147,10 @@ class ErrorsStay(Mirror):
 
 @breaks_backend(caught_by="device/out-of-memory*")
 class NoRoomRaisesMemoryError(Mirror):
-    """What does not fit raises Python's MemoryError."""
+    """An allocation that exceeds the memory raises Python's MemoryError."""
 
     def empty(self, index: int, shape: tuple[int, ...], dtype: dtype) -> Any:
-        """The reference's error, retold."""
+        """Raise MemoryError in place of the reference's error."""
         try:
             return super().empty(index, shape, dtype)
         except RuntimeError as error:
@@ -153,10 +159,10 @@ class NoRoomRaisesMemoryError(Mirror):
 
 @breaks_backend(caught_by="device/out-of-memory*")
 class NoRoomIsNoMemory(Mirror):
-    """What does not fit is allocated as nothing, and fails later."""
+    """An allocation that exceeds the memory succeeds without memory, and fails later."""
 
     def empty(self, index: int, shape: tuple[int, ...], dtype: dtype) -> Any:
-        """One element that says it is many."""
+        """Allocate one element and report the requested shape."""
         try:
             return super().empty(index, shape, dtype)
         except RuntimeError:
@@ -167,5 +173,5 @@ class NoRoomIsNoMemory(Mirror):
 
 @breaks("random_multinomial", caught_by="random_multinomial/errors*")
 def negative_weights_are_taken(right: Kernel, weights: Any, *rest: Any) -> Any:
-    """A weight that is negative or NaN counts as its absolute value, or as 1."""
+    """A negative or NaN weight is used as its absolute value, or as 1."""
     return right(np.nan_to_num(np.abs(weights), nan=1.0, posinf=1.0).astype(weights.dtype), *rest)

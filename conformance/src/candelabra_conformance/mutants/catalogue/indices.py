@@ -12,30 +12,30 @@ from candelabra_conformance.mutants.mutant import breaks
 Dims = tuple[int, ...] | None
 
 
-@breaks("argmax", "argmin", caught_by="argm*/value/* argm*/special/*")
-def of_ties_the_last_is_told(right: Kernel, x: Any, dim: int | None, keepdim: bool) -> Any:
-    """Among equal extremes the last place is told instead of the first."""
+@breaks("argmax", "argmin", caught_by="argm*/value/* argm*/special/*", name="of-ties-the-last-is-told")
+def last_of_equal_extremes(right: Kernel, x: Any, dim: int | None, keepdim: bool) -> Any:
+    """Among equal extremes the last index is returned instead of the first."""
     if not x.ndim or not x.size:
         return right(x, dim, keepdim)
     axis = 0 if dim is None else dim
-    turned = x.reshape(-1) if dim is None else x
-    out = turned.shape[axis] - 1 - right(np.ascontiguousarray(np.flip(turned, axis)), axis, keepdim and dim is not None)
+    flat = x.reshape(-1) if dim is None else x
+    out = flat.shape[axis] - 1 - right(np.ascontiguousarray(np.flip(flat, axis)), axis, keepdim and dim is not None)
     return out.reshape((1,) * x.ndim) if dim is None and keepdim else out
 
 
 @breaks("sort", "argsort", caught_by="sort/value/* argsort/value/*")
 def sorting_is_not_stable(right: Kernel, x: Any, dim: int, descending: bool, stable: bool) -> Any:
-    """Equal elements come out in reverse order."""
+    """Equal elements are returned in reverse order."""
     if not x.ndim:
         return right(x, dim, descending, stable)
     out = right(np.ascontiguousarray(np.flip(x, dim)), dim, descending, True)
-    places = x.shape[dim] - 1 - (out[1] if isinstance(out, tuple) else out)
-    return (out[0], places) if isinstance(out, tuple) else places
+    counted = x.shape[dim] - 1 - (out[1] if isinstance(out, tuple) else out)
+    return (out[0], counted) if isinstance(out, tuple) else counted
 
 
 @breaks("sort", "ordered", caught_by="sort/value/* ordered/value/*")
 def rows_beyond_64_are_sorted_in_parts(right: Kernel, x: Any, dim: int, *rest: Any) -> Any:
-    """The merge of sorted runs of 64 is left out."""
+    """Sorted runs of 64 are not merged."""
     if not x.ndim or x.shape[dim] <= 64:
         return right(x, dim, *rest)
     parts = [right(np.ascontiguousarray(p), dim, *rest) for p in np.split(x, range(64, x.shape[dim], 64), dim)]
@@ -47,35 +47,35 @@ def rows_beyond_64_are_sorted_in_parts(right: Kernel, x: Any, dim: int, *rest: A
 
 @breaks("topk", caught_by="topk/value/*")
 def the_least_are_the_greatest(right: Kernel, x: Any, k: int, dim: int, largest: bool, ordered: bool) -> Any:
-    """``largest=False`` is not looked at."""
+    """``largest=False`` is ignored."""
     return right(x, k, dim, True, ordered)
 
 
 @breaks("kthvalue", caught_by="kthvalue/value/*")
 def places_count_from_0(right: Kernel, x: Any, k: int, dim: int, keepdim: bool) -> Any:
-    """The k-th value is the one after it, where there is one."""
+    """The k-th value is the next larger one, if it exists."""
     return right(x, min(k + 1, x.shape[dim]) if x.ndim else k, dim, keepdim)
 
 
 @breaks("median_dim", caught_by="median_dim/value/*")
 def the_median_is_the_upper_one(right: Kernel, x: Any, dim: int, keepdim: bool) -> Any:
-    """Of an even number of values the upper middle one is told."""
+    """For an even number of values the upper median is returned."""
     if not x.ndim or x.shape[dim] % 2:
         return right(x, dim, keepdim)
-    values, places = right(-x if x.dtype.kind in "if" else x, dim, keepdim)
-    return -values if x.dtype.kind in "if" else values, places
+    values, counted = right(-x if x.dtype.kind in "if" else x, dim, keepdim)
+    return -values if x.dtype.kind in "if" else values, counted
 
 
 @breaks("cumsum", caught_by="cumsum/value/*")
 def running_sums_leave_the_element_out(right: Kernel, x: Any, dim: int, dtype: Any) -> Any:
-    """A running sum at a place does not contain the place."""
+    """A running sum at an index excludes the element at that index."""
     out = right(x, dim, dtype)
     return out - x.astype(out.dtype) if x.ndim and out.dtype.kind in "iufc" else out
 
 
 @breaks("cumprod", caught_by="cumprod/value/*")
 def running_products_start_anew(right: Kernel, x: Any, dim: int, dtype: Any) -> Any:
-    """A scan in blocks of 8 does not carry over what came before the block."""
+    """A scan in blocks of 8 does not carry the previous result into the next block."""
     if not x.ndim or x.shape[dim] <= 8:
         return right(x, dim, dtype)
     parts = np.split(x, range(8, x.shape[dim], 8), dim)
@@ -84,13 +84,13 @@ def running_products_start_anew(right: Kernel, x: Any, dim: int, dtype: Any) -> 
 
 @breaks("sorted_place", caught_by="sorted_place/value/*")
 def insertion_is_always_at_the_left(right: Kernel, sequence: Any, values: Any, side: bool) -> Any:
-    """``right`` is not looked at."""
+    """``right`` is ignored."""
     return right(sequence, values, False)
 
 
 @breaks("index_add", "scatter_add", caught_by="*/value/*")
 def duplicates_are_added_once(right: Kernel, x: Any, dim: int, index: Any, source: Any) -> Any:
-    """Of several values for one place, the last is added: a race."""
+    """Of several values for one index only the last is added: a race."""
     zero = np.zeros_like(x)
     if not x.ndim or x.dtype == bool:
         return right(x, dim, index, source)
@@ -107,13 +107,13 @@ def duplicates_are_added_once(right: Kernel, x: Any, dim: int, index: Any, sourc
 
 @breaks("index_put", caught_by="index_put/value/*")
 def accumulation_overwrites(right: Kernel, x: Any, indices: Any, values: Any, accumulate: bool) -> Any:
-    """``accumulate`` is not looked at."""
+    """``accumulate`` is ignored."""
     return right(x, indices, values, False)
 
 
 @breaks("gather", "index_select", caught_by="gather/value/* index_select/value/*")
 def indices_are_read_as_8_bits(right: Kernel, x: Any, dim: int, index: Any) -> Any:
-    """Indices beyond 255 go round."""
+    """Indices above 255 wrap around."""
     return right(x, dim, index % 256)
 
 
@@ -132,7 +132,7 @@ def the_first_index_stands_for_the_last(right: Kernel, *args: Any) -> Any:
 
 @breaks("masked_select", caught_by="masked_select/value/*")
 def masks_are_not_broadcast(right: Kernel, x: Any, mask: Any) -> Any:
-    """A mask of fewer dims counts as false beyond its end."""
+    """A mask of fewer dims is extended with false."""
     if mask.shape == x.shape:
         return right(x, mask)
     shape = np.broadcast_shapes(x.shape, mask.shape)
@@ -143,13 +143,13 @@ def masks_are_not_broadcast(right: Kernel, x: Any, mask: Any) -> Any:
 
 @breaks("scatter_src", caught_by="scatter_src/value/*")
 def scattering_turns_dims_round(right: Kernel, x: Any, dim: int, index: Any, src: Any) -> Any:
-    """On square matrices the other dim is scattered along."""
+    """On square matrices the values are scattered along the other dim."""
     square = x.ndim == 2 and x.shape == index.shape and x.shape[0] == x.shape[1]
     return right(x, 1 - dim if square else dim, index, src)
 
 
 @breaks("tally", caught_by="tally/value/*")
-def counting_loses_increments(right: Kernel, places: Any, weights: Any, size: int) -> Any:
-    """Counts stop at 3: increments of one place at once are lost."""
-    out = right(places, weights, size)
+def counting_loses_increments(right: Kernel, counted: Any, weights: Any, size: int) -> Any:
+    """Counts stop at 3: simultaneous increments of one counter are lost."""
+    out = right(counted, weights, size)
     return out if weights is not None else np.minimum(out, 3)

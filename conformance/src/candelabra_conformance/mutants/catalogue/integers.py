@@ -18,7 +18,7 @@ def _dtype(*values: Any) -> Any:
 
 @breaks("add", "mul", only=INTEGERS, caught_by="*/special/*int*")
 def overflow_saturates(right: Kernel, x: Any, y: Any) -> Any:
-    """A result beyond the dtype's range stops at its end instead of going round."""
+    """A result beyond the dtype's range saturates instead of wrapping around."""
     out, d = right(x, y), _dtype(x, y)
     exact = (
         (np.asarray(x, object) + np.asarray(y, object))
@@ -40,7 +40,7 @@ def floor_division_cuts(right: Kernel, x: Any, y: Any) -> Any:
 
 @breaks("remainder", caught_by="remainder/*")
 def remainder_has_the_dividends_sign(right: Kernel, x: Any, y: Any) -> Any:
-    """The remainder is that of C, with the sign of what is divided."""
+    """The remainder is that of C, with the sign of the dividend."""
     out = right(x, y)
     return (
         np.where(np.isfinite(out), np.fmod(x, np.where(np.asarray(y) == 0, 1, y)), out).astype(out.dtype)
@@ -59,7 +59,7 @@ def negative_numbers_shift_in_zeros(right: Kernel, x: Any, y: Any) -> Any:
 
 @breaks("lt", "gt", "maximum", only=UNSIGNED, caught_by="*/*/uint*")
 def unsigned_numbers_compare_as_signed(right: Kernel, x: Any, y: Any) -> Any:
-    """The upper half of an unsigned dtype counts as negative."""
+    """The upper half of an unsigned dtype compares as negative."""
     d = _dtype(x, y)
     signed = np.dtype(d.name[1:])
     out = right(*(np.asarray(a).astype(d).view(signed) for a in (x, y)))
@@ -68,13 +68,13 @@ def unsigned_numbers_compare_as_signed(right: Kernel, x: Any, y: Any) -> Any:
 
 @breaks("cast", only=UNSIGNED, caught_by="cast/*/uint*")
 def unsigned_numbers_cast_as_signed(right: Kernel, x: Any, dtype: Any) -> Any:
-    """The upper half of uint8 becomes negative floats and integers."""
+    """The upper half of uint8 is cast to negative floats and integers."""
     return right(x.view(np.int8), dtype) if x.dtype == np.uint8 and dtype.name != "uint8" else right(x, dtype)
 
 
 @breaks("add", "sub", "sum", only=INTEGERS, caught_by="*/special/int64* */special/uint64* */value/int64*")
 def large_integers_go_through_floats(right: Kernel, *args: Any) -> Any:
-    """64-bit integers are computed in float64, which holds 53 bits."""
+    """64-bit integers are computed in float64, which has 53 bits."""
     out = right(*args)
     if out.dtype.itemsize < 8 or out.dtype.kind not in INTEGERS:
         return out
@@ -94,7 +94,7 @@ def powers_of_integers_go_through_floats(right: Kernel, x: Any, y: Any) -> Any:
 
 @breaks("abs", "neg", only=SIGNED, caught_by="*/special/int*")
 def the_least_integer_saturates(right: Kernel, x: Any) -> Any:
-    """The opposite of the least integer is the greatest, instead of itself."""
+    """The negative of the least integer is the greatest, instead of itself."""
     return np.where(x == np.iinfo(x.dtype).min, np.asarray(np.iinfo(x.dtype).max, x.dtype), right(x))
 
 
@@ -106,7 +106,7 @@ def not_of_a_bool_flips_all_bits(right: Kernel, x: Any) -> Any:
 
 @breaks("sum", "prod", only="b", caught_by="sum/*/bool* prod/*/bool*")
 def bools_count_as_255(right: Kernel, x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    """True has all its bits set and counts as 255."""
+    """True has all its bits set and is summed as 255."""
     return right(x.astype(np.uint8) * np.uint8(255), dim, keepdim, dtype).astype(right(x, dim, keepdim, dtype).dtype)
 
 
@@ -126,7 +126,7 @@ def complex_products_lose_a_sign(right: Kernel, x: Any, y: Any) -> Any:
 
 @breaks("vdot", "linalg_vecdot", only="c", caught_by="*/value/complex*")
 def inner_products_do_not_conjugate(right: Kernel, x: Any, *rest: Any) -> Any:
-    """The first factor is taken as it is."""
+    """The first factor is not conjugated."""
     return right(x.conj(), *rest)
 
 
@@ -138,7 +138,7 @@ def complex_matrices_are_conjugated(right: Kernel, x: Any, y: Any) -> Any:
 
 @breaks("eq", only="c", caught_by="eq/*/complex*")
 def complex_numbers_compare_by_real_part(right: Kernel, x: Any, y: Any) -> Any:
-    """The imaginary part is not looked at."""
+    """The imaginary part is ignored."""
     return right(np.asarray(np.real(x), _dtype(x, y)), np.asarray(np.real(y), _dtype(x, y)))
 
 
@@ -151,6 +151,6 @@ def complex_roots_take_the_wrong_branch(right: Kernel, x: Any) -> Any:
 
 @breaks("gcd", "lcm", only=SIGNED, caught_by="*/*/int*")
 def divisors_keep_signs(right: Kernel, x: Any, y: Any) -> Any:
-    """Common divisors and multiples carry the sign of the first number."""
+    """Common divisors and multiples have the sign of the first number."""
     out = right(x, y)
     return np.where(np.broadcast_to(np.asarray(x) < 0, out.shape), -out, out).astype(out.dtype)

@@ -16,63 +16,63 @@ Layout = tuple[tuple[int, ...], int]
 
 # -- reading ----------------------------------------------------------------------------------------------------------
 @breaks_kernel("sub", "exp", "amax", caught_by="*/value/*/transposed")
-def ignores_strides(made: Mirror, right: Kernel, *args: Any) -> Any:
-    """Inputs are read as if they lay in C order behind their offset."""
-    return right(*each_image(args, lambda image: as_if_contiguous(made, image)))
+def ignores_strides(mirror: Mirror, right: Kernel, *args: Any) -> Any:
+    """Inputs are read as if they were contiguous after their offset."""
+    return right(*each_image(args, lambda image: as_if_contiguous(mirror, image)))
 
 
 @breaks_kernel("mul", "neg", "sum", caught_by="*/value/*/offset")
-def drops_the_offset(made: Mirror, right: Kernel, *args: Any) -> Any:
+def drops_the_offset(mirror: Mirror, right: Kernel, *args: Any) -> Any:
     """Inputs are read from the start of their storage."""
-    return right(*each_image(args, lambda image: read_as(made, image, offset=0)))
+    return right(*each_image(args, lambda image: read_as(mirror, image, offset=0)))
 
 
 @breaks_kernel("add", "sqrt", "cumsum", caught_by="*/value/*/step")
-def takes_every_element_for_its_neighbour(made: Mirror, right: Kernel, *args: Any) -> Any:
-    """The step of the last dim is taken for 1."""
+def takes_every_element_for_its_neighbour(mirror: Mirror, right: Kernel, *args: Any) -> Any:
+    """The stride of the last dim is taken for 1."""
 
     def wrong(image: Image) -> Image:
-        strides, _ = made.reference.layout(image.inner)
-        return read_as(made, image, strides=(*strides[:-1], 1)) if strides and strides[-1] else image
+        strides, _ = mirror.reference.layout(image.inner)
+        return read_as(mirror, image, strides=(*strides[:-1], 1)) if strides and strides[-1] else image
 
     return right(*each_image(args, wrong))
 
 
 @breaks_kernel("matmul", caught_by="matmul/value/*/transposed")
-def forgets_the_transposition(made: Mirror, right: Kernel, x: Image, y: Image) -> Any:
-    """A transposed matrix is handed to the product as if it were not."""
+def forgets_the_transposition(mirror: Mirror, right: Kernel, x: Image, y: Image) -> Any:
+    """A transposed matrix is multiplied as if it were not transposed."""
 
     def wrong(image: Image) -> Image:
-        strides, _ = made.reference.layout(image.inner)
-        turned = len(strides) >= 2 and strides[-2] == 1 and strides[-1] > 1
-        return as_if_contiguous(made, image) if turned else image
+        strides, _ = mirror.reference.layout(image.inner)
+        transposed = len(strides) >= 2 and strides[-2] == 1 and strides[-1] > 1
+        return as_if_contiguous(mirror, image) if transposed else image
 
     return right(wrong(x), wrong(y))
 
 
 @breaks_kernel("div", "maximum", caught_by="*/value/*/broadcast")
-def reads_on_where_the_stride_is_0(made: Mirror, right: Kernel, *args: Any) -> Any:
-    """A dim of stride 0 is walked with a stride of 1."""
+def reads_on_where_the_stride_is_0(mirror: Mirror, right: Kernel, *args: Any) -> Any:
+    """A dim of stride 0 is read with a stride of 1."""
 
     def wrong(image: Image) -> Image:
-        strides, _ = made.reference.layout(image.inner)
-        return read_as(made, image, strides=tuple(step or 1 for step in strides)) if 0 in strides else image
+        strides, _ = mirror.reference.layout(image.inner)
+        return read_as(mirror, image, strides=tuple(step or 1 for step in strides)) if 0 in strides else image
 
     return right(*each_image(args, wrong))
 
 
 @breaks_kernel("atan2", "sub", caught_by="*/value/*/broadcast")
-def allocates_results_of_stride_0(made: Mirror, right: Kernel, *args: Any) -> Any:
-    """The result gets the first input's strides, its zeros too: elements overwrite one another."""
+def allocates_results_of_stride_0(mirror: Mirror, right: Kernel, *args: Any) -> Any:
+    """The result gets the first input's strides, including 0, so elements overwrite each other."""
     out = right(*args)
     first = args[0]
     if not isinstance(first, Image) or first.shape != out.shape:
         return out
-    array = array_of(made, out)
-    for dim, step in enumerate(made.reference.layout(first.inner)[0]):
+    array = array_of(mirror, out)
+    for dim, step in enumerate(mirror.reference.layout(first.inner)[0]):
         if step == 0 and array.shape[dim] > 1:
             array = np.broadcast_to(np.take(array, [-1], axis=dim), array.shape)
-    return payload_of(made, array, out.index)
+    return payload_of(mirror, array, out.index)
 
 
 @breaks("add", "where", caught_by="*/value/*")
@@ -105,10 +105,10 @@ def aligns_shapes_at_the_left(right: Kernel, x: Any, y: Any) -> Any:
 # -- views ------------------------------------------------------------------------------------------------------------
 @breaks_backend("basic_index", "diagonal", caught_by="basic_index/value/* */aliasing/*")
 class StartsViewsOneElementLate(Mirror):
-    """A view with an offset begins one element after it."""
+    """A view with an offset begins one element late."""
 
     def restride(self, payload: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
-        """One too far, where there is room."""
+        """Add 1 to the offset if the storage is large enough."""
         last = offset + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
         size = payload.memory.size // self.dtype_of(payload).itemsize
         return super().restride(payload, shape, strides, offset + 1 if offset > 0 and last + 1 < size else offset)
@@ -116,28 +116,28 @@ class StartsViewsOneElementLate(Mirror):
 
 @breaks_backend("permute", "transpose", "basic_index", "expand", "view", caught_by="*/value/*/* */aliasing/*")
 class ReportsContiguousStrides(Mirror):
-    """``layout`` says that every payload lies in C order."""
+    """``layout`` reports every payload as contiguous."""
 
     def layout(self, payload: Any) -> Layout:
-        """What would be right of a fresh payload."""
+        """Return the strides of a new payload."""
         return contiguous_strides(payload.shape), super().layout(payload)[1]
 
 
 @breaks_backend("permute", "transpose", "basic_index", "expand", caught_by="*/value/*/offset */aliasing/*")
 class ReportsNoOffset(Mirror):
-    """``layout`` says that every payload begins where its storage does."""
+    """``layout`` reports no offset."""
 
     def layout(self, payload: Any) -> Layout:
-        """The offset is left out."""
+        """Return the layout without the offset."""
         return super().layout(payload)[0], 0
 
 
 @breaks_backend("expand", caught_by="expand/value/* expand/aliasing/*")
 class RestridesZeroAsOne(Mirror):
-    """A view of stride 0 walks on."""
+    """A view of stride 0 has the stride 1."""
 
     def restride(self, payload: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
-        """Within the storage, since reading beyond it could end the process."""
+        """Limit the strides to the storage, since an access outside it could end the process."""
         steps = tuple(step or 1 for step in strides)
         last = offset + sum((n - 1) * step for n, step in zip(shape, steps, strict=True))
         fits = last < payload.memory.size // self.dtype_of(payload).itemsize
@@ -146,38 +146,38 @@ class RestridesZeroAsOne(Mirror):
 
 @breaks_backend(caught_by="device/copy* device/roundtrip* device/aliasing*")
 class ReadsOutInStorageOrder(Mirror):
-    """``to_host`` gives the bytes in the order in which they lie."""
+    """``to_host`` returns the bytes in storage order."""
 
     def to_host(self, payload: Any) -> memoryview:
-        """Strides are not looked at."""
+        """Ignore the strides."""
         return super().to_host(as_if_contiguous(self, payload))
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------
-def _one_by_one(made: Mirror, target: Image, source: Any, step: Any) -> None:
-    """``target[i] = step(target[i], source[i])`` in order, each write seen by later reads."""
-    flat = whole(made, target)
-    storage = array_of(made, flat)
-    into = seen(storage, target.shape, *made.reference.layout(target.inner))
+def _one_by_one(mirror: Mirror, target: Image, source: Any, step: Any) -> None:
+    """Execute ``target[i] = step(target[i], source[i])`` in order, with each write visible to later reads."""
+    flat = whole(mirror, target)
+    storage = array_of(mirror, flat)
+    into = seen(storage, target.shape, *mirror.reference.layout(target.inner))
     if isinstance(source, Image) and source.memory is target.memory:
-        given: Array = np.broadcast_to(seen(storage, source.shape, *made.reference.layout(source.inner)), into.shape)
+        given: Array = np.broadcast_to(seen(storage, source.shape, *mirror.reference.layout(source.inner)), into.shape)
     else:
-        given = np.broadcast_to(array_of(made, source) if isinstance(source, Image) else source, into.shape)
-    for place in np.ndindex(into.shape):
-        into[place] = step(into[place], given[place])
-    overwrite(made, flat, storage)
+        given = np.broadcast_to(array_of(mirror, source) if isinstance(source, Image) else source, into.shape)
+    for index in np.ndindex(into.shape):
+        into[index] = step(into[index], given[index])
+    overwrite(mirror, flat, storage)
 
 
 @breaks_backend("copied", caught_by="device/overlap*")
 class CopiesFrontToBack(Mirror):
-    """A copy within one memory overwrites what it has yet to read."""
+    """A copy within one storage overwrites elements before it reads them."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.table["copied_"] = self.copy_
 
     def copy_(self, destination: Any, source: Any) -> Any:
-        """Element by element, in order."""
+        """Copy element by element, in order."""
         if isinstance(source, Image) and source.memory is destination.memory and source.shape == destination.shape:
             _one_by_one(self, destination, source, lambda _, b: b)
             return destination
@@ -187,13 +187,13 @@ class CopiesFrontToBack(Mirror):
 
 
 @breaks_kernel("exp_", "neg_", "sub_", caught_by="*/inplace/*/*")
-def writes_in_c_order(made: Mirror, right: Kernel, x: Image, *rest: Any) -> Any:
-    """An in-place result is written behind the offset without regard to strides."""
-    before = array_of(made, whole(made, x))
+def writes_in_c_order(mirror: Mirror, right: Kernel, x: Image, *rest: Any) -> Any:
+    """An in-place result is written after the offset without regard to strides."""
+    before = array_of(mirror, whole(mirror, x))
     right(x, *rest)
-    result = array_of(made, x).reshape(-1)
-    start = made.reference.layout(x.inner)[1]
+    result = array_of(mirror, x).reshape(-1)
+    start = mirror.reference.layout(x.inner)[1]
     after = before.copy()
     after[start : start + result.size] = result[: max(before.size - start, 0)]
-    overwrite(made, whole(made, x), after)
+    overwrite(mirror, whole(mirror, x), after)
     return x

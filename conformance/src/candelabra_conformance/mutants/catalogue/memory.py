@@ -1,4 +1,4 @@
-"""Faults of memory: allocation, copies in and out, exchange, and what is said of them."""
+"""Faults of memory: allocation, copies from and to the host, exchange, and statistics."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Shape = tuple[int, ...]
 # -- allocation -------------------------------------------------------------------------------------------------------
 @breaks_backend(caught_by="device/memory*")
 class NothingIsFreed(Mirror):
-    """Every payload is kept for ever."""
+    """No payload is ever freed."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.kept: list[Any] = []
 
     def wrapped(self, inner: Any, index: int) -> Image:
-        """Noted in a list that nobody empties."""
+        """Keep a reference to the payload for ever."""
         image = super().wrapped(inner, index)
         self.kept.append(image.memory)
         return image
@@ -35,20 +35,20 @@ class NothingIsFreed(Mirror):
 
 @breaks_backend(caught_by="device/memory*")
 class MemoryIsCountedOnce(Mirror):
-    """What is freed is not taken off the count."""
+    """Freed memory is not subtracted from the statistics."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.total = 0
 
     def wrapped(self, inner: Any, index: int) -> Image:
-        """Added to the total."""
+        """Add the payload to the total."""
         image = super().wrapped(inner, index)
         self.total += image.memory.size
         return image
 
     def memory(self, index: int, release: bool = False) -> Mapping[str, int]:
-        """All that was ever allocated."""
+        """Return the total of all allocations."""
         return {"allocated": self.total}
 
 
@@ -61,7 +61,7 @@ class MemoryIsGivenTwice(Mirror):
         self.last: dict[Any, Image] = {}
 
     def empty(self, index: int, shape: Shape, dtype: dtype) -> Any:
-        """From the pool."""
+        """Take the memory from the pool."""
         known = self.last.setdefault((index, shape, dtype), super().empty(index, shape, dtype))
         return Image(known.inner, index, known.memory)
 
@@ -71,38 +71,38 @@ class NothingTakesOneElement(Mirror):
     """An allocation of no elements has one."""
 
     def empty(self, index: int, shape: Shape, dtype: dtype) -> Any:
-        """Sizes of 0 are 1."""
+        """Replace sizes of 0 by 1."""
         return super().empty(index, tuple(n or 1 for n in shape), dtype)
 
 
-# -- in and out -------------------------------------------------------------------------------------------------------
+# -- copies from and to the host --------------------------------------------------------------------------------------
 @breaks_backend(caught_by="device/roundtrip* device/copy* device/allocate*")
 class TheHostsMemoryIsKept(Mirror):
     """``from_host`` keeps the caller's memory instead of copying it."""
 
     def from_host(self, index: int, data: memoryview, shape: Shape, dtype: dtype) -> Any:
-        """An array over the caller's bytes."""
+        """Create an array over the caller's bytes."""
         array = np.frombuffer(data, host_dtype(dtype)).reshape(shape)
         return self.wrapped(self.reference.from_dlpack(array, 0, False), index)
 
 
 @breaks_backend("add", caught_by="device/roundtrip* device/copy* device/item* */inplace/* */aliasing/*")
 class ReadsAreRemembered(Mirror):
-    """What was read of a payload once is read again, though it has changed since."""
+    """The first read of a payload is cached, and later reads return it, although the payload has changed."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.reads: dict[int, tuple[Any, bytes]] = {}
 
     def to_host(self, payload: Any) -> memoryview:
-        """From the cache, which holds the payload so that its identity stays its own."""
+        """Return the cached content. The cache keeps the payload, so that its identity stays unique."""
         if id(payload) not in self.reads:
             self.reads[id(payload)] = payload, bytes(super().to_host(payload))
         return memoryview(self.reads[id(payload)][1])
 
 
 def _inwards(*dtypes: str) -> Callable[[Any], Any]:
-    """A subclass's ``change`` is made to arrays of these dtypes as they come in."""
+    """Return a class decorator that applies the class's ``change`` to arrays of these dtypes as they are stored."""
 
     def mark(cls: Any) -> Any:
         cls.changed = dtypes
@@ -115,7 +115,7 @@ class _Changing(Mirror):
     changed: tuple[str, ...] = ()
 
     def from_host(self, index: int, data: memoryview, shape: Shape, dtype: dtype) -> Any:
-        """The reference's, after the change."""
+        """Apply the change, then call the reference's ``from_host``."""
         if dtype.name not in self.changed:
             return super().from_host(index, data, shape, dtype)
         with np.errstate(all="ignore"):
@@ -124,26 +124,26 @@ class _Changing(Mirror):
 
     @abstractmethod
     def change(self, array: Any) -> Any:
-        """What is stored in place of an array without dims but one."""
+        """Return the array to store, given one with at least one dim."""
 
 
 @breaks_backend(caught_by="device/roundtrip/float64* device/copy/float64*")
 @_inwards("float64")
 class DoublesAreSingles(_Changing):
-    """float64 is claimed, but stored in 32 bits."""
+    """float64 is declared, but stored in 32 bits."""
 
     def change(self, array: Any) -> Any:
-        """There and back."""
+        """Convert to float32 and back."""
         return array.astype(np.float32).astype(np.float64)
 
 
 @breaks_backend(caught_by="device/roundtrip/*int64* device/copy/*int64*")
 @_inwards("int64", "uint64")
 class LongIntegersAreDoubles(_Changing):
-    """64-bit integers pass through float64 on their way in."""
+    """64-bit integers pass through float64 when they are stored."""
 
     def change(self, array: Any) -> Any:
-        """There and back; the float beyond the largest integer is that integer."""
+        """Convert to float64 and back; a float beyond the largest integer becomes that integer."""
         rounded = array.astype(np.float64)
         inside = (rounded < 2.0**63) & (rounded > -(2.0**63))
         return np.where(inside, np.where(inside, rounded, 0).astype(array.dtype), array)
@@ -155,36 +155,36 @@ class ZerosLoseTheirSignOnTheWayIn(_Changing):
     """-0.0 is stored as 0.0."""
 
     def change(self, array: Any) -> Any:
-        """A sum with 0 does it."""
+        """Add 0, which removes the sign."""
         return array + np.zeros(1, array.dtype)
 
 
 @breaks_backend(caught_by="device/roundtrip/bfloat16* device/copy/bfloat16*")
 @_inwards("bfloat16")
 class BfloatsAreCutHalves(_Changing):
-    """bfloat16 is kept as float16."""
+    """bfloat16 is stored as float16."""
 
     def change(self, array: Any) -> Any:
-        """There and back."""
+        """Convert to float16 and back."""
         return array.astype(np.float16).astype(array.dtype)
 
 
 @breaks_backend(caught_by="device/roundtrip/complex* device/copy/complex*")
 @_inwards("complex64", "complex128")
 class PartsAreSwapped(_Changing):
-    """The imaginary part comes first."""
+    """Real and imaginary components are exchanged."""
 
     def change(self, array: Any) -> Any:
-        """Real for imaginary."""
+        """Exchange the components."""
         return (array.imag + 1j * array.real).astype(array.dtype)
 
 
 @breaks_backend(caught_by="device/result* device/roundtrip* device/allocate*")
 class UnsignedIsSaidToBeSigned(Mirror):
-    """``dtype_of`` says int32 of uint32."""
+    """``dtype_of`` returns int32 for uint32."""
 
     def dtype_of(self, payload: Any) -> dtype:
-        """By the size alone."""
+        """Derive the dtype from the size alone."""
         d = super().dtype_of(payload)
         return BY_NAME["int32"] if d.name == "uint32" else d
 
@@ -192,37 +192,37 @@ class UnsignedIsSaidToBeSigned(Mirror):
 # -- between devices, and other libraries -----------------------------------------------------------------------------
 @breaks_backend(caught_by="device/transfer*")
 class TransfersShareMemory(Mirror):
-    """A tensor on another device of the type has the same memory."""
+    """A tensor that was moved to another device of the type shares its memory."""
 
     def transfer(self, payload: Any, source: int, destination: int) -> Any:
-        """Only the name of the device changes."""
+        """Change only the device of the payload."""
         return Image(payload.inner, destination, payload.memory)
 
 
 @breaks_backend(caught_by="device/transfer*")
 class TransfersForgetStrides(Mirror):
-    """Memory is moved as it lies, and read there in C order."""
+    """A transfer copies the storage in its order, and the result is read as contiguous."""
 
     def transfer(self, payload: Any, source: int, destination: int) -> Any:
-        """Strides are left behind."""
+        """Ignore the strides."""
         return super().transfer(as_if_contiguous(self, payload), source, destination)
 
 
 @breaks_backend(caught_by="device/dlpack*")
 class ExportsAreCopies(Mirror):
-    """A DLPack capsule shows a copy: writes are not seen on the other side."""
+    """A DLPack capsule contains a copy, so that the importer does not see writes."""
 
     def to_dlpack(self, payload: Any, index: int, **options: Any) -> Any:
-        """Of the content as it is now."""
+        """Export a copy of the current content."""
         return super().to_dlpack(payload_of(self, array_of(self, payload), index), index, **options)
 
 
 @breaks_backend(caught_by="device/dlpack*")
 class ExportsForgetStrides(Mirror):
-    """A DLPack capsule shows the memory in C order."""
+    """A DLPack capsule has the strides of a contiguous tensor."""
 
     def to_dlpack(self, payload: Any, index: int, **options: Any) -> Any:
-        """From the right place on, in the wrong steps."""
+        """Export with the correct offset and the wrong strides."""
         wrong = payload if self._plain(payload) else as_if_contiguous(self, payload)
         return super().to_dlpack(wrong, index, **options)
 
@@ -234,20 +234,20 @@ class ExportsForgetStrides(Mirror):
 
 @breaks_backend(caught_by="device/dlpack*")
 class ExportsForgetTheOffset(Mirror):
-    """A DLPack capsule begins where the storage does."""
+    """A DLPack capsule has no offset."""
 
     def to_dlpack(self, payload: Any, index: int, **options: Any) -> Any:
-        """The byte offset is not filled in."""
+        """Omit the byte offset."""
         offset = self.layout(payload)[1]
         return super().to_dlpack(read_as(self, payload, offset=0) if offset else payload, index, **options)
 
 
 @breaks_backend(caught_by="device/dlpack*")
 class ImportsAreTranslatedBadly(Mirror):
-    """float32 that comes through DLPack is taken for int32."""
+    """float32 that is imported through DLPack becomes int32."""
 
     def from_dlpack(self, source: Any, index: int, copy: bool | None) -> Any:
-        """The type code is not looked at."""
+        """Ignore the type code."""
         image = super().from_dlpack(source, index, copy)
         if image is None or self.dtype_of(image).name != "float32":
             return image
@@ -256,10 +256,10 @@ class ImportsAreTranslatedBadly(Mirror):
 
 @breaks_backend(caught_by="device/dlpack*")
 class ImportsTakeForeignMemory(Mirror):
-    """Memory of any device type is taken for this one's."""
+    """Memory of any device type is imported as this one's."""
 
     def from_dlpack(self, source: Any, index: int, copy: bool | None) -> Any:
-        """Whatever the number, the bytes are read."""
+        """Read the bytes whatever the device type."""
         kind, _ = source.__dlpack_device__()
         if int(kind) == EXTENSION:
             return super().from_dlpack(source, index, copy)

@@ -28,13 +28,13 @@ def the_seed_is_ignored(right: Kernel, shape: Shape, seed: int, offset: int, dty
 
 @breaks(*DRAWS, caught_by="random_*/random* random_*/value/*")
 def seeds_have_32_bits(right: Kernel, shape: Shape, seed: int, offset: int, dtype: Any, device: Any) -> Any:
-    """The upper half of a seed is not looked at."""
+    """The upper half of a seed is ignored."""
     return right(shape, seed & 0xFFFFFFFF, offset, dtype, device)
 
 
 @breaks(*DRAWS, caught_by="random_*/random* random_*/value/*")
 def offsets_have_32_bits(right: Kernel, shape: Shape, seed: int, offset: int, dtype: Any, device: Any) -> Any:
-    """After 2^32 counters the stream starts again."""
+    """The stream repeats after 2^32 counters."""
     return right(shape, seed, offset & 0xFFFFFFFF, dtype, device)
 
 
@@ -64,9 +64,11 @@ def uniform_numbers_start_above_0(right: Kernel, shape: Shape, seed: int, offset
     return out if out.dtype.kind == "c" else (1 - out.astype(np.float64)).astype(out.dtype)
 
 
-@breaks("random_uniform", "random_normal", caught_by="random_*/random* random_*/value/*")
-def rows_are_launched_apart(right: Kernel, shape: Shape, seed: int, offset: int, dtype: Any, device: Any) -> Any:
-    """Every row starts at a whole counter, so that the numbers depend on the shape."""
+@breaks(
+    "random_uniform", "random_normal", caught_by="random_*/random* random_*/value/*", name="rows-are-launched-apart"
+)
+def rows_start_at_new_counters(right: Kernel, shape: Shape, seed: int, offset: int, dtype: Any, device: Any) -> Any:
+    """Every row starts at a new counter, so that the numbers depend on the shape."""
     if len(shape) < 2 or 0 in shape:
         return right(shape, seed, offset, dtype, device)
     rows = prod(shape[:-1])
@@ -76,7 +78,7 @@ def rows_are_launched_apart(right: Kernel, shape: Shape, seed: int, offset: int,
 
 @breaks("random_normal", caught_by="random_normal/random* random_normal/value/*")
 def normal_numbers_come_sine_first(right: Kernel, shape: Shape, seed: int, offset: int, dtype: Any, device: Any) -> Any:
-    """Of a Box-Muller pair the second number comes first."""
+    """The two numbers of a Box-Muller pair are exchanged."""
     count = prod(shape)
     flat = right((count + count % 2,), seed, offset, dtype, device)
     return np.ascontiguousarray(flat.reshape(-1, 2)[:, ::-1]).reshape(-1)[:count].reshape(shape)
@@ -105,26 +107,28 @@ def integers_are_drawn_by_remainder(
 def the_lower_end_is_ignored(
     right: Kernel, shape: Shape, low: int, high: int, seed: int, offset: int, dtype: Any, device: Any
 ) -> Any:
-    """Integers are drawn from 0 on."""
+    """Integers are drawn from a range that starts at 0."""
     return right(shape, min(0, low) if high <= 0 else 0, high, seed, offset, dtype, device)
 
 
 @breaks("random_permutation", caught_by="random_permutation/random* random_permutation/value/*")
 def permutations_are_inverted(right: Kernel, n: int, seed: int, offset: int, dtype: Any, device: Any) -> Any:
-    """The permutation is told as places instead of numbers."""
+    """The inverse permutation is returned."""
     out = right(n, seed, offset, dtype, device)
     return np.argsort(out).astype(out.dtype)
 
 
-@breaks("random_bernoulli", caught_by="random_bernoulli/random* random_bernoulli/value/*")
-def decisions_are_turned_round(right: Kernel, p: Any, shape: Shape, seed: int, offset: int, device: Any) -> Any:
-    """A decision is that 1 - u is below p instead of u."""
+@breaks(
+    "random_bernoulli", caught_by="random_bernoulli/random* random_bernoulli/value/*", name="decisions-are-turned-round"
+)
+def decisions_are_inverted(right: Kernel, p: Any, shape: Shape, seed: int, offset: int, device: Any) -> Any:
+    """A decision compares 1 - u with p instead of u."""
     return ~right(1 - p if not isinstance(p, np.ndarray) else (1 - p).astype(p.dtype), shape, seed, offset, device)
 
 
 @breaks("random_multinomial", caught_by="random_multinomial/random* random_multinomial/value/*")
 def drawing_always_replaces(right: Kernel, weights: Any, count: int, replacement: bool, seed: int, offset: int) -> Any:
-    """``replacement=False`` is not looked at."""
+    """``replacement=False`` is ignored."""
     return right(weights, count, True, seed, offset)
 
 

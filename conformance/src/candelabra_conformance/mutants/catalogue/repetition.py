@@ -1,4 +1,4 @@
-"""Faults that a single call may not show: state between calls, threads, order that changes."""
+"""Faults that a single call may not show: state between calls, threads, and a varying order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from candelabra_conformance.mutants.mirror import Image, Mirror
 from candelabra_conformance.mutants.mutant import array_of, breaks_backend, payload_of
 
 MEETING = 0.002
-"""Seconds that a call with a shared buffer waits for another thread to spoil it."""
+"""The time in seconds for which a call with a shared buffer waits for another thread to overwrite it."""
 
 
 class _Changing(Mirror):
@@ -33,23 +33,23 @@ class _Changing(Mirror):
 
     @abstractmethod
     def change(self, number: int, right: Kernel, *args: Any) -> Any:
-        """What the call of this number gives."""
+        """Return the result of call ``number``."""
 
 
 @breaks_backend("sum", "mean", caught_by="*/determinism/*")
 class SumsInAnyOrder(_Changing):
-    """A sum is added up by whoever comes first: its last bits differ from call to call."""
+    """Sums are added in the order of arrival, so their last bits differ from call to call."""
 
     operators = ("sum", "mean")
 
     def change(self, number: int, right: Kernel, *args: Any) -> Any:
-        """Every other call is one unit in the last place greater."""
+        """Increase the result of every other call by one unit in the last place."""
         return _nudged(self, right(*args)) if number % 2 else right(*args)
 
 
 @breaks_backend("matmul", caught_by="matmul/determinism/*")
 class TheFirstCallsAreTrials(_Changing):
-    """A tuner tries another algorithm in the first call of a shape."""
+    """The first call of each shape uses another algorithm, as an autotuner does."""
 
     operators = ("matmul",)
 
@@ -58,7 +58,7 @@ class TheFirstCallsAreTrials(_Changing):
         super().__init__(name)
 
     def change(self, number: int, right: Kernel, *args: Any) -> Any:
-        """The trial rounds differently."""
+        """Round the result of the first call differently."""
         key = tuple((a.shape, self.dtype_of(a)) for a in args)
         if key in self.known:
             return right(*args)
@@ -77,7 +77,7 @@ class ResultsAreRemembered(_Changing):
         super().__init__(name)
 
     def change(self, number: int, right: Kernel, *args: Any) -> Any:
-        """What was computed first of such a call."""
+        """Return the first result for this key."""
         key = (right, args[0].shape, self.dtype_of(args[0]), args[1:])
         if key not in self.kept:
             self.kept[key] = array_of(self, right(*args))
@@ -86,12 +86,12 @@ class ResultsAreRemembered(_Changing):
 
 @breaks_backend("cumsum", "sort", caught_by="*/determinism/*")
 class EveryTenthCallIsWrong(_Changing):
-    """Now and then the first element is lost."""
+    """Every tenth call loses the first element."""
 
     operators = ("cumsum", "sort")
 
     def change(self, number: int, right: Kernel, *args: Any) -> Any:
-        """The tenth call of each ten."""
+        """Change the result of every tenth call."""
         out = right(*args)
         first = out[0] if isinstance(out, tuple) else out
         if number % 10 == 9 and first.shape and 0 not in first.shape:
@@ -101,11 +101,11 @@ class EveryTenthCallIsWrong(_Changing):
         return (first, *out[1:]) if isinstance(out, tuple) else first
 
 
-def _nudged(made: Mirror, out: Image) -> Image:
-    array = array_of(made, out)
+def _nudged(mirror: Mirror, out: Image) -> Image:
+    array = array_of(mirror, out)
     if array.dtype.kind != "f":
         return out
-    return payload_of(made, np.nextafter(array, np.asarray(np.inf, array.dtype)), out.index)
+    return payload_of(mirror, np.nextafter(array, np.asarray(np.inf, array.dtype)), out.index)
 
 
 class _Meeting(Mirror):
@@ -127,7 +127,7 @@ class _Meeting(Mirror):
             with self.met:
                 self.inside += 1
                 self.met.notify_all()
-                if threading.active_count() > 1:  # two threads in here: each sees what the later one left
+                if threading.active_count() > 1:  # with two threads, both read the later thread's input
                     self.met.wait_for(lambda: self.inside > 1, MEETING)
             result = right(*self.buffer[operator])
             with self.met:

@@ -1,4 +1,4 @@
-"""Faults of precision: rounding, cancellation, overflow on the way."""
+"""Faults of precision: rounding, cancellation, intermediate overflow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _axes(x: Any, dim: Dims) -> tuple[int, ...]:
 
 @breaks("add", "mul", only=FLOATS, caught_by="add/value/float32/* mul/value/float32/*")
 def rounds_toward_zero(right: Kernel, x: Any, y: Any) -> Any:
-    """The last bit is cut off instead of rounded."""
+    """Results are truncated instead of rounded."""
     out = right(x, y)
     if out.dtype != np.float32:
         return out
@@ -46,7 +46,7 @@ def _one_down(x: Any) -> Any:
 
 @breaks("cast", only=FLOATS, caught_by="cast/*")
 def casting_to_integers_rounds(right: Kernel, x: Any, dtype: Any) -> Any:
-    """A float becomes the nearest integer instead of losing its fraction."""
+    """A float is cast to the nearest integer instead of being truncated."""
     return right(np.rint(x).astype(x.dtype) if dtype.name.lstrip("u").startswith("int") else x, dtype)
 
 
@@ -67,7 +67,7 @@ def rounds_half_away_from_zero(right: Kernel, x: Any, decimals: int) -> Any:
 
 @breaks("sum", "mean", only=FLOATS, caught_by="sum/*/*float16* mean/*/*float16*")
 def halves_add_up_in_halves(right: Kernel, x: Any, dim: Dims, *rest: Any) -> Any:
-    """A sum of halves is rounded after every step: a thousand ones in bfloat16 are 256."""
+    """A sum in half precision is rounded after every step: a thousand ones in bfloat16 are 256."""
     axes = _axes(x, dim)
     if x.dtype.name not in HALVES or not axes or not x.size:
         return right(x, dim, *rest)
@@ -81,7 +81,7 @@ def halves_add_up_in_halves(right: Kernel, x: Any, dim: Dims, *rest: Any) -> Any
 
 @breaks("sum", only=FLOATS, caught_by="sum/*/float32*")
 def large_sums_lose_precision(right: Kernel, x: Any, dim: Dims, *rest: Any) -> Any:
-    """A long sum in float32 is made one by one, rounding each time."""
+    """A long sum in float32 is computed sequentially, with a rounding at each step."""
     axes = _axes(x, dim)
     if x.dtype != np.float32 or not axes or x.shape[axes[0]] < 10_000:
         return right(x, dim, *rest)
@@ -93,7 +93,7 @@ def large_sums_lose_precision(right: Kernel, x: Any, dim: Dims, *rest: Any) -> A
 
 @breaks("cumsum", only=FLOATS, caught_by="cumsum/*/*float16*")
 def running_sums_of_halves_are_halves(right: Kernel, x: Any, dim: int, dtype: Any) -> Any:
-    """A running sum of halves is rounded after every step."""
+    """A running sum in half precision is rounded after every step."""
     if x.dtype.name not in HALVES or dtype is not None or not x.ndim:
         return right(x, dim, dtype)
     return np.add.accumulate(x, axis=dim)
@@ -101,7 +101,7 @@ def running_sums_of_halves_are_halves(right: Kernel, x: Any, dim: int, dtype: An
 
 @breaks("mean", only=FLOATS, caught_by="mean/*/float16*")
 def mean_overflows_on_the_way(right: Kernel, x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
-    """The sum behind a mean of float16 has to fit into float16."""
+    """The sum that a mean of float16 is computed from has to fit into float16."""
     out = right(x, dim, keepdim, dtype)
     total = x.astype(np.float32).sum(_axes(x, dim), keepdims=keepdim)
     return (
@@ -113,19 +113,19 @@ def mean_overflows_on_the_way(right: Kernel, x: Any, dim: Dims, keepdim: bool, d
 
 @breaks("expm1", only=FLOATS, caught_by="expm1/value/* expm1/special/*")
 def expm1_cancels(right: Kernel, x: Any) -> Any:
-    """``exp(x) - 1`` as it stands."""
+    """``exp(x) - 1`` is computed directly."""
     return (np.exp(x) - np.asarray(1, x.dtype)).astype(x.dtype)
 
 
 @breaks("log1p", only=FLOATS, caught_by="log1p/value/* log1p/special/*")
 def log1p_cancels(right: Kernel, x: Any) -> Any:
-    """``log(1 + x)`` as it stands."""
+    """``log(1 + x)`` is computed directly."""
     return np.log(np.asarray(1, x.dtype) + x).astype(x.dtype)
 
 
 @breaks("tanh", only=FLOATS, caught_by="tanh/value/*")
 def tanh_is_a_fraction(right: Kernel, x: Any) -> Any:
-    """A quotient of small polynomials, good to four digits, stands for tanh."""
+    """A quotient of small polynomials, exact to four digits, replaces tanh."""
     clipped = np.clip(x.astype(np.float64), -4.97, 4.97)
     square = clipped * clipped
     above = clipped * (135135 + square * (17325 + square * (378 + square)))
@@ -135,7 +135,7 @@ def tanh_is_a_fraction(right: Kernel, x: Any) -> Any:
 
 @breaks("exp", only=FLOATS, caught_by="exp/value/float*")
 def exp_is_approximate(right: Kernel, x: Any) -> Any:
-    """The exponential is good to half its digits."""
+    """The exponential is exact to half its digits."""
     out = right(x)
     scale = {"float64": 1 + 2.0**-30, "float32": 1 + 2.0**-13}.get(x.dtype.name, 1.0)
     return (out.astype(np.float64) * scale).astype(x.dtype)
@@ -143,7 +143,7 @@ def exp_is_approximate(right: Kernel, x: Any) -> Any:
 
 @breaks("sigmoid", only=FLOATS, caught_by="sigmoid/value/* sigmoid/special/*")
 def sigmoid_loses_its_tail(right: Kernel, x: Any) -> Any:
-    """``1 - 1 / (1 + exp(x))``, which is 0 far below 0."""
+    """``1 - 1 / (1 + exp(x))``, which is 0 for very negative arguments."""
     one = np.asarray(1, x.dtype)
     return (one - one / (one + np.exp(x))).astype(x.dtype)
 
@@ -176,7 +176,7 @@ def doubles_multiply_as_singles(right: Kernel, x: Any, y: Any) -> Any:
 
 @breaks("matmul", only=FLOATS, caught_by="matmul/value/float32*")
 def products_keep_10_bits(right: Kernel, x: Any, y: Any) -> Any:
-    """Factors in float32 are cut to 10 bits, as tensor cores do unless told not to."""
+    """Factors in float32 are truncated to 10 bits, as tensor cores do by default."""
     if x.dtype != np.float32:
         return right(x, y)
     cut = np.uint32(0xFFFFE000)
@@ -185,14 +185,14 @@ def products_keep_10_bits(right: Kernel, x: Any, y: Any) -> Any:
 
 @breaks("sin", "cos", only=FLOATS, caught_by="sin/special/* cos/special/*")
 def large_angles_are_reduced_badly(right: Kernel, x: Any) -> Any:
-    """A large argument loses its digits when multiples of pi are taken off."""
+    """The range reduction of large arguments loses their digits."""
     turn = np.asarray(2 * np.pi, x.dtype)
     return np.where(np.abs(x) > 1000, right(np.fmod(x, turn)), right(x))
 
 
 @breaks("softmax", only=FLOATS, caught_by="softmax/special/* softmax/value/*")
 def softmax_overflows(right: Kernel, x: Any, dim: int) -> Any:
-    """The greatest element is not taken off before the exponential."""
+    """The maximum is not subtracted before the exponential."""
     if not x.ndim:
         return right(x, dim)
     e = np.exp(x.astype(np.float32 if x.dtype.name in HALVES else x.dtype))
@@ -201,14 +201,14 @@ def softmax_overflows(right: Kernel, x: Any, dim: int) -> Any:
 
 @breaks("log_softmax", only=FLOATS, caught_by="log_softmax/special/* log_softmax/value/*")
 def log_softmax_takes_the_logarithm_last(right: Kernel, x: Any, dim: int) -> Any:
-    """The logarithm of softmax: minus infinity where softmax vanishes."""
+    """The logarithm of softmax: minus infinity for elements whose softmax is 0."""
     e = np.exp(right(x, dim).astype(np.float64)).astype(x.dtype)
     return np.log(e).astype(x.dtype)
 
 
 @breaks("logsumexp", "logaddexp", only=FLOATS, caught_by="logsumexp/special/* logaddexp/special/*")
 def logarithms_of_sums_overflow(right: Kernel, x: Any, *rest: Any) -> Any:
-    """Nothing is taken off before the exponential."""
+    """Nothing is subtracted before the exponential."""
     out = right(x, *rest)
     limit = np.log(np.finfo(x.dtype).max) if x.dtype.name != "bfloat16" else 88.7
     return np.where(np.isfinite(out) & (out.astype(np.float64) > limit), np.asarray(np.inf, out.dtype), out)
@@ -216,13 +216,13 @@ def logarithms_of_sums_overflow(right: Kernel, x: Any, *rest: Any) -> Any:
 
 @breaks("hypot", only=FLOATS, caught_by="hypot/special/*")
 def hypot_squares_first(right: Kernel, x: Any, y: Any) -> Any:
-    """The root of the sum of squares, as it stands: it overflows early and vanishes early."""
+    """The root of the sum of squares is computed directly: it overflows and underflows early."""
     return np.sqrt(x * x + y * y).astype(x.dtype)
 
 
 @breaks("abs", only="c", caught_by="abs/special/complex*")
 def modulus_squares_first(right: Kernel, x: Any) -> Any:
-    """The modulus of a complex number overflows where its square does."""
+    """The modulus of a complex number overflows if its square does."""
     return np.sqrt(x.real * x.real + x.imag * x.imag)
 
 
@@ -235,7 +235,7 @@ def products_go_through_logarithms(right: Kernel, x: Any, dim: Dims, keepdim: bo
 
 @breaks("normalize", only=FLOATS, caught_by="normalize/value/*")
 def variance_is_a_difference(right: Kernel, x: Any, weight: Any, bias: Any, dims: Any, eps: float) -> Any:
-    """The variance is the mean of squares less the square of the mean, divided by one less than the count."""
+    """The variance is the mean of squares minus the square of the mean, with Bessel's correction."""
     values, mean, rstd = right(x, weight, bias, dims, eps)
     n = int(np.prod([x.shape[d] for d in dims])) or 1
     wrong = 1 / np.sqrt((1 / (rstd.astype(np.float64) ** 2) - eps) * n / max(n - 1, 1) + eps)
@@ -244,17 +244,17 @@ def variance_is_a_difference(right: Kernel, x: Any, weight: Any, bias: Any, dims
 
 @breaks("erfinv", only=FLOATS, caught_by="erfinv/special/*")
 def erfinv_is_finite_at_the_ends(right: Kernel, x: Any) -> Any:
-    """At -1 and 1 the argument is moved inside."""
+    """At -1 and 1 the argument is moved into the domain."""
     return right(np.clip(x, np.asarray(-0.9999, x.dtype), np.asarray(0.9999, x.dtype)))
 
 
 @breaks("gelu", only=FLOATS, caught_by="gelu/value/*")
 def gelu_is_always_approximate(right: Kernel, x: Any, approximate: str) -> Any:
-    """The formula with tanh serves for the exact function too."""
+    """The approximation with tanh is used for the exact function too."""
     return right(x, "tanh")
 
 
 @breaks("lerp", only=FLOATS, caught_by="lerp/value/* lerp/special/*")
 def lerp_misses_its_end(right: Kernel, x: Any, end: Any, weight: Any) -> Any:
-    """At weight 1 the result is ``start + (end - start)``, which need not be ``end``."""
+    """At weight 1 the result is ``start + (end - start)``, which may differ from ``end``."""
     return (x + np.asarray(weight, x.dtype) * (end - x)).astype(x.dtype)

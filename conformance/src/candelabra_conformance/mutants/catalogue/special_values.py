@@ -1,4 +1,4 @@
-"""Faults at NaN, infinities, signed zeros, subnormals."""
+"""Faults at NaN, infinities, signed zeros and subnormals."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ FLOATS = "f"
 
 @breaks("amax", "amin", only=FLOATS, caught_by="ama*/special/* amin/special/*")
 def extremes_pass_over_nan(right: Kernel, x: Any, dim: Dims, keepdim: bool) -> Any:
-    """The greatest and the least value of NaNs and numbers is a number."""
+    """The maximum and the minimum ignore NaN."""
     least = right(np.asarray([-1, 1]).astype(x.dtype), None, False) < 0
     return right(np.where(np.isnan(x), np.asarray(np.inf if least else -np.inf, x.dtype), x), dim, keepdim)
 
 
 @breaks("maximum", "minimum", only=FLOATS, caught_by="m*imum/special/*")
 def comparison_takes_the_number(right: Kernel, x: Any, y: Any) -> Any:
-    """Of NaN and a number the number is taken, as fmax does."""
+    """The maximum of NaN and a number is the number, as fmax returns."""
     x, y = np.broadcast_arrays(x, y)
     return np.where(np.isnan(x), y, np.where(np.isnan(y), x, right(x, y))).astype(x.dtype)
 
 
 @breaks("argmax", "argmin", only=FLOATS, caught_by="arg*/special/*")
 def place_of_extremes_passes_over_nan(right: Kernel, x: Any, dim: int | None, keepdim: bool) -> Any:
-    """The place of the greatest number is told where there is a NaN."""
+    """The index of the largest number is returned although there is a NaN."""
     least = int(right(np.asarray([-1, 1]).astype(x.dtype), 0, False)) == 0
     return right(np.where(np.isnan(x), np.asarray(np.inf if least else -np.inf, x.dtype), x), dim, keepdim)
 
 
 @breaks("sort", only=FLOATS, caught_by="sort/special/*")
 def sort_puts_nan_first(right: Kernel, x: Any, dim: int, descending: bool, stable: bool) -> Any:
-    """NaN counts as less than every number."""
+    """NaN is sorted as less than every number."""
     _, indices = right(np.where(np.isnan(x), np.asarray(-np.inf, x.dtype), x), dim, descending, stable)
     return np.take_along_axis(x, indices, dim) if x.ndim else x, indices
 
@@ -55,13 +55,13 @@ def relu_drops_nan(right: Kernel, x: Any) -> Any:
 
 @breaks("sum", "mean", only=FLOATS, caught_by="sum/special/* mean/special/*")
 def sum_drops_nan(right: Kernel, x: Any, *rest: Any) -> Any:
-    """NaN counts as 0."""
+    """NaN is added as 0."""
     return right(np.where(np.isnan(x), np.zeros_like(x), x), *rest)
 
 
 @breaks("neg", only=FLOATS, caught_by="neg/special/*")
 def negation_subtracts_from_zero(right: Kernel, x: Any) -> Any:
-    """The opposite of 0.0 is 0.0, not -0.0."""
+    """The negative of 0.0 is 0.0, not -0.0."""
     return (0 - x.astype(np.float64)).astype(x.dtype)
 
 
@@ -74,7 +74,7 @@ def zero_loses_its_sign(right: Kernel, x: Any, y: Any) -> Any:
 
 @breaks("sub", only=FLOATS, caught_by="sub/special/*")
 def infinities_cancel(right: Kernel, x: Any, y: Any) -> Any:
-    """Infinity less infinity is 0."""
+    """Infinity minus infinity is 0."""
     out = right(x, y)
     both = np.isinf(np.broadcast_to(x, out.shape)) & np.isinf(np.broadcast_to(y, out.shape)) & np.isnan(out)
     return np.where(both, np.zeros_like(out), out)
@@ -102,7 +102,7 @@ def nan_does_not_differ(right: Kernel, x: Any, y: Any) -> Any:
 
 @breaks("isnan", "isfinite", "isinf", only=FLOATS, caught_by="is*/special/*")
 def fast_mathematics_assumes_finite(right: Kernel, x: Any) -> Any:
-    """The compiler was told that every number is finite."""
+    """The compiler assumes that every number is finite."""
     return right(np.where(np.isfinite(x), x, np.zeros_like(x)))
 
 
@@ -114,7 +114,7 @@ def sign_of_nan_is_0(right: Kernel, x: Any) -> Any:
 
 @breaks("copysign", "signbit", "atan2", only=FLOATS, caught_by="*/special/*")
 def sign_of_zero_is_not_seen(right: Kernel, x: Any, *rest: Any) -> Any:
-    """-0.0 counts as positive."""
+    """-0.0 is treated as positive."""
     return right(*(a + np.zeros_like(a) if isinstance(a, np.ndarray) else a for a in (x, *rest)))
 
 
@@ -133,7 +133,7 @@ def power_goes_through_logarithms(right: Kernel, x: Any, y: Any) -> Any:
 
 @breaks("any", "all", "logical_not", only=FLOATS, caught_by="*/special/*")
 def nan_counts_as_false(right: Kernel, x: Any, *rest: Any) -> Any:
-    """NaN is taken for 0 where a truth value is asked for."""
+    """NaN is converted to False."""
     return right(np.where(np.isnan(x), np.zeros_like(x), x), *rest)
 
 
@@ -145,7 +145,7 @@ def infinities_stay(right: Kernel, x: Any, nan: Any, posinf: Any, neginf: Any) -
 
 @breaks("where", only="b", caught_by="where/special/*")
 def selection_multiplies(right: Kernel, condition: Any, x: Any, y: Any) -> Any:
-    """What is not chosen is multiplied by 0, and NaN comes through."""
+    """The elements that are not selected are multiplied by 0, and NaN propagates."""
     kept = next(a.dtype for a in (x, y) if isinstance(a, np.ndarray))
     if kept.kind in "iub":
         return right(condition, x, y)
@@ -154,6 +154,6 @@ def selection_multiplies(right: Kernel, condition: Any, x: Any, y: Any) -> Any:
 
 @breaks("cummax", "cummin", only=FLOATS, caught_by="cumm*/special/*")
 def running_extremes_pass_over_nan(right: Kernel, x: Any, dim: int) -> Any:
-    """After a NaN the running extreme goes on."""
+    """After a NaN the running extreme continues."""
     least = right(np.asarray([-1, 1]).astype(x.dtype), 0)[0][1] < 0
     return right(np.where(np.isnan(x), np.asarray(np.inf if least else -np.inf, x.dtype), x), dim)

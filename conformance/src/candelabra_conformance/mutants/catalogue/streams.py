@@ -1,6 +1,6 @@
-"""Faults of order: work that nobody waited for, errors that arrive nowhere or at the wrong address.
+"""Faults of order: missing waits, and late errors that are lost or name the wrong operator.
 
-These are made of the fake accelerator, whose work really is put off.
+These mutants are based on the fake accelerator, which really defers its work.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from candelabra.backend import Backend
 
 from candelabra_conformance.fake.backend import FakeAccelerator
 from candelabra_conformance.fake.streams import Event, Stream, Work
-from candelabra_conformance.mutants.mutant import Mutant, listed, told
+from candelabra_conformance.mutants.mutant import Mutant, description_of, listed
 
 C = TypeVar("C", bound=type[FakeAccelerator])
 
 
 def breaks_order(*operators: str, caught_by: str) -> Callable[[C], C]:
-    """List a mutant that is a subclass of the fake accelerator."""
+    """Add a mutant that is a subclass of the fake accelerator."""
 
     def mark(cls: C) -> C:
-        name, fault, family = told(cls)
+        name, fault, family = description_of(cls)
 
         def make() -> Backend:
             return cls(name.replace("-", "_"))
@@ -34,10 +34,10 @@ def breaks_order(*operators: str, caught_by: str) -> Callable[[C], C]:
 
 @breaks_order(caught_by="device/copy* device/roundtrip* device/streams*")
 class ReadsDoNotWait(FakeAccelerator):
-    """``to_host`` reads what is in memory now, finished or not."""
+    """``to_host`` reads the current memory, whether the work is complete or not."""
 
     def to_host(self, payload: Any) -> memoryview:
-        """Without a word to the stream."""
+        """Read without waiting for the stream."""
         return memoryview(bytes(self.reference.to_host(payload._hidden)))
 
 
@@ -46,7 +46,7 @@ class SynchronizeDoesNothing(FakeAccelerator):
     """Waiting for the device waits for nothing, and raises nothing."""
 
     def synchronize(self, index: int) -> None:
-        """Done at once."""
+        """Return at once."""
 
 
 @breaks_order(caught_by="device/streams* device/late-error*")
@@ -54,7 +54,7 @@ class OnlyTheDefaultStreamIsWaitedFor(FakeAccelerator):
     """Waiting for the device waits for its default stream."""
 
     def synchronize(self, index: int) -> None:
-        """Other streams go on."""
+        """Wait for the default stream only."""
         self.schedule.defaults[index].synchronize()
 
 
@@ -62,63 +62,63 @@ class _Early(Stream):
     """A stream whose events are recorded too early."""
 
     def record(self) -> Event:
-        """Done when the work before the last is."""
+        """Return an event that is complete when all work but the last is."""
         return Event(self, max(self.submitted - 1, 0))
 
     def synchronize(self) -> None:
-        """Waits rightly, all the same."""
+        """Wait for all work, correctly."""
         Event(self, self.submitted).synchronize()
 
 
 @breaks_order(caught_by="device/streams*")
 class EventsAreRecordedEarly(FakeAccelerator):
-    """An event does not wait for the last work that was given before it."""
+    """An event does not wait for the last work that was enqueued before it."""
 
     def stream(self, index: int) -> Stream:
-        """With such events."""
+        """Return a stream with such events."""
         return _Early(self.schedule, index)
 
 
 @breaks_order(caught_by="device/late-error*")
 class LateErrorsAreSwallowed(FakeAccelerator):
-    """What goes wrong in work that was put off is never said."""
+    """An error in deferred work is never raised."""
 
     def synchronize(self, index: int) -> None:
-        """All is well."""
+        """Wait, and ignore errors."""
         for stream in self.schedule.finish(index):
             stream.errors.clear()
 
     def to_host(self, payload: Any) -> memoryview:
-        """All is well here too."""
+        """Read, and ignore errors."""
         self.synchronize(payload._block.index)
         return super().to_host(payload)
 
 
 @breaks_order(caught_by="device/late-error*")
 class LateErrorsNameNobody(FakeAccelerator):
-    """An error in work that was put off does not say which operator it was."""
+    """An error in deferred work does not name the operator."""
 
     def synchronize(self, index: int) -> None:
-        """As a driver tells it."""
+        """Raise the error with the text of a driver."""
         try:
             super().synchronize(index)
         except Exception:
             raise RuntimeError("an unspecified launch failure") from None
 
     def to_host(self, payload: Any) -> memoryview:
-        """The same at a read."""
+        """Raise the same error at a read."""
         self.synchronize(payload._block.index)
         return super().to_host(payload)
 
 
 @breaks_order(caught_by="device/late-error*")
 class LateErrorsStay(FakeAccelerator):
-    """After an error in work that was put off, every later wait raises it again."""
+    """After an error in deferred work, every later wait raises it again."""
 
     error: Exception | None = None
 
     def synchronize(self, index: int) -> None:
-        """Once failed, failed for ever."""
+        """Raise the first error again."""
         try:
             super().synchronize(index)
         except Exception as error:
@@ -127,17 +127,17 @@ class LateErrorsStay(FakeAccelerator):
             raise self.error
 
     def to_host(self, payload: Any) -> memoryview:
-        """The same at a read."""
+        """Raise the first error again at a read."""
         self.synchronize(payload._block.index)
         return super().to_host(payload)
 
 
 @breaks_order(caught_by="device/transfer* device/synchronize*")
 class TransfersDoNotWait(FakeAccelerator):
-    """A transfer to the other device takes what is in memory now."""
+    """A transfer to the other device copies the current memory."""
 
     def transfer(self, payload: Any, source: int, destination: int) -> Any:
-        """Finished or not."""
+        """Copy without waiting."""
         array = self.empty(destination, payload.shape, payload._dtype)
         self.reference.copy_(array._hidden, payload._hidden)
         return array
@@ -145,20 +145,20 @@ class TransfersDoNotWait(FakeAccelerator):
 
 @breaks_order("floor", "erf", caught_by="*/inplace/*")
 class CopiesOvertake(FakeAccelerator):
-    """A copy on the device is made at once, before the work that fills its source."""
+    """A copy on the device runs at once, before the work that fills its source."""
 
     def copy_(self, destination: Any, source: Any) -> Any:
-        """Ahead of the queue."""
+        """Copy before the enqueued work."""
         self.reference.copy_(destination._hidden, source._hidden)
         return destination
 
 
 @breaks_order(caught_by="device/synchronize* device/compare*")
 class WorkRunsBackwards(FakeAccelerator):
-    """What waits on a stream is run in reverse order."""
+    """The work of a stream runs in reverse order."""
 
     def to_host(self, payload: Any) -> memoryview:
-        """The last first."""
+        """Reverse the queue before the read."""
         stream = self.schedule.current(payload._block.index)
         if all(isinstance(work, Work) for work in stream.waiting):
             stream.waiting.reverse()

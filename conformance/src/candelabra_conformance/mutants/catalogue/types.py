@@ -1,4 +1,4 @@
-"""Faults of what a result is: its dtype, its device, its bytes."""
+"""Faults of results: dtype, device, bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from candelabra_conformance.mutants.mutant import breaks, breaks_kernel
 
 @breaks("add", "neg", only="f", caught_by="*/result/*")
 def results_are_float64(right: Kernel, *args: Any) -> Any:
-    """A kernel computes in float64 and hands that out."""
+    """A kernel computes in float64 and returns float64."""
     return right(*args).astype(np.float64)
 
 
@@ -26,7 +26,7 @@ def sums_of_integers_keep_their_dtype(right: Kernel, x: Any, dim: Any, keepdim: 
 
 @breaks("eq", "lt", "isnan", caught_by="*/result/*")
 def comparisons_are_numbers(right: Kernel, *args: Any) -> Any:
-    """A comparison gives uint8."""
+    """A comparison returns uint8."""
     return right(*args).astype(np.uint8)
 
 
@@ -38,7 +38,7 @@ def indices_are_int32(right: Kernel, *args: Any) -> Any:
 
 @breaks("gt", "logical_and", caught_by="*/value/* */result/*")
 def true_is_255(right: Kernel, *args: Any) -> Any:
-    """All bits of a true byte are set, so that sums and reads of it go wrong."""
+    """All bits of a true byte are set, so that sums and reads of it are wrong."""
     return (right(*args).astype(np.uint8) * np.uint8(255)).view(np.bool_)
 
 
@@ -56,15 +56,15 @@ def casting_drops_the_imaginary_part(right: Kernel, x: Any, dtype: Any) -> Any:
 
 
 @breaks_kernel("mul", "matmul", caught_by="*/result/* device/*")
-def results_are_on_the_other_device(made: Mirror, right: Kernel, *args: Any) -> Any:
+def results_are_on_the_other_device(mirror: Mirror, right: Kernel, *args: Any) -> Any:
     """The result's memory is that of the type's second device."""
     out = right(*args)
     return Image(out.inner, 1 - out.index, out.memory)
 
 
 @breaks_kernel("exp", "softmax", caught_by="*/result/*")
-def shapes_are_lists(made: Mirror, right: Kernel, *args: Any) -> Any:
-    """A payload's shape is no tuple of ints."""
+def shapes_are_lists(mirror: Mirror, right: Kernel, *args: Any) -> Any:
+    """A payload's shape is not a tuple of ints."""
     out = right(*args)
     out.shape = list(out.shape)
     return out

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # -- clone ------------------------------------------------------------------------------------------------------------
 @operator(like_input, out=False, public=False)
 def clone(input: Tensor) -> Tensor:
-    """A copy in memory of its own, in C order. Recorded by autograd."""
+    """Return a copy in new memory, in C order. Autograd records it."""
     ...
 
 
@@ -35,13 +35,13 @@ clone.vjp(input=lambda g: g)
 
 
 def clone_in_order(input: Tensor, order: Sequence[int]) -> Tensor:
-    """A copy whose dims lie in memory in ``order``, the outermost first."""
+    """Return a copy whose memory order of dims is ``order``, the outermost first."""
     return permute.function(clone.function(permute.function(input, order)), inverse_permutation(order))
 
 
 @public(public=False)
 def clone_in_format(input: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
-    """A copy in memory of its own, in the order of the dims that ``memory_format`` asks for."""
+    """Return a copy in new memory, in the memory order that ``memory_format`` requests."""
     order = physical_order(input.ndim, memory_format)
     return clone.function(input) if order is None else clone_in_order(input, order)
 
@@ -59,7 +59,7 @@ def _expanded_to_input(input: Tensor, value: Any) -> tuple[int, ...]:
 
 @operator(_expanded_to_input, inplace=True, public=False)
 def copied(input: Tensor, src: Tensor) -> Tensor:
-    """``src`` broadcast to the shape of ``input``: what ``input.copy_(src)`` leaves there."""
+    """Return ``src`` broadcast to the shape of ``input``: the content of ``input`` after ``input.copy_(src)``."""
     return src.expand(input.shape).clone()
 
 
@@ -68,7 +68,7 @@ copied.vjp(input=lambda g: zeroed(g), src=lambda g: g)
 
 @operator(_expanded_to_input, inplace=True, public=False)
 def filled(input: Tensor, value: Tensor | Number) -> Tensor:
-    """``value`` (a number or a 0-d tensor) in the shape of ``input``: what ``input.fill_(value)`` leaves there."""
+    """Return the content of ``input`` after ``input.fill_(value)``; ``value`` is a number or a 0-d tensor."""
     if isinstance(value, Tensor):
         return value.expand(input.shape).clone()
     return new_full.function(input, tuple(input.shape), value)
@@ -77,12 +77,14 @@ def filled(input: Tensor, value: Tensor | Number) -> Tensor:
 filled.vjp(input=lambda g: zeroed(g), value=lambda g: g.sum())
 
 DTYPE_AND_DEVICE = DTYPE_MASK | (-1 << DEVICE_SHIFT)
-"""The bits of a key that say dtype and device."""
+"""The bits of a key that encode dtype and device."""
 
 
 @public(is_function=False)
 def copy_(input: Tensor, src: Tensor | Number, non_blocking: bool = False) -> Tensor:
-    """Write ``src``, a tensor or a number, into this tensor: broadcast, cast and moved as needed. Recorded."""
+    """Write ``src``, a tensor or a number, into this tensor. It is broadcast, cast and moved to its device as needed;
+    autograd records it.
+    """
     if not isinstance(src, Tensor):
         if isinstance(src, (bool, int, float, complex)):
             return filled.form("inplace")(input, fitted(src, input.dtype))

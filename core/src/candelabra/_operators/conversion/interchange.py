@@ -1,4 +1,4 @@
-"""Methods by which other libraries read a tensor: arrays, DLPack, the Array API, copies, pickles."""
+"""Methods with which other libraries read a tensor: arrays, DLPack, the Array API, copies, pickles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # -- arrays -----------------------------------------------------------------------------------------------------------
 @public(is_function=False)
 def numpy(input: Tensor, *, force: bool = False) -> Any:
-    """A NumPy array over the tensor's memory, with its strides; bfloat16 has ``ml_dtypes``' type.
+    """Return a NumPy array over the tensor's memory, with its strides; for bfloat16, with the type of ``ml_dtypes``.
 
     Raises ``RuntimeError`` for a tensor that requires grad and ``TypeError`` for one that is not on the host;
     ``force=True`` detaches and copies as needed.
@@ -26,7 +26,7 @@ def numpy(input: Tensor, *, force: bool = False) -> Any:
 
 @public(is_function=False)
 def __array__(input: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
-    """What ``numpy.asarray(x)`` calls: :meth:`numpy`, then a cast to NumPy's ``dtype``.
+    """Return the array for ``numpy.asarray(x)``: that of :meth:`numpy`, cast to NumPy's ``dtype``.
 
     Raises ``ValueError`` with ``copy=False`` for another dtype.
     """
@@ -44,13 +44,13 @@ def __array_interface__(input: Tensor) -> dict[str, Any]:
     host = input._instance.capabilities.host
     if not host or input.requires_grad or input.dtype.name == "bfloat16":
         raise AttributeError("only tensors on the host, without grad, of a dtype of NumPy's have __array_interface__")
-    found: dict[str, Any] = arrays.as_ndarray(input).__array_interface__
-    return found
+    interface: dict[str, Any] = arrays.as_ndarray(input).__array_interface__
+    return interface
 
 
 @public(is_function=False)
 def __buffer__(input: Tensor, flags: int) -> memoryview:
-    """The buffer protocol from Python 3.12 on (PEP 688): ``memoryview(x)``. Before, ``memoryview(x.numpy())``."""
+    """Return the buffer of ``memoryview(x)`` from Python 3.12 on (PEP 688). Before, use ``memoryview(x.numpy())``."""
     return memoryview(arrays.as_ndarray(input))
 
 
@@ -58,20 +58,20 @@ def __buffer__(input: Tensor, flags: int) -> memoryview:
 def __dlpack__(
     input: Tensor, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
 ) -> Any:
-    """A DLPack capsule over the tensor's memory. Raises ``BufferError`` for a tensor that requires grad."""
+    """Return a DLPack capsule over the tensor's memory. Raises ``BufferError`` for a tensor that requires grad."""
     options = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
     return dlpack.export(input, **{name: value for name, value in options.items() if value is not None})
 
 
 @public(is_function=False)
 def __dlpack_device__(input: Tensor) -> tuple[int, int]:
-    """The (type, id) of the tensor's device in DLPack's numbering."""
+    """Return the (type, id) of the tensor's device in DLPack's numbering."""
     return dlpack.device_of(input)
 
 
 @public(is_function=False)
 def data_ptr(input: Tensor) -> int:
-    """The address of the first element, for tensors on the host; 0 for empty ones."""
+    """Return the address of the first element, for tensors on the host; 0 for empty ones."""
     if not input.numel():
         return 0
     return int(arrays.as_ndarray(input.detach()).__array_interface__["data"][0])
@@ -79,18 +79,19 @@ def data_ptr(input: Tensor) -> int:
 
 @public(is_function=False)
 def is_pinned(input: Tensor) -> bool:
-    """False: memory is never page-locked."""
+    """Return False: memory is never page-locked."""
     return False
 
 
 # -- the Array API standard -------------------------------------------------------------------------------------------
 VERSIONS: Final[tuple[str, ...]] = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
-"""The versions of the standard that ``candelabra.array_api`` satisfies: each is the one before with more names."""
+"""The versions of the standard that ``candelabra.array_api`` satisfies: each one adds names to the previous one."""
 
 
 @public(is_function=False)
 def __array_namespace__(input: Tensor, /, *, api_version: str | None = None) -> ModuleType:
-    """The functions of the Python Array API standard: :mod:`candelabra.array_api`, for any supported ``api_version``.
+    """Return the functions of the Python Array API standard: :mod:`candelabra.array_api`, for any supported
+    ``api_version``.
 
     Raises ``ValueError`` for a version that is not supported.
     """
@@ -104,7 +105,7 @@ def __array_namespace__(input: Tensor, /, *, api_version: str | None = None) -> 
 # -- copies and pickles -----------------------------------------------------------------------------------------------
 @public(is_function=False)
 def __deepcopy__(input: Tensor, memo: dict[int, Any]) -> Tensor:
-    """A copy in memory of its own; tensors that share memory share it in the copy.
+    """Return a copy in new memory; tensors that share memory share it in the copy, too.
 
     Raises ``RuntimeError`` for non-leaves.
     """
@@ -113,11 +114,13 @@ def __deepcopy__(input: Tensor, memo: dict[int, Any]) -> Tensor:
 
 @public(is_function=False)
 def __copy__(input: Tensor) -> Tensor:
-    """A second tensor on the same memory."""
+    """Return a second tensor over the same memory."""
     return copying.shallow_copy(input)
 
 
 @public(is_function=False)
 def __reduce_ex__(input: Tensor, protocol: int) -> tuple[Any, ...]:
-    """A pickle of the elements, dtype, shape, device and attributes: it calls one function of candelabra, no other."""
+    """Return a pickle of the elements, dtype, shape, device and attributes; it calls only one function of
+    candelabra.
+    """
     return copying.reduced(input)

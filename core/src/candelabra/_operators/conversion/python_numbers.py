@@ -10,9 +10,10 @@ OVERFLOW = "value cannot be converted to type {} without overflow"
 
 
 def number_for(value: Any, d: dtype) -> Any:
-    """A number, or the value of a 0-d array, as a Python number that dtype ``d`` can hold; integer dtypes truncate it.
+    """Return a number, or the value of a 0-d array, as a Python number in the range of ``d``; integer dtypes truncate
+    it.
 
-    Raises ``TypeError`` if it is not a number, ``RuntimeError`` if the dtype cannot hold it.
+    Raises ``TypeError`` if it is not a number, ``RuntimeError`` if it is out of the range of the dtype.
     """
     category = d.category
     if category == FLOATING and type(value) is float:

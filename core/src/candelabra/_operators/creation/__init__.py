@@ -1,1 +1,1 @@
-"""Tensors made from numbers, Python data, arrays and memory."""
+"""Functions that create tensors from numbers, Python data, arrays and memory."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def check_sizes(size: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape itself. Raises ``RuntimeError`` for a negative size."""
+    """Return the shape itself. Raise ``RuntimeError`` for a negative size."""
     negative = [s for s in size if s < 0]
     if negative:
         raise RuntimeError(f"Trying to create tensor with negative dimension {negative[0]}: {list(size)}")
@@ -24,14 +24,14 @@ def check_sizes(size: tuple[int, ...]) -> tuple[int, ...]:
 
 @by
 def given_shape(size: tuple[int, ...], *_: object) -> tuple[int, ...]:
-    """Rule: the result has the shape that the first argument asks for."""
+    """Return the first argument: the rule of operators whose result has the requested shape."""
     return check_sizes(size)
 
 
 # -- full -------------------------------------------------------------------------------------------------------------
 @operator(given_shape, promote=unpromoted, method=False, out=False, public=False)
 def full(size: Shape, fill_value: Number, *, dtype: DType, device: Device) -> Tensor:
-    """A tensor of shape ``size`` filled with ``fill_value``."""
+    """Return a tensor of shape ``size`` filled with ``fill_value``."""
     ...
 
 
@@ -39,9 +39,9 @@ def full(size: Shape, fill_value: Number, *, dtype: DType, device: Device) -> Te
 def full_inferred(
     size: Shape, fill_value: Number | Tensor, *, dtype: DType | None = None, device: Device = None
 ) -> Tensor:
-    """A tensor of shape ``size`` filled with ``fill_value``, a number or a 0-d tensor.
+    """Return a tensor of shape ``size`` filled with ``fill_value``, a number or a 0-d tensor.
 
-    The dtype is that of the value unless given: bool, int64, the default floating dtype or its complex counterpart.
+    By default the dtype follows the value: bool, int64, the default floating dtype or its complex counterpart.
     """
     value = number_of(fill_value)
     if dtype is None:
@@ -53,43 +53,43 @@ full_overloads = overloads("full", full, full_inferred, method=False)
 
 
 def number_of(value: Number | Tensor) -> Number:
-    """A number as it is; the one element of a tensor, or the number in an array library's scalar."""
+    """Return a number unchanged, or the only element of a tensor or of an array library's scalar."""
     if isinstance(value, (bool, int, float, complex)) or not hasattr(value, "item"):
-        return value  # type: ignore[return-value]  # what has no item() is refused by the kernel
-    found: Number = value.item()
-    return found
+        return value  # type: ignore[return-value]  # the kernel raises an error for objects without item()
+    number: Number = value.item()
+    return number
 
 
-# -- like an operand: what the bodies of operators create -------------------------------------------------------------
+# -- tensors like an operand, for the bodies of operators --------------------------------------------------------------
 @operator(by(lambda input, size, *_: check_sizes(size)), promote=unpromoted, out=False, public=False)
 def new_full(input: Tensor, size: Shape, fill_value: Number, *, dtype: DType | None = None) -> Tensor:
-    """A tensor of shape ``size`` filled with ``fill_value``, on the device of ``input`` and in its dtype unless one is
-    given.
+    """Return a tensor of shape ``size`` filled with ``fill_value``, on the device of ``input``, by default in its
+    dtype.
     """
     return full.function(size, fill_value, dtype=dtype or input.dtype, device=input._instance)
 
 
 for _record in (full, new_full):
-    _record.no_gradient("made from numbers")
+    _record.no_gradient("computed from numbers")
 
 
 @public(public=False, factory=("layout", "pin_memory", "requires_grad"))
 def new_full_on_device(
     input: Tensor, size: Shape, fill_value: Number | Tensor, *, dtype: DType | None = None, device: Device = None
 ) -> Tensor:
-    """A tensor of shape ``size`` filled with ``fill_value``, a number or a 0-d tensor.
+    """Return a tensor of shape ``size`` filled with ``fill_value``, a number or a 0-d tensor.
 
-    The dtype and the device are those of ``input`` unless given.
+    By default it has the dtype of ``input`` and is on its device.
     """
-    place = input._instance if device is None else device
-    return full.function(size, number_of(fill_value), dtype=dtype or input.dtype, device=place)
+    target = input._instance if device is None else device
+    return full.function(size, number_of(fill_value), dtype=dtype or input.dtype, device=target)
 
 
 new_full_overloads = overloads("new_full", new_full, new_full_on_device, is_function=False)
 
 
 def zeroed(g: Tensor) -> Tensor:
-    """Zeros like a gradient: the gradient of what was overwritten.
+    """Return zeros like ``g``: the gradient of overwritten elements.
 
     Not ``g * 0``, which is NaN where ``g`` is infinite.
     """
@@ -99,51 +99,53 @@ def zeroed(g: Tensor) -> Tensor:
 # -- zeros and ones ---------------------------------------------------------------------------------------------------
 @public(method=False, factory=True)
 def zeros(*size: Shape, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """Zeros in the given shape, in the default dtype unless another is given."""
+    """Return a tensor of shape ``size`` filled with 0, by default in the default dtype."""
     return full.function(size, 0, dtype=get_default_dtype() if dtype is None else dtype, device=device)
 
 
 @public(method=False, factory=True)
 def ones(*size: Shape, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """Ones in the given shape, in the default dtype unless another is given."""
+    """Return a tensor of shape ``size`` filled with 1, by default in the default dtype."""
     return full.function(size, 1, dtype=get_default_dtype() if dtype is None else dtype, device=device)
 
 
 @public(is_function=False, factory=("layout", "pin_memory", "requires_grad"))
 def new_zeros(input: Tensor, *size: Shape, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """Zeros in shape ``size``, with the dtype and on the device of this tensor unless given."""
-    place = input._instance if device is None else device
-    return full.function(size, 0, dtype=dtype or input.dtype, device=place)
+    """Return a tensor of shape ``size`` filled with 0, by default with the dtype and on the device of this tensor."""
+    target = input._instance if device is None else device
+    return full.function(size, 0, dtype=dtype or input.dtype, device=target)
 
 
 @public(is_function=False, factory=("layout", "pin_memory", "requires_grad"))
 def new_ones(input: Tensor, *size: Shape, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """Ones in shape ``size``, with the dtype and on the device of this tensor unless given."""
-    place = input._instance if device is None else device
-    return full.function(size, 1, dtype=dtype or input.dtype, device=place)
+    """Return a tensor of shape ``size`` filled with 1, by default with the dtype and on the device of this tensor."""
+    target = input._instance if device is None else device
+    return full.function(size, 1, dtype=dtype or input.dtype, device=target)
 
 
 # -- in the shape of another tensor -----------------------------------------------------------------------------------
 def _filled_like(input: Tensor, value: Number, dtype: DType | None, device: Device) -> Tensor:
-    place = input._instance if device is None else device
-    return full.function(tuple(input.shape), value, dtype=dtype or input.dtype, device=place)
+    target = input._instance if device is None else device
+    return full.function(tuple(input.shape), value, dtype=dtype or input.dtype, device=target)
 
 
 @public(method=False, factory=True)
 def full_like(
     input: Tensor, fill_value: Number | Tensor, *, dtype: DType | None = None, device: Device = None
 ) -> Tensor:
-    """``fill_value`` in the shape of ``input``, with its dtype and on its device unless given."""
+    """Return a tensor of the shape of ``input`` filled with ``fill_value``, by default with its dtype and on its
+    device.
+    """
     return _filled_like(input, number_of(fill_value), dtype, device)
 
 
 @public(method=False, factory=True)
 def zeros_like(input: Tensor, *, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """Zeros in the shape of ``input``, with its dtype and on its device unless given."""
+    """Return a tensor of the shape of ``input`` filled with 0, by default with its dtype and on its device."""
     return _filled_like(input, 0, dtype, device)
 
 
 @public(method=False, factory=True)
 def ones_like(input: Tensor, *, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """Ones in the shape of ``input``, with its dtype and on its device unless given."""
+    """Return a tensor of the shape of ``input`` filled with 1, by default with its dtype and on its device."""
     return _filled_like(input, 1, dtype, device)

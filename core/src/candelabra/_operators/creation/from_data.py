@@ -28,31 +28,31 @@ PYTHON_DATA: Final = frozenset({float, int, bool, list, tuple})
 
 
 def from_values(data: Any, dtype: DType | None, device: Device) -> Tensor:
-    """A new tensor of numbers in nested sequences."""
+    """Return a new tensor of numbers in nested sequences."""
     kind = type(data)
-    if kind in nested.CATEGORY:  # one number: no need for a look at its bytes
-        wanted = default_for_category(nested.CATEGORY[kind]) if dtype is None else dtype
-        if wanted.category >= FLOATING and kind is not complex:
-            return full.function((), data, dtype=wanted, device=device)
+    if kind in nested.CATEGORY:  # one number: no need to pack its bytes
+        target = default_for_category(nested.CATEGORY[kind]) if dtype is None else dtype
+        if target.category >= FLOATING and kind is not complex:
+            return full.function((), data, dtype=target, device=device)
     flat = nested.flatten(data)
-    wanted = flat.inferred if dtype is None else dtype
-    view, stored = nested.packed(flat.numbers, wanted)
-    made = upload(view, stored, flat.shape, open_device() if device is None else as_device(device))
-    return made if stored is wanted else cast(made, dtype=wanted)
+    target = flat.inferred if dtype is None else dtype
+    view, stored = nested.packed(flat.numbers, target)
+    result = upload(view, stored, flat.shape, open_device() if device is None else as_device(device))
+    return result if stored is target else cast(result, dtype=target)
 
 
 def copy_of(data: Any, dtype: DType | None, device: Device) -> Tensor:
-    """A new tensor of anything: another tensor, an array, an exporter of DLPack, nested sequences."""
+    """Return a new tensor with the data of a tensor, an array, an exporter of DLPack or nested sequences."""
     if hasattr(data, "_payload"):
         source = data.detach()
         moved = source.to(device=device, dtype=dtype)
         return clone(source) if moved is source else moved
     if arrays.is_ndarray(data):
-        made = arrays.copied_array(data, as_device(device))
-        return made if dtype is None else made.to(dtype)
+        result = arrays.copied_array(data, as_device(device))
+        return result if dtype is None else result.to(dtype)
     if hasattr(data, "__dlpack__") and getattr(data, "shape", None) != ():
-        made = clone(dlpack.imported(data))
-        return made.to(device=device, dtype=dtype)
+        result = clone(dlpack.imported(data))
+        return result.to(device=device, dtype=dtype)
     return from_values(data, dtype, device)
 
 
@@ -67,11 +67,12 @@ def _warn_of_copy(advised: str) -> None:
 
 @public(method=False, factory=("pin_memory", "requires_grad"))
 def tensor(data: Any, *, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """A new tensor of a number, nested sequences of numbers, an array or a tensor: always a copy, always a leaf.
+    """Return a new tensor with the data of a number, nested sequences of numbers, an array or a tensor.
 
-    The dtype is inferred unless given: bools, int64 for ints, the default dtype for floats, complex; that of an array.
-    Raises ``ValueError`` for sequences of unequal length, ``RuntimeError`` for numbers outside the dtype's range.
-    ``pin_memory`` is accepted and has no effect.
+    It is always a copy and a leaf. By default the dtype is inferred: bool, int64 for ints, the default dtype for
+    floats, its complex counterpart for complex numbers, or the dtype of the array. Raises ``ValueError`` for sequences
+    of unequal length, ``RuntimeError`` for numbers outside the dtype's range. ``pin_memory`` is accepted and has no
+    effect.
     """
     if type(data) in PYTHON_DATA:
         return from_values(data, dtype, device)
@@ -83,14 +84,14 @@ def tensor(data: Any, *, dtype: DType | None = None, device: Device = None) -> T
 
 @public(method=False)
 def as_tensor(data: Any, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """``data`` as a tensor, without a copy where it is one already, or a NumPy array on the host."""
+    """Return ``data`` as a tensor, without a copy if it is a tensor or a NumPy array on the host."""
     if hasattr(data, "_payload"):
-        found: Tensor = data if dtype is None and device is None else data.to(device=device, dtype=dtype)
-        return found
-    wanted = None if dtype is None else as_dtype(dtype)
+        result: Tensor = data if dtype is None and device is None else data.to(device=device, dtype=dtype)
+        return result
+    target = None if dtype is None else as_dtype(dtype)
     if arrays.is_ndarray(data) and data.flags.writeable:
-        return arrays.shared_array(data).to(device=as_device(device).device, dtype=wanted)
-    return copy_of(data, wanted, device)
+        return arrays.shared_array(data).to(device=as_device(device).device, dtype=target)
+    return copy_of(data, target, device)
 
 
 @public(method=False)
@@ -102,15 +103,16 @@ def asarray(
     copy: bool | None = None,
     requires_grad: bool | None = None,
 ) -> Tensor:
-    """``obj`` as a tensor: shared where possible, copied with ``copy=True``; ``copy=False`` forbids copies.
+    """Return ``obj`` as a tensor that shares its memory if possible; ``copy=True`` copies, ``copy=False`` forbids
+    copies.
 
-    Raises ``ValueError`` with ``copy=False`` where the dtype, the device or the kind of object needs a copy.
-    ``requires_grad`` defaults to that of ``obj``; True and False make a leaf.
+    Raises ``ValueError`` with ``copy=False`` if the dtype, the device or the kind of object needs a copy.
+    ``requires_grad`` defaults to that of ``obj``; if it is True or False, the result is a leaf.
     """
-    made = _shared_or_copied(obj, None if dtype is None else as_dtype(dtype), device, copy)
-    if requires_grad is None or made.requires_grad is requires_grad:
-        return made
-    return as_leaf(made.detach(), requires_grad)
+    result = _shared_or_copied(obj, None if dtype is None else as_dtype(dtype), device, copy)
+    if requires_grad is None or result.requires_grad is requires_grad:
+        return result
+    return as_leaf(result.detach(), requires_grad)
 
 
 def _shared_or_copied(obj: Any, dtype: DType | None, device: Device, copy: bool | None) -> Tensor:
@@ -119,13 +121,13 @@ def _shared_or_copied(obj: Any, dtype: DType | None, device: Device, copy: bool 
         return copy_of(obj, dtype, obj.device if device is None and is_tensor else device)
     if is_tensor or arrays.is_ndarray(obj) or hasattr(obj, "__dlpack__"):
         source: Tensor = obj if is_tensor else shared(obj)
-        made: Tensor = source.to(device=device, dtype=dtype)
-        if copy is False and made is not source:
-            if made.dtype is not source.dtype:
-                old, new = source.dtype.title, made.dtype.title
+        result: Tensor = source.to(device=device, dtype=dtype)
+        if copy is False and result is not source:
+            if result.dtype is not source.dtype:
+                old, new = source.dtype.title, result.dtype.title
                 raise ValueError(f"can't alias tensor with dtype '{old}' into dtype '{new}'.")
-            raise ValueError(f"can't alias tensor on device '{source.device}' into device '{made.device}'.")
-        return made
+            raise ValueError(f"can't alias tensor on device '{source.device}' into device '{result.device}'.")
+        return result
     if dtype is not None and has_buffer(obj):
         return frombuffer(obj, dtype=dtype).to(device=device)
     if copy is False:
@@ -135,14 +137,14 @@ def _shared_or_copied(obj: Any, dtype: DType | None, device: Device, copy: bool 
 
 @public(method=False, factory=("layout", "pin_memory", "requires_grad"))
 def scalar_tensor(s: Number, *, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """A 0-d tensor of one number, in the default dtype unless another is given."""
+    """Return a 0-d tensor with the given number, by default in the default dtype."""
     return from_values(s, get_default_dtype() if dtype is None else dtype, device)
 
 
 # -- like another tensor ----------------------------------------------------------------------------------------------
 @public(is_function=False, factory=("layout", "pin_memory", "requires_grad"))
 def new_tensor(input: Tensor, data: Any, *, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """A new tensor of ``data`` with the dtype and on the device of this one, unless given."""
+    """Return a new tensor of ``data``, by default with the dtype and on the device of this tensor."""
     if hasattr(data, "_payload"):
         _warn_of_copy("tensor.new_tensor")
     return copy_of(data, dtype or input.dtype, input.device if device is None else as_device(device).device)
@@ -150,14 +152,19 @@ def new_tensor(input: Tensor, data: Any, *, dtype: DType | None = None, device: 
 
 @public(is_function=False)
 def new(input: Tensor, *data: Any) -> Tensor:
-    """``x.new(2, 3)``, unspecified content in that shape; ``x.new([1, 2])``, the values: dtype and device of ``x``."""
+    """Return a tensor with the dtype and on the device of ``input``: uninitialized for sizes, else with the values of
+    ``data``.
+
+    ``x.new(2, 3)`` has shape (2, 3); ``x.new([1, 2])`` has the values 1 and 2.
+    """
     if len(data) == 1 and not isinstance(data[0], (int, Size)):
         return copy_of(data[0], input.dtype, input.device)
     return allocated(as_sizes(data or (0,)), input.dtype, input._instance)
 
 
 def legacy_tensor(data: tuple[Any, ...]) -> Tensor:
-    """``Tensor(2, 3)``, unspecified content in that shape; ``Tensor([1, 2])``, the values in the default dtype.
+    """Return the result of ``Tensor(*data)``: uninitialized for sizes, else the values of a sequence in the default
+    dtype.
 
     ``Tensor(other)`` is another tensor over the same memory.
     """
@@ -167,8 +174,8 @@ def legacy_tensor(data: tuple[Any, ...]) -> Tensor:
     if len(data) > 1 or type(first) is int or isinstance(first, Size):
         return empty(*data)
     if hasattr(first, "_payload"):
-        shown: Tensor = first.detach()
-        return shown
+        result: Tensor = first.detach()
+        return result
     if not nested.is_sequence(first):
         raise TypeError(f"new(): data must be a sequence (got {kind_of(first)})")
     return copy_of(first, get_default_dtype(), None)

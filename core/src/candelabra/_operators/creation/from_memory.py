@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @public(method=False)
 def from_numpy(ndarray: Any) -> Tensor:
-    """A tensor over the memory of a NumPy array: a write to one changes the other.
+    """Return a tensor over the memory of a NumPy array: a write to one changes the other.
 
-    A read-only array is copied, with a warning. Raises ``TypeError`` for anything else than an array and for arrays
-    without a dtype of candelabra's, ``ValueError`` for negative strides and foreign byte order.
+    A read-only array is copied, with a warning. Raises ``TypeError`` for an object that is not an array and for a dtype
+    that candelabra does not have, ``ValueError`` for negative strides and foreign byte order.
     """
     if not arrays.is_ndarray(ndarray):
         kind = type(ndarray)
@@ -31,21 +31,22 @@ def from_numpy(ndarray: Any) -> Tensor:
 
 @public(method=False)
 def from_dlpack(ext_tensor: Any, *, device: Device = None, copy: bool | None = None) -> Tensor:
-    """A tensor over the memory of any object with ``__dlpack__`` (NumPy, PyTorch, CuPy, …), without a copy.
+    """Return a tensor over the memory of any object with ``__dlpack__`` (NumPy, PyTorch, CuPy, …), without a copy.
 
-    ``device`` moves it there; ``copy=True`` copies, ``copy=False`` raises ``ValueError`` where a copy is needed. Raises
-    ``TypeError`` for an object without the protocol, ``BufferError`` for memory that no installed backend takes.
+    ``device`` moves the result to that device; ``copy=True`` copies, ``copy=False`` raises ``ValueError`` if a copy is
+    needed. Raises ``TypeError`` for an object without the protocol, ``BufferError`` for memory that no installed
+    backend accepts.
     """
     return dlpack.imported(ext_tensor, device, copy)
 
 
 def shared(data: Any) -> Tensor:
-    """A tensor over the memory of a NumPy array or an exporter of DLPack."""
+    """Return a tensor over the memory of a NumPy array or an exporter of DLPack."""
     return arrays.shared_array(data) if arrays.is_ndarray(data) else dlpack.imported(data)
 
 
 def has_buffer(data: Any) -> bool:
-    """Whether an object has the buffer protocol."""
+    """Return whether an object has the buffer protocol."""
     try:
         memoryview(data)
     except TypeError:
@@ -55,10 +56,10 @@ def has_buffer(data: Any) -> bool:
 
 @public(method=False, factory=("requires_grad",))
 def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0) -> Tensor:
-    """A 1-d tensor over the memory of an object with the buffer protocol.
+    """Return a 1-d tensor over the memory of an object with the buffer protocol.
 
-    It has ``count`` elements (-1: all) from byte ``offset`` on. A read-only buffer is copied, with a warning. Raises
-    ``ValueError`` where the bytes do not suffice, or are not a whole number of elements.
+    It has ``count`` elements (-1: all), starting at byte ``offset``. A read-only buffer is copied, with a warning.
+    Raises ``ValueError`` if the buffer is too small, or if its size is not a multiple of the element size.
     """
     try:
         view = memoryview(buffer).cast("B")
@@ -84,7 +85,9 @@ def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0) -
 
 
 def _count_in(length: int, size: int, count: int, offset: int) -> int:
-    """How many elements of ``size`` bytes to take from a buffer of ``length`` bytes, checked."""
+    """Return the number of elements of ``size`` bytes to read from a buffer of ``length`` bytes. Raise ``ValueError``
+    if they do not fit.
+    """
     if not length or not count:
         raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
     if not 0 <= offset < length:

@@ -1,4 +1,4 @@
-"""Matrices made from numbers: the identity, and the indices of triangles."""
+"""Matrices computed from numbers: the identity, and the indices of triangles."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def _matrix_shape(n: int, m: int) -> tuple[int, int]:
 
 @operator(by(lambda n, m, *_: _matrix_shape(n, m)), promote=unpromoted, method=False, out=False, public=False)
 def eye(n: int, m: int, *, dtype: DType, device: Device) -> Tensor:
-    """The ``n`` × ``m`` matrix with ones on its diagonal and zeros elsewhere."""
+    """Return the ``n`` × ``m`` matrix with ones on its diagonal and zeros elsewhere."""
     ...
 
 
 @public(public=False, factory=True)
 def eye_inferred(n: int, m: int | None = None, *, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """The ``n`` × ``m`` matrix with ones on its diagonal and zeros elsewhere.
+    """Return the ``n`` × ``m`` matrix with ones on its diagonal and zeros elsewhere.
 
-    It is square unless ``m`` is given, and in the default dtype unless another is given.
+    By default it is square and has the default dtype.
     """
     rows = as_size(n)
     rows, columns = _matrix_shape(rows, rows if m is None else as_size(m))
@@ -45,8 +45,8 @@ eye_overloads = overloads("eye", eye_inferred, method=False)
 
 @operator(by(lambda input, n, m, *_: _matrix_shape(n, m)), promote=unpromoted, out=False, public=False)
 def new_eye(input: Tensor, n: int, m: int, *, dtype: DType | None = None) -> Tensor:
-    """The ``n`` × ``m`` matrix with ones on its diagonal, on the device of ``input`` and in its dtype unless one is
-    given.
+    """Return the ``n`` × ``m`` matrix with ones on its diagonal, on the device of ``input``, by default in its
+    dtype.
     """
     return eye.function(n, m, dtype=dtype or input.dtype, device=input._instance)
 
@@ -54,15 +54,16 @@ def new_eye(input: Tensor, n: int, m: int, *, dtype: DType | None = None) -> Ten
 # -- the indices of triangles -----------------------------------------------------------------------------------------
 @by
 def _index_pairs(row: int, col: int, offset: int, upper: bool, *_: object) -> tuple[int, int]:
-    reach = offset if upper else offset + 1
-    left = sum([min(max(i + reach, 0), col) for i in range(row)])
-    return 2, row * col - left if upper else left
+    end = offset if upper else offset + 1
+    below = sum([min(max(i + end, 0), col) for i in range(row)])
+    return 2, row * col - below if upper else below
 
 
 @operator(_index_pairs, promote=unpromoted, method=False, out=False, public=False)
 def triangle_indices(row: int, col: int, offset: int, upper: bool, *, dtype: DType, device: Device) -> Tensor:
-    """Rows and columns of a matrix's elements on or below the diagonal ``offset`` (on or above, if ``upper``), row by
-    row.
+    """Return the rows and columns of a matrix's elements on or below the diagonal ``offset``, in C order.
+
+    If ``upper``, the elements on or above that diagonal.
     """
     rows = arange.function(0, 1, row, dtype=int64, device=device).reshape((row, 1))
     columns = arange.function(0, 1, col, dtype=int64, device=device)
@@ -71,30 +72,33 @@ def triangle_indices(row: int, col: int, offset: int, upper: bool, *, dtype: DTy
 
 
 for _record in (eye, new_eye, triangle_indices):
-    _record.no_gradient("made from numbers")
+    _record.no_gradient("computed from numbers")
 
 
 def _triangle(name: str, row: int, col: int, offset: int, dtype: DType | None, device: Device) -> Tensor:
     for title, size in (("row", row), ("col", col)):
         if size < 0:
             raise RuntimeError(f"{title} must be non-negative, got{size}")
-    wanted = dtype or int64
-    if wanted.category != INTEGER:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{wanted.title}'")
+    target = dtype or int64
+    if target.category != INTEGER:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{target.title}'")
     upper = name == "triu_indices"
-    return triangle_indices.function(row, col, offset, upper, dtype=wanted, device=as_device(device))
+    return triangle_indices.function(row, col, offset, upper, dtype=target, device=as_device(device))
 
 
 @public(method=False, factory=True)
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """The indices of a ``row`` × ``col`` matrix's lower triangle up to ``offset`` above the diagonal: shape (2, n).
+    """Return the indices of a ``row`` × ``col`` matrix's lower triangle up to the diagonal ``offset``: shape (2, n).
 
-    Row by row. Raises ``RuntimeError`` for negative sizes, ``NotImplementedError`` for dtypes other than integer ones.
+    They are in C order. Raises ``RuntimeError`` for negative sizes, ``NotImplementedError`` for dtypes that are not
+    integer.
     """
     return _triangle("tril_indices", row, col, offset, dtype, device)
 
 
 @public(method=False, factory=True)
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """The indices of a matrix's upper triangle from ``offset`` above the diagonal on; see :func:`tril_indices`."""
+    """Return the indices of a matrix's upper triangle, starting at the diagonal ``offset``; see
+    :func:`tril_indices`.
+    """
     return _triangle("triu_indices", row, col, offset, dtype, device)

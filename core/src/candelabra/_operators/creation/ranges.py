@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # -- arange -----------------------------------------------------------------------------------------------------------
 @operator(by(lambda start, step, length, *_: (length,)), promote=unpromoted, method=False, out=False, public=False)
 def arange(start: Number, step: Number, length: int, *, dtype: DType, device: Device) -> Tensor:
-    """``length`` numbers from ``start`` on, ``step`` apart, computed in float64 or int64, then cast to ``dtype``."""
+    """Return ``start + i * step`` for i < ``length``, computed in float64 or int64 and cast to ``dtype``."""
     ...
 
 
@@ -44,28 +44,30 @@ def arange_to_end(
     dtype: DType | None = None,
     device: Device = None,
 ) -> Tensor:
-    """The numbers ``start``, ``start + step``, … before ``end``; ``arange(end)`` starts at 0.
+    """Return the numbers ``start``, ``start + step``, … before ``end``; ``arange(end)`` starts at 0.
 
-    The dtype is int64 if all are ints, else the default floating dtype, unless given. Raises ``RuntimeError`` for a
-    step of 0, and for one that leads away from ``end``.
+    By default the dtype is int64 if all arguments are ints, else the default floating dtype. Raises ``RuntimeError``
+    for a step of 0, and for a step whose sign does not lead to ``end``.
     """
     if end is None:
         start, end = 0, start
     start, end, step = _real("arange", start, end, step)
     if not (math.isfinite(start) and math.isfinite(end) and math.isfinite(step)):
         raise RuntimeError(f"unsupported range: {start} -> {end}")
-    whole = isinstance(start, int) and isinstance(end, int) and isinstance(step, int)
+    is_integer = isinstance(start, int) and isinstance(end, int) and isinstance(step, int)
     exact = (start, end, step)
-    if dtype is not None and dtype.category == INTEGER:  # truncated before anything is counted, as PyTorch does
+    if dtype is not None and dtype.category == INTEGER:  # truncated before the length is computed, as in PyTorch
         start, end, step = int(start), int(end), int(step)
-        whole = whole or dtype is int64
+        is_integer = is_integer or dtype is int64
     if step == 0:
-        raise (ValueError if exact[2] else RuntimeError)("step must be nonzero")  # the former where it was truncated
+        raise (ValueError if exact[2] else RuntimeError)(
+            "step must be nonzero"
+        )  # ValueError if the step was truncated to 0
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    length = -((start - end) // step) if whole else math.ceil((exact[1] - exact[0]) / exact[2])
+    length = -((start - end) // step) if is_integer else math.ceil((exact[1] - exact[0]) / exact[2])
     if dtype is None:
-        dtype = int64 if whole else get_default_dtype()
+        dtype = int64 if is_integer else get_default_dtype()
     if dtype.category == BOOL:
         raise NotImplementedError("\"arange\" not implemented for 'Bool'")
     return arange.function(start, step, int(length), dtype=dtype, device=device)
@@ -83,10 +85,10 @@ def range(
     dtype: DType | None = None,
     device: Device = None,
 ) -> Tensor:
-    """``start``, ``start + step``, … up to ``end``, which is included if a step meets it.
+    """Return ``start``, ``start + step``, … up to ``end``, which is included if it is one of them.
 
-    The dtype is the default floating dtype unless given. Raises ``RuntimeError`` for a step of 0, and for one that
-    leads away from ``end``.
+    By default the dtype is the default floating dtype. Raises ``RuntimeError`` for a step of 0, and for a step whose
+    sign does not lead to ``end``.
     """
     if end is None:
         start, end = 0, start
@@ -105,7 +107,7 @@ REAL: Final = frozenset({int, float})
 
 
 def _real(name: str, *values: Number | Tensor) -> tuple[float, ...]:
-    """Bounds and step as real numbers. Raises ``TypeError`` for anything else."""
+    """Bounds and step as real numbers. Raise ``TypeError`` for anything else."""
     if REAL.issuperset(map(type, values)):
         return values  # type: ignore[return-value]
     numbers = [number_of(value) for value in values]
@@ -117,9 +119,7 @@ def _real(name: str, *values: Number | Tensor) -> tuple[float, ...]:
 
 @operator(by(lambda input, start, step, length, *_: (length,)), promote=unpromoted, out=False, public=False)
 def new_arange(input: Tensor, start: Number, step: Number, length: int, *, dtype: DType | None = None) -> Tensor:
-    """``length`` numbers from ``start`` on, ``step`` apart, on the device of ``input`` and in its dtype unless one is
-    given.
-    """
+    """Return ``start + i * step`` for i < ``length``, on the device of ``input``, by default in its dtype."""
     return arange.function(start, step, length, dtype=dtype or input.dtype, device=input._instance)
 
 
@@ -134,7 +134,7 @@ def _check_steps(steps: int) -> tuple[int]:
     by(lambda start, end, steps, *_: _check_steps(steps)), promote=unpromoted, method=False, out=False, public=False
 )
 def linspace(start: Number, end: Number, steps: int, *, dtype: DType, device: Device) -> Tensor:
-    """``steps`` numbers from ``start`` to ``end``, both included, evenly spaced."""
+    """Return ``steps`` evenly spaced numbers from ``start`` to ``end``, both included."""
     ...
 
 
@@ -142,9 +142,9 @@ def linspace(start: Number, end: Number, steps: int, *, dtype: DType, device: De
 def linspace_inferred(
     start: Number | Tensor, end: Number | Tensor, steps: int, *, dtype: DType | None = None, device: Device = None
 ) -> Tensor:
-    """``steps`` numbers from ``start`` to ``end``, both included, evenly spaced. The ends may be 0-d tensors.
+    """Return ``steps`` evenly spaced numbers from ``start`` to ``end``, both included. The ends may be 0-d tensors.
 
-    The dtype is the default floating dtype, or its complex counterpart for complex ends, unless given; for an integer
+    By default the dtype is the default floating dtype, or its complex counterpart if an end is complex. For an integer
     dtype the ends are truncated first. Raises ``RuntimeError`` for a negative number of steps and for ends with dims.
     """
     if not hasattr(steps, "__index__"):
@@ -158,7 +158,7 @@ def linspace_inferred(
     if dtype.category == BOOL:
         raise NotImplementedError("\"linspace\" not implemented for 'Bool'")
     if dtype.category == INTEGER:
-        start, end = int(start), int(end)  # type: ignore[arg-type]  # a complex end is Python's TypeError
+        start, end = int(start), int(end)  # type: ignore[arg-type]  # Python raises TypeError for a complex end
     return linspace.function(start, end, steps, dtype=dtype, device=device)
 
 
@@ -166,7 +166,7 @@ linspace_overloads = overloads("linspace", linspace_inferred, method=False)
 
 
 def _ends(name: str, start: Number | Tensor, end: Number | Tensor) -> tuple[Number, Number]:
-    """Both ends as numbers. Raises ``RuntimeError`` for a tensor with dims."""
+    """Return both ends as numbers. Raise ``RuntimeError`` for a tensor with dims."""
     for title, value in (("start", start), ("end", end)):
         rank = getattr(value, "ndim", 0)
         if rank:
@@ -178,14 +178,14 @@ def _ends(name: str, start: Number | Tensor, end: Number | Tensor) -> tuple[Numb
 
 @operator(by(lambda input, start, end, steps, *_: _check_steps(steps)), promote=unpromoted, out=False, public=False)
 def new_linspace(input: Tensor, start: Number, end: Number, steps: int, *, dtype: DType | None = None) -> Tensor:
-    """``steps`` numbers from ``start`` to ``end``, both included, evenly spaced, on the device of ``input`` and in its
-    dtype unless one is given.
+    """Return ``steps`` evenly spaced numbers from ``start`` to ``end``, on the device of ``input``, by default in its
+    dtype.
     """
     return linspace.function(start, end, steps, dtype=dtype or input.dtype, device=input._instance)
 
 
 for _record in (arange, new_arange, linspace, new_linspace):
-    _record.no_gradient("made from numbers")
+    _record.no_gradient("computed from numbers")
 
 
 # -- logspace ---------------------------------------------------------------------------------------------------------
@@ -199,21 +199,22 @@ def logspace(
     dtype: DType | None = None,
     device: Device = None,
 ) -> Tensor:
-    """``steps`` powers of ``base`` whose exponents are evenly spaced from ``start`` to ``end``, both included.
+    """Return ``steps`` powers of ``base`` whose exponents are evenly spaced from ``start`` to ``end``, both included.
 
-    ``start`` and ``end`` are numbers or 0-d tensors. Computed in float64 (complex128), then cast: rounded to a floating
-    dtype, truncated to an integer one. Raises ``RuntimeError`` for a negative number of steps and for ends with dims.
+    ``start`` and ``end`` are numbers or 0-d tensors. The result is computed in float64 or complex128, then cast:
+    rounded to a floating dtype, truncated to an integer dtype. Raises ``RuntimeError`` for a negative number of steps
+    and for ends with dims.
     """
     start, end = _ends("logspace", start, end)
     if dtype is None:
         dtype = get_default_dtype()
         if any(isinstance(v, complex) for v in (start, end, base)):
             dtype = dtype.to_complex()
-    if dtype.category == INTEGER:  # truncated first, as linspace does
-        start, end = int(start), int(end)  # type: ignore[arg-type]  # a complex end is Python's TypeError
-    held = as_device(device).keys
-    wide = float64 if float64 in held else float32  # which some devices lack
+    if dtype.category == INTEGER:  # truncated first, as in linspace
+        start, end = int(start), int(end)  # type: ignore[arg-type]  # Python raises TypeError for a complex end
+    dtypes = as_device(device).keys
+    wide = float64 if float64 in dtypes else float32  # some devices do not have float64
     if dtype.category == COMPLEX:
-        wide = complex128 if complex128 in held else complex64
+        wide = complex128 if complex128 in dtypes else complex64
     exponents = linspace_inferred(start, end, steps, dtype=wide, device=device)
     return (base**exponents).to(dtype)

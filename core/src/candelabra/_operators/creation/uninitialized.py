@@ -1,4 +1,4 @@
-"""Tensors of unspecified content: empty, like another tensor, with given strides, in a given order of the dims."""
+"""Uninitialized tensors: empty, like another tensor, with given strides, with a given memory order of the dims."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def allocated(size: tuple[Any, ...], dtype: DType, device: Device) -> Tensor:
-    """A tensor over new memory. Raises ``RuntimeError`` for a negative size."""
+    """Return a tensor over new memory. Raise ``RuntimeError`` for a negative size."""
     if size and min(size) < 0:
         check_sizes(size)
     instance = as_device(device)
@@ -29,23 +29,23 @@ def allocated(size: tuple[Any, ...], dtype: DType, device: Device) -> Tensor:
 
 @public(method=False, factory=True)
 def empty(*size: Shape, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """A tensor of unspecified content in the given shape, in the default dtype unless another is given."""
+    """Return an uninitialized tensor of shape ``size``, by default in the default dtype."""
     return allocated(size, get_default_dtype() if dtype is None else dtype, device)
 
 
 @public(method=False, factory=True)
 def empty_like(input: Tensor, *, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """A tensor of unspecified content in the shape of ``input``, with its dtype and on its device unless given."""
+    """Return an uninitialized tensor of the shape of ``input``, by default with its dtype and on its device."""
     return allocated(tuple(input.shape), dtype or input.dtype, input._instance if device is None else device)
 
 
 @public(is_function=False, factory=("layout", "pin_memory", "requires_grad"))
 def new_empty(input: Tensor, *size: Shape, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """Unspecified content in shape ``size``, with the dtype and on the device of this tensor unless given."""
+    """Return an uninitialized tensor of shape ``size``, by default with the dtype and on the device of this tensor."""
     return allocated(size, dtype or input.dtype, input._instance if device is None else device)
 
 
-# -- in an order of memory --------------------------------------------------------------------------------------------
+# -- with a given memory order ----------------------------------------------------------------------------------------
 def _allocated_strided(size: Sequence[int], stride: Sequence[int], dtype: DType, device: Device) -> Tensor:
     size, stride = as_sizes((size,)), as_sizes((stride,))
     if len(size) != len(stride):
@@ -63,9 +63,9 @@ def _allocated_strided(size: Sequence[int], stride: Sequence[int], dtype: DType,
 def empty_strided(
     size: Sequence[int], stride: Sequence[int], *, dtype: DType | None = None, device: Device = None
 ) -> Tensor:
-    """A tensor of unspecified content with the given sizes and strides.
+    """Return an uninitialized tensor with the given sizes and strides.
 
-    Raises ``RuntimeError`` unless there are as many strides as sizes, and for negative ones.
+    Raises ``RuntimeError`` unless there are as many strides as sizes, and for negative sizes and strides.
     """
     return _allocated_strided(size, stride, dtype or get_default_dtype(), device)
 
@@ -74,7 +74,7 @@ def empty_strided(
 def new_empty_strided(
     input: Tensor, size: Sequence[int], stride: Sequence[int], *, dtype: DType | None = None, device: Device = None
 ) -> Tensor:
-    """:func:`empty_strided` with the dtype and on the device of this tensor unless given."""
+    """Return :func:`empty_strided`, by default with the dtype and on the device of this tensor."""
     return _allocated_strided(size, stride, dtype or input.dtype, input._instance if device is None else device)
 
 
@@ -82,9 +82,9 @@ def new_empty_strided(
 def empty_permuted(
     size: Sequence[int], physical_layout: Sequence[int], *, dtype: DType | None = None, device: Device = None
 ) -> Tensor:
-    """A dense tensor of unspecified content whose dims lie in memory in the order ``physical_layout``, outermost first.
+    """Return an uninitialized dense tensor whose dims have the memory order ``physical_layout``, the outermost first.
 
-    Raises ``RuntimeError`` if that is not an order of the dims; negative dims are not counted from the end.
+    Raises ``RuntimeError`` if that is not a permutation of the dims; negative dims are not allowed.
     """
     size, order = as_sizes((size,)), list(physical_layout)
     if len(order) != len(size):

@@ -1,1 +1,1 @@
-"""Operators that work element by element."""
+"""Operators that compute each element from the elements at the same index."""

@@ -25,7 +25,7 @@ def sigmoid(input: Tensor) -> Tensor:
 
 @operator(pointwise, accepts="floating", public=False, inplace=False)
 def sigmoid_backward(grad: Tensor, output: Tensor) -> Tensor:
-    """The gradient of sigmoid's input: ``grad * conj(output * (1 - output))``."""
+    """Return the gradient of sigmoid's input: ``grad * conj(output * (1 - output))``."""
     return grad * conj(output * (1 - output))
 
 
@@ -38,13 +38,13 @@ sigmoid.vjp(input=applied(sigmoid_backward, "g", "out"))
 
 @operator(pointwise, accepts="real numeric")
 def relu(input: Tensor) -> Tensor:
-    """``max(input, 0)``; NaN stays NaN."""
+    """``max(input, 0)``; NaN is propagated."""
     return input.clamp_min(0)
 
 
 @operator(pointwise, accepts="real", public=False, method=False, out=False, inplace=False)
 def relu_backward(grad: Tensor, output: Tensor) -> Tensor:
-    """The gradient of relu's input: ``grad`` where ``output`` is above 0 or NaN, else 0."""
+    """Return the gradient of relu's input: ``grad`` where ``output`` is above 0 or NaN, else 0."""
     return grad.masked_fill(output <= 0, 0)
 
 

@@ -27,7 +27,7 @@ def add(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 
 @operator(pointwise, accepts="numeric operands", public=False)
 def sub(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """``input - other``. Bools are refused, also beside numbers: use ``logical_xor`` or ``logical_not``."""
+    """``input - other``. Raises ``NotImplementedError`` for a bool tensor: use ``logical_xor`` or ``logical_not``."""
     ...
 
 
@@ -36,7 +36,7 @@ sub.vjp(input=lambda g: g, other=lambda g: -g)
 
 
 def _category(value: Any) -> int:
-    """The category of the dtype of a tensor or of a number."""
+    """Return the category of the dtype of a tensor or of a number."""
     return value.dtype.category if hasattr(value, "dtype") else category_of_scalar(value)
 
 
@@ -49,7 +49,7 @@ def _check_alpha(input: Any, other: Any, alpha: Number) -> None:
 
 @operator(checked_pointwise(_check_alpha), public=False)
 def add_scaled(input: Tensor | Number, other: Tensor | Number, *, alpha: Number) -> Tensor:
-    """``input + alpha * other``; ``alpha`` must be an integer where both are."""
+    """``input + alpha * other``; ``alpha`` must be an integer if both are."""
     if type(alpha) is float:
         _check_alpha(input, other, alpha)
     return add.function(input, other * alpha)
@@ -57,7 +57,7 @@ def add_scaled(input: Tensor | Number, other: Tensor | Number, *, alpha: Number)
 
 @operator(checked_pointwise(_check_alpha), accepts="numeric operands", public=False)
 def sub_scaled(input: Tensor | Number, other: Tensor | Number, *, alpha: Number) -> Tensor:
-    """``input - alpha * other``; ``alpha`` must be an integer where both are."""
+    """``input - alpha * other``; ``alpha`` must be an integer if both are."""
     _check_alpha(input, other, alpha)
     return sub.function(input, other * alpha)
 
@@ -87,13 +87,13 @@ def rsub(input: Tensor, other: Tensor | Number, *, alpha: Number = 1) -> Tensor:
 
 @operator(pointwise, accepts="numeric", aliases=("negative",))
 def neg(input: Tensor) -> Tensor:
-    """``-input``. Unsigned integers wrap around; bools are refused."""
+    """``-input``. Unsigned integers wrap around. Raises ``NotImplementedError`` for bools."""
     ...
 
 
 @operator(pointwise, accepts="numeric")
 def positive(input: Tensor) -> Tensor:
-    """``+input``: the input itself. Bools are refused."""
+    """``+input``: the input itself. Raises ``NotImplementedError`` for bools."""
     return input
 
 
@@ -155,7 +155,7 @@ lerp.vjp(
 # -- absolute values and signs -----------------------------------------------------------------------------------------
 @operator(pointwise, result=real_part, aliases=("absolute",))
 def abs(input: Tensor) -> Tensor:
-    """The absolute value; of complex numbers the modulus, which is real."""
+    """Return the absolute value; for complex numbers the modulus, which is real."""
     ...
 
 
@@ -164,7 +164,7 @@ abs.vjp(input=lambda g, input: g * sgn(input))
 
 @operator(pointwise, accepts="real")
 def sign(input: Tensor) -> Tensor:
-    """-1, 0 or 1; NaN stays NaN."""
+    """Return -1, 0 or 1; NaN is propagated."""
     ...
 
 
@@ -182,11 +182,13 @@ def sgn(input: Tensor) -> Tensor:
 
 @operator(pointwise, promote=to_float, accepts="real")
 def copysign(input: Tensor, other: Tensor | Number) -> Tensor:
-    """The magnitude of ``input`` with the sign of ``other``, also of zeros and NaNs. Integers become floating first."""
+    """Return the magnitude of ``input`` with the sign of ``other``, also of zeros and NaNs. Integers become floating
+    first.
+    """
     ...
 
 
-# d|x|/dx is out/x, and 0 at 0, where it has no value.
+# d|x|/dx is out/x; at 0, where it is undefined, the subgradient 0 is used.
 copysign.vjp(
     input=lambda g, input, out: g * where(input == 0, 0, out / input),
     other=zeroed,
@@ -195,7 +197,7 @@ copysign.vjp(
 
 @operator(pointwise, result=boolean, accepts="real")
 def signbit(input: Tensor) -> Tensor:
-    """Where the sign bit is set: below 0, and at -0.0."""
+    """Return True where the sign bit is set: for negative numbers and -0.0."""
     ...
 
 
@@ -209,7 +211,9 @@ def _check_dtypes(input: Any, values: Any) -> None:
 
 @operator(checked_pointwise(_check_dtypes), accepts="real", promote=unpromoted)
 def heaviside(input: Tensor, values: Tensor) -> Tensor:
-    """0 below 0, 1 above, ``values`` at 0; NaN counts as below. ``RuntimeError`` where the dtypes differ."""
+    """Return 0 for a negative input or NaN, 1 for a positive one, ``values`` for 0. Raises ``RuntimeError`` if the
+    dtypes differ.
+    """
     _check_dtypes(input, values)
     return where(input == 0, values, (input > 0).to(input.dtype))
 

@@ -1,4 +1,4 @@
-"""Comparison: which elements are equal, close or larger; the larger and the smaller of two; limits (``clamp``)."""
+"""Comparison: which elements are equal, close or larger; the maximum and the minimum of two tensors; ``clamp``."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _check_close(input: Any, other: Any, rtol: float, atol: float, equal_nan: bo
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """``|input - other| <= atol + rtol * |other|``, element by element; equal infinities are close.
 
-    Integers are compared in the default floating dtype. ``RuntimeError`` where the dtypes differ or a tolerance is
+    Integers are compared in the default floating dtype. Raises ``RuntimeError`` if the dtypes differ or a tolerance is
     negative.
     """
     _check_close(input, other, rtol, atol, equal_nan)
@@ -91,21 +91,21 @@ isclose.no_gradient("the result is bool")
 
 @public
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
-    """Whether :func:`isclose` holds for every element."""
+    """Return whether :func:`isclose` holds for every element."""
     return bool(isclose(input, other, rtol, atol, equal_nan).all().item())
 
 
 @public
 def equal(input: Tensor, other: Tensor) -> bool:
-    """Whether two tensors have the same shape and equal elements; NaN equals nothing."""
+    """Return whether two tensors have the same shape and equal elements; NaN equals nothing."""
     check_tensors("equal", input=input, other=other)
     return input.shape == other.shape and bool((input == other).all().item())
 
 
-# -- the larger and the smaller of two ------------------------------------------------------------------------------
+# -- maximum and minimum of two tensors -----------------------------------------------------------------------------
 @operator(pointwise, accepts="real")
 def maximum(input: Tensor, other: Tensor) -> Tensor:
-    """The larger of the two; NaN where either is NaN."""
+    """Return the larger of the two elements; NaN if either is NaN."""
     ...
 
 
@@ -121,7 +121,7 @@ maximum.vjp(
 
 @operator(pointwise, accepts="real")
 def minimum(input: Tensor, other: Tensor) -> Tensor:
-    """The smaller of the two; NaN where either is NaN."""
+    """Return the smaller of the two elements; NaN if either is NaN."""
     ...
 
 
@@ -133,13 +133,13 @@ minimum.vjp(
 
 @operator(pointwise, accepts="real", inplace=False)
 def fmax(input: Tensor, other: Tensor) -> Tensor:
-    """The larger of the two; the number where only one is NaN. Of equal ones the first gets the gradient."""
+    """Return the larger of the two elements, ignoring NaN. If they are equal, ``input`` gets the gradient."""
     return where((input >= other) | other.isnan(), input, other)
 
 
 @operator(pointwise, accepts="real", inplace=False)
 def fmin(input: Tensor, other: Tensor) -> Tensor:
-    """The smaller of the two; the number where only one is NaN. Of equal ones the first gets the gradient."""
+    """Return the smaller of the two elements, ignoring NaN. If they are equal, ``input`` gets the gradient."""
     return where((input <= other) | other.isnan(), input, other)
 
 
@@ -160,7 +160,7 @@ def _as_tensor(bound: Any, like: Tensor) -> Tensor:
 
 @operator(pointwise, accepts="real")
 def clamp_min(input: Tensor, min: Tensor | Number) -> Tensor:
-    """``max(input, min)``; NaN stays NaN."""
+    """``max(input, min)``; NaN is propagated."""
     return maximum(input, _as_tensor(min, input))
 
 
@@ -172,7 +172,7 @@ clamp_min.vjp(
 
 @operator(pointwise, accepts="real")
 def clamp_max(input: Tensor, max: Tensor | Number) -> Tensor:
-    """``min(input, max)``; NaN stays NaN."""
+    """``min(input, max)``; NaN is propagated."""
     return minimum(input, _as_tensor(max, input))
 
 
@@ -189,9 +189,9 @@ def _check_bounds(input: Any, min: Any, max: Any) -> None:
 
 @operator(checked_pointwise(_check_bounds), accepts="real", aliases=("clip",))
 def clamp(input: Tensor, min: Tensor | Number | None = None, max: Tensor | Number | None = None) -> Tensor:
-    """``input`` limited to [min, max]; either may be a tensor, a number or None. NaN stays NaN.
+    """Return ``input`` limited to [min, max]; either may be a tensor, a number or None. NaN is propagated.
 
-    Where ``min`` is above ``max`` the result is ``max``. A floating bound makes integers floating.
+    If ``min`` exceeds ``max``, the result is ``max``. A floating bound promotes integers to a floating dtype.
     """
     if min is None:
         _check_bounds(input, min, max)
@@ -209,5 +209,5 @@ def _clamp_in_place(input: Tensor, min: Any, max: Any) -> Tensor:
         return clamp_min.form("inplace")(input, min)
     floats = input._keys & FLOATING_BITS and type(max) in (float, int)
     if not floats and (hasattr(max, "_payload") or category_of_scalar(max) > input.dtype.category):
-        return writing(clamp)(input, min, max)  # nothing is written unless both bounds fit
+        return writing(clamp)(input, min, max)  # writes only if both bounds are valid
     return clamp_max.form("inplace")(clamp_min.form("inplace")(input, min), max)

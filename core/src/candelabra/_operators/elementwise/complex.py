@@ -1,4 +1,4 @@
-"""Complex numbers: conjugate and angle; ``complex`` and ``polar``, which make them from real numbers."""
+"""Complex numbers: conjugate and angle; ``complex`` and ``polar``, which combine real numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COMPLEX_BITS = complex64.bit | complex128.bit
 
 
 def conj(x: Any) -> Any:
-    """The conjugate of a tensor or a number. A real tensor is returned as it is, which costs one test of a bit."""
+    """Return the conjugate of a tensor or a number. A real tensor is returned itself."""
     try:
         return conj_physical(x) if x._keys & COMPLEX_BITS else x
     except AttributeError:
@@ -30,7 +30,7 @@ def conj(x: Any) -> Any:
 
 @operator(pointwise)
 def conj_physical(input: Tensor) -> Tensor:
-    """The complex conjugate, in new memory also of a real tensor."""
+    """Return the complex conjugate in new memory, also for a real tensor."""
     ...
 
 
@@ -39,7 +39,7 @@ conj_physical.vjp(input=lambda g: g.conj())
 
 @operator(pointwise, result=real_part, promote=to_float)
 def angle(input: Tensor) -> Tensor:
-    """The angle of complex numbers in radians; of real ones 0, or pi below 0."""
+    """Return the angle in radians; for real numbers it is 0, or pi for negative ones."""
     if input.is_complex():
         return input.imag.atan2(input.real)
     return ((input < 0).to(input.dtype) * math.pi).where(input == input, input)
@@ -47,7 +47,7 @@ def angle(input: Tensor) -> Tensor:
 
 @operator(pointwise, result=boolean, out=False)
 def isreal(input: Tensor) -> Tensor:
-    """Where the imaginary part is 0; everywhere in real dtypes."""
+    """Return True where the imaginary part is 0, which holds everywhere for real dtypes."""
     return input.imag == 0 if input.is_complex() else new_full(input, input.shape, True, dtype=bool_)
 
 
@@ -71,7 +71,7 @@ def _complex_of(d: dtype) -> dtype:
     checked_pointwise(_check_parts), promote=unpromoted, result=_complex_of, method=False, inplace=False, out="exact"
 )
 def complex(real: Tensor, imag: Tensor) -> Tensor:
-    """``real + i * imag``, broadcast: complex64 of float32 (and float16), complex128 of float64."""
+    """``real + i * imag``, broadcast; complex64 for float32 and float16, complex128 for float64."""
     from candelabra._operators.shapes.joining import cat
     from candelabra._operators.shapes.views import view_as_complex
 
@@ -95,11 +95,11 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
 
 @public
 def resolve_conj(input: Tensor) -> Tensor:
-    """The tensor itself: conjugation is never lazy."""
+    """Return the tensor itself: conjugation is never lazy."""
     return input
 
 
 @public
 def resolve_neg(input: Tensor) -> Tensor:
-    """The tensor itself: negation is never lazy."""
+    """Return the tensor itself: negation is never lazy."""
     return input

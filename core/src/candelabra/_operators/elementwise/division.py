@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # -- quotients --------------------------------------------------------------------------------------------------------
 @operator(pointwise, promote=to_float, public=False)
 def div(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """``input / other``, true division: of integers too, in the default floating dtype."""
+    """``input / other``, true division; for integers in the default floating dtype."""
     ...
 
 
@@ -32,13 +32,13 @@ div.vjp(
 
 @operator(pointwise, accepts="real numeric")
 def floor_divide(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """``floor(input / other)`` as Python's ``//``; integer division by 0 raises."""
+    """``floor(input / other)`` as Python's ``//``. Raises ``ZeroDivisionError`` for integers divided by 0."""
     ...
 
 
 @operator(pointwise, accepts="real numeric")
 def trunc_divide(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """``trunc(input / other)`` as C's ``/`` on integers; integer division by 0 raises."""
+    """``trunc(input / other)`` as C's ``/`` on integers. Raises ``ZeroDivisionError`` for integers divided by 0."""
     ...
 
 
@@ -58,7 +58,9 @@ def _rounded(rounding_mode: str) -> Operator[..., Tensor]:
     checked_pointwise(lambda input, other, rounding_mode: _rounded(rounding_mode)), accepts="real numeric", public=False
 )
 def div_rounded(input: Tensor | Number, other: Tensor | Number, *, rounding_mode: str) -> Tensor:
-    """The quotient rounded down (``rounding_mode="floor"``) or towards 0 (``"trunc"``); integers stay integers."""
+    """Return the quotient rounded down (``rounding_mode="floor"``) or towards 0 (``"trunc"``); integers stay
+    integers.
+    """
     return _rounded(rounding_mode).function(input, other)
 
 
@@ -81,20 +83,20 @@ reciprocal.vjp(input=lambda g, out: -g * (out * out).conj())
 
 @public(is_function=False, method="__rdiv__")
 def rdiv(input: Tensor, other: Tensor | Number) -> Tensor:
-    """``other / input``, under the name that the method had in Python 2."""
+    """``other / input``; the name is that of the method in Python 2."""
     return input.reciprocal() * other
 
 
 # -- remainders -------------------------------------------------------------------------------------------------------
 @operator(pointwise, accepts="real numeric")
 def remainder(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """Python's ``%``: the result has the sign of the divisor; integer remainder by 0 raises."""
+    """Return Python's ``%``: it has the sign of the divisor. Raises ``ZeroDivisionError`` for integers divided by 0."""
     ...
 
 
 @operator(pointwise, accepts="real numeric")
 def fmod(input: Tensor, other: Tensor | Number) -> Tensor:
-    """C's ``fmod``: the result has the sign of the dividend; integer remainder by 0 raises."""
+    """Return C's ``fmod``: it has the sign of the dividend. Raises ``ZeroDivisionError`` for integers divided by 0."""
     ...
 
 
@@ -104,13 +106,13 @@ fmod.vjp(input=lambda g: g, other=lambda g, input, other: -g * trunc_divide(inpu
 
 # -- divisors and multiples -------------------------------------------------------------------------------------------
 STEPS = {1: 12, 2: 23, 4: 46, 8: 93}
-"""The most steps that Euclid's algorithm takes, by the size of a dtype in bytes. Source: Lamé's theorem; the worst
+"""The maximum number of steps of Euclid's algorithm, by the size of a dtype in bytes. Source: Lamé's theorem; the worst
 operands are consecutive Fibonacci numbers."""
 
 
 @operator(pointwise, accepts="integer")
 def gcd(input: Tensor, other: Tensor) -> Tensor:
-    """The greatest common divisor, not negative; ``gcd(0, x)`` is ``abs(x)``. Bools are refused.
+    """Return the non-negative greatest common divisor; ``gcd(0, x)`` is ``abs(x)``. Bools are not supported.
 
     Source: Euclid's algorithm on all elements at once.
     """
@@ -123,7 +125,7 @@ def gcd(input: Tensor, other: Tensor) -> Tensor:
 
 @operator(pointwise, accepts="integer")
 def lcm(input: Tensor, other: Tensor) -> Tensor:
-    """The least common multiple, not negative; 0 where either is 0. Bools are refused."""
+    """Return the non-negative least common multiple; 0 if either is 0. Bools are not supported."""
     divisor = gcd(input, other)
     return (input // divisor.masked_fill(divisor == 0, 1) * other).abs()
 

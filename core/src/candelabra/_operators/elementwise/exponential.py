@@ -40,7 +40,7 @@ exp2.vjp(input=lambda g, out: g * conj(out) * LN2)
 
 @operator(pointwise, promote=to_float, aliases=("special.expm1",))
 def expm1(input: Tensor) -> Tensor:
-    """``exp(input) - 1`` without the cancellation near 0."""
+    """``exp(input) - 1`` without cancellation near 0."""
     ...
 
 
@@ -49,7 +49,7 @@ expm1.vjp(input=lambda g, out: g * (conj(out) + 1))
 
 @operator(pointwise, promote=to_float)
 def log(input: Tensor) -> Tensor:
-    """The natural logarithm; NaN below 0, -inf at 0."""
+    """Return the natural logarithm; NaN below 0, -inf at 0."""
     ...
 
 
@@ -58,7 +58,7 @@ log.vjp(input=lambda g, input: g / conj(input))
 
 @operator(pointwise, promote=to_float)
 def log2(input: Tensor) -> Tensor:
-    """The logarithm to base 2."""
+    """Return the logarithm to base 2."""
     ...
 
 
@@ -67,7 +67,7 @@ log2.vjp(input=lambda g, input: g / (conj(input) * LN2))
 
 @operator(pointwise, promote=to_float)
 def log10(input: Tensor) -> Tensor:
-    """The logarithm to base 10."""
+    """Return the logarithm to base 10."""
     ...
 
 
@@ -76,7 +76,7 @@ log10.vjp(input=lambda g, input: g / (conj(input) * LN10))
 
 @operator(pointwise, promote=to_float, aliases=("special.log1p",))
 def log1p(input: Tensor) -> Tensor:
-    """``log(1 + input)`` without the cancellation near 0."""
+    """``log(1 + input)`` without cancellation near 0."""
     ...
 
 
@@ -85,7 +85,9 @@ log1p.vjp(input=lambda g, input: g / (conj(input) + 1))
 
 # -- sums of exponentials ---------------------------------------------------------------------------------------------
 def _weight(x: Tensor, other: Tensor, scale: float) -> Tensor:
-    """``exp(x) / (exp(x) + exp(other))``, conjugated: the derivative of the logarithm of the sum with respect to x."""
+    """Return ``exp(x) / (exp(x) + exp(other))``, conjugated: the derivative of the logarithm of the sum with respect to
+    x.
+    """
     return conj(1 / (1 + ((other - x) * scale).exp()))
 
 

@@ -17,31 +17,31 @@ if TYPE_CHECKING:
 
 @operator(pointwise, result=boolean)
 def isnan(input: Tensor) -> Tensor:
-    """Where the input is not a number."""
+    """Return True where the input is not a number."""
     ...
 
 
 @operator(pointwise, result=boolean)
 def isinf(input: Tensor) -> Tensor:
-    """Where the input is infinite, of either sign."""
+    """Return True where the input is infinite, of either sign."""
     ...
 
 
 @operator(pointwise, result=boolean)
 def isfinite(input: Tensor) -> Tensor:
-    """Where the input is neither infinite nor NaN."""
+    """Return True where the input is neither infinite nor NaN."""
     ...
 
 
 @operator(pointwise, result=boolean, accepts="real")
 def isposinf(input: Tensor) -> Tensor:
-    """Where the input is infinity."""
+    """Return True where the input is infinity."""
     return input == float("inf")
 
 
 @operator(pointwise, result=boolean, accepts="real")
 def isneginf(input: Tensor) -> Tensor:
-    """Where the input is minus infinity."""
+    """Return True where the input is minus infinity."""
     return input == float("-inf")
 
 
@@ -53,7 +53,7 @@ for _test in (isnan, isinf, isfinite, isposinf, isneginf):
 def nan_to_num(
     input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
-    """NaN replaced by ``nan`` (default 0), infinities by ``posinf`` and ``neginf`` (default the largest and the least
+    """Replace NaN by ``nan`` (default 0), infinities by ``posinf`` and ``neginf`` (default the largest and the least
     finite number of the dtype). In complex tensors the real and the imaginary part are replaced separately.
     """
     if input.is_complex():
@@ -70,7 +70,7 @@ nan_to_num.vjp(input=lambda g, input: where(input.isfinite(), g, 0))
 
 
 # -- mantissa, exponent and neighbours ---------------------------------------------------------------------------------
-class Parts(NamedTuple):
+class MantissaAndExponent(NamedTuple):
     """The mantissa and the exponent of floating-point numbers."""
 
     mantissa: Tensor
@@ -87,7 +87,7 @@ def _two_like_input(input: Tensor) -> tuple[tuple[int, ...], ...]:
 
 
 @operator(_two_like_input, accepts="real floating", result=(same, _exponent), out=True)
-def frexp(input: Tensor) -> Parts:
+def frexp(input: Tensor) -> MantissaAndExponent:
     """``input = mantissa * 2**exponent``: the mantissa has an absolute value in [0.5, 1), the exponent is int32."""
     ...
 
@@ -103,8 +103,8 @@ def ldexp(input: Tensor, other: Tensor) -> Tensor:
 
 @operator(pointwise, accepts="real floating")
 def nextafter(input: Tensor, other: Tensor) -> Tensor:
-    """The next floating-point number after ``input`` towards ``other``."""
+    """Return the next floating-point number after ``input`` towards ``other``."""
     ...
 
 
-nextafter.vjp(input=lambda g: g, other=zeroed)  # the distance to the next number counts as constant
+nextafter.vjp(input=lambda g: g, other=zeroed)  # the distance to the next number is treated as constant

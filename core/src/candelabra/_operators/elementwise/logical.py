@@ -13,25 +13,25 @@ if TYPE_CHECKING:
 
 @operator(pointwise, result=boolean)
 def logical_and(input: Tensor, other: Tensor) -> Tensor:
-    """Where both are nonzero."""
+    """Return True where both elements are nonzero."""
     ...
 
 
 @operator(pointwise, result=boolean)
 def logical_or(input: Tensor, other: Tensor) -> Tensor:
-    """Where at least one is nonzero."""
+    """Return True where at least one element is nonzero."""
     ...
 
 
 @operator(pointwise, result=boolean)
 def logical_xor(input: Tensor, other: Tensor) -> Tensor:
-    """Where exactly one is nonzero."""
+    """Return True where exactly one element is nonzero."""
     ...
 
 
 @operator(pointwise, result=boolean)
 def logical_not(input: Tensor) -> Tensor:
-    """Where the input is zero (or False)."""
+    """Return True where the input is zero (or False)."""
     ...
 
 
@@ -59,19 +59,19 @@ def bitwise_xor(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 
 @operator(pointwise, accepts="integer")
 def bitwise_left_shift(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """``input << other``; shifts by the width or more, or by less than 0, give 0."""
+    """``input << other``; a shift by at least the width, or by a negative number, gives 0."""
     ...
 
 
 @operator(pointwise, accepts="integer")
 def bitwise_right_shift(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """``input >> other``, arithmetic for signed integers; too wide a shift gives 0 or -1."""
+    """``input >> other``, an arithmetic shift for signed integers; a shift by at least the width gives 0 or -1."""
     ...
 
 
 @operator(pointwise, accepts="integral")
 def bitwise_not(input: Tensor) -> Tensor:
-    """Every bit flipped; of bools, the negation."""
+    """Return the bitwise complement; for bools the negation."""
     ...
 
 

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @operator(pointwise, accepts="numeric")
 def pow(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
-    """``input ** exponent``; integers to negative powers raise."""
+    """``input ** exponent``. Raises ``RuntimeError`` for integers to negative powers."""
     ...
 
 
 def _pow_base(g: Tensor, input: Tensor, exponent: Any) -> Tensor:
-    # x**0 has derivative 0 everywhere, x = 0 too, where 0 * 0**-1 would be NaN.
+    # x**0 has derivative 0 everywhere, also at x = 0, where 0 * 0**-1 would be NaN.
     if not hasattr(exponent, "_payload"):
         return zeroed(g) if exponent == 0 else g * conj(input ** (exponent - 1) * exponent)
     slope = exponent * input ** where(exponent == 0, 1.0, exponent - 1)
@@ -45,7 +45,7 @@ pow.vjp(input=_pow_base, exponent=_pow_exponent)
 
 @operator(pointwise, result=to_double, inplace=False)
 def float_power(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
-    """``input ** exponent`` computed in float64, or complex128 where either is complex."""
+    """``input ** exponent`` computed in float64, or in complex128 if either is complex."""
     wide = to_double(result_type(input, exponent))
     return pow.function(_cast_tensor(input, wide), _cast_tensor(exponent, wide))
 
@@ -56,7 +56,7 @@ def _cast_tensor(value: Any, d: dtype) -> Any:
 
 @public(is_function=False)
 def float_power_(input: Tensor, exponent: Tensor | Number) -> Tensor:
-    """In-place form of :func:`float_power`: ``RuntimeError`` unless the tensor has the dtype of the result."""
+    """Compute :func:`float_power` in place. Raises ``RuntimeError`` unless the tensor has the dtype of the result."""
     needed = to_double(result_type(input, exponent))
     if needed is not input.dtype:
         raise RuntimeError(
@@ -77,7 +77,7 @@ square.vjp(input=lambda g, input: g * conj(input) * 2)
 
 @operator(pointwise, promote=to_float)
 def sqrt(input: Tensor) -> Tensor:
-    """The square root; NaN below 0."""
+    """Return the square root; NaN below 0."""
     ...
 
 
@@ -95,7 +95,7 @@ rsqrt.vjp(input=lambda g, out: g * (out * out * out).conj() * -0.5)
 
 @operator(pointwise, accepts="real floating")
 def hypot(input: Tensor, other: Tensor) -> Tensor:
-    """``sqrt(input**2 + other**2)`` without overflow on the way."""
+    """``sqrt(input**2 + other**2)`` without intermediate overflow."""
     ...
 
 

@@ -1,4 +1,6 @@
-"""A Python function at every element: ``apply_``, ``map_``, ``map2_``. Slow, and not differentiable."""
+"""``apply_``, ``map_`` and ``map2_``, which call a Python function for each element. They are slow and not
+differentiable.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +15,19 @@ if TYPE_CHECKING:
 
 @public(is_function=False)
 def apply_(input: Tensor, callable: Callable[[Any], Any]) -> Tensor:
-    """Every element replaced by ``callable(element)``."""
+    """Replace every element by ``callable(element)``."""
     return _replace("apply_", callable, input)
 
 
 @public(is_function=False)
 def map_(input: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
-    """Every element replaced by ``callable(element, element of tensor)``; ``tensor`` broadcasts."""
+    """Replace every element by ``callable(element, element of tensor)``; ``tensor`` broadcasts."""
     return _replace("map_", callable, input, tensor)
 
 
 @public(is_function=False)
 def map2_(input: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
-    """Every element replaced by ``callable(element, element of x, element of y)``; ``x`` and ``y`` broadcast."""
+    """Replace every element by ``callable(element, element of x, element of y)``; ``x`` and ``y`` broadcast."""
     return _replace("map2_", callable, input, x, y)
 
 

@@ -14,31 +14,31 @@ if TYPE_CHECKING:
 
 @operator(pointwise, accepts="real numeric")
 def floor(input: Tensor) -> Tensor:
-    """The largest integer not above the input."""
+    """Return the largest integer not above the input."""
     ...
 
 
 @operator(pointwise, accepts="real numeric")
 def ceil(input: Tensor) -> Tensor:
-    """The smallest integer not below the input."""
+    """Return the smallest integer not below the input."""
     ...
 
 
 @operator(pointwise, accepts="real numeric", aliases=("fix",))
 def trunc(input: Tensor) -> Tensor:
-    """The integer part, towards 0."""
+    """Return the integer part: the input rounded towards 0."""
     ...
 
 
 def _check_decimals(input: Any, decimals: int) -> None:
     if decimals and input.dtype.category != FLOATING:
         kind = input.dtype.title
-        raise NotImplementedError(f"\"round\" not implemented for '{kind}' with decimals: it takes floating dtypes")
+        raise NotImplementedError(f"\"round\" not implemented for '{kind}' with decimals: expected a floating dtype")
 
 
 @operator(checked_pointwise(_check_decimals), accepts="real numeric", aliases=("special.round",))
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
-    """The nearest multiple of ``10**-decimals``, ties to even."""
+    """Return the nearest multiple of ``10**-decimals``, ties to even."""
     ...
 
 
@@ -48,7 +48,7 @@ for _step in (floor, ceil, trunc, round):
 
 @operator(pointwise, accepts="real floating")
 def frac(input: Tensor) -> Tensor:
-    """The fractional part: ``input - trunc(input)``, with the sign of the input."""
+    """Return the fractional part: ``input - trunc(input)``, with the sign of the input."""
     return input - input.trunc()
 
 

@@ -1,4 +1,4 @@
-"""Choosing elements by a condition, and filling tensors with one value: ``where``, ``masked_fill``, ``fill_``."""
+"""Selection of elements by a condition, and filling with a value: ``where``, ``masked_fill``, ``fill_``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # -- where ------------------------------------------------------------------------------------------------------------
 @operator(pointwise, method=False, inplace=False, public=False)
 def where(condition: Mask, input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """``input`` where ``condition`` holds, else ``other``; all three broadcast."""
+    """Return ``input`` where ``condition`` holds, else ``other``; all three broadcast."""
     ...
 
 
@@ -34,7 +34,7 @@ where.vjp(
 
 
 def where_indices(condition: Tensor) -> tuple[Tensor, ...]:
-    """Without ``input`` and ``other``: the indices of the nonzero elements, a 1-d tensor per dim."""
+    """Return the indices of the nonzero elements, a 1-d tensor per dim: ``where`` without ``input`` and ``other``."""
     return tuple(condition.nonzero(as_tuple=True))
 
 
@@ -43,14 +43,14 @@ where_overloads = overloads("where", where, where_indices, method=False)
 
 @public(is_function=False, method="where")
 def where_method(input: Tensor, condition: Tensor, other: Tensor | Number) -> Tensor:
-    """This tensor where ``condition`` holds, else ``other``."""
+    """Return the elements of this tensor where ``condition`` holds, and those of ``other`` elsewhere."""
     return where.function(condition, input, other)
 
 
 # -- masks ------------------------------------------------------------------------------------------------------------
 @operator(pointwise, inplace=True, public=False)
 def masked_fill(input: Tensor | Number, mask: Mask, value: Tensor | Number) -> Tensor:
-    """``input`` with ``value`` (a number or a 0-d tensor) where ``mask`` holds. The mask broadcasts."""
+    """Return ``input`` with ``value`` (a number or a 0-d tensor) where ``mask`` holds. The mask broadcasts."""
     return where(mask, value, input)
 
 
@@ -69,9 +69,9 @@ def _check_masked_value(value: Any) -> None:
     public=False,
 )
 def masked_fill_cast(input: Tensor, mask: Mask, value: Tensor | Number) -> Tensor:
-    """``input`` with ``value`` where ``mask`` holds; the mask broadcasts, and the dtype is that of ``input``.
+    """Return ``input`` with ``value`` where ``mask`` holds; the mask broadcasts, and the dtype is that of ``input``.
 
-    ``value`` is a number or a 0-d tensor. ``RuntimeError`` where the dtype cannot hold it.
+    ``value`` is a number or a 0-d tensor. Raises ``RuntimeError`` if the dtype cannot hold it.
     """
     return masked_fill.function(input, mask, _value_for(input, value))
 
@@ -82,7 +82,7 @@ def _masked_fill_in_place(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 
 def _value_for(input: Tensor, value: Any) -> Any:
-    """A number or a 0-d tensor in the dtype of ``input``."""
+    """Return a number or a 0-d tensor in the dtype of ``input``."""
     if type(value) in (float, int) and input._keys & FLOATING_BITS:
         return value
     if not hasattr(value, "_payload"):
@@ -96,7 +96,7 @@ def _value_for(input: Tensor, value: Any) -> Any:
 masked_fill_overloads = overloads("masked_fill", masked_fill_cast, inplace=True)
 
 
-# -- one value everywhere ---------------------------------------------------------------------------------------------
+# -- filling ----------------------------------------------------------------------------------------------------------
 def _check_value(value: Any) -> None:
     rank = len(shape_of(value))
     if rank:
@@ -111,15 +111,16 @@ def _filled(input: Any, value: Any) -> tuple[int, ...]:
 
 @operator(_filled, promote=unpromoted, result=by_arguments, method=False, out=False)
 def fill(input: Tensor, value: Tensor | Number) -> Tensor:
-    """A tensor like ``input`` with every element ``value``, a number or a 0-d tensor; see :func:`fill_`."""
+    """Return a tensor like ``input`` with every element ``value``, a number or a 0-d tensor; see :func:`fill_`."""
     return filled.function(input, _fitted(input, value))
 
 
 @public
 def fill_(input: Tensor, value: Tensor | Number) -> Tensor:
-    """Every element set to ``value``, a number or a 0-d tensor, cast to the dtype of ``input``.
+    """Set every element to ``value``, a number or a 0-d tensor, cast to the dtype of ``input``.
 
-    ``RuntimeError`` for a number that an integer dtype cannot hold, ``TypeError`` for a complex one in a real dtype.
+    Raises ``RuntimeError`` for a number that an integer dtype cannot hold, ``TypeError`` for a complex one in a real
+    dtype.
     """
     kind = type(value)
     if kind is not float or not input._keys & FLOATING_BITS:
@@ -139,6 +140,6 @@ def _fitted(input: Tensor, value: Any) -> Any:
 
 @public
 def zero_(input: Tensor) -> Tensor:
-    """Every element set to 0."""
-    out: Tensor = filled.form("inplace")(input, False)  # False: no dtype has to be promoted for it
+    """Set every element to 0."""
+    out: Tensor = filled.form("inplace")(input, False)  # a bool needs no promotion of any dtype
     return out

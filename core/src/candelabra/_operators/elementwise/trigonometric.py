@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @operator(pointwise, promote=to_float)
 def sin(input: Tensor) -> Tensor:
-    """The sine, in radians."""
+    """Return the sine of angles in radians."""
     ...
 
 
@@ -28,7 +28,7 @@ sin.vjp(input=lambda g, input: g * cos(input).conj())
 
 @operator(pointwise, promote=to_float)
 def cos(input: Tensor) -> Tensor:
-    """The cosine, in radians."""
+    """Return the cosine of angles in radians."""
     ...
 
 
@@ -37,7 +37,7 @@ cos.vjp(input=lambda g, input: g * -sin(input).conj())
 
 @operator(pointwise, promote=to_float)
 def tan(input: Tensor) -> Tensor:
-    """The tangent, in radians."""
+    """Return the tangent of angles in radians."""
     ...
 
 
@@ -46,7 +46,7 @@ tan.vjp(input=lambda g, out: g * (out * out + 1).conj())
 
 @operator(pointwise, promote=to_float, aliases=("arcsin",))
 def asin(input: Tensor) -> Tensor:
-    """The arc sine, in radians; NaN outside [-1, 1]."""
+    """Return the arc sine, in radians; NaN outside [-1, 1]."""
     ...
 
 
@@ -55,7 +55,7 @@ asin.vjp(input=lambda g, input: g * rsqrt(1 - input * input).conj())
 
 @operator(pointwise, promote=to_float, aliases=("arccos",))
 def acos(input: Tensor) -> Tensor:
-    """The arc cosine, in radians; NaN outside [-1, 1]."""
+    """Return the arc cosine, in radians; NaN outside [-1, 1]."""
     ...
 
 
@@ -64,7 +64,7 @@ acos.vjp(input=lambda g, input: g * -rsqrt(1 - input * input).conj())
 
 @operator(pointwise, promote=to_float, aliases=("arctan",))
 def atan(input: Tensor) -> Tensor:
-    """The arc tangent, in radians."""
+    """Return the arc tangent, in radians."""
     ...
 
 
@@ -73,7 +73,7 @@ atan.vjp(input=lambda g, input: g / (input * input + 1).conj())
 
 @operator(pointwise, accepts="real", promote=to_float, aliases=("arctan2",))
 def atan2(input: Tensor, other: Tensor) -> Tensor:
-    """The angle of the point (other, input) in (-pi, pi]."""
+    """Return the angle of the point (other, input) in (-pi, pi]."""
     ...
 
 
@@ -86,7 +86,7 @@ atan2.vjp(
 # -- hyperbolic --------------------------------------------------------------------------------------------------------
 @operator(pointwise, promote=to_float)
 def sinh(input: Tensor) -> Tensor:
-    """The hyperbolic sine."""
+    """Return the hyperbolic sine."""
     ...
 
 
@@ -95,7 +95,7 @@ sinh.vjp(input=lambda g, input: g * cosh(input).conj())
 
 @operator(pointwise, promote=to_float)
 def cosh(input: Tensor) -> Tensor:
-    """The hyperbolic cosine."""
+    """Return the hyperbolic cosine."""
     ...
 
 
@@ -104,13 +104,13 @@ cosh.vjp(input=lambda g, input: g * sinh(input).conj())
 
 @operator(pointwise, promote=to_float)
 def tanh(input: Tensor) -> Tensor:
-    """The hyperbolic tangent."""
+    """Return the hyperbolic tangent."""
     ...
 
 
 @operator(pointwise, accepts="floating", public=False, inplace=False)
 def tanh_backward(grad: Tensor, output: Tensor) -> Tensor:
-    """The gradient of tanh's input: ``grad * conj(1 - output**2)``."""
+    """Return the gradient of tanh's input: ``grad * conj(1 - output**2)``."""
     return grad * conj(1 - output * output)
 
 
@@ -123,7 +123,7 @@ tanh.vjp(input=applied(tanh_backward, "g", "out"))
 
 @operator(pointwise, promote=to_float, aliases=("arcsinh",))
 def asinh(input: Tensor) -> Tensor:
-    """The inverse hyperbolic sine."""
+    """Return the inverse hyperbolic sine."""
     ...
 
 
@@ -132,7 +132,7 @@ asinh.vjp(input=lambda g, input: g * rsqrt(input * input + 1).conj())
 
 @operator(pointwise, promote=to_float, aliases=("arccosh",))
 def acosh(input: Tensor) -> Tensor:
-    """The inverse hyperbolic cosine; NaN below 1."""
+    """Return the inverse hyperbolic cosine; NaN below 1."""
     ...
 
 
@@ -141,7 +141,7 @@ acosh.vjp(input=lambda g, input: g * (rsqrt(input - 1) * rsqrt(input + 1)).conj(
 
 @operator(pointwise, promote=to_float, aliases=("arctanh",))
 def atanh(input: Tensor) -> Tensor:
-    """The inverse hyperbolic tangent; NaN outside [-1, 1]."""
+    """Return the inverse hyperbolic tangent; NaN outside [-1, 1]."""
     ...
 
 
@@ -150,15 +150,16 @@ atanh.vjp(input=lambda g, input: g / (1 - input * input).conj())
 
 # -- sin(x) / x --------------------------------------------------------------------------------------------------------
 COEFFICIENTS = tuple((-1) ** k * 2 * k / math.factorial(2 * k + 1) for k in range(1, 10))
-"""The coefficients of x, x**3, … in the Taylor series of the derivative of ``sin(x) / x``. For |x| < 1 the next term
-is below the eps of float64."""
+"""The coefficients of x, x**3, … in the Taylor series of the derivative of ``sin(x) / x``. For |x| < 1 the next term is
+below the eps of float64."""
 
 
 def sine_quotient_derivative(x: Tensor) -> Tensor:
-    """The derivative of ``sin(x) / x``, ``(x cos(x) - sin(x)) / x**2``: minus the spherical Bessel function of order 1.
+    """Return the derivative of ``sin(x) / x``, ``(x cos(x) - sin(x)) / x**2``: minus the spherical Bessel function of
+    order 1.
 
-    For |x| < 1 the two terms cancel, and so do their derivatives: the Taylor series is used there. Source: those of the
-    sine and the cosine, NIST Digital Library of Mathematical Functions, 4.19.1 and 4.19.2.
+    For |x| < 1 the two terms cancel, and so do their derivatives; there the Taylor series is used. Source: the series
+    of sine and cosine, NIST Digital Library of Mathematical Functions, 4.19.1 and 4.19.2.
     """
     near = x.abs() < 1
     small, far = x.masked_fill(near.logical_not(), 0), x.masked_fill(near, 1)
@@ -185,11 +186,11 @@ sinc.vjp(input=lambda g, input: g * conj(sine_quotient_derivative(input * math.p
 # -- degrees -----------------------------------------------------------------------------------------------------------
 @operator(pointwise, promote=to_float, accepts="real")
 def deg2rad(input: Tensor) -> Tensor:
-    """Converts degrees to radians."""
+    """Convert degrees to radians."""
     return input * (math.pi / 180)
 
 
 @operator(pointwise, promote=to_float, accepts="real")
 def rad2deg(input: Tensor) -> Tensor:
-    """Converts radians to degrees."""
+    """Convert radians to degrees."""
     return input * (180 / math.pi)

@@ -1,7 +1,7 @@
-"""The arguments of the transforms made canonical: dtype, norm, dims, sizes; and the input cut or padded to its sizes.
+"""Canonical arguments of the transforms: dtype, norm, dims and sizes; and the input trimmed or padded to its sizes.
 
-All but the last two functions look at shapes only, so that the rules of shape use them too. ``s`` and ``dim`` are an
-int, several, or None.
+All functions except the last two need shapes only, so that shape rules use them, too. ``s`` and ``dim`` are an int,
+several ints, or None.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ Ints = tuple[int, ...]
 
 
 def transformed(d: dtype) -> dtype:
-    """The promotion of a transform: integers become floats, half types are refused."""
+    """Return the dtype in which a transform computes: integers are promoted to floats. Raise ``RuntimeError`` for half
+    types.
+    """
     return wide(to_float(d))
 
 
 def of_reals(name: str, kind: str) -> Promotion:
-    """The promotion of a transform of real numbers: as :func:`transformed`, and complex dtypes are refused."""
+    """Return the promotion of a transform of real numbers: :func:`transformed`, with an error for complex dtypes."""
 
     def promoted(d: dtype) -> dtype:
         if d.category == COMPLEX:
@@ -37,12 +39,12 @@ def of_reals(name: str, kind: str) -> Promotion:
 
 
 def to_complex(d: dtype) -> dtype:
-    """The dtype of a spectrum."""
+    """Return the dtype of a spectrum."""
     return d.to_complex()
 
 
 def checked_norm(norm: str | None) -> str:
-    """One of the three norms; None is "backward"."""
+    """Return one of the three norms; None is "backward"."""
     if norm is None:
         return "backward"
     if norm not in SWAPPED:
@@ -65,7 +67,9 @@ def _wrapped(dim: int, shape: Ints) -> int:
 
 
 def dims_and_sizes(shape: Ints, s: Any, dim: Any) -> tuple[Ints, Ints]:
-    """The dims to transform, and how many points each has; -1 among several sizes keeps a dim's own."""
+    """Return the dims to transform and the number of points of each; -1 among several sizes keeps the size of the
+    dim.
+    """
     sizes = s if s is None or isinstance(s, (tuple, list)) else (s,)
     if dim is not None:
         dims = tuple([_wrapped(d, shape) for d in ((dim,) if isinstance(dim, int) else dim)])
@@ -86,7 +90,7 @@ def dims_and_sizes(shape: Ints, s: Any, dim: Any) -> tuple[Ints, Ints]:
 
 
 def some_dims(name: str, shape: Ints, s: Any, dim: Any) -> tuple[Ints, Ints]:
-    """As :func:`dims_and_sizes`, of a transform of real numbers: it needs a dim, the half of which is kept."""
+    """Return :func:`dims_and_sizes` of a transform of real numbers, which needs at least one dim."""
     dims, sizes = dims_and_sizes(shape, s, dim)
     if not dims:
         raise RuntimeError(f"{name} must transform at least one axis")
@@ -94,7 +98,7 @@ def some_dims(name: str, shape: Ints, s: Any, dim: Any) -> tuple[Ints, Ints]:
 
 
 def real_dims(name: str, shape: Ints, s: Any, dim: Any) -> tuple[Ints, Ints]:
-    """As :func:`some_dims`, of a transform to real numbers, whose last dim has an even size unless one is given."""
+    """Return :func:`some_dims` of a transform to real numbers, whose last dim by default has an even size."""
     dims, sizes = some_dims(name, shape, s, dim)
     last = s[-1] if isinstance(s, (tuple, list)) else s
     if last is None or last == -1:
@@ -103,12 +107,12 @@ def real_dims(name: str, shape: Ints, s: Any, dim: Any) -> tuple[Ints, Ints]:
 
 
 def with_sizes(shape: Ints, dims: Ints, sizes: Ints) -> Ints:
-    """A shape with other sizes in some dims."""
+    """Return a shape with the sizes of some dims replaced."""
     return tuple([sizes[dims.index(d)] if d in dims else size for d, size in enumerate(shape)])
 
 
 def resized(input: Tensor, dims: Ints, sizes: Ints) -> Tensor:
-    """Each dim cut, or padded with zeros at its end, to its size."""
+    """Return the input with each dim trimmed, or padded with zeros at its end, to its size."""
     for d, n in zip(dims, sizes):
         shape = shape_of(input)
         if n < shape[d]:
@@ -119,5 +123,5 @@ def resized(input: Tensor, dims: Ints, sizes: Ints) -> Tensor:
 
 
 def as_complex(input: Tensor) -> Tensor:
-    """The same numbers in the complex dtype."""
+    """Return the same numbers in the complex dtype."""
     return input if input.is_complex() else input.to(input.dtype.to_complex())

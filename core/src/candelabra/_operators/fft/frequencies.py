@@ -19,18 +19,19 @@ if TYPE_CHECKING:
 
 
 def _checked_dtype(name: str, dtype: Any) -> dtype_type:
-    wanted = get_default_dtype() if dtype is None else as_dtype(dtype)
-    if wanted.category < FLOATING:
+    target = get_default_dtype() if dtype is None else as_dtype(dtype)
+    if target.category < FLOATING:
         raise RuntimeError(f"{name} requires a floating point or complex dtype")
-    return wanted
+    return target
 
 
 # -- frequencies ------------------------------------------------------------------------------------------------------
 @public(namespace="fft", factory=True)
 def fftfreq(n: int, d: float = 1.0, *, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """The frequencies of the ``n`` points of :func:`candelabra.fft.fft`, of samples ``d`` apart, in cycles per unit.
+    """Return the frequencies of the ``n`` points of :func:`candelabra.fft.fft`, in cycles per unit, for samples at a
+    distance of ``d``.
 
-    0, 1, …, then the negative ones, -n // 2, …, -1, divided by ``n * d``.
+    They are 0, 1, …, then the negative ones, -n // 2, …, -1, divided by ``n * d``.
     """
     kind = _checked_dtype("fftfreq", dtype)
     positive = arange(0, 1, (n + 1) // 2, dtype=kind, device=device)
@@ -40,14 +41,16 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: DType | None = None, device: Devic
 
 @public(namespace="fft", factory=True)
 def rfftfreq(n: int, d: float = 1.0, *, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """The frequencies of the n // 2 + 1 points of :func:`candelabra.fft.rfft`, of samples ``d`` apart."""
+    """Return the frequencies of the n // 2 + 1 points of :func:`candelabra.fft.rfft`, for samples at a distance of
+    ``d``.
+    """
     points = arange(0, 1, n // 2 + 1, dtype=_checked_dtype("rfftfreq", dtype), device=device)
     return points * (1.0 / (n * d) if n else 1.0)
 
 
 # -- shifts -----------------------------------------------------------------------------------------------------------
 def _rolled(input: Tensor, dim: Any, up: int) -> Tensor:
-    """Half of each dim moved around; of an odd one, ``up`` says which half is the larger."""
+    """Return each dim rolled by half of its size, rounded up if ``up`` is 1."""
     shape = shape_of(input)
     dims = dims_and_sizes(shape, None, dim)[0] if dim is not None else tuple(range(len(shape)))
     return input.roll([(shape[d] + up) // 2 for d in dims], dims) if dims else input.clone()
@@ -55,11 +58,13 @@ def _rolled(input: Tensor, dim: Any, up: int) -> Tensor:
 
 @operator(like_input, namespace="fft", out=False)
 def fft_fftshift(input: Tensor, dim: Shape | None = None) -> Tensor:
-    """Frequency 0 moved into the middle of ``dim`` (an int, several, or all dims)."""
+    """Return the spectrum with frequency 0 moved to the middle of ``dim`` (an int, several ints, or None for all
+    dims).
+    """
     return _rolled(input, dim, 0)
 
 
 @operator(like_input, namespace="fft", out=False)
 def fft_ifftshift(input: Tensor, dim: Shape | None = None) -> Tensor:
-    """The inverse of :func:`candelabra.fft.fftshift`."""
+    """Return the inverse of :func:`candelabra.fft.fftshift`."""
     return _rolled(input, dim, 1)

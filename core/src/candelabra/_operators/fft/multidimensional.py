@@ -23,76 +23,82 @@ if TYPE_CHECKING:
 # -- over n dims ------------------------------------------------------------------------------------------------------
 @operator(whole_spectrum, promote=transformed, result=to_complex, namespace="fft")
 def fft_fftn(input: Tensor, s: Shape | None = None, dim: Shape | None = None, norm: str | None = None) -> Tensor:
-    """The discrete Fourier transform over ``dim``: all dims, or the last ``len(s)``.
+    """Return the discrete Fourier transform over ``dim``: all dims, or the last ``len(s)``.
 
-    ``s`` cuts or pads each of them with zeros first (-1 keeps a size). ``norm`` as in :func:`candelabra.fft.fft`, with
-    the number of all points.
+    ``s`` trims each of them or pads it with zeros first (-1 keeps a size). ``norm`` is that of
+    :func:`candelabra.fft.fft`, with n as the number of all points.
     """
     return transform(input, s, dim, checked_norm(norm), True)
 
 
 @operator(whole_spectrum, promote=transformed, result=to_complex, namespace="fft")
 def fft_ifftn(input: Tensor, s: Shape | None = None, dim: Shape | None = None, norm: str | None = None) -> Tensor:
-    """The inverse of :func:`candelabra.fft.fftn`."""
+    """Return the inverse of :func:`candelabra.fft.fftn`."""
     return transform(input, s, dim, checked_norm(norm), False)
 
 
 @operator(half_spectrum, promote=of_reals("rfftn", "real-valued"), result=to_complex, namespace="fft")
 def fft_rfftn(input: Tensor, s: Shape | None = None, dim: Shape | None = None, norm: str | None = None) -> Tensor:
-    """The transform of real numbers over ``dim``; of the last one the first half, which determines the other."""
+    """Return the transform of real numbers over ``dim``. The last dim has only the first half, which determines the
+    rest.
+    """
     return transform_of_reals("rfftn", input, s, dim, checked_norm(norm))
 
 
 @operator(real_signal, promote=transformed, result=real_part, namespace="fft")
 def fft_irfftn(input: Tensor, s: Shape | None = None, dim: Shape | None = None, norm: str | None = None) -> Tensor:
-    """The inverse of :func:`candelabra.fft.rfftn`; ``s[-1]`` is the size of the last dim, by default an even one."""
+    """Return the inverse of :func:`candelabra.fft.rfftn`; ``s[-1]`` is the size of the last dim, by default an even
+    one.
+    """
     return inverse_to_reals("irfftn", input, s, dim, checked_norm(norm))
 
 
 @operator(real_signal, promote=transformed, result=real_part, namespace="fft")
 def fft_hfftn(input: Tensor, s: Shape | None = None, dim: Shape | None = None, norm: str | None = None) -> Tensor:
-    """The transform, real, of a Hermitian signal over ``dim``, of which the first half in the last dim is given."""
+    """Return the transform of a Hermitian signal over ``dim``, which is real. The input has its first half in the last
+    dim.
+    """
     return inverse_to_reals("hfftn", input.conj(), s, dim, SWAPPED[checked_norm(norm)])
 
 
 @operator(half_spectrum, promote=of_reals("ihfftn", "real-valued"), result=to_complex, namespace="fft")
 def fft_ihfftn(input: Tensor, s: Shape | None = None, dim: Shape | None = None, norm: str | None = None) -> Tensor:
-    """The inverse of :func:`candelabra.fft.hfftn`."""
+    """Return the inverse of :func:`candelabra.fft.hfftn`."""
     return transform_of_reals("ihfftn", input, s, dim, SWAPPED[checked_norm(norm)]).conj()
 
 
 # -- over two dims ----------------------------------------------------------------------------------------------------
 @operator(whole_spectrum, promote=transformed, result=to_complex, namespace="fft")
 def fft_fft2(input: Tensor, s: Shape | None = None, dim: Shape | None = (-2, -1), norm: str | None = None) -> Tensor:
-    """:func:`candelabra.fft.fftn` over the last two dims."""
+    """Return :func:`candelabra.fft.fftn` over the last two dims."""
     return transform(input, s, dim, checked_norm(norm), True)
 
 
 @operator(whole_spectrum, promote=transformed, result=to_complex, namespace="fft")
 def fft_ifft2(input: Tensor, s: Shape | None = None, dim: Shape | None = (-2, -1), norm: str | None = None) -> Tensor:
-    """:func:`candelabra.fft.ifftn` over the last two dims."""
+    """Return :func:`candelabra.fft.ifftn` over the last two dims."""
     return transform(input, s, dim, checked_norm(norm), False)
 
 
 @operator(half_spectrum, promote=of_reals("rfftn", "real-valued"), result=to_complex, namespace="fft")
 def fft_rfft2(input: Tensor, s: Shape | None = None, dim: Shape | None = (-2, -1), norm: str | None = None) -> Tensor:
-    """:func:`candelabra.fft.rfftn` over the last two dims."""
+    """Return :func:`candelabra.fft.rfftn` over the last two dims."""
     return transform_of_reals("rfftn", input, s, dim, checked_norm(norm))
 
 
 @operator(real_signal, promote=transformed, result=real_part, namespace="fft")
 def fft_irfft2(input: Tensor, s: Shape | None = None, dim: Shape | None = (-2, -1), norm: str | None = None) -> Tensor:
-    """:func:`candelabra.fft.irfftn` over the last two dims."""
+    """Return :func:`candelabra.fft.irfftn` over the last two dims."""
     return inverse_to_reals("irfftn", input, s, dim, checked_norm(norm))
 
 
 @operator(real_signal, promote=transformed, result=real_part, namespace="fft")
 def fft_hfft2(input: Tensor, s: Shape | None = None, dim: Shape | None = (-2, -1), norm: str | None = None) -> Tensor:
-    """:func:`candelabra.fft.hfftn` over the last two dims."""
+    """Return :func:`candelabra.fft.hfftn` over the last two dims."""
     return inverse_to_reals("hfftn", input.conj(), s, dim, SWAPPED[checked_norm(norm)])
 
 
 @operator(half_spectrum, promote=of_reals("ihfftn", "real-valued"), result=to_complex, namespace="fft")
 def fft_ihfft2(input: Tensor, s: Shape | None = None, dim: Shape | None = (-2, -1), norm: str | None = None) -> Tensor:
-    """:func:`candelabra.fft.ihfftn` over the last two dims."""
+    """Return :func:`candelabra.fft.ihfftn` over the last two dims."""
     return transform_of_reals("ihfftn", input, s, dim, SWAPPED[checked_norm(norm)]).conj()

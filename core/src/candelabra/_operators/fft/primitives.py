@@ -1,7 +1,8 @@
 """The three transforms that devices implement: complex to complex, real to complex, complex to real.
 
-``dim`` is a tuple of dims, ``norm`` one of "backward" (the inverse is divided by the number of points), "ortho" (both
-by its square root) and "forward" (the transform is). Everything else in ``candelabra.fft`` is made of these.
+``dim`` is a tuple of dims. ``norm`` is "backward" (the inverse is divided by the number of points), "ortho" (both are
+divided by its square root) or "forward" (the transform is divided). All other functions of ``candelabra.fft`` call
+these.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ transform, is not divided either: that is norm "forward" of inverse transforms."
 
 
 def wide(d: dtype) -> dtype:
-    """Refuse half types: neither PyTorch nor any library transforms them on a CPU."""
+    """Return the dtype. Raise ``RuntimeError`` for half types, which PyTorch and other libraries do not transform
+    either.
+    """
     if d.is_half:
         raise RuntimeError(f"Unsupported dtype {d.title}")
     return d
@@ -41,7 +44,7 @@ def _with_last(shape: Ints, dim: Ints, size: int) -> Ints:
 
 @operator(like_input, accepts="complex", public=False, out=False)
 def fft_c2c(input: Tensor, dim: Ints, norm: str, forward: bool) -> Tensor:
-    """The discrete Fourier transform over ``dim``, or its inverse."""
+    """Return the discrete Fourier transform over ``dim``, or its inverse."""
     ...
 
 
@@ -56,7 +59,7 @@ def _spectrum_shape(input: Tensor, dim: Ints, norm: str, onesided: bool) -> Ints
 
 @operator(_spectrum_shape, promote=wide, accepts="real floating", result=_complex_of, public=False, out=False)
 def fft_r2c(input: Tensor, dim: Ints, norm: str, onesided: bool) -> Tensor:
-    """The transform of real numbers; ``onesided`` leaves out the half of the last dim that repeats the other."""
+    """Return the transform of real numbers; ``onesided`` omits the redundant half of the last dim."""
     ...
 
 
@@ -65,32 +68,34 @@ def fft_r2c(input: Tensor, dim: Ints, norm: str, onesided: bool) -> Tensor:
     accepts="complex", result=real_part, public=False, out=False,
 )  # fmt: skip
 def fft_c2r(input: Tensor, dim: Ints, norm: str, size: int) -> Tensor:
-    """The inverse transform of the half of a Hermitian spectrum, of ``size`` real points in the last dim.
+    """Return the inverse transform of the half of a Hermitian spectrum, of ``size`` real points in the last dim.
 
-    The last dim of the input has size // 2 + 1 points; what is imaginary in points that must be real is ignored.
+    The last dim of the input has size // 2 + 1 points; the imaginary part of points that must be real is ignored.
     """
     ...
 
 
 def _weighted(x: Tensor, dim: int, size: int, inner: float) -> Tensor:
-    """The half of a spectrum of ``size`` points, with those that stand for two multiplied by ``inner``.
+    """Return the half of a spectrum of ``size`` points, with those that represent two points multiplied by ``inner``.
 
-    All do but the first, and the last of an even size.
+    These are all except the first, and the last if ``size`` is even.
     """
     count = (size - 1) // 2
     if not count:
         return x
-    parts = [(1, 1.0), (count, inner)] + ([(1, 1.0)] if size % 2 == 0 else [])
+    runs = [(1, 1.0), (count, inner)] + ([(1, 1.0)] if size % 2 == 0 else [])
     real = x.dtype.to_real()
-    weights = cat(tuple(new_full(x, (n,), w, dtype=real) for n, w in parts), 0)
+    weights = cat(tuple(new_full(x, (n,), w, dtype=real) for n, w in runs), 0)
     return x * weights.reshape([-1 if i == dim else 1 for i in range(len(shape_of(x)))])
 
 
 def _r2c_back(g: Tensor, input_spec: Any, dim: Ints, norm: str, onesided: bool) -> Tensor:
-    # x is real, so its gradient is the real part of the adjoint, which a half of the spectrum gives: a sum over all
-    # points counts the inner ones twice.
+    # x is real, so its gradient is the real part of the adjoint, which half of the spectrum determines: the sum over
+    # all points contains each inner point twice.
     if not onesided:
-        return cast(fft_c2c(g, dim, SWAPPED[norm], False), dtype=input_spec.dtype)  # which drops what is imaginary
+        return cast(
+            fft_c2c(g, dim, SWAPPED[norm], False), dtype=input_spec.dtype
+        )  # the cast discards the imaginary part
     size = input_spec.shape[dim[-1]]
     return fft_c2r(_weighted(g, dim[-1], size, 0.5), dim, SWAPPED[norm], size)
 

@@ -1,6 +1,6 @@
 """Advanced indexing: index tensors for several dims, which broadcast together.
 
-Negative indices count back. Every device checks the bounds.
+Negative indices count from the end. Every device checks the bounds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Indices = Sequence["Tensor | None"]
 
 
 def advanced_shape(shape: Ints, indices: Sequence[Any]) -> Ints:
-    """The shape of ``x[indices]``.
+    """Return the shape of ``x[indices]``.
 
     The dims of the indices replace the indexed dims if these are adjacent; otherwise they come first.
     """
@@ -37,9 +37,9 @@ def advanced_shape(shape: Ints, indices: Sequence[Any]) -> Ints:
         raise IndexError(
             f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}"
         ) from None
-    kept = [d for d in range(len(shape)) if d not in used]
+    remaining = [d for d in range(len(shape)) if d not in used]
     front = used[0] if used and used[-1] - used[0] + 1 == len(used) else 0
-    before, after = kept[:front], kept[front:]
+    before, after = remaining[:front], remaining[front:]
     return (*[shape[d] for d in before], *picked, *[shape[d] for d in after])
 
 
@@ -69,19 +69,19 @@ index.vjp(input=_index_gradient)
 @by
 def _put(input: Tensor, indices: Indices, values: Tensor, accumulate: bool) -> Ints:
     shape = shape_of(input)
-    wanted, given = advanced_shape(shape, indices), shape_of(values)
-    lead = len(wanted) - len(given)
-    if lead < 0 or any(size not in (1, other) for size, other in zip(given, wanted[lead:], strict=True)):
+    target_shape, source_shape = advanced_shape(shape, indices), shape_of(values)
+    lead = len(target_shape) - len(source_shape)
+    if lead < 0 or any(size not in (1, other) for size, other in zip(source_shape, target_shape[lead:], strict=True)):
         raise RuntimeError(
-            f"shape mismatch: value tensor of shape {list(given)} cannot be broadcast to indexing result of shape "
-            f"{list(wanted)}"
+            f"shape mismatch: value tensor of shape {list(source_shape)} cannot be broadcast to indexing result of "
+            f"shape {list(target_shape)}"
         )
     return shape
 
 
 @operator(_put, check=_check_bounds, promote=identical, inplace=True, out=False)
 def index_put(input: Tensor, indices: Sequence[Index | None], values: Tensor, accumulate: bool = False) -> Tensor:
-    """``input`` with ``values``, broadcast, written to ``input[indices]``, or added with ``accumulate``.
+    """Return ``input`` with ``values``, broadcast, written to ``input[indices]``, or added with ``accumulate``.
 
     For each dim, ``indices`` has an int64 tensor, a mask (for as many dims as it has), or None for the whole dim.
     Elements are written in order: the last write wins.
@@ -99,7 +99,7 @@ def _put_input_gradient(g: Tensor, indices: Indices, accumulate: bool) -> Tensor
 index_put.vjp(input=_put_input_gradient, values=lambda g, indices: index(g, indices))
 
 
-# -- with a mask of the indices that count ----------------------------------------------------------------------------
+# -- with a mask of the valid indices ---------------------------------------------------------------------------------
 def _clamped(input: Tensor, indices: Indices) -> list[Tensor | None]:
     sizes = input.shape
     return [None if i is None else i.clamp(-sizes[d], max(sizes[d] - 1, 0)) for d, i in enumerate(indices)]
@@ -111,7 +111,7 @@ def _masked_shape(input: Tensor, mask: Tensor, indices: Indices, *_: Any) -> Int
 
 @operator(by(_masked_shape), method=False, out=False)
 def _unsafe_masked_index(input: Tensor, mask: Mask, indices: Sequence[Index | None], fill: Number) -> Tensor:
-    """``input[indices]`` where ``mask`` is true, ``fill`` elsewhere; indices there may be out of bounds."""
+    """``input[indices]`` where ``mask`` is true, ``fill`` elsewhere, where indices may be out of bounds."""
     return index(input, _clamped(input, indices)).masked_fill(mask.logical_not(), fill)
 
 
@@ -119,5 +119,7 @@ def _unsafe_masked_index(input: Tensor, mask: Mask, indices: Sequence[Index | No
 def _unsafe_masked_index_put_accumulate(
     input: Tensor, mask: Mask, indices: Sequence[Index | None], values: Tensor
 ) -> Tensor:
-    """``input`` with ``values`` added at ``indices`` where ``mask`` is true; elsewhere they may be out of bounds."""
+    """Return ``input`` with ``values`` added at ``indices`` where ``mask`` is true; elsewhere they may be out of
+    bounds.
+    """
     return index_put(input, _clamped(input, indices), values.masked_fill(mask.logical_not(), 0), True)

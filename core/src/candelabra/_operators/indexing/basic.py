@@ -1,4 +1,4 @@
-"""Basic indexing: integers, slices and None select one view. Its adjoint and its scatter write there."""
+"""Basic indexing: integers, slices and None select one view. The adjoint and the scatter write to that view."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 BasicIndex = tuple[Any, ...]
 """Canonical: per dim of the input a non-negative int or a slice with non-negative start, stop and a positive step; dims
-that are left out at the end are taken whole. None inserts a dim of size 1."""
+that are omitted at the end are selected whole. None inserts a dim of size 1."""
 
 
 @operator(from_geometry, view=geometry.indexed_geometry, method=False, public=False)
@@ -26,7 +26,7 @@ def basic_index(input: Tensor, index: BasicIndex) -> Tensor:
 
 @operator(by(lambda input, shape, index: shape), method=False, public=False)
 def basic_index_adjoint(input: Tensor, shape: Shape, index: BasicIndex) -> Tensor:
-    """Zeros of ``shape`` with ``input`` put at ``[index]``."""
+    """Return zeros of ``shape`` with ``input`` written to ``[index]``."""
     out = new_full(input, shape, 0)
     if out._instance.immutable:
         return replaced(out, input, basic_index, index)
@@ -36,7 +36,7 @@ def basic_index_adjoint(input: Tensor, shape: Shape, index: BasicIndex) -> Tenso
 
 @operator(like_input, method=False, public=False)
 def basic_index_scatter(input: Tensor, src: Tensor, index: BasicIndex) -> Tensor:
-    """A copy of ``input`` with ``src`` put at ``[index]``."""
+    """Return a copy of ``input`` with ``src`` written to ``[index]``."""
     if input._instance.immutable:
         return replaced(input, src, basic_index, index)
     out = input.clone()
@@ -54,13 +54,13 @@ basic_index_scatter.vjp(
 
 
 def replaced(input: Tensor, src: Tensor, view: Any, *arguments: Any) -> Tensor:
-    """``input`` with what ``view(input, *arguments)`` shows replaced by ``src``, where arrays cannot be written to.
+    """Return ``input`` with the elements of ``view(input, *arguments)`` replaced by ``src``, without writing to arrays.
 
-    The same view of a tensor of positions tells which elements those are.
+    The same view of a tensor of positions selects these elements.
     """
     from candelabra._operators.indexing.advanced import index_put
 
     positions = new_arange(input, 0, 1, input.numel(), dtype=int64).reshape(input.shape)
-    places = view(positions, *arguments)
-    flat: Tensor = index_put(input.reshape(-1), (places.reshape(-1),), src.expand(places.shape).reshape(-1))
+    selected = view(positions, *arguments)
+    flat: Tensor = index_put(input.reshape(-1), (selected.reshape(-1),), src.expand(selected.shape).reshape(-1))
     return flat.reshape(input.shape)

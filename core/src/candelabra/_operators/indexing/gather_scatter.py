@@ -1,6 +1,6 @@
 """Gathering and scattering along one dim: each element of an index tensor selects an element of the input.
 
-Indices are int64 and do not count back from the end. Every device checks their bounds.
+Indices are int64 and do not count from the end from the end. Every device checks their bounds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 def index_outside(index: Tensor, low: int, high: int) -> int | None:
-    """An element of ``index`` that is not in ``[low, high)``, or None. It reads values: for checks of records."""
+    """Return an element of ``index`` that is not in ``[low, high)``, or None. It reads values, so it is for the checks
+    of records.
+    """
     if index.numel():
         for value in (int(index.amin().item()), int(index.amax().item())):
             if not low <= value < high:
@@ -40,18 +42,18 @@ def _check_bounds(name: str, input: Tensor, dim: int, index: Tensor) -> None:
 # -- gather -----------------------------------------------------------------------------------------------------------
 @by
 def _gathered(input: Tensor, dim: int, index: Tensor, *_: Any) -> Ints:
-    shape, wanted = shape_of(input), shape_of(index)
-    if 0 in wanted:
-        return wanted
-    if max(len(shape), 1) != max(len(wanted), 1):
+    shape, index_shape = shape_of(input), shape_of(index)
+    if 0 in index_shape:
+        return index_shape
+    if max(len(shape), 1) != max(len(index_shape), 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
-    for d, (size, count) in enumerate(zip(shape, wanted, strict=False)):
+    for d, (size, count) in enumerate(zip(shape, index_shape, strict=False)):
         if d != dim and count > size:
             raise RuntimeError(
-                f"Size does not match at dimension {d} expected index {list(wanted)} to be no larger than self "
+                f"Size does not match at dimension {d} expected index {list(index_shape)} to be no larger than self "
                 f"{list(shape)} apart from dimension {dim}"
             )
-    return wanted
+    return index_shape
 
 
 @operator(
@@ -70,7 +72,7 @@ gather.vjp(input=lambda g, input_spec, dim, index: scatter_add(new_full(g, input
 
 @operator(_gathered, out="exact", public=False)
 def gather_sparse_grad(input: Tensor, dim: Dim, index: Index, *, sparse_grad: bool) -> Tensor:
-    """``sparse_grad`` is accepted and has no effect: gradients are dense."""
+    """Accept ``sparse_grad``, which has no effect: gradients are dense."""
     return gather(input, dim, index)
 
 
@@ -78,18 +80,18 @@ gather_overloads = overloads("gather", gather, gather_sparse_grad)
 
 
 def _along_dim(input: Tensor, indices: Tensor, dim: int | None) -> tuple[Ints, Ints]:
-    """The shapes to which ``input`` and ``indices`` expand."""
-    shape, wanted = shape_of(input), shape_of(indices)
-    if dim is None or not (shape or wanted):
-        return shape, wanted
-    if len(shape) != len(wanted):
+    """Return the shapes to which ``input`` and ``indices`` expand."""
+    shape, index_shape = shape_of(input), shape_of(indices)
+    if dim is None or not (shape or index_shape):
+        return shape, index_shape
+    if len(shape) != len(index_shape):
         raise RuntimeError(
             "take_along_dim(): input and indices should have the same number of dimensions, but got "
-            f"{len(shape)} dimensions for input, and {len(wanted)} dimensions for indices"
+            f"{len(shape)} dimensions for input, and {len(index_shape)} dimensions for indices"
         )
-    before = broadcast_shapes(shape[:dim], wanted[:dim])
-    after = broadcast_shapes(shape[dim + 1 :], wanted[dim + 1 :])
-    return (*before, shape[dim], *after), (*before, wanted[dim], *after)
+    before = broadcast_shapes(shape[:dim], index_shape[:dim])
+    after = broadcast_shapes(shape[dim + 1 :], index_shape[dim + 1 :])
+    return (*before, shape[dim], *after), (*before, index_shape[dim], *after)
 
 
 @by
@@ -99,34 +101,35 @@ def _taken_along_dim(input: Tensor, indices: Tensor, dim: int | None) -> Ints:
 
 @operator(_taken_along_dim, out="exact")
 def take_along_dim(input: Tensor, indices: Index, dim: Dim | None = None) -> Tensor:
-    """:func:`gather` with all dims but ``dim`` broadcast; without ``dim`` both tensors are flattened first.
+    """Return :func:`gather` with all dims except ``dim`` broadcast; without ``dim`` both tensors are flattened first.
 
-    Negative indices count back. Raises ``RuntimeError`` for indices out of bounds and for shapes that do not broadcast.
+    Negative indices count from the end. Raises ``RuntimeError`` for indices out of bounds and for shapes that do not
+    broadcast.
     """
     if dim is None:
         return take_along_dim(input.flatten(), indices.flatten(), 0)
     size = input.shape[dim] if input.ndim else 1
     indices = where(indices < 0, indices + size, indices)
-    expanded, wanted = _along_dim(input, indices, dim)
-    return gather(input.expand(expanded), dim, indices.expand(wanted))
+    expanded, index_shape = _along_dim(input, indices, dim)
+    return gather(input.expand(expanded), dim, indices.expand(index_shape))
 
 
-# -- scatter: one value for each place --------------------------------------------------------------------------------
+# -- scatter ----------------------------------------------------------------------------------------------------------
 def scattered_shape(input: Tensor, dim: int, index: Tensor, src: Any = None, *_: Any) -> Ints:
-    """The shape of ``input``, if ``index`` and ``src`` fit it; RuntimeError otherwise."""
-    shape, wanted = shape_of(input), shape_of(index)
-    source = shape_of(src) if hasattr(src, "shape") else wanted
-    if 0 in wanted:
+    """Return the shape of ``input``, if ``index`` and ``src`` fit it. Raise ``RuntimeError`` otherwise."""
+    shape, index_shape = shape_of(input), shape_of(index)
+    source = shape_of(src) if hasattr(src, "shape") else index_shape
+    if 0 in index_shape:
         return shape
-    if max(len(shape), 1) != max(len(wanted), 1):
+    if max(len(shape), 1) != max(len(index_shape), 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
-    if max(len(source), 1) != max(len(wanted), 1):
+    if max(len(source), 1) != max(len(index_shape), 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
-    for d, count in enumerate(wanted):
+    for d, count in enumerate(index_shape):
         if (source and count > source[d]) or (d != dim and count > shape[d]):
             raise RuntimeError(
-                f"Expected index {list(wanted)} to be no larger than self {list(shape)} apart from dimension {dim} and "
-                f"to be no larger size than src {list(source)}"
+                f"Expected index {list(index_shape)} to be no larger than self {list(shape)} apart from dimension "
+                f"{dim} and to be no larger size than src {list(source)}"
             )
     return shape
 
@@ -140,7 +143,7 @@ _scattered = by(scattered_shape)
 
 @operator(_scattered, check=_check_scattered, promote=identical, inplace=True, out="exact")
 def scatter_add(input: Tensor, dim: Dim, index: Index, src: Tensor) -> Tensor:
-    """``input`` with ``src[i, j, …]`` added at ``[index[i, j, …], j, …]`` (for ``dim`` 0).
+    """Return ``input`` with ``src[i, j, …]`` added at ``[index[i, j, …], j, …]`` (for ``dim`` 0).
 
     Elements are added in the order of ``src``, so the result is deterministic.
     """
@@ -155,7 +158,7 @@ scatter_add.vjp(
 
 @operator(_scattered, check=_check_scattered, promote=identical, inplace=True, out="exact", method=False, public=False)
 def scatter_src(input: Tensor, dim: Dim, index: Index, src: Tensor) -> Tensor:
-    """``input`` with ``src[i, j, …]`` at ``[index[i, j, …], j, …]`` (for ``dim`` 0); the last write wins."""
+    """Return ``input`` with ``src[i, j, …]`` at ``[index[i, j, …], j, …]`` (for ``dim`` 0); the last write wins."""
     ...
 
 
@@ -166,31 +169,32 @@ scatter_src.vjp(
 
 
 def without_scattered(x: Tensor, dim: int, index: Tensor) -> Tensor:
-    """``x`` with zeros at the elements that ``index`` selects."""
+    """Return ``x`` with zeros at the elements that ``index`` selects."""
     return scatter_src(x, dim, index, new_full(x, tuple(index.shape), 0))
 
 
 def _padded(g: Tensor, shape: Ints) -> Tensor:
-    """``g`` with zeros after its end along each dim: the gradient of a source that is larger than the index."""
+    """Return ``g`` with zeros after its end along each dim: the gradient of a source that is larger than the index."""
     if tuple(g.shape) == tuple(shape):
         return g
     return basic_index_adjoint(g, shape, tuple(slice(0, size, 1) for size in g.shape))
 
 
 def cropped(src: Tensor, shape: Ints) -> Tensor:
-    """The part of ``src`` that an index of that shape covers."""
+    """Return the part of ``src`` that an index of that shape covers."""
     if tuple(src.shape) == shape or src.ndim != len(shape):
         return src
     return basic_index(src, tuple(slice(0, size, 1) for size in shape))
 
 
-# -- scatter: products and extremes -----------------------------------------------------------------------------------
+# -- scatter: products and extrema ------------------------------------------------------------------------------------
 @operator(_scattered, check=_check_scattered, promote=identical, inplace=True, method=False, public=False)
 def scatter_extreme(input: Tensor, dim: Dim, index: Index, src: Tensor, reduce: str, include_self: bool) -> Tensor:
-    """``input`` with the product (``"prod"``), maximum (``"amax"``) or minimum (``"amin"``) of the elements of ``src``.
+    """Return ``input`` with the product (``"prod"``), maximum (``"amax"``) or minimum (``"amin"``) of the elements of
+    ``src``.
 
-    ``src`` has the shape of ``index``. With ``include_self`` the elements of ``input`` take part; without it, those
-    that ``index`` selects are replaced. NaN propagates.
+    ``src`` has the shape of ``index``. With ``include_self`` the elements of ``input`` are included; without it, those
+    that ``index`` selects are replaced. NaN is propagated.
     """
     ...
 
@@ -230,7 +234,7 @@ def _product_gradients(
     include_self: bool,
     needs: tuple[bool, bool],
 ) -> Gradients:
-    """``out / x`` for each factor x. For the only zero of a product: the product of the other factors."""
+    """Return ``out / x`` for each factor x. For a single zero in a product, it is the product of the other factors."""
     to_input = to_src = None
     if needs[0]:
         others = scatter_extreme(new_full(input, tuple(input.shape), 1), dim, index, src, "prod", True)
@@ -251,7 +255,7 @@ def _product_gradients(
 scatter_extreme.vjp(("input", "src"), _extreme_gradients)
 
 
-# -- the public name --------------------------------------------------------------------------------------------------
+# -- the overload set --------------------------------------------------------------------------------------------------
 _place_scattered = by(lambda input, dim, index, *_: scattered_shape(input, dim, index))
 
 
@@ -261,7 +265,7 @@ def _filled(input: Tensor, index: Tensor, value: Any) -> Tensor:
 
 @operator(_place_scattered, inplace=True, out="exact", method=False, public=False)
 def scatter_value(input: Tensor, dim: Dim, index: Index, value: Number) -> Tensor:
-    """``value`` may stand in place of ``src``: a number, converted to the dtype of ``input``."""
+    """Write ``value``, a number that is converted to the dtype of ``input``, instead of ``src``."""
     return scatter_src.canonical(input, dim, index, _filled(input, index, value))
 
 
@@ -272,7 +276,7 @@ def _scatter_value_in_place(input: Tensor, dim: int, index: Tensor, value: Any) 
 
 @operator(_scattered, promote=identical, inplace=True, out="exact", method=False, public=False)
 def scatter_reduced(input: Tensor, dim: Dim, index: Index, src: Tensor, *, reduce: str | None) -> Tensor:
-    """``reduce`` ("add" or "multiply") combines the elements of ``src`` with those of ``input``."""
+    """Combine the elements of ``src`` with those of ``input`` by ``reduce``, "add" or "multiply"."""
     if reduce is None:
         return scatter_src.canonical(input, dim, index, src)
     if reduce == "add":
@@ -285,7 +289,7 @@ def scatter_reduced(input: Tensor, dim: Dim, index: Index, src: Tensor, *, reduc
 
 @operator(_place_scattered, inplace=True, out="exact", method=False, public=False)
 def scatter_value_reduced(input: Tensor, dim: Dim, index: Index, value: Number, *, reduce: str | None) -> Tensor:
-    """``reduce`` ("add" or "multiply") combines ``value`` with the elements of ``input``."""
+    """Combine ``value`` with the elements of ``input`` by ``reduce``, "add" or "multiply"."""
     return scatter_reduced.canonical(input, dim, index, _filled(input, index, value), reduce)
 
 

@@ -1,4 +1,6 @@
-"""Whole slices along one dim, selected by a vector of indices: ``index_select``, ``index_add``, ``index_fill``, …"""
+"""Operators on the slices along one dim that a vector of indices selects: ``index_select``, ``index_add``,
+``index_fill``.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +44,9 @@ def _selected(input: Tensor, dim: int, index: Tensor) -> Ints:
 
 @operator(_selected, check=lambda input, dim, index: _check_bounds("index_select", input, dim, index), out="exact")
 def index_select(input: Tensor, dim: Dim, index: Index) -> Tensor:
-    """The slices of ``input`` along ``dim`` that the 1-d ``index`` selects, in its order.
+    """Return the slices of ``input`` along ``dim`` that the 1-d ``index`` selects, in its order.
 
-    Raises ``IndexError`` for indices out of bounds; they do not count back.
+    Raises ``IndexError`` for indices out of bounds; they do not count from the end.
     """
     ...
 
@@ -54,27 +56,27 @@ index_select.vjp(input=lambda g, input_spec, dim, index: index_add(new_full(g, i
 
 # -- index_add, index_copy --------------------------------------------------------------------------------------------
 def fits_slices(count_error: type[Exception]) -> Any:
-    """The rule of operators that combine the slices of ``input`` along ``dim`` with those of ``source``.
+    """Return the rule of operators that combine the slices of ``input`` along ``dim`` with those of ``source``.
 
     ``count_error`` is the class of the error for a source with more or fewer slices than indices.
     """
 
     def slices(op: Any, args: tuple[Any, ...]) -> Ints:
         input, dim, index, source, *_ = args
-        shape, selected, given = shape_of(input), shape_of(index), shape_of(source)
+        shape, selected, source_shape = shape_of(input), shape_of(index), shape_of(source)
         if len(selected) > 1:
             raise IndexError(f"{op.title}(): Index is supposed to be a vector, but got {len(selected)} dims")
-        wanted = (*shape[:dim], *(selected or (1,)), *shape[dim + 1 :]) if shape else ()
-        if given == wanted:
+        expected_shape = (*shape[:dim], *(selected or (1,)), *shape[dim + 1 :]) if shape else ()
+        if source_shape == expected_shape:
             return shape
-        if shape and len(given) == len(wanted) and given[dim] != wanted[dim]:
+        if shape and len(source_shape) == len(expected_shape) and source_shape[dim] != expected_shape[dim]:
             raise count_error(
-                f"{op.title}(): Number of indices ({wanted[dim]}) should be equal to source.size(dim): ({given[dim]}), "
-                f"for dim: {dim}"
+                f"{op.title}(): Number of indices ({expected_shape[dim]}) should be equal to source.size(dim): "
+                f"({source_shape[dim]}), for dim: {dim}"
             )
         raise RuntimeError(
             "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
-            f"{list(shape)} source.shape = {list(given)}"
+            f"{list(shape)} source.shape = {list(source_shape)}"
         )
 
     return slices
@@ -93,7 +95,7 @@ _copied = fits_slices(IndexError)
     public=False,
 )
 def index_add(input: Tensor, dim: Dim, index: Index, source: Tensor) -> Tensor:
-    """``input`` with the slices of ``source`` added to the slices along ``dim`` that the 1-d ``index`` selects.
+    """Return ``input`` with the slices of ``source`` added to the slices along ``dim`` that the 1-d ``index`` selects.
 
     Slices are added in order. Raises ``IndexError`` for indices out of bounds, ``RuntimeError`` for different dtypes
     and for shapes that do not fit.
@@ -115,10 +117,11 @@ index_add_overloads = overloads("index_add", index_add, index_add_scaled, inplac
 
 @operator(_copied, promote=identical, inplace=True, out="exact")
 def index_copy(input: Tensor, dim: Dim, index: Index, source: Tensor) -> Tensor:
-    """``input`` with the slices of ``source`` in place of the slices along ``dim`` that the 1-d ``index`` selects.
+    """Return ``input`` with the slices of ``source`` instead of the slices along ``dim`` that the 1-d ``index``
+    selects.
 
-    Negative indices count back. Raises ``IndexError`` for indices out of bounds and for another number of slices,
-    ``RuntimeError`` for different dtypes and slices of another shape.
+    Negative indices count from the end. Raises ``IndexError`` for indices out of bounds and for another number of
+    slices, ``RuntimeError`` for different dtypes and slices of another shape.
     """
     shape: Ints = _copied(index_copy, (input, dim, index, source))
     if not shape:
@@ -141,10 +144,10 @@ def _filled(input: Tensor, dim: int, index: Tensor, value: Any) -> Ints:
 
 @operator(_filled, promote=unpromoted, result=by_arguments, inplace=True, out=False)
 def index_fill(input: Tensor, dim: Dim, index: Index, value: Tensor | Number) -> Tensor:
-    """``input`` with ``value`` in the slices along ``dim`` that the 1-d ``index`` selects.
+    """Return ``input`` with ``value`` in the slices along ``dim`` that the 1-d ``index`` selects.
 
-    ``value`` is a number or a 0-d tensor, and is converted to the dtype of ``input``. Negative indices count back.
-    Raises ``IndexError`` for indices out of bounds, ``RuntimeError`` for a value that the dtype cannot hold.
+    ``value`` is a number or a 0-d tensor, and is converted to the dtype of ``input``. Negative indices count from the
+    end. Raises ``IndexError`` for indices out of bounds, ``RuntimeError`` for a value that the dtype cannot hold.
     """
     _filled(index_fill, (input, dim, index, value))
     # A mask and not index_put(): the gradient of a slice that is selected twice reaches the value once.

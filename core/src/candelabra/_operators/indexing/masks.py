@@ -1,4 +1,4 @@
-"""Reading and writing where a mask is true: ``masked_select``, ``masked_scatter``."""
+"""Operators that read and write where a mask is true: ``masked_select``, ``masked_scatter``."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 @by
 def _selected(input: Tensor, mask: Tensor) -> None:
-    broadcast_shapes(shape_of(input), shape_of(mask))  # raises; the number of elements depends on the mask
+    broadcast_shapes(shape_of(input), shape_of(mask))  # raises errors; the number of elements depends on the mask
 
 
 @operator(_selected, data_dependent=True, out="exact")
 def masked_select(input: Tensor, mask: Mask) -> Tensor:
-    """The elements where ``mask`` is true, as a 1-d tensor in C order. Both tensors broadcast."""
+    """Return the elements where ``mask`` is true, as a 1-d tensor in C order. Both tensors broadcast."""
     shape = broadcast_shapes(shape_of(input), shape_of(mask)) or (1,)
     return index(input.expand(shape), nonzero(mask.expand(shape)).unbind(1))
 
@@ -34,17 +34,18 @@ def masked_select(input: Tensor, mask: Mask) -> Tensor:
     out=False,
 )
 def masked_scatter(input: Tensor, mask: Mask, source: Tensor) -> Tensor:
-    """``input`` with the elements of ``source``, in order, where ``mask`` is true. ``input`` and ``mask`` broadcast.
+    """Return ``input`` with the elements of ``source``, in order, where ``mask`` is true. ``input`` and ``mask``
+    broadcast.
 
-    Raises ``RuntimeError`` for fewer elements than there are to write, and for different dtypes.
+    Raises ``RuntimeError`` if ``source`` has fewer elements than ``mask`` selects, and for different dtypes.
     """
     shape = broadcast_shapes(shape_of(input), shape_of(mask))
     if not shape:
         return masked_scatter(input.reshape(1), mask.reshape(1), source).reshape(())
-    places = nonzero(mask.expand(shape))
-    count = places.shape[0]
+    indices = nonzero(mask.expand(shape))
+    count = indices.shape[0]
     if count > source.numel():
         raise RuntimeError(
             f"masked_scatter(): Number of elements of source < number of ones in mask: {source.numel()} < {count}"
         )
-    return index_put(input.expand(shape), places.unbind(1), source.flatten().narrow(0, 0, count))
+    return index_put(input.expand(shape), indices.unbind(1), source.flatten().narrow(0, 0, count))

@@ -1,4 +1,4 @@
-"""``scatter_reduce`` and ``index_reduce``: sums, products, means and extremes of the values for each place."""
+"""``scatter_reduce`` and ``index_reduce``: sums, products, means and extrema of the values with equal indices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
 def _reduced(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool) -> Tensor:
-    """The reduction of checked arguments; ``src`` has the shape of ``index``."""
+    """Return the reduction for checked arguments; ``src`` has the shape of ``index``."""
     if reduce in ("prod", "amax", "amin"):
         return scatter_extreme.canonical(input, dim, index, src, reduce, include_self)
     start = input if include_self else without_scattered(input, dim, index)
@@ -56,11 +56,12 @@ def _scatter_reduced(
 def scatter_reduce(
     input: Tensor, dim: Dim, index: Index, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """``input`` with the elements of ``src`` reduced along ``dim`` where ``index`` says: sum, prod, mean, amax or amin.
+    """Return ``input`` with the elements of ``src`` reduced into the positions ``index`` along ``dim``: sum, prod,
+    mean, amax or amin.
 
-    ``include_self=False`` leaves out the elements of ``input`` that ``index`` selects. Means of integers are rounded
+    ``include_self=False`` excludes the elements of ``input`` that ``index`` selects. Means of integers are rounded
     down. Raises ``RuntimeError`` for another ``reduce``, different dtypes and indices out of bounds,
-    ``NotImplementedError`` for extremes of complex numbers and means of bools.
+    ``NotImplementedError`` for extrema of complex numbers and means of bools.
     """
     _scatter_reduced(input, dim, index, src, reduce, include_self)
     return _reduced(input, dim, index, cropped(src, tuple(index.shape)), reduce, include_self)
@@ -83,10 +84,11 @@ def _index_reduced(
 def index_reduce(
     input: Tensor, dim: Dim, index: Index, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """``input`` with the slices of ``source`` reduced along ``dim`` where ``index`` says: prod, mean, amax or amin.
+    """Return ``input`` with the slices of ``source`` reduced into the positions ``index`` along ``dim``: prod, mean,
+    amax or amin.
 
-    ``include_self=False`` leaves out the slices of ``input`` that ``index`` selects. Raises ``RuntimeError`` for
-    another ``reduce``, different dtypes and shapes that do not fit, ``IndexError`` for indices out of bounds.
+    ``include_self=False`` excludes the slices of ``input`` that ``index`` selects. Raises ``RuntimeError`` for another
+    ``reduce``, different dtypes and shapes that do not fit, ``IndexError`` for indices out of bounds.
     """
     _index_reduced(index_reduce, (input, dim, index, source, reduce, include_self))
     # Selecting from 0, 1, 2, … gives the same indices, with the error of index operators for those out of bounds.

@@ -1,9 +1,9 @@
-"""Subscripts: ``x[index]`` and ``x[index] = value``, for every index that PyTorch takes.
+"""Subscripts: ``x[index]`` and ``x[index] = value``, for every index that PyTorch accepts.
 
 An index is parsed into two parts. The *basic* part (ints, slices, None) becomes a single view; index tensors and masks
-apply to dims of that view. An int beside index tensors belongs to the basic part: it is applied first, and the result's
-dims are ordered as if it were not there (NumPy treats it as an index array). A mask stands for as many index tensors as
-it has dims.
+apply to dims of that view. An int combined with index tensors belongs to the basic part: it is applied first and does
+not affect the order of the result's dims (NumPy treats it as an index array). A mask is equivalent to as many index
+tensors as it has dims.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Parsed(NamedTuple):
     basic: tuple[Any, ...]
     """The argument of the operator ``basic_index``."""
     whole: bool
-    """Whether the basic part selects the whole tensor as it is."""
+    """Whether the basic part selects the whole tensor unchanged."""
     tensors: list[tuple[int, Tensor]]
     """Index tensors and masks in order, each with its (first) dim in the result of the basic part."""
 
@@ -81,7 +81,7 @@ def __getitem__(input: Tensor, index: Any) -> Tensor:
 
 
 def _plain(index: tuple[Any, ...], shape: Sequence[int]) -> tuple[Any, ...] | None:
-    """A tuple of slices and of ints within bounds, made canonical; None for any other index."""
+    """Return the canonical form of a tuple of slices and of ints within bounds, or None for any other index."""
     if len(index) > len(shape):
         return None
     result: list[Any] = []
@@ -131,31 +131,33 @@ def parse(input: Tensor, index: Any) -> Parsed:
     basic: list[Any] = []
     tensors: list[tuple[int, Tensor]] = []
     whole = True
-    dim = place = 0  # dims of the input and of the result of the basic part
+    dim = result_dim = 0  # dims of the input and of the result of the basic part
     for item in items:
         if isinstance(item, Tensor):
             rank = item.ndim if item._keys & bool_.bit else 1
             if item._keys & bool_.bit:
                 _check_mask(item, shape, dim)
-            tensors.append((place, item))
+            tensors.append((result_dim, item))
             basic += [slice(0, size, 1) for size in shape[dim : dim + rank]]
-            dim, place = dim + rank, place + rank
+            dim, result_dim = dim + rank, result_dim + rank
         elif item is None or isinstance(item, bool):
             if item is not None:
-                tensors.append((place, new_full(input, (int(item),), 0, dtype=int64)))  # the new dim, or nothing of it
+                tensors.append(
+                    (result_dim, new_full(input, (int(item),), 0, dtype=int64))
+                )  # index 0 of the new dim for True, no index for False
             basic.append(None)
-            place += 1
+            result_dim += 1
             whole = False
         elif item is Ellipsis:
             skipped = len(shape) - indexed
             indexed = len(shape)  # a second Ellipsis skips nothing
             basic += [slice(0, size, 1) for size in shape[dim : dim + skipped]]
-            dim, place = dim + skipped, place + skipped
+            dim, result_dim = dim + skipped, result_dim + skipped
         elif isinstance(item, slice):
             part = _canonical(item, shape[dim])
             whole = whole and part.start == 0 and part.stop == shape[dim] and part.step == 1
             basic.append(part)
-            dim, place = dim + 1, place + 1
+            dim, result_dim = dim + 1, result_dim + 1
         else:
             size = shape[dim]
             if not -size <= item < size:
@@ -167,7 +169,9 @@ def parse(input: Tensor, index: Any) -> Parsed:
 
 
 def _is_tuple(index: Any) -> bool:
-    """Whether a sequence means a tuple of indices, by the heuristic of PyTorch and of former versions of NumPy."""
+    """Return whether a sequence is to be read as a tuple of indices: the heuristic of PyTorch and of old versions of
+    NumPy.
+    """
     if isinstance(index, tuple):
         return True
     if not isinstance(index, list) or len(index) >= 32:
@@ -184,7 +188,7 @@ def _is_tuple(index: Any) -> bool:
 
 
 def _item(item: Any, input: Tensor) -> Any:
-    """One item of an index as an int, a bool, a slice, None, Ellipsis, a mask, or an int64 tensor with dims."""
+    """Return an item of an index as an int, a bool, a slice, None, Ellipsis, a mask, or an int64 tensor with dims."""
     if item is None or item is Ellipsis or isinstance(item, (int, slice)):
         return item
     if isinstance(item, Tensor):
@@ -211,8 +215,8 @@ def _as_tensor(data: Any, input: Tensor) -> Tensor:
     from candelabra._namespace.publishing import public_function
 
     with input.device:
-        made: Tensor = public_function("tensor")(data)
-    return made
+        result: Tensor = public_function("tensor")(data)
+    return result
 
 
 def _tensor_item(item: Tensor) -> Any:
@@ -246,13 +250,13 @@ def _check_mask(mask: Tensor, shape: Sequence[int], dim: int) -> None:
 
 
 def _per_dim(tensors: list[tuple[int, Tensor]]) -> list[Tensor | None]:
-    """Index tensors and masks by dim, None for dims without one."""
+    """Return the index tensors and masks by dim, with None for dims without one."""
     result: list[Tensor | None] = []
     dim = 0
-    for place, tensor in tensors:
-        result += [None] * (place - dim)
+    for first, tensor in tensors:
+        result += [None] * (first - dim)
         result.append(tensor)
-        dim = place + (tensor.ndim if tensor._keys & bool_.bit else 1)
+        dim = first + (tensor.ndim if tensor._keys & bool_.bit else 1)
     return result
 
 
@@ -281,9 +285,9 @@ def __setitem__(input: Tensor, index: Any, value: Tensor | Number) -> None:
         else:
             copied.form("inplace")(target, _source(source, target))
         return
-    place, first = tensors[0]
+    dim, first = tensors[0]
     if number and len(tensors) == 1 and first._keys & bool_.bit:
-        masked_fill.form("inplace")(target, _aligned(first, target, place), source)
+        masked_fill.form("inplace")(target, _aligned(first, target, dim), source)
         return
     source = new_full(input, (), source) if number else _source(source, target)
     index_put.form("inplace")(target, _per_dim(tensors), source, False)
@@ -295,14 +299,14 @@ def __delitem__(input: Tensor, index: Any) -> None:
     raise TypeError("Tensor does not support deleting items")
 
 
-def _aligned(mask: Tensor, target: Tensor, place: int) -> Tensor:
-    """A mask of the dims from ``place`` on, with dims added at its end so that it broadcasts to the target."""
-    after = target.ndim - place - mask.ndim
+def _aligned(mask: Tensor, target: Tensor, dim: int) -> Tensor:
+    """Return a mask of the dims that start at ``dim``, with dims appended so that it broadcasts to the target."""
+    after = target.ndim - dim - mask.ndim
     return mask.reshape((*mask._payload.shape, *(1,) * after)) if after else mask
 
 
 def _source(value: Tensor, target: Tensor) -> Tensor:
-    """A value without leading dims of size 1, in the dtype of the target and on its device."""
+    """Return a value without leading dims of size 1, in the dtype of the target and on its device."""
     shape = value._payload.shape
     if shape and shape[0] == 1:
         lead = next((d for d, size in enumerate(shape) if size != 1), len(shape))

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 @operator(by(lambda input, index: shape_of(index)), out="exact")
 def take(input: Tensor, index: Index) -> Tensor:
-    """The elements of the flattened ``input`` that ``index`` selects, in its shape. Negative indices count back.
+    """Return the elements of the flattened ``input`` that ``index`` selects, in its shape. Negative indices count from
+    the end.
 
     Raises ``IndexError`` for indices out of bounds.
     """
@@ -34,10 +35,10 @@ def _put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool) -> tupl
 
 @operator(_put, promote=identical, inplace=True, out=False)
 def put(input: Tensor, index: Index, source: Tensor, accumulate: bool = False) -> Tensor:
-    """``input`` with the elements of ``source`` written to the elements of the flattened ``input`` at ``index``.
+    """Return ``input`` with the elements of ``source`` written to the elements of the flattened ``input`` at ``index``.
 
-    With ``accumulate`` they are added. Negative indices count back. Raises ``IndexError`` for indices out of bounds and
-    for another number of elements, ``RuntimeError`` for different dtypes.
+    With ``accumulate`` they are added. Negative indices count from the end. Raises ``IndexError`` for indices out of
+    bounds and for another number of elements, ``RuntimeError`` for different dtypes.
     """
     shape: Any = _put(put, (input, index, source, accumulate))
     return index_put(input.flatten(), (index.flatten(),), source.flatten(), accumulate).reshape(shape)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _check_part(src: Tensor, part: Ints) -> None:
-    """RuntimeError unless ``src`` has the shape of the part that it replaces."""
+    """Raise RuntimeError unless ``src`` has the shape of the part that it replaces."""
     if shape_of(src) != part:
         raise RuntimeError(
             "expected src to have a size equal to the slice of self. src size = "
@@ -24,13 +24,13 @@ def _check_part(src: Tensor, part: Ints) -> None:
         )
 
 
-def _replaced(input: Tensor, src: Tensor, place: tuple[Any, ...]) -> Tensor:
-    _check_part(src, geometry.indexed_shape(shape_of(input), place))
-    return basic_index_scatter(input, src.to(input.dtype), place)
+def _replaced(input: Tensor, src: Tensor, index: tuple[Any, ...]) -> Tensor:
+    _check_part(src, geometry.indexed_shape(shape_of(input), index))
+    return basic_index_scatter(input, src.to(input.dtype), index)
 
 
 def _selected(shape: Ints, dim: int, index: int) -> tuple[Any, ...]:
-    """The basic index of slice number ``index`` along ``dim``."""
+    """Return the basic index of slice number ``index`` along ``dim``."""
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     size = shape[dim]
@@ -48,12 +48,12 @@ def _select_replaced(input: Tensor, src: Tensor, dim: int, index: int) -> Ints:
 
 @operator(_select_replaced, promote=unpromoted, result=by_arguments, out="exact")
 def select_scatter(input: Tensor, src: Tensor, dim: Dim, index: Integer) -> Tensor:
-    """A copy of ``input`` with ``src``, cast to its dtype, in place of slice number ``index`` along ``dim``."""
+    """Return a copy of ``input`` with ``src``, cast to its dtype, replacing slice number ``index`` along ``dim``."""
     return _replaced(input, src, _selected(tuple(input.shape), dim, index))
 
 
 def _sliced(shape: Ints, dim: int, start: int | None, end: int | None, step: int) -> tuple[Any, ...]:
-    """The basic index of ``start:end:step`` along ``dim``."""
+    """Return the basic index of ``start:end:step`` along ``dim``."""
     if not shape:
         raise RuntimeError("slice() cannot be applied to a 0-dim tensor.")
     if step <= 0:
@@ -72,7 +72,7 @@ def _slice_replaced(input: Tensor, src: Tensor, dim: int, start: int | None, end
 def slice_scatter(
     input: Tensor, src: Tensor, dim: Dim = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
-    """A copy of ``input`` with ``src``, cast to its dtype, in place of ``input[start:end:step]`` along ``dim``."""
+    """Return a copy of ``input`` with ``src``, cast to its dtype, replacing ``input[start:end:step]`` along ``dim``."""
     return _replaced(input, src, _sliced(tuple(input.shape), dim, start, end, step))
 
 
@@ -86,7 +86,9 @@ def _strided_replaced(input: Tensor, src: Tensor, *layout: Any) -> Ints:
 def as_strided_scatter(
     input: Tensor, src: Tensor, size: Shape, stride: Shape, storage_offset: StorageOffset = None, origin: Origin = None
 ) -> Tensor:
-    """A copy of ``input`` with ``src``, cast to its dtype, in place of what :func:`as_strided` shows of it."""
+    """Return a copy of ``input`` with ``src``, cast to its dtype, replacing the elements that :func:`as_strided`
+    selects.
+    """
     layout: Any = (size, stride, storage_offset, origin)
     _strided_replaced(as_strided_scatter, (input, src, *layout))
     return strided_scatter(input, src.to(input.dtype), *layout)

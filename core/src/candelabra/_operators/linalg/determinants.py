@@ -1,7 +1,7 @@
 """Determinants.
 
-d det(A) = det(A) tr(A⁻¹ dA), so gA = g conj(det) A⁻ᴴ. Where A is singular, with A = U S Vᴴ, the adjugate takes the
-place of det(A) A⁻¹: the diagonal of the products of all *other* singular values between Vᴴ and U.
+d det(A) = det(A) tr(A⁻¹ dA), so gA = g conj(det) A⁻ᴴ. If A = U S Vᴴ is singular, the adjugate replaces det(A) A⁻¹: the
+diagonal matrix with the products of all *other* singular values, between Vᴴ and U.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ _det_shape = square("linalg.det", scalar)
 
 @operator(_det_shape, promote=floating("linalg.det"), namespace="linalg")
 def linalg_det(A: Tensor) -> Tensor:
-    """The determinants of (…, n, n) matrices."""
+    """Return the determinants of (…, n, n) matrices."""
     ...
 
 
 @operator(_det_shape, promote=floating("linalg.det"), out=False)
 def det(input: Tensor) -> Tensor:
-    """The determinants of (…, n, n) matrices; see ``linalg.det``."""
+    """Return the determinants of (…, n, n) matrices; see ``linalg.det``."""
     return linalg_det(input)
 
 
 @operator(by(lambda grad, A, out: shape_of(A)), promote=floating("linalg.det"), public=False)
 def linalg_det_backward(grad: Tensor, A: Tensor, out: Tensor) -> Tensor:
-    """The gradient of A whose determinant is ``out``: of regular matrices by the inverse, of others by the adjugate.
+    """Return the gradient of A whose determinant is ``out``, by the inverse of a regular matrix and the adjugate of a
+    singular one.
 
-    Both are computed for each matrix, and one is taken. So that the other one has finite values and derivatives, it is
-    computed of a matrix that has: the identity, and a diagonal of distinct numbers.
+    Both are computed for each matrix, and one is selected. Where the other one is selected, the identity or a diagonal
+    matrix of distinct numbers replaces the matrix, so that values and derivatives are finite.
     """
     n = A.shape[-1]
     one, weight = new_eye(A, n, n), grad.unsqueeze(-1)
@@ -56,7 +57,9 @@ def linalg_det_backward(grad: Tensor, A: Tensor, out: Tensor) -> Tensor:
 
 
 def _products_of_others(x: Tensor) -> Tensor:
-    """Along the last dim, the product of all the other elements: no division, so that zeros are right."""
+    """Return, for each element, the product of all other elements along the last dim, without division, so that zeros
+    are exact.
+    """
     n = x.shape[-1]
     grid = where(new_eye(x, n, n) != 0, 1.0, x.unsqueeze(-2).expand((*x.shape[:-1], n, n)))
     return grid.prod(-1)
@@ -67,7 +70,7 @@ linalg_det.vjp(A=applied(linalg_det_backward, "g", "A", "out"))
 
 # -- sign and logarithm -----------------------------------------------------------------------------------------------
 class SignAndLogarithm(NamedTuple):
-    """Of a determinant the sign (of a complex one the phase; 0 of 0), and the logarithm of the absolute value."""
+    """The sign of a determinant (the phase if it is complex, 0 if it is 0), and the logarithm of its absolute value."""
 
     sign: Tensor
     logabsdet: Tensor
@@ -78,9 +81,10 @@ _slogdet_shapes = square("linalg.slogdet", scalar, scalar)
 
 @operator(_slogdet_shapes, promote=floating("linalg.slogdet"), result=(same, real_part), namespace="linalg", out=True)
 def linalg_slogdet(A: Tensor) -> SignAndLogarithm:
-    """``(sign, logabsdet)`` of the determinants of (…, n, n) matrices, which may be too large or small for the dtype.
+    """Return ``(sign, logabsdet)`` of the determinants of (…, n, n) matrices, which may be too large or small for the
+    dtype.
 
-    The sign is 0 and the logarithm -inf where the matrix is singular; of complex matrices the sign is a phase.
+    The sign is 0 and the logarithm -inf if the matrix is singular. For complex matrices the sign is a phase.
     """
     ...
 
@@ -98,13 +102,13 @@ linalg_slogdet.vjp(A=_slogdet_back)
 
 @operator(_slogdet_shapes, promote=floating("linalg.slogdet"), result=(same, real_part), out=True)
 def slogdet(input: Tensor) -> SignAndLogarithm:
-    """Sign and logarithm of the determinants of (…, n, n) matrices; see ``linalg.slogdet``."""
+    """Return sign and logarithm of the determinants of (…, n, n) matrices; see ``linalg.slogdet``."""
     return linalg_slogdet(input)
 
 
 @operator(square("logdet", scalar), promote=floating("logdet"), out=False)
 def logdet(input: Tensor) -> Tensor:
-    """The logarithms of the determinants of (…, n, n) matrices: NaN of negative ones, -inf of 0."""
+    """Return the logarithms of the determinants of (…, n, n) matrices: NaN for negative ones, -inf for 0."""
     check_square("logdet", shape_of(input))
     sign, size = linalg_slogdet(input)
     return sign.log() + size if input.is_complex() else where(sign == -1, float("nan"), size)

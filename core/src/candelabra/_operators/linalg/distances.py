@@ -1,4 +1,6 @@
-"""Distances between points: all pairs (``cdist``, ``pdist``), row by row; and angles between vectors."""
+"""Distances between points: of all pairs (``cdist``, ``pdist``) and of corresponding rows; and angles between
+vectors.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
 
 Ints = tuple[int, ...]
 MANY = 25
-"""From so many points on, Euclidean distances come from one matrix product, unless that is declined."""
+"""The number of points above which Euclidean distances are computed by one matrix product, unless the caller forbids
+it."""
 MODES = {
     "use_mm_for_euclid_dist_if_necessary": None,
     "use_mm_for_euclid_dist": True,
@@ -37,7 +40,7 @@ def _pair_shape(x1: Tensor, x2: Tensor, *_: Any) -> Ints:
 
 
 def _lengths(d: Tensor, p: float) -> Tensor:
-    """The p-norms of the vectors along the last dim."""
+    """Return the p-norms of the vectors along the last dim."""
     d = d.abs()
     if not d.shape[-1]:
         return d.sum(-1)
@@ -52,13 +55,17 @@ def _lengths(d: Tensor, p: float) -> Tensor:
 
 @operator(_pair_shape, accepts="real floating", public=False)
 def distances(x1: Tensor, x2: Tensor, p: float) -> Tensor:
-    """The p-norms of all differences of a row of ``x1`` and a row of ``x2``: (…, n, m) from (…, n, k) and (…, m, k)."""
+    """Return the p-norms of all differences of a row of ``x1`` and a row of ``x2``: (…, n, m) from (…, n, k) and (…, m,
+    k).
+    """
     return _lengths(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
 
 
 @operator(by(lambda g, x1, *_: (*shape_of(g)[:-1], shape_of(x1)[-1])), accepts="real floating", public=False)
 def distances_backward(grad: Tensor, x1: Tensor, x2: Tensor, out: Tensor, p: float) -> Tensor:
-    """The gradient of :func:`distances` for ``x1``: sums over the rows of ``x2``; 0 where two points meet."""
+    """Return the gradient of :func:`distances` for ``x1``: sums over the rows of ``x2``; 0 where two points are
+    equal.
+    """
     # d |d|_p / d d_k = sgn(d_k) |d_k|^(p-1) / |d|_p^(p-1); of the maximum, the sign where |d_k| attains it.
     d = x1.unsqueeze(-2) - x2.unsqueeze(-3)
     if p == 0 or not d.shape[-1]:
@@ -85,7 +92,9 @@ distances.vjp(
 
 @operator(_pair_shape, accepts="real floating", public=False)
 def euclidean_distances(x1: Tensor, x2: Tensor) -> Tensor:
-    """Euclidean distances of all pairs of rows, by one matrix product: ``|a - b|^2 = |a|^2 - 2ab + |b|^2``."""
+    """Return the Euclidean distances of all pairs of rows, by one matrix product: ``|a - b|^2 = |a|^2 - 2ab +
+    |b|^2``.
+    """
     first, second = (x1 * x1).sum(-1, True), (x2 * x2).sum(-1, True)
     one, other = new_full(x1, tuple(first.shape), 1), new_full(x1, tuple(second.shape), 1)
     left, right = cat((x1 * -2, first, one), -1), cat((x2, other, second), -1)
@@ -122,12 +131,12 @@ def _cdist_shape(x1: Tensor, x2: Tensor, p: float, compute_mode: str) -> Ints:
 
 @operator(_cdist_shape, promote=unpromoted, method=False, out=False)
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
-    """The distances in the p-norm of every row of ``x1`` to every row of ``x2``.
+    """Return the distances in the p-norm of every row of ``x1`` to every row of ``x2``.
 
-    Shapes (…, n, k) and (…, m, k) give (…, n, m); batch dims broadcast. ``compute_mode`` says whether Euclidean
-    distances may come from a matrix product, which is faster and loses digits where points are close: by default with
-    more than 25 points on a side. ``RuntimeError`` for other than floating dtypes, negative ``p`` and sizes that
-    differ.
+    Shapes (…, n, k) and (…, m, k) give (…, n, m); batch dims broadcast. ``compute_mode`` selects whether Euclidean
+    distances are computed by a matrix product, which is faster but less accurate for points that are close: by default,
+    if ``x1`` or ``x2`` has more than 25 points. Raises ``RuntimeError`` for dtypes that are not floating, negative
+    ``p`` and sizes that differ.
     """
     _cdist_shape(cdist, (x1, x2, p, compute_mode))
     mode = MODES[compute_mode]
@@ -154,20 +163,20 @@ def _pdist_shape(input: Tensor, p: float) -> tuple[int]:
 
 @operator(_pdist_shape, promote=_floating_points, method=False)
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """The distances in the p-norm of all pairs of rows of an (n, k) tensor: n(n-1)/2 of them, row by row.
+    """Return the distances in the p-norm of all pairs of rows of an (n, k) tensor: n(n-1)/2 elements, row by row.
 
-    ``RuntimeError`` for other than 2-d tensors of floating dtypes, and negative ``p``.
+    Raises ``RuntimeError`` unless the tensor is 2-d and of a floating dtype, and for negative ``p``.
     """
     (count,) = _pdist_shape(pdist, (input, p))
     n = input.shape[0]
-    # The places of the upper triangle in the flattened matrix: sorted, they come before the others.
-    places = new_arange(input, 0, 1, n * n, dtype=int64)
-    upper = places % max(n, 1) > places // max(n, 1)
-    order = (places + upper.logical_not() * (n * n)).sort()[0].narrow(0, 0, count)
+    # The indices of the upper triangle in the flattened matrix: sorted, they precede the others.
+    positions = new_arange(input, 0, 1, n * n, dtype=int64)
+    upper = positions % max(n, 1) > positions // max(n, 1)
+    order = (positions + upper.logical_not() * (n * n)).sort()[0].narrow(0, 0, count)
     return distances(input, input, p).reshape((n * n,)).index_select(0, order)
 
 
-# -- row by row -------------------------------------------------------------------------------------------------------
+# -- corresponding rows ------------------------------------------------------------------------------------------------
 @by
 def _pairwise_shape(x1: Tensor, x2: Tensor, p: float, eps: float, keepdim: bool) -> Ints:
     shape = broadcast_shapes(shape_of(x1), shape_of(x2))
@@ -176,12 +185,15 @@ def _pairwise_shape(x1: Tensor, x2: Tensor, p: float, eps: float, keepdim: bool)
 
 @operator(_pairwise_shape, method=False, out=False)
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
-    """The p-norms of ``x1 - x2 + eps`` along the last dim; the two broadcast. ``eps`` keeps points that meet apart."""
+    """Return the p-norms of ``x1 - x2 + eps`` along the last dim; the two broadcast.
+
+    ``eps`` prevents a distance of 0, where the derivative is undefined.
+    """
     return norm_of_order(x1 - x2 + eps, p, -1, keepdim)
 
 
 def _unit(x: Tensor, dim: int, eps: float) -> Tensor:
-    """``x`` divided by its length along ``dim``, or by ``eps`` where that is larger."""
+    """Return ``x`` divided by its length along ``dim``, or by ``eps`` if that is larger."""
     if eps > 0:  # 1e-8 is 0 in float16
         eps = max(eps, finfo(x.dtype).tiny)
     return x / linalg_vector_norm(x, 2, (dim,), True).clamp_min(eps)
@@ -195,9 +207,10 @@ def _cosine_shape(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Ints:
 
 @operator(_cosine_shape, promote=to_float, accepts="real", method=False)
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between vectors along ``dim`` (of the broadcast shape): dot product by both lengths.
+    """Return the cosine of the angle between vectors along ``dim`` (of the broadcast shape): dot product by both
+    lengths.
 
-    Lengths below ``eps`` count as ``eps``, which is at least the smallest normal number of the dtype.
+    Lengths below ``eps`` are replaced by ``eps``, which is at least the smallest normal number of the dtype.
     """
     rank = max(len(shape_of(x1)), len(shape_of(x2)))
     dim = wrap_dim(dim, rank) - rank if rank else 0

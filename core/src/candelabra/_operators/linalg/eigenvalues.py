@@ -5,7 +5,7 @@ With A V = V diag(L) (Boeddeker and others, On the computation of complex-valued
     gA = V⁻ᴴ [ diag(gL) + (Vᴴ gV - VᴴV diag(Re Vᴴ gV)) / conj(E) ] Vᴴ,        E_ij = l_j - l_i, 1 on the diagonal,
 
 and for Hermitian A, where V⁻¹ = Vᴴ,  gA = V [ diag(gL) + (Vᴴ gV) / E ] Vᴴ. Eigenvectors are determined up to a phase: a
-loss that depends on it has no derivative, and is refused.
+loss that depends on it has no derivative, and its gradient raises RuntimeError.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Eigen(NamedTuple):
 
 
 def _check_phase(name: str, projected: Tensor) -> None:
-    """Refuse a loss that depends on the phase of eigenvectors; ``projected`` is Vᴴ gV."""
+    """Raise ``RuntimeError`` for a loss that depends on the phase of eigenvectors; ``projected`` is Vᴴ gV."""
     if projected.is_complex():
         raise_if_nonzero(
             (projected.detach().diagonal(0, -2, -1).imag.abs() > 1e-2).any(),
@@ -72,7 +72,7 @@ def _eigvalsh_shape(input: Tensor, UPLO: str) -> Ints:
 
 @operator(_eigh_shapes, promote=floating("linalg.eigh"), result=(real_part, same), public=False, out=True)
 def linalg_eigh(input: Tensor, UPLO: str = "L") -> Eigen:
-    """``(eigenvalues, eigenvectors)`` of Hermitian matrices (…, n, n), eigenvalues real and ascending.
+    """Return ``(eigenvalues, eigenvectors)`` of Hermitian matrices (…, n, n), eigenvalues real and ascending.
 
     The lower (``"L"``) or upper (``"U"``) triangle is read.
     """
@@ -87,7 +87,7 @@ def _eigh_back(
 ) -> Tensor:
     L, V = eigenvalues, eigenvectors
     if g_eigenvectors is None:
-        assert g_eigenvalues is not None  # one of the two has arrived
+        assert g_eigenvalues is not None  # at least one of the two gradients exists
         return (V * g_eigenvalues.unsqueeze(-2)) @ V.mH
     projected = V.mH @ g_eigenvectors
     _check_phase("linalg_eigh_backward", projected)
@@ -103,7 +103,7 @@ linalg_eigh.vjp(input=_eigh_back)
 
 @operator(_eigh_shapes, promote=floating("linalg.eigh"), result=(real_part, same), public=False, out=True)
 def linalg_eigh_triangle(input: Tensor, UPLO: str) -> Eigen:
-    """``RuntimeError`` for another ``UPLO``."""
+    """Raise ``RuntimeError`` for another ``UPLO``."""
     _check_triangle(UPLO)
     return linalg_eigh(input, UPLO.upper())
 
@@ -113,7 +113,9 @@ eigh = overloads("linalg_eigh", (linalg_eigh, "input"), linalg_eigh_triangle, na
 
 @operator(_eigvalsh_shape, promote=floating("linalg.eigh"), result=real_part, public=False)
 def linalg_eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
-    """The eigenvalues of Hermitian matrices (…, n, n), real and ascending; see :func:`candelabra.linalg.eigh`."""
+    """Return the eigenvalues of Hermitian matrices (…, n, n), real and ascending; see
+    :func:`candelabra.linalg.eigh`.
+    """
     ...
 
 
@@ -127,7 +129,7 @@ linalg_eigvalsh.vjp(input=_eigvalsh_back)
 
 @operator(_eigvalsh_shape, promote=floating("linalg.eigh"), result=real_part, public=False)
 def linalg_eigvalsh_triangle(input: Tensor, UPLO: str) -> Tensor:
-    """``RuntimeError`` for another ``UPLO``."""
+    """Raise ``RuntimeError`` for another ``UPLO``."""
     _check_triangle(UPLO)
     return linalg_eigvalsh(input, UPLO.upper())
 
@@ -144,9 +146,9 @@ eigvalsh = overloads("linalg_eigvalsh", (linalg_eigvalsh, "input"), linalg_eigva
     out=True,
 )
 def linalg_eig(input: Tensor) -> Eigen:
-    """``(eigenvalues, eigenvectors)`` of square matrices (…, n, n), complex, in no particular order.
+    """Return ``(eigenvalues, eigenvectors)`` of square matrices (…, n, n), complex, in no particular order.
 
-    ``LinAlgError`` for matrices that are not finite.
+    Raises ``LinAlgError`` for matrices that are not finite.
     """
     ...
 
@@ -160,14 +162,14 @@ def _eig_back(
 ) -> Tensor:
     L, V = eigenvalues, eigenvectors
     if g_eigenvectors is None:
-        assert g_eigenvalues is not None  # one of the two has arrived
+        assert g_eigenvalues is not None  # at least one of the two gradients exists
         inner = g_eigenvalues.diag_embed()
     else:
         projected = V.mH @ g_eigenvectors
         _check_phase("linalg_eig_backward", projected)
         one = new_eye(L, L.shape[-1], L.shape[-1])
         scale = projected.diagonal(0, -2, -1).real.unsqueeze(-2)
-        # Where two eigenvalues meet the quotient is infinite; on the diagonal it is replaced by gL.
+        # For equal eigenvalues the quotient is infinite; on the diagonal, gL replaces it.
         inner = (projected - V.mH @ (V * scale)) * (1 - one) / (L.unsqueeze(-2) - L.unsqueeze(-1) + one).conj()
         if g_eigenvalues is not None:
             inner = inner + g_eigenvalues.diag_embed()
@@ -179,7 +181,7 @@ linalg_eig.vjp(input=_eig_back)
 
 @operator(square("linalg.eigvals", vector), promote=floating("linalg.eigvals"), result=_complex, namespace="linalg")
 def linalg_eigvals(input: Tensor) -> Tensor:
-    """The eigenvalues of square matrices (…, n, n), complex, in no particular order."""
+    """Return the eigenvalues of square matrices (…, n, n), complex, in no particular order."""
     ...
 
 

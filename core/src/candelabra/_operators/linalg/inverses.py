@@ -26,7 +26,7 @@ Ints = tuple[int, ...]
 
 
 class Inverse(NamedTuple):
-    """The inverses, and per matrix 0 or the place of the pivot that is zero."""
+    """The inverses, and per matrix 0 or the index (from 1) of the pivot that is zero."""
 
     inverse: Tensor
     info: Tensor
@@ -37,9 +37,10 @@ RULE = rules.square("linalg.inv", rules.matrix, rules.scalar)
 
 @operator(RULE, promote=rules.floating("linalg.inv"), result=(same, rules.info_dtype), public=False, out=True)
 def linalg_inv_ex(A: Tensor) -> Inverse:
-    """The inverses of (…, n, n) matrices, and an int32 info per matrix: 0, or which pivot is zero.
+    """Return the inverses of (…, n, n) matrices, and an int32 info per matrix: 0, or the index (from 1) of the pivot
+    that is zero.
 
-    By LU factorization. Nothing is raised for a singular matrix, its inverse is what division by zero gives.
+    It uses LU factorization. A singular matrix raises no error; its inverse contains the results of divisions by zero.
     """
     ...
 
@@ -54,7 +55,7 @@ linalg_inv_ex.vjp(A=_inverse_back)
 
 @operator(RULE, promote=rules.floating("linalg.inv"), result=(same, rules.info_dtype), public=False, out=True)
 def linalg_inv_checked(A: Tensor, *, check_errors: bool) -> Inverse:
-    """``check_errors`` raises ``LinAlgError`` for a singular matrix."""
+    """Raise ``LinAlgError`` for a singular matrix if ``check_errors``."""
     result = linalg_inv_ex(A)
     if check_errors:
         rules.check_info(result.info, "linalg.inv_ex", rules.SINGULAR_MATRIX)
@@ -66,7 +67,7 @@ inv_ex = overloads("linalg_inv_ex", linalg_inv_ex, linalg_inv_checked, namespace
 
 @operator(rules.square("linalg.inv", rules.matrix), promote=rules.floating("linalg.inv"), namespace="linalg")
 def linalg_inv(A: Tensor) -> Tensor:
-    """The inverses of (…, n, n) matrices; ``LinAlgError`` where one is singular."""
+    """Return the inverses of (…, n, n) matrices; Raises ``LinAlgError`` if one is singular."""
     result = linalg_inv_ex(A)
     rules.check_info(result.info, "linalg.inv", rules.SINGULAR_MATRIX)
     return result.inverse
@@ -74,7 +75,7 @@ def linalg_inv(A: Tensor) -> Tensor:
 
 @operator(rules.square("linalg.inv", rules.matrix), promote=rules.floating("linalg.inv"))
 def inverse(input: Tensor) -> Tensor:
-    """The inverses of (…, n, n) matrices; see ``linalg.inv``."""
+    """Return the inverses of (…, n, n) matrices; see ``linalg.inv``."""
     return linalg_inv(input)
 
 
@@ -94,10 +95,10 @@ def _tensorinv_shape(input: Tensor, ind: int) -> Ints:
 
 @operator(_tensorinv_shape, promote=rules.floating("linalg.inv"), namespace="linalg")
 def linalg_tensorinv(input: Tensor, ind: int = 2) -> Tensor:
-    """The inverse of ``tensordot`` over the first ``ind`` dims.
+    """Return the inverse of ``tensordot`` over the first ``ind`` dims.
 
     The first ``ind`` dims are the rows of a square matrix, the others its columns; the dims of the result are in the
-    other order. ``LinAlgError`` where the matrix is singular.
+    other order. Raises ``LinAlgError`` if the matrix is singular.
     """
     shape = _tensorinv_shape(linalg_tensorinv, (input, ind))
     n = prod(shape_of(input)[:ind])
@@ -128,10 +129,10 @@ def linalg_pinv(
     atol: Tensor | Number | None = None,
     rtol: Tensor | Number | None = None,
 ) -> Tensor:
-    """The pseudo-inverses of (…, m, n) matrices, (…, n, m), by singular values (``hermitian``: by eigenvalues).
+    """Return the pseudo-inverses of (…, m, n) matrices, (…, n, m), by singular values (``hermitian``: by eigenvalues).
 
-    Those up to ``max(atol, rtol * largest)`` count as zero. Tolerances are numbers, or tensors that broadcast to the
-    batch; ``rcond`` is the older name of ``rtol``.
+    Those up to ``max(atol, rtol * largest)`` are treated as zero. Tolerances are numbers, or tensors that broadcast to
+    the batch; ``rcond`` is the older name of ``rtol``.
     """
     _pinv_shape(linalg_pinv, (input, rcond, hermitian, atol, rtol))
     relative = rtol if rcond is None else rcond
@@ -140,7 +141,9 @@ def linalg_pinv(
 
 @operator(_pinv_shape, promote=unpromoted, out=False)
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
-    """The pseudo-inverses of (…, m, n) matrices; singular values up to ``rcond`` times the largest count as zero."""
+    """Return the pseudo-inverses of (…, m, n) matrices; singular values up to ``rcond`` times the largest count as
+    zero.
+    """
     return linalg_pinv(input, rcond)
 
 
@@ -150,7 +153,9 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     public=False,
 )
 def pseudo_inverse(input: Tensor, atol: Tensor | None, rtol: Tensor | None, hermitian: bool) -> Tensor:
-    """V diag(1/s) Uᴴ, where 1/s is 0 for the singular values s that count as zero. Moore 1920, Penrose 1955."""
+    """Return V diag(1/s) Uᴴ, where 1/s is 0 for singular values s that are treated as zero. Moore 1920, Penrose
+    1955.
+    """
     if not input.numel():
         return input.mT.clone()
     if hermitian:
@@ -165,7 +170,7 @@ def pseudo_inverse(input: Tensor, atol: Tensor | None, rtol: Tensor | None, herm
 
 
 def pinv_back(g: Tensor, input: Tensor, out: Tensor) -> Tensor:
-    """The gradient of a matrix whose pseudo-inverse is ``out``.
+    """Return the gradient of a matrix whose pseudo-inverse is ``out``.
 
     Golub and Pereyra, The differentiation of pseudo-inverses and nonlinear least squares problems, 1973. The shorter
     side is multiplied first.

@@ -21,7 +21,7 @@ DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
 class Minimum(NamedTuple):
-    """What LAPACK's drivers return."""
+    """The results of LAPACK's drivers."""
 
     solution: Tensor
     rank: Tensor
@@ -38,14 +38,14 @@ def _minimum_shapes(A: Tensor, B: Tensor, rcond: float, driver: str) -> tuple[In
 
 @operator(_minimum_shapes, promote=floating(NAME), result=(same, index, real_part), public=False)
 def linalg_lstsq(A: Tensor, B: Tensor, rcond: float, driver: str) -> Minimum:
-    """Solutions of least length that minimise ``norm(A X - B)``, for (…, m, n) and (…, m, k)."""
+    """Return the solutions of least length that minimise ``norm(A X - B)``, for (…, m, n) and (…, m, k)."""
     ...
 
 
 def _lstsq_back(
     needs: tuple[bool, bool], A: Tensor, B: Tensor, g_solution: Tensor
 ) -> tuple[Tensor | None, Tensor | None]:
-    # X = P B with P = A⁺: gB = Pᴴ g, and gA is what the pseudo-inverse makes of g Bᴴ.
+    # X = P B with P = A⁺: gB = Pᴴ g, and gA is the gradient of the pseudo-inverse for g Bᴴ.
     P = linalg_pinv(A)
     to_a = pinv_back(g_solution @ B.mH, A, P) if needs[0] else None
     return to_a, P.mH @ g_solution if needs[1] else None
@@ -56,7 +56,7 @@ linalg_lstsq.vjp(("A", "B"), _lstsq_back)
 
 # -- with residuals ---------------------------------------------------------------------------------------------------
 class LeastSquares(NamedTuple):
-    """The solution; the sums of squared residuals, rank, and singular values, where the driver gives them."""
+    """The solution; the sums of squared residuals, rank, and singular values, if the driver computes them."""
 
     solution: Tensor
     residuals: Tensor
@@ -65,7 +65,7 @@ class LeastSquares(NamedTuple):
 
 
 def _is_vector(a: Ints, b: Ints) -> bool:
-    """Whether b has the shape of a batch of vectors."""
+    """Return whether b has the shape of a batch of vectors."""
     return len(b) == 1 or a[:-1] == b
 
 
@@ -91,7 +91,7 @@ def _least_squares_shapes(input: Tensor, b: Tensor, rcond: float | None, driver:
     if B[side] != A[-2]:
         raise RuntimeError(f"{NAME}: input.size(-2) should match other.size({side})")
     m, n = A[-2:]
-    if m > n and driver in ("gelsd", "gelss"):  # there are residuals if no matrix lacks full rank
+    if m > n and driver in ("gelsd", "gelss"):  # there are residuals if all matrices have full rank
         return None
     columns = () if side == -1 else B[-1:]
     batch = broadcast_shapes(A[:-2], B[:side])
@@ -111,11 +111,12 @@ def _least_squares_shapes(input: Tensor, b: Tensor, rcond: float | None, driver:
 def linalg_lstsq_with_residuals(
     input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None
 ) -> LeastSquares:
-    """``(solution, residuals, rank, singular_values)`` of min ‖input X - b‖, for (…, m, n) and (…, m, k) or (…, m).
+    """Return ``(solution, residuals, rank, singular_values)`` of min ‖input X - b‖, for (…, m, n) and (…, m, k) or (…,
+    m).
 
     ``driver``: ``"gelsy"`` (default; pivoted QR), ``"gels"`` (QR, full rank), ``"gelsd"``, ``"gelss"`` (singular
-    values). Singular values up to ``rcond`` times the largest count as zero (default: epsilon times the longer side).
-    Residuals are empty unless m > n, the rank is full, and the driver is another than ``"gelsy"``, as in PyTorch.
+    values). Singular values up to ``rcond`` times the largest are treated as zero (default: epsilon times the longer
+    side). Residuals are empty unless m > n, the rank is full, and the driver is not ``"gelsy"``, as in PyTorch.
     """
     _least_squares_shapes(linalg_lstsq_with_residuals, (input, b, rcond, driver))
     driver = driver or "gelsy"
@@ -125,8 +126,8 @@ def linalg_lstsq_with_residuals(
         rcond = finfo(input.dtype).eps * max(m, n)
     B = b.unsqueeze(-1) if vector else b
     solution, rank, values = linalg_lstsq(input, B, float(rcond), driver)
-    none = values.new_empty((0,))
-    residuals = none
+    empty = values.new_empty((0,))
+    residuals = empty
     if m > n and (driver == "gels" or (driver != "gelsy" and not bool((rank != n).any()))):
         size = (input @ solution - B).abs()
         residuals = (size * size).sum(-2)
@@ -135,7 +136,7 @@ def linalg_lstsq_with_residuals(
         solution.squeeze(-1) if vector else solution,
         residuals,
         rank.new_empty((0,)) if driver == "gels" else rank,
-        values if values.shape[-1] else none,
+        values if values.shape[-1] else empty,
     )
 
 

@@ -1,8 +1,8 @@
-"""A few extreme eigenpairs of large symmetric matrices by iteration.
+"""Extreme eigenpairs of large symmetric matrices, computed by iteration.
 
 Knyazev, Toward the optimal preconditioned eigensolver: locally optimal block preconditioned conjugate gradient method,
-2001. The trial space of a step is spanned by the current vectors, the preconditioned residuals and the last step; its
-basis is orthonormalised by QR before the small problem is solved.
+2001. The trial space of a step is spanned by the current vectors, the preconditioned residuals and the previous step;
+its basis is orthonormalised by QR before the small problem is solved.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def _count(A: Tensor, k: int | None, B: Tensor | None, X: Tensor | None, n: int | None) -> tuple[int, int]:
-    """The number of vectors to iterate and of eigenpairs to return, after the checks."""
+    """Check the arguments and return the numbers of vectors to iterate and of eigenpairs to return."""
     check_tensor("lobpcg", A)
     shape = shape_of(A)
     floating("lobpcg")(A.dtype)
@@ -63,13 +63,15 @@ def lobpcg(
     ortho_fparams: dict[str, float] | None = None,
     ortho_bparams: dict[str, bool] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The ``k`` largest (or smallest) eigenvalues, (…, k), and vectors, (…, m, k), of symmetric A X = B X diag(E).
+    """Return the ``k`` largest (or smallest) eigenvalues, (…, k), and vectors, (…, m, k), of symmetric A X = B X
+    diag(E).
 
-    ``B`` is positive-definite, by default the identity; ``X`` (…, m, n) the vectors to start from, else n random ones;
-    ``iK`` a preconditioner, nearly the inverse of A; ``niter`` the most iterations (1000; -1: no limit); ``tol`` the
-    bound of the residuals, relative to A, B and X (the root of the dtype's epsilon). The derivative is that of exact
-    eigenpairs, which must be simple. ``method`` and the ``ortho_`` parameters choose among ways to orthonormalise in
-    PyTorch; here it is always done by QR. There is no ``tracker``.
+    ``B`` is positive-definite, by default the identity. ``X`` (…, m, n) has the initial vectors, by default n random
+    ones. ``iK`` is a preconditioner, an approximate inverse of A. ``niter`` is the maximum number of iterations
+    (default 1000; -1: no limit). ``tol`` is the bound of the residuals relative to A, B and X, by default the square
+    root of the dtype's epsilon. The derivative is that of exact eigenpairs, which must be simple. ``method`` and the
+    ``ortho_`` parameters select an orthonormalisation in PyTorch; this function always uses QR. ``tracker`` is not
+    supported.
     """
     if tracker is not None:
         raise NotImplementedError("lobpcg(): argument 'tracker' is not supported, it must be None")
@@ -82,7 +84,7 @@ def lobpcg(
     values, vectors = _iterate(A.detach(), plain[0], start.detach(), plain[1], rounds, accuracy, upper)
     values, vectors = values[..., :count], vectors[..., :count]
     if A.requires_grad or (B is not None and B.requires_grad):
-        for _ in range(2):  # one step carries the first derivative, two the second
+        for _ in range(2):  # one step has the first derivative, two steps have the second
             values, vectors = _newton_step(A, B, values, vectors)
     return values, vectors
 
@@ -90,7 +92,7 @@ def lobpcg(
 def _iterate(
     A: Tensor, B: Tensor | None, X: Tensor, iK: Tensor | None, rounds: int, accuracy: float, upper: bool
 ) -> tuple[Tensor, Tensor]:
-    """The eigenpairs when the residuals are below the bound, or after so many rounds."""
+    """Return the eigenpairs after ``rounds`` iterations, or earlier if the residuals are below the bound."""
     size = X.shape[-1]
     values, X = _rayleigh_ritz(A, B, X, size, upper)
     last: Tensor | None = None
@@ -116,12 +118,12 @@ def _column_norms(x: Tensor) -> Tensor:
 
 
 def _norm_bound(A: Tensor) -> Tensor:
-    """A cheap bound of the spectral norm, one per matrix, to compare with each vector's residual."""
+    """Return an inexpensive bound of the spectral norm of each matrix, with which residuals are compared."""
     return A.abs().sum(-1).amax(-1, True)
 
 
 def _rayleigh_ritz(A: Tensor, B: Tensor | None, space: Tensor, size: int, upper: bool) -> tuple[Tensor, Tensor]:
-    """The extreme eigenpairs of A among the vectors of a space, B-orthonormal: the Rayleigh-Ritz method."""
+    """Return the extreme eigenpairs of A within a space, B-orthonormal: the Rayleigh-Ritz method."""
     basis = linalg_qr(space).Q
     small = basis.mT @ A @ basis
     if B is not None:
@@ -136,7 +138,7 @@ def _rayleigh_ritz(A: Tensor, B: Tensor | None, space: Tensor, size: int, upper:
 
 
 def _newton_step(A: Tensor, B: Tensor | None, values: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """One step of Newton's method for A x = e B x with xᵀ B x = 1, which A and B can be differentiated through.
+    """Return one step of Newton's method for A x = e B x with xᵀ B x = 1, which is differentiable in A and B.
 
     ( A - e B   -B x ) ( dx )   ( e B x - A x )
     ( -xᵀ B        0 ) ( de ) = ( (xᵀ B x - 1) / 2 )

@@ -1,4 +1,4 @@
-"""Matrices made of vectors, and vectors of matrices."""
+"""Views of diagonals, and Vandermonde matrices."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 @operator(by(lambda A, *dims: diagonal_shape(shape_of(A), *dims)), view=True, namespace="linalg")
 def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: Dim = -2, dim2: Dim = -1) -> Tensor:
-    """A view of the diagonals of matrices in the last two dims: ``candelabra.diagonal`` with other defaults."""
+    """Return a view of the diagonals of matrices in the last two dims: ``candelabra.diagonal`` with other defaults."""
     return A.diagonal(offset, dim1, dim2)
 
 
 def _wide_powers(d: dtype) -> dtype:
-    """The dtype of powers: int64 of integers; bools are refused."""
+    """Return the dtype of powers: int64 for integers. Raise ``RuntimeError`` for bools."""
     if d.category == BOOL:
         raise RuntimeError(f"linalg.vander supports floating point, complex, and integer tensors, but got {d.title}")
     return int64 if d.category == INTEGER else d
@@ -37,9 +37,9 @@ def _vander_shape(x: Tensor, N: int | None) -> tuple[int, ...]:
 
 @operator(_vander_shape, promote=_wide_powers, namespace="linalg", out=False)
 def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
-    """The powers 0 to N - 1 of the elements of (…, n): Vandermonde's matrices, (…, n, N). ``N`` is n by default.
+    """Return the powers 0 to N - 1 of the elements of (…, n): Vandermonde matrices, (…, n, N). ``N`` is n by default.
 
-    Integers give int64.
+    The powers of integers are int64.
     """
     shape = _vander_shape(linalg_vander, (x, N))
     column = x.reshape((*shape[:-1], 1))

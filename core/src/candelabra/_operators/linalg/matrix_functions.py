@@ -29,9 +29,9 @@ def _power_shape(A: Tensor, n: int) -> tuple[int, ...]:
 
 @operator(_power_shape, namespace="linalg")
 def linalg_matrix_power(A: Tensor, n: int) -> Tensor:
-    """Square matrices to an integer power by repeated squaring; negative powers are those of the inverse.
+    """Raise square matrices to an integer power by repeated squaring; negative powers are those of the inverse.
 
-    ``LinAlgError`` for a negative power of a singular matrix.
+    Raises ``LinAlgError`` for a negative power of a singular matrix.
     """
     _power_shape(linalg_matrix_power, (A, n))
     exponent = abs(n.__index__())
@@ -51,13 +51,13 @@ def linalg_matrix_power(A: Tensor, n: int) -> Tensor:
 
 @operator(_power_shape)
 def matrix_power(input: Tensor, n: int) -> Tensor:
-    """Square matrices to an integer power; see ``linalg.matrix_power``."""
+    """Raise square matrices to an integer power; see ``linalg.matrix_power``."""
     return linalg_matrix_power(input, n)
 
 
 # -- the exponential --------------------------------------------------------------------------------------------------
 TAYLOR = 18
-"""The degree of the polynomial: below :data:`NEAR` its error is less than an epsilon of float64."""
+"""The degree of the polynomial. For norms below :data:`NEAR`, its error is less than the epsilon of float64."""
 NEAR = 1.09
 """Bader, Blanes and Casas, Computing the matrix exponential with an optimized Taylor polynomial, 2019, table 2."""
 
@@ -71,26 +71,28 @@ NEAR = 1.09
     data_dependent=True,
 )
 def linalg_matrix_exp(input: Tensor) -> Tensor:
-    """``1 + A + A²/2! + …`` for square matrices: A halved until it is small, the series summed, the result squared."""
+    """``1 + A + A²/2! + …`` for square matrices, by scaling and squaring: A is halved repeatedly, and the sum of the
+    series is squared as often.
+    """
     check_square("linalg.matrix_exp", shape_of(input))
     n = input.shape[-1]
     if not input.numel():
         return input.clone()
-    if input.dtype.is_half:  # squaring doubles the rounding of half types, too, and they overflow soon
+    if input.dtype.is_half:  # squaring doubles the rounding errors, and half types overflow early
         return linalg_matrix_exp(input.float()).to(input.dtype)
     size = input.abs().sum(-2).amax(-1)
     halvings = (size / NEAR).log2().ceil().clamp_min(0)
-    halvings = halvings.masked_fill(halvings.isfinite().logical_not(), 0)  # the result is not finite, however often
-    most = int(halvings.amax().item())  # as many squarings as the largest matrix takes
-    x = input if not most else input * (-halvings).exp2().unsqueeze(-1).unsqueeze(-1)
+    halvings = halvings.masked_fill(halvings.isfinite().logical_not(), 0)  # the result is not finite for any number
+    squarings = int(halvings.amax().item())  # the number of squarings of the matrix with the largest norm
+    x = input if not squarings else input * (-halvings).exp2().unsqueeze(-1).unsqueeze(-1)
     out = _polynomial(x, new_eye(x, n, n))
-    for step in range(most):
+    for step in range(squarings):
         out = where((halvings > step).unsqueeze(-1).unsqueeze(-1), out @ out, out)
     return out
 
 
 def _polynomial(x: Tensor, one: Tensor) -> Tensor:
-    """The Taylor polynomial, by Paterson and Stockmeyer's scheme: seven products for degree 18."""
+    """Return the Taylor polynomial by Paterson and Stockmeyer's scheme: seven products for degree 18."""
     powers = [one, x]
     while len(powers) < 5:
         powers.append(powers[-1] @ x)

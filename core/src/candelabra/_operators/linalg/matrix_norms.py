@@ -1,4 +1,4 @@
-"""Norms of matrices, norms of either kind, and condition numbers."""
+"""Norms of matrices, norms of vectors or matrices, and condition numbers."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ Order = Any
 """A number, or the name of a norm."""
 
 
-# -- of matrices ------------------------------------------------------------------------------------------------------
+# -- norms of matrices ------------------------------------------------------------------------------------------------
 def _listed(dim: Sequence[int]) -> str:
     return ", ".join(str(d) for d in dim)
 
 
 def _matrix_dims(shape: Ints, ord: Order, dim: Any) -> Ints:
-    """The dims of the rows and the columns; RuntimeError for dims and orders that a matrix norm does not have."""
+    """Return the dims of the rows and the columns. Raise ``RuntimeError`` for dims and orders that are not those of a
+    matrix norm.
+    """
     check_matrix("linalg.matrix_norm", shape)
     if isinstance(dim, int) or len(dim) != 2:
         raise RuntimeError(
@@ -62,10 +64,10 @@ def linalg_matrix_norm(
     *,
     dtype: DType | None = None,
 ) -> Tensor:
-    """Norms of the matrices in the dims ``dim``, real.
+    """Return the norms of the matrices in the dims ``dim``, which are real.
 
     ``"fro"``: root of the sum of squares; ``"nuc"``: sum of the singular values; 2, -2: their largest, smallest; 1, -1:
-    largest, smallest sum of absolute values of a column; inf, -inf: of a row. It is computed in ``dtype``.
+    largest, smallest sum of absolute values of a column; inf, -inf: of a row. The norm is computed in ``dtype``.
     """
     first, second = _matrix_dims(shape_of(input), ord, dim)
     x = in_dtype("linalg.matrix_norm", input, dtype)
@@ -87,15 +89,15 @@ def linalg_matrix_norm(
 
 
 def _extreme(x: Tensor, dim: int, order: float, keepdim: bool) -> Tensor:
-    """The largest along ``dim`` for a positive order (0 of none: norms are not below it), else the smallest."""
+    """Return the largest element along ``dim`` for a positive order (0 if there are no elements), else the smallest."""
     if order < 0:
         return x.amin(dim, keepdim)
     return x.amax(dim, keepdim) if x.shape[dim] else x.sum(dim, keepdim)
 
 
-# -- of vectors or matrices -------------------------------------------------------------------------------------------
+# -- norms of vectors or matrices -------------------------------------------------------------------------------------
 def _norm_dims(shape: Ints, ord: Order, dim: Any) -> tuple[Any, bool]:
-    """The dims of a norm, and whether it is one of matrices."""
+    """Return the dims of a norm, and whether it is a matrix norm."""
     dims = None if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
     if ord is None:
         return dims, False
@@ -129,7 +131,8 @@ def linalg_norm(
     *,
     dtype: DType | None = None,
 ) -> Tensor:
-    """A vector norm over one dim, a matrix norm over two; without ``ord`` the 2-norm over all that ``dim`` names.
+    """Return a vector norm over one dim, a matrix norm over two; without ``ord`` the 2-norm over all that ``dim``
+    names.
 
     See :func:`candelabra.linalg.vector_norm` and :func:`candelabra.linalg.matrix_norm` for the orders.
     """
@@ -157,9 +160,10 @@ def norm(
     keepdim: bool = False,
     dtype: DType | None = None,
 ) -> Tensor:
-    """The vector norm of order ``p`` over ``dim`` (all dims when None), or the nuclear norm of matrices, ``"nuc"``.
+    """Return the vector norm of order ``p`` over ``dim`` (all dims if None), or the nuclear norm of matrices,
+    ``"nuc"``.
 
-    ``"fro"`` and None are 2. Unlike ``linalg.norm``, numbers are orders of vector norms over two dims, too.
+    ``"fro"`` and None are order 2. Unlike in ``linalg.norm``, a number is the order of a vector norm also for two dims.
     """
     if p == "nuc":
         dims: Any = (-2, -1) if dim is None else dim
@@ -185,9 +189,10 @@ def _cond_shape(input: Tensor, p: Order) -> Ints:
 
 @operator(_cond_shape, promote=floating("linalg.cond"), result=real_part, namespace="linalg")
 def linalg_cond(input: Tensor, p: float | str | None = None) -> Tensor:
-    """The condition numbers ``norm(A, p) * norm(inv(A), p)``; for None, 2 and -2 the quotient of singular values.
+    """Return the condition numbers ``norm(A, p) * norm(inv(A), p)``; for None, 2 and -2 the quotient of singular
+    values.
 
-    inf where a matrix is singular. ``p``: None, ``"fro"``, ``"nuc"``, ±1, ±2, ±inf.
+    The result is inf for a singular matrix. ``p``: None, ``"fro"``, ``"nuc"``, ±1, ±2, ±inf.
     """
     _cond_shape(linalg_cond, (input, p))
     if 0 in input.shape[-2:]:

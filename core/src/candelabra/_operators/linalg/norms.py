@@ -1,7 +1,8 @@
 """Norms of vectors.
 
-d‖x‖_p = Re Σ conj(sgn x) |x|^(p-1) ‖x‖_p^(1-p) dx. Where the norm is 0 it has a corner, and the gradient is 0, the
-subgradient of least length; extremes share it among all elements that attain them.
+d‖x‖_p = Re Σ conj(sgn x) |x|^(p-1) ‖x‖_p^(1-p) dx. Where the norm is 0, it is not differentiable, and the gradient is
+0, the subgradient of least length. For the orders inf and -inf, all elements that attain the extremum share the
+gradient.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ INFINITE = (math.inf, -math.inf)
 FLOATING_ONLY = floating("linalg.vector_norm", half=True)
 
 
-# -- the operator -----------------------------------------------------------------------------------------------------
+# -- vector_norm ------------------------------------------------------------------------------------------------------
 @by
 def _norm_shape(x: Tensor, ord: float, dim: Any, keepdim: bool, *_: Any) -> Ints:
     if isinstance(ord, str) or not hasattr(ord, "__float__"):
         raise TypeError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {type(ord).__name__}")
     shape = shape_of(x)
     if (ord < 0 or ord == math.inf) and 0 in (shape if dim is None else [shape[d] for d in dim]):
-        shown = {math.inf: "inf", -math.inf: "-inf"}.get(ord) or f"{ord:g}"
-        what = "an empty tensor" if dim is None else f"the dimension {list(dim)} of an empty tensor"
+        order = {math.inf: "inf", -math.inf: "-inf"}.get(ord) or f"{ord:g}"
+        extent = "an empty tensor" if dim is None else f"the dimension {list(dim)} of an empty tensor"
         raise RuntimeError(
-            f"linalg.vector_norm cannot compute the {shown} norm on {what} because the operation does not have an "
+            f"linalg.vector_norm cannot compute the {order} norm on {extent} because the operation does not have an "
             "identity"
         )
     return reduced_shape(shape, dim, keepdim)
@@ -47,7 +48,7 @@ def _norm_shape(x: Tensor, ord: float, dim: Any, keepdim: bool, *_: Any) -> Ints
 
 @operator(_norm_shape, promote=FLOATING_ONLY, result=real_part, public=False)
 def linalg_vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """``sum(abs(x)**ord)**(1/ord)`` over ``dim`` (all dims when None), real."""
+    """``sum(abs(x)**ord)**(1/ord)`` over ``dim`` (all dims if None), which is real."""
     size = x.abs()
     if ord == math.inf:
         return size.amax(dim, keepdim)
@@ -87,25 +88,29 @@ linalg_vector_norm.vjp(x=_norm_back)
 
 
 # -- with an order, dims and a dtype ----------------------------------------------------------------------------------
-def in_dtype(name: str, x: Tensor, wanted: dtype | None) -> Tensor:
-    """``x`` in the dtype that a norm is computed in: a floating one that holds it, complex for complex ``x``."""
-    if wanted is None:
+def in_dtype(name: str, x: Tensor, target: dtype | None) -> Tensor:
+    """Return ``x`` in the dtype in which a norm is computed: a floating dtype without narrowing, complex for complex
+    ``x``.
+    """
+    if target is None:
         return x
-    if wanted.category < FLOATING:
-        raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {wanted.title}")
-    if (wanted.category == COMPLEX) is not x.is_complex():
+    if target.category < FLOATING:
+        raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {target.title}")
+    if (target.category == COMPLEX) is not x.is_complex():
         kind = "complex" if x.is_complex() else "real"
-        raise RuntimeError(f"{name}: dtype should be {kind} for {kind} inputs, but got {wanted.title}")
-    if not can_cast(x.dtype, wanted) or wanted.itemsize < x.dtype.itemsize:
+        raise RuntimeError(f"{name}: dtype should be {kind} for {kind} inputs, but got {target.title}")
+    if not can_cast(x.dtype, target) or target.itemsize < x.dtype.itemsize:
         raise RuntimeError(
             f"{name}: the dtype of the input ({x.dtype.title}) should be convertible without narrowing to the "
-            f"specified dtype ({wanted.title})"
+            f"specified dtype ({target.title})"
         )
-    return x if wanted is x.dtype else x.to(wanted)
+    return x if target is x.dtype else x.to(target)
 
 
 def norm_of_order(x: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: dtype | None = None) -> Tensor:
-    """:func:`linalg_vector_norm` in a dtype, after the checks of its rule: not every kernel makes them."""
+    """Return :func:`linalg_vector_norm` in a dtype. The checks of its rule run first, because not all kernels have
+    them.
+    """
     _norm_shape(None, (x, ord, as_dims(dim, x), keepdim))
     return linalg_vector_norm(in_dtype("linalg.vector_norm", x, dtype), float(ord), dim, keepdim)
 
@@ -114,10 +119,10 @@ def norm_of_order(x: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: dtype | N
 def linalg_vector_norm_of_order(
     x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
-    """``sum(abs(x)**ord)**(1/ord)`` over ``dim`` (all dims when None), real.
+    """``sum(abs(x)**ord)**(1/ord)`` over ``dim`` (all dims if None), which is real.
 
-    Of order 0 the count of nonzeros, of inf and -inf the largest and smallest absolute value; computed in ``dtype``.
-    ``RuntimeError`` for a norm of no elements that has no value.
+    Order 0 counts the nonzero elements, inf and -inf select the largest and smallest absolute value. It is computed in
+    ``dtype``. Raises ``RuntimeError`` for a norm of no elements that is undefined.
     """
     return norm_of_order(x, ord, dim, keepdim, dtype)
 
@@ -125,7 +130,7 @@ def linalg_vector_norm_of_order(
 vector_norm = overloads("linalg_vector_norm", linalg_vector_norm_of_order, namespace="linalg")
 
 
-# -- of differences and slices ----------------------------------------------------------------------------------------
+# -- norms of differences and slices -----------------------------------------------------------------------------------
 def _floating_difference(d: dtype) -> dtype:
     if d.category < FLOATING:
         raise RuntimeError(f"norm(): input dtype should be either floating point or complex. Got {d.title} instead.")
@@ -140,7 +145,7 @@ def _distance_shape(input: Tensor, other: Tensor, p: float) -> Ints:
 
 @operator(_distance_shape, promote=_floating_difference, result=real_part, out=False)
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
-    """The norm of order ``p`` of ``input - other``, a 0-d tensor; the tensors broadcast."""
+    """Return the norm of order ``p`` of ``input - other``, a 0-d tensor; the tensors broadcast."""
     return norm_of_order(input - other, p, None, False)
 
 
@@ -160,7 +165,7 @@ def _renorm_shape(input: Tensor, p: float, dim: int, maxnorm: float) -> Ints:
 
 @operator(_renorm_shape, promote=floating("renorm", half=True), inplace=True)
 def renorm(input: Tensor, p: float, dim: Dim, maxnorm: float) -> Tensor:
-    """Each slice along ``dim`` whose norm of order ``p`` exceeds ``maxnorm`` scaled down to it."""
+    """Scale each slice along ``dim`` whose norm of order ``p`` exceeds ``maxnorm`` down to that norm."""
     _renorm_shape(renorm, (input, p, dim, maxnorm))
     size = norm_of_order(input, p, [d for d in range(input.ndim) if d != dim], True)
     return input * where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)

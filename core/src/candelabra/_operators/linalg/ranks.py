@@ -1,4 +1,4 @@
-"""Ranks of matrices, and the tolerance below which a singular value counts as zero."""
+"""Ranks of matrices, and the tolerance up to which a singular value is treated as zero."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ Ints = tuple[int, ...]
 
 
 def check_tolerances(name: str, **tolerances: Any) -> None:
-    """RuntimeError for complex tensors."""
+    """Raise ``RuntimeError`` for complex tensors."""
     for word, value in tolerances.items():
         if hasattr(value, "_payload") and value.is_complex():
             raise RuntimeError(f"{name}: {word} tensor of complex type is not supported. Got {value.dtype.title}")
 
 
-def as_tolerance(A: Tensor, given: Tensor | Number | None) -> Tensor | None:
-    """A tolerance as a tensor on the device of A."""
-    if given is None or hasattr(given, "_payload"):
-        return given  # type: ignore[return-value]
-    return new_full(A, (), given, dtype=A.dtype.to_real())
+def as_tolerance(A: Tensor, value: Tensor | Number | None) -> Tensor | None:
+    """Return a tolerance as a tensor on the device of A."""
+    if value is None or hasattr(value, "_payload"):
+        return value  # type: ignore[return-value]
+    return new_full(A, (), value, dtype=A.dtype.to_real())
 
 
 def tolerance(A: Tensor, largest: Tensor, atol: Tensor | None, rtol: Tensor | None) -> Tensor:
-    """The singular values that count as zero beside the largest one: up to ``max(atol, rtol * largest)``.
+    """Return the bound up to which singular values are treated as zero: ``max(atol, rtol * largest)``.
 
     By default ``rtol`` is the dtype's epsilon times the longer side, and 0 where an ``atol`` above 0 is given.
     """
@@ -63,7 +63,8 @@ def linalg_matrix_rank(
     atol: Tensor | Number | None = None,
     rtol: Tensor | Number | None = None,
 ) -> Tensor:
-    """How many singular values exceed ``max(atol, rtol * largest)``, int64; of Hermitian matrices eigenvalues are used.
+    """Return the number of singular values (``hermitian``: of eigenvalues) that exceed ``max(atol, rtol * largest)``,
+    in int64.
 
     Tolerances are numbers, or tensors that broadcast to the batch. The default ``rtol`` is the dtype's epsilon times
     the longer side. ``tol`` is the older name of ``atol`` with an ``rtol`` of 0.

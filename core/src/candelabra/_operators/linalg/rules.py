@@ -1,4 +1,4 @@
-"""The rules of shape and dtype that functions of matrices share, and the errors of factorizations that break down.
+"""Shape and dtype rules that functions of matrices share, and the errors of factorizations that fail.
 
 All texts are PyTorch's.
 """
@@ -36,24 +36,24 @@ ZERO_BLOCK: Final = "D[{code},{code}] is exactly zero, ldl_solve would divide by
 
 
 def check_info(info: Tensor, name: str, reason: str) -> None:
-    """``LinAlgError`` for the first info of a batch that is not 0; ``reason`` is one of the texts above."""
+    """Raise ``LinAlgError`` for the first info of a batch that is not 0; ``reason`` is one of the texts above."""
     raise_if_nonzero(info, f"{name}: {{element}}{reason}", LinAlgError)
 
 
 def check_tensor(name: str, A: Any) -> None:
-    """TypeError for a first argument that is no tensor, by functions that are no operators."""
+    """Raise ``TypeError`` if the first argument of a function that is not an operator is not a tensor."""
     if not hasattr(A, "_payload"):
         raise TypeError(f"{name}(): argument 'A' (position 1) must be Tensor, not {kind_of(A)}")
 
 
 # -- dtypes -----------------------------------------------------------------------------------------------------------
 def info_dtype(d: dtype) -> dtype:
-    """The dtype of LAPACK's pivots and infos."""
+    """Return the dtype of LAPACK's pivots and infos."""
     return int32
 
 
 def floating(name: str, *, half: bool = False) -> Callable[[dtype], dtype]:
-    """The promotion of a function of floating and complex tensors, of at least 32 bits unless ``half``."""
+    """Return the promotion of a function of floating and complex tensors, of at least 32 bits unless ``half``."""
 
     def promote(d: dtype) -> dtype:
         if d.category < FLOATING:
@@ -67,13 +67,13 @@ def floating(name: str, *, half: bool = False) -> Callable[[dtype], dtype]:
 
 # -- shapes -----------------------------------------------------------------------------------------------------------
 def check_matrix(name: str, shape: Ints, argument: str = "A") -> None:
-    """RuntimeError for fewer than two dims."""
+    """Raise ``RuntimeError`` for fewer than two dims."""
     if len(shape) < 2:
         raise RuntimeError(f"{name}: The input tensor {argument} must have at least 2 dimensions.")
 
 
 def check_square(name: str, shape: Ints) -> None:
-    """RuntimeError for fewer than two dims, and for matrices that are not square."""
+    """Raise ``RuntimeError`` for fewer than two dims, and for matrices that are not square."""
     check_matrix(name, shape)
     if shape[-1] != shape[-2]:
         raise RuntimeError(
@@ -82,7 +82,7 @@ def check_square(name: str, shape: Ints) -> None:
 
 
 def check_system(name: str, a: Ints, b: Ints, left: bool = True) -> Ints:
-    """The shape of X with A X = B, or X A = B; RuntimeError where there is none."""
+    """Return the shape of X with A X = B, or X A = B. Raise ``RuntimeError`` for incompatible shapes."""
     check_square(name, a)
     check_matrix(name, b, "B")
     if a[-1] != b[-2 if left else -1]:
@@ -114,20 +114,20 @@ matrices = _rule(check_matrix)
 
 
 def matrix(shape: Ints) -> Ints:
-    """A matrix of the same size for each matrix."""
+    """Return the shape of a matrix of the same size for each matrix."""
     return shape
 
 
 def vector(shape: Ints) -> Ints:
-    """A number for each row of a square matrix."""
+    """Return the shape of a vector for each square matrix, with a number per row."""
     return shape[:-1]
 
 
 def scalar(shape: Ints) -> Ints:
-    """A number for each matrix."""
+    """Return the shape of a number for each matrix."""
     return shape[:-2]
 
 
 def diagonal(shape: Ints) -> Ints:
-    """As many numbers as each matrix has on its diagonal."""
+    """Return the shape of the diagonal of each matrix."""
     return (*shape[:-2], min(shape[-2:]))

@@ -25,7 +25,7 @@ Ints = tuple[int, ...]
 
 
 class Solution(NamedTuple):
-    """The solutions, and per system 0 or the place of the pivot that is zero."""
+    """The solutions, and per system 0 or the index (from 1) of the pivot that is zero."""
 
     result: Tensor
     info: Tensor
@@ -39,7 +39,9 @@ def _matrix_solution(A: Tensor, B: Tensor) -> tuple[Ints, Ints]:
 
 @operator(_matrix_solution, promote=rules.floating("linalg.solve"), result=(same, rules.info_dtype), public=False)
 def linalg_solve_ex(A: Tensor, B: Tensor) -> Solution:
-    """X with A X = B for matrices (…, n, n) and (…, n, k), by LU factorization, and where a pivot was zero."""
+    """Return X with A X = B for matrices (…, n, n) and (…, n, k), by LU factorization, and the index (from 1) of a zero
+    pivot.
+    """
     ...
 
 
@@ -54,7 +56,7 @@ linalg_solve_ex.vjp(("A", "B"), _solve_back)
 
 
 def _is_vector(a: Ints, b: Ints) -> bool:
-    """Whether B is a batch of vectors, by PyTorch's rule: one dim, or A's shape without its last."""
+    """Return whether B is a batch of vectors, by PyTorch's rule: one dim, or A's shape without its last."""
     return len(b) == 1 or (len(a) - 1 == len(b) and b == a[:-1])
 
 
@@ -89,9 +91,9 @@ def _solved(A: Tensor, B: Tensor, left: bool) -> Solution:
     _system_solution, promote=rules.floating("linalg.solve"), result=(same, rules.info_dtype), public=False, out=True
 )
 def linalg_solve_ex_system(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Solution:
-    """As :func:`candelabra.linalg.solve`, with an int32 info per system: 0, or which pivot is zero.
+    """Return :func:`candelabra.linalg.solve` with an int32 info per system: 0, or the index (from 1) of a zero pivot.
 
-    ``check_errors`` raises ``LinAlgError`` for a singular matrix.
+    Raises ``LinAlgError`` for a singular matrix if ``check_errors``.
     """
     solution = _solved(A, B, left)
     if check_errors:
@@ -104,9 +106,9 @@ solve_ex = overloads("linalg_solve_ex", linalg_solve_ex_system, namespace="linal
 
 @operator(by(lambda *args: _system_solution(None, args)[0]), promote=rules.floating("linalg.solve"), namespace="linalg")
 def linalg_solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
-    """X with A X = B (X A = B with ``left=False``) for A (…, n, n) and B (…, n, k), (…, n) or (n).
+    """Return X with A X = B (X A = B with ``left=False``) for A (…, n, n) and B (…, n, k), (…, n) or (n).
 
-    ``LinAlgError`` where a matrix is singular.
+    Raises ``LinAlgError`` if a matrix is singular.
     """
     solution = _solved(A, B, left)
     rules.check_info(solution.info, "torch.linalg.solve", rules.SINGULAR_SYSTEM)
@@ -124,11 +126,11 @@ def _triangular_shape(A: Tensor, B: Tensor, *_: Any) -> Ints:
 
 @operator(_triangular_shape, promote=TRIANGULAR, public=False)
 def triangular_solution(A: Tensor, B: Tensor, upper: bool, unitriangular: bool) -> Tensor:
-    """X with A X = B, where only one triangle of A is read; a zero on the diagonal is divided by.
+    """Return X with A X = B, where only one triangle of A is read; a zero on the diagonal raises no error.
 
-    The body is for devices without the routine: a general solver gets the triangle alone.
+    The body is for devices without a kernel: it passes only the triangle to a general solver.
     """
-    _triangular_shape(triangular_solution, (A, B))  # the solver's own errors would name another function
+    _triangular_shape(triangular_solution, (A, B))  # errors of the solver would name another function
     triangle = A.triu(int(unitriangular)) if upper else A.tril(-int(unitriangular))
     if unitriangular:
         triangle = triangle + new_eye(A, A.shape[-1], A.shape[-1])
@@ -138,7 +140,7 @@ def triangular_solution(A: Tensor, B: Tensor, upper: bool, unitriangular: bool) 
 def _triangular_back(
     needs: tuple[bool, bool], A: Tensor, out: Tensor, g: Tensor, upper: bool, unitriangular: bool
 ) -> tuple[Tensor | None, Tensor | None]:
-    # As of any system; the gradient of A is that of the triangle that was read.
+    # The gradient of a general system, restricted to the triangle of A that was read.
     to_b = triangular_solution(A.mH, g, not upper, unitriangular)
     if not needs[0]:
         return None, to_b
@@ -159,9 +161,9 @@ def _triangular_solution_shape(A: Tensor, B: Tensor, upper: bool, left: bool, un
 def linalg_solve_triangular(
     A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Tensor:
-    """X with A X = B (X A = B with ``left=False``) for triangular A (…, n, n) and B (…, n, k).
+    """Return X with A X = B (X A = B with ``left=False``) for triangular A (…, n, n) and B (…, n, k).
 
-    Only the triangle that ``upper`` names is read, its diagonal taken as ones if ``unitriangular``.
+    Only the triangle that ``upper`` names is read; if ``unitriangular``, its diagonal is treated as ones.
     """
     _triangular_solution_shape(linalg_solve_triangular, (A, B, upper, left, unitriangular))
     if left:
@@ -192,7 +194,9 @@ def _older_shapes(b: Tensor, A: Tensor, *_: Any) -> tuple[Ints, Ints]:
 def triangular_solve(
     b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> TriangularSolution:
-    """``(X, copy of A)`` with A X = b (Aᵀ X = b if ``transpose``): the older form of ``linalg.solve_triangular``."""
+    """Return ``(X, copy of A)`` with A X = b (Aᵀ X = b if ``transpose``): the older form of
+    ``linalg.solve_triangular``.
+    """
     _, shape = _older_shapes(triangular_solve, (b, A))
     solution = triangular_solution(A.mT if transpose else A, b, upper is not transpose, unitriangular)
     return TriangularSolution(solution, A.expand(shape).clone())
@@ -200,7 +204,7 @@ def triangular_solve(
 
 # -- tensors as matrices ----------------------------------------------------------------------------------------------
 def _moved_to_end(shape: Ints, dims: Sequence[int] | None) -> Ints:
-    """The order in which dims are left when some move to the end."""
+    """Return the permutation that moves some dims to the end."""
     moved = [wrap_dim(d, len(shape)) for d in dims or ()]
     return (*(d for d in range(len(shape)) if d not in moved), *moved)
 
@@ -220,9 +224,9 @@ def _tensorsolve_shape(A: Tensor, B: Tensor, dims: Sequence[int] | None) -> Ints
 
 @operator(_tensorsolve_shape, promote=rules.floating("linalg.solve"), namespace="linalg")
 def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
-    """X with ``tensordot(A, X, X.ndim) == B``; ``dims`` of A are moved to its end first.
+    """Return X with ``tensordot(A, X, X.ndim) == B``; ``dims`` of A are moved to its end first.
 
-    ``LinAlgError`` where A, seen as a matrix, is singular.
+    Raises ``LinAlgError`` if A, seen as a matrix, is singular.
     """
     shape = _tensorsolve_shape(linalg_tensorsolve, (A, B, dims))
     n = prod(shape)

@@ -26,9 +26,9 @@ def _vander_shape(x: Tensor, N: int | None, increasing: bool) -> tuple[int, ...]
 
 @operator(_vander_shape, result=accumulated, method=False, out=False)
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
-    """The Vandermonde matrix of a vector: its powers from N - 1 down to 0 as columns, or up if ``increasing``.
+    """Return the Vandermonde matrix of a vector: its powers from N - 1 down to 0 as columns, or up if ``increasing``.
 
-    ``N`` is the vector's size by default; integers and bools give int64. Raises ``RuntimeError`` for other than a
+    ``N`` is the vector's size by default; integers and bools give int64. Raises ``RuntimeError`` if ``x`` is not a
     vector, and for a negative ``N``.
     """
     rows, columns = _vander_shape(vander, (x, N, increasing))

@@ -1,4 +1,4 @@
-"""Masks, and the identities that stand in for masked-out elements so that a reduction does not see them."""
+"""Masks, and the identities that replace masked-out elements so that these do not affect a reduction."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ INFINITY = float("inf")
 
 
 def expanded_mask(input: Tensor, mask: Tensor) -> Tensor:
-    """The mask as a bool tensor of the input's shape."""
+    """Return the mask as a bool tensor of the input's shape."""
     if mask.ndim > input.ndim:
         raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
     return mask.to(bool_).expand(input.shape)
 
 
 def fill_masked(input: Tensor, mask: Tensor | None, identity: float) -> Tensor:
-    """``input`` where the mask is True, ``identity`` elsewhere, in the input's dtype."""
+    """Return ``input`` where the mask is True and ``identity`` elsewhere, in the input's dtype."""
     if mask is None:
         return input
     out: Tensor = where(expanded_mask(input, mask), input, identity)
@@ -32,12 +32,12 @@ def fill_masked(input: Tensor, mask: Tensor | None, identity: float) -> Tensor:
 
 
 def lowest(input: Tensor) -> float:
-    """The number that no element of the input's dtype is less than."""
+    """Return the smallest number of the input's dtype."""
     return _limit(input, -1)
 
 
 def highest(input: Tensor) -> float:
-    """The number that no element of the input's dtype is greater than."""
+    """Return the largest number of the input's dtype."""
     return _limit(input, 1)
 
 
@@ -52,7 +52,7 @@ def _limit(input: Tensor, sign: int) -> float:
 
 
 def in_dtype(x: Tensor, dtype: DType | None) -> Tensor:
-    """``x`` in a dtype, as it is for None."""
+    """Return ``x`` in a dtype, or ``x`` itself if that is None."""
     return x if dtype is None else x.to(dtype)
 
 
@@ -61,7 +61,7 @@ SAME_SHAPE = ("softmax", "log_softmax", "softmin", "normalize", "cumsum", "cumpr
 
 @public(namespace="masked")
 def _input_mask(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """The mask that a masked operation with these arguments applies to its input, in the input's shape."""
+    """Return the mask that a masked operation with these arguments applies to its input, in the input's shape."""
     mask = kwargs.get("mask")
     if mask is None:
         raise ValueError("_input_mask requires explicit mask")
@@ -70,7 +70,9 @@ def _input_mask(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 @public(namespace="masked")
 def _output_mask(op: Callable[..., Tensor], input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """Where the result of the masked operation ``op``, called with these arguments, comes from any selected element."""
+    """Return True where the result of the masked operation ``op``, with these arguments, depends on any selected
+    element.
+    """
     mask, name = _input_mask(input, *args, **kwargs), op.__name__.removeprefix("masked_")
     if name in SAME_SHAPE:
         return mask

@@ -1,6 +1,6 @@
-"""Normalisations and cumulative operators along a dim over the elements that a mask selects; the shape stays.
+"""Normalisations and cumulative operators along a dim over the elements that a mask selects. They keep the shape.
 
-Masked-out elements count as the operation's identity. Source of names and semantics: ``torch.masked``.
+The operation's identity replaces masked-out elements. Source of names and semantics: ``torch.masked``.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 @operator(like_input, namespace="masked", out=False)
 def masked_softmax(input: Tensor, dim: Dim, *, dtype: DType | None = None, mask: Mask | None = None) -> Tensor:
-    """``exp(x) / sum(exp(x))`` along ``dim`` over selected elements, 0 elsewhere; NaN where none is selected."""
+    """``exp(x) / sum(exp(x))`` along ``dim`` over selected elements, 0 elsewhere; NaN if no element is selected."""
     return in_dtype(fill_masked(input, mask, lowest(input)), dtype).softmax(dim)
 
 
 @operator(like_input, namespace="masked", out=False)
 def masked_log_softmax(input: Tensor, dim: Dim, *, dtype: DType | None = None, mask: Mask | None = None) -> Tensor:
-    """The logarithm of :func:`softmax`, minus infinity for elements that are not selected."""
+    """Return the logarithm of :func:`softmax`, minus infinity for elements that are not selected."""
     return in_dtype(fill_masked(input, mask, lowest(input)), dtype).log_softmax(dim)
 
 
 @operator(like_input, namespace="masked", out=False)
 def masked_softmin(input: Tensor, dim: Dim, *, dtype: DType | None = None, mask: Mask | None = None) -> Tensor:
-    """:func:`softmax` of ``-input``."""
+    """Return :func:`softmax` of ``-input``."""
     return (-in_dtype(fill_masked(input, mask, highest(input)), dtype)).softmax(dim)
 
 
@@ -36,7 +36,7 @@ def masked_softmin(input: Tensor, dim: Dim, *, dtype: DType | None = None, mask:
 def masked_normalize(
     input: Tensor, ord: float, dim: Dim, *, eps: float = 1e-12, dtype: DType | None = None, mask: Mask | None = None
 ) -> Tensor:
-    """Selected elements over their vector norm along ``dim``, or over ``eps`` if that is larger; 0 elsewhere."""
+    """Divide selected elements by their vector norm along ``dim``, or by ``eps`` if that is larger; 0 elsewhere."""
     from candelabra.linalg import vector_norm
 
     x = fill_masked(input, mask, 0)
@@ -47,11 +47,13 @@ def masked_normalize(
 
 @operator(like_input, namespace="masked", out=False)
 def masked_cumsum(input: Tensor, dim: Dim, *, dtype: DType | None = None, mask: Mask | None = None) -> Tensor:
-    """Cumulative sums along ``dim`` with masked-out elements counted as 0, by default in the input's dtype."""
+    """Return cumulative sums along ``dim`` with masked-out elements replaced by 0, by default in the input's dtype."""
     return fill_masked(input, mask, 0).cumsum(dim, dtype=dtype or input.dtype)
 
 
 @operator(like_input, namespace="masked", out=False)
 def masked_cumprod(input: Tensor, dim: Dim, *, dtype: DType | None = None, mask: Mask | None = None) -> Tensor:
-    """Cumulative products along ``dim`` with masked-out elements counted as 1, by default in the input's dtype."""
+    """Return cumulative products along ``dim`` with masked-out elements replaced by 1, by default in the input's
+    dtype.
+    """
     return fill_masked(input, mask, 1).cumprod(dim, dtype=dtype or input.dtype)

@@ -1,6 +1,7 @@
-"""Reductions of the elements that a mask selects. Slices without any give the reduction's identity, or NaN.
+"""Reductions of the elements that a mask selects. Slices without selected elements give the reduction's identity, or
+NaN.
 
-In all of them ``mask`` (True: selected) broadcasts to the input and has no more dims than it; ``dim`` is an int, a
+In all functions, ``mask`` (True: selected) broadcasts to the input and has at most as many dims; ``dim`` is an int, a
 tuple, or None for all dims; ``dtype`` is the result's. Source of names and semantics: ``torch.masked``.
 """
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 def masked_sum(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Mask | None = None
 ) -> Tensor:
-    """The sum of the selected elements; 0 of none. Integers and bools sum to int64."""
+    """Return the sum of the selected elements, or 0 if there are none. Integers and bools sum to int64."""
     return fill_masked(input, mask, 0).sum(dim, keepdim, dtype=dtype or accumulated(input.dtype))
 
 
@@ -32,7 +33,7 @@ def masked_sum(
 def masked_prod(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Mask | None = None
 ) -> Tensor:
-    """The product of the selected elements; 1 of none. Integers and bools give int64."""
+    """Return the product of the selected elements, or 1 if there are none. Integers and bools give int64."""
     return fill_masked(input, mask, 1).prod(dim, keepdim, dtype=dtype or accumulated(input.dtype))
 
 
@@ -40,7 +41,7 @@ def masked_prod(
 def masked_amax(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Mask | None = None
 ) -> Tensor:
-    """The largest of the selected elements; of none the dtype's lowest number."""
+    """Return the largest of the selected elements, or the dtype's smallest number if there are none."""
     return in_dtype(fill_masked(input, mask, lowest(input)).amax(dim, keepdim), dtype)
 
 
@@ -48,7 +49,7 @@ def masked_amax(
 def masked_amin(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Mask | None = None
 ) -> Tensor:
-    """The smallest of the selected elements; of none the dtype's highest number."""
+    """Return the smallest of the selected elements, or the dtype's largest number if there are none."""
     return in_dtype(fill_masked(input, mask, highest(input)).amin(dim, keepdim), dtype)
 
 
@@ -61,7 +62,7 @@ def masked_argmax(
     dtype: DType | None = None,
     mask: Mask | None = None,
 ) -> Tensor:
-    """The index of the largest of the selected elements, by default in the input's dtype."""
+    """Return the index of the largest of the selected elements, by default in the input's dtype."""
     return fill_masked(input, mask, lowest(input)).argmax(dim, keepdim).to(dtype or input.dtype)
 
 
@@ -74,13 +75,13 @@ def masked_argmin(
     dtype: DType | None = None,
     mask: Mask | None = None,
 ) -> Tensor:
-    """The index of the smallest of the selected elements, by default in the input's dtype."""
+    """Return the index of the smallest of the selected elements, by default in the input's dtype."""
     return fill_masked(input, mask, highest(input)).argmin(dim, keepdim).to(dtype or input.dtype)
 
 
 # -- means, medians and variances -------------------------------------------------------------------------------------
 def _count(input: Tensor, dim: Dims, keepdim: bool, mask: Tensor | None) -> Any:
-    """How many elements are selected: a number without a mask."""
+    """Return the number of selected elements, which without a mask is a Python number."""
     if mask is None:
         return reduced_count(tuple(input.shape), dim)
     return expanded_mask(input, mask).sum(dim, keepdim)
@@ -90,32 +91,34 @@ def _count(input: Tensor, dim: Dims, keepdim: bool, mask: Tensor | None) -> Any:
 def masked_mean(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Mask | None = None
 ) -> Tensor:
-    """The mean of the selected elements; NaN of none. Raises ``ValueError`` for integers without ``dtype``."""
-    source, wanted = ("Input", input.dtype) if dtype is None else ("Optional", dtype)
-    if wanted.category < FLOATING:
+    """Return the mean of the selected elements, or NaN if there are none. Raises ``ValueError`` for integers without
+    ``dtype``.
+    """
+    source, target = ("Input", input.dtype) if dtype is None else ("Optional", dtype)
+    if target.category < FLOATING:
         raise ValueError(
             f"mean(): Could not infer output dtype. {source} dtype must be either a floating point or complex dtype. "
-            f"Got: {wanted}"
+            f"Got: {target}"
         )
-    return masked_sum(input, dim, keepdim=keepdim, dtype=wanted, mask=mask) / _count(input, dim, keepdim, mask)
+    return masked_sum(input, dim, keepdim=keepdim, dtype=target, mask=mask) / _count(input, dim, keepdim, mask)
 
 
 @operator(reduction, namespace="masked", out=False, data_dependent=True)
 def masked_median(
     input: Tensor, dim: Dim = -1, *, keepdim: bool = False, dtype: DType | None = None, mask: Mask | None = None
 ) -> Tensor:
-    """The middle one of the selected elements along ``dim``, the lower of two; NaN of none.
+    """Return the median of the selected elements along ``dim``, the lower one of two, or NaN if there are none.
 
-    Raises ``ValueError`` where none is selected and the dtype is not a floating one.
+    Raises ``ValueError`` if no element is selected and the dtype is not floating.
     """
     floating = input.dtype.category == FLOATING
     x = fill_masked(input if floating else input.to(float32), mask, float("nan"))
-    found = x.nanmedian(dim, keepdim).values
+    result = x.nanmedian(dim, keepdim).values
     if floating:
-        return found
-    if bool(found.isnan().any()):
+        return result
+    if bool(result.isnan().any()):
         raise ValueError("masked median expects no fully masked out rows if dtype is not floating point")
-    return found.to(dtype or input.dtype)
+    return result.to(dtype or input.dtype)
 
 
 def _variance_dtype(input: Tensor, dtype: DType | None) -> DType:
@@ -133,24 +136,25 @@ def masked_var(
     dtype: DType | None = None,
     mask: Mask | None = None,
 ) -> Tensor:
-    """The variance of the selected elements: squared distances from their mean, over ``n - correction``; NaN of none.
+    """Return the variance of the selected elements, or NaN if there are none.
 
-    ``correction`` is 1 by default; ``unbiased`` is its older name: True is 1, False 0.
+    It is the sum of the squared distances from their mean, divided by ``n - correction``. ``correction`` is 1 by
+    default; ``unbiased`` is its older name: True is 1, False is 0.
     """
     if unbiased is not None and correction is not None:
         raise ValueError("Only one of unbiased and correction may be given")
     correction = 1.0 if correction is None else correction
     if unbiased is not None:
         correction = float(unbiased)
-    wanted = _variance_dtype(input, dtype)
-    compute = wanted if wanted.category >= FLOATING else float32
-    mean = masked_sum(input, dim, keepdim=True, dtype=wanted, mask=mask) / _count(input, dim, True, mask)
+    target = _variance_dtype(input, dtype)
+    compute = target if target.category >= FLOATING else float32
+    mean = masked_sum(input, dim, keepdim=True, dtype=target, mask=mask) / _count(input, dim, True, mask)
     distance = input - mean
     total = masked_sum(distance * distance.conj(), dim, keepdim=keepdim, dtype=compute, mask=mask)
     count = _count(input, dim, keepdim, mask)
     if mask is None:
-        return (total / max(count - correction, 0.0)).to(wanted)
-    return (total / (count.to(compute.to_real()) - correction).clamp(min=0.0)).to(wanted)
+        return (total / max(count - correction, 0.0)).to(target)
+    return (total / (count.to(compute.to_real()) - correction).clamp(min=0.0)).to(target)
 
 
 @operator(reduction, namespace="masked", out=False)
@@ -164,10 +168,10 @@ def masked_std(
     dtype: DType | None = None,
     mask: Mask | None = None,
 ) -> Tensor:
-    """The standard deviation of the selected elements; see :func:`var`."""
-    wanted = _variance_dtype(input, dtype)
+    """Return the standard deviation of the selected elements; see :func:`var`."""
+    target = _variance_dtype(input, dtype)
     return masked_var(
-        input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=wanted, mask=mask
+        input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=target, mask=mask
     ).sqrt()  # fmt: skip
 
 
@@ -176,7 +180,7 @@ def masked_std(
 def masked_logsumexp(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None, mask: Mask | None = None
 ) -> Tensor:
-    """``log(sum(exp(x)))`` over the selected elements; minus infinity of none."""
+    """``log(sum(exp(x)))`` over the selected elements, or minus infinity if there are none."""
     identity = lowest(input) if input.dtype.category < FLOATING else -INFINITY
     return fill_masked(input, mask, identity).logsumexp(dim, keepdim).to(dtype or input.dtype)
 
@@ -192,7 +196,7 @@ def masked_logaddexp(
     input_mask: Mask | None = None,
     other_mask: Mask | None = None,
 ) -> Tensor:
-    """``log(exp(input) + exp(other))`` with elements that either mask leaves out counted as minus infinity."""
+    """``log(exp(input) + exp(other))`` with masked-out elements replaced by minus infinity."""
     x, y = fill_masked(input, input_mask, -INFINITY), fill_masked(other, other_mask, -INFINITY)
     return x.logaddexp(y).to(dtype or input.dtype)
 
@@ -207,7 +211,7 @@ def masked_norm(
     dtype: DType | None = None,
     mask: Mask | None = None,
 ) -> Tensor:
-    """The vector norm of the selected elements; 0 of none, infinity for ``ord=-inf``."""
+    """Return the vector norm of the selected elements; if there are none, 0, or infinity for ``ord=-inf``."""
     from candelabra.linalg import vector_norm
 
     x = fill_masked(input, mask, INFINITY if ord == -INFINITY else 0)

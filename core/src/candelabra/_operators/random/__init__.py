@@ -1,1 +1,1 @@
-"""Random numbers: draws, new tensors of random numbers, distributions, fillers in place."""
+"""Random numbers: draws, new tensors, distributions, and in-place fills."""

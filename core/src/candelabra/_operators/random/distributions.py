@@ -1,4 +1,4 @@
-"""Random numbers of a distribution whose parameters are tensors: normal, Bernoulli, multinomial, Poisson, binomial."""
+"""Random numbers of distributions whose parameters are tensors: normal, Bernoulli, multinomial, Poisson, binomial."""
 
 from __future__ import annotations
 
@@ -31,15 +31,17 @@ if TYPE_CHECKING:
 # -- normal -----------------------------------------------------------------------------------------------------------
 @public(public=False, out=True)
 def normal_tensors(mean: Tensor | Number, std: Tensor | Number = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Normal numbers with a mean and a standard deviation for each: tensors that broadcast, or a tensor and a number.
+    """Return normal numbers with a mean and a standard deviation for each element.
 
-    The result has the first tensor's dtype and carries no gradient to the parameters. Raises ``RuntimeError`` for a
-    negative standard deviation.
+    The arguments are tensors that broadcast, or a tensor and a number. The result has the dtype of the first tensor;
+    the parameters get no gradient. Raises ``RuntimeError`` for a negative standard deviation.
     """
     parameters: tuple[Any, ...] = (mean, std)
     tensors = [v for v in parameters if hasattr(v, "_payload")]
     if not tensors:
-        raise TypeError("normal(): two numbers need a 'size'; normal(mean, std, size) or tensors were expected")
+        raise TypeError(
+            "normal() expects normal(mean, std, size) or at least one tensor, got two numbers without 'size'"
+        )
     for value in tensors:
         check_dtype("normal", value.dtype, "floating" if value is mean else "real floating")
     check_std(std)
@@ -55,12 +57,12 @@ def normal_numbers(
     mean: float, std: float, size: Shape, *, generator: Generator | None = None, dtype: DType | None = None,
     device: Device = None,
 ) -> Tensor:  # fmt: skip
-    """Normal numbers of one mean and one standard deviation in the given shape.
+    """Return normal numbers of one mean and one standard deviation in shape ``size``.
 
     Raises ``RuntimeError`` for a negative standard deviation.
     """
     if hasattr(mean, "_payload") or hasattr(std, "_payload"):
-        raise TypeError("normal(): 'size', 'dtype' and 'device' go with two numbers; a tensor says these itself")
+        raise TypeError("normal() accepts 'size', 'dtype' and 'device' only if mean and std are numbers, got a tensor")
     check_std(std)
     noise = draw_continuous("normal", "normal", as_sizes((size,)), dtype, as_device(device), generator)
     return scaled(noise, std, mean)
@@ -72,14 +74,14 @@ normal = overloads("normal", normal_tensors, normal_numbers, method=False)
 # -- categories -------------------------------------------------------------------------------------------------------
 @public(public=False, out=True)
 def bernoulli_tensor(input: Tensor, *, generator: Generator | None = None) -> Tensor:
-    """1 with the probability that each element of ``input`` says, else 0, in the dtype of ``input``."""
+    """Return 1 with the probability of each element of ``input``, else 0, in the dtype of ``input``."""
     check_dtype("bernoulli", input.dtype, "real floating")
     return cast_to(draw_bernoulli("bernoulli", input, tuple(input.shape), input._instance, generator), input.dtype)
 
 
 @public(public=False, out=True)
 def bernoulli_number(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
-    """1 with probability ``p``, else 0, in the shape and the dtype of ``input``."""
+    """Return 1 with probability ``p``, else 0, in the shape and the dtype of ``input``."""
     check_probability(p)
     check_dtype("bernoulli", input.dtype, "real")
     return cast_to(draw_bernoulli("bernoulli", float(p), tuple(input.shape), input._instance, generator), input.dtype)
@@ -92,9 +94,9 @@ bernoulli = overloads("bernoulli", bernoulli_tensor, bernoulli_number)
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
-    """``num_samples`` indices drawn from each row of ``input``, as int64.
+    """Return ``num_samples`` indices drawn from each row of ``input``, as int64.
 
-    The rows, of shape (n,) or (rows, n), hold weights that need not sum to 1.
+    The rows of ``input``, of shape (n,) or (rows, n), are weights. Their sum need not be 1.
     """
     shape = tuple(input.shape)
     if len(shape) not in (1, 2):
@@ -115,7 +117,7 @@ def multinomial(
 # -- counts -----------------------------------------------------------------------------------------------------------
 @public(method=False)
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """A Poisson number for each rate in ``input``, in its dtype. Rates of 0 give 0, NaN gives NaN.
+    """Return a Poisson number for each rate in ``input``, in its dtype. Rates of 0 give 0, NaN gives NaN.
 
     Raises ``RuntimeError`` for negative rates, ``NotImplementedError`` for dtypes that are not real floating. The
     gradient is zero.
@@ -127,9 +129,11 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 
 @public(method=False)
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
-    """How many of ``count`` trials succeed whose probability is ``prob``; the two broadcast, and their dtypes promote.
+    """Return the number of successes in ``count`` trials of probability ``prob``; the two broadcast, and their dtypes
+    promote.
 
-    No trials or probabilities of 0 and below give 0, of 1 and above ``count``, NaN gives NaN. The gradient is zero.
+    The result is 0 for no trials and probabilities of at most 0, ``count`` for probabilities of at least 1, and NaN for
+    NaN. The gradient is zero.
     """
     for t in (count, prob):
         check_dtype("binomial", t.dtype, "real floating")

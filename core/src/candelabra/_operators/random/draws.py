@@ -1,7 +1,7 @@
-"""The draws that devices have kernels of: pure functions of a seed and an offset, so that a device needs no state.
+"""The draws for which devices have kernels: pure functions of a seed and an offset, so that a device has no state.
 
 ``seed`` and ``offset`` are plain integers below 2**64. ``candelabra._random.counters`` computes how many counters a
-draw reads. ``docs/notes/0001-random-numbers.md`` specifies the bits of each value; the sections named below are its.
+draw reads. ``docs/notes/0001-random-numbers.md`` specifies the bits of each value, in the sections cited below.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ Ints = tuple[int, ...]
 # -- new tensors ------------------------------------------------------------------------------------------------------
 @operator(given_shape, promote=unpromoted, method=False, out=False, public=False, random=True)
 def random_uniform(shape: Shape, seed: int, offset: int, *, dtype: DType, device: Device) -> Tensor:
-    """Uniform numbers in [0, 1), of a floating or complex dtype; section 4."""
+    """Return uniform numbers in [0, 1), of a floating or complex dtype; section 4."""
     ...
 
 
 @operator(given_shape, promote=unpromoted, method=False, out=False, public=False, random=True)
 def random_normal(shape: Shape, seed: int, offset: int, *, dtype: DType, device: Device) -> Tensor:
-    """Standard normal numbers, of a floating or complex dtype; section 7."""
+    """Return standard normal numbers, of a floating or complex dtype; section 7."""
     ...
 
 
 @operator(given_shape, promote=unpromoted, method=False, out=False, public=False, random=True)
 def random_exponential(shape: Shape, seed: int, offset: int, *, dtype: DType, device: Device) -> Tensor:
-    """Exponential numbers of rate 1, of a floating dtype; section 8."""
+    """Return exponential numbers of rate 1, of a floating dtype; section 8."""
     ...
 
 
@@ -41,13 +41,13 @@ def random_exponential(shape: Shape, seed: int, offset: int, *, dtype: DType, de
 def random_integers(
     shape: Shape, low: int, high: int, seed: int, offset: int, *, dtype: DType, device: Device
 ) -> Tensor:
-    """Uniform integers in [low, high), which ``dtype``, an integer dtype or bool, can hold; section 5."""
+    """Return uniform integers in [low, high), within the range of ``dtype``, an integer dtype or bool; section 5."""
     ...
 
 
 @operator(by(lambda n, *_: (n,)), promote=unpromoted, method=False, out=False, public=False, random=True)
 def random_permutation(n: int, seed: int, offset: int, *, dtype: DType, device: Device) -> Tensor:
-    """The numbers 0 to ``n - 1`` in random order, as an integer dtype that holds them; section 9."""
+    """Return the numbers 0 to ``n - 1`` in random order, in an integer dtype with a sufficient range; section 9."""
     ...
 
 
@@ -62,7 +62,9 @@ def _check_probabilities(p: Any, *_: object) -> None:
     result=boolean, method=False, out=False, public=False, random=True,
 )  # fmt: skip
 def random_bernoulli(p: Tensor | Number, shape: Shape, seed: int, offset: int, *, device: Device) -> Tensor:
-    """True with probability ``p``, a number or a real floating tensor of the same shape and device; section 6."""
+    """Return True with probability ``p``, a number or a real floating tensor of the same shape and device; section
+    6.
+    """
     ...
 
 
@@ -88,7 +90,7 @@ def _sampled(input: Tensor, num_samples: int, *_: object) -> Ints:
     _sampled, check=_check_weights, promote=unpromoted, result=index, method=False, out=False, public=False, random=True
 )
 def random_multinomial(input: Tensor, num_samples: int, replacement: bool, seed: int, offset: int) -> Tensor:
-    """Indices drawn from each row of weights, of shape (n,) or (rows, n); section 10."""
+    """Return indices drawn from each row of weights, of shape (n,) or (rows, n); section 10."""
     ...
 
 
@@ -96,7 +98,7 @@ for _draw in (
     random_uniform, random_normal, random_exponential, random_integers, random_permutation, random_bernoulli,
     random_multinomial,
 ):  # fmt: skip
-    _draw.no_gradient("random numbers do not depend on any tensor's value smoothly")
+    _draw.no_gradient("random numbers are not a differentiable function of any tensor")
 
 
 def _check_rates(input: Tensor, *_: object) -> None:
@@ -109,13 +111,15 @@ def _check_rates(input: Tensor, *_: object) -> None:
     random=True,
 )  # fmt: skip
 def random_poisson(input: Tensor, seed: int, offset: int) -> Tensor:
-    """Poisson numbers with the rates ``input``, a real floating tensor; section 15."""
+    """Return Poisson numbers with the rates ``input``, a real floating tensor; section 15."""
     ...
 
 
 @operator(pointwise, accepts="real floating", inplace=False, method=False, out=False, public=False, random=True)
 def random_binomial(count: Tensor, prob: Tensor, seed: int, offset: int) -> Tensor:
-    """Successes in ``count`` trials of probability ``prob``: real floating tensors of one shape; section 16."""
+    """Return the number of successes in ``count`` trials of probability ``prob``: real floating tensors of one shape;
+    section 16.
+    """
     ...
 
 

@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 def draw_continuous(
     name: str, distribution: str, shape: tuple[int, ...], dtype: Any, instance: Instance, generator: Generator | None
 ) -> Tensor:
-    """Uniform or normal numbers in a shape, in the default dtype where None is given."""
+    """Return uniform or normal numbers in a shape, in the default dtype if ``dtype`` is None."""
     d = get_default_dtype() if dtype is None else as_dtype(dtype)
     check_dtype(distribution, d, "floating")
     return draw(name, distribution, shape, d, instance, generator)
 
 
 def instance_for(input: Tensor, device: Device) -> Instance:
-    """The device that was named, or that of ``input``."""
+    """Return the given device, or that of ``input`` if it is None."""
     return input._instance if device is None else as_device(device)
 
 
 # -- continuous -------------------------------------------------------------------------------------------------------
 @public(method=False, factory=True)
 def rand(*size: Shape, generator: Generator | None = None, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """Uniform numbers in [0, 1) in the given shape, of a floating or complex dtype."""
+    """Return uniform numbers in [0, 1) in the given shape, of a floating or complex dtype."""
     return draw_continuous("rand", "uniform", size, dtype, as_device(device), generator)  # type: ignore[arg-type]
 
 
@@ -45,9 +45,9 @@ def rand(*size: Shape, generator: Generator | None = None, dtype: DType | None =
 def randn(
     *size: Shape, generator: Generator | None = None, dtype: DType | None = None, device: Device = None
 ) -> Tensor:
-    """Standard normal numbers in the given shape, of a floating or complex dtype.
+    """Return standard normal numbers in the given shape, of a floating or complex dtype.
 
-    Complex numbers have variance 1 in all: 1/2 in each part.
+    Complex numbers have variance 1: 1/2 each in the real and the imaginary part.
     """
     return draw_continuous("randn", "normal", size, dtype, as_device(device), generator)  # type: ignore[arg-type]
 
@@ -56,7 +56,7 @@ def randn(
 def rand_like(
     input: Tensor, *, dtype: DType | None = None, device: Device = None, generator: Generator | None = None
 ) -> Tensor:
-    """:func:`rand` in the shape of ``input``, and in its dtype and on its device unless others are given."""
+    """Return :func:`rand` in the shape of ``input``, by default in its dtype and on its device."""
     shape = tuple(input.shape)
     return draw_continuous("rand_like", "uniform", shape, dtype or input.dtype, instance_for(input, device), generator)
 
@@ -65,14 +65,14 @@ def rand_like(
 def randn_like(
     input: Tensor, *, dtype: DType | None = None, device: Device = None, generator: Generator | None = None
 ) -> Tensor:
-    """:func:`randn` in the shape of ``input``, and in its dtype and on its device unless others are given."""
+    """Return :func:`randn` in the shape of ``input``, by default in its dtype and on its device."""
     shape = tuple(input.shape)
     return draw_continuous("randn_like", "normal", shape, dtype or input.dtype, instance_for(input, device), generator)
 
 
 # -- integers ---------------------------------------------------------------------------------------------------------
 def _size(size: Any) -> tuple[int, ...]:
-    """A shape that is given as a sequence; a number alone is none."""
+    """Return the shape that a sequence defines. Raise ``TypeError`` for a number."""
     if not isinstance(size, (tuple, list)):
         raise TypeError(f"randint(): argument 'size' must be tuple of ints, not {type(size).__name__}")
     return as_sizes((size,))
@@ -90,7 +90,7 @@ def randint_below(
     high: int, size: Sequence[int], *, generator: Generator | None = None, dtype: DType | None = None,
     device: Device = None,
 ) -> Tensor:  # fmt: skip
-    """Uniform integers in [0, high) in the given shape; int64 unless another dtype is given."""
+    """Return uniform integers in [0, high) in the given shape, by default in int64."""
     d = int64 if dtype is None else as_dtype(dtype)
     return _integers("randint", 0, high, _size(size), d, as_device(device), generator)
 
@@ -100,7 +100,7 @@ def randint_between(
     low: int, high: int, size: Sequence[int], *, generator: Generator | None = None, dtype: DType | None = None,
     device: Device = None,
 ) -> Tensor:  # fmt: skip
-    """Uniform integers in [low, high) in the given shape; int64 unless another dtype is given."""
+    """Return uniform integers in [low, high) in the given shape, by default in int64."""
     d = int64 if dtype is None else as_dtype(dtype)
     return _integers("randint", low, high, _size(size), d, as_device(device), generator)
 
@@ -109,8 +109,8 @@ def randint_between(
 def randint_like_below(
     input: Tensor, high: int, *, dtype: DType | None = None, device: Device = None, generator: Generator | None = None
 ) -> Tensor:
-    """Uniform integers in [0, high) in the shape of ``input``, and in its dtype and on its device unless others are
-    given.
+    """Return uniform integers in [0, high) in the shape of ``input``, and in its dtype and on its device unless others
+    are given.
     """
     return randint_like_between(input, 0, high, dtype=dtype, device=device, generator=generator)
 
@@ -120,8 +120,8 @@ def randint_like_between(
     input: Tensor, low: int, high: int, *, dtype: DType | None = None, device: Device = None,
     generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
-    """Uniform integers in [low, high) in the shape of ``input``, and in its dtype and on its device unless others are
-    given.
+    """Return uniform integers in [low, high) in the shape of ``input``, and in its dtype and on its device unless
+    others are given.
     """
     d = input.dtype if dtype is None else as_dtype(dtype)
     return _integers("randint_like", low, high, tuple(input.shape), d, instance_for(input, device), generator)
@@ -135,9 +135,9 @@ randint_like = overloads("randint_like", randint_like_below, randint_like_betwee
 def randperm(
     n: int, *, generator: Generator | None = None, dtype: DType | None = None, device: Device = None
 ) -> Tensor:
-    """The integers 0 to ``n - 1`` in random order; int64 unless another dtype is given.
+    """Return the integers 0 to ``n - 1`` in random order, by default in int64.
 
-    Raises ``RuntimeError`` for a negative ``n`` and for one whose numbers the dtype cannot hold.
+    Raises ``RuntimeError`` for a negative ``n`` and for numbers outside the dtype's range.
     """
     d = int64 if dtype is None else as_dtype(dtype)
     if isinstance(n, float):
@@ -145,10 +145,10 @@ def randperm(
     count = as_size(n)
     given_shape(draws.random_permutation, ((count,),))
     check_dtype("randperm", d, "real numeric")
-    most = (1 << d.digits) + 1 if d.category == FLOATING else limits_of(d)[1] + 1
-    if count > most:
-        raise RuntimeError(f"n cannot be greater than {most} for {d.title} type.")
+    largest = (1 << d.digits) + 1 if d.category == FLOATING else limits_of(d)[1] + 1
+    if count > largest:
+        raise RuntimeError(f"n cannot be greater than {largest} for {d.title} type.")
     instance = as_device(device)
     seed, offset = take_counters("randperm", generator, instance, "permutation", count)
-    whole = d if d.category == INTEGER else int64
-    return cast_to(draws.random_permutation.function(count, seed, offset, dtype=whole, device=instance), d)
+    integer_dtype = d if d.category == INTEGER else int64
+    return cast_to(draws.random_permutation.function(count, seed, offset, dtype=integer_dtype, device=instance), d)

@@ -1,7 +1,7 @@
-"""Tensors filled with random numbers in place: ``x.uniform_()``, ``x.normal_()`` and the like.
+"""Operators that fill tensors with random numbers in place: ``x.uniform_()``, ``x.normal_()`` and others.
 
-Arguments are checked before the generator moves and before anything is written. The old content does not matter to the
-new one, so its history gets a gradient of zero.
+Arguments are checked before the generator advances and before anything is written. The result does not depend on the
+old content, which gets a gradient of zero.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 
 def _target(input: Tensor) -> tuple[int, ...]:
-    """The shape to fill, after the checks that any write makes."""
+    """Return the shape to fill, after the checks of in-place writes."""
     check_writable(input._fresh())
     check_overlap(input)
     return tuple(input._payload.shape)
 
 
 def _fill(input: Tensor, value: Tensor) -> Tensor:
-    """Write ``value`` into ``input``; recorded where ``input`` has a history."""
+    """Write ``value`` into ``input``; autograd records it if ``input`` requires a gradient."""
     value = cast_to(value, input.dtype)
     if input._node is not None and not state.bits & NO_GRAD:
         copied.form("inplace")(input, value)
@@ -52,14 +52,14 @@ def _fill(input: Tensor, value: Tensor) -> Tensor:
 
 
 def _wide(d: dtype) -> dtype:
-    """The dtype to compute in where the target is of an integer or a half dtype."""
+    """Return the dtype in which to compute; it is wider than an integer or half dtype of the target."""
     return d if d in (float32, float64) else float32
 
 
 # -- continuous -------------------------------------------------------------------------------------------------------
 @public(is_function=False)
 def uniform_(input: Tensor, from_: float = 0, to: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Uniform numbers in [from, to), in both parts of a complex tensor. Rounding can reach ``to``."""
+    """Fill with uniform numbers in [from, to), in both parts of a complex tensor. After rounding, ``to`` can occur."""
     d = input.dtype
     check_dtype("uniform", d, "floating")
     low, high = float(from_), float(to)
@@ -82,7 +82,7 @@ def uniform_(input: Tensor, from_: float = 0, to: float = 1, *, generator: Gener
 
 @public(is_function=False)
 def normal_(input: Tensor, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Normal numbers of the given mean and standard deviation; complex ones have variance ``std**2`` in all."""
+    """Fill with normal numbers of the given mean and standard deviation; complex numbers have variance ``std**2``."""
     check_dtype("normal", input.dtype, "floating")
     check_std(std)
     noise = draw("normal_", "normal", _target(input), input.dtype, input._instance, generator)
@@ -91,7 +91,7 @@ def normal_(input: Tensor, mean: float = 0, std: float = 1, *, generator: Genera
 
 @public(is_function=False)
 def log_normal_(input: Tensor, mean: float = 1, std: float = 2, *, generator: Generator | None = None) -> Tensor:
-    """``exp`` of normal numbers of the given mean and standard deviation."""
+    """Fill with ``exp`` of normal numbers of the given mean and standard deviation."""
     check_dtype("log_normal", input.dtype, "real floating")
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
@@ -101,7 +101,7 @@ def log_normal_(input: Tensor, mean: float = 1, std: float = 2, *, generator: Ge
 
 
 def _check_continuous(distribution: str, d: dtype) -> None:
-    """Refuse dtypes that are not real floating, in PyTorch's words."""
+    """Raise PyTorch's error for dtypes that are not real floating."""
     if d.category != FLOATING:
         raise RuntimeError(
             f"{distribution} distribution is a continuous probability distribution. dtype must be a floating point but "
@@ -111,7 +111,7 @@ def _check_continuous(distribution: str, d: dtype) -> None:
 
 @public(is_function=False)
 def exponential_(input: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Exponential numbers of rate ``lambd``."""
+    """Fill with exponential numbers of rate ``lambd``."""
     _check_continuous("Exponential", input.dtype)
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
@@ -121,7 +121,7 @@ def exponential_(input: Tensor, lambd: float = 1, *, generator: Generator | None
 
 @public(is_function=False)
 def cauchy_(input: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Cauchy numbers: ``median + sigma * tan(pi * (u - 1/2))``, u uniform."""
+    """Fill with Cauchy numbers: ``median + sigma * tan(pi * (u - 1/2))``, where u is uniform."""
     _check_continuous("Cauchy", input.dtype)
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
@@ -132,9 +132,10 @@ def cauchy_(input: Tensor, median: float = 0, sigma: float = 1, *, generator: Ge
 # -- discrete ---------------------------------------------------------------------------------------------------------
 @public(is_function=False)
 def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
-    """The number of trials of probability ``p`` up to the first success: 1, 2, …
+    """Fill with the number of trials of probability ``p`` until the first success: 1, 2, …
 
-    Method: ``floor(E / -log(1 - p)) + 1`` of an exponential number E of rate 1, inverting the distribution function.
+    Method: ``floor(E / -log(1 - p)) + 1`` for an exponential number E of rate 1, which inverts the distribution
+    function.
     """
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
@@ -142,38 +143,40 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
     noise = draw("geometric_", "exponential", _target(input), _wide(input.dtype), input._instance, generator)
     count = (noise / -math.log1p(-p)).floor() + 1
     if input.dtype.category == INTEGER:
-        count = count.clamp(max=float(iinfo(input.dtype).max >> 1))  # reached only where p is tiny
+        count = count.clamp(max=float(iinfo(input.dtype).max >> 1))  # reached only for a tiny p
     return _fill(input, count)
 
 
-def _most(d: dtype) -> int:
-    """One more than the largest integer that ``random_`` draws by default: a floating dtype holds all up to it."""
+def _default_bound(d: dtype) -> int:
+    """Return the exclusive upper bound of ``random_`` by default; a floating dtype represents all integers below it."""
     return (1 << d.digits) + 1 if d.category == FLOATING else 2 if d.category == BOOL else iinfo(d).max + 1
 
 
 def _fill_integers(input: Tensor, low: int, high: int | None, generator: Generator | None) -> Tensor:
     d = input.dtype
     check_dtype("random", d, "real")
-    last = _most(d) if high is None else high
+    last = _default_bound(d) if high is None else high
     check_range(low, last, d)
     return _fill(input, draw_integers("random_", low, last, _target(input), d, input._instance, generator))
 
 
 @public(public=False)
 def random_any_(input: Tensor, *, generator: Generator | None = None) -> Tensor:
-    """Uniform integers from 0 to the largest of the dtype; of a floating dtype, to where it holds every integer."""
+    """Fill with uniform integers from 0 to the largest of the dtype, or up to where a floating dtype has all
+    integers.
+    """
     return _fill_integers(input, 0, None, generator)
 
 
 @public(public=False)
 def random_below_(input: Tensor, to: int, *, generator: Generator | None = None) -> Tensor:
-    """Uniform integers in [0, to)."""
+    """Fill with uniform integers in [0, to)."""
     return _fill_integers(input, 0, as_integer(to, "to"), generator)
 
 
 @public(public=False)
 def random_between_(input: Tensor, from_: int, to: int | None, *, generator: Generator | None = None) -> Tensor:
-    """Uniform integers in [from, to); None for ``to`` means up to the largest of the dtype."""
+    """Fill with uniform integers in [from, to), or up to the largest of the dtype if ``to`` is None."""
     last = None if to is None else as_integer(to, "to")
     return _fill_integers(input, as_integer(from_, "from"), last, generator)
 
@@ -183,7 +186,7 @@ random_ = overloads("random_", random_any_, random_below_, random_between_, is_f
 
 @public(public=False)
 def bernoulli_tensor_(input: Tensor, p: Tensor, *, generator: Generator | None = None) -> Tensor:
-    """1 with the probability that each element of ``p`` says, else 0; ``p`` is floating and broadcasts."""
+    """Fill with 1 with the probability of each element of ``p``, else 0; ``p`` is floating and broadcasts."""
     check_dtype("bernoulli", input.dtype, "real")
     check_dtype("bernoulli", p.dtype, "real floating")
     return _fill(input, draw_bernoulli("bernoulli_", p, _target(input), input._instance, generator))
@@ -191,7 +194,7 @@ def bernoulli_tensor_(input: Tensor, p: Tensor, *, generator: Generator | None =
 
 @public(public=False)
 def bernoulli_number_(input: Tensor, p: float = 0.5, *, generator: Generator | None = None) -> Tensor:
-    """1 with probability ``p``, else 0."""
+    """Fill with 1 with probability ``p``, else 0."""
     check_dtype("bernoulli", input.dtype, "real")
     check_probability(p)
     return _fill(input, draw_bernoulli("bernoulli_", float(p), _target(input), input._instance, generator))

@@ -1,4 +1,4 @@
-"""Extrema: the largest and the smallest elements over dims, and their indices. NaN is both."""
+"""Extrema: the largest and the smallest elements over dims, and their indices. NaN is propagated."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from candelabra.typing import Dim, Dims, Tensor
 
 PUBLIC_NAMES = {"max_dim": "max", "min_dim": "min"}
-"""What error messages call the records of overload sets."""
+"""The names of the records of overload sets in error messages."""
 
 
 def _extremum_shape(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[int, ...]:
-    """As :func:`reduction`; what is reduced must have elements."""
+    """Return the shape of a :func:`reduction`. Raise ``IndexError`` or ``RuntimeError`` if the reduced dims have no
+    elements.
+    """
     shape, dim = shape_of(args[0]), args[1]
     name = PUBLIC_NAMES.get(op.name, op.name)
     dims = (dim,) if isinstance(dim, int) else dim
@@ -32,8 +34,8 @@ def _extremum_shape(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[int,
     for d in dims or ():
         if shape and not shape[d]:
             raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
-    found: tuple[int, ...] = reduction(op, args)
-    return found
+    result: tuple[int, ...] = reduction(op, args)
+    return result
 
 
 def _extremum_shapes(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -43,13 +45,17 @@ def _extremum_shapes(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[tup
 
 @operator(_extremum_shape, accepts="real")
 def amax(input: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
-    """The largest element over ``dim`` (all dims when empty); NaN if there is one. Ties share the gradient evenly."""
+    """Return the largest element over ``dim`` (all dims if empty); NaN if there is one. Ties share the gradient
+    evenly.
+    """
     ...
 
 
 @operator(_extremum_shape, accepts="real")
 def amin(input: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
-    """The smallest element over ``dim`` (all dims when empty); NaN if there is one. Ties share the gradient evenly."""
+    """Return the smallest element over ``dim`` (all dims if empty); NaN if there is one. Ties share the gradient
+    evenly.
+    """
     ...
 
 
@@ -65,13 +71,17 @@ amin.vjp(input=_extremum_back)
 
 @operator(_extremum_shape, result=index, accepts="real")
 def argmax(input: Tensor, dim: Dim | None = None, keepdim: bool = False) -> Tensor:
-    """The index of the first largest element along ``dim`` (of the flattened tensor if None), or of the first NaN."""
+    """Return the index of the first largest element along ``dim`` (of the flattened tensor if None), or of the first
+    NaN.
+    """
     ...
 
 
 @operator(_extremum_shape, result=index, accepts="real")
 def argmin(input: Tensor, dim: Dim | None = None, keepdim: bool = False) -> Tensor:
-    """The index of the first smallest element along ``dim`` (of the flattened tensor if None), or of the first NaN."""
+    """Return the index of the first smallest element along ``dim`` (of the flattened tensor if None), or of the first
+    NaN.
+    """
     ...
 
 
@@ -87,20 +97,20 @@ class ValuesAndIndices(NamedTuple):
 
 
 def _gathered(input: Tensor, dim: int, indices: Tensor, keepdim: bool) -> ValuesAndIndices:
-    """The elements at ``indices``, one for each slice along ``dim``."""
+    """Return the elements at ``indices``, one for each slice along ``dim``."""
     values = input.gather(dim, indices)
     return ValuesAndIndices(*((values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))))
 
 
 @operator(_extremum_shapes, result=(same, index), accepts="real", out=True, public=False)
 def max_dim(input: Tensor, dim: Dim, keepdim: bool = False) -> ValuesAndIndices:
-    """The largest element along ``dim`` and its (first) index."""
+    """Return the largest element along ``dim`` and its first index."""
     return _gathered(input, dim, argmax(input, dim, True), keepdim)
 
 
 @operator(_extremum_shapes, result=(same, index), accepts="real", out=True, public=False)
 def min_dim(input: Tensor, dim: Dim, keepdim: bool = False) -> ValuesAndIndices:
-    """The smallest element along ``dim`` and its (first) index."""
+    """Return the smallest element along ``dim`` and its first index."""
     return _gathered(input, dim, argmin(input, dim, True), keepdim)
 
 
@@ -127,10 +137,10 @@ def _aminmax_shapes(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[tupl
 
 @operator(_aminmax_shapes, result=(same, same), accepts="real", out=True)
 def aminmax(input: Tensor, *, dim: Dim | None = None, keepdim: bool = False) -> Extrema:
-    """The smallest and the largest element along ``dim`` (of all when None) as a pair ``(min, max)``.
+    """Return the smallest and the largest element along ``dim`` (over all dims if None) as a pair ``(min, max)``.
 
-    Both are NaN if there is one. Ties share the gradient evenly. Raises ``RuntimeError`` for a tensor without elements,
-    ``IndexError`` for a dim without any.
+    Both are NaN if any element is NaN. Equal extrema share the gradient evenly. Raises ``RuntimeError`` for a tensor
+    without elements, ``IndexError`` for a dim without any.
     """
     _aminmax_shapes(aminmax, (input, dim, keepdim))
     dims = None if dim is None else (dim,)

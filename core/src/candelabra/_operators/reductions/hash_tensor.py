@@ -29,9 +29,9 @@ def _uint64(d: dtype) -> dtype:
 
 @operator(_hash_shape, result=_uint64)
 def hash_tensor(input: Tensor, dim: Dims = (), *, keepdim: bool = False, mode: int = 0) -> Tensor:
-    """The exclusive or, over ``dim`` (all dims when empty), of the bits of all elements, as uint64.
+    """Return the exclusive or, over ``dim`` (all dims if empty), of the bits of all elements, as uint64.
 
-    Floats are taken as float64, integers and bools as int64. ``mode`` 0 is the only one.
+    Floats are converted to float64, integers and bools to int64. ``mode`` must be 0.
     """
     shape = _hash_shape(hash_tensor, (input, dim, keepdim, mode))
     bits = input.to(float64).view(int64) if input.is_floating_point() else input.to(int64)
@@ -44,7 +44,7 @@ hash_tensor.no_gradient("the result is a hash")
 
 
 def _xor(bits: Tensor, dim: int) -> Tensor:
-    """The exclusive or along one dim, which stays with size 1: of one half with the other, again and again."""
+    """Return the exclusive or along one dim, which is kept with size 1. Halves are combined repeatedly."""
     size = bits.shape[dim]
     if not size:
         return new_full(bits, [1 if d == dim else s for d, s in enumerate(bits.shape)], 0)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @operator(reduction, promote=to_float, aliases=("special.logsumexp",))
 def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
-    """``log(sum(exp(input)))`` over ``dim``, shifted by the maximum so that it neither overflows nor vanishes."""
+    """``log(sum(exp(input)))`` over ``dim``, shifted by the maximum against overflow and underflow."""
     if not input.numel():
         return input.sum(dim, keepdim).log()
     top = input.real.amax(dim, True)
@@ -24,7 +24,7 @@ def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
 
 
 def _logsumexp_back(g: Tensor, input: Tensor, out: Tensor, dim: tuple[int, ...] | None, keepdim: bool) -> Tensor:
-    # The derivative by an element is its share of the sum: exp(input) / sum(exp(input)).
+    # The derivative with respect to an element is its share of the sum: exp(input) / sum(exp(input)).
     shape = tuple(input.shape)
     share = (input - expand_reduced(out, dim, keepdim, shape)).exp()
     return expand_reduced(g, dim, keepdim, shape) * share.conj()

@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
 @operator(reduction, result=accumulated)
 def prod(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
-    """The product over ``dim`` (all dims when None). Integers and bools give int64.
+    """Return the product over ``dim`` (all dims if None). Integers and bools give int64.
 
-    ``keepdim`` keeps the reduced dims with size 1; ``dtype`` casts the input first.
+    ``keepdim`` keeps the reduced dims with size 1; the input is cast to ``dtype`` first.
     """
     ...
 
 
 def _prod_back(g: Tensor, input: Tensor, dim: tuple[int, ...] | None, keepdim: bool, dtype: DType | None) -> Tensor:
-    # The derivative by an element is the product of all others. Computed without dividing, which zeros forbid: the
-    # product of the elements before it times the product of those after it.
+    # The derivative with respect to an element is the product of all others. It is computed without division, because
+    # of zeros: the product of the elements before it times the product of those after it.
     x = input if dtype is None else input.to(dtype)
     rank = len(x.shape)
     dims = tuple(range(rank)) if dim is None else dim
-    kept = tuple(i for i in range(rank) if i not in dims)
-    order = (*kept, *dims)
-    flat = x.permute(order).reshape([x.shape[i] for i in kept] + [-1 if x.numel() else 0])
+    remaining = tuple(i for i in range(rank) if i not in dims)
+    order = (*remaining, *dims)
+    flat = x.permute(order).reshape([x.shape[i] for i in remaining] + [-1 if x.numel() else 0])
     n = flat.shape[-1]
     if n:
         ones = new_full(flat, (*flat.shape[:-1], 1), 1)

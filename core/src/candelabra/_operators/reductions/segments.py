@@ -17,7 +17,7 @@ INFINITY: Final = float("inf")
 REDUCTIONS: Final[dict[str, tuple[str, float]]] = {
     "sum": ("sum", 0), "mean": ("sum", 0), "prod": ("prod", 1), "max": ("amax", -INFINITY), "min": ("amin", INFINITY),
 }  # fmt: skip
-"""The ``reduce`` of ``scatter_reduce`` that serves each reduction, and its identity."""
+"""The ``reduce`` argument of ``scatter_reduce`` for each reduction, and its identity."""
 
 
 @by
@@ -39,10 +39,10 @@ def _segments_shape(
         raise NotImplementedError(f"\"segment_reduce\" not implemented for '{data.dtype.title}'")
     if lengths is None and offsets is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
-    given = shape_of(offsets if lengths is None else lengths)
-    if axis != len(given) - 1:
+    shape = shape_of(offsets if lengths is None else lengths)
+    if axis != len(shape) - 1:
         raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of lengths but got {axis}.")
-    segments = given[-1] - (lengths is None)
+    segments = shape[-1] - (lengths is None)
     return (*shape_of(data)[:axis], segments, *shape_of(data)[axis + 1 :])
 
 
@@ -60,13 +60,14 @@ def segment_reduce(
 ) -> Tensor:
     """Reduce consecutive segments along ``axis``: ``"sum"``, ``"mean"``, ``"max"``, ``"min"`` or ``"prod"``.
 
-    The segments have the given ``lengths``, or begin and end at ``offsets``; the dims before ``axis`` may each have
-    their own. A segment without elements gives ``initial``, or the reduction's identity (NaN for the mean). Raises
-    ``RuntimeError`` unless the lengths add up to the size along ``axis``, which ``unsafe`` does not check.
+    The segments have the given ``lengths``, or begin and end at ``offsets``, which may be different for each index of
+    the dims before ``axis``. A segment without elements gives ``initial``, or the reduction's identity (NaN for the
+    mean). Raises ``RuntimeError`` unless the lengths add up to the size along ``axis``, which ``unsafe`` does not
+    check.
     """
     shape = _segments_shape(segment_reduce, (data, reduce, lengths, indices, offsets, axis, unsafe, initial))
     if lengths is None:
-        assert offsets is not None  # as the rule says
+        assert offsets is not None  # checked by the rule
         lengths = offsets.diff(dim=-1)
     if not unsafe and not bool((lengths.sum(-1) == data.shape[axis]).all()):
         raise RuntimeError(
@@ -75,13 +76,15 @@ def segment_reduce(
         )
     kind, identity = REDUCTIONS[reduce]
     count, trailing = shape[axis], [1] * (data.ndim - axis - 1)
-    places = new_arange(lengths, 0, 1, data.shape[axis]).expand(data.shape[: axis + 1])
-    segments = sorted_place(lengths.cumsum(-1), places.clone(), True)  # one more segment takes what is in none
+    positions = new_arange(lengths, 0, 1, data.shape[axis]).expand(data.shape[: axis + 1])
+    segments = sorted_place(
+        lengths.cumsum(-1), positions.clone(), True
+    )  # an additional segment collects the elements outside of all segments
     segments = segments.reshape([*segments.shape, *trailing]).expand(data.shape)
     start = new_full(data, (*shape[:axis], count + 1, *shape[axis + 1 :]), identity if initial is None else initial)
-    found = start.scatter_reduce(axis, segments, data, kind).narrow(axis, 0, count).clone()
+    result = start.scatter_reduce(axis, segments, data, kind).narrow(axis, 0, count).clone()
     if reduce != "mean":
-        return found
+        return result
     sizes = lengths.reshape([*lengths.shape, *trailing])
-    mean = found / sizes.clamp(min=1)
+    mean = result / sizes.clamp(min=1)
     return mean.masked_fill(sizes == 0, float("nan")) if initial is None else mean

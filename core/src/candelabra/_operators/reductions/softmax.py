@@ -1,7 +1,7 @@
-"""Softmax and its logarithm along a dim: composites with derivatives of their own.
+"""Softmax and its logarithm along a dim: composites with explicit derivatives.
 
-The derivatives are composites too, named ``…_backward``. They have no derivative and so run above autograd: their
-operators are recorded when a second derivative is asked for, and a backend's override serves the ordinary backward.
+The derivatives are composites, too, named ``…_backward``. They have no derivative formula, so they run above autograd:
+a second derivative records their operators, and a backend's override is used for the first derivative.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _both = by(lambda grad, output, dim: broadcast_shapes(shape_of(grad), shape_of(o
 
 @operator(like_input, accepts=FLOATS, public=False)
 def softmax(input: Tensor, dim: Dim) -> Tensor:
-    """``exp(input) / sum(exp(input))`` along ``dim``, shifted by the maximum so that nothing overflows."""
+    """``exp(input) / sum(exp(input))`` along ``dim``, shifted by the maximum against overflow."""
     if not input.numel():
         return input.clone()
     powers = (input - input.amax(dim, True)).exp()
@@ -30,7 +30,7 @@ def softmax(input: Tensor, dim: Dim) -> Tensor:
 
 @operator(_both, accepts=FLOATS, public=False, method=False, out=False)
 def softmax_backward(grad: Tensor, output: Tensor, dim: Dim) -> Tensor:
-    """The gradient of softmax's input: ``output * (grad - sum(grad * output))``."""
+    """Return the gradient of softmax's input: ``output * (grad - sum(grad * output))``."""
     weighted = grad * output
     return weighted - output * weighted.sum(dim, True)
 
@@ -49,7 +49,7 @@ def log_softmax(input: Tensor, dim: Dim) -> Tensor:
 
 @operator(_both, accepts=FLOATS, public=False, method=False, out=False)
 def log_softmax_backward(grad: Tensor, output: Tensor, dim: Dim) -> Tensor:
-    """The gradient of log_softmax's input: ``grad - exp(output) * sum(grad)``."""
+    """Return the gradient of log_softmax's input: ``grad - exp(output) * sum(grad)``."""
     return grad - output.exp() * grad.sum(dim, True)
 
 
@@ -58,13 +58,13 @@ log_softmax.vjp(input=lambda g, out, dim: log_softmax_backward(g, out, dim))
 
 @operator(like_input, public=False)
 def softmax_in_dtype(input: Tensor, dim: Dim, dtype: DType | None = None) -> Tensor:
-    """With ``dtype`` the input is cast first."""
+    """Cast the input to ``dtype`` first."""
     return softmax(input if dtype is None else input.to(dtype), dim)
 
 
 @operator(like_input, public=False)
 def log_softmax_in_dtype(input: Tensor, dim: Dim, dtype: DType | None = None) -> Tensor:
-    """With ``dtype`` the input is cast first."""
+    """Cast the input to ``dtype`` first."""
     return log_softmax(input if dtype is None else input.to(dtype), dim)
 
 

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 def expand_reduced(x: Tensor, dim: tuple[int, ...] | None, keepdim: bool, shape: tuple[int, ...]) -> Tensor:
     """Expand a reduced tensor to the shape from which it was reduced: the adjoint of a sum."""
-    if dim is not None and not keepdim and shape:  # a 0-d tensor expands as it is
+    if dim is not None and not keepdim and shape:  # a 0-d tensor needs no dims of size 1
         x = x.view(tuple(1 if i in dim else s for i, s in enumerate(shape)))
     out: Tensor = expand.function(x, shape)
     return out
 
 
 def reduced_count(shape: tuple[int, ...], dim: Dims) -> int:
-    """How many elements a reduction over ``dim`` (canonical) combines into one."""
+    """Return the number of elements that a reduction over ``dim`` (canonical) combines into one."""
     total = 1
     for i, size in enumerate(shape):
         if dim is None or i in dim:  # type: ignore[operator] # canonical: a tuple
@@ -34,9 +34,9 @@ def reduced_count(shape: tuple[int, ...], dim: Dims) -> int:
 
 @operator(reduction, result=accumulated)
 def sum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
-    """The sum over ``dim`` (all dims when None), pairwise or in a wider type. Integers and bools sum to int64.
+    """Return the sum over ``dim`` (all dims if None), pairwise or in a wider dtype. Integers and bools sum to int64.
 
-    ``keepdim`` keeps the reduced dims with size 1; ``dtype`` casts the input first.
+    ``keepdim`` keeps the reduced dims with size 1; the input is cast to ``dtype`` first.
     """
     ...
 
@@ -51,27 +51,27 @@ sum.vjp(input=_sum_back)
 
 
 def _mean_shape(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[int, ...]:
-    """As :func:`reduction`; ``dtype`` must be a floating or complex one."""
+    """Return the shape of a :func:`reduction`. Raise ``RuntimeError`` unless ``dtype`` is floating or complex."""
     dtype = args[3]
     if dtype is not None and dtype.category < FLOATING:
         raise RuntimeError(
             f"{op.name}(): could not infer output dtype. Optional dtype must be either a floating point or complex "
             f"dtype. Got: {dtype.title}"
         )
-    found: tuple[int, ...] = reduction(op, args)
-    return found
+    result: tuple[int, ...] = reduction(op, args)
+    return result
 
 
 @operator(_mean_shape, accepts="floating")
 def mean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
-    """The arithmetic mean over ``dim`` (all dims when None); NaN over no elements.
+    """Return the arithmetic mean over ``dim`` (all dims if None); NaN over no elements.
 
-    ``keepdim`` keeps the reduced dims with size 1; ``dtype`` casts the input first.
+    ``keepdim`` keeps the reduced dims with size 1; the input is cast to ``dtype`` first.
     """
     _mean_shape(mean, (input, dim, keepdim, dtype))
     if dtype is not None and dtype is not input.dtype:
         input = input.to(dtype)
-    if input.dtype.is_half:  # in float32 neither the sum nor the count overflows
+    if input.dtype.is_half:  # in float32, the sum and the count do not overflow
         return mean(input.to(float32), dim, keepdim).to(input.dtype)
     return sum(input, dim, keepdim) / reduced_count(input.shape, dim)
 
@@ -85,7 +85,7 @@ mean.vjp(input=_mean_back)
 
 
 def _nan_to_zero(input: Tensor, dtype: DType | None) -> Tensor:
-    """The input in ``dtype``, with 0 for NaN."""
+    """Return the input in ``dtype``, with 0 for NaN."""
     if dtype is not None:
         input = input.to(dtype)
     return input.masked_fill(input.isnan(), 0) if input.dtype.category >= FLOATING else input
@@ -93,20 +93,20 @@ def _nan_to_zero(input: Tensor, dtype: DType | None) -> Tensor:
 
 @operator(reduction, result=accumulated, accepts="real")
 def nansum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
-    """The sum over ``dim`` (all dims when None) with NaN counted as 0. Integers and bools sum to int64."""
+    """Return the sum over ``dim`` (all dims if None) with NaN replaced by 0. Integers and bools sum to int64."""
     return _nan_to_zero(input, dtype).sum(dim, keepdim)
 
 
 @operator(reduction, accepts="floating")
 def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
-    """The mean over ``dim`` (all dims when None) of the elements that are not NaN; NaN where all are."""
+    """Return the mean over ``dim`` (all dims if None) of the elements that are not NaN, or NaN if all are."""
     counted = input.isnan().logical_not().sum(dim, keepdim)
     return _nan_to_zero(input, dtype).sum(dim, keepdim) / counted
 
 
 @operator(reduction, result=index)
 def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
-    """How many elements over ``dim`` (all dims when None) are not 0, as int64. NaN is not 0."""
+    """Return the number of elements over ``dim`` (all dims if None) that are not 0, as int64. NaN is not 0."""
     return (input != 0).sum(dim, dtype=int64)
 
 
@@ -115,7 +115,7 @@ count_nonzero.no_gradient("the result is a count")
 
 @by
 def _expandable_shape(input: Tensor, size: tuple[int, ...]) -> tuple[int, ...]:
-    """``size``, which must expand to the input's shape."""
+    """Return ``size``. Raise ``RuntimeError`` unless it expands to the input's shape."""
     shape = shape_of(input)
     lead = len(shape) - len(size)
     if lead < 0 or any(w not in (1, s) for w, s in zip(size, shape[lead:], strict=True)):
@@ -125,15 +125,15 @@ def _expandable_shape(input: Tensor, size: tuple[int, ...]) -> tuple[int, ...]:
 
 @operator(_expandable_shape, result=accumulated, is_function=False, out=False)
 def sum_to_size(input: Tensor, *size: Shape) -> Tensor:
-    """The sum over the dims that an expansion from ``size`` to this shape repeats.
+    """Sum over the dims that an expansion from ``size`` to the shape of this tensor repeats.
 
     Raises ``RuntimeError`` if ``size`` does not expand to this shape.
     """
-    wanted: tuple[int, ...] = _expandable_shape(sum_to_size, (input, size))
-    if not wanted:
+    target: tuple[int, ...] = _expandable_shape(sum_to_size, (input, size))
+    if not target:
         return input.sum()
-    lead = input.ndim - len(wanted)
-    repeated = [lead + i for i, w in enumerate(wanted) if w == 1 != input.shape[lead + i]]
+    lead = input.ndim - len(target)
+    repeated = [lead + i for i, w in enumerate(target) if w == 1 != input.shape[lead + i]]
     if repeated:
         input = input.sum(repeated, True)
     return input.sum(tuple(range(lead))) if lead else input

@@ -1,4 +1,4 @@
-"""Whether all elements over dims are nonzero, or any."""
+"""``all`` and ``any``: whether all elements over dims are nonzero, or at least one."""
 
 from __future__ import annotations
 
@@ -12,22 +12,25 @@ if TYPE_CHECKING:
 
 
 def _bool_or_uint8(d: dtype) -> dtype:
-    """The result is bool, of uint8 uint8."""
+    """Return the dtype of the result: uint8 for uint8, else bool."""
     return uint8 if d is uint8 else bool_
 
 
 @operator(reduction, result=_bool_or_uint8)
 def all(input: Tensor, dim: DistinctDims | None = None, keepdim: bool = False) -> Tensor:
-    """Whether all elements over ``dim`` (all dims when None) are nonzero; True over no elements.
+    """Return whether all elements over ``dim`` (all dims if None) are nonzero; True over no elements.
 
-    The result is bool, of uint8 uint8. Unlike other reductions, these two reduce nothing over an empty ``dim``.
+    The result is bool, for uint8 it is uint8. Unlike other reductions, ``all`` and ``any`` reduce no dims if ``dim`` is
+    empty.
     """
     ...
 
 
 @operator(reduction, result=_bool_or_uint8)
 def any(input: Tensor, dim: DistinctDims | None = None, keepdim: bool = False) -> Tensor:
-    """Whether any element over ``dim`` (all dims when None) is nonzero; False over no elements. See :func:`all`."""
+    """Return whether any element over ``dim`` (all dims if None) is nonzero; False over no elements. See
+    :func:`all`.
+    """
     ...
 
 

@@ -1,4 +1,4 @@
-"""Variances and standard deviations over dims, alone and with the mean."""
+"""Variances and standard deviations over dims, also together with the mean."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 @operator(reduction, result=real_part, accepts="floating", public=False)
 def var(input: Tensor, dim: Dims = None, *, correction: Correction = 1, keepdim: bool = False) -> Tensor:
-    """The variance over ``dim`` (all dims when None): squared distances from the mean, over ``n - correction``."""
-    if input.dtype.is_half:  # in float32 neither the sum of squares nor the count overflows
+    """Return the variance over ``dim`` (all dims if None): squared distances from the mean, over ``n - correction``."""
+    if input.dtype.is_half:  # in float32, the sum of squares and the count do not overflow
         return var(input.to(float32), dim, correction=correction, keepdim=keepdim).to(input.dtype)
     distance = input - mean(input, dim, True)
     squares = (distance * distance.conj()).real if input.is_complex() else distance * distance
@@ -27,7 +27,9 @@ def var(input: Tensor, dim: Dims = None, *, correction: Correction = 1, keepdim:
 
 @operator(reduction, result=real_part, accepts="floating", public=False)
 def std(input: Tensor, dim: Dims = None, *, correction: Correction = 1, keepdim: bool = False) -> Tensor:
-    """The standard deviation over ``dim`` (all dims when None): the square root of the variance, see :func:`var`."""
+    """Return the standard deviation over ``dim`` (all dims if None): the square root of the variance, see
+    :func:`var`.
+    """
     return var(input, dim, correction=correction, keepdim=keepdim).sqrt()
 
 
@@ -47,7 +49,7 @@ def _two_reductions(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[tupl
 def var_mean(
     input: Tensor, dim: Dims = None, *, correction: Correction = 1, keepdim: bool = False
 ) -> DispersionAndMean:
-    """The pair (variance, mean) over ``dim`` (all dims when None); see :func:`var`."""
+    """Return the pair (variance, mean) over ``dim`` (all dims if None); see :func:`var`."""
     return DispersionAndMean(var(input, dim, correction=correction, keepdim=keepdim), mean(input, dim, keepdim))
 
 
@@ -55,56 +57,56 @@ def var_mean(
 def std_mean(
     input: Tensor, dim: Dims = None, *, correction: Correction = 1, keepdim: bool = False
 ) -> DispersionAndMean:
-    """The pair (standard deviation, mean) over ``dim`` (all dims when None); see :func:`std`."""
+    """Return the pair (standard deviation, mean) over ``dim`` (all dims if None); see :func:`std`."""
     return DispersionAndMean(std(input, dim, correction=correction, keepdim=keepdim), mean(input, dim, keepdim))
 
 
 # -- the older name of the correction: unbiased=True is 1, unbiased=False is 0 ----------------------------------------
 @operator(reduction, result=real_part, public=False)
 def var_unbiased(input: Tensor, dim: Dims, unbiased: bool = True, keepdim: bool = False) -> Tensor:
-    """``unbiased`` is an older name of ``correction``: True is 1, False 0."""
+    """Accept ``unbiased``, the older name of ``correction``: True is 1, False is 0."""
     return var(input, dim, correction=int(unbiased), keepdim=keepdim)
 
 
 @operator(reduction, result=real_part, public=False)
 def std_unbiased(input: Tensor, dim: Dims, unbiased: bool = True, keepdim: bool = False) -> Tensor:
-    """``unbiased`` is an older name of ``correction``: True is 1, False 0."""
+    """Accept ``unbiased``, the older name of ``correction``: True is 1, False is 0."""
     return std(input, dim, correction=int(unbiased), keepdim=keepdim)
 
 
 @operator(_two_reductions, result=(real_part, same), public=False)
 def var_mean_unbiased(input: Tensor, dim: Dims, unbiased: bool = True, keepdim: bool = False) -> DispersionAndMean:
-    """``unbiased`` is an older name of ``correction``: True is 1, False 0."""
+    """Accept ``unbiased``, the older name of ``correction``: True is 1, False is 0."""
     return var_mean(input, dim, correction=int(unbiased), keepdim=keepdim)
 
 
 @operator(_two_reductions, result=(real_part, same), public=False)
 def std_mean_unbiased(input: Tensor, dim: Dims, unbiased: bool = True, keepdim: bool = False) -> DispersionAndMean:
-    """``unbiased`` is an older name of ``correction``: True is 1, False 0."""
+    """Accept ``unbiased``, the older name of ``correction``: True is 1, False is 0."""
     return std_mean(input, dim, correction=int(unbiased), keepdim=keepdim)
 
 
 @operator(by(lambda input, unbiased: ()), result=real_part, public=False)
 def var_of_all(input: Tensor, unbiased: bool) -> Tensor:
-    """``unbiased`` is an older name of ``correction``: True is 1, False 0."""
+    """Accept ``unbiased``, the older name of ``correction``: True is 1, False is 0."""
     return var(input, correction=int(unbiased))
 
 
 @operator(by(lambda input, unbiased: ()), result=real_part, public=False)
 def std_of_all(input: Tensor, unbiased: bool) -> Tensor:
-    """``unbiased`` is an older name of ``correction``: True is 1, False 0."""
+    """Accept ``unbiased``, the older name of ``correction``: True is 1, False is 0."""
     return std(input, correction=int(unbiased))
 
 
 @operator(by(lambda input, unbiased: ((), ())), result=(real_part, same), public=False)
 def var_mean_of_all(input: Tensor, unbiased: bool) -> DispersionAndMean:
-    """``unbiased`` is an older name of ``correction``: True is 1, False 0."""
+    """Accept ``unbiased``, the older name of ``correction``: True is 1, False is 0."""
     return var_mean(input, correction=int(unbiased))
 
 
 @operator(by(lambda input, unbiased: ((), ())), result=(real_part, same), public=False)
 def std_mean_of_all(input: Tensor, unbiased: bool) -> DispersionAndMean:
-    """``unbiased`` is an older name of ``correction``: True is 1, False 0."""
+    """Accept ``unbiased``, the older name of ``correction``: True is 1, False is 0."""
     return std_mean(input, correction=int(unbiased))
 
 

@@ -22,12 +22,12 @@ from candelabra.dtypes import INTEGER, int64
 
 @operator(unchecked, result=index, data_dependent=True, out="exact", public=False)
 def nonzero(input: Tensor) -> Tensor:
-    """The indices of the nonzero elements, one row each in C order: a tensor of shape (n, ``input.ndim``)."""
+    """Return the indices of the nonzero elements, one row each in C order: a tensor of shape (n, ``input.ndim``)."""
     ...
 
 
 def nonzero_tuple(input: Tensor, *, as_tuple: bool) -> Tensor | tuple[Tensor, ...]:
-    """With ``as_tuple``, a 1-d tensor of indices for each dim; a 0-d tensor counts as a vector."""
+    """Return a 1-d tensor of indices for each dim with ``as_tuple``; a 0-d tensor is treated as a vector."""
     if not as_tuple:
         return nonzero(input)
     rows = nonzero(input if input.ndim else input.reshape(1))
@@ -46,16 +46,16 @@ def _static_rows(input: Tensor, size: int, fill_value: int) -> Ints:
 
 @operator(_static_rows, result=index)
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
-    """The first ``size`` rows of :func:`nonzero`. If there are fewer, the remaining rows are ``fill_value``."""
+    """Return the first ``size`` rows of :func:`nonzero`. If there are fewer, the remaining rows are ``fill_value``."""
     _static_rows(nonzero_static, (input, size, fill_value))
-    # Element number k of those that are not zero is the first at which their cumulative count is k.
+    # The k-th nonzero element is the first element at which the cumulative count of nonzero elements is k.
     counts = (input != 0).flatten().cumsum(0)
     flat = sorted_place(counts, new_arange(input, 1, 1, size, dtype=int64), False)
     rows = new_full(input, (size, input.ndim), fill_value, dtype=int64)
     if not rows.numel():
         return rows
-    found = unraveled(flat, tuple(input.shape))
-    columns = [where(flat < input.numel(), column, fill_value).unsqueeze(1) for column in found]
+    indices = unraveled(flat, tuple(input.shape))
+    columns = [where(flat < input.numel(), column, fill_value).unsqueeze(1) for column in indices]
     return cat(columns, 1)
 
 
@@ -64,7 +64,7 @@ for _record in (nonzero, nonzero_static):
 
 
 def unraveled(indices: Tensor, shape: Ints) -> list[Tensor]:
-    """The indices per dim of flat int64 ``indices`` into a tensor of ``shape``."""
+    """Return the indices per dim of flat int64 ``indices`` into a tensor of ``shape``."""
     result: list[Tensor] = []
     stride = 1
     for size in reversed(shape):
@@ -75,13 +75,13 @@ def unraveled(indices: Tensor, shape: Ints) -> list[Tensor]:
 
 @public(method=False)
 def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """The indices per dim of flat ``indices`` into a tensor of ``shape``: an int64 tensor for each dim.
+    """Return the indices per dim of flat ``indices`` into a tensor of ``shape``: an int64 tensor for each dim.
 
     Raises ``TypeError`` for indices that are not integers, ``ValueError`` for a negative size.
     """
     if not isinstance(indices, Tensor) or indices.dtype.category != INTEGER:
-        found = indices.dtype if isinstance(indices, Tensor) else type(indices).__name__
-        raise TypeError(f"expected 'indices' to be integer dtype, but got {found}")
+        kind = indices.dtype if isinstance(indices, Tensor) else type(indices).__name__
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {kind}")
     if not isinstance(shape, (int, tuple, list)):
         raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)

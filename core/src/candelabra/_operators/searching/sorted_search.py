@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @by
-def _places(sequence: Tensor, values: Tensor, right: bool) -> tuple[int, ...]:
+def _indices_shape(sequence: Tensor, values: Tensor, right: bool) -> tuple[int, ...]:
     bounds, shape = shape_of(sequence), shape_of(values)
     if not bounds:
         raise RuntimeError("searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension")
@@ -32,12 +32,13 @@ def _places(sequence: Tensor, values: Tensor, right: bool) -> tuple[int, ...]:
     return shape
 
 
-@operator(_places, result=index, accepts="real", public=False, out=False)
+@operator(_indices_shape, result=index, accepts="real", public=False, out=False)
 def sorted_place(sequence: Tensor, values: Tensor, right: bool) -> Tensor:
-    """The index at which each of ``values`` would be inserted into ``sequence``, which ascends along its last dim.
+    """Return the index at which each of ``values`` would be inserted into ``sequence``, which ascends along its last
+    dim.
 
-    That is the number of elements that are less than the value, or with ``right`` not greater. A 1-d sequence serves
-    values of any shape; otherwise all dims but the last are equal. NaN goes to the end.
+    That is the number of elements that are less than the value, or with ``right`` not greater. A 1-d sequence is for
+    values of any shape; otherwise all dims except the last are equal. NaN is sorted last.
     """
     size = sequence.shape[-1]
     low = new_full(values, tuple(values.shape), 0, dtype=int64)
@@ -46,11 +47,11 @@ def sorted_place(sequence: Tensor, values: Tensor, right: bool) -> Tensor:
     high = low + size
     for _ in range(size.bit_length()):
         middle = (low + high) // 2
-        place = middle.clamp(max=size - 1)
+        position = middle.clamp(max=size - 1)
         if sequence.ndim == 1:
-            element = sequence.take(place)
+            element = sequence.take(position)
         else:
-            element = gather(sequence, -1, place)
+            element = gather(sequence, -1, position)
         stops = (element > values) if right else (element >= values)
         stops = stops | (low == high)
         low, high = where(stops, low, middle + 1), where(stops, middle, high)
@@ -73,7 +74,7 @@ def _is_right(right: bool, side: str | None) -> bool:
 
 
 def _in_order(sequence: Tensor, sorter: Tensor) -> Tensor:
-    """The sequence in the order of ``sorter``."""
+    """Return the sequence in the order of ``sorter``."""
     if sorter.dtype is not int64:
         raise RuntimeError(f"searchsorted(): sorter must be a tensor of long dtype but got dtype {sorter.dtype.title}")
     if sorter.shape != sequence.shape:
@@ -85,14 +86,14 @@ def _in_order(sequence: Tensor, sorter: Tensor) -> Tensor:
 
 
 def _as_values(input: Tensor | Number, sequence: Tensor) -> Tensor:
-    """The values to search for. A number becomes a 0-d tensor, in the dtype of the sequence unless a float would lose
-    its fraction.
+    """Return the values to search for. A number is converted to a 0-d tensor, in the dtype of the sequence unless a
+    float would lose its fraction.
     """
     if isinstance(input, Tensor):
         return input.detach()
-    number = input.item() if hasattr(input, "item") else input  # a scalar of an array library
-    whole = isinstance(number, int) or sequence.is_floating_point()
-    d = sequence.dtype if whole else get_default_dtype()
+    number = input.item() if hasattr(input, "item") else input  # for a scalar of an array library
+    is_exact = isinstance(number, int) or sequence.is_floating_point()
+    d = sequence.dtype if is_exact else get_default_dtype()
     return new_full(sequence, (), number_for(number, d), dtype=d)
 
 
@@ -106,11 +107,12 @@ def searchsorted(
     side: str | None = None,
     sorter: Tensor | None = None,
 ) -> Tensor:
-    """The index at which each value of ``input`` would be inserted into a sequence that ascends along its last dim.
+    """Return the index at which each value of ``input`` would be inserted into a sequence that ascends along its last
+    dim.
 
     That is the number of elements that are less than the value, or with ``right`` (``side="right"``) not greater, as
-    int64 or int32. With ``sorter`` the sequence ascends in that order of its elements. A 1-d sequence serves values of
-    any shape; otherwise all dims but the last are equal. Raises ``RuntimeError`` for shapes that do not fit.
+    int64 or int32. With ``sorter`` the sequence ascends in that order of its elements. A 1-d sequence is for values of
+    any shape; otherwise all dims except the last are equal. Raises ``RuntimeError`` for shapes that do not fit.
     """
     sequence = sorted_sequence.detach()
     values = _as_values(input, sequence)
@@ -120,19 +122,19 @@ def searchsorted(
             "searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "
             f"boundaries tensor dim({sequence.ndim}) and input value's dim(0) numel(1)"
         )
-    _places(sorted_place, (sequence, values, right))
+    _indices_shape(sorted_place, (sequence, values, right))
     for tensor in (sequence, values):
         if tensor.dtype.category in (BOOL, COMPLEX):
             raise NotImplementedError(f"\"searchsorted\" not implemented for '{tensor.dtype.title}'")
     if sorter is not None:
         sequence = _in_order(sequence, sorter)
-    places = sorted_place(sequence, values, right)
-    return places.to(int32) if out_int32 else places
+    indices = sorted_place(sequence, values, right)
+    return indices.to(int32) if out_int32 else indices
 
 
 @public(method=False, out=True)
 def bucketize(input: Tensor | Number, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    """The bucket of each value between 1-d ascending ``boundaries``; see :func:`searchsorted`.
+    """Return the bucket of each value between 1-d ascending ``boundaries``; see :func:`searchsorted`.
 
     Bucket i holds the values with ``boundaries[i-1] < value <= boundaries[i]``; with ``right``, those with
     ``boundaries[i-1] <= value < boundaries[i]``.

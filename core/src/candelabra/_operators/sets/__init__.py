@@ -1,1 +1,1 @@
-"""Tensors as sets: distinct elements, membership, combinations."""
+"""Operators that treat tensors as sets: distinct elements, membership, combinations."""

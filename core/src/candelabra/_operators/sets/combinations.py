@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _count(n: int, r: int, with_replacement: bool) -> int:
-    """The number of ways to choose ``r`` of ``n`` elements."""
+    """Return the number of ways to choose ``r`` of ``n`` elements."""
     return comb(n + r - 1 if n and with_replacement else n, r)
 
 
@@ -37,7 +37,7 @@ def _combinations(input: Tensor, r: int, with_replacement: bool) -> tuple[int, .
 
 @operator(_combinations, method=False, out=False)
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """All combinations of ``r`` elements of a vector, one row each, in the order of :mod:`itertools`.
+    """Return all combinations of ``r`` elements of a vector, one row each, in the order of :mod:`itertools`.
 
     Raises ``RuntimeError`` if ``input`` is not 1-d or ``r`` is negative.
     """
@@ -48,15 +48,15 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 
 
 def _chosen_indices(input: Tensor, r: int, with_replacement: bool) -> Tensor:
-    """The indices of the elements of each combination, one row each.
+    """Return the indices of the elements of each combination, one row each.
 
-    The rows for r elements are those for r - 1 elements, each followed by every index that may stand after its last.
+    The rows for r elements are those for r - 1 elements, each followed by every index that may follow its last.
     """
     n = input.shape[0]
     rows = new_arange(input, 0, 1, n, dtype=int64).unsqueeze(1)
     for length in range(2, r + 1):
         smallest = rows.select(1, -1) + (0 if with_replacement else 1)
-        ends = (n - smallest).cumsum(0)  # of the numbers of the rows that continue each row
+        ends = (n - smallest).cumsum(0)  # cumulative counts of the rows that continue each row
         numbers = new_arange(input, 0, 1, _count(n, length, with_replacement), dtype=int64)
         parents = sorted_place(ends, numbers, True)
         last = n - ends.take(parents) + numbers
@@ -66,7 +66,7 @@ def _chosen_indices(input: Tensor, r: int, with_replacement: bool) -> Tensor:
 
 @public(method=False)
 def cartesian_prod(*tensors: Tensor) -> Tensor:
-    """All choices of one element from each vector, one row each. For a single vector, the result is that vector.
+    """Return all choices of one element from each vector, one row each. For a single vector, the result is that vector.
 
     Raises ``RuntimeError`` for tensors that are not 1-d.
     """

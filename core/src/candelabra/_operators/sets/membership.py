@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from candelabra.typing import Number
 
 FEW = 10
-"""Up to this number of test elements, each is compared with all elements; more are sorted and searched."""
+"""The largest number of test elements that are each compared with all elements; more elements are sorted and searched.
+"""
 
 
 @operator(by(lambda elements, *_: shape_of(elements)), result=boolean, method=False, out=True)
@@ -27,18 +28,19 @@ def isin(
     assume_unique: bool = False,
     invert: bool = False,
 ) -> Tensor:
-    """Whether each of ``elements`` is among ``test_elements``, or with ``invert`` is not. Either may be a number.
+    """Return whether each of ``elements`` is in ``test_elements``, or with ``invert``, whether it is not. Either may be
+    a number.
 
     NaN equals no element. ``assume_unique`` is accepted and has no effect.
     """
     if not isinstance(elements, Tensor):
         assert isinstance(test_elements, Tensor)
-        found = (test_elements == elements).any()
+        result = (test_elements == elements).any()
     elif not isinstance(test_elements, Tensor):
-        found = elements == test_elements
+        result = elements == test_elements
     else:
-        found = _is_member(elements, test_elements.flatten())
-    return found.logical_not() if invert else found
+        result = _is_member(elements, test_elements.flatten())
+    return result.logical_not() if invert else result
 
 
 isin.no_gradient("the result is bool")
@@ -51,5 +53,5 @@ def _is_member(elements: Tensor, tests: Tensor) -> Tensor:
     if count <= FEW or elements.is_complex():
         return (elements.unsqueeze(-1) == tests).any(-1)
     members = ordered(tests, 0)
-    places = sorted_place(members, elements, False).clamp(max=count - 1)
-    return members.take(places) == elements
+    indices = sorted_place(members, elements, False).clamp(max=count - 1)
+    return members.take(indices) == elements

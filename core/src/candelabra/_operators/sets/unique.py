@@ -25,7 +25,7 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Tensor | tuple[Tensor, ...]:
-    """The distinct elements in ascending order, or with ``dim`` the distinct slices; no NaN equals another.
+    """Return the distinct elements in ascending order, or with ``dim`` the distinct slices; two NaNs are distinct.
 
     With ``return_inverse`` also the index of each element among the distinct ones, with ``return_counts`` also the
     number of times that each occurs. ``sorted=False`` is accepted; the result is sorted nevertheless.
@@ -46,7 +46,7 @@ def unique(
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Tensor | tuple[Tensor, ...]:
-    """As :func:`unique`, but without sorting: of equal elements or slices that are neighbors, one is left."""
+    """Return :func:`unique` without sorting: one element or slice of each run of equal ones."""
     input = input.detach()
     if dim is not None:
         d = _dim_of_slices(input, dim, "unique_consecutive")
@@ -55,7 +55,7 @@ def unique_consecutive(
 
 
 def _dim_of_slices(input: Tensor, dim: int, name: str) -> int:
-    """The canonical dim. RuntimeError if there are no slices along it, or slices without elements."""
+    """Return the canonical dim. Raise ``RuntimeError`` if there are no slices along it, or slices without elements."""
     d = wrap_dim(dim, input.ndim)
     if not input.ndim:
         raise RuntimeError(f"{name}(): a 0-d tensor has no slices along dim {dim}: leave dim out")
@@ -65,13 +65,15 @@ def _dim_of_slices(input: Tensor, dim: int, name: str) -> int:
 
 
 def _slices_as_rows(x: Tensor, dim: int) -> Tensor:
-    """The slices along ``dim`` as rows of a matrix."""
+    """Return the slices along ``dim`` as rows of a matrix."""
     count = x.shape[dim]
     return x.movedim(dim, 0).reshape(count, x.numel() // count if count else 0)
 
 
 def _lexical_order(x: Tensor, dim: int) -> Tensor:
-    """The indices that sort the slices along ``dim`` lexically: stable sorts by each element, the last one first."""
+    """Return the indices that sort the slices along ``dim`` lexically: stable sorts by each element, the last one
+    first.
+    """
     rows = _slices_as_rows(x, dim)
     order = new_arange(x, 0, 1, x.shape[dim], dtype=int64)
     for column in range(rows.shape[1] - 1, -1, -1):
@@ -83,10 +85,10 @@ def _lexical_order(x: Tensor, dim: int) -> Tensor:
 def _distinct(
     x: Tensor, order: Tensor | None, dim: int, return_inverse: bool, return_counts: bool, original: Tensor | None
 ) -> Tensor | tuple[Tensor, ...]:
-    """The results of :func:`unique` for slices along ``dim`` of which equal ones are neighbors.
+    """Return the results of :func:`unique` for slices along ``dim``, of which equal ones are adjacent.
 
-    ``order`` has the index of each slice in the original tensor, whose shape the inverse gets; by default there was
-    no other order.
+    ``order`` has the index of each slice in the original tensor, whose shape the inverse gets; by default there was no
+    other order.
     """
     count = x.shape[dim]
     rows = x if x.ndim == 1 else _slices_as_rows(x, dim)

@@ -1,1 +1,1 @@
-"""Operators on shapes: views and their copies, joining, splitting, repeating, and shapes changed in place."""
+"""Operators on shapes: views and their copies, joining, splitting, repeating, and in-place changes of the shape."""

@@ -1,4 +1,4 @@
-"""Diagonals of matrices, and matrices made of diagonals."""
+"""Diagonals of matrices, and matrices with given diagonals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def diagonal_shape(shape: Ints, offset: int, dim1: int, dim2: int) -> Ints:
-    """All other dims, then the diagonal's length."""
+    """Return the shape of a diagonal: all other dims, then its length."""
     if dim1 == dim2:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     rows, columns = shape[dim1], shape[dim2]
@@ -35,42 +35,42 @@ def diagonal_shape(shape: Ints, offset: int, dim1: int, dim2: int) -> Ints:
 
 
 def _diagonal_geometry(shape: Ints, strides: Ints, start: int, offset: int, dim1: int, dim2: int) -> Geometry:
-    wanted = diagonal_shape(shape, offset, dim1, dim2)
-    if wanted[-1]:
+    result = diagonal_shape(shape, offset, dim1, dim2)
+    if result[-1]:
         start += offset * strides[dim2] if offset >= 0 else -offset * strides[dim1]
     others = [step for d, step in enumerate(strides) if d not in (dim1, dim2)]
-    return wanted, (*others, strides[dim1] + strides[dim2]), start
+    return result, (*others, strides[dim1] + strides[dim2]), start
 
 
 @operator(from_geometry, view=_diagonal_geometry)
 def diagonal(input: Tensor, offset: int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Tensor:
-    """The diagonal of two dims, ``offset`` above the main one, as the last dim of a view."""
+    """Return the diagonal of two dims, ``offset`` above the main one, as the last dim of a view."""
     ...
 
 
 @by
 def _scattered(input: Tensor, src: Tensor, offset: int, dim1: int, dim2: int) -> Ints:
     shape = shape_of(input)
-    wanted = diagonal_shape(shape, offset, dim1, dim2)
-    if wanted != shape_of(src):
+    expected = diagonal_shape(shape, offset, dim1, dim2)
+    if expected != shape_of(src):
         raise RuntimeError(
             "expected src to have a size equal to the slice of self. src size = "
-            f"{list(shape_of(src))}, slice size = {list(wanted)}"
+            f"{list(shape_of(src))}, slice size = {list(expected)}"
         )
     return shape
 
 
 @operator(_scattered, promote=unpromoted, result=by_arguments, out="exact")
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: Dim = 0, dim2: Dim = 1) -> Tensor:
-    """A copy of ``input`` with ``src``, cast to its dtype, on a diagonal; see :func:`diagonal`."""
+    """Return a copy of ``input`` with ``src``, cast to its dtype, on a diagonal; see :func:`diagonal`."""
     if input._instance.immutable:
         _scattered(diagonal_scatter, (input, src, offset, dim1, dim2))
         return replaced(input, src.to(input.dtype), diagonal, offset, dim1, dim2)
     out = clone.canonical(input)
-    part = diagonal.canonical(out, offset, dim1, dim2)
-    if part._payload.shape != src._payload.shape:
-        _scattered(diagonal_scatter, (input, src, offset, dim1, dim2))  # raises
-    part.copy_(src)
+    view = diagonal.canonical(out, offset, dim1, dim2)
+    if view._payload.shape != src._payload.shape:
+        _scattered(diagonal_scatter, (input, src, offset, dim1, dim2))  # raises the error
+    view.copy_(src)
     return out
 
 
@@ -88,24 +88,26 @@ diagonal_scatter.vjp(
 )
 
 
-# -- of a matrix ------------------------------------------------------------------------------------------------------
+# -- diagonals of a matrix ---------------------------------------------------------------------------------------------
 @by
 def _embedded(input: Tensor, offset: int, dim1: int, dim2: int) -> Ints:
     shape = shape_of(input)
     if dim1 == dim2:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     size = shape[-1] + abs(offset)
-    wanted = list(shape[:-1])
+    result = list(shape[:-1])
     for d in sorted((dim1, dim2)):
-        wanted.insert(d, size)
-    return tuple(wanted)
+        result.insert(d, size)
+    return tuple(result)
 
 
 @operator(_embedded)
 def diag_embed(input: Tensor, offset: int = 0, dim1: InsertedDim = -2, dim2: InsertedDim = -1) -> Tensor:
-    """Matrices (their dims ``dim1`` and ``dim2``) with the last dim of ``input`` on a diagonal, zeros elsewhere."""
-    wanted: Ints = _embedded(diag_embed, (input, offset, dim1, dim2))
-    return diagonal_scatter.canonical(new_full(input, wanted, 0), input, offset, dim1, dim2)
+    """Return matrices, in the dims ``dim1`` and ``dim2``, with the last dim of ``input`` on a diagonal and zeros
+    elsewhere.
+    """
+    result: Ints = _embedded(diag_embed, (input, offset, dim1, dim2))
+    return diagonal_scatter.canonical(new_full(input, result, 0), input, offset, dim1, dim2)
 
 
 @by
@@ -119,22 +121,22 @@ def _of_diagonal(input: Tensor, diagonal: int) -> Ints:
 
 
 _diagonal = diagonal
-"""The operator, where a parameter has its name."""
+"""The operator, for functions with a parameter of the same name."""
 
 
 @operator(_of_diagonal, out="disjoint")
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
-    """The diagonal of a matrix, in a copy; of a vector the matrix that has it on its diagonal."""
+    """Return a copy of the diagonal of a matrix; for a vector, the matrix with the vector on its diagonal."""
     if input.ndim == 1:
         return diag_embed.canonical(input, diagonal, 0, 1)
     if input.ndim != 2:
-        _of_diagonal(diag, (input, diagonal))  # raises
+        _of_diagonal(diag, (input, diagonal))  # raises the error
     return clone.canonical(_diagonal.canonical(input, diagonal, 0, 1))
 
 
 @operator(by(lambda input, offset: (input.numel() + abs(offset),) * 2))
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """The matrix with the flattened ``input`` on a diagonal."""
+    """Return the matrix with the flattened ``input`` on a diagonal."""
     return diag_embed.canonical(reshape(input, input.numel()), offset, 0, 1)
 
 
@@ -147,34 +149,34 @@ def _traced(input: Tensor) -> Ints:
 
 @operator(_traced, result=accumulated)
 def trace(input: Tensor) -> Tensor:
-    """The sum of a matrix's diagonal."""
+    """Return the sum of a matrix's diagonal."""
     if input.ndim != 2:
-        _traced(trace, (input,))  # raises
+        _traced(trace, (input,))  # raises the error
     return diagonal.canonical(input, 0, 0, 1).sum()
 
 
-# -- of several matrices, and in place --------------------------------------------------------------------------------
+# -- diagonals of several matrices, and in place -----------------------------------------------------------------------
 @public(method=False)
 def block_diag(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
-    """The matrices along a diagonal, zeros elsewhere; vectors count as rows, numbers as 1 × 1 matrices.
+    """Return a block diagonal matrix; vectors are treated as rows, numbers as 1 × 1 matrices.
 
-    The dtype is what all of theirs promote to. Raises ``RuntimeError`` for tensors of more than two dims.
+    The dtypes promote. Raises ``RuntimeError`` for tensors of more than two dims.
     """
-    found = listed(tensors)
-    for number, t in enumerate(found):
+    matrices = listed(tensors)
+    for number, t in enumerate(matrices):
         if t.ndim > 2:
             raise RuntimeError(
                 f"block_diag: Input tensors must have 2 or fewer dimensions. Input {number} has {t.ndim} dimensions"
             )
-    if not found:
+    if not matrices:
         from candelabra._operators.creation.uninitialized import empty
 
-        made: Tensor = empty((1, 0))
-        return made
-    common = found[0].dtype
-    for t in found[1:]:
+        result: Tensor = empty((1, 0))
+        return result
+    common = matrices[0].dtype
+    for t in matrices[1:]:
         common = promote_types(common, t.dtype)
-    blocks = [in_shape(t, shape_2d).to(common) for t in found]
+    blocks = [in_shape(t, shape_2d).to(common) for t in matrices]
     width = sum([block.shape[1] for block in blocks])
     rows, start = [], 0
     for block in blocks:
@@ -187,7 +189,7 @@ def block_diag(*tensors: Tensor | Sequence[Tensor]) -> Tensor:
 
 @public(is_function=False)
 def fill_diagonal_(input: Tensor, fill_value: Number, wrap: bool = False) -> Tensor:
-    """Write a number to the main diagonal; ``wrap`` begins it anew below in matrices that are higher than wide.
+    """Write a number to the main diagonal; ``wrap`` repeats the diagonal in matrices with more rows than columns.
 
     Raises ``RuntimeError`` for fewer than two dims, and for more than two of unequal size.
     """

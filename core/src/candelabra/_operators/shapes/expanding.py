@@ -1,4 +1,4 @@
-"""Broadcasting: sizes of 1 repeated without a copy, for one tensor or for several together."""
+"""Broadcasting of one tensor or of several tensors: dims of size 1 are repeated without a copy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def expanded_shape(shape: Ints, size: Ints) -> Ints:
-    """``size``, if ``shape`` expands to it; RuntimeError otherwise."""
+    """Return ``size``. Raise ``RuntimeError`` unless ``shape`` expands to it."""
     lead = len(size) - len(shape)
     if lead < 0:
         raise RuntimeError(
@@ -44,70 +44,70 @@ def _expanded_geometry(shape: Ints, strides: Ints, offset: int, size: Ints) -> G
 
 @operator(from_geometry, view=_expanded_geometry, is_function=False)
 def expand(input: Tensor, *size: ExpandedShape) -> Tensor:
-    """Sizes of 1 repeated over the same memory; -1 keeps a size. New dims may stand in front.
+    """Return a view with dims of size 1 repeated; -1 keeps a size. Leading dims may be added.
 
-    Raises ``RuntimeError`` for other sizes that differ.
+    Raises ``RuntimeError`` for different sizes of other dims.
     """
     ...
 
 
-expand.vjp(input=lambda g: g)  # the engine sums what was broadcast
+expand.vjp(input=lambda g: g)  # the engine sums over the broadcast dims
 
 
 @operator(by(lambda input, size: expanded_shape(shape_of(input), size)), view=True)
 def broadcast_to(input: Tensor, size: ExpandedShape) -> Tensor:
-    """``input.expand(size)``."""
+    """Return ``input.expand(size)``."""
     return expand(input, size)
 
 
 @public(is_function=False)
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
-    """``input.expand(other.shape)``."""
+    """Return ``input.expand(other.shape)``."""
     return expand(input, other.shape)
 
 
 # -- several tensors --------------------------------------------------------------------------------------------------
 @public(method=False)
 def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
-    """The shape to which all the shapes (or ints, shapes of one dim) broadcast.
+    """Return the shape to which all the shapes (or ints, shapes of one dim) broadcast.
 
-    Raises ``RuntimeError`` naming the first shape that does not fit, ``ValueError`` for negative sizes.
+    Raises ``RuntimeError`` with the first shape that does not broadcast, ``ValueError`` for negative sizes.
     """
     result: tuple[int, ...] = ()
     for position, shape in enumerate(shapes):
-        wanted = as_sizes((shape,))
-        if any(size < 0 for size in wanted):
+        sizes = as_sizes((shape,))
+        if any(size < 0 for size in sizes):
             raise ValueError("Attempting to broadcast a dimension with negative length!")
-        for d in range(1, min(len(wanted), len(result)) + 1):
-            if wanted[-d] not in (1, result[-d]) and result[-d] != 1:
+        for d in range(1, min(len(sizes), len(result)) + 1):
+            if sizes[-d] not in (1, result[-d]) and result[-d] != 1:
                 raise RuntimeError(
-                    f"Attempting to broadcast a dimension of length {wanted[-d]} at {-d}! Mismatching argument at "
-                    f"index {position} had {wanted}; but expected shape should be broadcastable to {list(result)}"
+                    f"Attempting to broadcast a dimension of length {sizes[-d]} at {-d}! Mismatching argument at "
+                    f"index {position} had {sizes}; but expected shape should be broadcastable to {list(result)}"
                 )
-        result = common_shape(result, wanted)
+        result = common_shape(result, sizes)
     return Size(result)
 
 
 def listed(tensors: tuple[Tensor | Sequence[Tensor], ...]) -> list[Tensor]:
-    """The tensors of ``f(a, b)`` and of ``f([a, b])`` as a list."""
+    """Return the tensors of ``f(a, b)`` and of ``f([a, b])`` as a list."""
     return list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else list(tensors)  # type: ignore[arg-type]
 
 
 @public(method=False)
 def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """The tensors expanded to their common shape: views."""
-    found = listed(tensors)
-    shape = common_shape(*[tuple(t.shape) for t in found])
-    return tuple([expand(t, shape) for t in found])
+    """Return views of the tensors, expanded to their common shape."""
+    sequence = listed(tensors)
+    shape = common_shape(*[tuple(t.shape) for t in sequence])
+    return tuple([expand(t, shape) for t in sequence])
 
 
 @public(method=False)
 def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str | None = None) -> tuple[Tensor, ...]:
-    """Coordinates: each of the vectors expanded over the grid of all.
+    """Return each of the vectors expanded over the grid of all: coordinates of the grid's points.
 
     ``indexing`` is "ij" (the default), or "xy" with the first two dims swapped.
 
-    Raises ``RuntimeError`` for tensors of several dtypes, of more than one dim, and other values of ``indexing``.
+    Raises ``RuntimeError`` for tensors of different dtypes, of more than one dim, and other values of ``indexing``.
     """
     vectors = listed(tensors)
     if indexing not in (None, "ij", "xy"):

@@ -1,4 +1,4 @@
-"""The order of elements along dims reversed, rotated by quarter turns, or shifted around."""
+"""Operators that reverse, rotate or roll elements along dims."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @operator(like_input)
 def flip(input: Tensor, *dims: DistinctDims) -> Tensor:
-    """The order along ``dims`` reversed, in a copy."""
+    """Return a copy with the elements in reverse order along ``dims``."""
     ...
 
 
@@ -38,7 +38,7 @@ def _at_least_2d(input: Tensor) -> Ints:
 
 @operator(_at_least_2d)
 def fliplr(input: Tensor) -> Tensor:
-    """The columns in reverse order, in a copy."""
+    """Return a copy with the columns in reverse order."""
     _at_least_2d(fliplr, (input,))
     return flip.canonical(input, (1,))
 
@@ -53,7 +53,7 @@ def _at_least_1d(input: Tensor) -> Ints:
 
 @operator(_at_least_1d)
 def flipud(input: Tensor) -> Tensor:
-    """The rows in reverse order, in a copy."""
+    """Return a copy with the rows in reverse order."""
     _at_least_1d(flipud, (input,))
     return flip.canonical(input, (0,))
 
@@ -76,7 +76,7 @@ def _rotated(input: Tensor, k: int, dims: Sequence[int]) -> Ints:
 
 @operator(_rotated)
 def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
-    """``k`` quarter turns in the plane of two dims, from the first towards the second, in a copy."""
+    """Return a copy rotated by ``k`` times 90 degrees in the plane of two dims, from the first towards the second."""
     _rotated(rot90, (input, k, dims))
     first, second = [wrap_dim(d, input.ndim) for d in dims]
     turns = k % 4
@@ -87,8 +87,8 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     return clone(input)
 
 
-def _as_tuple(given: int | Sequence[int]) -> tuple[int, ...]:
-    return tuple(given) if isinstance(given, (tuple, list)) else (given,)  # type: ignore[return-value]
+def _as_tuple(value: int | Sequence[int]) -> tuple[int, ...]:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)  # type: ignore[return-value]
 
 
 @by
@@ -108,7 +108,7 @@ def _rolled(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int
 
 @operator(_rolled)
 def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
-    """Elements shifted along ``dims``, those that fall off coming back at the other end; None: as if flattened."""
+    """Return elements shifted cyclically along ``dims``, or along the flattened tensor if ``dims`` is None."""
     if dims is None:
         return reshape(roll(reshape(input, (input.numel(),)), shifts, 0), tuple(input.shape))
     _rolled(roll, (input, shifts, dims))

@@ -1,4 +1,4 @@
-"""Tensors put together: one after another along a dim (``cat``), along a new dim (``stack``), as rows or columns."""
+"""Concatenation of tensors along a dim (``cat``), along a new dim (``stack``), as rows or columns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # -- along a dim ------------------------------------------------------------------------------------------------------
 def joined_shape(shapes: Sequence[Ints], dim: int) -> Ints:
-    """The shape of tensors one after another along ``dim``. RuntimeError where other sizes differ."""
+    """Return the shape of tensors concatenated along ``dim``. Raise ``RuntimeError`` if other sizes differ."""
     for position, shape in enumerate(shapes):
         if not shape:
             raise RuntimeError(f"zero-dimensional tensor (at position {position}) cannot be concatenated")
@@ -46,20 +46,20 @@ def joined_shape(shapes: Sequence[Ints], dim: int) -> Ints:
     out="disjoint",
 )
 def cat(tensors: JoinedTensors, dim: Dim = 0) -> Tensor:
-    """The tensors one after another along ``dim``; all other sizes must agree, save that empty vectors are passed over.
+    """Concatenate tensors along ``dim``; all other sizes must be equal. 1-d tensors without elements are ignored.
 
-    Raises ``ValueError`` for no tensors, ``RuntimeError`` for sizes that do not agree and for 0-d tensors.
+    Raises ``ValueError`` for no tensors, ``RuntimeError`` for sizes that differ and for 0-d tensors.
     """
     ...
 
 
 def _cat_adjoint(g: Tensor, tensors_spec: list[Any], dim: int) -> list[Tensor]:
-    parts, start = [], 0
+    gradients, start = [], 0
     for spec in tensors_spec:
         stop = start + spec.shape[dim]
-        parts.append(basic_index(g, geometry.one_slice(g.shape, dim, start, stop)))
+        gradients.append(basic_index(g, geometry.one_slice(g.shape, dim, start, stop)))
         start = stop
-    return parts
+    return gradients
 
 
 cat.vjp(tensors=_cat_adjoint)
@@ -80,21 +80,21 @@ def _stacked(tensors: Sequence[Tensor], dim: int) -> Ints:
 
 @operator(_stacked, method=False, out="disjoint")
 def stack(tensors: Sequence[Tensor], dim: InsertedDim = 0) -> Tensor:
-    """The tensors, all of one shape, along a new dim.
+    """Join tensors of one shape along a new dim.
 
     Raises ``RuntimeError`` for no tensors and for shapes that differ.
     """
     first = tensors[0]._payload.shape
     for tensor in tensors:
         if tensor._payload.shape != first:
-            _stacked(stack, (tensors, dim))  # raises
+            _stacked(stack, (tensors, dim))  # raises the error
     insert = unsqueeze.canonical
     return cat.canonical([insert(t, dim) for t in tensors], dim)
 
 
 # -- as rows, columns, layers -----------------------------------------------------------------------------------------
 def _at_least(with_dims: Callable[[Ints], Ints], dim: int) -> Callable[[Operator[..., Any], tuple[Any, ...]], Ints]:
-    """The rule for tensors of at least so many dims, one after another along ``dim``."""
+    """Return the rule for tensors concatenated along ``dim``, after ``with_dims`` has added dims to each."""
     return by(lambda tensors: joined_shape([with_dims(shape_of(t)) for t in tensors], dim))
 
 
@@ -106,20 +106,20 @@ def _side_by_side(tensors: Sequence[Tensor]) -> Ints:
 
 @operator(_side_by_side, method=False, out="disjoint")
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
-    """Side by side: along the second dim, vectors along their only one."""
-    parts = [t if t._payload.shape else reshape(t, 1) for t in tensors]
-    return cat.function(parts, 0 if parts[0].ndim == 1 else 1)
+    """Concatenate tensors horizontally: along the second dim, or along the first for vectors."""
+    joined = [t if t._payload.shape else reshape(t, 1) for t in tensors]
+    return cat.function(joined, 0 if joined[0].ndim == 1 else 1)
 
 
 @operator(_at_least(shape_2d, 0), method=False, aliases=("row_stack",), out="disjoint")
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
-    """One above the other: along the first dim, vectors as rows."""
+    """Concatenate tensors vertically: along the first dim, with vectors as rows."""
     return cat([in_shape(t, shape_2d) for t in tensors], 0)
 
 
 @operator(_at_least(shape_3d, 2), method=False, out="disjoint")
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
-    """One behind the other: along the third dim."""
+    """Concatenate tensors depthwise: along the third dim."""
     return cat([in_shape(t, shape_3d) for t in tensors], 2)
 
 
@@ -129,7 +129,7 @@ def _shape_of_columns(shape: Ints) -> Ints:
 
 @operator(_at_least(_shape_of_columns, 1), method=False, out="disjoint")
 def column_stack(tensors: Sequence[Tensor]) -> Tensor:
-    """Side by side, vectors and numbers as columns."""
+    """Concatenate tensors along the second dim, with vectors and numbers as columns."""
     return cat([in_shape(t, _shape_of_columns) for t in tensors], 1)
 
 
@@ -155,14 +155,15 @@ def _chunked(tensors: Sequence[Tensor], dim: int, num_chunks: int) -> Ints:
 
 @operator(_chunked, method=False, out="disjoint")
 def _chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int) -> Tensor:
-    """Each tensor in ``num_chunks`` parts along ``dim``, padded with zeros, flattened and joined part by part.
+    """Split each tensor into ``num_chunks`` chunks along ``dim``, padded with zeros, flatten and concatenate these by
+    chunk.
 
-    Raises ``RuntimeError`` for no chunks, empty tensors and a ``dim`` that one of them lacks.
+    Raises ``RuntimeError`` for no chunks, empty tensors and a ``dim`` that one of them does not have.
     """
     d = len(_chunked(_chunk_cat, (tensors, dim, num_chunks))) - 2
-    parts = []
+    chunks = []
     for t in tensors:
         missing = -t.shape[d] % num_chunks
         padded = constant_pad_nd(t, [0, 0] * (t.ndim - 1 - d) + [0, missing])
-        parts.append(reshape(padded, (*t.shape[:d], num_chunks, -1)))
-    return cat(parts, d + 1)
+        chunks.append(reshape(padded, (*t.shape[:d], num_chunks, -1)))
+    return cat(chunks, d + 1)

@@ -1,4 +1,4 @@
-"""In which order the dims of a tensor lie in memory: C order, channels last, any."""
+"""The memory order of the dims of a tensor: C order, channels last, any."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @public(is_function=False)
 def contiguous(input: Tensor, memory_format: memory_format = contiguous_format) -> Tensor:
-    """The tensor itself if its elements lie in the order that ``memory_format`` asks for (C order), else a copy."""
+    """Return the tensor itself if it has the memory order that ``memory_format`` requests (C order), else a copy."""
     if memory_format is not contiguous_format:
         return in_memory_format(input, memory_format)
     shape, strides = input._payload.shape, input._layout()[0]
@@ -33,7 +33,7 @@ def contiguous(input: Tensor, memory_format: memory_format = contiguous_format) 
 
 
 def in_memory_format(input: Tensor, format: memory_format) -> Tensor:
-    """The tensor in a memory format: itself, or a copy whose channels lie last."""
+    """Return the tensor in a memory format: itself, or a copy in channels-last order."""
     if format is preserve_format:
         raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
     order = physical_order(input.ndim, format)
@@ -43,12 +43,12 @@ def in_memory_format(input: Tensor, format: memory_format) -> Tensor:
 
 
 def clone_in_order(input: Tensor, order: Sequence[int]) -> Tensor:
-    """A copy whose dims lie in memory in ``order``, the outermost first."""
+    """Return a copy whose memory order of dims is ``order``, the outermost first."""
     return permute(clone(permute(input, order)), inverse_permutation(order))
 
 
 def dense_strides(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
-    """The strides of a dense tensor whose dims lie in memory in ``order``, the outermost first."""
+    """Return the strides of a dense tensor whose memory order of dims is ``order``, the outermost first."""
     strides = [0] * len(shape)
     for d, step in zip(order, contiguous_strides([shape[d] for d in order]), strict=True):
         strides[d] = step
@@ -57,9 +57,9 @@ def dense_strides(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]
 
 @public(is_function=False)
 def dim_order(input: Tensor, *, ambiguity_check: bool = False) -> tuple[int, ...]:
-    """The dims in the order in which they lie in memory, the outermost first; equal strides in the order of the dims.
+    """Return the dims in memory order, the outermost first. Dims with equal strides keep their order.
 
-    ``ambiguity_check`` refuses (``RuntimeError``) tensors of which several orders are true.
+    With ``ambiguity_check``, raises ``RuntimeError`` for tensors for which several orders are correct.
     """
     strides, shape = input._layout()[0], tuple(input.shape)
     order = sorted(range(len(shape)), key=lambda d: -strides[d])

@@ -1,4 +1,4 @@
-"""A border of one value around a tensor."""
+"""Padding with a constant."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _padded(input: Tensor, pad: Sequence[int], value: Number = 0) -> Ints:
             "Length of pad should be no more than twice the number of dimensions of the input. Pad length is "
             f"{len(pad)} while the input has {len(shape)} dimensions."
         )
-    wanted = list(shape)
+    result = list(shape)
     for number in range(len(pad) // 2):
         before, after = pad[2 * number], pad[2 * number + 1]
         d = len(shape) - 1 - number
@@ -35,25 +35,26 @@ def _padded(input: Tensor, pad: Sequence[int], value: Number = 0) -> Ints:
                 f"The input size {shape[d]}, plus negative padding {before} and {after} resulted in a negative output "
                 f"size, which is invalid. Check dimension {d} of your input."
             )
-        wanted[d] += before + after
-    return tuple(wanted)
+        result[d] += before + after
+    return tuple(result)
 
 
 @operator(_padded, method=False)
 def constant_pad_nd(input: Tensor, pad: Sequence[int], value: Number = 0) -> Tensor:
-    """``value`` inserted before and after the last dims: ``pad`` is (before, after) of the last, of the last but one, …
+    """Insert ``value`` before and after the last dims: ``pad`` is (before, after) for the last dim, the second-to-last,
+    …
 
-    Negative amounts cut off. Raises ``RuntimeError`` for an odd number of amounts, for more than the dims have, and
-    where more is cut off than there is.
+    Negative amounts remove elements. Raises ``RuntimeError`` for an odd number of amounts, for amounts for more dims
+    than the tensor has, and if more elements are removed than a dim has.
     """
-    wanted: Ints = _padded(constant_pad_nd, (input, pad, value))
-    kept: list[slice] = []
-    place: list[slice] = []
+    output_size: Ints = _padded(constant_pad_nd, (input, pad, value))
+    source: list[slice] = []
+    target: list[slice] = []
     for d, size in enumerate(input.shape):
         number = 2 * (input.ndim - 1 - d)
         before, after = pad[number : number + 2] if number < len(pad) else (0, 0)
-        kept.append(slice(max(0, -before), size - max(0, -after), 1))
+        source.append(slice(max(0, -before), size - max(0, -after), 1))
         start = max(0, before)
-        place.append(slice(start, start + kept[-1].stop - kept[-1].start, 1))
-    padded = new_full(input, wanted, number_for(value, input.dtype))
-    return basic_index_scatter(padded, basic_index(input, tuple(kept)), tuple(place))
+        target.append(slice(start, start + source[-1].stop - source[-1].start, 1))
+    padded = new_full(input, output_size, number_for(value, input.dtype))
+    return basic_index_scatter(padded, basic_index(input, tuple(source)), tuple(target))

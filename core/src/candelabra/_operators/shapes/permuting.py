@@ -1,4 +1,4 @@
-"""The dims in another order: ``permute``, ``transpose``, ``movedim``, and the transposes that are properties."""
+"""Permutations of dims: ``permute``, ``transpose``, ``movedim``, and the transposes that are properties."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def inverse_permutation(dims: Sequence[int]) -> Ints:
-    """The permutation that undoes another."""
+    """Return the inverse of a permutation."""
     back = [0] * len(dims)
     for position, d in enumerate(dims):
         back[d] = position
@@ -30,9 +30,9 @@ def _permuted_geometry(shape: Ints, strides: Ints, offset: int, dims: Ints) -> G
 
 @operator(from_geometry, view=_permuted_geometry)
 def permute(input: Tensor, *dims: Permutation) -> Tensor:
-    """The dims in another order, over the same memory.
+    """Return a view with the dims permuted.
 
-    Raises ``RuntimeError`` unless each dim is named once.
+    Raises ``RuntimeError`` unless each dim occurs exactly once.
     """
     ...
 
@@ -51,7 +51,7 @@ def _transposed_geometry(shape: Ints, strides: Ints, offset: int, dim0: int, dim
 
 @operator(from_geometry, view=_transposed_geometry, inplace=True, aliases=("swapdims",))
 def transpose(input: Tensor, dim0: Dim, dim1: Dim) -> Tensor:
-    """Two dims swapped, over the same memory."""
+    """Return a view with two dims swapped."""
     ...
 
 
@@ -67,7 +67,7 @@ def _swapped(input: Tensor, axis0: int, axis1: int) -> Ints:
 
 @operator(_swapped, view=True, inplace=True)
 def swapaxes(input: Tensor, axis0: Dim, axis1: Dim) -> Tensor:
-    """:func:`transpose` with NumPy's name and parameters."""
+    """Return :func:`transpose`; the name and the parameters are NumPy's."""
     return transpose.canonical(input, axis0, axis1)
 
 
@@ -80,7 +80,7 @@ def _t_geometry(shape: Ints, strides: Ints, offset: int) -> Geometry:
 
 @operator(from_geometry, view=_t_geometry, inplace=True)
 def t(input: Tensor) -> Tensor:
-    """The transposed matrix; tensors of fewer dims as they are."""
+    """Return a view of the transposed matrix; tensors of fewer dims are returned unchanged."""
     ...
 
 
@@ -89,7 +89,7 @@ t.vjp(input=lambda g: t(g)).scattered(lambda base, source: t(source))
 
 @operator(by(lambda input: shape_of(input)[::-1]), view=True, is_function=False, is_property=True)
 def T(input: Tensor) -> Tensor:
-    """All dims in reverse order."""
+    """A view with all dims in reverse order."""
     rank = len(input._payload.shape)
     if rank > 2:
         return permute.canonical(input, tuple(range(rank))[::-1])
@@ -107,37 +107,39 @@ def _matrices(input: Tensor) -> Ints:
 
 @operator(_matrices, view=True, is_function=False, is_property=True)
 def mT(input: Tensor) -> Tensor:
-    """The last two dims swapped."""
+    """A view with the last two dims swapped."""
     rank = len(input._payload.shape)
     if rank < 2:
-        _matrices(mT, (input,))  # raises
+        _matrices(mT, (input,))  # raises the error
     return transpose.canonical(input, rank - 2, rank - 1)
 
 
 @public(is_function=False, is_property=True)
 def mH(input: Tensor) -> Tensor:
-    """The last two dims swapped, conjugated."""
+    """The conjugate transpose over the last two dims."""
     return conj(mT(input))
 
 
 @public
 def adjoint(input: Tensor) -> Tensor:
-    """The last two dims swapped, conjugated."""
+    """Return the conjugate transpose over the last two dims."""
     return conj(mT(input))
 
 
 @public(is_function=False, is_property=True)
 def H(input: Tensor) -> Tensor:
-    """The conjugate transpose of a matrix; a number as it is."""
+    """The conjugate transpose of a matrix; a 0-d tensor is conjugated."""
     if input.ndim not in (0, 2):
         hint = " For batches of matrices, consider using tensor.mH" if input.ndim > 2 else ""
         raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {input.ndim}-D tensor.{hint}")
     return conj(t(input))
 
 
-# -- dims to other places ---------------------------------------------------------------------------------------------
+# -- moved dims -------------------------------------------------------------------------------------------------------
 def _moved(rank: int, source: Ints, destination: Ints) -> Ints:
-    """The order of the dims when those of ``source`` stand at ``destination``, the rest in order."""
+    """Return the permutation that moves the dims ``source`` to the positions ``destination`` and keeps the order of the
+    others.
+    """
     if len(source) != len(destination):
         raise RuntimeError(
             f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number "
@@ -157,8 +159,8 @@ def _moved_shape(input: Tensor, source: Ints, destination: Ints) -> Ints:
 
 @operator(_moved_shape, view=True, aliases=("moveaxis",))
 def movedim(input: Tensor, source: DistinctDims, destination: DistinctDims) -> Tensor:
-    """Dims moved to other places, the rest in order, over the same memory.
+    """Return a view with the dims ``source`` moved to the positions ``destination``; the other dims keep their order.
 
-    Raises ``RuntimeError`` where a dim is named twice and where the counts differ.
+    Raises ``RuntimeError`` if a dim occurs twice and if the numbers of dims differ.
     """
     return permute.canonical(input, _moved(len(input._payload.shape), source, destination))  # type: ignore[arg-type]

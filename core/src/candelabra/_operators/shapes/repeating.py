@@ -1,4 +1,4 @@
-"""Tensors repeated in a copy: as a whole (``repeat``, ``tile``), or slice by slice (``repeat_interleave``)."""
+"""Copies with repetitions: of the whole tensor (``repeat``, ``tile``), or of each slice (``repeat_interleave``)."""
 
 from __future__ import annotations
 
@@ -23,51 +23,53 @@ if TYPE_CHECKING:
     from candelabra.typing import Shape, Tensor
 
 
-# -- as a whole -------------------------------------------------------------------------------------------------------
+# -- repetitions of the tensor -----------------------------------------------------------------------------------------
 @by
 def _repeated(input: Tensor, repeats: Ints) -> Ints:
     shape = shape_of(input)
     lead = len(repeats) - len(shape)
     if lead < 0:
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
-    wanted = tuple([n * s for n, s in zip(repeats, (*(1,) * lead, *shape), strict=True)])
+    result = tuple([n * s for n, s in zip(repeats, (*(1,) * lead, *shape), strict=True)])
     if any(n < 0 for n in repeats):
         raise RuntimeError(
-            f"Trying to create tensor with negative dimension {next(w for w, n in zip(wanted, repeats) if n < 0)}: "
-            f"{list(wanted)}"
+            f"Trying to create tensor with negative dimension {next(w for w, n in zip(result, repeats) if n < 0)}: "
+            f"{list(result)}"
         )
-    return wanted
+    return result
 
 
 @operator(_repeated, is_function=False)
 def repeat(input: Tensor, *repeats: Shape) -> Tensor:
-    """The tensor ``repeats[d]`` times along each dim ``d``, in a copy; leading dims may be added.
+    """Return a copy with the tensor repeated ``repeats[d]`` times along each dim ``d``; leading dims may be added.
 
     Raises ``RuntimeError`` for fewer repeats than dims and for negative ones.
     """
-    wanted: Ints = _repeated(repeat, (input, repeats))
+    result: Ints = _repeated(repeat, (input, repeats))
     shape = (*(1,) * (len(repeats) - input.ndim), *input.shape)
     pairs: list[int] = []
     for count, size in zip(repeats, shape, strict=True):
         pairs += (count, size)  # type: ignore[arg-type] # canonical: ints
-    spread = expand(reshape(input, [part for size in shape for part in (1, size)]), pairs)
-    return reshape(clone(spread), wanted)
+    expanded = expand(reshape(input, [pair_size for size in shape for pair_size in (1, size)]), pairs)
+    return reshape(clone(expanded), result)
 
 
 def _counts_per_dim(input: Tensor, dims: Ints) -> Ints:
-    """A count for each dim: ones in front where there are more dims than counts."""
+    """Return a count for each dim; missing leading counts are 1."""
     return (*(1,) * (len(shape_of(input)) - len(dims)), *dims)
 
 
 @operator(by(lambda input, dims: _repeated(repeat, (input, _counts_per_dim(input, dims)))))
 def tile(input: Tensor, *dims: Shape) -> Tensor:
-    """The tensor ``dims[d]`` times along each dim ``d``, in a copy; ones are added in front where dims are missing."""
+    """Return a copy with the tensor repeated ``dims[d]`` times along each dim ``d``; missing leading counts are 1."""
     return repeat(input, _counts_per_dim(input, dims))  # type: ignore[arg-type]
 
 
-# -- slice by slice ---------------------------------------------------------------------------------------------------
+# -- repetitions of slices --------------------------------------------------------------------------------------------
 def _flattened(input: Tensor, dim: int | None) -> tuple[Ints, int]:
-    """The shape whose slices along a canonical dim are repeated; without ``dim`` that of all elements in one dim."""
+    """Return the shape and the canonical dim whose slices are repeated; without ``dim``, those of the flattened
+    tensor.
+    """
     shape = shape_of(input)
     if dim is None:
         return (input.numel(),), 0
@@ -89,16 +91,16 @@ def _interleaved(input: Tensor, repeats: int, dim: int | None, output_size: int 
 
 @operator(_interleaved, name="repeat_interleave", public=False)
 def repeat_each(input: Tensor, repeats: int, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
-    """Every slice along ``dim`` (None: of the flattened tensor) ``repeats`` times in a row.
+    """Repeat each slice along ``dim`` (None: of the flattened tensor) ``repeats`` times.
 
     ``output_size``, the size along ``dim`` in the result, is checked. Raises ``RuntimeError`` for negative repeats.
     """
     count = as_size(repeats)
-    wanted: Ints = _interleaved(repeat_each, (input, count, dim, output_size))
+    result: Ints = _interleaved(repeat_each, (input, count, dim, output_size))
     shape, d = _flattened(input, dim)
-    spread = unsqueeze(reshape(input, shape), d + 1)
-    spread = expand(spread, (*shape[: d + 1], count, *shape[d + 1 :]))
-    return reshape(clone(spread), wanted)
+    expanded = unsqueeze(reshape(input, shape), d + 1)
+    expanded = expand(expanded, (*shape[: d + 1], count, *shape[d + 1 :]))
+    return reshape(clone(expanded), result)
 
 
 @by
@@ -119,17 +121,17 @@ def _interleaved_by_counts(input: Tensor, repeats: Tensor, dim: int | None, outp
 def repeat_interleave_tensor(
     input: Tensor, repeats: Tensor, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
-    """Every slice along ``dim`` (None: of the flattened tensor) as often in a row as ``repeats`` has for it.
+    """Repeat each slice along ``dim`` (None: of the flattened tensor) as often as its count in ``repeats``.
 
-    ``repeats`` has one count for all slices or one for each. Raises ``RuntimeError`` for negative counts, where there
-    are more or fewer counts than slices, and where ``output_size`` is not their sum.
+    ``repeats`` has a single count or one for each slice. Raises ``RuntimeError`` for negative counts, for another
+    number of counts than slices, and if ``output_size`` is not their sum.
     """
     _interleaved_by_counts(repeat_interleave_tensor, (input, repeats, dim, output_size))
     shape, d = _flattened(input, dim)
     if repeats.numel() == 1:
         repeats = expand(reshape(repeats, (1,)), (shape[d],))
-    places = repeat_interleave_indices(repeats, output_size=output_size)
-    return index_select(reshape(input, shape), d, places)
+    indices = repeat_interleave_indices(repeats, output_size=output_size)
+    return index_select(reshape(input, shape), d, indices)
 
 
 @by
@@ -141,11 +143,11 @@ def _indices_shape(repeats: Tensor, output_size: int | None) -> Ints | None:
 
 @operator(_indices_shape, accepts="integer", data_dependent=True, public=False)
 def repeat_interleave_indices(repeats: Tensor, *, output_size: int | None = None) -> Tensor:
-    """0 as often as the first count says, 1 as often as the second, …, in the dtype of the counts.
+    """Return each index i repeated ``repeats[i]`` times, in order, in the dtype of the counts.
 
-    Raises ``RuntimeError`` for negative counts and where ``output_size`` is not their sum.
+    Raises ``RuntimeError`` for negative counts and if ``output_size`` is not their sum.
     """
-    # How many of the counts' running totals lie at or before each place: that is the place's index.
+    # The index at each position is the number of cumulative counts that are at most the position.
     _indices_shape(repeat_interleave_indices, (repeats, output_size))
     if repeats.numel() and int(repeats.amin()) < 0:
         raise RuntimeError("repeats can not be negative")

@@ -1,7 +1,7 @@
-"""Another shape for the same elements: a view where the memory allows it, else a copy.
+"""Operators that return the same elements in another shape: a view if the strides allow it, else a copy.
 
-Whether the result is a view depends on the strides of the input, which no record can say. So these are public
-callables, but for ``unflatten``, which always gives a view.
+Whether the result is a view depends on the strides of the input, which a record cannot express. So these are public
+callables, except for ``unflatten``, which always returns a view.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ _view = view_shape.table
 
 @public
 def reshape(input: Tensor, *sizes: int | Sequence[int], shape: int | Sequence[int] | None = None) -> Tensor:
-    """The same elements in another shape: a view where possible, else a copy. One size may be -1.
+    """Return the same elements in another shape: a view if possible, else a copy. One size may be -1.
 
-    Raises ``RuntimeError`` where the number of elements differs.
+    Raises ``RuntimeError`` if the number of elements differs.
     """
-    wanted = as_sizes(sizes if shape is None else (shape,))
-    if wanted and min(wanted) < 0:
-        wanted = as_inferred_shape(wanted, input)
-    if not input._keys & VIEW:  # nearly always in C order
+    target = as_sizes(sizes if shape is None else (shape,))
+    if target and min(target) < 0:
+        target = as_inferred_shape(target, input)
+    if not input._keys & VIEW:  # usually in C order
         try:
-            out: Tensor = _view[input._keys | state.bits if active else input._keys](input, wanted)
+            out: Tensor = _view[input._keys | state.bits if active else input._keys](input, target)
             return out
         except RuntimeError:
-            infer_shape(wanted, input.numel())  # raises where the number of elements is what is wrong
-    if view_strides(input._payload.shape, input._layout()[0], wanted) is None:
+            infer_shape(target, input.numel())  # raises the error if the number of elements is wrong
+    if view_strides(input._payload.shape, input._layout()[0], target) is None:
         input = clone.canonical(input)
-    out = _view[input._keys | state.bits if active else input._keys](input, wanted)
+    out = _view[input._keys | state.bits if active else input._keys](input, target)
     return out
 
 
 @public(is_function=False)
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
-    """``input.reshape(other.shape)``."""
+    """Return ``input.reshape(other.shape)``."""
     return reshape(input, tuple(other.shape))
 
 
 @public
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """The dims from ``start_dim`` to ``end_dim`` as one; a view where possible."""
+    """Merge the dims from ``start_dim`` to ``end_dim`` into one; a view if possible."""
     shape = tuple(input._payload.shape)
     start, end = wrap_dim(start_dim, len(shape)), wrap_dim(end_dim, len(shape))
     if start > end:
@@ -66,7 +66,7 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 @public
 def ravel(input: Tensor) -> Tensor:
-    """All elements in one dim; a view where possible."""
+    """Return all elements in one dim; a view if possible."""
     return reshape(input, (input.numel(),))
 
 
@@ -86,6 +86,6 @@ def _unflattened(input: Tensor, dim: int, sizes: tuple[int, ...]) -> tuple[int, 
 
 @operator(_unflattened, view=True)
 def unflatten(input: Tensor, dim: Dim, sizes: Shape) -> Tensor:
-    """One dim as several, over the same memory; one of their sizes may be -1."""
+    """Split one dim into several, as a view; one of the sizes may be -1."""
     shape: tuple[int, ...] = unflatten.rule(unflatten, (input, dim, sizes))
     return view_shape.canonical(input, shape)

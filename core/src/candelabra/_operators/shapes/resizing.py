@@ -1,4 +1,4 @@
-"""Other sizes or other memory for the same tensor: ``resize_`` and ``set_``."""
+"""In-place changes of a tensor's sizes and memory: ``resize_`` and ``set_``."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 @public(is_function=False)
 def resize_(input: Tensor, *sizes: Shape, memory_format: memory_format | None = None) -> Tensor:
-    """Give the tensor another shape, in C order (or ``memory_format``), over its memory, or over more of it.
+    """Change the shape of the tensor in place, to C order (or ``memory_format``), over its memory or a larger copy of
+    it.
 
-    What was there stays in the order in which it lies in memory; what is new is unspecified. Where the memory does not
-    suffice the tensor gets other memory, and shares it with its views no longer.
-
-    Raises ``RuntimeError`` for tensors that require grad and for negative sizes, and where a view would have to grow.
+    The old elements stay in memory order; new elements are uninitialized. If the memory is too small, the tensor gets
+    new memory, which it no longer shares with its views. Raises ``RuntimeError`` for tensors that require grad, for
+    negative sizes, and for a view that would have to grow.
     """
     if input._fresh()._node is not None:
         raise RuntimeError("cannot resize variables that require grad")
@@ -60,7 +60,7 @@ def resize_(input: Tensor, *sizes: Shape, memory_format: memory_format | None = 
 
 
 def _memory_size(input: Tensor, instance: Instance) -> int:
-    """How many elements lie in the memory of a tensor, as far as its base shows them."""
+    """Return the number of elements in the memory of a tensor, which is that of its base."""
     if not instance.capabilities.strided:
         return input.numel()
     base = input._base if input._keys & VIEW else input
@@ -70,7 +70,7 @@ def _memory_size(input: Tensor, instance: Instance) -> int:
 
 @public
 def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
-    """``input.resize_(the_template.shape)``."""
+    """Return ``input.resize_(the_template.shape)``."""
     return resize_(input, tuple(the_template.shape), memory_format=memory_format)
 
 
@@ -82,10 +82,10 @@ def set_(
     size: Sequence[int] | None = None,
     stride: Sequence[int] | None = None,
 ) -> Tensor:
-    """Let the tensor show the memory of ``source``, as ``source`` does or with the sizes and steps that are given.
+    """Let the tensor use the memory of ``source``, with the sizes and strides of ``source`` or the given ones.
 
-    Without ``source`` it becomes empty. Raises ``RuntimeError`` where the dtypes or devices differ, ``TypeError`` for a
-    storage object: there are tensors only.
+    Without ``source`` the tensor becomes empty. Raises ``RuntimeError`` if the dtypes or devices differ, ``TypeError``
+    for a storage object: storages are not supported.
     """
     check_writable(input._fresh())
     if source is None:
@@ -96,20 +96,20 @@ def set_(
         raise RuntimeError(f"set_(): expected a source of dtype {input.dtype}, but got {source.dtype}")
     if source._instance is not input._instance:
         raise RuntimeError(f"set_(): expected a source on {input.device}, but got one on {source.device}")
-    shown = source.detach()
+    view = source.detach()
     if storage_offset is not None:
         if size is None:
             raise TypeError("set_(): a storage_offset needs a size")
-        shown = as_strided(shown, size, contiguous_strides(size) if stride is None else stride, storage_offset)
-    input.data = shown
+        view = as_strided(view, size, contiguous_strides(size) if stride is None else stride, storage_offset)
+    input.data = view
     return input
 
 
 @public(is_function=False)
 def is_set_to(input: Tensor, tensor: Tensor) -> bool:
-    """Whether both show the same memory in the same way: same start, sizes and steps.
+    """Return whether both tensors have the same memory, offset, sizes and strides.
 
-    On devices whose memory has no address for the host, that can be told of tensors of one base only.
+    On devices whose memory has no host address, this is known only for tensors with the same base.
     """
     if input._instance is not tensor._instance or input.dtype is not tensor.dtype or input.shape != tensor.shape:
         return False

@@ -1,6 +1,7 @@
-"""Tensors taken apart along a dim: one slice (``select``), some (``narrow``), or all in parts (``split``, ``unbind``).
+"""Slices of a tensor along a dim: one (``select``), some (``narrow``), or all of them (``split``, ``unbind``).
 
-What returns a tuple whose length depends on the arguments is no record but a public callable. The parts are views.
+An operator that returns a tuple whose length depends on the arguments is not a record but a public callable. All
+results are views.
 """
 
 from __future__ import annotations
@@ -36,10 +37,12 @@ def _selected(input: Tensor, dim: int, index: int) -> Ints:
 
 @operator(_selected, view=True)
 def select(input: Tensor, dim: Dim, index: Integer) -> Tensor:
-    """The slice number ``index`` along ``dim``, which is dropped; a view. Raises ``IndexError`` out of range."""
+    """Return a view of slice number ``index`` along ``dim``, without that dim. Raises ``IndexError`` if it is out of
+    range.
+    """
     shape = input._payload.shape
     if not shape or not -shape[dim] <= index < shape[dim]:
-        _selected(select, (input, dim, index))  # raises
+        _selected(select, (input, dim, index))  # raises the error
     return basic_index.canonical(input, (*[slice(0, size, 1) for size in shape[:dim]], index % shape[dim]))
 
 
@@ -61,7 +64,7 @@ def _narrowed(input: Tensor, dim: int, start: int, length: int) -> Ints:
 
 @operator(_narrowed, view=True)
 def narrow(input: Tensor, dim: Dim, start: Integer, length: Integer) -> Tensor:
-    """``length`` slices along ``dim``, from number ``start`` on; a view.
+    """Return a view of ``length`` slices along ``dim``, starting at ``start``.
 
     Raises ``IndexError`` for a start and ``RuntimeError`` for a length out of range.
     """
@@ -69,14 +72,14 @@ def narrow(input: Tensor, dim: Dim, start: Integer, length: Integer) -> Tensor:
     size = shape[dim] if shape else -1
     first = start + size if start < 0 else start
     if not 0 <= first <= first + length <= size:
-        _narrowed(narrow, (input, dim, start, length))  # raises
+        _narrowed(narrow, (input, dim, start, length))  # raises the error
     return basic_index.canonical(input, geometry.one_slice(shape, dim, first, first + length))
 
 
 # -- all slices -------------------------------------------------------------------------------------------------------
 @public
 def unbind(input: Tensor, dim: int = 0) -> Tensors:
-    """All slices along ``dim``, which they lack."""
+    """Return views of all slices along ``dim``, without that dim."""
     shape = input._payload.shape
     if not shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
@@ -86,19 +89,19 @@ def unbind(input: Tensor, dim: int = 0) -> Tensors:
     return tuple([index(input, (*before, i)) for i in range(shape[d])])
 
 
-def parts(input: Tensor, sizes: Sequence[int], dim: int) -> Tensors:
-    """Views of the given sizes along a canonical ``dim``, one after another."""
+def split_views(input: Tensor, sizes: Sequence[int], dim: int) -> Tensors:
+    """Return adjacent views of the given sizes along a canonical ``dim``."""
     before = tuple([slice(0, size, 1) for size in input._payload.shape[:dim]])
-    index, found, start = basic_index.canonical, [], 0
+    index, views, start = basic_index.canonical, [], 0
     for size in sizes:
-        found.append(index(input, (*before, slice(start, start + size, 1))))
+        views.append(index(input, (*before, slice(start, start + size, 1))))
         start += size
-    return tuple(found)
+    return tuple(views)
 
 
 @public
 def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> Tensors:
-    """Views of the given size (the last may be smaller), or of the given sizes, along ``dim``."""
+    """Return views of the given size (the last may be smaller), or of the given sizes, along ``dim``."""
     if not isinstance(split_size_or_sections, int):
         return split_with_sizes(tensor, split_size_or_sections, dim)
     d, step = wrap_dim(dim, tensor.ndim), split_size_or_sections
@@ -109,14 +112,14 @@ def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int 
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={step}")
     if step == 0 and size:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
-    return parts(tensor, [min(step, size - start) for start in range(0, size, step or 1)] or [0], d)
+    return split_views(tensor, [min(step, size - start) for start in range(0, size, step or 1)] or [0], d)
 
 
 @public(aliases=("unsafe_split_with_sizes",))
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> Tensors:
-    """Views of the given sizes along ``dim``, which they must sum to.
+    """Return views of the given sizes along ``dim``, which they must sum to.
 
-    ``unsafe_split_with_sizes`` is the same: writes to the parts are recorded.
+    ``unsafe_split_with_sizes`` is the same function: autograd records writes to the views.
     """
     d, sizes = wrap_dim(dim, input.ndim), list(split_sizes)
     if not input.ndim:
@@ -131,18 +134,20 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
             f"split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {d}), "
             f"but got split_sizes={sizes}"
         )
-    return parts(input, sizes, d)
+    return split_views(input, sizes, d)
 
 
 @public
 def unsafe_split(tensor: Tensor, split_size: int, dim: int = 0) -> Tensors:
-    """:func:`split`. The parts are views, and writes to them are recorded."""
+    """Return :func:`split`: views, and autograd records writes to them."""
     return split(tensor, split_size, dim)
 
 
 @public(aliases=("unsafe_chunk",))
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> Tensors:
-    """At most ``chunks`` views of equal size (but the last) along ``dim``. ``unsafe_chunk`` is the same."""
+    """Return at most ``chunks`` views along ``dim``, equal in size except the last. ``unsafe_chunk`` is the same
+    function.
+    """
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     size = input.shape[wrap_dim(dim, input.ndim)]
@@ -152,7 +157,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> Tensors:
 # -- NumPy's splits ---------------------------------------------------------------------------------------------------
 @public
 def tensor_split(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor, dim: int = 0) -> Tensors:
-    """Views along ``dim``: so many of nearly equal size, or cut before the given indices, empty past the end."""
+    """Return views along ``dim``: a number of nearly equal size, or views that begin at the given indices."""
     if not input.ndim:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     d = wrap_dim(dim, input.ndim)
@@ -167,13 +172,13 @@ def tensor_split(input: Tensor, indices_or_sections: int | Sequence[int] | Tenso
     if isinstance(where, int):
         if where <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {where}")
-        return parts(input, [size // where + (i < size % where) for i in range(where)], d)
+        return split_views(input, [size // where + (i < size % where) for i in range(where)], d)
     bounds = [*[slice(None, i).indices(size)[1] for i in where], size]
-    found, start = [], 0
+    views, start = [], 0
     for stop in bounds:
-        found.append(narrow(input, d, start, max(0, stop - start)))
+        views.append(narrow(input, d, start, max(0, stop - start)))
         start = stop
-    return tuple(found)
+    return tuple(views)
 
 
 def _divided(input: Tensor, where: int | Sequence[int] | Tensor, dim: int, least: int, name: str) -> Tensors:
@@ -192,17 +197,17 @@ def _divided(input: Tensor, where: int | Sequence[int] | Tensor, dim: int, least
 
 @public
 def hsplit(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> Tensors:
-    """Views along the second dim (vectors: the first), of equal size or cut before the given indices."""
+    """Return views along the second dim (vectors: the first), of equal size or beginning at the given indices."""
     return _divided(input, indices_or_sections, 0 if input.ndim == 1 else 1, 1, "hsplit")
 
 
 @public
 def vsplit(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> Tensors:
-    """Views along the first dim of at least a matrix, of equal size or cut before the given indices."""
+    """Return views along the first dim of at least a matrix, of equal size or beginning at the given indices."""
     return _divided(input, indices_or_sections, 0, 2, "vsplit")
 
 
 @public
 def dsplit(input: Tensor, indices_or_sections: int | Sequence[int] | Tensor) -> Tensors:
-    """Views along the third dim, of equal size or cut before the given indices."""
+    """Return views along the third dim, of equal size or beginning at the given indices."""
     return _divided(input, indices_or_sections, 2, 3, "dsplit")

@@ -1,4 +1,4 @@
-"""Views of memory by sizes and steps: ``as_strided``, its derivative and its scatter."""
+"""Views of memory with given sizes and strides: ``as_strided``, its derivative and its scatter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from candelabra.typing import Origin, Shape, StorageOffset, Tensor
 
 Layout = tuple[Ints, int, int, int]
-"""A canonical ``Origin``: strides and offset of a tensor, begin and end of its memory."""
+"""A canonical ``Origin``: strides and offset of a tensor, start and end of its memory."""
 
 
 def _strided_geometry(
@@ -44,39 +44,42 @@ def _strided_geometry(
 def as_strided(
     input: Tensor, size: Shape, stride: Shape, storage_offset: StorageOffset = None, origin: Origin = None
 ) -> Tensor:
-    """A view of the memory under ``input``: any sizes and steps, from ``storage_offset`` (default: that of ``input``).
+    """Return a view of the memory of ``input`` with any sizes and strides, at ``storage_offset`` (default: that of
+    ``input``).
 
-    ``origin``, the layout of ``input``, is computed whatever is given; the derivative needs it.
-
-    Raises ``RuntimeError`` for negative steps and for elements outside the memory of ``input`` or its base.
+    ``origin``, the layout of ``input``, is always computed, because the derivative needs it; a given value is ignored.
+    Raises ``RuntimeError`` for negative strides and for elements outside the memory of ``input`` or its base.
     """
     ...
 
 
 # -- the memory as a tensor of one dim --------------------------------------------------------------------------------
 def _positions(like: Tensor, shape: Ints, strides: Ints, offset: int) -> Tensor:
-    """Where in memory the elements lie, as a 1-d int64 tensor in C order."""
-    found = new_full(like, (1,) * len(shape), offset, dtype=int64)
+    """Return the memory positions of the elements, as a 1-d int64 tensor in C order."""
+    result = new_full(like, (1,) * len(shape), offset, dtype=int64)
     for d, (n, k) in enumerate(zip(shape, strides, strict=True)):
         steps = new_arange(like, 0, k, n, dtype=int64)
-        found = found + reshape(steps, [n if i == d else 1 for i in range(len(shape))])
-    return reshape(found, (prod(shape),))
+        result = result + reshape(steps, [n if i == d else 1 for i in range(len(shape))])
+    return reshape(result, (prod(shape),))
 
 
 def _memory(input: Tensor, size: Ints, stride: Ints, storage_offset: int, origin: Layout) -> tuple[Tensor, Tensor]:
-    """Memory with the elements of ``input`` at the positions of its ``origin``, zeros elsewhere; and these positions.
+    """Return memory with the elements of ``input`` at the positions of its ``origin`` and zeros elsewhere; and these
+    positions.
 
-    It reaches as far as ``input`` and as the view of the given size and stride do.
+    The memory is large enough for ``input`` and for a view of the given size and stride.
     """
     strides, offset, *_ = origin
     shape = tuple(input.shape)
-    reach = max(offset + extent(shape, strides), storage_offset + extent(size, stride))
+    size_needed = max(offset + extent(shape, strides), storage_offset + extent(size, stride))
     positions = _positions(input, shape, strides, offset)
-    return index_put(new_full(input, (reach,), 0), (positions,), reshape(input, (prod(shape),))), positions
+    return index_put(new_full(input, (size_needed,), 0), (positions,), reshape(input, (prod(shape),))), positions
 
 
 def strided_gather(input: Tensor, size: Ints, stride: Ints, storage_offset: int, origin: Layout) -> Tensor:
-    """What :func:`as_strided` shows of a tensor that lies in memory as ``origin`` says, wherever ``input`` lies."""
+    """Return the result of :func:`as_strided` for a tensor with the layout ``origin``, regardless of the layout of
+    ``input``.
+    """
     memory, _ = _memory(input, size, stride, storage_offset, origin)
     return reshape(index_select(memory, 0, _positions(input, size, stride, storage_offset)), size)
 
@@ -84,26 +87,26 @@ def strided_gather(input: Tensor, size: Ints, stride: Ints, storage_offset: int,
 def strided_scatter(
     input: Tensor, src: Tensor, size: Ints, stride: Ints, storage_offset: int, origin: Layout
 ) -> Tensor:
-    """``input`` with what :func:`as_strided` shows of its memory replaced by ``src``."""
+    """Return ``input`` with the elements that :func:`as_strided` selects from its memory replaced by ``src``."""
     memory, positions = _memory(input, size, stride, storage_offset, origin)
-    places = _positions(input, size, stride, storage_offset)
-    memory = index_put(memory, (places,), reshape(src, (prod(size),)))
+    selected = _positions(input, size, stride, storage_offset)
+    memory = index_put(memory, (selected,), reshape(src, (prod(size),)))
     return reshape(index_select(memory, 0, positions), tuple(input.shape))
 
 
 def _strided_adjoint(
     g: Tensor, input_spec: Any, size: Ints, stride: Ints, storage_offset: int, origin: Layout
 ) -> Tensor:
-    # The memory's gradient, then the input's share of it. Elements that the input shows several times share evenly.
+    # The gradient of the memory, then that of the input. Elements with the same position share it evenly.
     strides, offset, *_ = origin
     shape = tuple(input_spec.shape)
-    reach = max(offset + extent(shape, strides), storage_offset + extent(size, stride))
-    memory = new_full(g, (reach,), 0)
+    size_needed = max(offset + extent(shape, strides), storage_offset + extent(size, stride))
+    memory = new_full(g, (size_needed,), 0)
     memory = index_add(memory, 0, _positions(g, size, stride, storage_offset), reshape(g, (prod(size),)))
     positions = _positions(g, shape, strides, offset)
     out = index_select(memory, 0, positions)
     if any(k == 0 and n > 1 for n, k in zip(shape, strides, strict=True)):
-        times = index_add(new_full(g, (reach,), 0), 0, positions, new_full(g, (prod(shape),), 1))
+        times = index_add(new_full(g, (size_needed,), 0), 0, positions, new_full(g, (prod(shape),), 1))
         out = out / index_select(times, 0, positions)
     return reshape(out, shape)
 

@@ -21,13 +21,13 @@ def _matrices(input: Tensor, diagonal: int) -> Ints:
 
 @operator(_matrices, inplace=True)
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
-    """The lower triangle of the last two dims, up to ``diagonal`` above the main one; zeros elsewhere."""
+    """Return the elements on and below diagonal number ``diagonal`` of the last two dims; zeros elsewhere."""
     ...
 
 
 @operator(_matrices, inplace=True)
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
-    """The upper triangle of the last two dims, from ``diagonal`` above the main one; zeros elsewhere."""
+    """Return the elements on and above diagonal number ``diagonal`` of the last two dims; zeros elsewhere."""
     ...
 
 

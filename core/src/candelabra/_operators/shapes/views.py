@@ -1,8 +1,8 @@
-"""The same memory as another tensor: ``detach``, ``view`` in another shape or dtype, real and imaginary parts.
+"""Views over the memory of a tensor: ``detach``, ``view`` in another shape or dtype, real and imaginary parts.
 
-The record of a view gives its geometry (shape, strides and offset on strided memory), its derivative, and its scatter:
-the base with the part that the view shows replaced. A scatter is how a write to a view reaches a base that cannot be
-written to, and how the history of a write is recorded.
+The record of a view has its geometry (shape, strides and offset in strided memory), its derivative, and its scatter,
+which returns the base with the elements of the view replaced. With the scatter, a write to a view changes a base that
+cannot be written in place, and autograd records a write.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _same_geometry(shape: Ints, strides: Ints, offset: int) -> Geometry:
 
 @operator(like_input, view=_same_geometry, method=False)
 def detach(input: Tensor) -> Tensor:
-    """The same memory and version counter, without a gradient."""
+    """Return a tensor with the same memory and version counter that does not require a gradient."""
     ...
 
 
@@ -39,7 +39,7 @@ detach.no_gradient("that is its purpose").scattered(lambda base, source: source)
 
 @operator(like_input, view=_same_geometry, method=False, public=False)
 def alias(input: Tensor) -> Tensor:
-    """The same memory as a new tensor of the graph."""
+    """Return a new tensor over the same memory, with its own node in the graph."""
     ...
 
 
@@ -48,14 +48,14 @@ alias.vjp(input=lambda g: g).scattered(lambda base, source: source)
 
 # -- in another shape -------------------------------------------------------------------------------------------------
 def _view_geometry(shape: Ints, strides: Ints, offset: int, size: Ints) -> Geometry:
-    found = view_strides(shape, strides, size)
-    if found is None:
-        infer_shape(size, prod(shape))  # raises where the number of elements is what is wrong
+    result = view_strides(shape, strides, size)
+    if result is None:
+        infer_shape(size, prod(shape))  # raises the error if the number of elements is wrong
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
             "contiguous subspaces). Use .reshape(...) instead."
         )
-    return size, found, offset
+    return size, result, offset
 
 
 def _check_view(input: Tensor, size: Ints) -> None:
@@ -65,9 +65,9 @@ def _check_view(input: Tensor, size: Ints) -> None:
 
 @operator(from_geometry, name="view", check=_check_view, view=_view_geometry, public=False)
 def view_shape(input: Tensor, *size: InferredShape) -> Tensor:
-    """The same elements in another shape, over the same memory. One size may be -1.
+    """Return a view in another shape. One size may be -1.
 
-    Raises ``RuntimeError`` where the number of elements differs and where only a copy could have that shape.
+    Raises ``RuntimeError`` if the number of elements differs and if only a copy can have that shape.
     """
     ...
 
@@ -117,22 +117,22 @@ def _from_to(input: Tensor, dtype: dtype_type) -> str:
 
 @operator(_reinterpreted, check=_check_reinterpreted, promote=unpromoted, view=True, method=False, public=False)
 def view_dtype(input: Tensor, dtype: DType) -> Tensor:
-    """The bytes of ``input`` as another dtype: a view. The last dim shrinks or grows where the widths differ.
+    """Return a view of the bytes of ``input`` as another dtype. If the widths differ, the last dim shrinks or grows.
 
-    Raises ``RuntimeError`` where it does not divide, or the steps of the other dims do not.
+    Raises ``RuntimeError`` if its size or the strides of the other dims are not divisible.
     """
     ...
 
 
-view_dtype.no_gradient("bytes are read as other numbers").scattered(
+view_dtype.no_gradient("the same bytes represent other numbers").scattered(
     lambda base, source, dtype: view_dtype(source.contiguous(), base.dtype)
 )
 
 
 def view_as_dtype(input: Tensor, dtype: DType) -> Tensor:
-    """The bytes of ``input`` as another dtype, over the same memory: the last dim changes with the dtype's width.
+    """Return a view of the bytes of ``input`` as another dtype; the last dim changes with the dtype's width.
 
-    The view carries no gradient, unless the dtype is that of ``input``.
+    The view has no gradient, unless the dtype is that of ``input``.
     """
     return alias(input) if dtype is input.dtype else view_dtype(input, dtype)
 
@@ -142,14 +142,14 @@ view = overloads("view", view_shape, view_as_dtype, is_function=False)
 
 @public(is_function=False)
 def view_as(input: Tensor, other: Tensor) -> Tensor:
-    """``input.view(other.shape)``."""
+    """Return ``input.view(other.shape)``."""
     return view_shape(input, other.shape)
 
 
 # -- complex numbers and their parts ----------------------------------------------------------------------------------
 @operator(by(lambda input: (*shape_of(input), 2)), view=True, result=real_part, accepts="complex")
 def view_as_real(input: Tensor) -> Tensor:
-    """Complex numbers as pairs (real, imaginary) in a last dim of size 2, over the same memory."""
+    """Return a view of complex numbers as pairs (real, imaginary) in a last dim of size 2."""
     ...
 
 
@@ -172,7 +172,7 @@ def _check_pairs(input: Tensor) -> None:
 
 @operator(_pairs, check=_check_pairs, view=True, result=to_complex, accepts="real floating")
 def view_as_complex(input: Tensor) -> Tensor:
-    """Pairs in a last dim of size 2 as complex numbers, over the same memory."""
+    """Return a view of the pairs in a last dim of size 2 as complex numbers."""
     ...
 
 
@@ -186,24 +186,24 @@ view_as_complex.vjp(input=lambda g: view_as_real(g)).scattered(lambda base, sour
 
 @operator(like_input, view=True, result=real_part, is_property=True)
 def real(input: Tensor) -> Tensor:
-    """The real part, a view; a real tensor as it is."""
+    """A view of the real part; for a real tensor, the tensor itself."""
     return _part(input, 0) if input.is_complex() else input
 
 
 @operator(like_input, view=True, result=real_part, accepts="complex", is_property=True)
 def imag(input: Tensor) -> Tensor:
-    """The imaginary part of a complex tensor, a view."""
+    """A view of the imaginary part of a complex tensor."""
     return _part(input, 1)
 
 
 def _part(input: Tensor, part: int) -> Tensor:
-    whole = [slice(0, size, 1) for size in input._payload.shape]
-    return basic_index(view_as_real(input), (*whole, part))
+    slices = [slice(0, size, 1) for size in input._payload.shape]
+    return basic_index(view_as_real(input), (*slices, part))
 
 
 @public
 def conj(input: Tensor) -> Tensor:
-    """The complex conjugate; a real tensor as it is."""
+    """Return the complex conjugate, or the tensor itself if it is real."""
     if not input.is_complex():
         return input
     from candelabra._operators.elementwise.complex import conj_physical

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _windows_shape(shape: Ints, dimension: int, size: int, step: int) -> Ints:
-    """The number of windows in place of the dim, their size last."""
+    """Return the shape of the windows: their number replaces the size of the dim, and their size is the last dim."""
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
     if size < 0:
@@ -33,22 +33,24 @@ def _windows_shape(shape: Ints, dimension: int, size: int, step: int) -> Ints:
 
 
 def _windows_geometry(shape: Ints, strides: Ints, offset: int, dimension: int, size: int, step: int) -> Geometry:
-    wanted = _windows_shape(shape, dimension, size, step)
+    result = _windows_shape(shape, dimension, size, step)
     if not shape:
-        return wanted, (1,), offset
+        return result, (1,), offset
     steps = (*strides[:dimension], strides[dimension] * step, *strides[dimension + 1 :], strides[dimension])
-    return wanted, steps, offset
+    return result, steps, offset
 
 
 @operator(from_geometry, view=_windows_geometry)
 def unfold(input: Tensor, dimension: Dim, size: int, step: int) -> Tensor:
-    """Windows of ``size`` along ``dimension``, ``step`` apart, as a new last dim."""
+    """Return a view of windows of ``size`` along ``dimension`` at a distance of ``step``, as a new last dim."""
     ...
 
 
 def overlap_add(x: Tensor, shape: Ints, dim: int, step: int) -> Tensor:
-    """Windows (the last dim of ``x``) that start ``step`` apart along ``dim``, added up: the adjoint of unfold."""
-    # A window of k * step elements is k blocks. Block j of all windows is one row of blocks, moved by j blocks.
+    """Return the sum of windows (the last dim of ``x``) at a distance of ``step`` along ``dim``: the adjoint of
+    ``unfold``.
+    """
+    # A window of k * step elements is k blocks. Block j of all windows is one row of blocks, shifted by j blocks.
     last = x.ndim - 1
     x = permute(x, (*[d for d in range(last) if d != dim], dim, last))
     *lead, count, size = x.shape
@@ -58,10 +60,10 @@ def overlap_add(x: Tensor, shape: Ints, dim: int, step: int) -> Tensor:
     blocks = reshape(x, (*lead, count, k, step))
     out: Any = None
     for j in range(k):
-        part = select(blocks, last, j)
-        moved = [_zeros(part, last - 1, j), part, _zeros(part, last - 1, k - 1 - j)]
-        part = cat([p for p in moved if p.shape[last - 1]], last - 1) if k > 1 else part
-        out = part if out is None else out + part
+        block = select(blocks, last, j)
+        moved = [_zeros(block, last - 1, j), block, _zeros(block, last - 1, k - 1 - j)]
+        block = cat([p for p in moved if p.shape[last - 1]], last - 1) if k > 1 else block
+        out = block if out is None else out + block
     out = reshape(out, (*lead, (count + k - 1) * step))
     missing = shape[dim] - out.shape[-1]
     if missing <= 0:
@@ -74,12 +76,12 @@ def overlap_add(x: Tensor, shape: Ints, dim: int, step: int) -> Tensor:
 
 
 def _zeros(like: Tensor, dim: int, size: int) -> Tensor:
-    """Zeros in the shape of a tensor but for the size of one dim."""
+    """Return zeros in the shape of a tensor, with another size of one dim."""
     return new_full(like, tuple([size if d == dim else s for d, s in enumerate(like.shape)]), 0)
 
 
 def _unfold_adjoint(g: Tensor, input_spec: Any, dimension: int, size: int, step: int) -> Tensor:
-    if not input_spec.shape or 0 in g.shape:  # a 0-d tensor has one window at most
+    if not input_spec.shape or 0 in g.shape:  # a 0-d tensor has at most one window
         return g.sum().expand(input_spec.shape)
     return overlap_add(g, input_spec.shape, dimension, step)
 

@@ -1,4 +1,4 @@
-"""The short-time Fourier transform: spectra of the windows of a signal, and the signal of such spectra."""
+"""The short-time Fourier transform: the spectra of the windows of a signal, and the inverse."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 Ints = tuple[int, ...]
 SMALLEST: Final = 1e-11
-"""The least weight of a sample: below it, windows do not cover the sample, and it cannot be recovered."""
+"""The smallest weight of a sample. With a smaller one, windows do not cover the sample, and it cannot be recovered."""
 
 
 class _Frames:
-    """How a signal is divided into windows of ``n_fft`` samples, and what is wrong with such a division."""
+    """The division of a signal into windows of ``n_fft`` samples, and the checks of its arguments."""
 
     def __init__(self, name: str, input: Tensor, n_fft: int, hop_length: Any, win_length: Any, window: Any) -> None:
         for argument, value in (("n_fft", n_fft), ("hop_length", hop_length), ("win_length", win_length)):
@@ -40,7 +40,7 @@ class _Frames:
         self.window = window
 
     def described(self, text: str) -> str:
-        """An error's text with the call before it."""
+        """Return the text of an error with the call prepended."""
         window = "None" if self.window is None else f"{self.window.dtype.title}{list(self.window.shape)}"
         return (
             f"{self.name}({self.input.dtype.title}{list(self.input.shape)}, n_fft={self.n_fft}, "
@@ -48,15 +48,15 @@ class _Frames:
         )
 
     def fail(self, text: str) -> NoReturn:
-        """Raise RuntimeError, with the call before the text."""
+        """Raise ``RuntimeError`` with the call prepended to the text."""
         raise RuntimeError(self.described(text))
 
     def has_complex(self) -> bool:
-        """Whether the signal or the window is complex."""
+        """Return whether the signal or the window is complex."""
         return self.input.is_complex() or (self.window is not None and self.window.is_complex())
 
     def full_window(self) -> Tensor | None:
-        """The window in the middle of ``n_fft`` points, zeros around it; None where all points count alike."""
+        """Return the window centred in ``n_fft`` points, padded with zeros, or None if all points have weight 1."""
         window = self.window
         if self.win_length == self.n_fft:
             return window
@@ -64,8 +64,8 @@ class _Frames:
             window = new_full(self.input, (self.win_length,), 1, dtype=self.input.dtype.to_real())
         left = (self.n_fft - self.win_length) // 2
         right = self.n_fft - self.win_length - left
-        parts = [window.new_zeros((left,)), window, window.new_zeros((right,))]
-        return cat(tuple(p for p in parts if p.shape[0]), 0)
+        pieces = [window.new_zeros((left,)), window, window.new_zeros((right,))]
+        return cat(tuple(p for p in pieces if p.shape[0]), 0)
 
 
 # -- padding ----------------------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def _check_padding(frames: _Frames, mode: str) -> None:
 
 
 def _padded(x: Tensor, pad: int, mode: str) -> Tensor:
-    """A (batch, length) signal with ``pad`` samples more on both sides."""
+    """Return a (batch, length) signal with ``pad`` more samples on both sides."""
     length = x.shape[1]
     if mode == "constant":
         before = after = x.new_zeros((x.shape[0], pad))
@@ -146,13 +146,13 @@ def stft(
     window: Tensor | None = None, center: bool = True, pad_mode: str = "reflect", normalized: bool = False,
     onesided: bool | None = None, return_complex: bool | None = None, align_to_window: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """The Fourier transforms of the windows of a signal: (…, frequencies, windows) from (…, samples).
+    """Return the Fourier transforms of the windows of a signal: (…, frequencies, windows) from (…, samples).
 
     Windows of ``n_fft`` samples start every ``hop_length`` (n_fft // 4 by default) and are multiplied by ``window``, of
-    ``win_length`` points in the middle (ones by default). ``center`` pads n_fft // 2 samples on both sides, by
-    ``pad_mode``; ``normalized`` divides by the root of n_fft; ``onesided``, the default for real input, gives
-    n_fft // 2 + 1 frequencies. ``return_complex=False`` gives pairs of reals in a last dim, and is deprecated.
-    ``RuntimeError`` for sizes that make no sense.
+    ``win_length`` centred points (ones by default). ``center`` pads n_fft // 2 samples on both sides, by ``pad_mode``;
+    ``normalized`` divides by the root of n_fft; ``onesided``, the default for real input, gives n_fft // 2 + 1
+    frequencies. ``return_complex=False`` returns pairs of reals in a last dim, and is deprecated. Raises
+    ``RuntimeError`` for sizes that are not valid.
     """
     _stft_shape(
         stft,
@@ -186,7 +186,7 @@ def stft(
 
 # -- inverse ----------------------------------------------------------------------------------------------------------
 def _check_spectrum(frames: _Frames, onesided: bool | None, return_complex: bool) -> None:
-    """Refuse what is no spectrum of such windows."""
+    """Raise ``RuntimeError`` unless the input can be a spectrum of such windows."""
     shape, n_fft = shape_of(frames.input), frames.n_fft
     if not frames.input.is_complex():
         raise RuntimeError(
@@ -218,12 +218,14 @@ def _check_spectrum(frames: _Frames, onesided: bool | None, return_complex: bool
 
 
 def _is_half(frames: _Frames, onesided: bool | None) -> bool:
-    """Whether a spectrum is the half of one; it is by default, unless it has all frequencies."""
+    """Return whether the input is half of a spectrum, which is the default unless it has all frequencies."""
     return shape_of(frames.input)[-2] != frames.n_fft if onesided is None else onesided
 
 
 def _extent(frames: _Frames, center: bool, length: int | None) -> tuple[int, int, int]:
-    """The number of samples that the windows cover, and the first and the last sample of the result among them."""
+    """Return the number of samples that the windows cover, and the first and the last sample of the result among
+    them.
+    """
     total = frames.n_fft + frames.hop * (shape_of(frames.input)[-1] - 1)
     start = frames.n_fft // 2 if center else 0
     return total, start, total - start if length is None else start + length
@@ -246,11 +248,11 @@ def istft(
     window: Tensor | None = None, center: bool = True, normalized: bool = False, onesided: bool | None = None,
     length: int | None = None, return_complex: bool = False,
 ) -> Tensor:  # fmt: skip
-    """The signal whose :func:`candelabra.stft` is nearest to ``input`` in the least-squares sense: (…, samples).
+    """Return the signal whose :func:`candelabra.stft` is nearest to ``input`` in the least-squares sense: (…, samples).
 
     The inverse transforms are multiplied by the window, added up where they overlap, and divided by the sum of the
-    squared windows (Griffin and Lim, IEEE ASSP 32, 1984). ``length`` cuts the signal, or pads it with zeros.
-    ``RuntimeError`` where windows leave samples out, and for sizes that do not fit.
+    squared windows (Griffin and Lim, IEEE ASSP 32, 1984). ``length`` trims the signal, or pads it with zeros. Raises
+    ``RuntimeError`` if windows do not cover all samples, and for sizes that do not match.
     """
     frames = _Frames("istft", input, n_fft, hop_length, win_length, window)
     _check_spectrum(frames, onesided, return_complex)

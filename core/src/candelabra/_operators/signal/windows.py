@@ -1,7 +1,7 @@
 """Window functions: those of ``signal.windows``, and five under older names, ``hann_window`` to ``kaiser_window``.
 
-A formula computes a window at evenly spaced points of one period. A symmetric window has both ends of the period; one
-that is not, for spectra, leaves out the last point of a symmetric window of one more.
+A formula computes a window at evenly spaced points of one period. A symmetric window has both ends of the period. A
+periodic window, for spectra, is a symmetric window of one more point without its last point.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Grid(NamedTuple):
-    """Where a window is computed: how many points, and the distance from one end of the period to the other."""
+    """The points at which a window is computed: their number, and the length of the period."""
 
     size: int
     period: int
@@ -31,7 +31,7 @@ class Grid(NamedTuple):
     device: Instance
 
     def points(self, first: float, step: float) -> Tensor:
-        """``first``, ``first + step``, …"""
+        """Return the points ``first``, ``first + step``, …"""
         last = first + step * (self.size - 1)
         return linspace(first, last, self.size, dtype=self.dtype, device=self.device)
 
@@ -41,7 +41,7 @@ Formula = Callable[[Grid], "Tensor"]
 
 # -- formulas ---------------------------------------------------------------------------------------------------------
 def cosines(*weights: float) -> Formula:
-    """``sum over i of (-1)**i * weights[i] * cos(2 pi i n / period)``."""
+    """Return the formula ``sum over i of (-1)**i * weights[i] * cos(2 pi i n / period)``."""
 
     def formula(grid: Grid) -> Tensor:
         angle = grid.points(0.0, 2 * pi / grid.period)
@@ -56,12 +56,12 @@ def cosines(*weights: float) -> Formula:
 
 
 def triangle(grid: Grid) -> Tensor:
-    """``1 - abs(2 n / period - 1)``."""
+    """Return ``1 - abs(2 n / period - 1)``."""
     return 1 - grid.points(-1.0, 2 / grid.period).abs()
 
 
 def bessel(beta: float) -> Formula:
-    """``i0(beta * sqrt(1 - (2 n / period - 1)**2)) / i0(beta)``."""
+    """Return the formula ``i0(beta * sqrt(1 - (2 n / period - 1)**2)) / i0(beta)``."""
 
     def formula(grid: Grid) -> Tensor:
         x = grid.points(-beta, 2 * beta / grid.period).clamp(-beta, beta)
@@ -74,7 +74,7 @@ def bessel(beta: float) -> Formula:
 def _window(
     name: str, M: int, sym: bool, dtype: DType | None, device: Device, formula: Formula, shortest: int = 2
 ) -> Tensor:
-    """A window of ``M`` points by a formula; one of fewer than ``shortest`` points is ones."""
+    """Return a window of ``M`` points by a formula; a window of fewer than ``shortest`` points is filled with 1."""
     if not hasattr(M, "__index__"):
         raise TypeError(f"{name}(): argument 'M' must be int, not {type(M).__name__}")
     if M < 0:
@@ -93,8 +93,8 @@ def general_cosine(
 ) -> Tensor:
     """``sum over i of (-1)**i * a[i] * cos(2 pi i n / (M - 1))`` for n below ``M``; ``sym=False`` divides by M instead.
 
-    ``TypeError`` and ``ValueError`` for coefficients that are not a list or an empty one; see :func:`hann` for the
-    rest.
+    ``TypeError`` and ``ValueError`` for coefficients that are not a list, and for an empty list; see :func:`hann` for
+    the rest.
     """
 
     def formula(grid: Grid) -> Tensor:
@@ -118,41 +118,43 @@ def general_hamming(
 
 @public(namespace="signal.windows", factory=True)
 def hann(M: int, *, sym: bool = True, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """The Hann window, ``0.5 - 0.5 * cos(2 pi n / (M - 1))``: a 1-d tensor of ``M`` points.
+    """Return the Hann window, ``0.5 - 0.5 * cos(2 pi n / (M - 1))``: a 1-d tensor of ``M`` points.
 
-    ``sym=False`` leaves out the last point of the window of ``M + 1``, for spectra. ``ValueError`` for a negative ``M``
-    and other dtypes than float32 and float64.
+    ``sym=False`` omits the last point of the window of ``M + 1`` points, for spectra. Raises ``ValueError`` for a
+    negative ``M`` and for dtypes other than float32 and float64.
     """
     return _window("hann", M, sym, dtype, device, cosines(0.5, 0.5))
 
 
 @public(namespace="signal.windows", factory=True)
 def hamming(M: int, *, sym: bool = True, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """The Hamming window, ``0.54 - 0.46 * cos(2 pi n / (M - 1))``."""
+    """Return the Hamming window, ``0.54 - 0.46 * cos(2 pi n / (M - 1))``."""
     return _window("hamming", M, sym, dtype, device, cosines(0.54, 0.46))
 
 
 @public(namespace="signal.windows", factory=True)
 def blackman(M: int, *, sym: bool = True, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """The Blackman window, ``0.42 - 0.5 * cos(2 pi n / (M - 1)) + 0.08 * cos(4 pi n / (M - 1))``."""
+    """Return the Blackman window, ``0.42 - 0.5 * cos(2 pi n / (M - 1)) + 0.08 * cos(4 pi n / (M - 1))``."""
     return _window("blackman", M, sym, dtype, device, cosines(0.42, 0.5, 0.08))
 
 
 @public(namespace="signal.windows", factory=True)
 def nuttall(M: int, *, sym: bool = True, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """Nuttall's window of four terms with the least side lobes (A. Nuttall, IEEE ASSP 29, 1981, equation 37)."""
+    """Return Nuttall's window of four terms with the lowest side lobes (A. Nuttall, IEEE ASSP 29, 1981, equation
+    37).
+    """
     return _window("nuttall", M, sym, dtype, device, cosines(0.3635819, 0.4891775, 0.1365995, 0.0106411))
 
 
 @public(namespace="signal.windows", factory=True)
 def bartlett(M: int, *, sym: bool = True, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """The Bartlett window, a triangle that is 0 at both ends: ``1 - abs(2 n / (M - 1) - 1)``."""
+    """Return the Bartlett window, a triangle that is 0 at both ends: ``1 - abs(2 n / (M - 1) - 1)``."""
     return _window("bartlett", M, sym, dtype, device, triangle)
 
 
 @public(namespace="signal.windows", factory=True)
 def cosine(M: int, *, sym: bool = True, dtype: DType | None = None, device: Device = None) -> Tensor:
-    """Half a period of a cosine, ``sin(pi (n + 0.5) / M)``; ``sym=False`` leaves out the last of ``M + 1`` points."""
+    """Return half a period of a cosine, ``sin(pi (n + 0.5) / M)``; ``sym=False`` omits the last of ``M + 1`` points."""
 
     def formula(grid: Grid) -> Tensor:
         step = pi / (grid.period + 1)
@@ -166,9 +168,9 @@ def exponential(
     M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: DType | None = None,
     device: Device = None,
 ) -> Tensor:  # fmt: skip
-    """``exp(-abs(n - center) / tau)``: Poisson's window. ``center`` may be given where ``sym`` is False.
+    """``exp(-abs(n - center) / tau)``: the Poisson window. ``center`` requires ``sym=False``.
 
-    ``ValueError`` for ``tau`` not above 0 and a center of a symmetric window.
+    Raises ``ValueError`` unless ``tau`` is positive, and for a ``center`` of a symmetric window.
     """
     if tau <= 0:
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
@@ -186,7 +188,7 @@ def exponential(
 def gaussian(
     M: int, *, std: float = 1.0, sym: bool = True, dtype: DType | None = None, device: Device = None
 ) -> Tensor:
-    """``exp(-(n - middle)**2 / (2 * std**2))``. ``ValueError`` for ``std`` not above 0."""
+    """``exp(-(n - middle)**2 / (2 * std**2))``. Raises ``ValueError`` unless ``std`` is positive."""
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
 
@@ -202,7 +204,7 @@ def gaussian(
 def kaiser(
     M: int, *, beta: float = 12.0, sym: bool = True, dtype: DType | None = None, device: Device = None
 ) -> Tensor:
-    """``i0(beta * sqrt(1 - (2 n / (M - 1) - 1)**2)) / i0(beta)``. ``ValueError`` for a negative ``beta``."""
+    """``i0(beta * sqrt(1 - (2 n / (M - 1) - 1)**2)) / i0(beta)``. Raises ``ValueError`` for a negative ``beta``."""
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
     return _window("kaiser", M, sym, dtype, device, bessel(beta))
@@ -212,7 +214,7 @@ def kaiser(
 def _older_window(
     name: str, length: int, periodic: bool, dtype: DType | None, device: Device, formula: Formula
 ) -> Tensor:
-    """A window under its older name: periodic unless asked otherwise, of any floating dtype."""
+    """Return a window under its older name: by default periodic, of any floating dtype."""
     d = get_default_dtype() if dtype is None else as_dtype(dtype)
     if d.category < FLOATING:
         raise RuntimeError(f"{name} expects floating point dtypes, got: {d.title}")
@@ -229,9 +231,10 @@ def _older_window(
 def hann_window(
     window_length: int, periodic: bool = True, *, dtype: DType | None = None, device: Device = None
 ) -> Tensor:
-    """The Hann window, ``0.5 - 0.5 * cos(2 pi n / N)``, where N is ``window_length``, less 1 unless ``periodic``.
+    """Return the Hann window, ``0.5 - 0.5 * cos(2 pi n / N)``, where N is ``window_length``, or ``window_length - 1``
+    unless ``periodic``.
 
-    ``RuntimeError`` for a negative length and for dtypes that are not floating.
+    Raises ``RuntimeError`` for a negative length and for dtypes that are not floating.
     """
     return _older_window("hann_window", window_length, periodic, dtype, device, cosines(0.5, 0.5))
 
@@ -241,7 +244,7 @@ def hamming_window(
     window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *,
     dtype: DType | None = None, device: Device = None,
 ) -> Tensor:  # fmt: skip
-    """The Hamming window, ``alpha - beta * cos(2 pi n / N)``; see :func:`hann_window`."""
+    """Return the Hamming window, ``alpha - beta * cos(2 pi n / N)``; see :func:`hann_window`."""
     return _older_window("hamming_window", window_length, periodic, dtype, device, cosines(alpha, beta))
 
 
@@ -249,7 +252,7 @@ def hamming_window(
 def blackman_window(
     window_length: int, periodic: bool = True, *, dtype: DType | None = None, device: Device = None
 ) -> Tensor:
-    """The Blackman window, ``0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N)``; see :func:`hann_window`."""
+    """Return the Blackman window, ``0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N)``; see :func:`hann_window`."""
     return _older_window("blackman_window", window_length, periodic, dtype, device, cosines(0.42, 0.5, 0.08))
 
 
@@ -257,7 +260,7 @@ def blackman_window(
 def bartlett_window(
     window_length: int, periodic: bool = True, *, dtype: DType | None = None, device: Device = None
 ) -> Tensor:
-    """The Bartlett window, a triangle: ``1 - abs(2 n / N - 1)``; see :func:`hann_window`."""
+    """Return the Bartlett window, a triangle: ``1 - abs(2 n / N - 1)``; see :func:`hann_window`."""
     return _older_window("bartlett_window", window_length, periodic, dtype, device, triangle)
 
 
@@ -265,5 +268,5 @@ def bartlett_window(
 def kaiser_window(
     window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: DType | None = None, device: Device = None
 ) -> Tensor:
-    """The Kaiser window, ``i0(beta * sqrt(1 - (2 n / N - 1)**2)) / i0(beta)``; see :func:`hann_window`."""
+    """Return the Kaiser window, ``i0(beta * sqrt(1 - (2 n / N - 1)**2)) / i0(beta)``; see :func:`hann_window`."""
     return _older_window("kaiser_window", window_length, periodic, dtype, device, bessel(beta))

@@ -1,1 +1,1 @@
-"""Sorting, and what is read off sorted values: order statistics and quantiles."""
+"""Sorting, and values that depend on the order of elements: order statistics and quantiles."""

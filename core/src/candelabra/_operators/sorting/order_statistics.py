@@ -1,4 +1,4 @@
-"""Order statistics along a dim: the k-th smallest, the median, the mode, the k largest. NaN counts as the largest.
+"""Order statistics along a dim: the k-th smallest, the median, the mode, the k largest. NaN is the largest.
 
 The index of equal elements is the same on every device: the one at which a stable sort puts them.
 """
@@ -31,7 +31,7 @@ def _reduced(input: Tensor, dim: int, keepdim: bool) -> Shapes:
 
 
 def _copied(values: Tensor, indices: Tensor, dim: int, keepdim: bool) -> ValuesAndIndices:
-    """Values and indices in memory of their own, ``dim`` of size 1 dropped unless ``keepdim``."""
+    """Return values and indices in new memory, without ``dim`` of size 1 unless ``keepdim``."""
     if not keepdim:
         values, indices = values.squeeze(dim), indices.squeeze(dim)
     return ValuesAndIndices(values.clone(), indices.clone())
@@ -54,15 +54,15 @@ def _kth_shapes(input: Tensor, k: int, dim: int, keepdim: bool) -> Shapes:
 
 @operator(_kth_shapes, result=(same, index), accepts="real numeric", out=True)
 def kthvalue(input: Tensor, k: int, dim: Dim = -1, keepdim: bool = False) -> ValuesAndIndices:
-    """The ``k``-th smallest element along ``dim``, counted from 1, and its index.
+    """Return the ``k``-th smallest element along ``dim``, counted from 1, and its index.
 
     Raises ``RuntimeError`` if the dim has fewer than ``k`` elements.
     """
     _kth_shapes(kthvalue, (input, k, dim, keepdim))
-    found = sort(input, dim)
+    ordered = sort(input, dim)
     if not input.ndim:
-        return found
-    return _copied(found.values.narrow(dim, k - 1, 1), found.indices.narrow(dim, k - 1, 1), dim, keepdim)
+        return ordered
+    return _copied(ordered.values.narrow(dim, k - 1, 1), ordered.indices.narrow(dim, k - 1, 1), dim, keepdim)
 
 
 def _no_bool(d: dtype) -> dtype:
@@ -76,13 +76,14 @@ def _topk_shapes(input: Tensor, k: int, dim: int, largest: bool, sorted: bool) -
     shape = shape_of(input)
     if not 0 <= k <= (shape[dim] if shape else 1):
         raise RuntimeError("selected index k out of range")
-    found = tuple(k if d == dim else s for d, s in enumerate(shape))
-    return found, found
+    result = tuple(k if d == dim else s for d, s in enumerate(shape))
+    return result, result
 
 
 @operator(_topk_shapes, promote=_no_bool, result=(same, index), accepts="real", out=True)
 def topk(input: Tensor, k: int, dim: Dim = -1, largest: bool = True, sorted: bool = True) -> ValuesAndIndices:
-    """The ``k`` largest (or smallest) elements along ``dim`` and their indices, in order; of equal ones the first.
+    """Return the ``k`` largest (or smallest) elements along ``dim`` and their indices, in order. Of equal elements, the
+    first.
 
     Raises ``RuntimeError`` for bools, and if the dim has fewer than ``k`` elements.
     """
@@ -107,33 +108,35 @@ def _nonempty_shapes(op: Operator[..., Any], args: tuple[Any, ...]) -> Shapes:
 
 @operator(_nonempty_shapes, result=(same, index), accepts="real numeric", out=True, public=False)
 def median_dim(input: Tensor, dim: Dim, keepdim: bool = False) -> ValuesAndIndices:
-    """The middle element along ``dim``, the lower of two, and its index; NaN if there is one.
+    """Return the median along ``dim``, the lower of two, and its index; NaN if any element is.
 
     Raises ``IndexError`` if ``dim`` has no elements.
     """
     _nonempty_shapes(median_dim, (input, dim, keepdim))
-    found = sort(input, dim)
+    ordered = sort(input, dim)
     if not input.ndim:
-        return found
+        return ordered
     size = input.shape[dim]
     middle = (size - 1) // 2
     if input.dtype.category < FLOATING:
-        return _copied(found.values.narrow(dim, middle, 1), found.indices.narrow(dim, middle, 1), dim, keepdim)
-    missing = input.isnan().sum(dim, True)  # NaN comes last in order: take the first of them
-    place = where(missing > 0, size - missing, middle)
-    return _copied(found.values.gather(dim, place), found.indices.gather(dim, place), dim, keepdim)
+        return _copied(ordered.values.narrow(dim, middle, 1), ordered.indices.narrow(dim, middle, 1), dim, keepdim)
+    missing = input.isnan().sum(dim, True)  # NaN is sorted last; the result is the first NaN
+    position = where(missing > 0, size - missing, middle)
+    return _copied(ordered.values.gather(dim, position), ordered.indices.gather(dim, position), dim, keepdim)
 
 
 @operator(_nonempty_shapes, result=(same, index), accepts="real numeric", out=True, public=False)
 def nanmedian_dim(input: Tensor, dim: Dim, keepdim: bool = False) -> ValuesAndIndices:
-    """The middle element along ``dim`` of those that are not NaN, the lower of two, and its index; NaN if all are."""
+    """Return the median along ``dim`` of the elements that are not NaN, the lower of two, and its index; NaN if all
+    are.
+    """
     _nonempty_shapes(nanmedian_dim, (input, dim, keepdim))
     if input.dtype.category < FLOATING or not input.ndim:
         return median_dim(input, dim, keepdim)
     present = input.isnan().logical_not().sum(dim, True)
-    place = (present - 1).clamp(min=0).div(2, rounding_mode="floor")
-    found = sort(input, dim)
-    return _copied(found.values.gather(dim, place), found.indices.gather(dim, place), dim, keepdim)
+    position = (present - 1).clamp(min=0).div(2, rounding_mode="floor")
+    ordered = sort(input, dim)
+    return _copied(ordered.values.gather(dim, position), ordered.indices.gather(dim, position), dim, keepdim)
 
 
 @by
@@ -143,24 +146,26 @@ def _scalar(input: Tensor) -> tuple[int, ...]:
 
 @operator(_scalar, accepts="real numeric", public=False)
 def median_all(input: Tensor) -> Tensor:
-    """The middle one of all elements, the lower of two; NaN if there is one. Ties share the gradient evenly."""
+    """Return the median of all elements, the lower of two; NaN if any element is. Equal elements share the gradient
+    evenly.
+    """
     return median_dim(input.reshape(-1), 0).values if input.numel() else _median_of_none(input)
 
 
 @operator(_scalar, accepts="real numeric", public=False)
 def nanmedian_all(input: Tensor) -> Tensor:
-    """The middle one of all elements that are not NaN, the lower of two; NaN if all are."""
+    """Return the median of all elements that are not NaN, the lower of two; NaN if all are."""
     return nanmedian_dim(input.reshape(-1), 0).values if input.numel() else _median_of_none(input)
 
 
 def _median_of_none(input: Tensor) -> Tensor:
-    """NaN, or the least integer of the dtype, as in PyTorch."""
+    """Return NaN, or the smallest integer of the dtype, as in PyTorch."""
     lowest = -(1 << (8 * input.element_size() - 1)) if input.dtype.category < FLOATING else float("nan")
     return new_full(input, (), lowest)
 
 
 def _ties_back(g: Tensor, input: Tensor, out: Tensor) -> Tensor:
-    """All elements that equal the result share its gradient."""
+    """Return the gradient of the input, which all elements that equal the result share."""
     ties = (input == out) | (input.isnan() & out.isnan())
     return g / ties.sum().to(g.dtype) * ties
 
@@ -173,7 +178,7 @@ nanmedian = overloads("nanmedian", nanmedian_all, nanmedian_dim)
 
 @operator(_nonempty_shapes, result=(same, index), accepts="real", out=True)
 def mode(input: Tensor, dim: Dim = -1, keepdim: bool = False) -> ValuesAndIndices:
-    """The most frequent element along ``dim``, the smallest of several, and its last index. Each NaN is distinct.
+    """Return the most frequent element along ``dim``, the smallest of several, and its last index. NaNs are distinct.
 
     Raises ``IndexError`` if ``dim`` has no elements.
     """
@@ -181,9 +186,9 @@ def mode(input: Tensor, dim: Dim = -1, keepdim: bool = False) -> ValuesAndIndice
     if not input.ndim:
         return ValuesAndIndices(input.clone(), new_full(input, (), 0, dtype=int64))
     values, order = (x.movedim(dim, -1) for x in sort(input, dim))
-    places = new_arange(input, 0, 1, values.shape[-1], dtype=int64)
-    starts = (values != values.roll(1, -1)) | (places == 0)  # of runs of equal elements
-    run = places - where(starts, places, 0).cummax(-1).values  # how far into its run each element is
+    positions = new_arange(input, 0, 1, values.shape[-1], dtype=int64)
+    starts = (values != values.roll(1, -1)) | (positions == 0)  # starts of runs of equal elements
+    run = positions - where(starts, positions, 0).cummax(-1).values  # the offset of each element in its run
     last = run.argmax(-1, True)  # the end of the first of the longest runs
     return _copied(values.gather(-1, last).movedim(-1, dim), order.gather(-1, last).movedim(-1, dim), dim, keepdim)
 

@@ -21,7 +21,7 @@ INTERPOLATIONS: Final = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def _quantile_shape(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[int, ...]:
-    """The dim of ``q`` if it has one, then the reduced dims."""
+    """Return the shape: the dim of ``q`` if it has one, then the remaining dims."""
     input, q, dim, keepdim, interpolation = args
     name = op.name.partition("_")[0]
     if input.dtype not in (float32, float64):
@@ -46,10 +46,10 @@ def _quantile_shape(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[int,
 def quantile_number(
     input: Tensor, q: Number, dim: Dim | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
-    """The ``q``-th quantile along ``dim`` (of all elements when None), ``q`` in [0, 1]; NaN if an element is.
+    """Return the ``q``-th quantile along ``dim`` (of all elements if None), ``q`` in [0, 1]; NaN if any element is.
 
-    Between two elements ``interpolation`` decides: ``"linear"``, ``"lower"``, ``"higher"``, ``"midpoint"`` or
-    ``"nearest"``. Raises ``RuntimeError`` for no elements, and for dtypes other than float32 and float64.
+    ``interpolation`` defines the result between two elements: ``"linear"``, ``"lower"``, ``"higher"``, ``"midpoint"``
+    or ``"nearest"``. Raises ``RuntimeError`` for no elements, and for dtypes other than float32 and float64.
     """
     return _quantile(quantile_number, input, q, dim, keepdim, interpolation)
 
@@ -58,7 +58,8 @@ def quantile_number(
 def quantile_tensor(
     input: Tensor, q: Tensor, dim: Dim | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
-    """The quantiles for each element of ``q``, a 0-d or 1-d tensor in the input's dtype: the first dim of the result.
+    """Return the quantiles for each element of ``q``, a 0-d or 1-d tensor in the input's dtype: the first dim of the
+    result.
 
     Raises ``RuntimeError`` for an element outside [0, 1].
     """
@@ -70,7 +71,7 @@ def quantile_tensor(
 def nanquantile_number(
     input: Tensor, q: Number, dim: Dim | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
-    """As :func:`quantile`, of the elements that are not NaN; NaN if all are."""
+    """Return the :func:`quantile` of the elements that are not NaN; NaN if all are."""
     return _quantile(nanquantile_number, input, q, dim, keepdim, interpolation)
 
 
@@ -78,7 +79,7 @@ def nanquantile_number(
 def nanquantile_tensor(
     input: Tensor, q: Tensor, dim: Dim | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
-    """As :func:`quantile`, of the elements that are not NaN; NaN if all are."""
+    """Return the :func:`quantile` of the elements that are not NaN; NaN if all are."""
     _check_range("nanquantile", q)
     return _quantile(nanquantile_tensor, input, q, dim, keepdim, interpolation)
 
@@ -98,18 +99,20 @@ def _quantile(
     shape = _quantile_shape(op, (input, q, dim, keepdim, interpolation))
     rows = input.reshape(-1) if dim is None or not input.ndim else input.movedim(dim, -1)
     fractions = q.reshape(-1) if hasattr(q, "_payload") else new_full(input, (1,), float(q))
-    found = _interpolated(rows, fractions, op.name.startswith("nan"), interpolation)
-    return found.movedim(-1, 0).reshape(shape)
+    result = _interpolated(rows, fractions, op.name.startswith("nan"), interpolation)
+    return result.movedim(-1, 0).reshape(shape)
 
 
 def _interpolated(rows: Tensor, fractions: Tensor, ignore_nan: bool, interpolation: str) -> Tensor:
-    """The quantiles of each row, along the last dim."""
+    """Return the quantiles of each row, along the last dim."""
     last = rows.shape[-1] - 1
     missing = rows.detach().isnan()
     if ignore_nan:
-        present = (last - missing.sum(-1, True)).clamp(min=0)  # the last number's place; the first NaN's if all are
+        present = (last - missing.sum(-1, True)).clamp(
+            min=0
+        )  # the position of the last number; of the first NaN if all are
         ranks = fractions * present
-    else:  # NaN comes last in order
+    else:  # NaN is sorted last
         ranks = where(missing.any(-1, True), float(last), fractions * last)
     if interpolation in ("lower", "higher", "nearest"):
         ranks = {"lower": ranks.floor, "higher": ranks.ceil, "nearest": ranks.round}[interpolation]()

@@ -1,4 +1,4 @@
-"""Sorting along a dim. NaN counts as the largest, and equal elements keep their order."""
+"""Sorting along a dim. NaN is the largest, and equal elements keep their order."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 @by
 def two_like_input(input: Tensor, *_: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Both results have the input's shape."""
+    """Return the input's shape for both results."""
     return shape_of(input), shape_of(input)
 
 
 @operator(two_like_input, result=(same, index), accepts="real", out=True)
 def sort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool = False) -> ValuesAndIndices:
-    """``(values, indices)`` in order along ``dim``; NaN counts as the largest. Equal elements keep their order.
+    """Return ``(values, indices)`` in order along ``dim``; NaN is the largest. Equal elements keep their order.
 
-    ``stable`` is accepted for PyTorch's sake: the order is stable with and without it.
+    ``stable`` is accepted for compatibility with PyTorch: the sort is always stable.
     """
     ...
 
@@ -39,22 +39,24 @@ sort.vjp(input=_sort_back)
 
 @operator(like_input, result=index, accepts="real")
 def argsort(input: Tensor, dim: Dim = -1, descending: bool = False, stable: bool = False) -> Tensor:
-    """The indices that would sort ``input`` along ``dim``; see :func:`sort`."""
+    """Return the indices that would sort ``input`` along ``dim``; see :func:`sort`."""
     return sort(input.detach(), dim, descending, stable).indices
 
 
 @operator(like_input, accepts="real", public=False, out=False)
 def ordered(input: Tensor, dim: Dim) -> Tensor:
-    """The values alone in ascending order along ``dim``, NaN last."""
+    """Return only the values in ascending order along ``dim``, NaN last."""
     return sort(input, dim).values
 
 
 @operator(like_input, accepts="real")
 def msort(input: Tensor) -> Tensor:
-    """The values in ascending order along the first dim, NaN last."""
+    """Return the values in ascending order along the first dim, NaN last."""
     return ordered(input, 0)
 
 
 def gather_adjoint(g_values: Tensor, indices: Tensor, input_spec: Any, dim: int) -> Tensor:
-    """The gradient of a tensor from which values were gathered along ``dim``: ``g_values`` added up at ``indices``."""
+    """Return the gradient of a tensor from which values were gathered along ``dim``: the sum of ``g_values`` at
+    ``indices``.
+    """
     return new_full(g_values, input_spec.shape, 0).scatter_add(dim, indices, g_values)

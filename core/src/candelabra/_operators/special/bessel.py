@@ -1,4 +1,4 @@
-"""Bessel functions, modified and spherical ones among them, and the Airy function.
+"""Bessel functions, including modified and spherical ones, and the Airy function.
 
 Source of the definitions and derivatives: NIST Digital Library of Mathematical Functions, chapters 9 and 10. PyTorch
 differentiates i0, i0e, i1 and i1e only.
@@ -17,33 +17,33 @@ if TYPE_CHECKING:
 
 
 def divided(numerator: Tensor, x: Tensor, at_zero: float) -> Tensor:
-    """``numerator / x``, with the limit ``at_zero`` where x is 0."""
+    """Return ``numerator / x``, or the limit ``at_zero`` where x is 0."""
     zero = x == 0
     return (numerator / x.masked_fill(zero, 1)).masked_fill(zero, at_zero)
 
 
-# -- of the first and second kind -------------------------------------------------------------------------------------
+# -- first and second kind --------------------------------------------------------------------------------------------
 @operator(pointwise, promote=to_float, accepts="real", namespace="special")
 def special_bessel_j0(input: Tensor) -> Tensor:
-    """The Bessel function of the first kind of order 0."""
+    """Return the Bessel function of the first kind of order 0."""
     ...
 
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special")
 def special_bessel_j1(input: Tensor) -> Tensor:
-    """The Bessel function of the first kind of order 1."""
+    """Return the Bessel function of the first kind of order 1."""
     ...
 
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special")
 def special_bessel_y0(input: Tensor) -> Tensor:
-    """The Bessel function of the second kind of order 0: -inf at 0, NaN below."""
+    """Return the Bessel function of the second kind of order 0: -inf at 0, NaN below."""
     ...
 
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special")
 def special_bessel_y1(input: Tensor) -> Tensor:
-    """The Bessel function of the second kind of order 1: -inf at 0, NaN below."""
+    """Return the Bessel function of the second kind of order 1: -inf at 0, NaN below."""
     ...
 
 
@@ -55,7 +55,7 @@ special_bessel_y1.vjp(input=lambda g, input, out: g * (special_bessel_y0(input) 
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special")
 def special_spherical_bessel_j0(input: Tensor) -> Tensor:
-    """The spherical Bessel function of order 0: ``sin(input) / input``, 1 at 0, 0 at the infinities."""
+    """Return the spherical Bessel function of order 0: ``sin(input) / input``, 1 at 0, 0 at the infinities."""
     return divided(input.sin(), input, 1.0).masked_fill(input.isinf(), 0.0)
 
 
@@ -69,7 +69,7 @@ special_spherical_bessel_j0.vjp(
     pointwise, promote=to_float, accepts="real", aliases=("special.i0", "special.modified_bessel_i0"),
 )  # fmt: skip
 def i0(input: Tensor) -> Tensor:
-    """The modified Bessel function of the first kind of order 0."""
+    """Return the modified Bessel function of the first kind of order 0."""
     ...
 
 
@@ -83,7 +83,7 @@ def special_i0e(input: Tensor) -> Tensor:
     pointwise, promote=to_float, accepts="real", namespace="special", aliases=("special.modified_bessel_i1",),
 )  # fmt: skip
 def special_i1(input: Tensor) -> Tensor:
-    """The modified Bessel function of the first kind of order 1."""
+    """Return the modified Bessel function of the first kind of order 1."""
     ...
 
 
@@ -103,13 +103,13 @@ special_i1e.vjp(
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special")
 def special_modified_bessel_k0(input: Tensor) -> Tensor:
-    """The modified Bessel function of the second kind of order 0: infinity at 0, NaN below."""
+    """Return the modified Bessel function of the second kind of order 0: infinity at 0, NaN below."""
     ...
 
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special")
 def special_modified_bessel_k1(input: Tensor) -> Tensor:
-    """The modified Bessel function of the second kind of order 1: infinity at 0, NaN below."""
+    """Return the modified Bessel function of the second kind of order 1: infinity at 0, NaN below."""
     ...
 
 
@@ -140,13 +140,13 @@ special_scaled_modified_bessel_k1.vjp(
 # -- Airy -------------------------------------------------------------------------------------------------------------
 @operator(pointwise, promote=to_float, accepts="real", namespace="special")
 def special_airy_ai(input: Tensor) -> Tensor:
-    """The Airy function Ai: the solution of ``y'' = input * y`` that tends to 0 for large inputs."""
+    """Return the Airy function Ai: the solution of ``y'' = input * y`` that tends to 0 for large inputs."""
     ...
 
 
 @operator(pointwise, promote=to_float, accepts="real", public=False, method=False, out=False, inplace=False)
 def special_airy_ai_slope(input: Tensor) -> Tensor:
-    """The derivative of the Airy function Ai."""
+    """Return the derivative of the Airy function Ai."""
     ...
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @operator(pointwise, promote=to_float, accepts="real", aliases=("special.xlogy",))
 def xlogy(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """``input * log(other)``, and 0 where ``input`` is 0 (NaN where ``other`` is NaN)."""
+    """``input * log(other)``, or 0 where ``input`` is 0, unless ``other`` is NaN."""
     other = _as_tensor(other, input)
     return where((input == 0) & ~other.isnan(), 0.0, input * other.log())
 
@@ -30,7 +30,7 @@ xlogy.vjp(
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special")
 def special_xlog1py(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """``input * log1p(other)``, and 0 where ``input`` is 0 (NaN where ``other`` is NaN)."""
+    """``input * log1p(other)``, or 0 where ``input`` is 0, unless ``other`` is NaN."""
     other = _as_tensor(other, input)
     return where((input == 0) & ~other.isnan(), 0.0, input * other.log1p())
 
@@ -52,6 +52,6 @@ def special_entr(input: Tensor) -> Tensor:
 
 
 special_entr.vjp(
-    # The logarithm is NaN below 0, and so is the slope.
+    # The logarithm is NaN below 0, and so is the derivative.
     input=lambda g, input: g * (-input.log() - 1),
 )

@@ -25,7 +25,7 @@ DENSITY = 1 / math.sqrt(2 * math.pi)
 
 @operator(pointwise, promote=to_float, accepts="real", aliases=("special.erf",))
 def erf(input: Tensor) -> Tensor:
-    """The error function, ``2/sqrt(pi) * integral of exp(-t*t) from 0 to input``."""
+    """Return the error function, ``2/sqrt(pi) * integral of exp(-t*t) from 0 to input``."""
     ...
 
 
@@ -34,7 +34,7 @@ erf.vjp(input=lambda g, input: g * exp(-input * input) * SLOPE)
 
 @operator(pointwise, promote=to_float, accepts="real", aliases=("special.erfc",))
 def erfc(input: Tensor) -> Tensor:
-    """``1 - erf(input)`` without the cancellation for large inputs."""
+    """``1 - erf(input)`` without cancellation for large inputs."""
     ...
 
 
@@ -43,7 +43,7 @@ erfc.vjp(input=lambda g, input: g * exp(-input * input) * -SLOPE)
 
 @operator(pointwise, promote=to_float, accepts="real", aliases=("special.erfinv",))
 def erfinv(input: Tensor) -> Tensor:
-    """The inverse of :func:`erf`: infinities at -1 and 1, NaN outside."""
+    """Return the inverse of :func:`erf`: infinities at -1 and 1, NaN outside."""
     ...
 
 
@@ -52,7 +52,7 @@ erfinv.vjp(input=lambda g, out: g * exp(out * out) * (1 / SLOPE))
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special")
 def special_erfcx(input: Tensor) -> Tensor:
-    """``exp(input**2) * erfc(input)`` without the overflow of one and the underflow of the other."""
+    """``exp(input**2) * erfc(input)`` without overflow of the first and underflow of the second factor."""
     ...
 
 
@@ -61,7 +61,7 @@ special_erfcx.vjp(input=lambda g, input, out: g * (2 * input * out - SLOPE))
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special")
 def special_ndtr(input: Tensor) -> Tensor:
-    """The normal distribution function: the area under the density from minus infinity to ``input``.
+    """Return the normal distribution function: the area under the density from minus infinity to ``input``.
 
     Source: ``(1 + erf(x / sqrt 2)) / 2`` near 0, ``erfc(-x / sqrt 2) / 2`` in the tails, where the sum would cancel.
     """
@@ -75,7 +75,7 @@ special_ndtr.vjp(input=lambda g, input: g * exp(input * input * -0.5) * DENSITY)
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special")
 def special_ndtri(input: Tensor) -> Tensor:
-    """The inverse of :func:`ndtr`: infinities at 0 and 1, NaN outside."""
+    """Return the inverse of :func:`ndtr`: infinities at 0 and 1, NaN outside."""
     ...
 
 
@@ -84,7 +84,7 @@ special_ndtri.vjp(input=lambda g, out: g * exp(out * out * 0.5) * (1 / DENSITY))
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special")
 def special_log_ndtr(input: Tensor) -> Tensor:
-    """``log(ndtr(input))`` without the underflow for very negative inputs."""
+    """``log(ndtr(input))`` without underflow for very negative inputs."""
     scaled = input * math.sqrt(0.5)
     left = (special_erfcx(-scaled.clamp_max(0)) / 2).log() - scaled * scaled
     return where(input < 1, where(input < -1, left, special_ndtr(input).log()), (-erfc(scaled) / 2).log1p())

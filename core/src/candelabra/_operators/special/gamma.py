@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from candelabra.typing import Number, Tensor
 
 
-def not_implemented(what: str) -> Callable[..., NoReturn]:
-    """The derivative rule of an input without a known derivative: raises ``NotImplementedError``, as PyTorch does."""
+def not_implemented(name: str) -> Callable[..., NoReturn]:
+    """Return the derivative rule of an input without a known derivative: raises ``NotImplementedError``, as PyTorch
+    does.
+    """
 
     def rule(g: Tensor) -> NoReturn:
-        raise NotImplementedError(f"the derivative for '{what}' is not implemented.")
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
 
     return rule
 
@@ -33,19 +35,19 @@ def not_implemented(what: str) -> Callable[..., NoReturn]:
 # -- complete ---------------------------------------------------------------------------------------------------------
 @operator(pointwise, promote=to_float, accepts="real", aliases=("special.gammaln",))
 def lgamma(input: Tensor) -> Tensor:
-    """The logarithm of the absolute value of the gamma function; infinity at 0, -1, -2, …"""
+    """Return the logarithm of the absolute value of the gamma function; infinity at 0, -1, -2, …"""
     ...
 
 
 @operator(pointwise, promote=to_float, accepts="real", aliases=("special.digamma", "special.psi"))
 def digamma(input: Tensor) -> Tensor:
-    """The derivative of :func:`lgamma`; NaN at -1, -2, …, an infinity of the opposite sign at 0.0 and -0.0."""
+    """Return the derivative of :func:`lgamma`; NaN at -1, -2, …, an infinity of the opposite sign at 0.0 and -0.0."""
     ...
 
 
 @operator(pointwise, promote=to_float, accepts="real", public=False, method=False, out=False)
 def polygamma_of(input: Tensor, n: int) -> Tensor:
-    """The ``n``-th derivative of :func:`digamma`.
+    """Return the ``n``-th derivative of :func:`digamma`.
 
     Source: DLMF 5.15, ``(-1)**(n+1) n! zeta(n + 1, input)``.
     """
@@ -72,20 +74,20 @@ def _check_order(n: Any, input: Any) -> None:
     aliases=("special.polygamma",),
 )  # fmt: skip
 def polygamma(n: int, input: Tensor) -> Tensor:
-    """The ``n``-th derivative of :func:`digamma` at ``input``; ``RuntimeError`` for a negative ``n``."""
+    """Return the ``n``-th derivative of :func:`digamma` at ``input``; ``RuntimeError`` for a negative ``n``."""
     _check_order(n, input)
     return polygamma_of(input, n)
 
 
 @public(is_function=False, method="polygamma")
 def polygamma_method(input: Tensor, n: int) -> Tensor:
-    """The ``n``-th derivative of :func:`digamma` at this tensor; ``RuntimeError`` for a negative ``n``."""
+    """Return the ``n``-th derivative of :func:`digamma` at this tensor; ``RuntimeError`` for a negative ``n``."""
     return polygamma(n, input)
 
 
 @public(is_function=False)
 def polygamma_(input: Tensor, n: int) -> Tensor:
-    """In-place form of :func:`polygamma`."""
+    """Compute :func:`polygamma` in place."""
     _check_order(n, input)
     return polygamma_of.form("inplace")(input, n)
 
@@ -97,7 +99,7 @@ def _check_dimension(input: Any, p: int) -> None:
 
 @operator(checked_pointwise(_check_dimension), promote=to_float, accepts="real", aliases=("special.multigammaln",))
 def mvlgamma(input: Tensor, p: int) -> Tensor:
-    """The logarithm of the multivariate gamma function of dimension ``p``.
+    """Return the logarithm of the multivariate gamma function of dimension ``p``.
 
     Source: ``p (p - 1) / 4 log(pi) + sum of lgamma(input - j / 2) over j = 0 … p - 1``.
     """
@@ -109,18 +111,20 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
 # -- incomplete -------------------------------------------------------------------------------------------------------
 @operator(pointwise, promote=to_float, accepts="real", aliases=("special.gammainc",))
 def igamma(input: Tensor, other: Tensor) -> Tensor:
-    """The regularised lower incomplete gamma function ``P(input, other)``. Differentiable in ``other``."""
+    """Return the regularised lower incomplete gamma function ``P(input, other)``. Differentiable in ``other``."""
     ...
 
 
 @operator(pointwise, promote=to_float, accepts="real", aliases=("special.gammaincc",))
 def igammac(input: Tensor, other: Tensor) -> Tensor:
-    """The regularised upper incomplete gamma function, ``1 - igamma(input, other)``. Differentiable in ``other``."""
+    """Return the regularised upper incomplete gamma function, ``1 - igamma(input, other)``. Differentiable in
+    ``other``.
+    """
     ...
 
 
 def _density(input: Tensor, other: Tensor) -> Tensor:
-    """``x**(a-1) exp(-x) / gamma(a)``: the derivative of P(a, x) in x."""
+    """Return ``x**(a-1) exp(-x) / gamma(a)``: the derivative of P(a, x) in x."""
     return exp((input - 1) * other.log() - other - lgamma(input))
 
 
@@ -131,7 +135,9 @@ igammac.vjp(input=not_implemented("igammac: input"), other=lambda g, input, othe
 # -- zeta -------------------------------------------------------------------------------------------------------------
 @operator(pointwise, promote=to_float, accepts="real", namespace="special")
 def special_zeta(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """The Hurwitz zeta function: the sum of ``(k + other)**-input`` over k = 0, 1, … Differentiable in ``other``."""
+    """Return the Hurwitz zeta function: the sum of ``(k + other)**-input`` over k = 0, 1, … Differentiable in
+    ``other``.
+    """
     ...
 
 

@@ -1,7 +1,7 @@
 """Classical orthogonal polynomials, by their three-term recurrences.
 
 Source of the recurrences: NIST Digital Library of Mathematical Functions, 18.9. The degree is truncated to an integer,
-and a polynomial of negative degree is 0. They are differentiable in ``input``, which PyTorch's are not. They are
+and a polynomial of negative degree is 0. Unlike PyTorch's, they are differentiable in ``input``. They are
 data-dependent: the number of steps is the largest degree.
 """
 
@@ -24,9 +24,10 @@ Step = Callable[[Any, int, Any, Any], Any]
 
 
 def evaluate(x: Any, n: Any, first: Any, step: Step) -> Any:
-    """The polynomial of degree ``n``, a number or a tensor, from ``p[0] = 1``, ``p[1] = first`` and the recurrence.
+    """Return the polynomial of degree ``n``, a number or a tensor, from ``p[0] = 1``, ``p[1] = first`` and the
+    recurrence.
 
-    There are as many steps as the largest degree; each element keeps the value at its own degree.
+    The number of steps is the largest degree; each element keeps the value of its own degree.
     """
     degrees: Any = n.trunc() if hasattr(n, "_payload") else None
     top = int(n) if degrees is None else int(degrees.max().item()) if degrees.numel() else 0
@@ -44,7 +45,7 @@ def evaluate(x: Any, n: Any, first: Any, step: Step) -> Any:
 
 
 def _as_tensor(input: Any, n: Any) -> Any:
-    """``input`` as a tensor where it is a number beside a tensor of degrees."""
+    """Return ``input`` as a tensor if it is a number and the degrees are a tensor."""
     return input if hasattr(input, "_payload") else new_full(n, (), input)
 
 
@@ -55,56 +56,56 @@ def _chebyshev(x: Any, n: Any, first: Any) -> Any:
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False, data_dependent=True)
 def special_chebyshev_polynomial_t(input: Tensor | Number, n: Tensor | Number) -> Tensor:
-    """The Chebyshev polynomial of the first kind, ``cos(n * acos(input))``."""
+    """Return the Chebyshev polynomial of the first kind, ``cos(n * acos(input))``."""
     x = _as_tensor(input, n)
     return _chebyshev(x, n, x)
 
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False, data_dependent=True)
 def special_chebyshev_polynomial_u(input: Tensor | Number, n: Tensor | Number) -> Tensor:
-    """The Chebyshev polynomial of the second kind, ``sin((n + 1) * t) / sin(t)`` at ``input = cos(t)``."""
+    """Return the Chebyshev polynomial of the second kind, ``sin((n + 1) * t) / sin(t)`` at ``input = cos(t)``."""
     x = _as_tensor(input, n)
     return _chebyshev(x, n, 2 * x)
 
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False, data_dependent=True)
 def special_chebyshev_polynomial_v(input: Tensor | Number, n: Tensor | Number) -> Tensor:
-    """The Chebyshev polynomial of the third kind, ``cos((n + 1/2) * t) / cos(t / 2)`` at ``input = cos(t)``."""
+    """Return the Chebyshev polynomial of the third kind, ``cos((n + 1/2) * t) / cos(t / 2)`` at ``input = cos(t)``."""
     x = _as_tensor(input, n)
     return _chebyshev(x, n, 2 * x - 1)
 
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False, data_dependent=True)
 def special_chebyshev_polynomial_w(input: Tensor | Number, n: Tensor | Number) -> Tensor:
-    """The Chebyshev polynomial of the fourth kind, ``sin((n + 1/2) * t) / sin(t / 2)`` at ``input = cos(t)``."""
+    """Return the Chebyshev polynomial of the fourth kind, ``sin((n + 1/2) * t) / sin(t / 2)`` at ``input = cos(t)``."""
     x = _as_tensor(input, n)
     return _chebyshev(x, n, 2 * x + 1)
 
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False, data_dependent=True)
 def special_shifted_chebyshev_polynomial_t(input: Tensor | Number, n: Tensor | Number) -> Tensor:
-    """:func:`chebyshev_polynomial_t` at ``2 * input - 1``: orthogonal on [0, 1]."""
+    """Return :func:`chebyshev_polynomial_t` at ``2 * input - 1``: orthogonal on [0, 1]."""
     x = 2 * _as_tensor(input, n) - 1
     return _chebyshev(x, n, x)
 
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False, data_dependent=True)
 def special_shifted_chebyshev_polynomial_u(input: Tensor | Number, n: Tensor | Number) -> Tensor:
-    """:func:`chebyshev_polynomial_u` at ``2 * input - 1``: orthogonal on [0, 1]."""
+    """Return :func:`chebyshev_polynomial_u` at ``2 * input - 1``: orthogonal on [0, 1]."""
     x = 2 * _as_tensor(input, n) - 1
     return _chebyshev(x, n, 2 * x)
 
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False, data_dependent=True)
 def special_shifted_chebyshev_polynomial_v(input: Tensor | Number, n: Tensor | Number) -> Tensor:
-    """:func:`chebyshev_polynomial_v` at ``2 * input - 1``: orthogonal on [0, 1]."""
+    """Return :func:`chebyshev_polynomial_v` at ``2 * input - 1``: orthogonal on [0, 1]."""
     x = 2 * _as_tensor(input, n) - 1
     return _chebyshev(x, n, 2 * x - 1)
 
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False, data_dependent=True)
 def special_shifted_chebyshev_polynomial_w(input: Tensor | Number, n: Tensor | Number) -> Tensor:
-    """:func:`chebyshev_polynomial_w` at ``2 * input - 1``: orthogonal on [0, 1]."""
+    """Return :func:`chebyshev_polynomial_w` at ``2 * input - 1``: orthogonal on [0, 1]."""
     x = 2 * _as_tensor(input, n) - 1
     return _chebyshev(x, n, 2 * x + 1)
 
@@ -112,27 +113,27 @@ def special_shifted_chebyshev_polynomial_w(input: Tensor | Number, n: Tensor | N
 # -- Hermite, Laguerre, Legendre --------------------------------------------------------------------------------------
 @operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False, data_dependent=True)
 def special_hermite_polynomial_h(input: Tensor | Number, n: Tensor | Number) -> Tensor:
-    """The physicist's Hermite polynomial, orthogonal with the weight ``exp(-input**2)``."""
+    """Return the physicist's Hermite polynomial, orthogonal with the weight ``exp(-input**2)``."""
     x = _as_tensor(input, n)
     return evaluate(x, n, 2 * x, lambda x, k, last, before: 2 * (x * last - (k - 1) * before))
 
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False, data_dependent=True)
 def special_hermite_polynomial_he(input: Tensor | Number, n: Tensor | Number) -> Tensor:
-    """The probabilist's Hermite polynomial, orthogonal with the weight ``exp(-input**2 / 2)``."""
+    """Return the probabilist's Hermite polynomial, orthogonal with the weight ``exp(-input**2 / 2)``."""
     x = _as_tensor(input, n)
     return evaluate(x, n, x, lambda x, k, last, before: x * last - (k - 1) * before)
 
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False, data_dependent=True)
 def special_laguerre_polynomial_l(input: Tensor | Number, n: Tensor | Number) -> Tensor:
-    """The Laguerre polynomial, orthogonal with the weight ``exp(-input)`` on the positive numbers."""
+    """Return the Laguerre polynomial, orthogonal with the weight ``exp(-input)`` on the positive numbers."""
     x = _as_tensor(input, n)
     return evaluate(x, n, 1 - x, lambda x, k, last, before: ((2 * k - 1 - x) * last - (k - 1) * before) / k)
 
 
 @operator(pointwise, promote=to_float, accepts="real", namespace="special", inplace=False, data_dependent=True)
 def special_legendre_polynomial_p(input: Tensor | Number, n: Tensor | Number) -> Tensor:
-    """The Legendre polynomial, orthogonal on [-1, 1]."""
+    """Return the Legendre polynomial, orthogonal on [-1, 1]."""
     x = _as_tensor(input, n)
     return evaluate(x, n, x, lambda x, k, last, before: ((2 * k - 1) * x * last - (k - 1) * before) / k)

@@ -21,7 +21,7 @@ Shape = tuple[int, ...]
 
 
 def _covariance_shape(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
-    """A matrix over the rows of a matrix; a number for a vector, and for a matrix with one row."""
+    """Return the shape: a matrix over the rows of a matrix, or a number for a vector and for a matrix with one row."""
     input, name = args[0], "corrcoef" if op.name == "corrcoef" else "cov"
     shape = shape_of(input)
     if len(shape) > 2:
@@ -34,8 +34,10 @@ def _covariance_shape(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
 
 
 def _weighted_shape(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
-    """As :func:`_covariance_shape`; weights must be vectors, an element per observation."""
-    found = _covariance_shape(op, args)
+    """Return :func:`_covariance_shape`. Raise ``RuntimeError`` unless weights are vectors with an element per
+    observation.
+    """
+    result = _covariance_shape(op, args)
     input, _, fweights, aweights = args
     observations = (1, *shape_of(input))[-1]
     for name, weights, category in (("fweights", fweights, INTEGER), ("aweights", aweights, FLOATING)):
@@ -55,19 +57,19 @@ def _weighted_shape(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:
                 f"cov(): expected {name} to have the same numel as there are observations in the input but got "
                 f"{weights.numel()} != {observations}"
             )
-    return found
+    return result
 
 
 def _rows(input: Tensor) -> Tensor:
-    """The input as a matrix: a vector is one row."""
+    """Return the input as a matrix: a vector is one row."""
     return input if input.ndim == 2 else input.reshape((1, input.numel()))
 
 
 @operator(_covariance_shape, result=to_float, out=False, public=False)
 def cov(input: Tensor, *, correction: int = 1) -> Tensor:
-    """The covariance matrix of variables (rows) over observations (columns); of a vector, its variance.
+    """Return the covariance matrix of variables (rows) over observations (columns); for a vector, its variance.
 
-    Sums are divided by the number of observations less ``correction``. Raises ``RuntimeError`` for more than two dims,
+    Sums are divided by the number of observations minus ``correction``. Raises ``RuntimeError`` for more than two dims,
     and for bools.
     """
     _covariance_shape(cov, (input, correction))
@@ -83,16 +85,17 @@ def cov(input: Tensor, *, correction: int = 1) -> Tensor:
 def cov_weighted(
     input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
 ) -> Tensor:
-    """With weights: ``fweights``, integers, say how often each observation occurs, ``aweights`` how much it counts.
+    """Return the weighted covariance: ``fweights`` are the numbers of times that observations occur, ``aweights`` their
+    weights.
 
-    Sums are divided by the weights' sum less ``correction``. Raises ``RuntimeError`` for weights that are negative or
-    add up to zero, that have more than one dim, or not one element per observation.
+    Sums are divided by the weights' sum minus ``correction``. Raises ``RuntimeError`` for weights that are negative or
+    add up to zero, that have more than one dim or do not have one element per observation.
     """
     if fweights is None and aweights is None:
         return cov(input, correction=correction)
     _weighted_shape(cov_weighted, (input, correction, fweights, aweights))
-    for name, given in (("fweights", fweights), ("aweights", aweights)):
-        if given is not None and bool((given < 0).any()):
+    for name, value in (("fweights", fweights), ("aweights", aweights)):
+        if value is not None and bool((value < 0).any()):
             raise RuntimeError(f"cov(): {name} cannot be negative")
     x = _rows(input)
     weights: Any = fweights if aweights is None else aweights if fweights is None else fweights * aweights
@@ -123,16 +126,16 @@ def _warn_of_correction() -> None:
 
 @operator(_covariance_shape, result=to_float, out=False)
 def corrcoef(input: Tensor) -> Tensor:
-    """The correlation coefficients of variables (rows) over observations (columns), between -1 and 1.
+    """Return the correlation coefficients of variables (rows) over observations (columns), between -1 and 1.
 
     Raises ``RuntimeError`` for more than two dims, and for bools.
     """
     _covariance_shape(corrcoef, (input,))
-    found = cov(input)
-    if not found.ndim:
-        return found / found
-    deviation = found.diagonal().real.sqrt()
-    found = found / deviation.unsqueeze(1) / deviation.unsqueeze(0)
-    if not found.is_complex():
-        return found.clamp(-1, 1)
-    return found.real.clamp(-1, 1) + found.imag.clamp(-1, 1) * 1j
+    covariance = cov(input)
+    if not covariance.ndim:
+        return covariance / covariance
+    deviation = covariance.diagonal().real.sqrt()
+    covariance = covariance / deviation.unsqueeze(1) / deviation.unsqueeze(0)
+    if not covariance.is_complex():
+        return covariance.clamp(-1, 1)
+    return covariance.real.clamp(-1, 1) + covariance.imag.clamp(-1, 1) * 1j

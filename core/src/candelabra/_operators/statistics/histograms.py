@@ -24,19 +24,21 @@ Limits = tuple[float, float]
 
 
 # -- counts of integers -----------------------------------------------------------------------------------------------
-@operator(by(lambda places, weights, size: (size,)), result=accumulated, accepts="real", public=False, out=False)
-def tally(places: Index, weights: Tensor | None, size: int) -> Tensor:
-    """How often each number below ``size`` is in the vector ``places``, or the sum of the ``weights`` at its places."""
+@operator(by(lambda values, weights, size: (size,)), result=accumulated, accepts="real", public=False, out=False)
+def tally(values: Index, weights: Tensor | None, size: int) -> Tensor:
+    """Return the number of times that each number below ``size`` occurs in the vector ``values``, or the sum of its
+    weights.
+    """
     if weights is None:
-        weights = new_full(places, tuple(places.shape), 1)
+        weights = new_full(values, tuple(values.shape), 1)
     elif weights.dtype.category <= INTEGER:
         weights = weights.to(int64)
-    return new_full(weights, (size,), 0).index_add(0, places, weights)
+    return new_full(weights, (size,), 0).index_add(0, values, weights)
 
 
 @by
 def _bincount_shape(input: Tensor, weights: Tensor | None, minlength: int) -> None:
-    """Refuses what :func:`bincount` does not take; the size of the result depends on the data."""
+    """Raise errors for invalid arguments of :func:`bincount`; the size of the result depends on the data."""
     if input.dtype.category != INTEGER:
         raise NotImplementedError(f"\"bincount\" not implemented for '{input.dtype.title}'")
     if minlength < 0:
@@ -49,10 +51,11 @@ def _bincount_shape(input: Tensor, weights: Tensor | None, minlength: int) -> No
 
 @operator(_bincount_shape, promote=unpromoted, accepts="integer", data_dependent=True, out=False)
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """How often each number from 0 on occurs in a vector of integers, or the sum of its ``weights``.
+    """Return the number of times that each number 0, 1, … occurs in a vector of integers, or the sum of its
+    ``weights``.
 
-    The result has at least ``minlength`` elements. Raises ``RuntimeError`` for negative numbers, for other than one
-    dim, and for weights of another length.
+    The result has at least ``minlength`` elements. Raises ``RuntimeError`` for negative numbers, unless ``input`` has
+    one dim, and for weights of another length.
     """
     _bincount_shape(bincount, (input, weights, minlength))
     if not input.numel():
@@ -77,10 +80,10 @@ def _histc_shape(input: Tensor, bins: int, min: float, max: float) -> tuple[int,
 
 @operator(_histc_shape, accepts="real floating", data_dependent=True)
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """How many elements lie in each of ``bins`` equal bins between ``min`` and ``max``, in the input's dtype.
+    """Return the number of elements in each of ``bins`` equal bins between ``min`` and ``max``, in the input's dtype.
 
     The last bin includes its upper edge; NaN and elements outside are not counted. With ``min == max`` the limits are
-    the elements' own extrema. Raises ``RuntimeError`` for limits that are not finite or the wrong way round.
+    the elements' own extrema. Raises ``RuntimeError`` for limits that are not finite or in descending order.
     """
     _histc_shape(histc, (input, bins, min, max))
     flat = input.reshape(input.numel())
@@ -89,10 +92,10 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
         low, high = low - 1, high + 1
     _check_finite("histc: ", (low, high))
     inside = (flat >= low) & (flat <= high)
-    places = ((flat - low) * bins / (high - low)).masked_fill(inside.logical_not(), bins + 1).to(int64)
-    # The upper edge, and what rounding puts there, belongs to the last bin; elements outside are counted after it.
-    places = places - (places == bins).to(int64)
-    return tally(places, None, bins + 2).narrow(0, 0, bins).to(input.dtype)
+    indices = ((flat - low) * bins / (high - low)).masked_fill(inside.logical_not(), bins + 1).to(int64)
+    # The upper edge, also as the result of rounding, belongs to the last bin; elements outside are counted after it.
+    indices = indices - (indices == bins).to(int64)
+    return tally(indices, None, bins + 2).narrow(0, 0, bins).to(input.dtype)
 
 
 def _check_finite(prefix: str, limits: Limits) -> None:
@@ -106,7 +109,7 @@ def _extrema(x: Tensor) -> Limits:
 
 # -- histogram --------------------------------------------------------------------------------------------------------
 class Histogram(NamedTuple):
-    """The counts, and the edges between which they were counted."""
+    """The counts, and the edges of the bins."""
 
     hist: Tensor
     bin_edges: Tensor
@@ -120,7 +123,7 @@ def _histogram_shapes(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[tu
         _check_edges(input, bins, 0)
         return (bins.shape[0] - 1,), (bins.shape[0],)
     if hasattr(bins, "_payload"):
-        raise TypeError("histogram(): range goes with a number of bins, not with their edges")
+        raise TypeError("histogram() accepts range only if bins is a number, got range and the edges of the bins")
     _check_bins(bins, args[2], 0)
     return (bins,), (bins + 1,)
 
@@ -134,7 +137,8 @@ def histogram_bins(
     weight: Tensor | None = None,
     density: bool = False,
 ) -> Histogram:
-    """The pair (hist, bin_edges): how many elements, or how much ``weight``, lies in each bin, and the bins' edges.
+    """Return the pair (hist, bin_edges): the number of elements, or the sum of their ``weight``, in each bin, and the
+    bins' edges.
 
     ``bins`` is a number of equal bins between the two numbers of ``range`` (by default the elements' extrema), or the
     ascending edges themselves. The last bin includes its upper edge. With ``density`` the integral over the bins is 1.
@@ -147,7 +151,7 @@ def histogram_bins(
 
 @operator(_histogram_shapes, promote=unpromoted, result=(same, same), out=True, public=False)
 def histogram_edges(input: Tensor, bins: Tensor, *, weight: Tensor | None = None, density: bool = False) -> Histogram:
-    """With ``bins`` a tensor: the ascending edges."""
+    """Return the histogram for ascending edges in the tensor ``bins``."""
     _histogram_shapes(histogram_edges, (input, bins, weight, density))
     return Histogram(_counted(input.reshape((input.numel(), 1)), [bins], [False], weight, density), bins.clone())
 
@@ -158,7 +162,7 @@ for _record in (tally, bincount, histc, histogram_bins, histogram_edges):
 
 
 class MultidimensionalHistogram(NamedTuple):
-    """The counts, and the edges between which they were counted, dim by dim."""
+    """The counts, and the edges of the bins of each dim."""
 
     hist: Tensor
     bin_edges: tuple[Tensor, ...]
@@ -172,7 +176,8 @@ def histogramdd(
     weight: Tensor | None = None,
     density: bool = False,
 ) -> MultidimensionalHistogram:
-    """The histogram in several dims, of points along the last dim of ``input``, and a tuple of edges, one per dim.
+    """Return the histogram in several dims, of points along the last dim of ``input``, and a tuple of edges, one per
+    dim.
 
     ``bins`` is a number, or for each dim a number or its edges; ``range`` has the lower and upper limits, dim by dim.
     See :func:`histogram` for the rest.
@@ -192,14 +197,14 @@ def histogramdd(
     _check_weight(input, weight, tuple(input.shape[:-1]))
     rows = input.detach().reshape(input.numel() // max(rank, 1), rank)
     edges = []
-    for d, (column, given) in enumerate(zip(rows.unbind(1) if rank else (), several, strict=True)):
+    for d, (column, bins_of_dim) in enumerate(zip(rows.unbind(1) if rank else (), several, strict=True)):
         limits = None if range is None else range[2 * d : 2 * d + 2]
-        if hasattr(given, "_payload"):
-            _check_edges(input, given, d)
-            edges.append(given.detach())
+        if hasattr(bins_of_dim, "_payload"):
+            _check_edges(input, bins_of_dim, d)
+            edges.append(bins_of_dim.detach())
         else:
-            _check_bins(given, limits, d)
-            edges.append(_equal_edges(column, given, limits, d))
+            _check_bins(bins_of_dim, limits, d)
+            edges.append(_equal_edges(column, bins_of_dim, limits, d))
     hist = _counted(rows, edges, [isinstance(b, int) for b in several], weight, density)
     return MultidimensionalHistogram(hist, tuple(edges))
 
@@ -254,7 +259,7 @@ def _check_bins(bins: int, limits: Sequence[float] | None, dim: int) -> None:
 
 
 def _equal_edges(column: Tensor, bins: int, limits: Sequence[float] | None, dim: int) -> Tensor:
-    """The edges of equal bins between limits, by default the extrema of the values."""
+    """Return the edges of equal bins between limits, which by default are the extrema of the values."""
     if limits is None:
         limits = _extrema(column) if column.numel() else (0.0, 1.0)
         _check_bins(bins, limits, dim)
@@ -265,32 +270,36 @@ def _equal_edges(column: Tensor, bins: int, limits: Sequence[float] | None, dim:
 
 
 def _bin_of(column: Tensor, edges: Tensor, count: int, equal: bool) -> Tensor:
-    """The bin of each value between the edges (anything for values outside); the last bin includes its upper edge."""
+    """Return the bin of each value between the edges (arbitrary for values outside); the last bin includes its upper
+    edge.
+    """
     if not equal or not count:
-        place = sorted_place(edges, column, True) - 1
-        return place - (column == edges[count]).to(int64)
-    # First where it would be without rounding, then compared with the edges there.
+        position = sorted_place(edges, column, True) - 1
+        return position - (column == edges[count]).to(int64)
+    # First the bin without rounding errors, then a comparison with its edges.
     low, high = edges[0], edges[count]
-    place = ((column - low) * count / (high - low)).to(int64).clamp(0, count - 1)
-    lower, upper = (edges.index_select(0, place + i).reshape(place.shape) for i in (0, 1))
-    place = place - (column < lower).to(int64) + (column >= upper).to(int64)
-    return place.clamp(0, count - 1)
+    position = ((column - low) * count / (high - low)).to(int64).clamp(0, count - 1)
+    lower, upper = (edges.index_select(0, position + i).reshape(position.shape) for i in (0, 1))
+    position = position - (column < lower).to(int64) + (column >= upper).to(int64)
+    return position.clamp(0, count - 1)
 
 
 def _counted(
     rows: Tensor, edges: Sequence[Tensor], equal: Sequence[bool], weight: Tensor | None, density: bool
 ) -> Tensor:
-    """The histogram of the rows of a matrix, a column per dim: each row's bin as one number, and these tallied."""
+    """Return the histogram of the rows of a matrix, a column per dim: the bin of each row is encoded as one number, and
+    these are tallied.
+    """
     counts = [e.shape[0] - 1 for e in edges]
     total = 1
-    places = new_full(rows, (rows.shape[0],), 0, dtype=int64)
+    indices = new_full(rows, (rows.shape[0],), 0, dtype=int64)
     inside = new_full(rows, (rows.shape[0],), len(edges) > 0, dtype=bool_)
     for column, edge, count, is_equal in zip(rows.unbind(1), edges, counts, equal, strict=True):
         inside = inside & (column >= edge[0]) & (column <= edge[count])
-        places, total = places * count + _bin_of(column, edge, count, is_equal), total * count
-    places = places.masked_fill(inside.logical_not(), total)
+        indices, total = indices * count + _bin_of(column, edge, count, is_equal), total * count
+    indices = indices.masked_fill(inside.logical_not(), total)
     weights = None if weight is None else weight.detach().reshape(weight.numel())
-    hist = tally(places, weights, total + 1).narrow(0, 0, total).to(rows.dtype).reshape(counts)
+    hist = tally(indices, weights, total + 1).narrow(0, 0, total).to(rows.dtype).reshape(counts)
     if density:
         hist = hist / hist.sum()
         for dim, edge in enumerate(edges):

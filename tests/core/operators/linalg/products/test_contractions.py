@@ -1,4 +1,4 @@
-"""einsum, tensordot, kron and chains of matrices: against NumPy, every notation, every error."""
+"""einsum, tensordot, kron and chains of matrices: compared with NumPy, every notation, every error."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from candelabra.autograd import gradcheck, gradgradcheck
 
 
 def array(rng: np.random.Generator, *shape: int) -> Any:
-    """Normal numbers."""
+    """Return normal numbers."""
     return np.asarray(rng.standard_normal(shape))
 
 
-def close(found: Any, expected: Any) -> None:
-    """Equal in shape and value."""
-    assert tuple(found.shape) == np.shape(expected)
-    np.testing.assert_allclose(found.detach().numpy(), expected, rtol=1e-10, atol=1e-12)
+def close(actual: Any, expected: Any) -> None:
+    """Assert that shape and values are equal."""
+    assert tuple(actual.shape) == np.shape(expected)
+    np.testing.assert_allclose(actual.detach().numpy(), expected, rtol=1e-10, atol=1e-12)
 
 
 EQUATIONS = [
@@ -49,7 +49,7 @@ EQUATIONS = [
 
 @pytest.mark.parametrize(("equation", "shapes"), EQUATIONS, ids=[e for e, _ in EQUATIONS])
 def test_einsum_is_numpys(equation: str, shapes: list[tuple[int, ...]], rng: np.random.Generator) -> None:
-    """Operands one by one and as a list, real and complex."""
+    """Operands may be separate arguments or a list, real or complex."""
     arrays = [array(rng, *s) for s in shapes]
     expected = np.einsum(equation, *arrays)
     tensors = [cd.tensor(a) for a in arrays]
@@ -60,7 +60,7 @@ def test_einsum_is_numpys(equation: str, shapes: list[tuple[int, ...]], rng: np.
 
 
 def test_einsum_takes_labels_as_integers(rng: np.random.Generator) -> None:
-    """Operand and labels in turns, Ellipsis among them, the output's last, if any."""
+    """Operands and labels alternate, with Ellipsis allowed and the output's labels last."""
     a, b = array(rng, 2, 3, 4), array(rng, 4, 5)
     x, y = cd.tensor(a), cd.tensor(b)
     close(cd.einsum(x, [..., 0], y, [0, 1], [1, ...]), np.einsum("...i,ij->j...", a, b))
@@ -68,21 +68,21 @@ def test_einsum_takes_labels_as_integers(rng: np.random.Generator) -> None:
 
 
 def test_einsum_broadcasts_sizes_of_1(rng: np.random.Generator) -> None:
-    """A dim of size 1 stands for as many equal elements as the other operand has."""
+    """A dim of size 1 is expanded to the other operand's size."""
     a, b = array(rng, 2, 1), array(rng, 3, 4)
     close(cd.einsum("ij,jk->ik", cd.tensor(a), cd.tensor(b)), a * b.sum(0))
     close(cd.einsum("ij,ij->ij", cd.tensor(a), cd.tensor(array(rng, 2, 3) * 0 + 1)), np.repeat(a, 3, 1))
 
 
 def test_einsum_of_integers_multiplies_in_their_dtype() -> None:
-    """Products of int32 are int32; sums alone are int64, as anywhere."""
+    """Products of int32 are int32; plain sums are int64, as for ``sum``."""
     x = cd.tensor([[1, 2], [3, 4]], dtype=cd.int32)
     assert cd.einsum("ij->j", x).dtype is cd.int64
     assert cd.einsum("ij,jk", x, x).tolist() == [[7, 10], [15, 22]]
 
 
 def test_einsum_of_one_operand_may_be_a_view() -> None:
-    """A diagonal or a permutation shares the memory, and never is the operand itself."""
+    """A diagonal or a permutation shares memory, but the result is never the operand itself."""
     x = cd.zeros(2, 2)
     cd.einsum("ii->i", x).fill_(1)
     assert x.tolist() == [[1.0, 0.0], [0.0, 1.0]]
@@ -90,7 +90,7 @@ def test_einsum_of_one_operand_may_be_a_view() -> None:
 
 
 def test_einsum_has_gradients_of_both_orders(rng: np.random.Generator) -> None:
-    """Through diagonals, ellipses, broadcasting and three operands."""
+    """Diagonals, ellipses, broadcasting and three operands are differentiable."""
 
     def leaf(*shape: int) -> Any:
         return cd.tensor(array(rng, *shape), requires_grad=True)
@@ -113,7 +113,7 @@ def test_einsum_has_gradients_of_both_orders(rng: np.random.Generator) -> None:
     ],
 )
 def test_tensordot_is_numpys(a: tuple[int, ...], b: tuple[int, ...], dims: Any, rng: np.random.Generator) -> None:
-    """A number of dims, or two lists; the lists may be a tensor."""
+    """The dims are a number or two lists, which may be a tensor."""
     x, y = array(rng, *a), array(rng, *b)
     close(cd.tensordot(cd.tensor(x), cd.tensor(y), dims), np.tensordot(x, y, dims))
     if not isinstance(dims, int):
@@ -121,29 +121,29 @@ def test_tensordot_is_numpys(a: tuple[int, ...], b: tuple[int, ...], dims: Any, 
 
 
 def test_tensordot_sums_what_broadcasts(rng: np.random.Generator) -> None:
-    """A contracted dim of size 1 counts for each element of the other."""
+    """A contracted dim of size 1 is expanded to the other's size."""
     x, y = array(rng, 2, 1), array(rng, 3, 4)
     close(cd.tensordot(cd.tensor(x), cd.tensor(y), 1), x * y.sum(0))
     close(cd.tensordot(cd.tensor(y.T), cd.tensor(x.T), 1), y.sum(0)[:, None] * x.T)
 
 
 def test_tensordot_sums_what_broadcasts_of_every_integer_dtype() -> None:
-    """uint64 too, though its sums are int64."""
+    """uint64 is supported, although its sums are int64."""
     a, b = cd.tensor([[2], [3]]).to(cd.uint64), cd.tensor([[1, 2], [3, 4]]).to(cd.uint64)
-    found = cd.tensordot(a, b, ([1], [0]))
-    assert found.dtype is cd.uint64
-    assert found.tolist() == [[8, 12], [12, 18]]
+    actual = cd.tensordot(a, b, ([1], [0]))
+    assert actual.dtype is cd.uint64
+    assert actual.tolist() == [[8, 12], [12, 18]]
 
 
 def test_kron_and_tensordot_have_gradients(rng: np.random.Generator) -> None:
-    """Sizes that differ, ranks that differ."""
+    """Sizes and ranks may differ."""
     leaves = [cd.tensor(array(rng, *s), requires_grad=True) for s in ((2, 3), (2,))]
     assert gradcheck(cd.kron, leaves, fast_mode=True)
     assert gradcheck(lambda a, b: cd.tensordot(a, b, ([0], [0])), leaves, fast_mode=True)
 
 
 def test_chains_are_multiplied_in_the_cheapest_order(rng: np.random.Generator) -> None:
-    """The classic example of the dynamic programme: 30x35, 35x15, 15x5, 5x10, 10x20, 20x25 is ((A(BC))((DE)F))."""
+    """The textbook example of dynamic programming: 30x35, 35x15, 15x5, 5x10, 10x20, 20x25 is ((A(BC))((DE)F))."""
     split = chain_order([30, 35, 15, 5, 10, 20, 25])
     assert (split[0, 5], split[0, 2], split[3, 5]) == (2, 0, 4)
     matrices = [array(rng, 2, 3), array(rng, 3, 4), array(rng, 4, 1), array(rng, 1, 5)]
@@ -193,6 +193,6 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
 
 @pytest.mark.parametrize(("call", "error", "text"), ERRORS, ids=[f"{n}" for n in range(len(ERRORS))])
 def test_bad_contractions_say_what_is_wrong(call: Callable[[], Any], error: type[Exception], text: str) -> None:
-    """Each mistake has PyTorch's class of error, and names operand and subscript."""
+    """Each error has PyTorch's class, and names the operand and the subscript."""
     with pytest.raises(error, match=text):
         call()

@@ -1,4 +1,4 @@
-"""Products of vectors and matrices: against NumPy, with beta and alpha, dtypes, errors and gradients."""
+"""Products of vectors and matrices: compared with NumPy, with beta and alpha, dtypes, errors and gradients."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ DTYPES = ["float32", "float64", "complex64", "complex128", "int32", "int64", "ui
 
 
 def numbers(rng: np.random.Generator, dtype: str, *shape: int) -> Any:
-    """An array of small numbers."""
-    found = rng.integers(0, 5, shape)
+    """Return an array of small numbers."""
+    actual = rng.integers(0, 5, shape)
     if "complex" in dtype:
-        return (found + 1j * rng.integers(0, 5, shape)).astype(dtype)
-    return found.astype(dtype)
+        return (actual + 1j * rng.integers(0, 5, shape)).astype(dtype)
+    return actual.astype(dtype)
 
 
-def same(found: Any, expected: Any) -> None:
-    """Equal in dtype, shape and value."""
+def same(actual: Any, expected: Any) -> None:
+    """Assert that dtype, shape and values are equal."""
     expected = np.asarray(expected)
-    assert tuple(found.shape) == expected.shape
-    assert found.dtype.name == expected.dtype.name
-    np.testing.assert_allclose(found.detach().numpy(), expected, rtol=2e-6, atol=1e-6)
+    assert tuple(actual.shape) == expected.shape
+    assert actual.dtype.name == expected.dtype.name
+    np.testing.assert_allclose(actual.detach().numpy(), expected, rtol=2e-6, atol=1e-6)
 
 
-def turned(a: Any) -> Any:
-    """The same array laid out in another order, so that the tensor is not contiguous."""
+def permuted(a: Any) -> Any:
+    """Return the same array in another memory order, so that the tensor is not contiguous."""
     return cd.tensor(np.ascontiguousarray(a.T)).permute(*range(a.ndim)[::-1])
 
 
@@ -51,14 +51,14 @@ PRODUCTS: dict[str, tuple[tuple[tuple[int, ...], ...], Callable[..., Any]]] = {
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_are_numpys_in_every_dtype(name: str, dtype: str, rng: np.random.Generator) -> None:
-    """Values, dtypes and shapes, as function and method, of tensors in C order and in another."""
+    """Values, dtypes and shapes agree, as function and method, for tensors in C order and in another order."""
     shapes, expected = PRODUCTS[name]
     arrays = [numbers(rng, dtype, *shape) for shape in shapes]
     wanted = np.asarray(expected(*arrays)).astype(dtype)
     first, second = (cd.tensor(a) for a in arrays)
     same(getattr(cd, name)(first, second), wanted)
     same(getattr(first, name)(second), wanted)
-    same(getattr(cd, name)(*(turned(a) for a in arrays)), wanted)
+    same(getattr(cd, name)(*(permuted(a) for a in arrays)), wanted)
     out = cd.empty(0, dtype=first.dtype)
     assert getattr(cd, name)(first, second, out=out) is out
     same(out, wanted)
@@ -70,13 +70,13 @@ def test_half_types_are_multiplied_in_float32(name: str) -> None:
     for dtype in (cd.float16, cd.bfloat16):
         shapes = {"mm": ((1, 1000), (1000, 1)), "mv": ((1, 1000), (1000,)), "outer": ((2,), (2,))}
         a, b = (cd.ones(s, dtype=dtype) for s in shapes.get(name, ((1000,), (1000,))))
-        found = getattr(cd, name)(a, b)
-        assert found.dtype is dtype
-        assert found.reshape(-1)[0].item() == (1 if name == "outer" else 1000)
+        actual = getattr(cd, name)(a, b)
+        assert actual.dtype is dtype
+        assert actual.reshape(-1)[0].item() == (1 if name == "outer" else 1000)
 
 
 def test_products_over_nothing_are_zeros() -> None:
-    """A sum of no products is 0; a product of no rows has none."""
+    """An empty sum is 0; a product without rows is empty."""
     assert cd.mm(cd.zeros(2, 0), cd.zeros(0, 3)).tolist() == [[0.0] * 3] * 2
     assert cd.inner(cd.zeros(2, 0), cd.zeros(3, 0)).tolist() == [[0.0] * 3] * 2
     assert cd.bmm(cd.zeros(0, 2, 3), cd.zeros(0, 3, 4)).shape == (0, 2, 4)
@@ -85,7 +85,7 @@ def test_products_over_nothing_are_zeros() -> None:
 
 
 def test_inner_with_a_number_multiplies_elements() -> None:
-    """Beside a 0-d tensor the inner product is the plain one."""
+    """With a 0-d tensor the inner product is the elementwise product."""
     assert cd.inner(cd.tensor([1.0, 2.0]), cd.tensor(3.0)).tolist() == [3.0, 6.0]
 
 
@@ -102,7 +102,7 @@ FUSED: dict[str, tuple[tuple[tuple[int, ...], ...], Callable[..., Any]]] = {
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", FUSED)
 def test_fused_products_add_in_proportion(name: str, dtype: str, rng: np.random.Generator) -> None:
-    """``beta * input + alpha * product``: function, method, in place, out=, and with a row that broadcasts."""
+    """``beta * input + alpha * product`` as function, method, in place, with out=, and with a row that broadcasts."""
     shapes, expected = FUSED[name]
     arrays = [numbers(rng, dtype, *shape) for shape in shapes]
     product = expected(*arrays[1:]).astype(dtype)
@@ -121,32 +121,32 @@ def test_fused_products_add_in_proportion(name: str, dtype: str, rng: np.random.
 
 @pytest.mark.parametrize("name", FUSED)
 def test_at_beta_0_the_input_is_not_looked_at(name: str, rng: np.random.Generator) -> None:
-    """NaN in the input stays out of the result, and its gradient is zeros."""
+    """NaN in the input does not propagate, and the input's gradient is zeros."""
     shapes, expected = FUSED[name]
     arrays = [numbers(rng, "float64", *shape) for shape in shapes]
     first = cd.full(shapes[0], float("nan"), dtype=cd.float64, requires_grad=True)
-    found = getattr(cd, name)(first, *(cd.tensor(a) for a in arrays[1:]), beta=0)
-    same(found, expected(*arrays[1:]))
-    found.sum().backward()
+    actual = getattr(cd, name)(first, *(cd.tensor(a) for a in arrays[1:]), beta=0)
+    same(actual, expected(*arrays[1:]))
+    actual.sum().backward()
     assert first.grad.abs().sum().item() == 0
 
 
 def test_factors_of_integers_are_integers() -> None:
-    """A fraction is cut off, as PyTorch's kernels do."""
+    """A fraction is truncated, as in PyTorch's kernels."""
     x = cd.tensor([[2, 0], [0, 2]])
     assert cd.addmm(x, x, x, beta=1.7, alpha=0.6).tolist() == x.tolist()
     assert cd.addmm(x, x, x, beta=True, alpha=2.9).tolist() == [[10, 0], [0, 10]]
 
 
 def test_addbmm_in_place_grows_a_tensor_that_broadcasts() -> None:
-    """PyTorch's oddity: no other in-place form does."""
+    """The in-place form changes the shape, as in PyTorch; no other in-place form does."""
     x = cd.ones(1)
     assert x.addbmm_(cd.ones(3, 2, 2), cd.ones(3, 2, 2), beta=2) is x
     assert x.tolist() == [[8.0, 8.0], [8.0, 8.0]]
 
 
 def test_addbmm_in_place_grows_inside_a_graph() -> None:
-    """The grown tensor is part of the graph, and gradients come back to what it was made of."""
+    """The expanded tensor is part of the graph, and its gradient is propagated to the original."""
     a, left = cd.ones(2, requires_grad=True), cd.ones(3, 2, 2, requires_grad=True)
     x = a * 2
     assert x.addbmm_(left, cd.ones(3, 2, 2), beta=3) is x
@@ -159,7 +159,7 @@ def test_addbmm_in_place_grows_inside_a_graph() -> None:
 
 
 def test_addr_of_bools_is_logic() -> None:
-    """A disjunction of conjunctions; beta and alpha count as truth values."""
+    """The result is a disjunction of conjunctions; beta and alpha are truth values."""
     a, v, w = cd.tensor([[True, False], [False, False]]), cd.tensor([True, False]), cd.tensor([False, True])
     assert cd.addr(a, v, w).tolist() == [[True, True], [False, False]]
     assert cd.addr(a, v, w, beta=0).tolist() == [[False, True], [False, False]]
@@ -169,7 +169,7 @@ def test_addr_of_bools_is_logic() -> None:
 
 
 def test_fused_products_have_gradients_of_both_orders_in_place_too(rng: np.random.Generator) -> None:
-    """Complex factors, a broadcast input, and a tensor that was written to."""
+    """Complex factors, a broadcast input, and an in-place target are differentiable."""
 
     def leaf(*shape: int) -> Any:
         return cd.tensor(rng.standard_normal(shape) + 1j * rng.standard_normal(shape), requires_grad=True)
@@ -236,7 +236,7 @@ ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
 
 @pytest.mark.parametrize(("call", "error", "text"), ERRORS, ids=[f"{n}" for n in range(len(ERRORS))])
 def test_bad_products_are_errors_in_pytorchs_words(call: Callable[[], Any], error: type[Exception], text: str) -> None:
-    """Every mistake has PyTorch's class of error and its text."""
+    """Every invalid call has PyTorch's class of error and its text."""
     with pytest.raises(error, match=text):
         call()
 
@@ -244,13 +244,13 @@ def test_bad_products_are_errors_in_pytorchs_words(call: Callable[[], Any], erro
 @pytest.mark.parametrize("dtype", ["float32", "complex128", "int64"])
 @pytest.mark.parametrize("name", [*FUSED, "vdot", "kron", "cross_product"])
 def test_what_a_device_computes_in_one_go_is_the_composition(name: str, dtype: str, rng: np.random.Generator) -> None:
-    """The kernel and the record's body agree, so that a device without such a kernel gives the same."""
+    """The kernel and the record's body agree, so a device without such a kernel gives the same result."""
     record = OPERATORS[name]
     if name in FUSED:
         t = [cd.tensor(numbers(rng, dtype, *shape)) for shape in FUSED[name][0]]
         for beta, alpha in ((1, 1), (0, 2), (3, 1)):
-            found = record(*t, beta=beta, alpha=alpha)
-            same(found, record.body(*t, beta=beta, alpha=alpha).numpy())
+            actual = record(*t, beta=beta, alpha=alpha)
+            same(actual, record.body(*t, beta=beta, alpha=alpha).numpy())
         return
     shapes = {"vdot": ((3,), (3,)), "kron": ((2, 3), (2,)), "cross_product": ((1, 3), (2, 3))}[name]
     t = [cd.tensor(numbers(rng, dtype, *shape)) for shape in shapes]
@@ -290,9 +290,9 @@ RULES: list[tuple[str, tuple[Any, ...]]] = [
 
 @pytest.mark.parametrize(("name", "args"), RULES, ids=[f"{name}-{i}" for i, (name, _) in enumerate(RULES)])
 def test_rules_of_shape_say_what_comes_out(name: str, args: tuple[Any, ...]) -> None:
-    """The rule that explains failures agrees with what is computed."""
+    """The shape rule agrees with the computed result."""
     record = OPERATORS[name]
     plain = [p.name for p in record.schema.parameters if p.keyword_only]
     given = args[: len(args) - len(plain)]
-    found = record(*given, **dict(zip(plain, args[len(given) :], strict=True)))
-    assert tuple(record.rule(record, args)) == tuple(found.shape)
+    actual = record(*given, **dict(zip(plain, args[len(given) :], strict=True)))
+    assert tuple(record.rule(record, args)) == tuple(actual.shape)

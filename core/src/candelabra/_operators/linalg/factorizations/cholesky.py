@@ -1,4 +1,4 @@
-"""Cholesky's factorization, and what is solved with it.
+"""The Cholesky factorization, and solutions computed from it.
 
 With A = L Lᴴ and Φ(X) the lower triangle with half the diagonal (Murray, Differentiation of the Cholesky decomposition,
 2016):  gA = L⁻ᴴ sym(Φ(Lᴴ gL)) L⁻¹.
@@ -31,9 +31,10 @@ class Cholesky(NamedTuple):
 
 @operator(RULE, promote=FLOATING, result=(same, rules.info_dtype), public=False, out=True)
 def linalg_cholesky_ex(input: Tensor, *, upper: bool = False) -> Cholesky:
-    """The Cholesky factors and an int32 info per matrix: 0, or the order of the first minor that is not positive.
+    """Return the Cholesky factors and an int32 info per matrix: 0, or the order of the first minor that is not
+    positive.
 
-    ``upper`` says which triangle is read, and returned.
+    ``upper`` selects the triangle that is read, and returned.
     """
     ...
 
@@ -52,7 +53,7 @@ linalg_cholesky_ex.vjp(input=_cholesky_back)
 
 @operator(RULE, promote=FLOATING, result=(same, rules.info_dtype), public=False, out=True)
 def linalg_cholesky_checked(input: Tensor, *, upper: bool = False, check_errors: bool) -> Cholesky:
-    """``check_errors`` raises ``LinAlgError`` where a matrix is not positive-definite."""
+    """Raise ``LinAlgError`` if ``check_errors`` and a matrix is not positive-definite."""
     factors = linalg_cholesky_ex(input, upper=upper)
     if check_errors:
         rules.check_info(factors.info, "linalg.cholesky_ex", rules.NOT_POSITIVE_DEFINITE)
@@ -64,9 +65,9 @@ cholesky_ex = overloads("linalg_cholesky_ex", linalg_cholesky_ex, linalg_cholesk
 
 @operator(rules.square("linalg.cholesky", rules.matrix), promote=FLOATING, namespace="linalg")
 def linalg_cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
-    """L, lower triangular with A = L Lᴴ (``upper``: U with A = Uᴴ U), for Hermitian positive-definite (…, n, n).
+    """Return L, lower triangular with A = L Lᴴ (``upper``: U with A = Uᴴ U), for Hermitian positive-definite (…, n, n).
 
-    One triangle is read. ``LinAlgError`` where a matrix is not positive-definite.
+    Only one triangle is read. Raises ``LinAlgError`` if a matrix is not positive-definite.
     """
     factors = linalg_cholesky_ex(input, upper=upper)
     rules.check_info(factors.info, "linalg.cholesky", rules.NOT_POSITIVE_DEFINITE)
@@ -75,9 +76,9 @@ def linalg_cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
 
 @operator(rules.square("linalg.cholesky", rules.matrix), promote=FLOATING)
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
-    """The Cholesky factors of Hermitian positive-definite matrices; see ``linalg.cholesky``.
+    """Return the Cholesky factors of Hermitian positive-definite matrices; see ``linalg.cholesky``.
 
-    ``LinAlgError`` where a matrix is not positive-definite.
+    Raises ``LinAlgError`` if a matrix is not positive-definite.
     """
     factors = linalg_cholesky_ex(input, upper=upper)
     rules.check_info(factors.info, "cholesky", rules.NOT_POSITIVE_DEFINITE)
@@ -94,7 +95,7 @@ def _solution_shape(input: Tensor, input2: Tensor, upper: bool) -> tuple[int, ..
 
 @operator(_solution_shape, promote=rules.floating("cholesky_solve"))
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
-    """X with A X = ``input``, where ``input2`` is A's Cholesky factor."""
+    """Return X with A X = ``input``, where ``input2`` is A's Cholesky factor."""
     _solution_shape(cholesky_solve, (input, input2, upper))
     L = input2.mH if upper else input2
     half = triangular_solution(L, input, False, False)
@@ -106,7 +107,7 @@ _inverse_shape = rules.square("cholesky_inverse", rules.matrix)
 
 @operator(_inverse_shape, promote=rules.floating("cholesky_inverse"))
 def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
-    """A⁻¹, where ``input`` is A's Cholesky factor."""
+    """Return A⁻¹, where ``input`` is A's Cholesky factor."""
     _inverse_shape(cholesky_inverse, (input,))
     L = input.mH if upper else input
     half = triangular_solution(L, new_eye(input, input.shape[-1], input.shape[-1]), False, False)

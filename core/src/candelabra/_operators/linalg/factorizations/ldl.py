@@ -28,7 +28,7 @@ class BlockFactors(NamedTuple):
 
 
 class BlockFactorsAndInfo(NamedTuple):
-    """As :class:`BlockFactors`, with 0 or the place of a block that is zero."""
+    """The fields of :class:`BlockFactors`, and 0 or the index (from 1) of a block that is zero."""
 
     LD: Tensor
     pivots: Tensor
@@ -37,7 +37,9 @@ class BlockFactorsAndInfo(NamedTuple):
 
 @operator(RULE, promote=rules.floating(NAME), result=(same, rules.info_dtype, rules.info_dtype), public=False, out=True)
 def linalg_ldl_factor_ex(input: Tensor, *, hermitian: bool = False) -> BlockFactorsAndInfo:
-    """As :func:`candelabra.linalg.ldl_factor`, with an int32 info per matrix: 0, or which block of D is zero."""
+    """Return :func:`candelabra.linalg.ldl_factor` with an int32 info per matrix: 0, or the index (from 1) of a zero
+    block.
+    """
     ...
 
 
@@ -46,7 +48,7 @@ linalg_ldl_factor_ex.no_gradient("the derivative for 'linalg_ldl_factor_ex' is n
 
 @operator(RULE, promote=rules.floating(NAME), result=(same, rules.info_dtype, rules.info_dtype), public=False, out=True)
 def linalg_ldl_factor_checked(input: Tensor, *, hermitian: bool = False, check_errors: bool) -> BlockFactorsAndInfo:
-    """``check_errors`` raises ``LinAlgError`` where a block of D is exactly zero."""
+    """Raise ``LinAlgError`` if ``check_errors`` and a block of D is exactly zero."""
     factors = linalg_ldl_factor_ex(input, hermitian=hermitian)
     if check_errors:
         rules.check_info(factors.info, NAME, rules.ZERO_BLOCK)
@@ -64,9 +66,10 @@ ldl_factor_ex = overloads("linalg_ldl_factor_ex", linalg_ldl_factor_ex, linalg_l
     out=True,
 )
 def linalg_ldl_factor(input: Tensor, *, hermitian: bool = False) -> BlockFactors:
-    """``(LD, pivots)`` of symmetric (``hermitian``: Hermitian) matrices (…, n, n), of which the lower triangle is read.
+    """Return ``(LD, pivots)`` of symmetric (``hermitian``: Hermitian) matrices (…, n, n), of which the lower triangle
+    is read.
 
-    ``LinAlgError`` where a block of D is exactly zero: :func:`candelabra.linalg.ldl_solve` would divide by it.
+    Raises ``LinAlgError`` if a block of D is exactly zero: :func:`candelabra.linalg.ldl_solve` would divide by it.
     """
     factors = linalg_ldl_factor_ex(input, hermitian=hermitian)
     rules.check_info(factors.info, "torch.linalg.ldl_factor", rules.ZERO_BLOCK)
@@ -88,7 +91,7 @@ def _solution_shape(LD: Tensor, pivots: Tensor, B: Tensor, hermitian: bool) -> t
 
 @operator(_solution_shape, promote=rules.floating("torch.linalg.ldl_solve"), namespace="linalg")
 def linalg_ldl_solve(LD: Tensor, pivots: Index, B: Tensor, *, hermitian: bool = False) -> Tensor:
-    """X with A X = B, where ``(LD, pivots)`` is what :func:`candelabra.linalg.ldl_factor` made of A."""
+    """Return X with A X = B, where ``(LD, pivots)`` is the result of :func:`candelabra.linalg.ldl_factor` for A."""
     ...
 
 

@@ -32,7 +32,9 @@ FLOATING = rules.floating("linalg.lu_factor")
 
 
 class FactorsAndInfo(NamedTuple):
-    """L below and U on and above the diagonal, the rows that were swapped (from 1), and the place of a zero pivot."""
+    """L below and U on and above the diagonal, the rows that were swapped (from 1), and the index (from 1) of a zero
+    pivot.
+    """
 
     LU: Tensor
     pivots: Tensor
@@ -56,7 +58,9 @@ class PLU(NamedTuple):
 
 @operator(RULE, promote=FLOATING, result=(same, rules.info_dtype, rules.info_dtype), public=False, out=True)
 def linalg_lu_factor_ex(A: Tensor, *, pivot: bool = True) -> FactorsAndInfo:
-    """As :func:`candelabra.linalg.lu_factor`, with an int32 info per matrix: 0, or which pivot is zero."""
+    """Return :func:`candelabra.linalg.lu_factor` with an int32 info per matrix: 0, or the index (from 1) of a zero
+    pivot.
+    """
     ...
 
 
@@ -76,14 +80,14 @@ def _check_pivots(pivots: Tensor, rows: int) -> None:
 
 @operator(_permutation_shape, check=_check_pivots, promote=unpromoted, result=index, public=False)
 def pivots_to_permutation(pivots: Index, rows: int) -> Tensor:
-    """The permutation (…, rows) that swapping row i and row ``pivots[i] - 1``, for each i in turn, makes of rows."""
-    _check_pivots(pivots, rows)  # not every device says at once that an index is out of bounds
+    """Return the permutation (…, rows) that results from swapping rows i and ``pivots[i] - 1`` for each i in turn."""
+    _check_pivots(pivots, rows)  # some devices report an index out of bounds later
     lead = pivots.shape[:-1]
     order = new_arange(pivots, 0, 1, rows).expand((*lead, rows)).clone()
     for i in range(pivots.shape[-1]):
         other = pivots.narrow(-1, i, 1) - 1
-        here, there = order.narrow(-1, i, 1), order.gather(-1, other)
-        order = order.scatter(-1, other, here).scatter(-1, other * 0 + i, there)
+        upper, lower = order.narrow(-1, i, 1), order.gather(-1, other)
+        order = order.scatter(-1, other, upper).scatter(-1, other * 0 + i, lower)
     return order
 
 
@@ -91,16 +95,16 @@ pivots_to_permutation.no_gradient("the result is an index")
 
 
 def _rows(x: Tensor, order: Tensor) -> Tensor:
-    """The rows of matrices in another order; both batches broadcast."""
+    """Return the rows of matrices in another order; both batches broadcast."""
     if order.ndim == 1:
         return x.index_select(-2, order)
     lead = broadcast_shapes(tuple(x.shape[:-2]), tuple(order.shape[:-1]))
-    places = order.unsqueeze(-1).expand((*lead, order.shape[-1], x.shape[-1]))
-    return x.expand((*lead, *x.shape[-2:])).gather(-2, places)
+    indices = order.unsqueeze(-1).expand((*lead, order.shape[-1], x.shape[-1]))
+    return x.expand((*lead, *x.shape[-2:])).gather(-2, indices)
 
 
 def _unpacked(LU: Tensor) -> tuple[Tensor, Tensor]:
-    """L and U of what a factorization leaves."""
+    """Return L and U of the result of a factorization."""
     m, n = LU.shape[-2:]
     k = min(m, n)
     lower = LU if m >= n else LU.narrow(-1, 0, k)
@@ -131,7 +135,7 @@ def _lu_back(g_LU: Tensor, LU: Tensor, pivots: Tensor) -> Tensor:
 
 
 def _right(U: Tensor, x: Tensor) -> Tensor:
-    """``x U⁻ᴴ``."""
+    """Return ``x U⁻ᴴ``."""
     return triangular_solution(U, x.mH, True, False).mH
 
 
@@ -145,7 +149,7 @@ linalg_lu_factor_ex.vjp(A=_lu_back)
 
 @operator(RULE, promote=FLOATING, result=(same, rules.info_dtype, rules.info_dtype), public=False, out=True)
 def linalg_lu_factor_checked(A: Tensor, *, pivot: bool = True, check_errors: bool) -> FactorsAndInfo:
-    """``check_errors`` raises ``LinAlgError`` where a pivot is zero."""
+    """Raise ``LinAlgError`` if ``check_errors`` and a pivot is zero."""
     factors = linalg_lu_factor_ex(A, pivot=pivot)
     if check_errors:
         rules.check_info(factors.info, "torch.linalg.lu_factor_ex", rules.ZERO_PIVOT)
@@ -163,9 +167,10 @@ lu_factor_ex = overloads("linalg_lu_factor_ex", linalg_lu_factor_ex, linalg_lu_f
     out=True,
 )
 def linalg_lu_factor(A: Tensor, *, pivot: bool = True) -> Factors:
-    """``(LU, pivots)`` of matrices (…, m, n): L below, U on and above the diagonal; int32 rows swapped, from 1.
+    """Return ``(LU, pivots)`` of matrices (…, m, n): L below, U on and above the diagonal; the swapped rows, from 1, in
+    int32.
 
-    ``LinAlgError`` where a pivot is zero.
+    Raises ``LinAlgError`` if a pivot is zero.
     """
     factors = linalg_lu_factor_ex(A, pivot=pivot)
     rules.check_info(factors.info, "torch.linalg.lu_factor", rules.ZERO_PIVOT)
@@ -174,9 +179,9 @@ def linalg_lu_factor(A: Tensor, *, pivot: bool = True) -> Factors:
 
 @public(out=True)
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Factors | FactorsAndInfo:
-    """``(LU, pivots)``, with ``get_infos`` ``(LU, pivots, infos)``: see ``linalg.lu_factor_ex``.
+    """Return ``(LU, pivots)``, with ``get_infos`` ``(LU, pivots, infos)``: see ``linalg.lu_factor_ex``.
 
-    ``RuntimeError`` where a pivot is zero and no infos are asked for.
+    Raises ``RuntimeError`` if a pivot is zero, unless ``get_infos``.
     """
     if get_infos:
         return linalg_lu_factor_ex(A, pivot=pivot)
@@ -186,7 +191,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Factors | Fact
 
 # -- P, L and U -------------------------------------------------------------------------------------------------------
 def _permutation_matrix(pivots: Tensor, LU: Tensor) -> Tensor:
-    """P of A = P L U."""
+    """Return P of A = P L U."""
     rows = LU.shape[-2]
     order = pivots_to_permutation(pivots, rows)
     return _rows(new_eye(LU, rows, rows).expand((*order.shape[:-1], rows, rows)), order).mT
@@ -205,7 +210,9 @@ def _lu_shapes(A: Tensor, pivot: bool) -> tuple[Ints, Ints, Ints]:
 
 @operator(_lu_shapes, promote=FLOATING, namespace="linalg", out=True)
 def linalg_lu(A: Tensor, *, pivot: bool = True) -> PLU:
-    """``(P, L, U)`` with A = P L U for matrices (…, m, n): P (…, m, m), L (…, m, k), U (…, k, n), k = min(m, n)."""
+    """Return ``(P, L, U)`` with A = P L U for matrices (…, m, n): P (…, m, m), L (…, m, k), U (…, k, n), k = min(m,
+    n).
+    """
     factors = linalg_lu_factor_ex(A, pivot=pivot)
     return PLU(_permutation_matrix(factors.pivots, factors.LU), *_unpacked(factors.LU))
 
@@ -218,7 +225,7 @@ def _unpacked_shapes(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpa
 
 @operator(_unpacked_shapes, promote=rules.floating("torch.lu_unpack"), out=True)
 def lu_unpack(LU_data: Tensor, LU_pivots: Index, unpack_data: bool = True, unpack_pivots: bool = True) -> PLU:
-    """``(P, L, U)`` of what ``linalg.lu_factor`` returns; parts that are not asked for come back empty."""
+    """Return ``(P, L, U)`` for the result of ``linalg.lu_factor``; results that are not requested are empty."""
     lower, upper = _unpacked(LU_data) if unpack_data else (LU_data.new_empty((0,)), LU_data.new_empty((0,)))
     return PLU(_permutation_matrix(LU_pivots, LU_data) if unpack_pivots else LU_data.new_empty((0,)), lower, upper)
 
@@ -231,7 +238,9 @@ def _solution_shape(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: 
 
 @operator(_solution_shape, promote=rules.floating("linalg.lu_solve"), namespace="linalg")
 def linalg_lu_solve(LU: Tensor, pivots: Index, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
-    """X with A X = B for A as ``lu_factor`` left it; ``left=False``: X A = B; ``adjoint``: Aᴴ in place of A."""
+    """Return X with A X = B for the factors of A that ``lu_factor`` returns; ``left=False``: X A = B; ``adjoint``: Aᴴ X
+    = B.
+    """
     _solution_shape(linalg_lu_solve, (LU, pivots, B, left, adjoint))
     if not left:  # X A = B is Aᴴ Xᴴ = Bᴴ
         return linalg_lu_solve(LU, pivots, B.mH, adjoint=not adjoint).mH
@@ -248,5 +257,5 @@ def linalg_lu_solve(LU: Tensor, pivots: Index, B: Tensor, *, left: bool = True, 
     promote=rules.floating("linalg.lu_solve"),
 )
 def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Index) -> Tensor:
-    """X with A X = ``b`` for A as ``linalg.lu_factor`` left it; see ``linalg.lu_solve``."""
+    """Return X with A X = ``b`` for the factors of A that ``linalg.lu_factor`` returns; see ``linalg.lu_solve``."""
     return linalg_lu_solve(LU_data, LU_pivots, b)

@@ -47,7 +47,7 @@ def _qr_shapes(A: Tensor, mode: str) -> tuple[Ints, Ints]:
 
 @operator(_qr_shapes, promote=floating("linalg.qr"), public=False, out=True)
 def linalg_qr(A: Tensor, mode: str = "reduced") -> QR:
-    """``(Q, R)`` with ``A = Q R`` for matrices (…, m, n), Q with orthonormal columns, R upper triangular.
+    """Return ``(Q, R)`` with ``A = Q R`` for matrices (…, m, n), Q with orthonormal columns, R upper triangular.
 
     ``"reduced"``: Q is (…, m, k) with k = min(m, n); ``"complete"``: (…, m, m); ``"r"``: Q is empty.
     """
@@ -79,7 +79,7 @@ def _tall_back(Q: Tensor, R: Tensor, g_Q: Tensor | None, g_R: Tensor | None) -> 
     inner = None if g_R is None else g_R @ R.mH
     if g_Q is not None:
         inner = -(Q.mH @ g_Q) if inner is None else inner - Q.mH @ g_Q
-    assert inner is not None  # one of the two gradients has arrived
+    assert inner is not None  # at least one of the two gradients exists
     upper = inner.triu()
     inner = upper + upper.mH - _real_diagonal(upper)
     out = Q @ inner
@@ -98,7 +98,7 @@ linalg_qr.vjp(A=_qr_back)
 
 @operator(_qr_shapes, promote=floating("linalg.qr"), public=False, out=True)
 def linalg_qr_mode(A: Tensor, mode: str) -> QR:
-    """``RuntimeError`` for another mode."""
+    """Raise ``RuntimeError`` for another mode."""
     _qr_shapes(linalg_qr_mode, (A, mode))
     return linalg_qr(A, mode)
 
@@ -112,7 +112,7 @@ linalg_qr_overloads = overloads("linalg_qr", (linalg_qr, "A"), linalg_qr_mode, n
     out=True,
 )
 def qr(input: Tensor, some: bool = True) -> QR:
-    """``(Q, R)`` with ``input = Q R``, Q square unless ``some``; see ``linalg.qr``."""
+    """Return ``(Q, R)`` with ``input = Q R``, Q square unless ``some``; see ``linalg.qr``."""
     return linalg_qr(input, "reduced" if some else "complete")
 
 
@@ -126,7 +126,8 @@ class Reflections(NamedTuple):
 
 @operator(matrices("torch.geqrf", matrix, diagonal), promote=floating("torch.geqrf"), public=False, out=True)
 def linalg_geqrf(input: Tensor) -> Reflections:
-    """``(a, tau)`` of matrices (…, m, n): R on and above the diagonal of a, reflections below; their factors (…, k).
+    """Return ``(a, tau)`` of matrices (…, m, n): R on and above the diagonal of a, reflections below; their factors (…,
+    k).
 
     ``linalg.householder_product(a, tau)`` is Q. There is no derivative: use ``linalg.qr``.
     """
@@ -155,12 +156,12 @@ def _product_shape(input: Tensor, tau: Tensor) -> Ints:
 
 
 def _vectors(input: Tensor) -> Tensor:
-    """The reflections' vectors as columns: ones on the diagonal, zeros above."""
+    """Return the reflections' vectors as columns: ones on the diagonal, zeros above."""
     return input.tril(-1) + new_eye(input, input.shape[-2], input.shape[-1])
 
 
 def _reflected(vectors: Tensor, tau: Tensor, x: Tensor, order: range) -> Tensor:
-    """``x`` after the reflections ``1 - tau v vᴴ``, in that order."""
+    """Return ``x`` with the reflections ``1 - tau v vᴴ`` applied in that order."""
     for i in order:
         v = vectors.narrow(-1, i, 1)
         x = x - v @ ((v.mH @ x) * tau.narrow(-1, i, 1).unsqueeze(-1))
@@ -175,7 +176,7 @@ def _reflected(vectors: Tensor, tau: Tensor, x: Tensor, order: range) -> Tensor:
     aliases=("orgqr",),
 )
 def linalg_householder_product(input: Tensor, tau: Tensor) -> Tensor:
-    """The first n columns of the product of reflections: Q of ``geqrf``'s ``(a, tau)``, for ``input`` (…, m, n).
+    """Return the first n columns of the product of reflections: Q of ``geqrf``'s ``(a, tau)``, for ``input`` (…, m, n).
 
     ``tau`` is (…, k) with k <= n <= m.
     """
@@ -202,13 +203,13 @@ def _applied_shape(input: Tensor, tau: Tensor, other: Tensor, left: bool, transp
 
 @operator(_applied_shape, promote=floating("torch.ormqr"), public=False)
 def linalg_ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
-    """``Q @ other`` with the square Q of all reflections in ``(input, tau)``; ``other @ Q`` with ``left=False``.
+    """Return ``Q @ other`` with the square Q of all reflections in ``(input, tau)``; ``other @ Q`` with ``left=False``.
 
-    ``transpose`` takes Qᴴ instead of Q.
+    With ``transpose``, Qᴴ replaces Q.
     """
     _applied_shape(linalg_ormqr, (input, tau, other, left, transpose))
     x = other if left else other.mH
-    # Q is the product of the reflections from first to last, so to x the last comes first; (x Q)ᴴ = Qᴴ xᴴ.
+    # Q is the product of the reflections from first to last, so the last is applied to x first; (x Q)ᴴ = Qᴴ xᴴ.
     backwards = left is transpose
     steps = range(tau.shape[-1]) if backwards else range(tau.shape[-1] - 1, -1, -1)
     product = _reflected(_vectors(input), tau.conj() if backwards else tau, x, steps)

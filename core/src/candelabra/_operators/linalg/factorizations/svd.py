@@ -4,8 +4,9 @@ With A = U S Vᴴ, k values, and skew(X) = X - Xᴴ, Townsend (Differentiating t
 
     gA = U [ (skew(Uᴴ gU) / E) S + S (skew(Vᴴ gV) / E) + diag(gS) ] Vᴴ,    E_ij = s_j² - s_i², 1 on the diagonal,
 
-plus what gU and gV have outside the spans of U and V, divided by S. In the complex case the vectors are determined up
-to a phase per singular value; a loss that depends on it has no derivative, and is refused.
+plus the components of gU and gV outside the spans of U and V, divided by S. In the complex case the vectors are
+determined up to a phase per singular value; a loss that depends on it has no derivative, and its gradient raises
+RuntimeError.
 """
 
 from __future__ import annotations
@@ -47,12 +48,12 @@ def _svd_shapes(A: Tensor, full_matrices: bool, driver: str | None = None) -> tu
 
 def _check_driver(driver: str | None) -> None:
     if driver is not None:
-        raise RuntimeError("linalg.svd: no device offers drivers to choose from, `driver=` has to be None")
+        raise RuntimeError("linalg.svd: no device has several drivers; expected driver=None")
 
 
 @operator(_svd_shapes, promote=FLOATING, result=(same, real_part, same), public=False, out=True)
 def linalg_svd(A: Tensor, full_matrices: bool = True) -> SVD:
-    """``(U, S, Vh)`` with ``A = U diag(S) Vh`` for matrices (…, m, n).
+    """Return ``(U, S, Vh)`` with ``A = U diag(S) Vh`` for matrices (…, m, n).
 
     U and Vh are square with ``full_matrices``, else (…, m, k) and (…, k, n) with k = min(m, n). ``LinAlgError`` where
     the matrix is not finite.
@@ -72,12 +73,12 @@ def _svd_back(
 ) -> Tensor:
     m, n = A_spec.shape[-2:]
     k = min(m, n)
-    if full_matrices:  # the vectors beyond the k-th are any basis of the rest: no loss may depend on them
+    if full_matrices:  # the vectors after the k-th are an arbitrary basis of the complement: no loss may depend on them
         U, Vh = U.narrow(-1, 0, k), Vh.narrow(-2, 0, k)
         g_U = None if g_U is None else g_U.narrow(-1, 0, k)
         g_Vh = None if g_Vh is None else g_Vh.narrow(-2, 0, k)
     if g_U is None and g_Vh is None:
-        assert g_S is not None  # one of three gradients has arrived
+        assert g_S is not None  # at least one of the three gradients exists
         return (U * g_S.unsqueeze(-2)) @ Vh
     left, right = S.unsqueeze(-1), S.unsqueeze(-2)
     skew_U = None if g_U is None else _skew(U.mH @ g_U)
@@ -125,7 +126,7 @@ linalg_svd.vjp(A=_svd_back)
 
 @operator(_svd_shapes, promote=FLOATING, result=(same, real_part, same), public=False, out=True)
 def linalg_svd_driver(A: Tensor, full_matrices: bool = True, *, driver: str | None) -> SVD:
-    """``driver`` is accepted as None only."""
+    """Raise ``RuntimeError`` unless ``driver`` is None."""
     _check_driver(driver)
     return linalg_svd(A, full_matrices)
 
@@ -155,9 +156,9 @@ def _older_shapes(input: Tensor, some: bool = True, compute_uv: bool = True) -> 
 
 @operator(_older_shapes, promote=FLOATING, result=(same, real_part, same), out=True)
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> SVDOfColumns:
-    """``(U, S, V)`` with ``input = U diag(S) Vᴴ``; U and V square unless ``some``, zeros unless ``compute_uv``.
+    """Return ``(U, S, V)`` with ``input = U diag(S) Vᴴ``; U and V square unless ``some``, zeros unless ``compute_uv``.
 
-    The older form of ``linalg.svd``, which returns Vᴴ.
+    This is the older form of ``linalg.svd``, which returns Vᴴ.
     """
     shapes = _older_shapes(svd, (input, some, compute_uv))
     if not compute_uv:
@@ -166,10 +167,10 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> SVDOfColum
     return SVDOfColumns(U, S, Vh.mH)
 
 
-# -- values alone -----------------------------------------------------------------------------------------------------
+# -- singular values only ---------------------------------------------------------------------------------------------
 @operator(matrices("linalg.svd", diagonal), promote=FLOATING, result=real_part, public=False)
 def linalg_svdvals(A: Tensor) -> Tensor:
-    """The singular values of (…, m, n) matrices, (…, min(m, n)), in descending order."""
+    """Return the singular values of (…, m, n) matrices, (…, min(m, n)), in descending order."""
     ...
 
 
@@ -183,7 +184,7 @@ linalg_svdvals.vjp(A=_svdvals_back)
 
 @operator(matrices("linalg.svd", diagonal), promote=FLOATING, result=real_part, public=False)
 def linalg_svdvals_driver(A: Tensor, *, driver: str | None) -> Tensor:
-    """``driver`` is accepted as None only."""
+    """Raise ``RuntimeError`` unless ``driver`` is None."""
     _check_driver(driver)
     return linalg_svdvals(A)
 
@@ -191,7 +192,7 @@ def linalg_svdvals_driver(A: Tensor, *, driver: str | None) -> Tensor:
 linalg_svdvals_overloads = overloads("linalg_svdvals", linalg_svdvals, linalg_svdvals_driver, namespace="linalg")
 
 
-# -- the leading ones of large matrices -------------------------------------------------------------------------------
+# -- leading singular values of large matrices ------------------------------------------------------------------------
 class LowRank(NamedTuple):
     """Left and right singular vectors as columns, and the singular values, in descending order."""
 
@@ -201,7 +202,8 @@ class LowRank(NamedTuple):
 
 
 def _range(A: Tensor, q: int, niter: int) -> Tensor:
-    """Orthonormal columns (…, m, q) that nearly span the range of A: subspace iteration from a random start.
+    """Return orthonormal columns (…, m, q) whose span approximates the range of A, by subspace iteration from a random
+    start.
 
     Halko, Martinsson and Tropp, Finding structure with randomness, 2011, algorithm 4.4.
     """
@@ -214,7 +216,7 @@ def _range(A: Tensor, q: int, niter: int) -> Tensor:
 
 @public(method=False)
 def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> LowRank:
-    """The ``q`` leading singular values and vectors of A - M, nearly: ``A - M ≈ U diag(S) Vᴴ``.
+    """Return approximations of the ``q`` leading singular values and vectors of A - M: ``A - M ≈ U diag(S) Vᴴ``.
 
     ``niter`` subspace iterations follow a random projection (Halko, Martinsson and Tropp, 2011, algorithm 5.1); M
     broadcasts to A, (…, m, n).
@@ -237,10 +239,10 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
 
 @public(method=False)
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> LowRank:
-    """Principal components of the rows of A, (…, m, n).
+    """Return the principal components of the rows of A, (…, m, n).
 
-    It is :func:`candelabra.svd_lowrank` of A less the means of its columns. The columns of V are the directions; ``q``
-    of them, at most min(m, n), by default 6.
+    This is :func:`candelabra.svd_lowrank` of A minus the means of its columns. The columns of V are the directions;
+    ``q`` of them, at most min(m, n), by default 6.
     """
     check_tensor("pca_lowrank", A)
     count = min(6, *A.shape[-2:]) if q is None else q

@@ -1,1 +1,1 @@
-"""Products: of matrices and vectors, contractions over any dims."""
+"""Products of matrices and vectors, and contractions over any dims."""

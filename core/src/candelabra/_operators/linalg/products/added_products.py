@@ -1,6 +1,6 @@
-"""The ``add*`` forms: ``beta * input + alpha * product``, in place too.
+"""Fused products and sums, ``beta * input + alpha * product``: ``addmm``, ``addmv``, ``addr``, ``baddbmm``, ``addbmm``.
 
-They have derivatives of their own, so that nothing in between is kept alive and a device may do each in one go.
+They define derivatives, so that no intermediate tensor is saved and a device may implement each with one kernel.
 """
 
 from __future__ import annotations
@@ -30,17 +30,19 @@ if TYPE_CHECKING:
 
 
 def scaled(x: Tensor, factor: Number) -> Tensor:
-    """``x * factor``; ``x`` itself for 1."""
+    """Return ``x * factor``, or ``x`` itself if the factor is 1."""
     return x if factor == 1 and type(factor) is not bool else x * factor
 
 
 def unscaled(g: Tensor, factor: Number) -> Tensor:
-    """The adjoint of :func:`scaled`."""
+    """Return the adjoint of :func:`scaled`."""
     return g if factor == 1 else g * factor.conjugate()
 
 
 def _factors(input: Tensor, *factors: Number) -> tuple[Number, ...]:
-    """``beta`` and ``alpha`` as numbers of the tensor's kind: integers cut fractions off, as PyTorch's kernels do."""
+    """Return ``beta`` and ``alpha`` as numbers of the tensor's kind; for integer dtypes they are truncated, as in
+    PyTorch.
+    """
     category = input.dtype.category
     for name, factor in zip(("beta", "alpha"), factors):
         if isinstance(factor, complex) and category < COMPLEX:
@@ -49,7 +51,9 @@ def _factors(input: Tensor, *factors: Number) -> tuple[Number, ...]:
 
 
 def _added(shape: Callable[..., tuple[int, ...]]) -> Callable[..., Any]:
-    """The rule of a fused form: ``shape(input, a, b)`` is that of the product, and the rest must go with it."""
+    """Return the rule of a fused form: ``shape(input, a, b)`` is that of the product, to which ``input`` must
+    broadcast.
+    """
 
     def rule(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[int, ...]:
         input, a, b, beta, alpha = args
@@ -62,12 +66,14 @@ def _added(shape: Callable[..., tuple[int, ...]]) -> Callable[..., Any]:
 
 
 def _broadcast_to(input: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """``shape``, to which ``input`` broadcasts; RuntimeError otherwise."""
+    """Return ``shape``. Raise ``RuntimeError`` unless ``input`` broadcasts to it."""
     return expanded_shape(shape_of(input), shape)
 
 
 def combined(input: Tensor, product: Tensor, beta: Number, alpha: Number) -> Tensor:
-    """``beta * input + alpha * product``; at beta 0, ``input`` is not looked at, so that its NaN stays out."""
+    """Return ``beta * input + alpha * product``. If beta is 0, ``input`` is ignored, so that its NaN is not
+    propagated.
+    """
     check_same_dtype(input, product)
     _broadcast_to(input, shape_of(product))
     product = scaled(product, alpha)
@@ -76,7 +82,7 @@ def combined(input: Tensor, product: Tensor, beta: Number, alpha: Number) -> Ten
 
 @operator(_added(lambda _, a, b: matrix_product_shape(a, b)), promote=unpromoted, accepts="numeric", inplace=True)
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-    """``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts to (n, m), and is ignored when beta is 0."""
+    """``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts to (n, m), and is ignored if beta is 0."""
     matrix_product_shape(mat1, mat2)
     return combined(input, matmul(mat1, mat2), *_factors(input, beta, alpha))
 
@@ -90,7 +96,7 @@ addmm.vjp(
 
 @operator(_added(matrix_vector_shape), promote=unpromoted, accepts="numeric", inplace=True)
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-    """``beta * input + alpha * (mat @ vec)``; ``input`` broadcasts to (n), and is ignored when beta is 0."""
+    """``beta * input + alpha * (mat @ vec)``; ``input`` broadcasts to (n), and is ignored if beta is 0."""
     matrix_vector_shape(input, mat, vec)
     return combined(input, matmul(mat, vec), *_factors(input, beta, alpha))
 
@@ -112,9 +118,9 @@ def _addr_shape(input: Tensor, vec1: Tensor, vec2: Tensor, *_: Any) -> tuple[int
 
 @operator(_addr_shape, inplace=True)
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-    """``beta * input + alpha * outer(vec1, vec2)``; of bools the disjunction of conjunctions.
+    """``beta * input + alpha * outer(vec1, vec2)``; for bools the disjunction of conjunctions.
 
-    ``input`` broadcasts to (n, m), and is ignored when beta is 0. Dtypes promote.
+    ``input`` broadcasts to (n, m), and is ignored if beta is 0. Dtypes promote.
     """
     _addr_shape(addr, (input, vec1, vec2))
     kind = input.dtype.category
@@ -139,7 +145,9 @@ addr.vjp(
 
 @operator(_added(lambda _, a, b: batch_product_shape(a, b)), promote=unpromoted, accepts="numeric", inplace=True)
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-    """``beta * input + alpha * (batch1 @ batch2)``, batch by batch; ``input`` broadcasts, and is ignored at beta 0."""
+    """``beta * input + alpha * (batch1 @ batch2)``, batch by batch; ``input`` broadcasts, and is ignored if beta is
+    0.
+    """
     batch_product_shape(batch1, batch2)
     return combined(input, matmul(batch1, batch2), *_factors(input, beta, alpha))
 
@@ -153,9 +161,9 @@ baddbmm.vjp(
 
 @operator(_added(lambda _, a, b: batch_product_shape(a, b)[1:]), promote=unpromoted, accepts="numeric")
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-    """``beta * input + alpha * sum(batch1[i] @ batch2[i])``; ``input`` broadcasts, and is ignored at beta 0."""
+    """``beta * input + alpha * sum(batch1[i] @ batch2[i])``; ``input`` broadcasts, and is ignored if beta is 0."""
     count, n, m = batch_product_shape(batch1, batch2)
-    # The sum over batches is one product of matrices laid side by side.
+    # The sum over batches is one product of the concatenated matrices.
     inside = count * shape_of(batch1)[2]
     wide = batch1.transpose(0, 1).reshape((n, inside))
     return combined(input, matmul(wide, batch2.reshape((inside, m))), *_factors(input, beta, alpha))
@@ -170,16 +178,16 @@ addbmm.vjp(
 
 @public(is_function=False)
 def addbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-    """In-place form of :func:`addbmm`. Alone among in-place forms it gives a tensor that broadcasts the new shape.
+    """Compute :func:`addbmm` in place. Unlike other in-place forms, it changes the shape of a tensor that broadcasts.
 
-    ``RuntimeError`` where the shape would change and the tensor is a view, or a leaf that requires grad.
+    Raises ``RuntimeError`` if the shape would change and the tensor is a view, or a leaf that requires grad.
     """
     _, *shape = batch_product_shape(batch1, batch2)
     if shape_of(input) != tuple(shape):
         check_writable(input)
-        made: Tensor = addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
-        rebind(input, made._payload)
-        input._node = made._node
-        input._keys |= made._keys & AUTOGRAD
+        result: Tensor = addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+        rebind(input, result._payload)
+        input._node = result._node
+        input._keys |= result._keys & AUTOGRAD
         return input
     return addbmm.form("inplace")(input, batch1, batch2, beta=beta, alpha=alpha)

@@ -1,4 +1,4 @@
-"""Products of chains of matrices, multiplied in the order that takes the fewest operations."""
+"""Products of chains of matrices, multiplied in the order with the fewest operations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ Ints = tuple[int, ...]
 
 
 def chain_order(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
-    """Where to split each run ``(first, last)`` of matrices of sizes[i] × sizes[i + 1], for the fewest multiplications.
+    """Return the index at which to split each run ``(first, last)`` of matrices of sizes[i] × sizes[i + 1], for the
+    fewest multiplications.
 
     Source: the dynamic programme of Cormen et al., Introduction to Algorithms, section 15.2.
     """
@@ -36,7 +37,7 @@ def chain_order(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
 
 
 def _multiplied(matrices: Sequence[Tensor]) -> Tensor:
-    """The product of matrices that fit, in the cheapest order."""
+    """Return the product of matrices with matching sizes, in the cheapest order."""
     split = chain_order([matrices[0].shape[0], *[m.shape[1] for m in matrices]])
 
     def product(first: int, last: int) -> Tensor:
@@ -56,8 +57,8 @@ def _multi_dot_shape(tensors: Sequence[Tensor]) -> Ints:
     for i, (tensor, shape) in enumerate(zip(tensors, shapes, strict=True)):
         if len(shape) != 2 and (i not in (0, last) or len(shape) != 1):
             kind = "1D or 2D" if i in (0, last) else "2D"
-            which = {0: "the first tensor", last: "the last tensor"}.get(i, f"tensor {i}")
-            raise RuntimeError(f"multi_dot(): {which} must be {kind} but got {len(shape)}D")
+            position = {0: "the first tensor", last: "the last tensor"}.get(i, f"tensor {i}")
+            raise RuntimeError(f"multi_dot(): {position} must be {kind} but got {len(shape)}D")
         if tensor.dtype is not tensors[0].dtype:
             raise RuntimeError(
                 f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {tensors[0].dtype.name} and "
@@ -74,7 +75,7 @@ def _multi_dot_shape(tensors: Sequence[Tensor]) -> Ints:
 
 @operator(_multi_dot_shape, promote=unpromoted, namespace="linalg")
 def linalg_multi_dot(tensors: Sequence[Tensor]) -> Tensor:
-    """The product of two or more matrices, in the order that takes the fewest multiplications.
+    """Return the product of two or more matrices, in the order with the fewest multiplications.
 
     The first and the last may be vectors: a row and a column.
     """
@@ -88,10 +89,10 @@ def linalg_multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 
 @public(method=False, out=True)
 def chain_matmul(*matrices: Tensor | Sequence[Tensor]) -> Tensor:
-    """The product of matrices, multiplied in the order that takes the fewest operations.
+    """Return the product of matrices, multiplied in the order with the fewest operations.
 
-    Takes the matrices one by one or as one list. ``RuntimeError`` for none, for other than 2-d tensors, and where the
-    sizes do not fit.
+    Takes the matrices one by one or as one list. Raises ``RuntimeError`` for no matrices, for tensors that are not 2-d,
+    and where the sizes do not fit.
     """
     chain: Sequence[Tensor] = matrices[0] if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)) else matrices  # type: ignore[assignment]
     if not chain:

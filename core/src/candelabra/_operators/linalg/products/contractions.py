@@ -1,4 +1,4 @@
-"""Contractions over chosen dims: ``tensordot`` and ``kron``; ``einsum`` has a module of its own.
+"""Contractions over given dims: ``tensordot`` and ``kron``. For ``einsum``, see the module ``einsum``.
 
 They are composed of matrix products and reshapes, and so are their derivatives.
 """
@@ -25,7 +25,7 @@ Ints = tuple[int, ...]
 
 # -- tensordot --------------------------------------------------------------------------------------------------------
 def _paired(dims: Any) -> int | tuple[Ints, Ints]:
-    """``dims`` as a number, or as two tuples, so that plans for it can be remembered."""
+    """Return ``dims`` as a number or as two tuples, so that it can be a key of cached plans."""
     if isinstance(dims, int):
         return dims
     if len(dims) != 2:
@@ -36,7 +36,7 @@ def _paired(dims: Any) -> int | tuple[Ints, Ints]:
 
 @lru_cache(maxsize=512)
 def _tensordot_equation(a: Ints, b: Ints, dims: int | tuple[Ints, Ints]) -> Equation:
-    """The contraction as einsum would write it: labels of ``a`` count its dims, and those summed over occur in both."""
+    """Return the contraction as an equation of ``einsum``; the labels of the summed dims occur in both operands."""
     first, second = _contracted(len(a), len(b), dims)
     for i, j in zip(first, second, strict=True):
         if a[i] != b[j] and 1 not in (a[i], b[j]):
@@ -51,7 +51,7 @@ def _tensordot_equation(a: Ints, b: Ints, dims: int | tuple[Ints, Ints]) -> Equa
 
 
 def _contracted(m: int, n: int, dims: int | tuple[Ints, Ints]) -> tuple[Ints, Ints]:
-    """The dims of each tensor that are summed over, in pairs."""
+    """Return the dims of each tensor that are summed, in pairs."""
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
@@ -79,18 +79,18 @@ def _tensordot_shape(a: Tensor, b: Tensor, dims: Any) -> Ints:
 
 @operator(_tensordot_shape, promote=unpromoted, public=False)
 def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Any] = 2) -> Tensor:
-    """Sums of products over ``dims``: the last n dims of ``a`` with the first n of ``b``, or pairs of lists.
+    """Return sums of products over ``dims``: the last n dims of ``a`` with the first n of ``b``, or pairs of lists.
 
-    The result has the remaining dims of ``a``, then those of ``b``. A dim of size 1 broadcasts.
-    ``RuntimeError`` where sizes do not match or the dtypes differ.
+    The result has the remaining dims of ``a``, then those of ``b``. A dim of size 1 broadcasts. Raises ``RuntimeError``
+    if sizes do not match or the dtypes differ.
     """
     equation = _tensordot_equation(shape_of(a), shape_of(b), _paired(dims))
     out = contracted((a, b), equation)
-    return out if out.dtype is a.dtype else out.to(a.dtype)  # a sum of integers over what broadcasts is int64
+    return out if out.dtype is a.dtype else out.to(a.dtype)  # a sum of integers over a broadcast dim is int64
 
 
 def tensordot_tensor(a: Tensor, b: Tensor, dims: Tensor) -> Tensor:
-    """``dims`` may be a tensor of integers."""
+    """Accept a tensor of integers for ``dims``."""
     return tensordot(a, b, dims.tolist())
 
 
@@ -107,9 +107,9 @@ def _kron_shape(input: Tensor, other: Tensor) -> Ints:
 
 @operator(_kron_shape)
 def kron(input: Tensor, other: Tensor) -> Tensor:
-    """The Kronecker product: every element of ``input`` times all of ``other``, laid out as blocks.
+    """Return the Kronecker product: a block matrix with each element of ``input`` times ``other``.
 
-    The tensor of fewer dims gets dims of size 1 in front; sizes multiply. Dtypes promote.
+    The tensor of fewer dims gets leading dims of size 1; sizes multiply. Dtypes promote.
     """
     a, b = shape_of(input), shape_of(other)
     rank = max(len(a), len(b))

@@ -1,7 +1,7 @@
 """Einstein's summation: a sum of products, written with one letter per dim.
 
-Three steps: ``einsum_notation`` reads the equation into labels, ``einsum_plan`` plans the products for the shapes, and
-this module carries them out. The first two results are cached.
+It has three steps: ``einsum_notation`` parses the equation into labels, ``einsum_plan`` plans the products for the
+shapes, and this module computes them. The results of the first two steps are cached.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ NO_SUBLIST = f"{NOTHING}, or at least one operand and its subscripts list"
 
 @public(method=False)
 def einsum(*args: str | Tensor | Sequence[Tensor] | Sequence[Any]) -> Tensor:
-    """Sums of products in Einstein's notation: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
+    """Return sums of products in Einstein's notation: ``einsum("ij,jk->ik", a, b)`` is ``a @ b``.
 
-    Letters a-z and A-Z name dims; one that occurs in several operands is multiplied along, one that is not in the
-    output is summed over; a letter twice in one operand takes the diagonal. ``...`` stands for dims without a letter,
-    which broadcast. Without ``->`` the output has the dims of ``...``, then the letters that occur once, in order of
-    the alphabet. Operands may come as one list; ``einsum(a, [0, 1], b, [1, 2], [0, 2])`` writes labels as integers
-    below 52. Of three operands and more, the pair whose product is smallest is contracted first. ``RuntimeError`` for
-    an equation that cannot be read or does not fit the operands.
+    Letters a-z and A-Z name dims. Operands are multiplied along the dims whose letter they share, and summed over the
+    letters that the output lacks; a letter that occurs twice in an operand selects the diagonal. ``...`` represents
+    dims without a letter, which broadcast. Without ``->``, the output has the dims of ``...``, then the letters that
+    occur once, in alphabetical order. The operands may be one list; ``einsum(a, [0, 1], b, [1, 2], [0, 2])`` writes
+    labels as integers below 52. Of three or more operands, the pair with the smallest product is contracted first.
+    ``RuntimeError`` for an equation that cannot be read or does not fit the operands.
     """
     operands: Any
     if args and isinstance(args[0], str):
@@ -57,7 +57,7 @@ def _rank(operand: Any) -> int:
 
 
 def contracted(operands: Sequence[Tensor], equation: Equation) -> Tensor:
-    """The contraction of tensors of one dtype, carried out as planned; never an operand itself."""
+    """Return the contraction of tensors of one dtype, computed as planned; never an operand itself."""
     steps = plan(equation, tuple([tuple(t._payload.shape) for t in operands]))
     for other in operands[1:]:
         check_same_dtype(operands[0], other)
@@ -65,7 +65,7 @@ def contracted(operands: Sequence[Tensor], equation: Equation) -> Tensor:
     for how, number, argument in steps:
         if how in ("matmul", "mul"):
             pair = terms[number], terms[argument]
-            if pair[0].dtype is not pair[1].dtype:  # one is a sum, in int64, with which uint64 does not mix
+            if pair[0].dtype is not pair[1].dtype:  # one is a sum in int64, with which uint64 does not promote
                 pair = pair[0].to(int64), pair[1].to(int64)
             terms.append(OPERATORS[how].function(*pair))
         elif how == "reshape":

@@ -1,6 +1,7 @@
-"""How an equation of ``einsum`` is read: labels for every dim of every operand and of the output.
+"""The parser of ``einsum`` equations, which assigns a label to every dim of every operand and of the output.
 
-Labels are 0 to 25 for A to Z, 26 to 51 for a to z; the dims of an ellipsis count from 52, aligned at the right.
+Labels are 0 to 25 for A to Z and 26 to 51 for a to z. The dims of an ellipsis have labels from 52, aligned at the
+right.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ class Equation(NamedTuple):
     """Whether labels were written as integers."""
 
     def name(self, label: int) -> str:
-        """A label as the user wrote it."""
+        """Return a label as the user wrote it."""
         return label_name(label, self.numbered)
 
 
 def label_name(label: int, numbered: bool) -> str:
-    """A label as it is written in an equation, or in a sublist."""
+    """Return a label as it is written in an equation, or in a sublist."""
     if label >= LETTERS or label == ELLIPSIS:
         return "..."
     return str(label) if numbered else chr(label + ord("A") if label < 26 else label - 26 + ord("a"))
@@ -37,7 +38,7 @@ def label_name(label: int, numbered: bool) -> str:
 
 @lru_cache(maxsize=512)
 def read_equation(equation: str, ranks: tuple[int, ...]) -> Equation:
-    """An equation of letters, for operands of these ranks."""
+    """Parse an equation of letters for operands of these ranks."""
     text = equation.replace(" ", "")
     left, arrow, right = text.partition("->")
     subscripts = [_read_letters(part, f"operand {i}") for i, part in enumerate(left.split(","))]
@@ -73,7 +74,7 @@ def _read_letters(text: str, where: str) -> list[int]:
 
 
 def read_sublists(args: Sequence[Any], ranks: Sequence[int]) -> Equation:
-    """``operand, labels, operand, labels, …[, output labels]`` with labels as integers and ``Ellipsis``."""
+    """Parse ``operand, labels, operand, labels, …[, output labels]`` with labels as integers and ``Ellipsis``."""
     count = len(args) // 2
     subscripts = [_read_numbers(args[2 * i + 1], f"operand {i}") for i in range(count)]
     output = _read_numbers(args[-1], "the output") if len(args) % 2 else None
@@ -97,7 +98,7 @@ def _read_numbers(labels: Any, where: str) -> list[int]:
 
 
 def _resolved(subscripts: list[list[int]], output: list[int] | None, ranks: Sequence[int], numbered: bool) -> Equation:
-    """Ellipses become labels of their own; the output is made up where none was given."""
+    """Return the equation with labels for the dims of ellipses, and with an output if the user wrote none."""
     widths = []
     for i, (labels, rank) in enumerate(zip(subscripts, ranks)):
         named = len(labels) - labels.count(ELLIPSIS)

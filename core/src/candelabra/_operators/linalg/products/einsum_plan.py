@@ -1,6 +1,6 @@
-"""The steps that compute an equation of ``einsum``: planned from labels and shapes alone, and cached.
+"""The plan of the steps that compute an equation of ``einsum``, from labels and shapes only. It is cached.
 
-Operands are contracted two at a time, each pair by one matrix product, in the order that keeps the products small.
+Operands are contracted in pairs, each by one matrix product, in an order that keeps the products small.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from candelabra._operators.linalg.products.einsum_notation import Equation, Labe
 
 Shape = tuple[int, ...]
 Step = tuple[str, int, Any]
-"""What is done, to which operand, and how: dims, a shape, or the other operand of a product, which is a new operand."""
+"""The operation, the number of its operand, and its argument: dims, a shape, or the other operand of a product."""
 
 
 class Term(NamedTuple):
@@ -25,19 +25,19 @@ class Term(NamedTuple):
     shape: Shape
 
     def size(self, label: int) -> int:
-        """The size of the dim with this label; 1 where there is none."""
+        """Return the size of the dim with this label, or 1 if no dim has it."""
         return self.shape[self.labels.index(label)] if label in self.labels else 1
 
 
 @lru_cache(maxsize=512)
 def plan(equation: Equation, shapes: tuple[Shape, ...]) -> tuple[Step, ...]:
-    """The steps for operands of these shapes; the last operand that is made is the result.
+    """Return the steps for operands of these shapes; the last operand that a step creates is the result.
 
-    Raises ``RuntimeError`` where the shapes do not go with the equation.
+    Raises ``RuntimeError`` if the shapes do not match the equation.
     """
-    made = _Plan(len(shapes))
+    result = _Plan(len(shapes))
     terms = [
-        made.diagonals(Term(i, labels, shape), equation)
+        result.diagonals(Term(i, labels, shape), equation)
         for i, (labels, shape) in enumerate(zip(equation.inputs, shapes))
     ]
     _check_sizes(terms, equation)
@@ -46,21 +46,21 @@ def plan(equation: Equation, shapes: tuple[Shape, ...]) -> tuple[Step, ...]:
         i, j = _cheapest(terms, kept) if len(terms) > 2 else (0, 1)
         rest = [t for k, t in enumerate(terms) if k not in (i, j)]
         needed = kept.union(*(t.labels for t in rest))
-        terms = [*rest, made.contract(terms[i], terms[j], needed)]
-    last = made.summed(terms[0], kept)
-    made.permute(last, tuple(label for label in equation.output if label in last.labels))
-    return tuple(made.steps)
+        terms = [*rest, result.contract(terms[i], terms[j], needed)]
+    last = result.summed(terms[0], kept)
+    result.permute(last, tuple(label for label in equation.output if label in last.labels))
+    return tuple(result.steps)
 
 
 class _Plan:
-    """The steps so far. Each method notes a step, unless nothing is to be done, and returns the term after it."""
+    """The list of steps. Each method appends a step, unless there is nothing to do, and returns the term after it."""
 
     def __init__(self, operands: int) -> None:
         self.steps: list[Step] = []
         self.operands = operands
 
     def diagonals(self, term: Term, equation: Equation) -> Term:
-        """A label that occurs twice takes the diagonal."""
+        """Take the diagonal of the dims with the same label."""
         for label in dict.fromkeys(term.labels):
             while term.labels.count(label) > 1:
                 first = term.labels.index(label)
@@ -77,23 +77,23 @@ class _Plan:
         return term
 
     def summed(self, term: Term, kept: set[int]) -> Term:
-        """Sum over the dims whose label nobody needs any more; integers sum to int64, as they do anywhere."""
-        gone = tuple(d for d, label in enumerate(term.labels) if label not in kept)
-        return self._without(term, gone, "sum")
+        """Sum over the dims whose label is not in ``kept``. Sums of integers are int64, as in :func:`sum`."""
+        removed = tuple(d for d, label in enumerate(term.labels) if label not in kept)
+        return self._without(term, removed, "sum")
 
     def squeezed(self, term: Term, other: Term) -> Term:
-        """Drop dims of size 1 that the other operand has, larger: it broadcasts along them."""
-        gone = tuple(d for d, label in enumerate(term.labels) if term.shape[d] == 1 and other.size(label) != 1)
-        return self._without(term, gone, "squeeze")
+        """Remove the dims of size 1 that are larger in the other operand, which broadcasts along them."""
+        removed = tuple(d for d, label in enumerate(term.labels) if term.shape[d] == 1 and other.size(label) != 1)
+        return self._without(term, removed, "squeeze")
 
-    def _without(self, term: Term, gone: tuple[int, ...], how: str) -> Term:
-        if not gone:
+    def _without(self, term: Term, removed: tuple[int, ...], operation: str) -> Term:
+        if not removed:
             return term
-        self.steps.append((how, term.number, gone))
-        return _term(term.number, [p for d, p in enumerate(zip(term.labels, term.shape)) if d not in gone])
+        self.steps.append((operation, term.number, removed))
+        return _term(term.number, [p for d, p in enumerate(zip(term.labels, term.shape)) if d not in removed])
 
     def permute(self, term: Term, labels: Labels) -> Term:
-        """The dims in the order of these labels."""
+        """Permute the dims into the order of these labels."""
         order = tuple(term.labels.index(k) for k in labels)
         if order == tuple(range(len(order))):
             return term
@@ -105,14 +105,14 @@ class _Plan:
         if shape != term.shape:
             self.steps.append(("reshape", term.number, shape))
 
-    def product(self, how: str, one: Term, other: Term) -> int:
-        """The number of a new operand."""
-        self.steps.append((how, one.number, other.number))
+    def product(self, operation: str, one: Term, other: Term) -> int:
+        """Append a product and return the number of the new operand."""
+        self.steps.append((operation, one.number, other.number))
         self.operands += 1
         return self.operands - 1
 
     def contract(self, one: Term, other: Term, needed: set[int]) -> Term:
-        """The product of two operands, summed over what is not needed any more."""
+        """Return the product of two operands, summed over the labels that are not in ``needed``."""
         one, other = self.squeezed(one, other), self.squeezed(other, one)
         one = self.summed(one, needed | set(other.labels))
         other = self.summed(other, needed | set(one.labels))
@@ -134,7 +134,7 @@ class _Plan:
         return result
 
     def multiply(self, one: Term, other: Term) -> Term:
-        """The product of two operands element by element, with nothing to sum over."""
+        """Return the elementwise product of two operands, without a sum."""
         labels = (*one.labels, *(k for k in other.labels if k not in one.labels))
         self.reshape(one, tuple(one.size(k) for k in labels))
         other = self.permute(other, tuple(k for k in labels if k in other.labels))
@@ -144,7 +144,7 @@ class _Plan:
 
 
 def _joint(one: Term, other: Term, label: int) -> int:
-    """The size of a dim of the product: 1 broadcasts, to 0 as well."""
+    """Return the size of a dim of the product: 1 broadcasts, to 0 as well."""
     size = one.size(label)
     return size if size != 1 else other.size(label)
 
@@ -167,13 +167,13 @@ def _check_sizes(terms: Sequence[Term], equation: Equation) -> None:
 
 
 def _cheapest(terms: Sequence[Term], kept: set[int]) -> tuple[int, int]:
-    """The pair whose product is smallest, counted beside what it replaces: opt_einsum's greedy rule."""
+    """Return the pair whose product is smallest compared with its operands: the greedy rule of opt_einsum."""
 
     def cost(i: int, j: int) -> tuple[bool, int, int, int]:
         one, other = terms[i], terms[j]
         needed = kept.union(*(t.labels for k, t in enumerate(terms) if k not in (i, j)))
         labels = {*one.labels, *other.labels}
-        made = prod([_joint(one, other, k) for k in labels & needed])
-        return not set(one.labels) & set(other.labels), made - prod(one.shape) - prod(other.shape), i, j
+        product_size = prod([_joint(one, other, k) for k in labels & needed])
+        return not set(one.labels) & set(other.labels), product_size - prod(one.shape) - prod(other.shape), i, j
 
     return min(cost(i, j) for j in range(1, len(terms)) for i in range(j))[2:]

@@ -1,4 +1,4 @@
-"""Products of matrices and vectors: :func:`candelabra.matmul`, and those with their dims spelled out."""
+"""Products of matrices and vectors: :func:`candelabra.matmul`, and the products for a fixed number of dims."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ def _matmul_shape(input: Tensor, other: Tensor) -> tuple[int, ...]:
 
 @operator(_matmul_shape, aliases=("linalg.matmul",))
 def matmul(input: Tensor, other: Tensor) -> Tensor:
-    """The matrix product over the last two dims, batch dims broadcast; 1-d arguments are row and column vectors."""
+    """Return the matrix product over the last two dims, batch dims broadcast; 1-d arguments are row and column
+    vectors.
+    """
     ...
 
 
@@ -69,7 +71,7 @@ def _sum_to_rank(x: Tensor, rank: int) -> Tensor:
 matmul.vjp(input=_matmul_input, other=_matmul_other)
 
 
-# -- what the stricter ones check -------------------------------------------------------------------------------------
+# -- checks of products for a fixed number of dims ---------------------------------------------------------------------
 C_NAMES = {
     "Float": "float", "Double": "double", "Int": "int", "Long": "long", "Short": "short", "Byte": "unsigned char",
     "Char": "signed char", "Half": "c10::Half", "BFloat16": "c10::BFloat16", "Bool": "bool",
@@ -78,7 +80,7 @@ C_NAMES = {
 
 
 def check_same_dtype(first: Tensor, second: Tensor) -> None:
-    """Refuse two dtypes: PyTorch's products of matrices don't promote."""
+    """Raise ``RuntimeError`` for different dtypes: like PyTorch's, matrix products do not promote."""
     if first.dtype is not second.dtype:
         a, b = (t.dtype.title for t in (first, second))
         raise RuntimeError(
@@ -87,7 +89,7 @@ def check_same_dtype(first: Tensor, second: Tensor) -> None:
 
 
 def matrix_product_shape(mat1: Tensor, mat2: Tensor, first: str = "mat1") -> tuple[int, int]:
-    """The shape of ``mat1 @ mat2``; both must be matrices that fit."""
+    """Return the shape of ``mat1 @ mat2``; both must be matrices with matching sizes."""
     a, b = shape_of(mat1), shape_of(mat2)
     for name, shape in ((first, a), ("mat2", b)):
         if len(shape) != 2:
@@ -99,7 +101,7 @@ def matrix_product_shape(mat1: Tensor, mat2: Tensor, first: str = "mat1") -> tup
 
 
 def batch_product_shape(batch1: Tensor, batch2: Tensor) -> tuple[int, int, int]:
-    """The shape of ``batch1 @ batch2``; both must be batches of matrices that fit."""
+    """Return the shape of ``batch1 @ batch2``; both must be batches of matrices with matching sizes."""
     a, b = shape_of(batch1), shape_of(batch2)
     for name, shape in (("batch1", a), ("batch2", b)):
         if len(shape) != 3:
@@ -114,7 +116,7 @@ def batch_product_shape(batch1: Tensor, batch2: Tensor) -> tuple[int, int, int]:
 
 
 def matrix_vector_shape(input: Any, mat: Tensor, vec: Tensor) -> tuple[int]:
-    """The shape of ``mat @ vec``; what is wrong is said with the shape of ``input`` (``mv``: the result's)."""
+    """Return the shape of ``mat @ vec``; errors show the shape of ``input`` (``mv``: of the result)."""
     a, b = shape_of(mat), shape_of(vec)
     rank = 1 if input is None else len(shape_of(input))
     if len(a) != 2 or len(b) != 1 or rank > 1:
@@ -129,21 +131,21 @@ def matrix_vector_shape(input: Any, mat: Tensor, vec: Tensor) -> tuple[int]:
 # -- products ---------------------------------------------------------------------------------------------------------
 @operator(by(lambda input, mat2: matrix_product_shape(input, mat2, "self")), promote=unpromoted, accepts="numeric")
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
-    """The product of an (n, k) and a (k, m) matrix, of one dtype. ``RuntimeError`` where they do not fit."""
+    """Return the product of an (n, k) and a (k, m) matrix, of one dtype. Raises ``RuntimeError`` if they do not fit."""
     matrix_product_shape(input, mat2, "self")
     return matmul(input, mat2)
 
 
 @operator(by(batch_product_shape), promote=unpromoted, accepts="numeric")
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
-    """The products of two batches of matrices, (b, n, k) and (b, k, m), of one dtype; nothing broadcasts."""
+    """Return the products of two batches of matrices, (b, n, k) and (b, k, m), of one dtype; nothing broadcasts."""
     batch_product_shape(input, mat2)
     return matmul(input, mat2)
 
 
 @operator(by(lambda input, vec: matrix_vector_shape(None, input, vec)), promote=unpromoted, accepts="numeric")
 def mv(input: Tensor, vec: Tensor) -> Tensor:
-    """The product of an (n, k) matrix and a vector of k elements, of one dtype."""
+    """Return the product of an (n, k) matrix and a vector of k elements, of one dtype."""
     matrix_vector_shape(None, input, vec)
     return matmul(input, vec)
 
@@ -165,14 +167,14 @@ def _vectors(name: str, input: Tensor, other: Tensor) -> tuple[int, ...]:
 
 @operator(by(lambda *args: _vectors("dot", *args)), promote=unpromoted, accepts="numeric")
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
-    """The sum of the products of two vectors' elements; nothing is conjugated (:func:`vdot` does that)."""
+    """Return the sum of the products of two vectors' elements; neither is conjugated, unlike in :func:`vdot`."""
     _vectors("dot", input, tensor)
     return matmul(input, tensor)
 
 
 @operator(by(lambda *args: _vectors("dot", *args)), promote=unpromoted, accepts="numeric")
 def vdot(input: Tensor, other: Tensor) -> Tensor:
-    """The dot product of two vectors, the first one conjugated."""
+    """Return the dot product of two vectors, the first one conjugated."""
     _vectors("dot", input, other)
     return matmul(input.conj(), other)
 
@@ -187,7 +189,7 @@ def _outer_shape(input: Tensor, vec2: Tensor) -> tuple[int, int]:
 
 @operator(_outer_shape, aliases=("ger",))
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
-    """Every product of elements of two vectors: ``out[i, j] = input[i] * vec2[j]``."""
+    """Return every product of elements of two vectors: ``out[i, j] = input[i] * vec2[j]``."""
     _outer_shape(outer, (input, vec2))
     return input.unsqueeze(1) * vec2
 
@@ -206,7 +208,7 @@ def _inner_shape(input: Tensor, other: Tensor) -> tuple[int, ...]:
 
 @operator(_inner_shape, accepts="numeric")
 def inner(input: Tensor, other: Tensor) -> Tensor:
-    """The dot products of all vectors along the last dims; beside a 0-d tensor, the plain product.
+    """Return the dot products of all vectors along the last dims, or the product if either is a 0-d tensor.
 
     The shape is ``input.shape[:-1] + other.shape[:-1]``.
     """

@@ -29,7 +29,7 @@ def _cross_shape(input: Tensor, other: Tensor, dim: int) -> Ints:
 
 @operator(_cross_shape, accepts="numeric", public=False)
 def cross_product(input: Tensor, other: Tensor, dim: int) -> Tensor:
-    """The cross product of vectors of three elements along ``dim``; the other dims broadcast."""
+    """Return the cross product of vectors of three elements along ``dim``; the other dims broadcast."""
     _cross_shape(cross_product, (input, other, dim))
     a, b = input.unbind(dim), other.unbind(dim)
     pairs = ((1, 2), (2, 0), (0, 1))
@@ -44,13 +44,13 @@ cross_product.vjp(
 
 @operator(_cross_shape, accepts="numeric", namespace="linalg")
 def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
-    """The cross products of vectors along ``dim``, which has size 3; the other dims broadcast."""
+    """Return the cross products of vectors along ``dim``, which has size 3; the other dims broadcast."""
     _cross_shape(linalg_cross, (input, other, dim))
     return cross_product(input, other, wrap_dim(dim, input.ndim))
 
 
 def _vector_dim(shape: Ints, dim: int | None) -> int:
-    """The dim that is named, or the first of size 3."""
+    """Return ``dim``, or the first dim of size 3 if it is None."""
     if dim is None and 3 not in shape:
         raise RuntimeError("no dimension of size 3 in input")
     return wrap_dim(shape.index(3) if dim is None else dim, len(shape))
@@ -61,9 +61,9 @@ def _vector_dim(shape: Ints, dim: int | None) -> int:
     accepts="numeric",
 )
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
-    """The cross product of vectors of three elements along ``dim``; the other dims broadcast.
+    """Return the cross product of vectors of three elements along ``dim``; the other dims broadcast.
 
-    ``dim`` defaults to the first dim of size 3. ``RuntimeError`` where the size there is not 3.
+    ``dim`` defaults to the first dim of size 3. Raises ``RuntimeError`` if that dim does not have size 3.
     """
     return cross_product(input, other, _vector_dim(shape_of(input), dim))
 

@@ -1,4 +1,4 @@
-"""Scattered products and extremes one by one, triangles, bytes."""
+"""Scattered products and extremes one by one, triangle indices, and reinterpreted bytes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ COMBINED: Final[dict[str, Any]] = {"prod": np.multiply, "amax": np.maximum, "ami
 
 @reference("scatter_extreme")
 def scatter_extreme(input: Array, dim: int, index: Array, src: Array, reduce: str, include_self: bool) -> Array:
-    """Element by element; where what is there does not count, the first one takes its place."""
+    """Reduce element by element. If the old value is excluded, the first element replaces it."""
     out, fresh = np.atleast_1d(input.copy()), np.full(np.atleast_1d(input).shape, not include_self)
-    places, source = np.atleast_1d(index), np.atleast_1d(src)
-    for i in np.ndindex(*places.shape):
-        there = list(i)
-        there[dim] = places[i]
-        at = tuple(there)
+    indices, source = np.atleast_1d(index), np.atleast_1d(src)
+    for i in np.ndindex(*indices.shape):
+        position = list(i)
+        position[dim] = indices[i]
+        at = tuple(position)
         out[at] = source[i] if fresh[at] else COMBINED[reduce](out[at], source[i])
         fresh[at] = False
     return out.reshape(input.shape)
@@ -30,12 +30,12 @@ def scatter_extreme(input: Array, dim: int, index: Array, src: Array, reduce: st
 
 @reference("triangle_indices")
 def triangle_indices(row: int, col: int, offset: int, upper: bool, dtype: Any, device: Any) -> Array:
-    """NumPy's."""
+    """Call NumPy's function."""
     made = np.triu_indices if upper else np.tril_indices
     return np.stack(made(row, offset, col)).astype(host_dtype(dtype))
 
 
 @reference("view_dtype", as_given=True)
 def view_dtype(input: Array, dtype: Any) -> Array:
-    """The same bytes."""
+    """Return the same bytes."""
     return np.ascontiguousarray(input).reshape(input.shape).view(host_dtype(dtype))

@@ -1,4 +1,4 @@
-"""A tensor class for tests of the readers and writers, which know no tensor class."""
+"""A tensor class for tests of the readers and writers, which do not depend on a tensor class."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from candelabra._serialization.stored import StoredTensor
 
 
 class FakeTensor:
-    """Bytes with a dtype and a shape. Compares by identity, as tensors do in containers."""
+    """Bytes with a dtype and a shape. It compares by identity, as tensors do in containers."""
 
     def __init__(
         self, data: bytes, dtype: str, shape: tuple[int, ...], requires_grad: bool = False, device: object = None
@@ -21,23 +21,23 @@ class FakeTensor:
         self.device = device
 
     def requires_grad_(self) -> FakeTensor:
-        """As Tensor's."""
+        """Set requires_grad, as Tensor does."""
         self.requires_grad = True
         return self
 
     @property
-    def parts(self) -> tuple[str, tuple[int, ...], bytes, bool]:
-        """All that a file keeps, for comparing."""
+    def stored_values(self) -> tuple[str, tuple[int, ...], bytes, bool]:
+        """Return all values that a file stores, for comparisons."""
         return self.dtype, self.shape, self.data, self.requires_grad
 
 
 def floats(*values: float) -> FakeTensor:
-    """A 1-dimensional float32 tensor."""
+    """Return a 1-dimensional float32 tensor."""
     return FakeTensor(struct.pack(f"<{len(values)}f", *values), "float32", (len(values),))
 
 
 def from_stored(stored: StoredTensor) -> FakeTensor:
-    """What a reader is given to make tensors with."""
+    """Create a tensor for a reader."""
     return FakeTensor(stored.contiguous_bytes(), stored.dtype, stored.shape, stored.requires_grad)
 
 

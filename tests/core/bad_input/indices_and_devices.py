@@ -1,4 +1,4 @@
-"""Indices out of bounds, devices that are not there, graphs that are gone."""
+"""Indices out of bounds, unknown devices, and freed graphs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scattered products and extremes, indices of triangles, bytes read as another dtype: samples."""
+"""Samples of scattered products and extremes, triangle indices, and reinterpreted bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REDUCTIONS: Final = ("prod", "amax", "amin")
 
 @inputs("scatter_extreme")
 def scattered(t: Maker) -> Iterator[Sample]:
-    """Several elements to one place, none to others; with what is there and without; indices of fewer."""
+    """Yield several elements for one index, none for others, with and without the old value, and fewer indices."""
     for reduce in REDUCTIONS[:1] if t.is_complex else REDUCTIONS:
         for own in (True, False):
             note = f"{reduce} {own}"
@@ -35,20 +35,20 @@ def scattered(t: Maker) -> Iterator[Sample]:
 
 @special("scatter_extreme")
 def scattered_nan(t: Maker) -> Iterator[Sample]:
-    """NaN wins over any extreme; a zero factor makes zero."""
+    """Yield NaN, which is larger than any extreme, and a factor of zero."""
     if not t.is_floating:
         return
-    places = t.index(0, 1, 0, 2)
+    index = t.index(0, 1, 0, 2)
     for reduce in REDUCTIONS:
         source = t.array([1.0, -INF, NAN, INF])
-        yield sample(t.array([2.0, 0.0, NAN]), 0, places, source, reduce, True, note=reduce)
-        yield sample(t.array([NAN, NAN, 1.0]), 0, places, source, reduce, False, note=f"{reduce}, not what is there")
+        yield sample(t.array([2.0, 0.0, NAN]), 0, index, source, reduce, True, note=reduce)
+        yield sample(t.array([NAN, NAN, 1.0]), 0, index, source, reduce, False, note=f"{reduce}, not what is there")
     yield sample(t.array([2.0, 0.0]), 0, t.index(0, 0, 1), t.array([0.0, 0.0, 3.0]), "prod", True, note="zeros")
 
 
 @mistakes("scatter_extreme")
 def unfit_scatter(t: Maker) -> Iterator[Sample]:
-    """Indices outside, and other sizes."""
+    """Yield indices out of bounds, and other sizes."""
     yield sample(t(3), 0, t.index(0, 3), t(2), "prod", True, note="beyond")
     yield sample(t(3), 0, t.index(0, -4), t(2), "prod", True, note="before")
     yield sample(t(3, 2), 0, t.index(0, 1), t(2), "prod", True, note="dims differ")
@@ -58,7 +58,7 @@ def unfit_scatter(t: Maker) -> Iterator[Sample]:
 
 @inputs("triangle_indices")
 def triangles(t: Maker) -> Iterator[Sample]:
-    """Both triangles of every proportion, offsets inside and beyond."""
+    """Yield both triangles of all proportions, with offsets inside and outside."""
     for dtype in (cd.int64, cd.int32):
         for upper in (False, True):
             for row, col, offset in ((3, 3, 0), (2, 5, 1), (5, 2, -1), (3, 4, 7), (3, 4, -7), (17, 8, -2)):
@@ -70,7 +70,8 @@ def triangles(t: Maker) -> Iterator[Sample]:
 
 @inputs("view_dtype", "view_dtype_copy", "view_as_dtype")
 def reinterpreted(t: Maker) -> Iterator[Sample]:
-    """As integers of the same width, in any layout; of less and of more, where the bytes have to stand in a row."""
+    """Yield integers of the same width in any layout, and narrower and wider dtypes, for which the bytes must be
+    adjacent."""
     size = t.dtype.itemsize
     same = {1: cd.int8, 2: cd.int16, 4: cd.int32, 8: cd.int64, 16: cd.complex128}[size]
     yield sample(t(2, 3), dtype=same, gradient=False)
@@ -87,7 +88,7 @@ def reinterpreted(t: Maker) -> Iterator[Sample]:
 
 @mistakes("view_dtype", "view_dtype_copy")
 def unfit_bytes(t: Maker) -> Iterator[Sample]:
-    """Bytes that do not divide."""
+    """Yield sizes in bytes that are not divisible."""
     narrow = t.of("int16")
     yield sample(narrow(2, 3), dtype=cd.int32, note="an odd number")
     yield sample(narrow(), dtype=cd.int64, note="a number")

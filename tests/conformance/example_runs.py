@@ -1,4 +1,4 @@
-"""Runs made by hand for the tests of the reports, with texts that break a careless one."""
+"""Handwritten runs for the tests of the reports, with texts that break careless escaping."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ NASTY = {
     "markup": "[link](http://x) **bold** <b>html</b> &amp; {{data}} {{script}} [bold red]rich[/] %s {0}",
     "entity": "]]> & < > &#0;",
 }
-"""Texts by what they try."""
+"""Problematic texts, by what they test."""
 PROGRAM = 'import candelabra as cd\n\nx = cd.tensor([1.0], device="acme:0")\nprint(x.softmax(0))  # expected: 1.0\n'
 
 
 def subject(**changes: Any) -> Subject:
-    """Who was tested: an invented device."""
+    """Return an invented device as the subject of a run."""
     facts = {
         "device": "acme:0",
         "description": "ACME X1 <rev 2>",
@@ -43,25 +43,25 @@ def subject(**changes: Any) -> Subject:
 
 
 def run(*results: Result, **changes: Any) -> Run:
-    """A run of these results."""
+    """Return a run with these results."""
     facts: Mapping[str, Any] = {"subject": subject(), "started": "2030-01-02T03:04:05Z", "seconds": 75.25}
     return Run(**({**facts, "results": results} | changes))
 
 
 def result(case_id: str, verdict: str = model.PASSED, level: int = 1, **facts: Any) -> Result:
-    """A result of the case with this id: ``softmax/value/float16/transposed``."""
+    """Return a result of the case with this id, for example ``softmax/value/float16/transposed``."""
     operator, name, dtype, layout = [*case_id.split("/"), "", ""][:4]
     return Result(Case(operator, name, dtype, layout, level), verdict, **facts)
 
 
 def green_run() -> Run:
-    """Every level reached, nothing red."""
+    """Return a run that reaches every level without a failure."""
     cases = ("device/copy/float32", "add/value/float32", "add/gradient/float32", "add/value/float16")
     return run(*(result(case, level=level, route="native") for level, case in enumerate(cases)))
 
 
 def nasty_run() -> Run:
-    """Every verdict, every nasty text as message and as program, errors of every size."""
+    """Return a run with every verdict, every problematic text as message and as program, and errors of every size."""
     results = [
         result(f"{name}/value/float32/contiguous", model.FAILED, message=text, reproducer=text, route="native", ulp=ulp)
         for (name, text), ulp in zip(NASTY.items(), (math.nan, math.inf, 0.0, 1e300, 0.5, 3.0, None, 12345.678))
@@ -81,7 +81,7 @@ def nasty_run() -> Run:
 
 
 def large_run(operators: int) -> Run:
-    """24 cases of each operator: one fails in every fifth operator, some are blocked, some fall back."""
+    """Return 24 cases of each operator: one fails in every fifth operator, some are blocked, some fall back."""
     results = []
     for at in range(operators):
         for name in PROPERTIES:

@@ -1,4 +1,4 @@
-"""What the fronts check themselves: PyTorch's overloaded names, factories, ``out=``, memory formats."""
+"""Invalid calls of overload sets, factories, ``out=`` and memory formats."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ ROWS = [
     Row("split-at-a-float", lambda s: s.v4.tensor_split(2.0), T, r"tensor_split\(\): argument 'indices_or_sections' must be int or tuple of ints, not float"),
     # data
     Row("tensor-of-rows-and-texts", lambda s: cd.tensor([[1, 2], "ab"]), T, r"not a sequence"),
-    # records called with what is no tensor
+    # records called with other types than tensors
     Row("stack-with-a-number", lambda s: cd.stack([s.v3, 1]), T, r"expected Tensor as element 1 in argument 'tensors', but got int"),
     Row("cat-with-a-number", lambda s: cd.cat([s.v3[:0], s.m23, 1]), T, r"expected Tensor as element 2 in argument 'tensors', but got int"),
     Row("stack-of-a-tensor", lambda s: cd.stack(s.m23), T, r"stack\(\): argument 'tensors' \(position 1\) must be tuple of Tensors, not Tensor"),
