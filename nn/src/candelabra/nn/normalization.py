@@ -156,12 +156,16 @@ class _BatchNorm(_Scaled):
         self.register_buffer("num_batches_tracked", full((), 0, dtype=int64, device=device) if kept else None)
         self.reset_parameters()
 
-    def reset_parameters(self) -> None:
-        """Set weight to 1 and bias to 0, and reset the running statistics."""
+    def reset_running_stats(self) -> None:
+        """Set the running mean to 0, the running variance to 1 and the number of batches to 0, if they are tracked."""
         if self.running_mean is not None and self.running_var is not None:
             init.zeros_(self.running_mean)
             init.ones_(self.running_var)
             self.num_batches_tracked.zero_()
+
+    def reset_parameters(self) -> None:
+        """Set weight to 1 and bias to 0, and reset the running statistics."""
+        self.reset_running_stats()
         super().reset_parameters()
 
     def forward(self, input: Tensor) -> Tensor:

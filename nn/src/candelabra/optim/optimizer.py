@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
+from functools import wraps
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from candelabra import Tensor, enable_grad, no_grad
+from candelabra import Tensor, enable_grad, set_grad_enabled
 from candelabra.library import RemovableHandle, add_hook
 
-__all__ = ["Optimizer", "required"]
+__all__ = [
+    "Optimizer", "ParamsT", "StateDict", "check_fused", "check_one_element", "check_options", "check_rate",
+    "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "required",
+]  # fmt: skip
 
 
 class _Required:
@@ -22,26 +28,83 @@ class _Required:
 
 required: Final = _Required()
 Closure = Callable[[], Any]
+ParamsT: TypeAlias = Iterable[Any]
+"""The first argument of an optimizer: tensors, groups of them as dicts, or (name, tensor) pairs."""
+StateDict: TypeAlias = dict[str, Any]
+
+_pre_hooks_of_all: dict[int, Callable[..., Any]] = {}
+_post_hooks_of_all: dict[int, Callable[..., Any]] = {}
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(optimizer, args, kwargs)`` before each step of every optimizer."""
+    return add_hook(_pre_hooks_of_all, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call ``hook(optimizer, args, kwargs)`` after each step of every optimizer."""
+    return add_hook(_post_hooks_of_all, hook)
+
+
+def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``step`` with the hooks around it. A step that is called by another, by super(), runs without them."""
+
+    @wraps(step)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        optimizer = args[0]
+        if optimizer._is_stepping:
+            return step(*args, **kwargs)
+        optimizer._is_stepping = True
+        hooked = bool(_pre_hooks_of_all or _post_hooks_of_all or "_hooks" in optimizer.__dict__)
+        try:
+            for hook in [*_pre_hooks_of_all.values(), *optimizer._hooks_of("step_pre")] if hooked else ():
+                replaced = hook(optimizer, args, kwargs)
+                if replaced is not None:
+                    if not isinstance(replaced, tuple) or len(replaced) != 2:
+                        raise RuntimeError(
+                            f"a hook of {type(optimizer).__name__}.step must return None or a tuple of (new_args, "
+                            f"new_kwargs), but got {replaced}."
+                        )
+                    args, kwargs = replaced
+            result = step(*args, **kwargs)
+            for hook in [*optimizer._hooks_of("step_post"), *_post_hooks_of_all.values()] if hooked else ():
+                hook(optimizer, args, kwargs)
+        finally:
+            optimizer._is_stepping = False
+        if optimizer._opt_called is False:
+            optimizer._opt_called = True
+        return result
+
+    return run
 
 
 class Optimizer:
     """The base of all optimizers. ``params``: tensors, dicts with "params" and options of their own, or (name, tensor)
-    pairs. Subclasses define :meth:`update`, which is called once per group, without recording.
+    pairs; ``defaults``: the options of groups that do not give them.
 
-    Raises ``TypeError`` and ``ValueError`` with PyTorch's messages for parameters that cannot be optimized.
+    A subclass defines ``step(closure=None)``, as in PyTorch, or :meth:`update`, which is called once per group, without
+    recording. ``state[parameter]`` is a dict, which is made at its first use. Raises ``TypeError`` and ``ValueError``
+    with PyTorch's messages for parameters that cannot be optimized.
     """
 
     defaults: dict[str, Any]
-    state: dict[Tensor, dict[str, Any]]
+    state: defaultdict[Any, dict[str, Any]]
     param_groups: list[dict[str, Any]]
 
-    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+    # Of the class, so that optimizers which wrap another one and do not call __init__ have them, too.
+    _is_stepping = False
+    _opt_called: bool | None = None
+    """For the schedulers' warning: None without schedulers, or whether there was a step since the first one."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "step" in vars(cls):
+            cls.step = _with_hooks(vars(cls)["step"])  # type: ignore[method-assign]
+
+    def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
-        self.state = {}
+        self.state = defaultdict(dict)
         self.param_groups = []
-        self._hooks: dict[str, dict[int, Callable[..., Any]]] = {
-            kind: {} for kind in ("step_pre", "step_post", "state_pre", "state_post", "load_pre", "load_post")
-        }
         if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
@@ -53,35 +116,46 @@ class Optimizer:
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(group)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take over attributes. Subclasses add options that states of older versions lack."""
+        self.__dict__.update(state)
+
     # -- groups -------------------------------------------------------------------------------------------------------
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add a group of parameters with its own options, for instance those of layers that are no longer frozen."""
+        """Add a group of parameters with its own options, for instance those of layers that are no longer frozen.
+
+        The dict itself becomes the group, as in PyTorch, and gets the defaults that it lacks.
+        """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
-        group = dict(param_group)
-        given = group["params"]
-        if isinstance(given, set):
-            raise TypeError(
-                "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets "
-                "will change between runs. Please use a list instead."
-            )
-        listed = [given] if isinstance(given, Tensor) else list(given)
-        if listed and all(isinstance(item, tuple) for item in listed):
-            group["param_names"] = [name for name, _ in listed]
-            listed = [parameter for _, parameter in listed]
-        for parameter in listed:
-            _check_parameter(parameter)
-        if len({id(parameter) for parameter in listed}) != len(listed):
-            raise ValueError("some parameters appear more than once in one parameter group")
+        names, parameters = _named(param_group["params"])
+        for parameter in parameters:
+            _check_parameter(parameter, self.defaults.get("differentiable", False))
         present = {id(parameter) for other in self.param_groups for parameter in other["params"]}
-        if any(id(parameter) in present for parameter in listed):
+        if any(id(parameter) in present for parameter in parameters):
             raise ValueError("some parameters appear in more than one parameter group")
-        group["params"] = listed
         for name, default in self.defaults.items():
-            if default is required and name not in group:
+            if default is required and name not in param_group:
                 raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
-            group.setdefault(name, default)
-        self.param_groups.append(group)
+        if self.param_groups and ("param_names" in self.param_groups[0]) != (names is not None):
+            raise ValueError(
+                "all optimizer param groups should be with/without names. cannot add param group "
+                f"{'without' if names is None else 'with'} names to the optimizer"
+            )
+        if len({id(parameter) for parameter in parameters}) != len(parameters):
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; each is updated once per occurrence",
+                stacklevel=3,
+            )
+        param_group["params"] = parameters
+        if names is not None:
+            param_group["param_names"] = names
+        for name, default in self.defaults.items():
+            param_group.setdefault(name, default)
+        self.param_groups.append(param_group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Remove the gradients of all parameters, or set them to zero."""
@@ -92,37 +166,76 @@ class Optimizer:
                 forget_gradient(parameter, set_to_none)
 
     # -- a step -------------------------------------------------------------------------------------------------------
+    @_with_hooks
     def step(self, closure: Closure | None = None) -> Any:
-        """Update every parameter that has a gradient. ``closure`` computes the loss, which is returned."""
-        for hook in list(self._hooks["step_pre"].values()):
-            hook(self, (closure,) if closure is not None else (), {})
+        """Update every parameter that has a gradient. ``closure`` computes the loss, which is returned.
+
+        With the option ``differentiable``, the step is recorded for autograd.
+        """
         loss = None
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        with no_grad():
+        recorded = bool(self.defaults.get("differentiable"))
+        with set_grad_enabled(recorded):
+            if recorded:
+                self._detach_history()
             for group in self.param_groups:
                 self.update(group, [p for p in group["params"] if p.grad is not None])
-        for hook in list(self._hooks["step_post"].values()):
-            hook(self, (closure,) if closure is not None else (), {})
         return loss
 
     def update(self, group: dict[str, Any], parameters: list[Any]) -> None:
-        """Update the parameters of one group, all of which have gradients. Subclasses define it."""
-        raise NotImplementedError(f"{type(self).__name__} must define update()")
+        """Update the parameters of one group, all of which have gradients. Subclasses define it, or :meth:`step`."""
+        raise NotImplementedError(f"{type(self).__name__} must define update() or step()")
+
+    def _detach_history(self) -> None:
+        """Replace state by copies, so that a recorded step does not overwrite what the graph of the last one saved."""
+        for kept in self.state.values():
+            kept.update((name, value.clone()) for name, value in kept.items() if isinstance(value, Tensor))
+
+    # -- hooks --------------------------------------------------------------------------------------------------------
+    def _hooks_of(self, kind: str) -> list[Callable[..., Any]]:
+        """Return the hooks in the order of their calls: the prepended ones, the last of them first, then the others."""
+        registered = self.__dict__.get("_hooks")
+        if not registered:
+            return []
+        return [*reversed(registered.get((kind, True), {}).values()), *registered.get((kind, False), {}).values()]
+
+    def _add_hook(self, kind: str, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        hooks: dict[tuple[str, bool], dict[int, Callable[..., Any]]] = self.__dict__.setdefault("_hooks", {})
+        return add_hook(hooks.setdefault((kind, prepend), {}), hook)
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(optimizer, args, kwargs)`` before each step."""
-        return add_hook(self._hooks["step_pre"], hook)
+        """Call ``hook(optimizer, args, kwargs)`` before each step. ``args`` begins with the optimizer.
+
+        The hook may return ``(args, kwargs)`` to replace them. Anything else but None is a ``RuntimeError``.
+        """
+        return self._add_hook("step_pre", hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` after each step."""
-        return add_hook(self._hooks["step_post"], hook)
+        return self._add_hook("step_post", hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer)`` before ``state_dict``."""
+        return self._add_hook("state_pre", hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer, state_dict)`` after ``state_dict``; it may return another."""
+        return self._add_hook("state_post", hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer, state_dict)`` before loading; it may return another."""
+        return self._add_hook("load_pre", hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer)`` after loading."""
+        return self._add_hook("load_post", hook, prepend)
 
     # -- state --------------------------------------------------------------------------------------------------------
     def state_dict(self) -> dict[str, Any]:
         """Return ``{"state": …, "param_groups": …}`` with parameters as numbers, for :meth:`load_state_dict`."""
-        for hook in list(self._hooks["state_pre"].values()):
+        for hook in self._hooks_of("state_pre"):
             hook(self)
         numbers: dict[int, int] = {}
         groups = []
@@ -132,8 +245,9 @@ class Optimizer:
                 numbers.setdefault(id(parameter), len(numbers))
             packed["params"] = [numbers[id(parameter)] for parameter in group["params"]]
             groups.append(packed)
-        found = {"state": {numbers[id(p)]: s for p, s in self.state.items()}, "param_groups": groups}
-        for hook in list(self._hooks["state_post"].values()):
+        state = {numbers[id(key)] if isinstance(key, Tensor) else key: kept for key, kept in self.state.items()}
+        found = {"state": state, "param_groups": groups}
+        for hook in self._hooks_of("state_post"):
             found = hook(self, found) or found
         return found
 
@@ -143,10 +257,10 @@ class Optimizer:
         State moves to the device of its parameter, and floating state to its dtype. Raises ``ValueError``, without
         changing anything, if the groups do not match.
         """
-        given: Any = dict(state_dict)
-        for hook in list(self._hooks["load_pre"].values()):
-            given = hook(self, given) or given
-        saved, groups = given["param_groups"], self.param_groups
+        loaded: Any = dict(state_dict)
+        for hook in self._hooks_of("load_pre"):
+            loaded = hook(self, loaded) or loaded
+        saved, groups = loaded["param_groups"], self.param_groups
         if len(saved) != len(groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
         if any(len(a["params"]) != len(b["params"]) for a, b in zip(saved, groups)):
@@ -154,37 +268,17 @@ class Optimizer:
                 "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
             )
         # JSON turns the numbers that are keys into strings.
-        by_number = {str(number): values for number, values in given["state"].items()}
+        by_number = {str(number): values for number, values in loaded["state"].items()}
         pairs = zip(chain.from_iterable(g["params"] for g in saved), chain.from_iterable(g["params"] for g in groups))
-        state = {p: _fitted(p, by_number[str(number)]) for number, p in pairs if str(number) in by_number}
-        self.param_groups = [
-            {**deepcopy({k: v for k, v in a.items() if k != "params"}), "params": b["params"]}
-            for a, b in zip(saved, groups)
-        ]
-        for group in self.param_groups:
-            for name, default in self.defaults.items():
-                group.setdefault(name, default)
-            if isinstance(group.get("betas"), list):
-                group["betas"] = tuple(group["betas"])
-        self.state = state
-        for hook in list(self._hooks["load_post"].values()):
+        state: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
+        for number, parameter in pairs:
+            if str(number) in by_number:
+                state[parameter] = _fitted(parameter, by_number.pop(str(number)))
+        state.update((key, deepcopy(values)) for key, values in loaded["state"].items() if str(key) in by_number)
+        new_groups = [_loaded_group(a, b, self.defaults) for a, b in zip(saved, groups)]
+        self.__setstate__({"state": state, "param_groups": new_groups})
+        for hook in self._hooks_of("load_post"):
             hook(self)
-
-    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(optimizer)`` before ``state_dict``."""
-        return add_hook(self._hooks["state_pre"], hook)
-
-    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(optimizer, state_dict)`` after ``state_dict``; it may return another."""
-        return add_hook(self._hooks["state_post"], hook)
-
-    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(optimizer, state_dict)`` before loading; it may return another."""
-        return add_hook(self._hooks["load_pre"], hook)
-
-    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Call ``hook(optimizer)`` after loading."""
-        return add_hook(self._hooks["load_post"], hook)
 
     def __repr__(self) -> str:
         text = f"{type(self).__name__} ("
@@ -194,11 +288,40 @@ class Optimizer:
         return text + ")"
 
 
-def _check_parameter(parameter: Any) -> None:
+def _named(params: Any) -> tuple[list[str] | None, list[Any]]:
+    """Return the names and the tensors of "params": a tensor, tensors, or (name, tensor) pairs."""
+    if isinstance(params, set):
+        raise TypeError(
+            "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets "
+            "will change between runs. Please use a list instead."
+        )
+    listed = [params] if isinstance(params, Tensor) else list(params)
+    pairs = [item for item in listed if isinstance(item, tuple)]
+    if not pairs:
+        return None, listed
+    if len(pairs) != len(listed):
+        raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+    return [name for name, _ in pairs], [parameter for _, parameter in pairs]
+
+
+def _check_parameter(parameter: Any, differentiable: bool) -> None:
     if not isinstance(parameter, Tensor):
         raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(parameter).__name__}")
-    if not parameter.is_leaf:
+    if not differentiable and not (parameter.is_leaf or parameter.retains_grad):
         raise ValueError("can't optimize a non-leaf Tensor")
+
+
+def _loaded_group(saved: dict[str, Any], present: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """Return a saved group with the parameters, and the options it lacks, of the present one."""
+    group = {**deepcopy({name: value for name, value in saved.items() if name != "params"})}
+    if "param_names" in present:
+        group.setdefault("param_names", present["param_names"])
+    group["params"] = present["params"]
+    for name, default in defaults.items():
+        group.setdefault(name, default)
+        if isinstance(default, tuple) and isinstance(group[name], list):  # a file has lists only
+            group[name] = tuple(group[name])
+    return group
 
 
 def _fitted(parameter: Any, value: Any, name: str = "") -> Any:
@@ -217,11 +340,31 @@ def _fitted(parameter: Any, value: Any, name: str = "") -> Any:
     return deepcopy(value)
 
 
-def check_options(**options: tuple[bool, str, Any]) -> None:
+def check_options(**options: tuple[Any, str, Any]) -> None:
     """Raise ``ValueError("Invalid …: value")`` for the first option that is out of range."""
     for fine, title, value in options.values():
         if not fine:
             raise ValueError(f"Invalid {title}: {value}")
+
+
+def check_one_element(lr: Any) -> None:
+    """Raise ``ValueError`` if the learning rate is a tensor of several elements."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+
+
+def check_rate(lr: Any) -> None:
+    """Raise ``ValueError`` if the learning rate is negative, or a tensor of several elements."""
+    check_one_element(lr)
+    check_options(lr=(lr >= 0, "learning rate", lr))
+
+
+def check_fused(fused: bool | None, foreach: bool | None, differentiable: bool) -> None:
+    """Raise ``RuntimeError`` if ``fused=True`` is given with an option that excludes it."""
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
 def __dir__() -> list[str]:

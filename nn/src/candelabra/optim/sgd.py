@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from candelabra import zeros_like
+from candelabra import Tensor, zeros_like
 from candelabra.library import Operator
 from candelabra.nn._operators.steps import descend, descend_with_momentum, momentum_step, sgd_step
 from candelabra.optim.fused import Row, steps_by_kernel
-from candelabra.optim.optimizer import Optimizer, check_options
+from candelabra.optim.optimizer import Optimizer, ParamsT, check_fused, check_options, check_rate
+from candelabra.optim.per_parameter import plain
 
 __all__ = ["SGD"]
 
@@ -17,18 +18,18 @@ __all__ = ["SGD"]
 class SGD(Optimizer):
     """``p -= lr * b``, where ``b = momentum * b + (1 - dampening) * g`` and g includes ``weight_decay * p``.
 
-    ``nesterov``: step along ``g + momentum * b``. ``maximize``: ascend. Raises ``ValueError`` for options out of range.
-    If the device has a kernel for whole steps, one call updates many parameters, unless ``fused=False``.
-    ``foreach`` and ``differentiable`` are accepted for PyTorch's programs and change nothing.
+    ``nesterov``: step along ``g + momentum * b``. ``maximize``: ascend. ``differentiable``: record the step. If the
+    device has a kernel for whole steps, one call updates many parameters, unless ``fused=False``. ``foreach`` is
+    accepted for PyTorch's programs and changes nothing. Raises ``ValueError`` for options out of range.
     """
 
     def __init__(
         self,
-        params: Iterable[Any],
-        lr: float = 1e-3,
+        params: ParamsT,
+        lr: float | Tensor = 1e-3,
         momentum: float = 0,
         dampening: float = 0,
-        weight_decay: float = 0,
+        weight_decay: float | Tensor = 0,
         nesterov: bool = False,
         *,
         maximize: bool = False,
@@ -36,30 +37,33 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
+        check_rate(lr)
         check_options(
-            lr=(lr >= 0, "learning rate", lr),
             momentum=(momentum >= 0, "momentum value", momentum),
             decay=(weight_decay >= 0, "weight_decay value", weight_decay),
         )
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        check_fused(fused, foreach, differentiable)
         defaults = {
             "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov,
-            "maximize": maximize,
+            "maximize": maximize, "foreach": foreach, "differentiable": differentiable, "fused": fused,
         }  # fmt: skip
         super().__init__(params, defaults)
-        self._fused = fused is not False
 
     def update(self, group: dict[str, Any], parameters: list[Any]) -> None:
         """Do one step of one group."""
+        recorded = group.get("differentiable", False)
+        group = plain(group, recorded)
+        by_kernel = group.get("fused") is not False and not recorded
         lr, momentum, decay, uphill = group["lr"], group["momentum"], group["weight_decay"], group["maximize"]
         if not momentum:
             rows = [(p, p.grad) for p in parameters]
-            self._step(sgd_step, descend, rows, lr, decay, uphill)
+            self._step(sgd_step, descend, by_kernel, rows, lr, decay, uphill)
             return
         dampened: dict[float, list[Row]] = {}
         for p in parameters:
-            kept = self.state.setdefault(p, {})
+            kept = self.state[p]
             buffer, dampening = kept.get("momentum_buffer"), group["dampening"]
             if buffer is None:  # the first step: the buffer becomes the whole gradient, undampened
                 buffer = kept["momentum_buffer"] = zeros_like(p)
@@ -67,11 +71,18 @@ class SGD(Optimizer):
             dampened.setdefault(dampening, []).append((p, p.grad, buffer))
         for dampening, some in dampened.items():
             options = (lr, momentum, dampening, decay, group["nesterov"], uphill)
-            self._step(momentum_step, descend_with_momentum, some, *options)
+            self._step(momentum_step, descend_with_momentum, by_kernel, some, *options)
 
-    def _step(self, op: Operator[..., Any], descent: Callable[..., None], rows: Sequence[Row], *options: float) -> None:
+    def _step(
+        self,
+        op: Operator[..., Any],
+        descent: Callable[..., None],
+        by_kernel: bool,
+        rows: Sequence[Row],
+        *options: float,
+    ) -> None:
         """Do a step by the device's kernel of ``op``, or by the function of its operators if there is no kernel."""
-        for row in steps_by_kernel(op, rows, *options) if self._fused else rows:
+        for row in steps_by_kernel(op, rows, *options) if by_kernel else rows:
             descent(*row, *options)
 
 

@@ -38,8 +38,12 @@ def step_shape(op: Operator[..., Any], args: tuple[Any, ...]) -> Any:
 
 # -- gradient descent -------------------------------------------------------------------------------------------------
 def descend(param: Tensor, grad: Tensor, lr: float, weight_decay: float, maximize: bool) -> None:
-    """``p -= lr * (g + weight_decay * p)``, in place; ``maximize`` negates g."""
-    param.sub_(_decayed(param, grad, weight_decay, maximize), alpha=lr)
+    """``p -= lr * (g + weight_decay * p)``, in place; ``maximize`` negates g. A recorded step may have a tensor lr."""
+    g = _decayed(param, grad, weight_decay, maximize)
+    if type(lr) is float:
+        param.sub_(g, alpha=lr)
+    else:
+        param.sub_(g * lr)
 
 
 def _decayed(param: Tensor, grad: Tensor, weight_decay: float, maximize: bool) -> Tensor:
@@ -81,7 +85,11 @@ def descend_with_momentum(
     g = _decayed(param, grad, weight_decay, maximize)
     buffer.mul_(momentum)
     buffer.add_(g, alpha=1 - dampening)
-    param.sub_(g.add(buffer, alpha=momentum) if nesterov else buffer, alpha=lr)
+    step = g.add(buffer, alpha=momentum) if nesterov else buffer
+    if type(lr) is float:
+        param.sub_(step, alpha=lr)
+    else:
+        param.sub_(step * lr)
 
 
 @operator(step_shape, result=(same, same), accepts="real floating", public=False, out=False)
@@ -137,11 +145,14 @@ def descend_adaptively(
     weight_decay: float,
     decoupled: bool,
     maximize: bool,
+    *,
+    recorded: bool = False,
 ) -> None:
     """Adam (Kingma & Ba, ICLR 2015), in place; ``step`` counts from 1.
 
     ``decoupled``: the decay is applied to the parameter (Loshchilov & Hutter, ICLR 2019), and not to the gradient.
-    With ``largest``, the largest average of squares so far is used (Reddi et al., ICLR 2018).
+    With ``largest``, the largest average of squares so far is used (Reddi et al., ICLR 2018). ``recorded``: the step
+    has a derivative, so it overwrites nothing that the derivative needs.
     """
     if decoupled and weight_decay:
         param.mul_(1 - lr * weight_decay)
@@ -149,11 +160,18 @@ def descend_adaptively(
     mean.lerp_(g, 1 - beta1)
     square.mul_(beta2)
     square.addcmul_(g, g, value=1 - beta2)
+    # Both averages start at 0, so they are biased towards 0: correct that (section 3 of the paper).
+    correction = math.sqrt(1 - beta2**step)
+    if recorded:
+        if largest is not None:
+            square = largest.maximum(square)
+            largest.copy_(square)
+        param.sub_(mean / (square.sqrt() / correction + eps) * (lr / (1 - beta1**step)))
+        return
     if largest is not None:
         square = largest.copy_(largest.maximum(square))
-    # Both averages start at 0, so they are biased towards 0: correct that (section 3 of the paper).
     root = square.sqrt()
-    root.div_(math.sqrt(1 - beta2**step))
+    root.div_(correction)
     root.add_(eps)
     param.addcdiv_(mean, root, value=-lr / (1 - beta1**step))
 

@@ -1,0 +1,60 @@
+"""Adadelta (Zeiler, arXiv:1212.5701, 2012)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from candelabra import Tensor, zeros_like
+from candelabra.optim.optimizer import ParamsT, check_options, check_rate
+from candelabra.optim.per_parameter import PerParameter, descend
+
+__all__ = ["Adadelta"]
+
+
+class Adadelta(PerParameter):
+    """Multiplies the gradient by the root mean square of past steps over that of past gradients.
+
+    ``rho``: the decay rate of both averages; ``eps``: added inside the roots; ``weight_decay``: added to the gradient,
+    times the parameter; ``maximize``: ascend. ``differentiable``: record the step. ``foreach`` and ``capturable`` are
+    accepted for PyTorch's programs and change nothing. Raises ``ValueError`` for options out of range.
+    """
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_rate(lr)
+        check_options(
+            rho=(0 <= rho <= 1, "rho value", rho),
+            eps=(eps >= 0, "epsilon value", eps),
+            decay=(weight_decay >= 0, "weight_decay value", weight_decay),
+        )
+        defaults = {
+            "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
+            "capturable": capturable, "foreach": foreach, "differentiable": differentiable,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+
+    def start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {"square_avg": zeros_like(p), "acc_delta": zeros_like(p)}
+
+    def move(self, p: Tensor, g: Tensor, state: dict[str, Any], step: float, group: dict[str, Any]) -> None:
+        rho, eps = group["rho"], group["eps"]
+        state["square_avg"].mul_(rho).addcmul_(g, g, value=1 - rho)
+        # A sum, and not the tensor of the state, is what the root and its derivative see: the state changes below.
+        delta = (state["acc_delta"] + eps).sqrt() / (state["square_avg"] + eps).sqrt() * g
+        state["acc_delta"].mul_(rho).addcmul_(delta, delta, value=1 - rho)
+        descend(p, delta, group["lr"])
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

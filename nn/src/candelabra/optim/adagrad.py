@@ -1,0 +1,67 @@
+"""Adagrad (Duchi, Hazan & Singer, JMLR 2011)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from candelabra import Tensor, full_like
+from candelabra.optim.optimizer import ParamsT, check_fused, check_options, check_rate
+from candelabra.optim.per_parameter import PerParameter, descend
+
+__all__ = ["Adagrad"]
+
+
+class Adagrad(PerParameter):
+    """Divides the gradient by the root of the sum of all its squares so far.
+
+    ``lr_decay``: divide the rate by ``1 + lr_decay * steps``; ``weight_decay``: added to the gradient, times the
+    parameter; ``initial_accumulator_value``: where the sum starts; ``eps``: added to the root; ``maximize``: ascend.
+    ``differentiable``: record the step. ``foreach`` and ``fused`` are accepted for PyTorch's programs and change
+    nothing. Raises ``ValueError`` for options out of range.
+    """
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_rate(lr)
+        start = initial_accumulator_value
+        check_options(
+            lr_decay=(lr_decay >= 0, "lr_decay value", lr_decay),
+            decay=(weight_decay >= 0, "weight_decay value", weight_decay),
+            start=(start >= 0, "initial_accumulator_value value", start),
+            eps=(eps >= 0, "epsilon value", eps),
+        )
+        check_fused(fused, foreach, differentiable)
+        defaults = {
+            "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
+            "initial_accumulator_value": start, "foreach": foreach, "maximize": maximize,
+            "differentiable": differentiable, "fused": fused,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+
+    def share_memory(self) -> None:
+        """Do nothing: memory is not shared between processes."""
+
+    def start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        value = group["initial_accumulator_value"]
+        return {"sum": full_like(p, complex(value, value) if p.is_complex() else value)}
+
+    def move(self, p: Tensor, g: Tensor, state: dict[str, Any], step: float, group: dict[str, Any]) -> None:
+        state["sum"].addcmul_(g, g)
+        rate = group["lr"] / (1 + (step - 1) * group["lr_decay"])
+        descend(p, g / (state["sum"].sqrt() + group["eps"]), rate)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,62 @@
+"""Averaged stochastic gradient descent (Polyak & Juditsky, SIAM J. Control Optim. 30, 1992)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from candelabra import Tensor
+from candelabra.optim.optimizer import ParamsT, check_options, check_rate
+from candelabra.optim.per_parameter import PerParameter, descend
+from candelabra.optim.scalars import number_in, scalar
+
+__all__ = ["ASGD"]
+
+
+class ASGD(PerParameter):
+    """Gradient descent with a falling rate, and the average of the parameter as "ax" of its state.
+
+    The rate of step t is ``eta = lr / (1 + lambd * lr * t) ** alpha``, and the parameter decays by ``lambd * eta``.
+    ``t0``: the step after which averaging starts; ``weight_decay``: added to the gradient, times the parameter;
+    ``maximize``: ascend. ``differentiable``: record the step. ``foreach`` and ``capturable`` are accepted for PyTorch's
+    programs and change nothing. Raises ``ValueError`` for options out of range.
+    """
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        check_rate(lr)
+        check_options(decay=(weight_decay >= 0, "weight_decay value", weight_decay))
+        defaults = {
+            "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "foreach": foreach,
+            "maximize": maximize, "differentiable": differentiable, "capturable": capturable,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+
+    def start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {"eta": scalar(float(group["lr"])), "mu": scalar(1.0), "ax": p.detach().clone().zero_()}
+
+    def move(self, p: Tensor, g: Tensor, state: dict[str, Any], step: float, group: dict[str, Any]) -> None:
+        lr, lambd, average = group["lr"], group["lambd"], state["ax"]
+        eta, mu = number_in(state["eta"]), number_in(state["mu"])
+        p.mul_(1 - lambd * eta)
+        descend(p, g, eta)
+        if mu == 1:
+            average.copy_(p)
+        else:
+            average.lerp_(p, mu)
+        state["eta"] = scalar(float(lr) / (1 + lambd * float(lr) * step) ** group["alpha"])
+        state["mu"] = scalar(1 / max(1.0, step - group["t0"]))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

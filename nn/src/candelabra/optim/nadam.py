@@ -1,0 +1,65 @@
+"""NAdam: Adam with Nesterov's momentum (Dozat, ICLR workshop 2016)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from candelabra import Tensor, zeros_like
+from candelabra.optim.adam import check_averages, update_averages
+from candelabra.optim.optimizer import ParamsT, check_options
+from candelabra.optim.per_parameter import PerParameter, descend
+from candelabra.optim.scalars import number_in, scalar
+
+__all__ = ["NAdam"]
+
+
+class NAdam(PerParameter):
+    """Adam whose step looks ahead along the mean of the gradient.
+
+    The momentum of step t is ``betas[0] * (1 - 0.96 ** (t * momentum_decay) / 2)``. ``betas``: the decay rates of the
+    averages; ``eps``: added to the root; ``weight_decay``: added to the gradient, times the parameter, or with
+    ``decoupled_weight_decay`` subtracted from the parameter, times the rate; ``maximize``: ascend. ``differentiable``:
+    record the step. ``foreach`` and ``capturable`` are accepted for PyTorch's programs and change nothing. Raises
+    ``ValueError`` for options out of range.
+    """
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_averages(lr, betas, eps, weight_decay)
+        check_options(momentum=(momentum_decay >= 0, "momentum_decay value", momentum_decay))
+        defaults = {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize, "foreach": foreach,
+            "capturable": capturable, "differentiable": differentiable,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+
+    def start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {"mu_product": scalar(1.0), "exp_avg": zeros_like(p), "exp_avg_sq": zeros_like(p)}
+
+    def move(self, p: Tensor, g: Tensor, state: dict[str, Any], step: float, group: dict[str, Any]) -> None:
+        beta1, beta2 = group["betas"]
+        mu, mu_next = (beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
+        state["mu_product"] = scalar(number_in(state["mu_product"]) * mu)
+        product = number_in(state["mu_product"])
+        mean, root = update_averages(g, state, beta1, beta2)
+        root = root / (1 - beta2**step) ** 0.5 + group["eps"]
+        direction = g / root * ((1 - mu) / (1 - product)) + mean / root * (mu_next / (1 - product * mu_next))
+        descend(p, direction, group["lr"])
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
