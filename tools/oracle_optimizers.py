@@ -152,18 +152,22 @@ def optimizers() -> int:
     return failures
 
 
-def same_objects(value: Any, made: dict[int, Any]) -> Any:
+def same_objects(value: Any, converted_by_id: dict[int, Any]) -> Any:
     """Return ``value`` with tensors of candelabra; a tensor that occurs twice does so in the result."""
     if isinstance(value, torch.Tensor):
-        if id(value) not in made:
+        if id(value) not in converted_by_id:
             converted = numbers(cd, value)
-            made[id(value)] = cd.nn.Parameter(converted) if value.requires_grad else converted
+            converted_by_id[id(value)] = cd.nn.Parameter(converted) if value.requires_grad else converted
             if value.grad is not None:
-                made[id(value)].grad = numbers(cd, value.grad)
-        return made[id(value)]
+                converted_by_id[id(value)].grad = numbers(cd, value.grad)
+        return converted_by_id[id(value)]
     if isinstance(value, dict):
-        return {key: same_objects(part, made) for key, part in value.items()}
-    return type(value)(same_objects(part, made) for part in value) if isinstance(value, (list, tuple)) else value
+        return {key: same_objects(part, converted_by_id) for key, part in value.items()}
+    return (
+        type(value)(same_objects(part, converted_by_id) for part in value)
+        if isinstance(value, (list, tuple))
+        else value
+    )
 
 
 def errors() -> int:
@@ -175,8 +179,8 @@ def errors() -> int:
             continue
         for case in info.optim_error_inputs_func(device="cpu", dtype=torch.float32):
             given, total = case.optimizer_error_input, total + 1
-            made: dict[int, Any] = {}
-            params, kwargs = same_objects(given.params, made), same_objects(given.kwargs, made)
+            converted_by_id: dict[int, Any] = {}
+            params, kwargs = same_objects(given.params, converted_by_id), same_objects(given.kwargs, converted_by_id)
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("error")

@@ -1,4 +1,4 @@
-"""Every optimizer, held against figures of PyTorch, and what all of them have in common."""
+"""Every optimizer, compared with figures of PyTorch, and what all of them have in common."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedulers, held against figures of PyTorch, alone and together, with rates and groups that change on the way."""
+"""Schedulers, compared with figures of PyTorch, alone and together, with rates and groups that change on the way."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_group_that_is_added_later_is_scheduled() -> None:
         assert found == [pytest.approx(rate, abs=1e-12) for rate in expected]
 
 
-def test_a_state_loaded_beside_another_rate_does_not_jump_back() -> None:
+def test_a_state_loaded_with_another_rate_does_not_jump_back() -> None:
     """The rate in the optimizer is what the next rate is computed from."""
     optimizer = sgd()
     scheduler = s.StepLR(optimizer, 5, 0.5)
