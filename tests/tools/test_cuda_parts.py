@@ -119,13 +119,13 @@ def test_a_level_goes_on_with_what_is_known(
     assert " cases remain" in found["said"]
     whole = cuda_parts.conformance(1)(arguments())
     ran: list[tuple[str, ...]] = []
-    runs = cuda_parts.Given.runs
+    runs = cuda_parts.CheckRun.runs
 
     def seen(self: Any, *words: str, **options: Any) -> Any:
         ran.append(words)
         return runs(self, *words, **options)
 
-    monkeypatch.setattr(cuda_parts.Given, "runs", seen)
+    monkeypatch.setattr(cuda_parts.CheckRun, "runs", seen)
     higher = cuda_parts.conformance(2)(arguments())
     assert whole["verdict"] == higher["verdict"] == "passed"
     assert higher["counts"]["passed"] > whole["counts"]["passed"]

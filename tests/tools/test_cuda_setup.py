@@ -40,7 +40,7 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> Load:
 # -----------------------------------------------------------------------------------------------------
 def test_what_is_needed_is_what_the_projects_require(tools: Load) -> None:
     """These are third-party packages of builds and tests, without OpenCL's; CuPy is the machine's."""
-    found = {each.requirement.name: each for each in tools("cuda_requirements").wanted(ROOT, CHECKED)}
+    found = {each.requirement.name: each for each in tools("cuda_requirements").requirements_of(ROOT, CHECKED)}
     assert {"pluggy", "numpy", "scipy", "ml_dtypes", "array-api-compat", "hatchling", "pytest", "rich"} <= set(found)
     assert not any(name.startswith(("candelabra", "cupy", "pyopencl", "torch")) for name in found)
     assert found["hatchling"].by.startswith("the build of ")

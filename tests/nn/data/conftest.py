@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -37,3 +38,11 @@ def _devices_of_this_test(monkeypatch: pytest.MonkeyPatch) -> None:
     """A device that an earlier test has used does not decide how this test's workers start."""
     earlier = open_instances()
     monkeypatch.setattr(worker_pool, "open_instances", lambda: [one for one in open_instances() if one not in earlier])
+
+
+@pytest.fixture(autouse=True)
+def _libraries_of_other_tests() -> Iterator[None]:
+    """JAX, once another test has imported it, warns of every fork. The workers of these tests do not use it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
+        yield
