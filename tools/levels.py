@@ -33,6 +33,8 @@ NUMERICAL = [
     "tests/cpu", "tests/operators", "tests/core/operators", "tests/nn", "tests/core/autograd", "tests/core/random",
     "tests/conformance/test_reference.py",
 ]  # fmt: skip
+NOT_NUMERICAL = ["tests/nn/data"]
+"""Folders in those of :data:`NUMERICAL` whose tests are about processes, not numbers."""
 OPENCL = ["tests/clike", "tests/opencl"]
 
 
@@ -144,13 +146,15 @@ def main() -> int:
     simd = np.show_config("dicts")["SIMD Extensions"]  # type: ignore[index]
     baseline, available = simd["baseline"], simd.get("found", [])
     worst = 0
+    ignored = [f"--ignore={folder}" for folder in NOT_NUMERICAL]
     with pocl_without_fma() as pocl, intel_names(available) as intel:
         numpy = [] if arguments.opencl else numpy_levels(baseline, available, platform.machine())
         runs = [*numpy, *([pocl] if pocl else []), *intel]
         for run in runs:
             print(f"== {run.title} ==", flush=True)
             if not arguments.list:
-                command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", *run.tests, *rest]
+                options = ["-q", "-n", "2", "--dist", "worksteal", *ignored]
+                command = [sys.executable, "-m", "pytest", *options, *run.tests, *rest]
                 worst = max(
                     worst, subprocess.run(command, env={**os.environ, **run.environment}, check=False).returncode
                 )

@@ -71,7 +71,9 @@ def test_numpy_does_without_what_is_disabled() -> None:
 def test_every_test_that_is_run_again_exists() -> None:
     """A renamed folder would silently remove its tests from a run."""
     root = Path(levels.__file__).parents[1]
-    assert [path for path in (*levels.NUMERICAL, *levels.OPENCL) if not (root / path).exists()] == []
+    assert [
+        path for path in (*levels.NUMERICAL, *levels.NOT_NUMERICAL, *levels.OPENCL) if not (root / path).exists()
+    ] == []
 
 
 def test_pocl_computes_as_without_fused_multiply_add() -> None:
