@@ -36,6 +36,22 @@ def test_the_index_is_the_registry() -> None:
     assert {module: tuple(set(words.split()) for words in row) for module, row in indexed.items()} == ours
 
 
+FAILING_PLUGIN = """
+from candelabra import _journal as journal
+with journal.Recording() as changes:
+    import candelabra._operators.special.bessel
+changes.undo()
+import candelabra as cd
+print(cd.special.bessel_j0(cd.zeros(1)).item())
+"""
+
+
+def test_a_library_module_that_a_failing_plugin_imports_stays() -> None:
+    """The changes of a plugin that fails to load are reverted, but not the declarations of the library."""
+    done = subprocess.run([sys.executable, "-c", FAILING_PLUGIN], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1.0"]
+
+
 FINDING = """
 import candelabra as cd
 from candelabra._namespace import index, publishing

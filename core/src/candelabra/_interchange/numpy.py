@@ -52,6 +52,17 @@ def copied_array(array: Any, instance: Instance) -> Tensor:
     return upload(memoryview(flat), d, tuple(array.shape), instance)
 
 
+def shared_buffer(buffer: memoryview, dtype: dtype) -> Tensor:
+    """Return a 1-d tensor of ``dtype`` over the memory of a writable buffer."""
+    import numpy
+
+    if dtype.name == "bfloat16":
+        import ml_dtypes
+
+        return shared_array(numpy.frombuffer(buffer, ml_dtypes.bfloat16))
+    return shared_array(numpy.frombuffer(buffer, dtype.name))
+
+
 def shared_array(array: Any) -> Tensor:
     """Return a tensor over an array's memory on the host's device. A write to either is visible in the other.
 

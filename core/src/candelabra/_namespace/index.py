@@ -23,6 +23,7 @@ FUNCTIONS_IN: Final[dict[str, str]] = {}
 METHODS_IN: Final[dict[str, str]] = {}
 """Method of Tensor → the module that declares it."""
 PROPERTIES: Final[set[str]] = set()
+_indexed: Final[set[str]] = set()
 _read: Final[set[str]] = set()
 
 
@@ -44,6 +45,7 @@ def read(path: list[str]) -> bool:
 
 def enter(modules: dict[str, tuple[str, str, str, str]]) -> None:
     """Add a table: ``{module: (operators, functions, methods, properties)}``, names separated by spaces."""
+    _indexed.update(modules)
     for module, (operators, functions, methods, properties) in modules.items():
         OPERATORS_IN.update(dict.fromkeys(operators.split(), module))
         FUNCTIONS_IN.update(dict.fromkeys(functions.split(), module))
@@ -55,6 +57,15 @@ def load(module: str) -> None:
     """Import a module that declares names. It stays imported even if the plugin that needs it fails to load."""
     with journal.unrecorded():
         import_module(module)  # also if it is in sys.modules: another thread may still import it, and this waits for it
+
+
+def note(module: str, undo: journal.Undo) -> None:
+    """Record how to withdraw a declaration if a plugin fails to load.
+
+    The declarations of an indexed module stay: the plugin may have imported it, but it belongs to the library.
+    """
+    if module not in _indexed:
+        journal.note(undo)
 
 
 def load_all() -> None:

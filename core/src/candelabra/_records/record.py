@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
-from candelabra import _journal as journal
 from candelabra._annotations import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 from candelabra._invalidation import KEEPERS
-from candelabra._namespace.index import OPERATORS_IN, Declared
+from candelabra._namespace.index import OPERATORS_IN, Declared, note
 from candelabra._records.derivative import Rule, checked_rules
 from candelabra._records.promotion import Promotion, common, same
 from candelabra._records.registry import Signature, add, dotted, method_names
@@ -244,7 +243,7 @@ def operator(rule: ShapeRule, **options: Any) -> Callable[[Callable[P, R]], Oper
                 f"operator {record.name!r} is declared twice: first in {first}, now in {function.__module__}"
             )
         OPERATORS[record.name] = record
-        journal.note(lambda: OPERATORS.pop(record.name, None))
+        note(function.__module__, lambda: OPERATORS.pop(record.name, None))
         try:
             add(record)
         except ValueError:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from candelabra import _journal as journal
 from candelabra._annotations import Any, Final, Protocol
 from candelabra._namespace import index
 from candelabra._records.schema import REQUIRED, Parameter
@@ -154,7 +153,7 @@ def add(entry: Entry) -> None:
         for withdraw in withdrawals:
             withdraw()
 
-    journal.note(undo)
+    index.note(entry.declared_in, undo)
 
 
 def title_of(entry: Entry) -> str:

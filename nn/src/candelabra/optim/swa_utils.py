@@ -127,13 +127,13 @@ class AveragedModel(Module):
                 average.copy_(self.avg_fn(average, value, self.n_averaged.to(average.device)))
             return
         update = self.multi_avg_fn or get_swa_multi_avg_fn()
-        alike: dict[Any, tuple[list[Tensor], list[Tensor]]] = {}
+        groups: dict[Any, tuple[list[Tensor], list[Tensor]]] = {}
         for average, value in zip(averages, values):
-            some, news = alike.setdefault((average.device, average.dtype), ([], []))
-            some.append(average)
-            news.append(value)
-        for (device, _), (some, news) in alike.items():
-            update(some, news, self.n_averaged.to(device))
+            group_averages, group_values = groups.setdefault((average.device, average.dtype), ([], []))
+            group_averages.append(average)
+            group_values.append(value)
+        for (device, _), (group_averages, group_values) in groups.items():
+            update(group_averages, group_values, self.n_averaged.to(device))
 
 
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:

@@ -75,13 +75,7 @@ def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0) -
             stacklevel=3,
         )
         return upload(part, dtype, (count,), open_device())
-    import numpy
-
-    if dtype.name == "bfloat16":
-        import ml_dtypes
-
-        return arrays.shared_array(numpy.frombuffer(part, ml_dtypes.bfloat16))
-    return arrays.shared_array(numpy.frombuffer(part, dtype.name))
+    return arrays.shared_buffer(part, dtype)
 
 
 def _count_in(length: int, size: int, count: int, offset: int) -> int:

@@ -19,7 +19,7 @@ def expand_reduced(x: Tensor, dim: tuple[int, ...] | None, keepdim: bool, shape:
     """Expand a reduced tensor to the shape from which it was reduced: the adjoint of a sum."""
     if dim is not None and not keepdim and shape:  # a 0-d tensor needs no dims of size 1
         x = x.view(tuple(1 if i in dim else s for i, s in enumerate(shape)))
-    out: Tensor = expand.function(x, shape)
+    out: Tensor = expand.canonical(x, shape)
     return out
 
 
