@@ -8,8 +8,8 @@ import candelabra as cd
 import candelabra.nn.functional as F
 import pytest
 from candelabra import nn
-from candelabra.nn.convolution import _Conv
-from candelabra.nn.pooling import _MaxPool
+from candelabra.nn.modules.conv import _Conv
+from candelabra.nn.modules.pooling import _MaxPool
 
 
 class Containers:

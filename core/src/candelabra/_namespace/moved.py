@@ -22,6 +22,17 @@ MOVED: Final[dict[str, str]] = {
     "candelabra.namespace": "candelabra.library",
     "candelabra.cli.main": "candelabra._cli.main",
     "candelabra.cli": "candelabra._cli",
+    "candelabra.nn.activation": "candelabra.nn.modules.activation",
+    "candelabra.nn.containers": "candelabra.nn.modules.container",
+    "candelabra.nn.convolution": "candelabra.nn.modules.conv",
+    "candelabra.nn.dropout": "candelabra.nn.modules.dropout",
+    "candelabra.nn.flatten": "candelabra.nn.modules.flatten",
+    "candelabra.nn.linear": "candelabra.nn.modules.linear",
+    "candelabra.nn.loss": "candelabra.nn.modules.loss",
+    "candelabra.nn.module": "candelabra.nn.modules.module",
+    "candelabra.nn.normalization": "candelabra.nn.modules.normalization",
+    "candelabra.nn.pooling": "candelabra.nn.modules.pooling",
+    "candelabra.nn.sparse": "candelabra.nn.modules.sparse",
 }
 """The documented modules of earlier releases, and the modules that have their names now."""
 INSTEAD: Final[dict[str, str]] = {

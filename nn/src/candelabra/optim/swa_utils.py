@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from candelabra import Tensor, no_grad, tensor
 from candelabra.nn import Module
-from candelabra.nn.normalization import _BatchNorm
+from candelabra.nn.modules.batchnorm import _BatchNorm
 from candelabra.optim.lr_scheduler.base import LRScheduler, per_group
 from candelabra.optim.optimizer import Optimizer
 

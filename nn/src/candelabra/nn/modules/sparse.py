@@ -7,7 +7,7 @@ from typing import Any, Self
 from candelabra import Tensor, empty, no_grad
 from candelabra.nn import functional as F
 from candelabra.nn import init
-from candelabra.nn.module import Module
+from candelabra.nn.modules.module import Module
 from candelabra.nn.parameter import Parameter
 
 __all__ = ["Embedding"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from candelabra import Tensor
-from candelabra.nn._conversion import Convertible
-from candelabra.nn._hooks import KINDS, Hooked
-from candelabra.nn._state import Stateful
+from candelabra.nn.modules._conversion import Convertible
+from candelabra.nn.modules._hooks import KINDS, Hooked
+from candelabra.nn.modules._state import Stateful
 from candelabra.nn.parameter import Buffer, Parameter
 
 __all__ = ["Module"]

@@ -6,7 +6,7 @@ from typing import Any
 
 from candelabra import full
 from candelabra.nn import functional as F
-from candelabra.nn.module import Module
+from candelabra.nn.modules.module import Module
 from candelabra.nn.parameter import Parameter
 
 __all__ = [

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from candelabra import Tensor
 from candelabra.autograd.function import Function
 from candelabra.library import RemovableHandle
-from candelabra.nn._traversal import Traversable
+from candelabra.nn.modules._traversal import Traversable
 
 if TYPE_CHECKING:
-    from candelabra.nn.module import Module
+    from candelabra.nn.modules.module import Module
 
 __all__ = ["KINDS", "BackwardHooks", "Hook", "Hooked", "RemovableHandle", "add"]
 

@@ -9,7 +9,7 @@ from candelabra import Tensor
 from candelabra.nn.parameter import Parameter, forget_gradient
 
 if TYPE_CHECKING:
-    from candelabra.nn.module import Module
+    from candelabra.nn.modules.module import Module
 
 
 class Traversable:

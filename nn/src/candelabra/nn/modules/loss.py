@@ -7,7 +7,7 @@ from typing import Any
 from candelabra import Tensor
 from candelabra.nn import functional as F
 from candelabra.nn._operators.losses import legacy_reduction
-from candelabra.nn.module import Module
+from candelabra.nn.modules.module import Module
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss", "NLLLoss",

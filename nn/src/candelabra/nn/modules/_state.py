@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from candelabra import Tensor, no_grad
-from candelabra.nn._hooks import Hook
-from candelabra.nn._traversal import Traversable
+from candelabra.nn.modules._hooks import Hook
+from candelabra.nn.modules._traversal import Traversable
 
 if TYPE_CHECKING:
-    from candelabra.nn.module import Module
+    from candelabra.nn.modules.module import Module
 
 EXTRA = "_extra_state"
 

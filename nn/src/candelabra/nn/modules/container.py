@@ -7,7 +7,7 @@ from operator import index as as_index
 from typing import Any, Self, overload
 
 from candelabra import Tensor
-from candelabra.nn.module import Module
+from candelabra.nn.modules.module import Module
 from candelabra.nn.parameter import Parameter
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from candelabra.nn import functional as F
-from candelabra.nn.module import Module
+from candelabra.nn.modules.module import Module
 
 __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "MaxPool1d",

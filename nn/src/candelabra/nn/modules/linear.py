@@ -8,7 +8,7 @@ from typing import Any
 from candelabra import Tensor, empty
 from candelabra.nn import functional as F
 from candelabra.nn import init
-from candelabra.nn.module import Module
+from candelabra.nn.modules.module import Module
 from candelabra.nn.parameter import Parameter, unset
 
 __all__ = ["Bilinear", "Identity", "Linear"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from candelabra.nn.module import Module
+from candelabra.nn.modules.module import Module
 
 __all__ = ["Flatten", "Unflatten"]
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from candelabra import Tensor, no_grad
 from candelabra.dtypes import bfloat16, dtype, float16, float32, float64
-from candelabra.nn._traversal import Traversable
+from candelabra.nn.modules._traversal import Traversable
 
 
 class Convertible(Traversable):
