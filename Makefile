@@ -84,6 +84,7 @@ cuda-kernels: .venv/.cuda index ## what cuda-check compiles, for GPUs of one CAP
 oracle: .venv-peer/.packages index ## hold the operators against PyTorch, with the samples in its own wheel
 	.venv-peer/bin/python tools/oracle.py --report docs/reports/oracle.md $(ARGS)
 	.venv-peer/bin/python tools/oracle_optimizers.py
+	.venv-peer/bin/python tools/oracle_modules.py
 
 mutants: .venv/.packages index ## broken backends that the conformance suite must catch; the kill matrix
 	.venv/bin/python -m candelabra_conformance.mutants --thorough --systematic --report docs/reports $(ARGS)
