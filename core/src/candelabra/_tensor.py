@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._autograd.api import backward
 from candelabra._autograd.node import Leaf, Node
 from candelabra._device import Instance, device, instance_of_key
 from candelabra._keys import AUTOGRAD, INFERENCE, INFERENCE_MODE, VIEW, state
@@ -290,8 +291,6 @@ class Tensor(Methods):
         inputs: Sequence[Tensor] | Tensor | None = None,
     ) -> None:
         """Accumulate the gradient of this tensor into the leaves that it depends on; see ``autograd.backward``."""
-        from candelabra._autograd.api import backward
-
         backward(self, gradient, retain_graph, create_graph, inputs)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import traceback
 import warnings
 from types import FrameType
 from weakref import WeakKeyDictionary
@@ -32,6 +31,8 @@ _settings: Final = _Settings()
 
 def remember(node: Node) -> None:
     """Record where ``node`` is created: the frames of the user's program that lead here."""
+    import traceback  # 3 ms, and only this mode needs it
+
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith("<candelabra"):
         frame = frame.f_back  # generated code means nothing to a user

@@ -6,6 +6,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.engine import accumulate, run
 from candelabra._autograd.filling import filled_like
 from candelabra._autograd.node import Node
+from candelabra._keys import NO_GRAD, state, switch
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
@@ -23,9 +24,7 @@ def _as_tuple(value: Any, argument: str) -> tuple[Any, ...]:
     return found
 
 
-def _roots(
-    outputs: tuple[Tensor, ...], gradients: tuple[Tensor | None, ...], create_graph: bool
-) -> list[tuple[Node, Any]]:
+def _roots(outputs: tuple[Tensor, ...], gradients: tuple[Tensor | None, ...]) -> list[tuple[Node, Any]]:
     if len(gradients) != len(outputs):
         raise RuntimeError(f"Mismatch in length: got {len(outputs)} outputs and {len(gradients)} gradients for them")
     roots = []
@@ -83,14 +82,13 @@ def backward(
     outputs = _as_tuple(tensors, "tensors")
     gradients = (None,) * len(outputs) if grad_tensors is None else _as_tuple(grad_tensors, "grad_tensors")
     keep = create_graph if retain_graph is None else retain_graph
-    roots = _roots(outputs, gradients, create_graph)
     if inputs is None:
-        run(roots, keep, create_graph)
+        _pass(outputs, gradients, keep, create_graph)
         return
     targets = _as_tuple(inputs, "inputs")
     if not targets:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-    for target, g in zip(targets, _captured(roots, targets, keep, create_graph), strict=True):
+    for target, g in zip(targets, _captured(outputs, gradients, targets, keep, create_graph), strict=True):
         if g is not None:
             _into_grad(target, g, create_graph)
 
@@ -130,7 +128,7 @@ def grad(
     keep = create_graph if retain_graph is None else retain_graph
     if not targets:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
-    results = _captured(_roots(outs, gradients, create_graph), targets, keep, create_graph)
+    results = _captured(outs, gradients, targets, keep, create_graph)
     for position, g in enumerate(results):
         if g is None and materialize_grads:
             results[position] = targets[position].detach() * 0
@@ -144,7 +142,11 @@ def grad(
 
 
 def _captured(
-    roots: list[tuple[Node, Any]], targets: tuple[Tensor, ...], keep: bool, create_graph: bool
+    outputs: tuple[Tensor, ...],
+    gradients: tuple[Tensor | None, ...],
+    targets: tuple[Tensor, ...],
+    keep: bool,
+    create_graph: bool,
 ) -> list[Tensor | None]:
     captures: dict[Node, list[int]] = {}
     for position, target in enumerate(targets):
@@ -153,5 +155,22 @@ def _captured(
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         captures.setdefault(node, []).append(position)
     captured: list[Any] = [None] * len(targets)
-    run(roots, keep, create_graph, captures, captured)
+    _pass(outputs, gradients, keep, create_graph, captures, captured)
     return captured
+
+
+def _pass(
+    outputs: tuple[Tensor, ...],
+    gradients: tuple[Tensor | None, ...],
+    keep: bool,
+    create_graph: bool,
+    captures: dict[Node, list[int]] | None = None,
+    captured: list[Any] | None = None,
+) -> None:
+    """Create the first gradients and run the engine, with recording only for ``create_graph``."""
+    before = state.bits
+    switch(before & ~NO_GRAD if create_graph else before | NO_GRAD)
+    try:
+        run(_roots(outputs, gradients), keep, create_graph, captures, captured)
+    finally:
+        switch(before)

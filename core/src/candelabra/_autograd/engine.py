@@ -31,32 +31,27 @@ def run(
     captures: dict[Node, list[int]] | None = None,
     captured: list[Any] | None = None,
 ) -> None:
-    """Run the backward pass from ``roots``, (node, gradient) pairs.
+    """Run the backward pass from ``roots``, (node, gradient) pairs, in the caller's mode of recording.
 
     With ``captures``, only the nodes on a path to one of its keys run. The gradients of these keys are stored in
     ``captured`` at the listed positions instead of being accumulated into leaves.
     """
-    before = state.bits
-    switch(before & ~NO_GRAD if create_graph else before | NO_GRAD)
-    try:
-        starts: dict[Node, Any] = {}
-        for node, g in roots:
-            present = starts.get(node)
-            starts[node] = g if present is None else present + g
-        one = _Pass(_count(list(starts)), keep_graph, create_graph)
-        if captures is not None:
-            assert captured is not None
-            one.captures, one.captured, one.wanted = captures, captured, _leading_to(captures, one.pending)
-        for node, g in starts.items():
-            if one.pending[node]:  # a root that another root depends on
-                one.partial[node] = g
-            else:
-                one.ready.append(node)
-                one.arrived.append(g)
-        del starts
-        one.run()
-    finally:
-        switch(before)
+    starts: dict[Node, Any] = {}
+    for node, g in roots:
+        present = starts.get(node)
+        starts[node] = g if present is None else present + g
+    one = _Pass(_count(list(starts)), keep_graph, create_graph)
+    if captures is not None:
+        assert captured is not None
+        one.captures, one.captured, one.wanted = captures, captured, _leading_to(captures, one.pending)
+    for node, g in starts.items():
+        if one.pending[node]:  # a root that another root depends on
+            one.partial[node] = g
+        else:
+            one.ready.append(node)
+            one.arrived.append(g)
+    del starts, roots
+    one.run()
 
 
 def _count(roots: list[Node]) -> dict[Node, int]:

@@ -136,6 +136,8 @@ def kernel_lines(call: Call, passed: str) -> list[str]:
             "try:", f"    _p = kernel({arguments})", f"except Exception as _error: fail(op, _error, ({passed},))",
             *([f"if _p is NotImplemented: return declined({passed})"] if call.declined is not None else []),
         ]  # fmt: skip
+    if call.key & NO_GRAD:
+        return [f"_o0 = kernel({arguments})"]
     return [
         "_mode = state.bits", "switch(_mode | NO_GRAD)", "try:", f"    _o0 = kernel({arguments})",
         "finally: switch(_mode)",
