@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import candelabra as cd
 import pytest
 from candelabra import nn, optim
-from candelabra.library import open_device
+from candelabra.library import Layer, open_device, record, register_kernel
 
 
 class Recorder:
@@ -23,11 +23,24 @@ class Recorder:
             p -= lr * g
 
 
+Register = Callable[[str, Callable[..., Any]], None]
+
+
 @pytest.fixture
-def kernel(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+def register() -> Iterator[Register]:
+    """Return a function that registers a kernel of the reference device until the end of the test."""
+    undo: list[Callable[[], None]] = []
+    device = open_device().device.type
+    yield lambda name, kernel: undo.append(register_kernel(device, name, kernel))
+    for each in reversed(undo):
+        each()
+
+
+@pytest.fixture
+def kernel(register: Register) -> Recorder:
     """Register a kernel for steps of gradient descent during a test."""
     made = Recorder()
-    monkeypatch.setitem(open_device().kernels, "sgd_step_", made)
+    register("sgd_step_", made)
     return made
 
 
@@ -87,13 +100,13 @@ def test_operators_update_parameters_of_other_kinds(kernel: Recorder) -> None:
     assert [p.tolist() for p in (a, b, c)] == [[0.5] * 2, [0.5] * 3, [0.5] * 4]
 
 
-def test_an_error_of_the_kernel_names_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_kernel_names_the_operator(register: Register) -> None:
     """The error has the arguments of a parameter, and versions do not change."""
 
     def broken(*_: Any) -> None:
         raise OSError("no more")
 
-    monkeypatch.setitem(open_device().kernels, "sgd_step_", broken)
+    register("sgd_step_", broken)
     moved = parameters((2,), (3,))
     with pytest.raises(OSError, match="no more") as caught:
         optim.SGD(moved, lr=0.5).step()
@@ -102,7 +115,7 @@ def test_an_error_of_the_kernel_names_the_operator(monkeypatch: pytest.MonkeyPat
     assert [p._version[0] for p in moved] == [0, 0]
 
 
-def test_a_failed_step_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_step_does_not_count(register: Register) -> None:
     """After a failed step, Adam repeats the step of that number."""
 
     def broken(*_: Any) -> None:
@@ -111,18 +124,17 @@ def test_a_failed_step_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     moved = parameters((2,), (3,))
     optimizer = optim.Adam(moved)
     optimizer.step()
-    monkeypatch.setitem(open_device().kernels, "adam_step_", broken)
+    register("adam_step_", broken)
     with pytest.raises(OSError, match="no more"):
         optimizer.step()
     assert [optimizer.state[p]["step"] for p in moved] == [1, 1]
 
 
-def test_parameters_that_came_later_count_their_own_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parameters_that_came_later_count_their_own_steps(register: Register) -> None:
     """Adam's parameters with equal step counts are one call; first steps of momentum are another call."""
     calls: list[tuple[int, float]] = []
-    kernels = open_device().kernels
-    monkeypatch.setitem(kernels, "adam_step_", lambda ps, gs, ms, ss, step, *_: calls.append((len(ps), step)))
-    monkeypatch.setitem(kernels, "momentum_step_", lambda ps, gs, bs, lr, keep, damp, *_: calls.append((len(ps), damp)))
+    register("adam_step_", lambda ps, gs, ms, ss, step, *_: calls.append((len(ps), step)))
+    register("momentum_step_", lambda ps, gs, bs, lr, keep, damp, *_: calls.append((len(ps), damp)))
     for make in (optim.Adam, lambda ps: optim.SGD(ps, momentum=0.5, dampening=0.25)):
         moved = parameters((2,), (3,), (4,))
         optimizer = make(moved)
@@ -131,3 +143,46 @@ def test_parameters_that_came_later_count_their_own_steps(monkeypatch: pytest.Mo
         moved[1].grad = cd.ones(3)
         optimizer.step()
     assert calls == [(2, 1), (2, 2), (1, 1), (2, 0), (2, 0.25), (1, 0)]
+
+
+def test_a_kernel_declines_a_call(register: Register) -> None:
+    """A kernel that returns NotImplemented leaves the step to the operators."""
+    register("sgd_step_", lambda *_: NotImplemented)
+    moved = parameters((2,), (3,))
+    optim.SGD(moved, lr=0.5).step()
+    assert [p.tolist() for p in moved] == [[0.5] * 2, [0.5] * 3]
+
+
+def test_no_rows_are_no_call(kernel: Recorder) -> None:
+    """A group whose parameters have no gradients has no rows, and the kernel is not called."""
+    record("sgd_step").over_rows([], 0.5, 0.0, False)
+    assert kernel.calls == []
+
+
+def test_a_layer_sees_the_operators_of_each_row(kernel: Recorder) -> None:
+    """Inside a functionality layer the body's operators are dispatched, so that the layer can serve them."""
+    seen: list[str] = []
+
+    def watch(op: Any, following: Callable[..., Any], *args: Any) -> Any:
+        seen.append(op.name)
+        return following(*args)
+
+    layer = Layer("spy", watch)
+    rows = [(cd.ones(2), cd.ones(2)), (cd.ones(3), cd.ones(3))]
+    try:
+        with layer:
+            record("sgd_step").over_rows(rows, 0.5, 0.0, False)
+    finally:
+        layer.remove()
+    assert kernel.calls == []
+    assert len(seen) >= 2
+    assert seen[: len(seen) // 2] * 2 == seen
+    assert [p.tolist() for p, _ in rows] == [[0.5] * 2, [0.5] * 3]
+
+
+def test_a_row_of_two_shapes_is_an_error_that_names_them(kernel: Recorder) -> None:
+    """If the kernel fails, the record's rule describes the first row whose shapes differ; no version changes."""
+    rows = [(cd.ones(2), cd.ones(2)), (cd.ones(3), cd.ones(4))]
+    with pytest.raises(RuntimeError, match=r"expected the shape of the parameter, \[3\], .* got \[4\]"):
+        record("sgd_step").over_rows(rows, 0.5, 0.0, False)
+    assert [p._version[0] for p, _ in rows] == [0, 0]

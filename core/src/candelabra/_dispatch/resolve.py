@@ -48,11 +48,6 @@ class Resolution(NamedTuple):
     reason: str
 
 
-def resolve(op: Operator[..., Any], key: int, inplace: bool) -> Callable[..., Any]:
-    """Return the function that serves ``op`` for ``key``."""
-    return resolution(op, key, inplace).function
-
-
 def resolution(op: Operator[..., Any], key: int, inplace: bool = False) -> Resolution:
     """Return the function that serves ``op`` for ``key``, with its route."""
     # 1. Tensors of two device instances: a function that checks the arguments at each call.

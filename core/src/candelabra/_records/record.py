@@ -20,7 +20,7 @@ from candelabra._records.schema import Schema, read_schema
 from candelabra.dtypes import dtype
 
 if TYPE_CHECKING:
-    from candelabra._tensor import Tensor
+    pass
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,20 +37,45 @@ and plain arguments only, never values: it runs when a kernel has failed, and fo
 class DispatchTable(dict[int, Callable[..., Any]]):
     """``{key: function}``, the cache of dispatch by the whole key. A miss calls the resolver once."""
 
-    __slots__ = ("operator", "inplace")
+    __slots__ = ("operator",)
 
-    def __init__(self, operator: Operator[..., Any], inplace: bool) -> None:
+    def __init__(self, operator: Operator[..., Any]) -> None:
         self.operator = operator
-        self.inplace = inplace
 
     def __missing__(self, key: int) -> Callable[..., Any]:
-        from candelabra._dispatch.resolve import resolve
-
         generation = self.operator.generation
-        found = self[key] = resolve(self.operator, key, self.inplace)
+        found = self[key] = self.resolve(key)
         if self.operator.generation != generation:  # a kernel was registered meanwhile, so the result may be outdated
             self.pop(key, None)
         return found
+
+    def resolve(self, key: int) -> Callable[..., Any]:
+        """Return the function that serves a key."""
+        from candelabra._dispatch.resolve import resolution
+
+        return resolution(self.operator, key).function
+
+
+class InplaceTable(DispatchTable):
+    """The table of the in-place form."""
+
+    __slots__ = ()
+
+    def resolve(self, key: int) -> Callable[..., Any]:
+        from candelabra._dispatch.resolve import resolution
+
+        return resolution(self.operator, key, inplace=True).function
+
+
+class RowsTable(DispatchTable):
+    """The table of the in-place form over rows of tensors."""
+
+    __slots__ = ()
+
+    def resolve(self, key: int) -> Callable[..., Any]:
+        from candelabra._dispatch.rows import resolution
+
+        return resolution(self.operator, key).function
 
 
 class Operator(Generic[P, R]):
@@ -120,8 +145,9 @@ class Operator(Generic[P, R]):
         self.gather: Callable[..., Any] | None = None
         self.inplace_body: Callable[..., Any] | None = None
         self.generation = 0
-        self.table: Final = DispatchTable(self, False)
-        self.inplace_table: Final = DispatchTable(self, True)
+        self.table: Final = DispatchTable(self)
+        self.inplace_table: Final = InplaceTable(self)
+        self.rows_table: Final = RowsTable(self)
         self.layers: Final[dict[int, Callable[..., Any]]] = {}
         self._functions: dict[str, Callable[..., Any]] = {}
         self.node_classes: Final[dict[Any, type]] = {}
@@ -159,7 +185,7 @@ class Operator(Generic[P, R]):
         self.gather = gather
         return self
 
-    def in_place(self, body: Callable[..., Tensor]) -> Operator[P, R]:
+    def in_place(self, body: Callable[..., Any]) -> Operator[P, R]:
         """Give a composite an in-place form that consists of in-place operators.
 
         The default form computes the result in new memory and copies it. ``body`` takes the operator's parameters and
@@ -202,6 +228,16 @@ class Operator(Generic[P, R]):
         return self.form("function")
 
     @cached_property
+    def over_rows(self) -> Callable[..., None]:
+        """Return the in-place form over rows, ``over_rows(rows, *options)``: one call changes many tensors.
+
+        A row is a tuple of tensors, one for each tensor of the schema. See :mod:`candelabra._dispatch.rows`.
+        """
+        from candelabra._dispatch.rows import over_rows
+
+        return over_rows(self)
+
+    @cached_property
     def canonical(self) -> Callable[..., R]:
         """Return the function for positional, canonical arguments, which other operators' bodies call."""
         return self.form("canonical")
@@ -215,8 +251,8 @@ class Operator(Generic[P, R]):
     def clear(self) -> None:
         """Discard the resolved calls, since a kernel, a layer or a policy has changed."""
         self.generation += 1
-        self.table.clear()
-        self.inplace_table.clear()
+        for table in (self.table, self.inplace_table, self.rows_table):
+            table.clear()
 
 
 def _nothing() -> None:

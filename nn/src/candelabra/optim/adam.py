@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from candelabra import Tensor, zeros_like
 from candelabra.dtypes import ALL
-from candelabra.nn._operators.steps import adam_step, amsgrad_step, descend_adaptively
-from candelabra.optim.fused import Row, steps_by_kernel
+from candelabra.nn._operators.steps import adam_step, amsgrad_step
 from candelabra.optim.optimizer import Optimizer, ParamsT, check_fused, check_options, check_rate
-from candelabra.optim.per_parameter import plain, real
+from candelabra.optim.per_parameter import real
+from candelabra.optim.rows import Row, plain, step
 from candelabra.optim.scalars import number_in, scalar
 
 __all__ = ["Adam", "check_averages", "update_averages"]
@@ -73,8 +73,8 @@ class Adam(Optimizer):
             rows, states = counted.setdefault(number_in(kept["step"]) + 1, ([], []))
             rows.append(row)
             states.append(kept)
-        for step, (rows, states) in counted.items():
-            self._step(group, step, rows, states)
+        for number, (rows, states) in counted.items():
+            self._step(group, number, rows, states)
 
     def _state_of(self, p: Any, amsgrad: bool) -> dict[str, Any]:
         kept = self.state[p]
@@ -84,21 +84,17 @@ class Adam(Optimizer):
             kept["max_exp_avg_sq"] = kept["exp_avg_sq"].clone()
         return kept
 
-    def _step(self, group: dict[str, Any], step: float, rows: Sequence[Row], states: list[dict[str, Any]]) -> None:
+    def _step(self, group: dict[str, Any], number: float, rows: Sequence[Row], states: list[dict[str, Any]]) -> None:
         """Do the step with the given number for the parameters collected so far."""
-        recorded = group.get("differentiable", False)
-        group = plain(group, recorded)
+        group = plain(group, group.get("differentiable", False))
         options: Any = (
-            step, group["lr"], *group["betas"], group["eps"], group["weight_decay"],
+            number, group["lr"], *group["betas"], group["eps"], group["weight_decay"],
             group.get("decoupled_weight_decay", False), group["maximize"],
         )  # fmt: skip
-        if group.get("fused") is not False and not recorded:
-            rows = steps_by_kernel(amsgrad_step if group["amsgrad"] else adam_step, rows, *options)
-        counted = scalar(step)
+        step(amsgrad_step if group["amsgrad"] else adam_step, rows, group, *options)
+        counted = scalar(number)
         for kept in states:
             kept["step"] = counted
-        for param, grad, mean, square, *largest in rows:
-            descend_adaptively(param, grad, mean, square, largest[0] if largest else None, *options, recorded=recorded)
 
 
 def check_averages(lr: Any, betas: Any, eps: float, weight_decay: float) -> None:

@@ -6,9 +6,10 @@ from typing import Any
 
 from candelabra import Tensor, view_as_real
 from candelabra.optim.optimizer import Optimizer
+from candelabra.optim.rows import plain
 from candelabra.optim.scalars import number_in, scalar
 
-__all__ = ["PerParameter", "check_limits", "descend", "plain", "real"]
+__all__ = ["PerParameter", "check_limits", "descend", "real"]
 
 State = dict[str, Any]
 Group = dict[str, Any]
@@ -79,19 +80,6 @@ class PerParameter(Optimizer):
 def real(value: Any) -> Any:
     """Return a view of a complex tensor's real and imaginary parts, or any other value itself."""
     return view_as_real(value) if isinstance(value, Tensor) and value.is_complex() else value
-
-
-def plain(group: Group, differentiable: bool = False) -> Group:
-    """Return the options with tensors read as numbers; if ``differentiable``, except those that require gradients."""
-    found = {name: _number(value, differentiable) for name, value in group.items() if isinstance(value, Tensor)}
-    betas = group.get("betas")
-    if betas is not None and isinstance(betas[0], Tensor):
-        found["betas"] = tuple(_number(beta, differentiable) for beta in betas)
-    return {**group, **found} if found else group
-
-
-def _number(value: Tensor, differentiable: bool) -> Any:
-    return value if differentiable and value.requires_grad else value.item()
 
 
 def check_limits(*options: tuple[str, Any, str, float]) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from candelabra import Tensor, zeros_like
-from candelabra.library import Operator
-from candelabra.nn._operators.steps import descend, descend_with_momentum, momentum_step, sgd_step
-from candelabra.optim.fused import Row, steps_by_kernel
+from candelabra.nn._operators.steps import momentum_step, sgd_step
 from candelabra.optim.optimizer import Optimizer, ParamsT, check_fused, check_options, check_rate
-from candelabra.optim.per_parameter import plain
+from candelabra.optim.rows import Row, plain, step
 
 __all__ = ["SGD"]
 
@@ -53,13 +50,10 @@ class SGD(Optimizer):
 
     def update(self, group: dict[str, Any], parameters: list[Any]) -> None:
         """Do one step of one group."""
-        recorded = group.get("differentiable", False)
-        group = plain(group, recorded)
-        by_kernel = group.get("fused") is not False and not recorded
+        group = plain(group, group.get("differentiable", False))
         lr, momentum, decay, uphill = group["lr"], group["momentum"], group["weight_decay"], group["maximize"]
         if not momentum:
-            rows = [(p, p.grad) for p in parameters]
-            self._step(sgd_step, descend, by_kernel, rows, lr, decay, uphill)
+            step(sgd_step, [(p, p.grad) for p in parameters], group, lr, decay, uphill)
             return
         dampened: dict[float, list[Row]] = {}
         for p in parameters:
@@ -69,21 +63,8 @@ class SGD(Optimizer):
                 buffer = kept["momentum_buffer"] = zeros_like(p)
                 dampening = 0.0
             dampened.setdefault(dampening, []).append((p, p.grad, buffer))
-        for dampening, some in dampened.items():
-            options = (lr, momentum, dampening, decay, group["nesterov"], uphill)
-            self._step(momentum_step, descend_with_momentum, by_kernel, some, *options)
-
-    def _step(
-        self,
-        op: Operator[..., Any],
-        descent: Callable[..., None],
-        by_kernel: bool,
-        rows: Sequence[Row],
-        *options: float,
-    ) -> None:
-        """Do a step by the device's kernel of ``op``, or by the function of its operators if there is no kernel."""
-        for row in steps_by_kernel(op, rows, *options) if by_kernel else rows:
-            descent(*row, *options)
+        for dampening, rows in dampened.items():
+            step(momentum_step, rows, group, lr, momentum, dampening, decay, group["nesterov"], uphill)
 
 
 def __dir__() -> list[str]:

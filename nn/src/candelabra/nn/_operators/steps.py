@@ -1,15 +1,14 @@
 """Optimizer steps: the new values of one parameter and of its optimizer state.
 
 Each step is a function that works in place; the operator is that function applied to copies. Optimizers call the
-function, or the device's kernel that does the step of many parameters at once. That kernel has the operator's name with
-``_`` at its end. For each tensor it takes a sequence of arrays, one for each parameter, and it writes the arrays that
-the outputs are named after. :mod:`candelabra.optim.fused` calls it.
+operator's form over rows (``over_rows``), one row of tensors for each parameter: a device may have one kernel for all.
 """
 
 from __future__ import annotations
 
 import math
 
+from candelabra import is_grad_enabled
 from candelabra.library import Operator, operator, same, shape_of
 from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,13 +36,10 @@ def step_shape(op: Operator[..., Any], args: tuple[Any, ...]) -> Any:
 
 
 # -- gradient descent -------------------------------------------------------------------------------------------------
-def descend(param: Tensor, grad: Tensor, lr: float, weight_decay: float, maximize: bool) -> None:
+def descend(param: Tensor, grad: Tensor, lr: float, weight_decay: float, maximize: bool) -> Tensor:
     """``p -= lr * (g + weight_decay * p)``, in place; ``maximize`` negates g. A recorded step may have a tensor lr."""
     g = _decayed(param, grad, weight_decay, maximize)
-    if type(lr) is float:
-        param.sub_(g, alpha=lr)
-    else:
-        param.sub_(g * lr)
+    return param.sub_(g, alpha=lr) if type(lr) is float else param.sub_(g * lr)
 
 
 def _decayed(param: Tensor, grad: Tensor, weight_decay: float, maximize: bool) -> Tensor:
@@ -77,7 +73,7 @@ def descend_with_momentum(
     weight_decay: float,
     nesterov: bool,
     maximize: bool,
-) -> None:
+) -> Tensor:
     """``b = momentum * b + (1 - dampening) * g``, ``p -= lr * b``, in place, g as for :func:`descend`.
 
     ``nesterov``: ``p -= lr * (g + momentum * b)``. Sutskever et al., ICML 2013.
@@ -86,10 +82,7 @@ def descend_with_momentum(
     buffer.mul_(momentum)
     buffer.add_(g, alpha=1 - dampening)
     step = g.add(buffer, alpha=momentum) if nesterov else buffer
-    if type(lr) is float:
-        param.sub_(step, alpha=lr)
-    else:
-        param.sub_(step * lr)
+    return param.sub_(step, alpha=lr) if type(lr) is float else param.sub_(step * lr)
 
 
 @operator(step_shape, result=(same, same), accepts="real floating", public=False, out=False)
@@ -136,7 +129,6 @@ def descend_adaptively(
     grad: Tensor,
     mean: Tensor,
     square: Tensor,
-    largest: Tensor | None,
     step: float,
     lr: float,
     beta1: float,
@@ -146,13 +138,13 @@ def descend_adaptively(
     decoupled: bool,
     maximize: bool,
     *,
-    recorded: bool = False,
-) -> None:
+    largest: Tensor | None = None,
+) -> Tensor:
     """Adam (Kingma & Ba, ICLR 2015), in place; ``step`` counts from 1.
 
     ``decoupled``: the decay is applied to the parameter (Loshchilov & Hutter, ICLR 2019), and not to the gradient.
-    With ``largest``, the largest average of squares so far is used (Reddi et al., ICLR 2018). ``recorded``: the step
-    has a derivative, so it overwrites nothing that the derivative needs.
+    With ``largest``, the largest average of squares so far is used (Reddi et al., ICLR 2018). A recorded step
+    overwrites nothing that its derivative needs.
     """
     if decoupled and weight_decay:
         param.mul_(1 - lr * weight_decay)
@@ -162,18 +154,24 @@ def descend_adaptively(
     square.addcmul_(g, g, value=1 - beta2)
     # Both averages start at 0, so they are biased towards 0: correct that (section 3 of the paper).
     correction = math.sqrt(1 - beta2**step)
-    if recorded:
+    if is_grad_enabled():
         if largest is not None:
             square = largest.maximum(square)
             largest.copy_(square)
-        param.sub_(mean / (square.sqrt() / correction + eps) * (lr / (1 - beta1**step)))
-        return
+        return param.sub_(mean / (square.sqrt() / correction + eps) * (lr / (1 - beta1**step)))
     if largest is not None:
         square = largest.copy_(largest.maximum(square))
     root = square.sqrt()
     root.div_(correction)
     root.add_(eps)
-    param.addcdiv_(mean, root, value=-lr / (1 - beta1**step))
+    return param.addcdiv_(mean, root, value=-lr / (1 - beta1**step))
+
+
+def descend_by_largest(
+    param: Tensor, grad: Tensor, mean: Tensor, square: Tensor, largest: Tensor, *options: Any
+) -> Tensor:
+    """:func:`descend_adaptively` with the largest average of squares so far, in place."""
+    return descend_adaptively(param, grad, mean, square, *options, largest=largest)
 
 
 @operator(step_shape, result=(same,) * 3, accepts="real floating", public=False, out=False)
@@ -195,7 +193,7 @@ def adam_step(
     common_shape(param, grad, mean, square)
     updated = AdamStep(param.clone(), mean.clone(), square.clone())
     descend_adaptively(
-        updated.param, grad, updated.mean, updated.square, None, step, lr, beta1, beta2, eps, weight_decay, decoupled,
+        updated.param, grad, updated.mean, updated.square, step, lr, beta1, beta2, eps, weight_decay, decoupled,
         maximize,
     )  # fmt: skip
     return updated
@@ -220,13 +218,17 @@ def amsgrad_step(
     """Adam with ``amsgrad``: :func:`descend_adaptively`."""
     common_shape(param, grad, mean, square, largest)
     updated = AMSGradStep(param.clone(), mean.clone(), square.clone(), largest.clone())
-    descend_adaptively(
+    descend_by_largest(
         updated.param, grad, updated.mean, updated.square, updated.largest, step, lr, beta1, beta2, eps, weight_decay,
         decoupled, maximize,
     )  # fmt: skip
     return updated
 
 
-STEPS: tuple[Operator[..., Any], ...] = (sgd_step, momentum_step, adam_step, amsgrad_step)
-for _step in STEPS:
-    _step.no_gradient("an optimizer's step is not differentiable")
+for _step, _in_place in (
+    (sgd_step, descend),
+    (momentum_step, descend_with_momentum),
+    (adam_step, descend_adaptively),
+    (amsgrad_step, descend_by_largest),
+):
+    _step.no_gradient("an optimizer's step is not differentiable").in_place(_in_place)
