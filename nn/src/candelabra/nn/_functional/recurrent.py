@@ -85,10 +85,16 @@ def _weights(params: Sequence[Tensor], has_biases: bool, projected: bool) -> lis
     each = 2 + 2 * has_biases + projected
     if len(params) % each:
         raise RuntimeError(f"got an incorrect number of RNN parameters: {len(params)} is no multiple of {each}")
-    groups = [params[first : first + each] for first in range(0, len(params), each)]
-    if not projected:
-        return [Weights(*group) for group in groups]
-    return [Weights(*group[:-1], projection=group[-1]) for group in groups]
+    return [
+        Weights(
+            params[at],
+            params[at + 1],
+            params[at + 2] if has_biases else None,
+            params[at + 3] if has_biases else None,
+            params[at + each - 1] if projected else None,
+        )
+        for at in range(0, len(params), each)
+    ]
 
 
 def _last_rows(states: Tensor, batch_sizes: Ints, reverse: bool) -> Tensor:
