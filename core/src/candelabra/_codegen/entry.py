@@ -83,7 +83,7 @@ def compile_entry(
     title = entry.name + ("_" if inplace else "")
     function = build(title, ", ".join(signature), body, scope, title)
     doc = entry.doc if not inplace else f"In-place form of :func:`candelabra.{entry.name}`."
-    return named(function, title, doc)
+    return named(function, title, doc, entry.namespace)
 
 
 def head_lines(
@@ -185,7 +185,7 @@ def compile_callable(entry: PublicCallable) -> Callable[..., Any]:
     else:
         lines.append(f"return {call}")
     function = build(entry.title, ", ".join(signature_of(parameters, scope, extra)), lines, scope, entry.title)
-    return named(function, entry.title, entry.doc)
+    return named(function, entry.title, entry.doc, entry.namespace)
 
 
 def flattened(p: Parameter) -> bool:
@@ -203,11 +203,11 @@ def passed_on(p: Parameter) -> str:
     return f"*{p.name}" if p.variadic else f"{p.name}={p.name}" if p.keyword_only else p.name
 
 
-def named(function: Callable[..., Any], title: str, doc: str) -> Callable[..., Any]:
-    """Set the name, documentation and module of a generated function, and return it."""
+def named(function: Callable[..., Any], title: str, doc: str, namespace: str = "") -> Callable[..., Any]:
+    """Set the name, documentation and public module of a generated function, by which pickle finds it; return it."""
     function.__doc__ = doc
     function.__name__ = function.__qualname__ = title
-    function.__module__ = "candelabra"
+    function.__module__ = f"candelabra.{namespace}" if namespace else "candelabra"
     return function
 
 

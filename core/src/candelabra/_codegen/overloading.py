@@ -98,7 +98,7 @@ def choosing_entry(overload_set: OverloadSet, kind: str) -> Choice:
         return choice(*args, **kwargs)
 
     doc = overload_set.doc if kind != "inplace" else f"In-place form of :func:`candelabra.{overload_set.name}`."
-    return named(entry, overload_set.name + "_" * (kind == "inplace"), doc)
+    return named(entry, overload_set.name + "_" * (kind == "inplace"), doc, overload_set.namespace)
 
 
 def choose(overload_set: OverloadSet, kind: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Choice:

@@ -14,7 +14,7 @@ from candelabra._namespace.publishing import entries, entry_named
 from candelabra._records.callables import PublicCallable
 from candelabra._records.overloads import OverloadSet
 from candelabra._records.record import OPERATORS, Operator
-from candelabra._records.registry import title_of
+from candelabra._records.registry import dotted, title_of
 
 
 def called_by(entry: PublicCallable) -> list[str]:
@@ -86,9 +86,12 @@ class Names:
 
 def published(value: Any) -> Any:
     """Return the operator or overload set whose function a value is, or None."""
-    if not isinstance(value, FunctionType) or value.__module__ != "candelabra":
+    if not isinstance(value, FunctionType):
         return None
-    for entry in (OPERATORS.get(value.__name__), entry_named(value.__name__)):
+    package, _, namespace = value.__module__.partition(".")
+    if package != "candelabra":
+        return None
+    for entry in (OPERATORS.get(value.__name__), entry_named(dotted(value.__name__, namespace))):
         if entry is not None and entry.form("function") is value:
             return entry
     return None

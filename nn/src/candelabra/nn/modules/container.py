@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from operator import index as as_index
 from typing import Any, Self, overload
 
@@ -142,6 +143,16 @@ class ModuleList(_IndexedModules):
 
     def __add__(self, other: Iterable[Module]) -> ModuleList:
         return ModuleList([*self, *other])
+
+    def __repr__(self) -> str:
+        """Print equal modules that follow each other once, with their number."""
+        lines, first = [], 0
+        for text, group in groupby(map(repr, self._modules.values())):
+            count = len(list(group))
+            times = f"({first}): " if count == 1 else f"({first}-{first + count - 1}): {count} x "
+            lines.append((times + text).replace("\n", "\n  "))
+            first += count
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)" if lines else f"{self._get_name()}()"
 
 
 class ModuleDict(Module):

@@ -58,6 +58,10 @@ class Linear(Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """A :class:`Linear` with the name that PyTorch prints for the last projection of attention."""
+
+
 class Bilinear(Module):
     """``x1 @ weight[k] @ x2 + bias[k]`` for each output feature k: two inputs (…, in1) and (…, in2) to (…, out)."""
 
