@@ -69,6 +69,15 @@ def conv_input(
     return np.asarray(back.reshape(*shape[:2], *spatial)[inner])
 
 
+@reference("conv_tbc", extended=True)
+def conv_tbc(x: Array, weight: Array, bias: Array, pad: int = 0) -> Array:
+    """Multiply each window of steps by the matrices of the kernel."""
+    x = np.pad(x, [(max(pad, 0),) * 2, (0, 0), (0, 0)])[max(-pad, 0) : len(x) + pad + max(pad, 0)]
+    windows = [x[i : i + len(weight)] for i in range(len(x) - len(weight) + 1)]
+    products = [np.einsum("kni,kio->no", window, weight) for window in windows]
+    return np.stack(products) + bias if products else np.zeros((0, x.shape[1], weight.shape[2]), x.dtype)
+
+
 @reference("conv_weight", extended=True)
 def conv_weight(
     x: Array, output: Array, shape: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int

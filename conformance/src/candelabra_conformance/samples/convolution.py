@@ -93,3 +93,26 @@ def not_finite(t: Maker) -> Iterator[Sample]:
         x = t(1, 1, 5, 5)
         x[0, 0, 2, 3] = float("nan")
         yield sample(x, t(1, 1, 2, 2), None, (1, 1), (1, 1), (1, 1), 1)
+
+
+# -- time first -------------------------------------------------------------------------------------------------------
+@inputs("conv_tbc")
+def sequences(t: Maker) -> Iterator[Sample]:
+    """Yield no padding, padding, removed steps, an empty batch, and as many steps as the kernel has."""
+    yield sample(t(5, 2, 3), t(3, 3, 4), t(4))
+    yield sample(t(5, 2, 3), t(2, 3, 2), t(2), 2)
+    yield sample(t(6, 2, 3), t(2, 3, 2), t(2), -1)
+    yield sample(t(2, 2, 3), t(3, 3, 4), t(4))
+    yield sample(t(4, 0, 3), t(3, 3, 4), t(4), kind="zero-size")
+    yield sample(t(1, 1, 1), t(1, 1, 1), t(1), kind="length-1")
+
+
+@mistakes("conv_tbc")
+def sequences_that_do_not_fit(t: Maker) -> Iterator[Sample]:
+    """Yield wrong numbers of dims, wrong channels, and more padding removed than there are steps."""
+    yield sample(t(5, 3), t(3, 3, 4), t(4), note="dims of the input")
+    yield sample(t(5, 2, 3), t(3, 4), t(4), note="dims of the weight")
+    yield sample(t(5, 2, 3), t(3, 3, 4), t(1, 4), note="dims of the bias")
+    yield sample(t(5, 2, 2), t(3, 3, 4), t(4), note="input channels")
+    yield sample(t(5, 2, 3), t(3, 3, 4), t(3), note="output channels")
+    yield sample(t(5, 2, 3), t(3, 3, 4), t(4), -2, note="steps")

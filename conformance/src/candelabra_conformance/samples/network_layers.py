@@ -314,9 +314,10 @@ def normalized_batches(t: Maker) -> Iterator[Sample]:
 
 @mistakes("nn.functional.batch_norm")
 def batches_without_statistics(t: Maker) -> Iterator[Sample]:
-    """Yield no running statistics in inference, one value per channel in training, and weights of another size."""
+    """Yield no running statistics in inference, in training one value and no eps, and weights of another size."""
     yield sample(t(2, 3), None, None, note="no statistics")
     yield sample(t(1, 3), None, None, training=True, note="one value")
+    yield sample(t(2, 3), None, None, training=True, eps=0.0, note="eps")
     yield sample(t(2, 3), t(3), t(3), t(2), note="a weight of another size")
 
 
@@ -330,6 +331,9 @@ def normalized_instances(t: Maker) -> Iterator[Sample]:
 
 
 @mistakes("nn.functional.instance_norm")
-def instances_of_one_element(t: Maker) -> Iterator[Sample]:
-    """Yield one spatial element, which has no variance."""
+def instances_without_statistics(t: Maker) -> Iterator[Sample]:
+    """Yield one spatial element, which has no variance, and running statistics that are not there or too short."""
     yield sample(t(2, 3, 1))
+    yield sample(t(2, 3, 4), use_input_stats=False, note="no statistics")
+    yield sample(t(2, 3, 4), t(3), note="no variance")
+    yield sample(t(2, 3, 4), t(2), t(2), note="two channels")

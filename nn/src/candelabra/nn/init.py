@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
+import candelabra as cd
 from candelabra import no_grad
-from candelabra.library import record
+from candelabra.dtypes import float32
 
 __all__ = [
-    "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_",
-    "orthogonal_", "sparse_", "trunc_normal_", "uniform_", "xavier_normal_", "xavier_uniform_", "zeros_",
+    "calculate_gain", "constant", "constant_", "dirac", "dirac_", "eye", "eye_", "kaiming_normal", "kaiming_normal_",
+    "kaiming_uniform", "kaiming_uniform_", "normal", "normal_", "ones_", "orthogonal", "orthogonal_", "sparse",
+    "sparse_", "trunc_normal_", "uniform", "uniform_", "xavier_normal", "xavier_normal_", "xavier_uniform",
+    "xavier_uniform_", "zeros_",
 ]  # fmt: skip
 
 _GAINS = {"sigmoid": 1.0, "tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
@@ -57,22 +62,35 @@ def trunc_normal_(
 ) -> Any:
     """Fill with draws from N(mean, std²) limited to [a, b].
 
-    Method: u uniform on [2Φ(α) - 1, 2Φ(β) - 1], then √2·erfinv(u), the inverse of the distribution function. It is
-    computed by bisection, which needs erf only.
+    Method: the inverse of the distribution function Φ of draws from U(Φ(α), Φ(β)), with the limits α = (a - mean) / std
+    and β. An interval above the mean is mirrored, because Φ keeps its relative precision below it. Half types compute
+    in float32.
     """
-    from candelabra import full_like
-
-    where = record("where")
-
-    low, high = math.erf((a - mean) / std / math.sqrt(2.0)), math.erf((b - mean) / std / math.sqrt(2.0))
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warnings.warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
+            "incorrect.",
+            stacklevel=2,
+        )
+    if _is_meta(tensor):
+        return tensor
+    low, high, sign = (a - mean) / std, (b - mean) / std, 1
+    if low > 0:
+        low, high, sign = -high, -low, -1
     with no_grad():
-        tensor.uniform_(low, high, generator=generator)
-        below, above = full_like(tensor, (a - mean) / std), full_like(tensor, (b - mean) / std)
-        for _ in range(40):
-            middle: Any = (below + above) / 2
-            less = (middle / math.sqrt(2.0)).erf() < tensor
-            below, above = where(less, middle, below), where(less, above, middle)
-        return tensor.copy_((below + above) / 2 * std + mean).clamp_(min=a, max=b)
+        wide: Any = cd.empty_like(tensor, dtype=float32) if tensor.dtype.is_half else tensor
+        wide.uniform_(_normal_distribution(low), _normal_distribution(high), generator=generator)
+        draws: Any = cd.special.ndtri(wide)
+        return tensor.copy_(draws * (sign * std) + mean).clamp_(min=a, max=b)
+
+
+def _normal_distribution(x: float) -> float:
+    return math.erfc(-x / math.sqrt(2.0)) / 2
+
+
+def _is_meta(tensor: Any) -> bool:
+    """Return whether the tensor has no data, so that nothing is computed."""
+    return bool(tensor.device.type == "meta")
 
 
 def constant_(tensor: Any, val: float) -> Any:
@@ -93,12 +111,10 @@ def zeros_(tensor: Any) -> Any:
 
 def eye_(tensor: Any) -> Any:
     """Fill a matrix with the identity."""
-    from candelabra import eye
-
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with no_grad():
-        return tensor.copy_(eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
+        return tensor.copy_(cd.eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
 
 
 def dirac_(tensor: Any, groups: int = 1) -> Any:
@@ -107,6 +123,8 @@ def dirac_(tensor: Any, groups: int = 1) -> Any:
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
     if tensor.shape[0] % groups:
         raise ValueError("dim 0 must be divisible by groups")
+    if _is_meta(tensor):
+        return tensor
     per_group = tensor.shape[0] // groups
     centre = tuple(size // 2 for size in tensor.shape[2:])
     with no_grad():
@@ -117,7 +135,7 @@ def dirac_(tensor: Any, groups: int = 1) -> Any:
     return tensor
 
 
-def _fans(tensor: Any) -> tuple[int, int]:
+def _calculate_fan_in_and_fan_out(tensor: Any) -> tuple[int, int]:
     """Return fan_in, the number of inputs of each output, and fan_out, the number of outputs of each input."""
     if tensor.ndim < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
@@ -127,22 +145,27 @@ def _fans(tensor: Any) -> tuple[int, int]:
 
 def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
     """Fill from U(-a, a), a = gain · sqrt(6 / (fan_in + fan_out))."""
-    fan_in, fan_out = _fans(tensor)
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     bound = gain * math.sqrt(6.0 / (fan_in + fan_out))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
     """Fill from N(0, gain² · 2 / (fan_in + fan_out))."""
-    fan_in, fan_out = _fans(tensor)
+    fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / (fan_in + fan_out)), generator)
 
 
-def _kaiming_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
+def _calculate_correct_fan(tensor: Any, mode: str) -> int:
+    """Return fan_in or fan_out."""
     mode = mode.lower()
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
-    fan = _fans(tensor)[mode == "fan_out"]
+    return _calculate_fan_in_and_fan_out(tensor)[mode == "fan_out"]
+
+
+def _kaiming_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
+    fan = _calculate_correct_fan(tensor, mode)
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
@@ -175,44 +198,63 @@ def kaiming_normal_(
 def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     """Fill with orthonormal rows or columns, times ``gain``. The rows are the first dim; other dims are flattened.
 
-    Method: Gram–Schmidt, each vector against all before it, twice, on normal draws; "twice is enough" (Kahan, Parlett).
+    Method: the factor Q of normal draws, with the signs of R's diagonal, so that Q is uniform (Mezzadri, 2007). Half
+    types compute in float32.
     """
-    from candelabra import randn, stack
-
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
-    if tensor.numel() == 0:
+    if tensor.numel() == 0 or _is_meta(tensor):
         return tensor
     rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
     with no_grad():
-        draws: Any = randn(
-            min(rows, columns), max(rows, columns), dtype=tensor.dtype, device=tensor.device, generator=generator
-        )
-        found: list[Any] = []
-        for vector in draws.unbind(0):
-            for _ in range(2):
-                for other in found:
-                    vector = vector - (vector * other).sum() * other
-            found.append(vector / (vector * vector).sum().sqrt())
-        matrix: Any = stack(found)
-        matrix = matrix.t() if rows > columns else matrix
+        dtype = float32 if tensor.dtype.is_half else tensor.dtype
+        shape = max(rows, columns), min(rows, columns)
+        q, r = cd.linalg.qr(cd.randn(*shape, dtype=dtype, device=tensor.device, generator=generator))
+        q = q * r.diagonal().sign()
+        matrix = q if rows >= columns else q.t()
         return tensor.copy_((matrix * gain).reshape(tensor.shape))
 
 
 def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
     """Fill a matrix from N(0, std²), then set the fraction ``sparsity`` of each column to 0."""
-    from candelabra import randperm
-
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
+    if _is_meta(tensor):
+        return tensor
     rows, columns = tensor.shape
     zeros = math.ceil(sparsity * rows)
     with no_grad():
         tensor.normal_(0, std, generator=generator)
         for column in range(columns):
-            chosen: Any = randperm(rows, device=tensor.device)
+            chosen: Any = cd.randperm(rows, device=tensor.device)
             tensor[chosen[:zeros], column] = 0
     return tensor
+
+
+# -- PyTorch's older names --------------------------------------------------------------------------------------------
+def _deprecated(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function under its name without underscore, which warns."""
+    new = function.__name__
+    old = new[:-1]
+
+    @wraps(function)
+    def deprecated(*args: Any, **kwargs: Any) -> Any:
+        warnings.warn(f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.", FutureWarning, stacklevel=2)
+        return function(*args, **kwargs)
+
+    deprecated.__name__ = old
+    deprecated.__doc__ = f"Call :func:`{new}`. Deprecated."
+    return deprecated
+
+
+uniform, normal, constant = _deprecated(uniform_), _deprecated(normal_), _deprecated(constant_)
+eye, dirac = _deprecated(eye_), _deprecated(dirac_)
+orthogonal, sparse = _deprecated(orthogonal_), _deprecated(sparse_)
+xavier_uniform, xavier_normal = _deprecated(xavier_uniform_), _deprecated(xavier_normal_)
+kaiming_uniform, kaiming_normal = _deprecated(kaiming_uniform_), _deprecated(kaiming_normal_)
+# Programs that define layers of their own call these too.
+_no_grad_uniform_, _no_grad_normal_, _no_grad_trunc_normal_ = uniform_, normal_, trunc_normal_
+_no_grad_fill_, _no_grad_zero_ = constant_, zeros_
 
 
 def __dir__() -> list[str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from candelabra import Tensor
-from candelabra.library import AUTOGRAD, VIEW, wrap
+from candelabra.library import AUTOGRAD, VIEW, Layer, Operator, wrap
 
-__all__ = ["Buffer", "Parameter"]
+__all__ = [
+    "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin", "is_lazy",
+]  # fmt: skip
 
 
 def _owned(cls: type, data: Tensor) -> Any:
@@ -90,6 +93,169 @@ class Buffer(Tensor):
 
 def _buffer(data: Tensor, persistent: bool) -> Buffer:
     return Buffer(data, persistent=persistent)
+
+
+# -- tensors whose shape is not known yet -----------------------------------------------------------------------------
+def _refused(name: str, cls: type) -> ValueError:
+    return ValueError(
+        f"Attempted to use an uninitialized parameter in {name}. This error happens when you are using a `LazyModule` "
+        f"or explicitly manipulating `candelabra.nn.parameter.{cls.__name__}` objects. When using LazyModules Call "
+        "`forward` with a dummy batch to initialize the parameters before calling candelabra functions"
+    )
+
+
+def _refuse(op: Operator[..., Any], _: Any, *args: Any) -> Any:
+    """Refuse every operator. It is the handler of :func:`_guard`."""
+    for argument in args:
+        for value in argument if isinstance(argument, (list, tuple)) else (argument,):
+            if is_lazy(value):
+                raise _refused(op.name, type(value))
+    raise AssertionError(f"{op.name} has no uninitialized argument")
+
+
+@cache
+def _guard() -> Layer:
+    """Return the layer whose bit every uninitialized tensor has, so that dispatch itself refuses them."""
+    return Layer("uninitialized parameters", _refuse)
+
+
+def _uninitialized(cls: type, requires_grad: bool, device: Any, dtype: Any) -> Any:
+    from candelabra import empty
+
+    out = _owned(cls, empty(0, device=device, dtype=dtype))
+    out._keys |= _guard().bit
+    out.requires_grad_(requires_grad)
+    return out
+
+
+def _refused_method(name: str) -> Any:
+    def method(self: Any, *_: Any, **__: Any) -> Any:
+        raise _refused(f"Tensor.{name}", type(self))
+
+    method.__name__ = name
+    return method
+
+
+def _converted_method(name: str) -> Any:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self.data, name)(*args, **kwargs)
+
+    method.__name__ = name
+    return method
+
+
+class UninitializedTensorMixin(Tensor):
+    """What the tensors without a shape have in common: they can be moved, cast and materialized, and nothing else."""
+
+    __slots__ = ()
+    cls_to_become: type[Tensor] = Tensor
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Become an ordinary tensor of this shape with arbitrary values, by default with the same device and dtype."""
+        from candelabra import empty
+
+        here = self.data
+        made = empty(shape, device=device or here.device, dtype=dtype or here.dtype)
+        self.__class__ = self.cls_to_become  # type: ignore[assignment]
+        self.data = made
+
+    @property
+    def shape(self) -> Any:
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
+            "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` "
+            "to initialize the parameters before accessing their attributes."
+        )
+
+    @property
+    def data(self) -> Tensor:
+        """An empty tensor of the device and the dtype."""
+        return wrap(self._payload, self._keys & ~(AUTOGRAD | VIEW | _guard().bit))
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        Tensor.data.__set__(self, value)  # type: ignore[attr-defined]
+        self._keys |= _guard().bit
+
+    def copy_(self, other: Any, non_blocking: bool = False) -> Any:
+        """Do nothing for another uninitialized tensor. Any other has a shape that does not fit."""
+        if not is_lazy(other):
+            raise _refused("Tensor.copy_", type(self))
+        return self
+
+    to, cpu, cuda, half, float, double, bfloat16 = map(
+        _converted_method, ("to", "cpu", "cuda", "half", "float", "double", "bfloat16")
+    )
+    char, short, int, long = map(_converted_method, ("char", "short", "int", "long"))
+    dim, ndimension, numel, nelement, stride, detach, __len__, __iter__, item, tolist, numpy = map(
+        _refused_method,
+        (
+            "dim", "ndimension", "numel", "nelement", "stride", "detach", "__len__", "__iter__", "item", "tolist",
+            "numpy",
+        ),
+    )  # fmt: skip
+
+    def share_memory_(self) -> Any:
+        """Raise ``RuntimeError``."""
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters "
+            "before calling `module.share_memory()`."
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self), (self.requires_grad,)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        if id(self) in memo:
+            return memo[id(self)]
+        here = self.data
+        made = type(self)(self.requires_grad, here.device, here.dtype)
+        memo[id(self)] = made
+        return made
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter whose shape is not known yet; see :class:`candelabra.nn.modules.lazy.LazyModuleMixin`.
+
+    It has a device and a dtype, and can be moved, cast and materialized. Everything else raises ``ValueError`` that
+    names the operator, or ``RuntimeError`` for the shape.
+    """
+
+    __slots__ = ()
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> UninitializedParameter:
+        out: UninitializedParameter = _uninitialized(cls, requires_grad, device, dtype)
+        return out
+
+    def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
+        """Do nothing: ``__new__`` has initialized the tensor."""
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Buffer):
+    """A buffer whose shape is not known yet; see :class:`UninitializedParameter`. It becomes a Tensor."""
+
+    __slots__ = ()
+
+    def __new__(
+        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
+    ) -> UninitializedBuffer:
+        out: UninitializedBuffer = _uninitialized(cls, requires_grad, device, dtype)
+        out.persistent = persistent
+        return out
+
+    def __init__(
+        self, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
+    ) -> None:
+        """Do nothing: ``__new__`` has initialized the tensor."""
+
+
+def is_lazy(param: Any) -> bool:
+    """Return whether this is a parameter or a buffer whose shape is not known yet."""
+    return isinstance(param, UninitializedTensorMixin)
 
 
 def unset(enabled: bool, *size: Any, device: Any, dtype: Any) -> Parameter | None:

@@ -149,15 +149,17 @@ def batch_norm(
             scale = scale * affine[0]
         out = (input - mean) * scale
         return out if affine[1] is None else out + affine[1]
+    count = input.numel() // channels if channels else 0
+    if count == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
+    if eps <= 0:
+        raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     if not input.numel():
         # An empty batch has no statistics.
         out = input.clone() if affine[0] is None else input * affine[0]
         return out if affine[1] is None else out + affine[1]
     if rank < 2:
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
-    count = input.numel() // channels
-    if count == 1:
-        raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
     values, mean, rstd = normalize(input, affine[0], affine[1], (0, *range(2, rank)), eps)
     _update_statistics(running_mean, running_var, mean, rstd, momentum, eps, count)
     result: Tensor = values
@@ -192,15 +194,25 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalize each channel of each sample of (N, C, *); ``use_input_stats=False`` uses running statistics."""
+    """Normalize each channel of each sample of (N, C, *); ``use_input_stats=False`` uses running statistics.
+
+    Otherwise running statistics move towards the means over the batch of the samples' statistics, by ``momentum``.
+    """
     if not use_input_stats:
+        if running_mean is None or running_var is None:
+            raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
-    rank, channels = input.ndim, input.shape[1]
+    rank = input.ndim
     count = 1
     for size in input.shape[2:]:
         count *= size
     if count == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
+    if (running_mean is None) != (running_var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
+    channels = input.shape[1]
+    for name, stored in (("running_mean", running_mean), ("running_var", running_var)):
+        _per_channel(name, stored, channels, rank)
     affine = [_per_channel(n, t, channels, rank) for n, t in (("weight", weight), ("bias", bias))]
     values, mean, rstd = normalize(input, affine[0], affine[1], tuple(range(2, rank)), eps)
     if running_mean is not None or running_var is not None:

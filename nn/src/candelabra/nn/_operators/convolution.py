@@ -138,3 +138,34 @@ conv_weight.vjp(
         input.conj(), g, output_spec.shape[2:], stride, padding, dilation, groups
     ),
 )
+
+
+# -- time first -------------------------------------------------------------------------------------------------------
+def _tbc_shape(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Ints:
+    shape, kernel, biases = shape_of(input), shape_of(weight), shape_of(bias)
+    if len(shape) != 3:
+        raise RuntimeError("Input must have 3 dims: time, batch, in_channel")
+    if len(kernel) != 3:
+        raise RuntimeError("Weight tensor must have 3 dims: kernel_width, in_channels, out_channels.")
+    if len(biases) != 1:
+        raise RuntimeError("Bias must be 1-D")
+    if shape[2] != kernel[1]:
+        raise RuntimeError("Input dim 2 (input channels) is not == dim 1 in the weight tensor")
+    if biases[0] != kernel[2]:
+        raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
+    out = (shape[0] + 2 * pad - kernel[0] + 1, shape[1], kernel[2])
+    if out[0] < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {out[0]}: {list(out)}")
+    return out
+
+
+@operator(by(_tbc_shape), accepts="numeric", method=False, aliases=("nn.functional.conv_tbc",), out=False)
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """The cross-correlation along time of (T, N, C) with (k, C, O), plus ``bias`` (O): the result is (T', N, O)."""
+    shape = _tbc_shape(input, weight, bias, pad)
+    if not shape[0]:
+        return input.new_zeros(shape) + bias
+    if pad < 0:  # steps are removed
+        input, pad = input[-pad : input.shape[0] + pad], 0
+    out: Tensor = conv(input.permute((1, 2, 0)), weight.permute((2, 1, 0)), bias, (1,), (pad,), (1,), 1)
+    return out.permute((2, 0, 1))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from candelabra import Tensor, no_grad
 from candelabra.nn.modules._hooks import Hook
 from candelabra.nn.modules._traversal import Traversable
+from candelabra.nn.parameter import is_lazy
 
 if TYPE_CHECKING:
     from candelabra.nn.modules.module import Module
@@ -217,6 +218,8 @@ def _unexpected(module: Module, key: str, own: dict[str, Tensor]) -> bool:
 
 
 def _misfit(key: str, tensor: Tensor, value: Any) -> str | None:
+    if is_lazy(tensor):
+        return None  # the hook of lazy modules has materialized all tensors whose shape is known now
     if not isinstance(value, Tensor):
         return (
             f'While copying the parameter named "{key}", expected candelabra.Tensor or Tensor-like object from '

@@ -8,10 +8,11 @@ from typing import Any
 from candelabra import Tensor, empty
 from candelabra.nn import functional as F
 from candelabra.nn import init
+from candelabra.nn.modules.lazy import LazyModuleMixin
 from candelabra.nn.modules.module import Module
-from candelabra.nn.parameter import Parameter, unset
+from candelabra.nn.parameter import Parameter, UninitializedParameter, unset
 
-__all__ = ["Bilinear", "Identity", "Linear"]
+__all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
 
 class Identity(Module):
@@ -59,7 +60,39 @@ class Linear(Module):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """A :class:`Linear` with the name that PyTorch prints for the last projection of attention."""
+    """A :class:`Linear` under the name that PyTorch gives to the last layer of attention."""
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """A :class:`Linear` whose ``in_features`` is the last size of its first input."""
+
+    cls_to_become = Linear
+    weight: Any
+    bias: Any
+
+    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        # Without features and bias, the base class draws no values that would be replaced.
+        super().__init__(0, 0, False)
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        self.out_features = out_features
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draw weight and bias, if their shapes are known."""
+        if not self.has_uninitialized_params() and self.in_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        """Give weight and bias the shapes that fit the input, and draw them."""
+        if self.has_uninitialized_params():
+            self.in_features = input.shape[-1]
+            self.weight.materialize((self.out_features, self.in_features))
+            if self.bias is not None:
+                self.bias.materialize((self.out_features,))
+            self.reset_parameters()
+        elif self.in_features == 0:  # a state has been loaded
+            self.in_features = self.weight.shape[-1]
 
 
 class Bilinear(Module):

@@ -1,4 +1,4 @@
-"""Normalization over the last dims and over groups of channels."""
+"""Normalization over the last dims, over groups of channels, and by neighboring channels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from candelabra.nn import init
 from candelabra.nn.modules.module import Module
 from candelabra.nn.parameter import Parameter, unset
 
-__all__ = ["GroupNorm", "LayerNorm", "RMSNorm"]
+__all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
 class Scaled(Module):
@@ -30,6 +30,41 @@ class Scaled(Module):
             init.ones_(self.weight)
         if self._parameters.get("bias") is not None:
             init.zeros_(self.bias)
+
+
+class LocalResponseNorm(Module):
+    """``input / (k + alpha * mean) ** beta``, with the mean of squares over ``size`` neighboring channels of (N, C, *).
+
+    Krizhevsky, Sutskever and Hinton, 2012.
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(LocalResponseNorm):
+    """:class:`LocalResponseNorm` over (N, C, H, W), under the name of LuaTorch's ``SpatialCrossMapLRN``.
+
+    PyTorch's class of this name computes something else: channel 0 stays in the sums of all later channels.
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__(size, alpha, beta, k)
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.ndim != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.ndim}D instead.")
+        return super().forward(input)
 
 
 class LayerNorm(Scaled):
