@@ -5,6 +5,7 @@ from __future__ import annotations
 from candelabra.library import AUTOGRAD, NO_GRAD, public, shape_of, state
 from candelabra.nn._functional.sizes import Ints, Sizes, per_dim
 from candelabra.nn._operators import pooling
+from candelabra.nn._operators.resampling import averages, resample
 from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -235,7 +236,7 @@ def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
         if size == 1:
             out = out.mean(lead + i, True)
         elif size != out.shape[lead + i]:
-            out = pooling.multiply_along(out, lead + i, pooling.averaging_matrix(out.shape[lead + i], size, out))
+            out = resample(out, lead + i, *averages(out.shape[lead + i], size))
     return out if out is not input else input.clone()
 
 

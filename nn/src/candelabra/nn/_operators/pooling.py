@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from candelabra.dtypes import int64
 from candelabra.library import by, index, operator, record, same, shape_of
 from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from candelabra.typing import Dim, Index, Shape, Tensor
+    from candelabra.typing import Index, Shape, Tensor
 
 Ints = tuple[int, ...]
 
@@ -133,20 +132,3 @@ sum_pool_adjoint.vjp(
         g, window, stride, padding, dilation, tuple(output_spec.shape[len(output_spec.shape) - len(window) :])
     )
 )
-
-
-def averaging_matrix(size: int, count: int, like: Tensor) -> Tensor:
-    """Return the matrix whose column i averages elements floor(i * size / count) to ceil((i + 1) * size / count)."""
-    new_arange, cast = record("new_arange"), record("cast")
-    column = new_arange(like, 0, 1, count, dtype=int64)
-    start = (column * size) // max(count, 1)
-    stop = -((-(column + 1) * size) // max(count, 1))
-    row = new_arange(like, 0, 1, size, dtype=int64).unsqueeze(1)
-    inside = (row >= start) & (row < stop)
-    weights: Tensor = cast(inside, dtype=like.dtype) / cast(stop - start, dtype=like.dtype)
-    return weights
-
-
-def multiply_along(input: Tensor, dim: Dim, matrix: Tensor) -> Tensor:
-    """Return ``input`` with its vectors along ``dim`` multiplied by ``matrix``."""
-    return (input.movedim(dim, -1) @ matrix).movedim(-1, dim)
