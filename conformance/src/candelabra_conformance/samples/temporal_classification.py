@@ -1,4 +1,4 @@
-"""Samples of connectionist temporal classification: labels of several lengths, repeated labels, labels that do not fit."""
+"""Samples of connectionist temporal classification: labels of several lengths, repeated ones, and misfits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ only(lambda d: d.category == FLOATING, *OPERATORS)
 def normalized(t: Maker, *shape: int) -> np.ndarray[Any, Any]:
     """Return log-probabilities, whose sums along the last dim are 1."""
     scores = t(*shape).astype(np.float64)
-    return (scores - np.log(np.exp(scores).sum(-1, keepdims=True))).astype(t.numpy)
+    values: np.ndarray[Any, Any] = scores - np.log(np.exp(scores).sum(-1, keepdims=True))
+    return values.astype(t.numpy)
 
 
 @inputs(*OPERATORS)
@@ -36,9 +37,7 @@ def aligned(t: Maker) -> Iterator[Sample]:
 @inputs("label_posteriors")
 def misfits(t: Maker) -> Iterator[Sample]:
     """Yield labels that need more time than there is."""
-    yield sample(
-        normalized(t, 3, 2, 3), t.index([1, 1], [2, 1]), t.index(2, 2), t.index(2, 2), 0, True, gradient=False
-    )
+    yield sample(normalized(t, 3, 2, 3), t.index([1, 1], [2, 1]), t.index(2, 2), t.index(2, 2), 0, True, gradient=False)
 
 
 @mistakes(*OPERATORS)

@@ -6,6 +6,7 @@ from candelabra.nn.modules import activation as _activation
 from candelabra.nn.modules import batchnorm as _batchnorm
 from candelabra.nn.modules import container as _container
 from candelabra.nn.modules import conv as _conv
+from candelabra.nn.modules import distance as _distance
 from candelabra.nn.modules import dropout as _dropout
 from candelabra.nn.modules import flatten as _flatten
 from candelabra.nn.modules import linear as _linear
@@ -18,6 +19,7 @@ from candelabra.nn.modules.activation import *  # noqa: F403 - each file's __all
 from candelabra.nn.modules.batchnorm import *  # noqa: F403
 from candelabra.nn.modules.container import *  # noqa: F403
 from candelabra.nn.modules.conv import *  # noqa: F403
+from candelabra.nn.modules.distance import *  # noqa: F403
 from candelabra.nn.modules.dropout import *  # noqa: F403
 from candelabra.nn.modules.flatten import *  # noqa: F403
 from candelabra.nn.modules.linear import *  # noqa: F403
@@ -32,6 +34,7 @@ __all__ = [
     *_batchnorm.__all__,
     *_container.__all__,
     *_conv.__all__,
+    *_distance.__all__,
     *_dropout.__all__,
     *_flatten.__all__,
     *_linear.__all__,
