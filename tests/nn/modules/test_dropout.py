@@ -13,24 +13,24 @@ from candelabra.nn import functional as F
 MODULES = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 
 
-def parts(x: cd.Tensor, lead: int) -> set[tuple[float, ...]]:
-    """Return the distinct parts of a tensor with a common index of the first ``lead`` dims."""
+def slices_of(x: cd.Tensor, lead: int) -> set[tuple[float, ...]]:
+    """Return the distinct slices of a tensor with a common index of the first ``lead`` dims."""
     return {tuple(row) for row in x.reshape(*x.shape[:lead], -1).flatten(0, lead - 1).tolist()}
 
 
-@pytest.mark.parametrize("made", MODULES)
-def test_modules_of_dropout(made: type[nn.Module]) -> None:
+@pytest.mark.parametrize("module_class", MODULES)
+def test_modules_of_dropout(module_class: type[nn.Module]) -> None:
     """Evaluation returns the input; the printed form has the arguments; a probability outside of [0, 1] raises."""
-    module: Any = made(0.25).eval()
-    sizes = (3, 4) if made is nn.Dropout1d else (3, 4, 4) if made is not nn.Dropout3d else (3, 4, 4, 4)
+    module: Any = module_class(0.25).eval()
+    sizes = (3, 4) if module_class is nn.Dropout1d else (3, 4, 4) if module_class is not nn.Dropout3d else (3, 4, 4, 4)
     x = cd.ones(2, *sizes)
     assert module(x) is x
-    assert repr(module) == f"{made.__name__}(p=0.25, inplace=False)"
+    assert repr(module) == f"{module_class.__name__}(p=0.25, inplace=False)"
     assert not module.state_dict()
     for p in (-0.1, 1.1):
         with pytest.raises(ValueError, match=f"dropout probability has to be between 0 and 1, but got {p}"):
-            made(p)
-    assert made(0.5)(cd.ones(0, *sizes)).shape == (0, *sizes)
+            module_class(p)
+    assert module_class(0.5)(cd.ones(0, *sizes)).shape == (0, *sizes)
 
 
 @pytest.mark.parametrize(
@@ -45,11 +45,11 @@ def test_channels_are_dropped_as_a_whole(function: Callable[..., Any], shape: tu
     """Each channel has one of two values, and samples do not drop all of theirs together."""
     cd.manual_seed(0)
     out = function(cd.ones(shape), 0.5)
-    found = parts(out, lead)
+    found = slices_of(out, lead)
     assert len(found) == 2
-    assert all(len(set(part)) == 1 for part in found)
+    assert all(len(set(values)) == 1 for values in found)
     if lead == 2:
-        assert len(parts(out, 1)) > 2
+        assert len(slices_of(out, 1)) > 2
 
 
 def test_dropout2d_of_other_ranks() -> None:
@@ -57,14 +57,14 @@ def test_dropout2d_of_other_ranks() -> None:
     cd.manual_seed(0)
     with pytest.warns(UserWarning, match="Received a 3D input to dropout2d and assuming that channel-wise 1D"):
         out = F.dropout2d(cd.ones(20, 8, 4))
-    assert all(len(set(part)) == 1 for part in parts(out, 2))
-    assert any(len(set(part)) == 2 for part in parts(out, 1))
+    assert all(len(set(values)) == 1 for values in slices_of(out, 2))
+    assert any(len(set(values)) == 2 for values in slices_of(out, 1))
     with pytest.warns(UserWarning, match="Received a 2-D input to dropout2d, which is deprecated"):
         assert set(F.dropout2d(cd.ones(20, 8)).reshape(-1).tolist()) == {0.0, 2.0}
     with pytest.warns(UserWarning, match="Received a 5-D input to dropout2d"):
-        assert len(parts(F.dropout2d(cd.ones(20, 8, 1, 2, 2)), 2)) == 2
+        assert len(slices_of(F.dropout2d(cd.ones(20, 8, 1, 2, 2)), 2)) == 2
     with pytest.warns(UserWarning, match="Received a 2-D input to dropout3d"):
-        assert len(parts(F.dropout3d(cd.ones(64, 4)), 1)) == 2
+        assert len(slices_of(F.dropout3d(cd.ones(64, 4)), 1)) == 2
 
 
 def test_in_place_dropout() -> None:

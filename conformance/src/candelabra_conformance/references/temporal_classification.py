@@ -53,7 +53,7 @@ def label_posteriors(x: Array, targets: Array, lengths: Any, counts: Any, blank:
 def ctc_loss(
     x: Array, targets: Array, lengths: Any, counts: Any, blank: int = 0, reduction: str = "mean", zero: bool = False
 ) -> Any:
-    """Bring the targets into rows; the mean is that of losses per label."""
+    """Convert the targets to rows; the mean is that of losses per label."""
     if x.ndim == 2:
         return ctc_loss(x[:, None], targets[None], [int(lengths)], [int(counts)], blank, "mean", zero)
     if targets.ndim == 1:
