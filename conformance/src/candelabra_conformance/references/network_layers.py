@@ -67,7 +67,7 @@ def mask_of(shape: tuple[int, ...], p: float) -> Array:
     return drawn("uniform", shape, float32, None) >= p
 
 
-@reference("nn.functional.dropout")
+@reference("nn.functional.dropout", "dropout", "dropout_")
 def dropout(x: Array, p: float = 0.5, training: bool = True) -> Any:
     """Draw a mask of the input's shape."""
     return masked_dropout(x, mask_of(x.shape, p), p) if training else x
@@ -94,13 +94,19 @@ def alpha(x: Array, mask: Array, p: float) -> Any:
     return np.where(mask, x, -SATURATION) * scale + SATURATION * scale * p
 
 
-@reference("nn.functional.alpha_dropout")
+@reference("nn.functional.alpha_dropout", "alpha_dropout", "alpha_dropout_")
 def alpha_dropout(x: Array, p: float = 0.5, training: bool = False) -> Any:
     """Draw a mask of the input's shape."""
     return alpha(x, mask_of(x.shape, p), p) if training else x
 
 
-@reference("nn.functional.feature_alpha_dropout")
+@reference("feature_dropout", "feature_dropout_")
+def feature_dropout(x: Array, p: float, training: bool) -> Any:
+    """Draw a mask with one element per channel."""
+    return masked_dropout(x, mask_of((*x.shape[:2], *[1] * (x.ndim - 2)), p), p) if training else x
+
+
+@reference("nn.functional.feature_alpha_dropout", "feature_alpha_dropout", "feature_alpha_dropout_")
 def feature_alpha_dropout(x: Array, p: float = 0.5, training: bool = False) -> Any:
     """Draw a mask with one element per channel."""
     return alpha(x, mask_of((*x.shape[:2], *[1] * (x.ndim - 2)), p), p) if training else x

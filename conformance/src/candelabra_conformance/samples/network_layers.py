@@ -12,9 +12,14 @@ from candelabra_conformance.samples.registry import draws, inputs, mistakes, onl
 from candelabra_conformance.samples.sample import LENGTH_ONE, ZERO_DIM, ZERO_SIZE, Sample, sample
 
 DROPOUTS = tuple(f"nn.functional.{n}" for n in ("dropout", "alpha_dropout", "feature_alpha_dropout"))
+PLAIN_DROPOUTS = tuple(
+    name + inplace
+    for name in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
+    for inplace in ("", "_")
+)
 CHANNEL_DROPOUTS = tuple(f"nn.functional.dropout{rank}d" for rank in (1, 2, 3))
 UNPOOLS = ("max_unpool1d", "max_unpool2d", "max_unpool3d")
-draws(*DROPOUTS, *CHANNEL_DROPOUTS)
+draws(*DROPOUTS, *CHANNEL_DROPOUTS, *PLAIN_DROPOUTS)
 only(lambda d: d.category == FLOATING, "linear", "bilinear", *UNPOOLS)
 
 
@@ -118,11 +123,28 @@ def dropped_elements(t: Maker) -> Iterator[Sample]:
 
 @inputs(*CHANNEL_DROPOUTS)
 def dropped_channels(t: Maker) -> Iterator[Sample]:
-    """Yield inputs with and without a batch."""
+    """Yield inputs with a batch, and without one if the function knows such inputs."""
     rank = int(t.operator[-2])
     if t.is_floating:
         yield sample(t(2, 3, *[2] * rank), 0.25)
-        yield sample(t(3, *[2] * rank), 0.5)
+        if rank != 2:
+            yield sample(t(3, *[2] * rank), 0.5)
+
+
+@inputs(*PLAIN_DROPOUTS)
+def dropped_in_top_namespace(t: Maker) -> Iterator[Sample]:
+    """Yield both modes, and the probability 1."""
+    if t.is_floating:
+        yield sample(t(3, 4, 2), 0.25, True)
+        yield sample(t(3, 4), 0.5, False)
+        yield sample(t(3, 4), 1.0, True)
+
+
+@mistakes(*PLAIN_DROPOUTS)
+def probabilities_in_top_namespace(t: Maker) -> Iterator[Sample]:
+    """Yield probabilities above 1 and below 0."""
+    yield sample(t(2, 3), 1.5, True, note="above 1")
+    yield sample(t(2, 3), -0.5, True, note="below 0")
 
 
 @mistakes(*DROPOUTS)

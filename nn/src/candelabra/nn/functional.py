@@ -3,9 +3,12 @@
 The names come from the registry of public names; ``__all__`` is computed from it.
 """
 
+from candelabra import cosine_similarity as cosine_similarity
+from candelabra import pairwise_distance as pairwise_distance
+from candelabra import pdist as pdist
 from candelabra import sigmoid as sigmoid
 from candelabra import tanh as tanh
 from candelabra.library import members
 
-_also = ("sigmoid", "tanh")
+_also = ("cosine_similarity", "pairwise_distance", "pdist", "sigmoid", "tanh")
 __getattr__, __dir__ = members("nn.functional")

@@ -101,7 +101,11 @@ def _cross_entropy_shape(input: Tensor, target: Tensor, *_: Any) -> Ints:
     shape = shape_of(input)
     if not shape:
         raise RuntimeError("cross_entropy(): input must have a dimension of classes, but it is 0-dimensional")
-    if shape == shape_of(target) and target.dtype.is_floating_point:
+    if shape == shape_of(target):
+        if not target.dtype.is_floating_point:
+            raise RuntimeError(
+                f"Expected floating point type for target with class probabilities, got {target.dtype.title}"
+            )
         return (*shape[:1], *shape[2:]) if len(shape) > 1 else ()
     return _nll_shape(input, target)
 
@@ -139,8 +143,7 @@ def cross_entropy(
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     _cross_entropy_shape(input, target)
     classes = 1 if input.ndim > 1 else 0
-    same_shape = tuple(input.shape) == tuple(target.shape)
-    if same_shape and target.is_floating_point():
+    if tuple(input.shape) == tuple(target.shape):
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
         return _cross_entropy_of_probabilities(input, target, weight, classes, reduction, label_smoothing)
@@ -250,6 +253,8 @@ def _selected(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index:
     """Return the loss of each target, its weight (0 if it is ignored), and whether it counts."""
     if weight is not None:
         _class_weights(weight, logs, 1 if logs.ndim > 1 else 0)
+        if weight.dtype is not logs.dtype:
+            raise RuntimeError(f"expected scalar type {logs.dtype.title} but found {weight.dtype.title}")
     if target.dtype is not int64:
         target = cast(target, dtype=int64)
     single = logs.ndim == 1

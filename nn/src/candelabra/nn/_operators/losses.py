@@ -16,7 +16,7 @@ from candelabra.typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
 
-where = record("where")
+where, xlogy = record("where"), record("xlogy")
 
 Ints = tuple[int, ...]
 REDUCTIONS = ("none", "mean", "sum")
@@ -34,10 +34,11 @@ def reduction_of(size_average: bool | None, reduce: bool | None, reduction: str)
 
 def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str, stacklevel: int = 4) -> str:
     """As :func:`reduction_of`, with PyTorch's warning if one of the older arguments is given."""
+    found = reduction_of(size_average, reduce, reduction)
     if size_average is not None or reduce is not None:
-        text = "size_average and reduce args will be deprecated, please use reduction instead."
+        text = f"size_average and reduce args will be deprecated, please use reduction='{found}' instead."
         warnings.warn(text, stacklevel=stacklevel)
-    return reduction_of(size_average, reduce, reduction)
+    return found
 
 
 def reduced(loss: Tensor, reduction: str) -> Tensor:
@@ -86,6 +87,12 @@ def _check_pair(input: Tensor, target: Tensor) -> None:
     broadcast_to_target(input, target)
 
 
+def _check_width(operator: str, name: str, value: object) -> None:
+    """Raise ``TypeError`` for the width of a quadratic part that is not a real number."""
+    if not isinstance(value, int | float):
+        raise TypeError(f"{operator}(): argument '{name}' must be float, not {type(value).__name__}")
+
+
 # -- distances --------------------------------------------------------------------------------------------------------
 def _weighted(loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     if weight is None:
@@ -96,7 +103,8 @@ def _weighted(loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     return loss.sum() / weight.sum() if reduction == "mean" else reduced(loss, reduction)
 
 
-@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional")
+@operator(loss_rule(broadcast_to_target), promote=highest, accepts="real floating", out=False,
+          namespace="nn.functional")  # fmt: skip
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -127,7 +135,8 @@ def l1_loss(
     return _weighted((input - target).abs(), weight, reduction)
 
 
-@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional")
+@operator(loss_rule(broadcast_to_target), promote=highest, accepts="real floating", out=False,
+          namespace="nn.functional")  # fmt: skip
 def smooth_l1_loss(
     input: Tensor,
     target: Tensor,
@@ -138,6 +147,7 @@ def smooth_l1_loss(
 ) -> Tensor:
     """``0.5 * d² / beta`` if the distance d is below ``beta``, else ``d - beta / 2``."""
     reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_width("smooth_l1_loss", "beta", beta)
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     _check_pair(input, target)
@@ -147,11 +157,13 @@ def smooth_l1_loss(
     return reduced(distance, reduction)
 
 
-@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional")
+@operator(loss_rule(broadcast_to_target), promote=highest, accepts="real floating", out=False,
+          namespace="nn.functional")  # fmt: skip
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
     """``0.5 * d²`` if the distance d is at most ``delta``, else ``delta * (d - delta / 2)``."""
+    _check_width("huber_loss", "delta", delta)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     _check_pair(input, target)
@@ -218,14 +230,14 @@ def kl_div(
 ) -> Tensor:
     """``target * (log(target) - input)``: the divergence of ``exp(input)`` from ``target``.
 
-    ``"batchmean"`` divides the sum by the batch's size; with ``log_target``, the target is a logarithm too.
+    ``"batchmean"`` divides the sum by the batch's size; with ``log_target``, the target is a logarithm too. A negative
+    target without ``log_target`` gives NaN.
     """
     reduction = legacy_reduction(size_average, reduce, reduction)
     if log_target:
         loss = target.exp() * (target - input)
     else:
-        entropy = target * where(target > 0, target, 1.0).log()
-        loss = entropy - target * input
+        loss = xlogy(target, target) - target * input
     if reduction == "batchmean":
         return loss.sum() / input.shape[0] if input.ndim else loss.sum()
     return reduced(loss, reduction)

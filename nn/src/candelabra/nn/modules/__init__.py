@@ -7,6 +7,7 @@ from candelabra.nn.modules import batchnorm as _batchnorm
 from candelabra.nn.modules import channelshuffle as _channelshuffle
 from candelabra.nn.modules import container as _container
 from candelabra.nn.modules import conv as _conv
+from candelabra.nn.modules import distance as _distance
 from candelabra.nn.modules import dropout as _dropout
 from candelabra.nn.modules import flatten as _flatten
 from candelabra.nn.modules import fold as _fold
@@ -25,6 +26,7 @@ from candelabra.nn.modules.batchnorm import *  # noqa: F403
 from candelabra.nn.modules.channelshuffle import *  # noqa: F403
 from candelabra.nn.modules.container import *  # noqa: F403
 from candelabra.nn.modules.conv import *  # noqa: F403
+from candelabra.nn.modules.distance import *  # noqa: F403
 from candelabra.nn.modules.dropout import *  # noqa: F403
 from candelabra.nn.modules.flatten import *  # noqa: F403
 from candelabra.nn.modules.fold import *  # noqa: F403
@@ -45,6 +47,7 @@ __all__ = [
     *_channelshuffle.__all__,
     *_container.__all__,
     *_conv.__all__,
+    *_distance.__all__,
     *_dropout.__all__,
     *_flatten.__all__,
     *_fold.__all__,

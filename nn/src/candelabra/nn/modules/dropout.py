@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from candelabra import Tensor
 from candelabra.nn import functional as F
 from candelabra.nn.modules.module import Module
 
-__all__ = ["Dropout", "Dropout1d", "Dropout2d", "Dropout3d"]
+__all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
 
 
-class Dropout(Module):
-    """In training, sets elements to 0 with probability ``p`` and divides the others by 1 - p.
-
-    In evaluation it returns the input.
+class _DropoutNd(Module):
+    """In training, a random mask with probability ``p``; in evaluation, the input.
 
     Raises ``ValueError`` for a probability outside of [0, 1].
     """
-
-    _drop: Any = staticmethod(F.dropout)
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
@@ -27,29 +22,50 @@ class Dropout(Module):
         self.p = p
         self.inplace = inplace
 
-    def forward(self, input: Any) -> Any:
-        return type(self)._drop(input, self.p, self.training, self.inplace)
-
     def extra_repr(self) -> str:
         return f"p={self.p}, inplace={self.inplace}"
 
 
-class Dropout1d(Dropout):
+class Dropout(_DropoutNd):
+    """In training, sets elements to 0 with probability ``p`` and divides the others by 1 - p."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout(input, self.p, self.training, self.inplace)
+
+
+class Dropout1d(_DropoutNd):
     """Dropout of whole channels of (N, C, L) or (C, L)."""
 
-    _drop = staticmethod(F.dropout1d)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout1d(input, self.p, self.training, self.inplace)
 
 
-class Dropout2d(Dropout):
-    """Dropout of whole channels of (N, C, H, W) or (C, H, W)."""
+class Dropout2d(_DropoutNd):
+    """Dropout of whole channels of (N, C, H, W)."""
 
-    _drop = staticmethod(F.dropout2d)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout2d(input, self.p, self.training, self.inplace)
 
 
-class Dropout3d(Dropout):
+class Dropout3d(_DropoutNd):
     """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W)."""
 
-    _drop = staticmethod(F.dropout3d)
+    def forward(self, input: Tensor) -> Tensor:
+        return F.dropout3d(input, self.p, self.training, self.inplace)
+
+
+class AlphaDropout(_DropoutNd):
+    """Dropout that keeps mean 0 and variance 1, for SELU (Klambauer et al., 2017). ``inplace`` has no effect."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.alpha_dropout(input, self.p, self.training)
+
+
+class FeatureAlphaDropout(_DropoutNd):
+    """Alpha dropout of whole channels of (N, C, *). ``inplace`` has no effect."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.feature_alpha_dropout(input, self.p, self.training)
 
 
 def __dir__() -> list[str]:
