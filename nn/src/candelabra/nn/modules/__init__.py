@@ -10,7 +10,6 @@ from candelabra.nn.modules import dropout as _dropout
 from candelabra.nn.modules import flatten as _flatten
 from candelabra.nn.modules import linear as _linear
 from candelabra.nn.modules import loss as _loss
-from candelabra.nn.modules import module as _module
 from candelabra.nn.modules import normalization as _normalization
 from candelabra.nn.modules import pooling as _pooling
 from candelabra.nn.modules import sparse as _sparse
@@ -22,7 +21,7 @@ from candelabra.nn.modules.dropout import *  # noqa: F403
 from candelabra.nn.modules.flatten import *  # noqa: F403
 from candelabra.nn.modules.linear import *  # noqa: F403
 from candelabra.nn.modules.loss import *  # noqa: F403
-from candelabra.nn.modules.module import *  # noqa: F403
+from candelabra.nn.modules.module import Module as Module
 from candelabra.nn.modules.normalization import *  # noqa: F403
 from candelabra.nn.modules.pooling import *  # noqa: F403
 from candelabra.nn.modules.sparse import *  # noqa: F403
@@ -36,7 +35,7 @@ __all__ = [
     *_flatten.__all__,
     *_linear.__all__,
     *_loss.__all__,
-    *_module.__all__,
+    "Module",
     *_normalization.__all__,
     *_pooling.__all__,
     *_sparse.__all__,
