@@ -17,7 +17,7 @@ __all__ = [
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call ``hook(module, args)`` before the ``forward`` of every module; it may return other arguments."""
-    return add(EVERYWHERE.forward_pre, hook)
+    return add(EVERYWHERE.forward_pre, hook, options=[EVERYWHERE.at_calls])
 
 
 def register_module_forward_hook(
@@ -27,20 +27,21 @@ def register_module_forward_hook(
 
     With ``with_kwargs``, ``hook(module, args, kwargs, output)``; with ``always_call``, also if ``forward`` raised.
     """
-    options = [EVERYWHERE.forward_with_kwargs] if with_kwargs else []
+    options = [EVERYWHERE.at_calls]
+    options += [EVERYWHERE.forward_with_kwargs] if with_kwargs else []
     options += [EVERYWHERE.forward_always_called] if always_call else []
     return add(EVERYWHERE.forward, hook, options=options)
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call ``hook(module, grad_output)`` before the backward pass of every module."""
-    return add(EVERYWHERE.backward_pre, hook)
+    return add(EVERYWHERE.backward_pre, hook, options=[EVERYWHERE.at_calls])
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call ``hook(module, grad_input, grad_output)`` after the backward pass of every module."""
     _set_backward_kind(True)
-    return add(EVERYWHERE.backward, hook)
+    return add(EVERYWHERE.backward, hook, options=[EVERYWHERE.at_calls])
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -49,7 +50,7 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     Deprecated in PyTorch: :func:`register_module_full_backward_hook` gets the gradients of the module.
     """
     _set_backward_kind(False)
-    return add(EVERYWHERE.backward, hook)
+    return add(EVERYWHERE.backward, hook, options=[EVERYWHERE.at_calls])
 
 
 def _set_backward_kind(full: bool) -> None:

@@ -34,6 +34,8 @@ class GlobalHooks:
     """The hooks that are called for every module."""
 
     def __init__(self) -> None:
+        self.at_calls: dict[int, bool] = {}
+        """The numbers of all hooks that calls run, so that a call needs one test."""
         self.forward_pre: Hooks = {}
         self.forward: Hooks = {}
         self.forward_with_kwargs: dict[int, bool] = {}

@@ -18,10 +18,7 @@ from candelabra.nn.parameter import Buffer, Parameter
 __all__ = ["Module", *_global_hooks.__all__]
 
 
-forward_pre_everywhere: Final = EVERYWHERE.forward_pre
-forward_everywhere: Final = EVERYWHERE.forward
-backward_pre_everywhere: Final = EVERYWHERE.backward_pre
-backward_everywhere: Final = EVERYWHERE.backward
+hooks_everywhere: Final = EVERYWHERE.at_calls
 said_that_nothing_is_compiled = False
 
 
@@ -69,7 +66,7 @@ class Module(Hooked, Stateful, Convertible):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if (
             self._forward_pre_hooks or self._forward_hooks or self._backward_hooks or self._backward_pre_hooks
-            or forward_pre_everywhere or forward_everywhere or backward_everywhere or backward_pre_everywhere
+            or hooks_everywhere
         ):  # fmt: skip
             return self._call_with_hooks(args, kwargs)
         return self.forward(*args, **kwargs)
