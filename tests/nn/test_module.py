@@ -91,7 +91,7 @@ def test_assigning_before_init_is_an_error(value: Any, kind: str) -> None:
     [
         ("scale", "x", "cannot assign 'str' as parameter 'scale' (candelabra.nn.Parameter or None expected)"),
         ("inner", 3, "cannot assign 'int' as child module 'inner' (candelabra.nn.Module or None expected)"),
-        ("mean", 3, "cannot assign 'int' as buffer 'mean' (candelabra.Tensor or None expected)"),
+        ("mean", 3, "cannot assign 'int' as buffer 'mean' (candelabra.nn.Buffer, candelabra.Tensor or None expected)"),
     ],
 )
 def test_assigning_the_wrong_kind_to_a_registered_name_is_refused(name: str, value: Any, text: str) -> None:
@@ -353,7 +353,7 @@ def test_loading_that_is_not_strict_reports_the_keys() -> None:
     found = m.load_state_dict({"scale": cd.zeros(2), "x.y": cd.zeros(1)}, strict=False)
     assert found.missing_keys == ["mean", "inner.weight", "inner.bias"]
     assert found.unexpected_keys == ["x.y"]
-    assert repr(found).startswith("IncompatibleKeys(missing_keys=['mean'")
+    assert repr(found).startswith("_IncompatibleKeys(missing_keys=['mean'")
     assert m.scale.tolist() == [0, 0]
 
 

@@ -14,7 +14,6 @@ from candelabra.nn.modules import fold as _fold
 from candelabra.nn.modules import instancenorm as _instancenorm
 from candelabra.nn.modules import linear as _linear
 from candelabra.nn.modules import loss as _loss
-from candelabra.nn.modules import module as _module
 from candelabra.nn.modules import normalization as _normalization
 from candelabra.nn.modules import padding as _padding
 from candelabra.nn.modules import pixelshuffle as _pixelshuffle
@@ -33,7 +32,7 @@ from candelabra.nn.modules.fold import *  # noqa: F403
 from candelabra.nn.modules.instancenorm import *  # noqa: F403
 from candelabra.nn.modules.linear import *  # noqa: F403
 from candelabra.nn.modules.loss import *  # noqa: F403
-from candelabra.nn.modules.module import *  # noqa: F403
+from candelabra.nn.modules.module import Module as Module
 from candelabra.nn.modules.normalization import *  # noqa: F403
 from candelabra.nn.modules.padding import *  # noqa: F403
 from candelabra.nn.modules.pixelshuffle import *  # noqa: F403
@@ -54,7 +53,7 @@ __all__ = [
     *_instancenorm.__all__,
     *_linear.__all__,
     *_loss.__all__,
-    *_module.__all__,
+    "Module",
     *_normalization.__all__,
     *_padding.__all__,
     *_pixelshuffle.__all__,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
-from candelabra import Tensor, no_grad
+from candelabra import Tensor, empty_like, no_grad
 from candelabra.dtypes import bfloat16, dtype, float16, float32, float64
 from candelabra.nn.modules._traversal import Traversable
 
@@ -29,12 +29,21 @@ class Convertible(Traversable):
                         _replace_data(gradient, fn)
         return self
 
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """Move to a device without copying: the values of all parameters and buffers are then uninitialized."""
+        return self._apply(lambda t: empty_like(t, device=device), recurse)
+
+    def share_memory(self) -> Self:
+        """Move all tensors to memory that other processes can share; see ``Tensor.share_memory_``."""
+        return self._apply(lambda t: t.share_memory_())
+
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Move to a device, cast floating parameters and buffers to a dtype, or take both from a tensor.
 
-        ``to(device=None, dtype=None, non_blocking=False)``, ``to(dtype)``, ``to(tensor)``. In place. Raises
-        ``TypeError`` for integer dtypes.
+        ``to(device=None, dtype=None, non_blocking=False)``, ``to(dtype)``, ``to(tensor)``, ``to(memory_format=…)``, of
+        which the last changes the layout of 4-d and 5-d tensors. In place. Raises ``TypeError`` for integer dtypes.
         """
+        memory_format = kwargs.pop("memory_format", None)
         device, target = _parse_to(args, kwargs)
         if target is not None and not (target.is_floating_point or target.is_complex):
             raise TypeError(
@@ -43,7 +52,10 @@ class Convertible(Traversable):
 
         def convert(tensor: Any) -> Any:
             floating = tensor.is_floating_point() or tensor.is_complex()
-            return tensor.to(device=device, dtype=target if floating else None)
+            moved = tensor.to(device=device, dtype=target if floating else None)
+            if memory_format is None or tensor.dim() not in (4, 5):
+                return moved
+            return moved.contiguous(memory_format=memory_format)
 
         return self._apply(convert)
 
@@ -77,6 +89,18 @@ class Convertible(Traversable):
     def cuda(self, device: Any = None) -> Self:
         """Move to a CUDA device. A backend for CUDA has to be installed."""
         return self._apply(lambda t: t.cuda() if device is None else t.cuda(device))
+
+    def ipu(self, device: Any = None) -> Self:
+        """Move to an IPU. A backend for IPUs has to be installed."""
+        return self._apply(lambda t: t.ipu() if device is None else t.ipu(device))
+
+    def xpu(self, device: Any = None) -> Self:
+        """Move to an Intel GPU. A backend for the device type ``xpu`` has to be installed."""
+        return self._apply(lambda t: t.xpu() if device is None else t.xpu(device))
+
+    def mtia(self, device: Any = None) -> Self:
+        """Move to an MTIA accelerator. A backend for it has to be installed."""
+        return self._apply(lambda t: t.mtia() if device is None else t.mtia(device))
 
 
 def _replace_data(tensor: Tensor, fn: Callable[[Any], Any]) -> None:

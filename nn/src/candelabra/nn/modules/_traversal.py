@@ -26,12 +26,26 @@ class Traversable:
         found = cast("Module", self)
         for name in target.split(".") if target else ():
             if not hasattr(found, name):
-                raise AttributeError(f"{type(found).__name__} has no attribute `{name}`")
+                raise AttributeError(f"{found._get_name()} has no attribute `{name}`")
             child = getattr(found, name)
             if not isinstance(child, Traversable):
                 raise AttributeError(f"`{name}` is not an nn.Module")
             found = cast("Module", child)
         return found
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Replace the module at a dotted path, or add one there unless ``strict``."""
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Traversable):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict and not hasattr(parent, name):
+            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
+        if hasattr(parent, name) and not isinstance(getattr(parent, name), Traversable):
+            raise AttributeError(f"`{name}` is not an nn.Module")
+        setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
         """Return the parameter at a dotted path."""
@@ -53,7 +67,7 @@ class Traversable:
         path, _, name = target.rpartition(".")
         owner = self.get_submodule(path)
         if not hasattr(owner, name):
-            raise AttributeError(f"{type(owner).__name__} has no attribute `{name}`")
+            raise AttributeError(f"{owner._get_name()} has no attribute `{name}`")
         return owner, name
 
     # -- all ----------------------------------------------------------------------------------------------------------
@@ -72,9 +86,9 @@ class Traversable:
             if module is not None:
                 yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
-    def modules(self) -> Iterator[Module]:
-        """Iterate over this module and its descendants."""
-        return (module for _, module in self.named_modules())
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """Iterate over this module and its descendants; each object once by default."""
+        return (module for _, module in self.named_modules(remove_duplicate=remove_duplicate))
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """Iterate over the direct children, each once, with their names."""

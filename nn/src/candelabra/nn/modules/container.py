@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import warnings
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import index as as_index
-from typing import Any, Self, overload
+from typing import Any, Never, Self, cast, overload
 
 from candelabra import Tensor
-from candelabra.nn.modules.module import Module
+from candelabra.nn.modules.module import Module, typename
 from candelabra.nn.parameter import Parameter
 
-__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+__all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+
+
+class Container(Module):
+    """Modules under the names of keyword arguments. Deprecated in PyTorch: a subclass of Module does the same."""
+
+    def __init__(self, **modules: Any) -> None:
+        warnings.warn(
+            "`nn.Container` is deprecated. All of its functionality is now implemented in `nn.Module`. Subclass that "
+            "instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        super().__init__()
+        for name, module in modules.items():
+            self.add_module(name, module)
 
 
 def _name_of_entry(index: Any, length: int) -> str:
@@ -23,15 +40,15 @@ def _name_of_entry(index: Any, length: int) -> str:
 
 
 class _IndexedModules(Module):
-    """The common base of Sequential and ModuleList: modules under the names "0", "1", …"""
+    """The common base of Sequential and ModuleList: modules under the names "0", "1", …; an entry may be None."""
 
-    def _children(self) -> list[Module]:
-        return [module for module in self._modules.values() if module is not None]
-
-    def _renumber(self, modules: Iterable[Module]) -> None:
+    def _renumber(self, modules: Iterable[Module | None]) -> None:
         members = {str(number): module for number, module in enumerate(modules)}
         self._modules.clear()
         self._modules.update(members)
+
+    def _get_abs_string_index(self, index: Any) -> str:
+        return list(self._modules)[int(_name_of_entry(index, len(self)))]
 
     @overload
     def __getitem__(self, index: slice) -> Self: ...
@@ -40,30 +57,24 @@ class _IndexedModules(Module):
     def __getitem__(self, index: int | slice) -> Module:
         if isinstance(index, slice):
             return self._subset(index)
-        names = list(self._modules)
-        found = self._modules[names[int(_name_of_entry(index, len(names)))]]
-        assert found is not None
-        return found
+        return cast("Module", self._modules[self._get_abs_string_index(index)])
 
     def _subset(self, part: slice) -> Self:
-        return type(self)(self._children()[part])  # type: ignore[call-arg]
+        return type(self)(list(self._modules.values())[part])
 
     def __setitem__(self, index: int, module: Module) -> None:
-        names = list(self._modules)
-        setattr(self, names[int(_name_of_entry(index, len(names)))], module)
+        setattr(self, self._get_abs_string_index(index), module)
 
     def __delitem__(self, index: int | slice) -> None:
-        names = list(self._modules)
-        for name in names[index] if isinstance(index, slice) else [names[int(_name_of_entry(index, len(names)))]]:
+        for name in list(self._modules)[index] if isinstance(index, slice) else [self._get_abs_string_index(index)]:
             delattr(self, name)
-        if all(name.isdigit() for name in names):
-            self._renumber(self._children())
+        self._renumber(list(self._modules.values()))
 
     def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._children())
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._modules.values())
 
     def append(self, module: Module) -> Self:
         """Add a module at the end."""
@@ -77,7 +88,7 @@ class _IndexedModules(Module):
         length = len(self)
         if not -length <= index <= length:
             raise IndexError(f"Index out of range: {index}")
-        modules = self._children()
+        modules = list(self._modules.values())
         modules.insert(index, module)
         self._renumber(modules)
         return self
@@ -92,20 +103,18 @@ class _IndexedModules(Module):
             self.append(module)
         return self
 
-    def pop(self, index: int = -1) -> Module:
-        """Remove a module and return it."""
-        found = self[index]
-        del self[index]
+    def pop(self, key: int | slice = -1) -> Module:
+        """Remove a module, or the modules of a slice, and return it."""
+        found = self[key]
+        del self[key]
         return found
-
-    def __iadd__(self, other: Iterable[Module]) -> Self:
-        return self.extend(other)
 
 
 class Sequential(_IndexedModules):
     """Modules called one after the other, each with the output of the one before it.
 
-    ``Sequential(first, second, …)``, or ``Sequential({"name": module, …})`` to name them.
+    ``Sequential(first, second, …)``, or ``Sequential({"name": module, …})`` to name them. ``*`` repeats the modules:
+    ``Sequential(layer) * 3`` calls the same layer three times.
     """
 
     @overload
@@ -120,7 +129,7 @@ class Sequential(_IndexedModules):
             self.add_module(name if named else str(name), module)
 
     def _subset(self, part: slice) -> Self:
-        return type(self)(dict(list(self._modules.items())[part]))  # type: ignore[arg-type]
+        return type(self)(OrderedDict(list(self._modules.items())[part]))  # type: ignore[arg-type]
 
     def forward(self, input: Any) -> Any:
         for module in self._modules.values():
@@ -128,9 +137,31 @@ class Sequential(_IndexedModules):
         return input
 
     def __add__(self, other: Sequential) -> Sequential:
-        if not isinstance(other, Sequential):
-            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
-        return Sequential(*self._children(), *other._children())
+        return Sequential(*self, *_checked_sequential(other))
+
+    def __iadd__(self, other: Sequential) -> Self:
+        return self.extend(_checked_sequential(other))
+
+    def __mul__(self, other: int) -> Sequential:
+        return Sequential(*list(self) * self._checked_factor(other))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, other: int) -> Self:
+        return self.extend(list(self) * (self._checked_factor(other) - 1))
+
+    def _checked_factor(self, factor: Any) -> int:
+        if not isinstance(factor, int):
+            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(factor)}")
+        if factor <= 0:
+            raise ValueError(f"Non-positive multiplication factor {factor} for {type(self)}")
+        return factor
+
+
+def _checked_sequential(other: Any) -> Sequential:
+    if not isinstance(other, Sequential):
+        raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
+    return other
 
 
 class ModuleList(_IndexedModules):
@@ -141,18 +172,21 @@ class ModuleList(_IndexedModules):
         if modules is not None:
             self.extend(modules)
 
+    def __iadd__(self, modules: Iterable[Module]) -> Self:
+        return self.extend(modules)
+
     def __add__(self, other: Iterable[Module]) -> ModuleList:
         return ModuleList([*self, *other])
 
     def __repr__(self) -> str:
-        """Print equal modules that follow each other once, with their number."""
-        lines, first = [], 0
-        for text, group in groupby(map(repr, self._modules.values())):
-            count = len(list(group))
-            times = f"({first}): " if count == 1 else f"({first}-{first + count - 1}): {count} x "
-            lines.append((times + text).replace("\n", "\n  "))
-            first += count
-        return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)" if lines else f"{self._get_name()}()"
+        """Show equal modules that follow each other once, with their number."""
+        lines = []
+        for text, group in groupby(enumerate(map(repr, self)), key=lambda pair: pair[1]):
+            numbers = [number for number, _ in group]
+            first, last = numbers[0], numbers[-1]
+            shown = f"({first}): {text}" if first == last else f"({first}-{last}): {len(numbers)} x {text}"
+            lines.append("\n  " + shown.replace("\n", "\n  "))
+        return self._get_name() + "(" + "".join(lines) + ("\n)" if lines else ")")
 
 
 class ModuleDict(Module):
@@ -164,9 +198,7 @@ class ModuleDict(Module):
             self.update(modules)
 
     def __getitem__(self, key: str) -> Module:
-        found = self._modules[key]
-        assert found is not None
-        return found
+        return cast("Module", self._modules[key])
 
     def __setitem__(self, key: str, module: Module) -> None:
         self.add_module(key, module)
@@ -244,13 +276,16 @@ class ParameterList(Module):
         if values is not None:
             self.extend(values)
 
+    def _get_abs_string_index(self, index: Any) -> str:
+        return _name_of_entry(index, self._size)
+
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return type(self)([self[number] for number in range(*index.indices(self._size))])
-        return getattr(self, _name_of_entry(index, self._size))
+        return getattr(self, self._get_abs_string_index(index))
 
     def __setitem__(self, index: int, value: Any) -> None:
-        setattr(self, _name_of_entry(index, self._size), _as_parameter(value))
+        setattr(self, self._get_abs_string_index(index), _as_parameter(value))
 
     def __len__(self) -> int:
         return self._size
@@ -276,7 +311,10 @@ class ParameterList(Module):
         return self.extend(values)
 
     def extra_repr(self) -> str:
-        return "\n".join(f"({number}): {_described(value)}" for number, value in enumerate(self))
+        return "\n".join(f"  ({number}): {_described(value, False)}" for number, value in enumerate(self))
+
+    def __call__(self, *_: Any, **__: Any) -> Never:
+        raise RuntimeError("ParameterList should not be called.")
 
 
 class ParameterDict(Module):
@@ -288,13 +326,21 @@ class ParameterDict(Module):
         if parameters is not None:
             self.update(parameters)
 
+    def _key_to_attr(self, key: Any) -> str:
+        if not isinstance(key, str):
+            raise TypeError(
+                "Index given to ParameterDict cannot be used as a key as it is not a string (type is "
+                f"'{type(key).__name__}')."
+            )
+        return key
+
     def __getitem__(self, key: str) -> Any:
-        if key not in self._keys:
+        if self._key_to_attr(key) not in self._keys:
             raise KeyError(key)
         return getattr(self, key)
 
     def __setitem__(self, key: str, value: Any) -> None:
-        setattr(self, key, _as_parameter(value))
+        setattr(self, self._key_to_attr(key), _as_parameter(value))
         self._keys[key] = None
 
     def __delitem__(self, key: str) -> None:
@@ -310,38 +356,99 @@ class ParameterDict(Module):
     def __contains__(self, key: object) -> bool:
         return key in self._keys
 
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(self._keys)
+
+    def __or__(self, other: Any) -> ParameterDict:
+        made = self.copy()
+        made.update(other)
+        return made
+
+    def __ror__(self, other: Any) -> ParameterDict:
+        made: ParameterDict = other.copy()
+        made.update(self)
+        return made
+
+    def __ior__(self, other: Any) -> Self:
+        self.update(other)
+        return self
+
+    def copy(self) -> ParameterDict:
+        """Return another ParameterDict with the same parameters."""
+        return ParameterDict(OrderedDict(self.items()))
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the parameter of a key, or the default."""
+        return self[key] if key in self else default  # noqa: SIM401 - this is that method
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """Return the parameter of a key, and register the default under the key if there is none."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def clear(self) -> None:
+        """Remove all parameters."""
+        for key in list(self._keys):
+            del self[key]
+
+    def pop(self, key: str) -> Any:
+        """Remove a parameter and return it."""
+        found = self[key]
+        del self[key]
+        return found
+
+    def popitem(self) -> tuple[str, Any]:
+        """Remove the last parameter and return its key and it. Raise ``KeyError`` if there is none."""
+        if not self._keys:
+            raise KeyError("popitem(): dictionary is empty")
+        key = next(reversed(self._keys))
+        return key, self.pop(key)
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
+        """Return a new ParameterDict with the same value for all keys."""
+        return ParameterDict((key, default) for key in keys)
+
     def keys(self) -> Iterable[str]:
         """The keys."""
         return self._keys.keys()
 
     def items(self) -> Iterable[tuple[str, Any]]:
         """Pairs of key and parameter."""
-        return [(key, self[key]) for key in self._keys]
+        return ((key, self[key]) for key in self._keys)
 
     def values(self) -> Iterable[Any]:
         """The parameters."""
-        return [self[key] for key in self._keys]
+        return (self[key] for key in self._keys)
 
     def update(self, parameters: Any) -> None:
-        """Add parameters from a mapping or from pairs."""
+        """Add parameters from a mapping or from pairs. As in PyTorch, those of a plain mapping in order of the keys."""
         if not isinstance(parameters, Iterable):
             raise TypeError(
                 "ParametersDict.update should be called with an iterable of key/value pairs, but got "
                 + type(parameters).__name__
             )
-        for key, value in _pairs("ParameterDict", parameters):
+        pairs = _pairs("ParameterDict", parameters)
+        if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
+            pairs.sort(key=lambda pair: pair[0])
+        for key, value in pairs:
             self[key] = value
 
     def extra_repr(self) -> str:
-        return "\n".join(f"({key}): {_described(value)}" for key, value in self.items())
+        return "\n".join(f"  ({key}): {_described(value, True)}" for key, value in self.items())
+
+    def __call__(self, *_: Any, **__: Any) -> Never:
+        raise RuntimeError("ParameterDict should not be called.")
 
 
-def _described(value: Any) -> str:
+def _described(value: Any, as_type: bool) -> str:
+    """Return the line of a member, with its dtype, or with the name of its type as PyTorch prints in ParameterDict."""
     if not isinstance(value, Tensor):
         return f"Object of type: {type(value).__name__}"
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
     sizes = "x".join(map(str, value.shape))
-    return f"{kind} containing: [{value.dtype} of size {sizes} on {value.device}]"
+    where = "" if value._instance.capabilities.host else f" ({value.device})"
+    return f"{kind} containing: [{typename(value) if as_type else value.dtype} of size {sizes}{where}]"
 
 
 def __dir__() -> list[str]:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import OrderedDict
+from inspect import signature
+from typing import Any, Final, Self, TypeVar, cast
+from warnings import warn
 
 from candelabra import Tensor
+from candelabra.nn.modules import _global_hooks
 from candelabra.nn.modules._conversion import Convertible
-from candelabra.nn.modules._hooks import KINDS, Hooked
+from candelabra.nn.modules._global_hooks import *  # noqa: F403 - its __all__ is the list
+from candelabra.nn.modules._hooks import EVERYWHERE, KINDS, Hooked, Hooks
 from candelabra.nn.modules._state import Stateful
 from candelabra.nn.parameter import Buffer, Parameter
 
-__all__ = ["Module"]
+__all__ = ["Module", *_global_hooks.__all__]
+
+
+hooks_everywhere: Final = EVERYWHERE.at_calls
+said_that_nothing_is_compiled = False
 
 
 class Module(Hooked, Stateful, Convertible):
@@ -22,29 +31,74 @@ class Module(Hooked, Stateful, Convertible):
     ``super().__init__()`` first and define :meth:`forward`.
     """
 
-    def __init__(self) -> None:
+    T_destination = TypeVar("T_destination", bound=dict[str, Any])
+    call_super_init = False
+    """Whether ``Module.__init__`` passes its arguments on to the next base of a class with several bases."""
+    dump_patches = False
+    training: bool
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if not self.call_super_init:
+            if kwargs:
+                raise TypeError(
+                    f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'"
+                )
+            if args:
+                raise TypeError(
+                    f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given"
+                )
         members = self.__dict__
         members["training"] = True
         members["_parameters"] = {}
         members["_buffers"] = {}
         members["_non_persistent_buffers_set"] = set()
         members["_modules"] = {}
+        members["_is_full_backward_hook"] = None
         for name in KINDS:
-            members[name] = {}
+            members[name] = OrderedDict()
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Compute the output. Subclasses define this method; users call the module itself."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not (self._forward_pre_hooks or self._forward_hooks or self._backward_hooks or self._backward_pre_hooks):
-            return self.forward(*args, **kwargs)
-        return self._call_with_hooks(args, kwargs)
+        if (
+            self._forward_pre_hooks or self._forward_hooks or self._backward_hooks or self._backward_pre_hooks
+            or hooks_everywhere
+        ):  # fmt: skip
+            return self._call_with_hooks(args, kwargs)
+        return self.forward(*args, **kwargs)
+
+    _call_impl = __call__
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Accepted for programs that compile their modules; the module stays eager, which is said once."""
+        global said_that_nothing_is_compiled
+        if not said_that_nothing_is_compiled:
+            said_that_nothing_is_compiled = True
+            warn("Module.compile() has no effect: candelabra has no compiler, the module runs eagerly", stacklevel=2)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__.copy()
 
     def __setstate__(self, members: dict[str, Any]) -> None:
         self.__dict__.update(members)
+        self.__dict__.setdefault("_non_persistent_buffers_set", set())
+        self.__dict__.setdefault("_is_full_backward_hook", None)
         for name in KINDS:
-            self.__dict__.setdefault(name, {})
+            self.__dict__.setdefault(name, OrderedDict())
+
+    def _replicate_for_data_parallel(self) -> Self:
+        """Return a shallow copy whose tables of members are its own, without parameters."""
+        replica = self.__new__(type(self))
+        replica.__dict__ = self.__dict__.copy()
+        replica.__dict__["_parameters"] = {}
+        replica.__dict__["_buffers"] = self._buffers.copy()
+        replica.__dict__["_modules"] = self._modules.copy()
+        replica.__dict__["_is_replica"] = True
+        return replica
 
     # -- attributes ---------------------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> Any:
@@ -67,19 +121,19 @@ class Module(Hooked, Stateful, Convertible):
         elif isinstance(value, Module):
             self._check_ready("module")
             self._forget(name, "_modules")
-            members["_modules"][name] = value
+            members["_modules"][name] = _registered(EVERYWHERE.module_registration, self, name, value)
         elif name in members.get("_modules", ()):
             if value is not None:
                 raise TypeError(_cannot_assign(value, f"child module '{name}'", "candelabra.nn.Module"))
-            members["_modules"][name] = None
+            members["_modules"][name] = _registered(EVERYWHERE.module_registration, self, name, None)
         elif isinstance(value, Buffer):
             self._check_ready("buffer")
             self._forget(name, "_buffers")
-            self.register_buffer(name, value, value.persistent)
+            self._set_buffer(name, value, value.persistent)
         elif name in members.get("_buffers", ()):
-            if value is not None and not isinstance(value, Tensor):
-                raise TypeError(_cannot_assign(value, f"buffer '{name}'", "candelabra.Tensor"))
-            members["_buffers"][name] = value
+            if value is not None and not _is_tensor_like(value):
+                raise TypeError(_cannot_assign(value, f"buffer '{name}'", "candelabra.nn.Buffer, candelabra.Tensor"))
+            self._set_buffer(name, value, name not in self._non_persistent_buffers_set)
         else:
             object.__setattr__(self, name, value)
 
@@ -94,6 +148,21 @@ class Module(Hooked, Stateful, Convertible):
     def __dir__(self) -> list[str]:
         own = [*object.__dir__(self), *self._parameters, *self._buffers, *self._modules]
         return sorted({name for name in own if not name[:1].isdigit()})
+
+    def _set_buffer(self, name: str, value: Tensor | None, persistent: bool) -> None:
+        """Call register_buffer(), which a subclass may define without ``persistent``."""
+        if (
+            type(self).register_buffer is Module.register_buffer
+            or "persistent" in signature(self.register_buffer).parameters
+        ):
+            self.register_buffer(name, value, persistent)
+        elif persistent:
+            self.register_buffer(name, value)
+        else:
+            raise RuntimeError(
+                "Registering a non-persistent buffer on a Module subclass that implements register_buffer() without "
+                "the persistent argument is not allowed."
+            )
 
     def _check_ready(self, target: str) -> None:
         if "_parameters" not in self.__dict__:
@@ -110,7 +179,7 @@ class Module(Hooked, Stateful, Convertible):
 
     def _check_name(self, kind: str, name: Any, table: str) -> None:
         if not isinstance(name, str):
-            raise TypeError(f"{kind} name should be a string. Got {_typename(name)}")
+            raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
         if "." in name:
             raise KeyError(
                 f'{kind} name can\'t contain ".", got: {name}'
@@ -128,7 +197,7 @@ class Module(Hooked, Stateful, Convertible):
         self._check_name("parameter", name, "_parameters")
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
-                f"cannot assign '{_typename(param)}' object to parameter '{name}' "
+                f"cannot assign '{typename(param)}' object to parameter '{name}' "
                 "(candelabra.nn.Parameter or None required)"
             )
         if param is not None and param.grad_fn is not None:
@@ -136,26 +205,28 @@ class Module(Hooked, Stateful, Convertible):
                 f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To "
                 f"express '{name}' as a function of another Tensor, compute the value in the forward() method."
             )
+        if param is not None:
+            param = _registered(EVERYWHERE.parameter_registration, self, name, param)
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor of the module's state that is not trained; ``state_dict`` contains it if ``persistent``."""
         self._check_ready("buffer")
         self._check_name("buffer", name, "_buffers")
-        if tensor is not None and not isinstance(tensor, Tensor):
+        if tensor is not None and not _is_tensor_like(tensor):
             raise TypeError(
-                f"cannot assign '{_typename(tensor)}' object to buffer '{name}' (candelabra.Tensor or None required)"
+                f"cannot assign '{typename(tensor)}' object to buffer '{name}' (candelabra.Tensor or None required)"
             )
-        self._buffers[name] = tensor
+        self._buffers[name] = _registered(EVERYWHERE.buffer_registration, self, name, tensor)
         (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Add a child module under a name."""
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{_typename(module)} is not a Module subclass")
+            raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_ready("module")
         self._check_name("module", name, "_modules")
-        self._modules[name] = module
+        self._modules[name] = _registered(EVERYWHERE.module_registration, self, name, module)
 
     def register_module(self, name: str, module: Module | None) -> None:
         """Another name of :meth:`add_module`."""
@@ -178,13 +249,29 @@ class Module(Hooked, Stateful, Convertible):
         return f"{self._get_name()}(\n  " + "\n  ".join(first + below) + "\n)"
 
 
-def _typename(value: object) -> str:
+def _registered(hooks: Hooks, module: Module, name: str, value: Any) -> Any:
+    """Return the value to register, which global hooks may replace."""
+    for hook in hooks.values():
+        new = hook(module, name, value)
+        if new is not None:
+            value = new
+    return value
+
+
+def _is_tensor_like(value: object) -> bool:
+    return isinstance(value, Tensor) or hasattr(value, "__torch_function__")
+
+
+def typename(value: object) -> str:
+    """Return the name of a value's type with its module; for a tensor that of its dtype's class."""
+    if isinstance(value, Tensor):
+        return str(cast("Any", value).type())
     kind = type(value)
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _cannot_assign(value: object, to: str, expected: str) -> str:
-    return f"cannot assign '{_typename(value)}' as {to} ({expected} or None expected)"
+    return f"cannot assign '{typename(value)}' as {to} ({expected} or None expected)"
 
 
 def _indented(text: str) -> str:
