@@ -16,7 +16,8 @@ LIBRARIES = ("linalg_", "fft_", "bitwise_")
 """Operators of cuSOLVER and cuFFT; and bits of floats, which are an error."""
 HOST = {
     "igamma", "igammac", "linalg_geqrf", "linalg_ldl_factor_ex", "linalg_ldl_solve", "linalg_lstsq",
-    "linalg_lu_factor_ex", "random_binomial", "random_poisson", "special_airy_ai", "special_airy_ai_slope",
+    "linalg_lu_factor_ex", "random_binomial", "random_log_gamma", "random_poisson", "special_airy_ai",
+    "special_airy_ai_slope",
 }  # fmt: skip
 """Operators without kernel and body: they run on the host with a warning, and docs/cuda.md lists them."""
 COMMON = [

@@ -22,15 +22,15 @@ _BY_DTYPE: dict[str, dict[str, int]] = {
     "exponential": _REAL,
     "bernoulli": _REAL,
 }
-_ANY_DTYPE = {"permutation": 64, "multinomial": 64, "poisson": 64, "binomial": 64}
+_ANY_DTYPE = {"permutation": 64, "multinomial": 64, "poisson": 64, "binomial": 64, "gamma": 64}
 
 
 def bits_per_value(kind: str, dtype: str, span: int = 1) -> int:
     """Return the number of random bits for one value of ``kind``: 32, 64 or 128.
 
     ``dtype`` is the name of the result's dtype (for ``"bernoulli"``, that of the probability). It is ignored for
-    ``"integers"``, ``"permutation"``, ``"multinomial"``, ``"poisson"`` and ``"binomial"``. ``span`` is ``high - low``,
-    for ``"integers"`` only.
+    ``"integers"``, ``"permutation"``, ``"multinomial"``, ``"poisson"``, ``"binomial"`` and ``"gamma"``. ``span`` is
+    ``high - low``, for ``"integers"`` only.
 
     Raises ``ValueError`` for a kind, a dtype or a span that the specification does not define.
     """
