@@ -122,8 +122,9 @@ class Tensor(Methods):
         return instance_of_key(self._keys)
 
     def get_device(self) -> int:
-        """Return the index of the device among those of its type."""
-        return instance_of_key(self._keys).index
+        """Return the index of the device among those of its type; -1 if its name has no index, as on the host."""
+        index = instance_of_key(self._keys).device.index
+        return -1 if index is None else index
 
     @property
     def layout(self) -> layout_type:
