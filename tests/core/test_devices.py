@@ -79,11 +79,14 @@ def test_current_device_is_what_the_bare_name_means() -> None:
 def test_name_of_a_tensors_device_has_an_index_only_where_devices_are_counted() -> None:
     """The host's only device and `meta` are named by their type, as in PyTorch; others with their index."""
     x = cd.ones(2)
-    assert str(x.device) == "cpu" and repr(x.device) == "device(type='cpu')" and x.device.index is None
+    assert str(x.device) == "cpu"
+    assert repr(x.device) == "device(type='cpu')"
+    assert x.device.index is None
     assert x.device == cd.device("cpu") == cd.device("cpu", 0) == cd.ones(1, device="cpu:0").device
     assert x.get_device() == -1
     assert str(x.to("meta").device) == "meta"
-    assert str(x.to("lantern").device) == "lantern:0" and x.to("lantern").get_device() == 0
+    assert str(x.to("lantern").device) == "lantern:0"
+    assert x.to("lantern").get_device() == 0
     assert str(cd.get_default_device()) == "cpu"
 
 

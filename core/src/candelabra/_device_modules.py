@@ -167,6 +167,14 @@ class DeviceModule(ModuleType):
 
     manual_seed_all = manual_seed
 
+    # -- types and submodules -----------------------------------------------------------------------------------------
+    def __getattr__(self, name: str) -> Any:
+        from candelabra._tensor_types import DTYPES, tensor_type
+
+        if name not in DTYPES:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        return tensor_type(name, self.type)
+
     # -- internal -----------------------------------------------------------------------------------------------------
     def _instance(self, name: DeviceLike) -> Instance:
         if name is None:
