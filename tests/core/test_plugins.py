@@ -275,7 +275,7 @@ def test_doctor_shows_the_traceback_of_a_broken_plugin(site: Site) -> None:
     assert completed.returncode == 1
     assert "found, then failed: ValueError: no driver" in completed.stdout
     assert "acme_acme_module.py" in completed.stdout
-    assert "reference device: cpu:0" in completed.stdout
+    assert "reference device: cpu" in completed.stdout
     assert completed.stderr == ""
 
 

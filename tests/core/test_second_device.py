@@ -136,7 +136,7 @@ def test_copies_between_all_devices(source: str, target: str) -> None:
 def test_fallback_warns_once_and_counts() -> None:
     """The fallback warns once and counts every call, and the result is on the tensor's device."""
     x = numbers("lantern", 3)
-    with pytest.warns(FallbackWarning, match="operator 'cumsum' has no kernel on 'lantern:0' and runs on 'cpu:0'"):
+    with pytest.warns(FallbackWarning, match="operator 'cumsum' has no kernel on 'lantern:0' and runs on 'cpu'"):
         y = x.cumsum(0)
     assert x.cumsum(0).tolist() == [1, 3, 6]
     assert y.device == cd.device("lantern:0")

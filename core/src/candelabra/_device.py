@@ -23,7 +23,8 @@ class device:
     """A device's name: ``device("cpu")``, ``device("acme:1")``, ``device("acme", 1)``, or a copy of another.
 
     As a context manager it is the default device of this thread inside the block; as a decorator, inside the function.
-    Two devices are equal if type and index are, where an absent index is 0.
+    Two devices are equal if type and index are, where an absent index is 0. The device of a tensor has no index if its
+    type has one device without memory of its own, as the host has: ``str(x.device)`` is then the type.
     """
 
     __slots__ = ("type", "index")
@@ -85,6 +86,16 @@ class device:
         return on_device
 
 
+def named_device(backend: Backend, index: int, count: int) -> device:
+    """Return the name of one of a backend's ``count`` devices, as ``x.device`` and error messages have it.
+
+    The name has no index if there is nothing to count: the device uses the host's memory or has no data, and it is the
+    only one of its type. So ``str(x.device)`` is the device type, which PyTorch's programs compare with.
+    """
+    only = count == 1 and (backend.capabilities.host or not backend.capabilities.data)
+    return device(backend.name, None if only else index)
+
+
 class Instance:
     """An open device. ``keys[dtype]`` are the dispatch keys of its tensors, ``bit`` is the device's own bit in them."""
 
@@ -93,7 +104,7 @@ class Instance:
     )  # fmt: skip
 
     def __init__(self, backend: Backend, index: int, bit: int, kernels: dict[str, Kernel]) -> None:
-        self.device: Final = device(backend.name, index)
+        self.device: Final = named_device(backend, index, len(backend.devices()))
         self.backend: Final = backend
         self.index: Final = index
         self.bit: Final = bit

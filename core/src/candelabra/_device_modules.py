@@ -13,7 +13,7 @@ from functools import cache
 from types import ModuleType
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
-from candelabra._device import current_index, device, open_device, open_instances, set_current_index
+from candelabra._device import current_index, device, named_device, open_device, open_instances, set_current_index
 from candelabra._plugins import names, registry
 from candelabra._random.generator import manual_seed
 from candelabra.dtypes import bfloat16
@@ -29,7 +29,8 @@ DeviceLike = device | str | int | None
 
 def devices() -> list[device]:
     """Return every device of every working backend, in alphabetical order of the types. This loads all plugins."""
-    return [device(made.name, i) for _, made in registry.working() for i in range(registry.device_count(made))]
+    counts = [(made, registry.device_count(made)) for _, made in registry.working()]
+    return [named_device(made, index, count) for made, count in counts for index in range(count)]
 
 
 class DeviceProperties:
@@ -165,6 +166,14 @@ class DeviceModule(ModuleType):
             manual_seed(seed)
 
     manual_seed_all = manual_seed
+
+    # -- types and submodules -----------------------------------------------------------------------------------------
+    def __getattr__(self, name: str) -> Any:
+        from candelabra._tensor_types import DTYPES, tensor_type
+
+        if name not in DTYPES:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        return tensor_type(name, self.type)
 
     # -- internal -----------------------------------------------------------------------------------------------------
     def _instance(self, name: DeviceLike) -> Instance:

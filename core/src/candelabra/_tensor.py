@@ -123,8 +123,9 @@ class Tensor(Methods):
         return instance_of_key(self._keys)
 
     def get_device(self) -> int:
-        """Return the index of the device among those of its type."""
-        return instance_of_key(self._keys).index
+        """Return the index of the device among those of its type; -1 if its name has no index, as on the host."""
+        index = instance_of_key(self._keys).device.index
+        return -1 if index is None else index
 
     @property
     def layout(self) -> layout_type:
@@ -375,6 +376,25 @@ class Tensor(Methods):
         if not self._payload.shape:
             raise TypeError("iteration over a 0-d tensor")
         return iter(self.unbind(0))
+
+    def __reversed__(self) -> Tensor:
+        """Return the tensor with its first dim in reverse order."""
+        return self.flip(0) if self._payload.shape else self
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
+        """Return the result of a function of NumPy as a tensor, on the host. Booleans become uint8, as in PyTorch."""
+        from candelabra._operators.creation.from_memory import from_numpy
+
+        return from_numpy(array.astype("uint8") if array.dtype == bool else array)
+
+    def pin_memory(self, device: Any = None) -> Tensor:
+        """Return the tensor itself: no device copies faster from page-locked memory, so none is allocated.
+
+        Raises ``RuntimeError`` for a tensor that is not in the host's memory.
+        """
+        if not instance_of_key(self._keys).capabilities.host:
+            raise RuntimeError(f"cannot pin '{self.type()}': only tensors in the host's memory can be pinned")
+        return self
 
     def __hash__(self) -> int:
         return id(self)

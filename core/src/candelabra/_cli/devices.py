@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from candelabra._device import named_device
 from candelabra._plugins import registry
 from candelabra.errors import BackendError, DeviceUnavailable
 
@@ -29,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
             status = 1
             continue
         for index, info in enumerate(found):
-            lines.append(f"{plugin.name}:{index}  {info.line}")
+            lines.append(f"{named_device(backend, index, len(found))}  {info.line}")
         if not found:
             lines.append(f"{plugin.name}: no devices")
     print("\n".join(lines) if lines else registry.nothing_installed())

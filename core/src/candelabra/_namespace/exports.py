@@ -24,6 +24,10 @@ EXPORTED: Final[dict[str, str]] = {
     "candelabra._device": "device get_default_device set_default_device",
     "candelabra._device_modules": "devices",
     "candelabra._tensor": "Tensor",
+    "candelabra._tensor_types": (
+        "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor "
+        "ShortTensor set_default_tensor_type"
+    ),
     "candelabra._dispatch.crossing": "transfers",
     "candelabra._dispatch.fallback": "fallback fallback_counts",
     "candelabra._dispatch.explain": "explain",

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from candelabra import _journal as journal
 from candelabra._annotations import TYPE_CHECKING, Any, Final
-from candelabra._device import device, forget_instances
+from candelabra._device import device, forget_instances, named_device
 from candelabra._invalidation import invalidate
 from candelabra._plugins import names
 from candelabra.errors import BackendError, DeviceUnavailable
@@ -281,7 +281,7 @@ def reference_device() -> device:
     """Return the reference device: a device in the host's memory, to which others fall back."""
     for _, backend in working():
         if backend.capabilities.host:
-            return device(backend.name, 0)
+            return named_device(backend, 0, device_count(backend))
     if not plugins():
         raise BackendError(nothing_installed())
     broken = [f"{name} failed to load: {type(e).__name__}: {e}" for name, e in failures().items()]
@@ -298,9 +298,9 @@ def default_device() -> device:
     try:
         return reference_device()
     except BackendError:
-        for plugin, backend in working():
+        for _, backend in working():
             if device_count(backend):
-                return device(plugin.name, 0)
+                return named_device(backend, 0, device_count(backend))
         raise
 
 

@@ -24,6 +24,7 @@ _NAMES: Final[dict[str, str]] = {
     "value_and_grad": "candelabra._autograd.transforms:value_and_grad",
     "elementwise_grad": "candelabra._autograd.transforms:elementwise_grad",
     "Function": "candelabra.autograd.function:Function",
+    "Variable": "candelabra._tensor_types:Variable",
     "gradcheck": "candelabra.autograd.gradcheck:gradcheck",
     "gradgradcheck": "candelabra.autograd.gradcheck:gradgradcheck",
     "functional": "candelabra.autograd.functional",

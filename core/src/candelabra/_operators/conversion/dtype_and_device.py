@@ -13,7 +13,6 @@ from candelabra._records.promotion import unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import like_input
 from candelabra.dtypes import (
-    ALL,
     BOOL,
     COMPLEX,
     bfloat16,
@@ -175,20 +174,20 @@ def to_device(input: Tensor, device: Device, /, *, stream: None = None) -> Tenso
 
 # -- one dtype --------------------------------------------------------------------------------------------------------
 @public(is_function=False)
-def type(input: Tensor, dtype: DType | str | None = None, non_blocking: bool = False) -> str | Tensor:
-    """Return the name of the tensor's type, such as ``"candelabra.FloatTensor"``; with ``dtype``, cast the tensor.
+def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> str | Tensor:
+    """Return the name of the tensor's type, such as ``"candelabra.FloatTensor"``; with ``dtype``, convert the tensor.
 
-    ``dtype`` may be a dtype or such a name. Raises ``ValueError`` for any other string.
+    ``dtype`` may be a dtype, a type (``candelabra.LongTensor``) or the name of a type. A type also names a device: that
+    without a device in its name is in the host's memory. Raises ``ValueError`` for any other string.
     """
+    from candelabra._tensor_types import TensorType, type_name, type_named
+
     if dtype is None:
-        return f"candelabra.{input.dtype.title}Tensor"
-    if isinstance(dtype, str):
-        named = {f"{d.title}Tensor": d for d in ALL}
-        match = named.get(dtype.rpartition(".")[2])
-        if match is None:
-            raise ValueError(f"invalid type: {dtype!r}")
-        dtype = match
-    return converted(input, as_dtype(dtype))
+        return type_name(input)
+    wanted = type_named(dtype) if isinstance(dtype, str) else dtype
+    if not isinstance(wanted, TensorType):
+        return converted(input, as_dtype(wanted))
+    return converted(input, wanted.dtype, None if wanted.holds(input) else wanted.location())
 
 
 def _cast_to(input: Tensor, d: dtype, memory_format: memory_format | None) -> Tensor:

@@ -15,7 +15,7 @@ from candelabra._operators.conversion.copies import clone
 from candelabra._operators.conversion.dtype_and_device import cast
 from candelabra._operators.creation.filled import full
 from candelabra._operators.creation.from_memory import frombuffer, has_buffer, shared
-from candelabra._operators.creation.uninitialized import allocated, empty
+from candelabra._operators.creation.uninitialized import allocated
 from candelabra._records.callables import public
 from candelabra._size import Size
 from candelabra.dtypes import FLOATING, default_for_category, get_default_dtype
@@ -162,20 +162,20 @@ def new(input: Tensor, *data: Any) -> Tensor:
     return allocated(as_sizes(data or (0,)), input.dtype, input._instance)
 
 
-def legacy_tensor(data: tuple[Any, ...]) -> Tensor:
-    """Return the result of ``Tensor(*data)``: uninitialized for sizes, else the values of a sequence in the default
-    dtype.
+def legacy_tensor(data: tuple[Any, ...], dtype: DType | None = None, device: Device = None) -> Tensor:
+    """Return the result of ``Tensor(*data)`` and of its types: uninitialized for sizes, else the values of a sequence.
 
-    ``Tensor(other)`` is another tensor over the same memory.
+    ``dtype`` is by default the default one. ``Tensor(other)`` is another tensor over the same memory.
     """
+    target = get_default_dtype() if dtype is None else dtype
     if not data:
-        return from_values([], get_default_dtype(), None)
+        return from_values([], target, device)
     first = data[0]
     if len(data) > 1 or type(first) is int or isinstance(first, Size):
-        return empty(*data)
+        return allocated(as_sizes(data), target, as_device(device))
     if hasattr(first, "_payload"):
         result: Tensor = first.detach()
         return result
     if not nested.is_sequence(first):
         raise TypeError(f"new(): data must be a sequence (got {kind_of(first)})")
-    return copy_of(first, get_default_dtype(), None)
+    return copy_of(first, target, device)
