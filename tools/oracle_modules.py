@@ -25,7 +25,7 @@ import candelabra as cd
 import torch
 from oracle_checks import weights
 from oracle_peer import Missing, counterpart, leaves, lookup, public_names, to_candelabra, to_torch, translate
-from oracle_values import attempt, structure_differs, values_differ, words
+from oracle_values import attempt, structure_differs, values_differ, widened, words
 from torch.testing._internal.common_modules import ModuleErrorEnum, module_db
 
 RANDOM = ("Dropout", "RReLU", "FractionalMaxPool")
@@ -84,14 +84,13 @@ def printed(module: Any) -> str:
 
 def state_differs(module: Any, peer: Any) -> str | None:
     """Compare the names, shapes, dtypes, order and versions of two states."""
-    copied, other = module.state_dict(), peer.state_dict()
-    if list(copied) != list(other):
-        return f"state_dict keys {list(copied)}, PyTorch's are {list(other)}"
-    if getattr(copied, "_metadata", other._metadata) != other._metadata:
-        return f"state_dict metadata {copied._metadata}, PyTorch's is {other._metadata}"
-    return next(
-        filter(None, (structure_differs(copied[k], other[k]) for k in other if torch.is_tensor(other[k]))), None
-    )
+    state, standard = module.state_dict(), peer.state_dict()
+    if list(state) != list(standard):
+        return f"state_dict keys {list(state)}, PyTorch's are {list(standard)}"
+    if state._metadata != standard._metadata:
+        return f"state_dict metadata {state._metadata}, PyTorch's is {standard._metadata}"
+    known = [k for k, t in standard.items() if torch.is_tensor(t) and not torch.nn.parameter.is_lazy(t)]
+    return next(filter(None, (structure_differs(state[k], standard[k]) for k in known)), None)
 
 
 def initial_values_differ(module: Any, peer: Any) -> str | None:
@@ -147,12 +146,21 @@ def sample_differs(info: Any, sample: Any, dtype: torch.dtype, training: bool) -
 def calls_differ(module: Any, peer: Any, copied: Any, inputs: Any) -> Iterator[str]:
     """Yield the differences of two modules with the same state: result, pickled copy, gradients, buffers."""
     again = pickle.loads(pickle.dumps(copy.deepcopy(module)))  # noqa: S301
+    wide, wide_inputs = copy.deepcopy(peer).double(), widened(inputs)
+
+    def reference() -> list[torch.Tensor]:
+        return leaves(wide(*wide_inputs[0], **wide_inputs[1]), torch.Tensor)
+
+    def reference_gradients() -> list[torch.Tensor]:
+        out = wide(*wide_inputs[0], **wide_inputs[1])
+        return gradients(torch, wide, out, leaves(wide_inputs, torch.Tensor))
+
     expected, refusal = attempt(lambda: peer(*inputs[0], **inputs[1]))
     if refusal is not None:
         return
     got = module(*copied[0], **copied[1])
     drawn = peer.training and any(part in repr(peer) for part in RANDOM)
-    found = structure_differs(got, expected) or (None if drawn else values_differ(got, expected, list))
+    found = structure_differs(got, expected) or (None if drawn else values_differ(got, expected, reference))
     if found is not None:
         yield found
         return
@@ -162,12 +170,12 @@ def calls_differ(module: Any, peer: Any, copied: Any, inputs: Any) -> Iterator[s
         yield f"{len(actual)} tensors require a gradient, PyTorch has {len(standard)}"
     elif not drawn:
         pairs = {
-            "pickled copy": (again(*copied[0], **copied[1]), expected),
-            "gradient": (actual, standard),
-            "buffers": (list(module.buffers()), list(peer.buffers())),
+            "pickled copy": (again(*copied[0], **copied[1]), expected, reference),
+            "gradient": (actual, standard, reference_gradients),
+            "buffers": (list(module.buffers()), list(peer.buffers()), list),
         }
-        for name, (value, other) in pairs.items():
-            found = values_differ(value, other, list)
+        for name, (value, other, truth) in pairs.items():
+            found = values_differ(value, other, truth)
             yield from filter(None, (found and f"{name}: {found}",))
 
 
