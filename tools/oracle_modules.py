@@ -35,6 +35,9 @@ DRAWS = 5.0
 CALLS: dict[int, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {}
 """By ``id``: PyTorch's modules, which are arguments of others, and the arguments of their own construction."""
 
+COPIES: dict[int, tuple[torch.Tensor, cd.Tensor]] = {}
+"""By ``id``: the tensors of a sample and their copies. A tensor that is two arguments remains one."""
+
 
 def recorded(cls: type, *args: Any, **kwargs: Any) -> Any:
     """Make an instance of a module of PyTorch, and remember its arguments. It becomes ``Module.__new__``."""
@@ -52,11 +55,13 @@ def converted(value: Any) -> Any:
         return made.train(value.training)
     if isinstance(value, type) and value.__module__.startswith("torch.nn"):
         return namesake(value)
+    if isinstance(value, torch.Tensor):
+        return COPIES.setdefault(id(value), (value, translate(value)))[1]
     if isinstance(value, (list, tuple)):
         return type(value)(*map(converted, value)) if hasattr(value, "_fields") else type(value)(map(converted, value))
     if isinstance(value, dict):
         return {key: converted(part) for key, part in value.items()}
-    if callable(value) and not isinstance(value, torch.Tensor) and id(value) not in public_names():
+    if callable(value) and id(value) not in public_names():
         return counterpart(value)
     return translate(value)
 
@@ -121,6 +126,7 @@ def gradients(library: Any, module: Any, out: Any, inputs: list[Any]) -> list[An
 def sample_differs(info: Any, sample: Any, dtype: torch.dtype, training: bool) -> Iterator[str]:
     """Yield the differences of one sample: construction, state, initial values, then those of the calls."""
     seeded(0)
+    COPIES.clear()
     arguments, keywords = sample.constructor_input.args, sample.constructor_input.kwargs
     peer = info.module_cls(*arguments, **keywords).to(dtype).train(training)
     module = (
