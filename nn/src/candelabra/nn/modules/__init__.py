@@ -13,6 +13,7 @@ from candelabra.nn.modules import loss as _loss
 from candelabra.nn.modules import module as _module
 from candelabra.nn.modules import normalization as _normalization
 from candelabra.nn.modules import pooling as _pooling
+from candelabra.nn.modules import rnn as _rnn
 from candelabra.nn.modules import sparse as _sparse
 from candelabra.nn.modules.activation import *  # noqa: F403 - each file's __all__ is the list
 from candelabra.nn.modules.batchnorm import *  # noqa: F403
@@ -25,6 +26,7 @@ from candelabra.nn.modules.loss import *  # noqa: F403
 from candelabra.nn.modules.module import *  # noqa: F403
 from candelabra.nn.modules.normalization import *  # noqa: F403
 from candelabra.nn.modules.pooling import *  # noqa: F403
+from candelabra.nn.modules.rnn import *  # noqa: F403
 from candelabra.nn.modules.sparse import *  # noqa: F403
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     *_module.__all__,
     *_normalization.__all__,
     *_pooling.__all__,
+    *_rnn.__all__,
     *_sparse.__all__,
 ]
 
