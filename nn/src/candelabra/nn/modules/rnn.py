@@ -7,7 +7,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from candelabra import Tensor, empty, gru, gru_cell, lstm, lstm_cell, rnn_relu, rnn_relu_cell, rnn_tanh, rnn_tanh_cell
+import candelabra
+from candelabra import Tensor, empty
 from candelabra.nn import init
 from candelabra.nn.modules.module import Module
 from candelabra.nn.parameter import Parameter, unset
@@ -16,7 +17,6 @@ from candelabra.nn.utils.rnn import PackedSequence
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
-FUNCTIONS: dict[str, Any] = {"LSTM": lstm, "GRU": gru, "RNN_TANH": rnn_tanh, "RNN_RELU": rnn_relu}
 Hidden = tuple[int, int, int]
 
 
@@ -167,7 +167,9 @@ class RNNBase(Module):
     def _run(self, input: Tensor, hx: Any, last: tuple[bool, ...], *batch_sizes: Tensor) -> tuple[Any, Any]:
         """Call the function of the mode; ``last`` is its argument ``batch_first``, which a packed sequence lacks."""
         options = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
-        out, *states = FUNCTIONS[self.mode](input, *batch_sizes, hx, self._flat_weights, *options, *last)
+        out, *states = getattr(candelabra, self.mode.lower())(
+            input, *batch_sizes, hx, self._flat_weights, *options, *last
+        )
         return out, states[0] if len(states) == 1 else tuple(states)
 
     def _zeros(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
@@ -417,7 +419,7 @@ class RNNCell(RNNCellBase):
         rows, state = self._prepare(input, None if hx is None else (hx,), ("hidden",))
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        cell = rnn_tanh_cell if self.nonlinearity == "tanh" else rnn_relu_cell
+        cell = candelabra.rnn_tanh_cell if self.nonlinearity == "tanh" else candelabra.rnn_relu_cell
         out = cell(rows, state, *self._weights())
         return out if input.ndim == 2 else out.squeeze(0)
 
@@ -432,7 +434,7 @@ class LSTMCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
         rows, *states = self._prepare(input, None if hx is None else tuple(hx), ("hx[0]", "hx[1]"))
-        h, c = lstm_cell(rows, states, *self._weights())
+        h, c = candelabra.lstm_cell(rows, states, *self._weights())
         return (h, c) if input.ndim == 2 else (h.squeeze(0), c.squeeze(0))
 
 
@@ -446,7 +448,7 @@ class GRUCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         rows, state = self._prepare(input, None if hx is None else (hx,), ("hidden",))
-        out = gru_cell(rows, state, *self._weights())
+        out = candelabra.gru_cell(rows, state, *self._weights())
         return out if input.ndim == 2 else out.squeeze(0)
 
 

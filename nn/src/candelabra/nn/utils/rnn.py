@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Self, cast
 
-from candelabra import Tensor, arange, as_tensor, empty_like, full
+import candelabra
+from candelabra import Tensor
 from candelabra.dtypes import dtype, float16, float32, float64, int8, int16, int32, int64, uint8
-from candelabra.library import record
 
 __all__ = [
     "PackedSequence", "invert_permutation", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
     "pad_sequence", "unpack_sequence", "unpad_sequence",
 ]  # fmt: skip
-
-cat = record("cat")
 
 
 class PackedSequence_(NamedTuple):
@@ -129,8 +127,8 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """Return the inverse of a permutation, a vector of indices; None for None."""
     if permutation is None:
         return None
-    inverse: Tensor = empty_like(permutation)
-    inverse.scatter_(0, permutation, arange(0, permutation.numel(), device=permutation.device))
+    inverse: Tensor = candelabra.empty_like(permutation)
+    inverse.scatter_(0, permutation, candelabra.arange(0, permutation.numel(), device=permutation.device))
     return inverse
 
 
@@ -144,7 +142,7 @@ def pack_padded_sequence(
     Raises ``RuntimeError`` for lengths that are no vector, not sorted, not positive, or not as many as sequences, and
     for an empty batch; ``IndexError`` for a vector.
     """
-    given = as_tensor(lengths, dtype=int64)
+    given = candelabra.as_tensor(lengths, dtype=int64)
     if given.ndim != 1:
         raise RuntimeError(f"'lengths' argument should be a 1D tensor of integers, but got {given.ndim}D tensor")
     sizes: list[int] = given.tolist()
@@ -176,10 +174,10 @@ def pack_padded_sequence(
         raise RuntimeError(f"a sequence of length {sizes[0]} does not fit in the padded length {length}")
     indices = None
     if order is not None:
-        indices = as_tensor(order, dtype=int64, device=input.device)
+        indices = candelabra.as_tensor(order, dtype=int64, device=input.device)
         padded = padded.index_select(1, indices)
     data, batch_sizes = _packed(padded, sizes)
-    return PackedSequence(data, as_tensor(batch_sizes, dtype=int64), indices)
+    return PackedSequence(data, candelabra.as_tensor(batch_sizes, dtype=int64), indices)
 
 
 def _packed(padded: Tensor, sizes: list[int]) -> tuple[Tensor, list[int]]:
@@ -192,7 +190,7 @@ def _packed(padded: Tensor, sizes: list[int]) -> tuple[Tensor, list[int]]:
             rows.append(part.reshape((part.shape[0] * number, *padded.shape[2:])))
             batch_sizes += [number] * (stop - start)
             start = stop
-    data: Tensor = rows[0] if len(rows) == 1 else cat.function(rows, 0)
+    data: Tensor = rows[0] if len(rows) == 1 else candelabra.cat(rows, 0)
     return data, batch_sizes
 
 
@@ -223,12 +221,14 @@ def pad_packed_sequence(
         padded = data
     else:
         padding = data.new_full((1, *data.shape[1:]), padding_value)
-        padded = cat.function([data, padding], 0).index_select(0, as_tensor(index, dtype=int64, device=data.device))
+        padded = candelabra.cat([data, padding], 0).index_select(
+            0, candelabra.as_tensor(index, dtype=int64, device=data.device)
+        )
     padded = padded.reshape((steps, count, *data.shape[1:]))
     if unsorted is not None:
         padded = padded.index_select(1, unsorted)
         lengths = [lengths[b] for b in unsorted.tolist()]
-    return padded.transpose(0, 1) if batch_first else padded, as_tensor(lengths, dtype=int64)
+    return padded.transpose(0, 1) if batch_first else padded, candelabra.as_tensor(lengths, dtype=int64)
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
@@ -276,10 +276,12 @@ def pad_sequence(
             )
         row = row.to(first.dtype)
         if row.shape[0] < longest:
-            padding = full((longest - row.shape[0], *rest), padding_value, dtype=first.dtype, device=first.device)
-            row = cat.function([row, padding] if padding_side == "right" else [padding, row], 0)
+            padding = candelabra.full(
+                (longest - row.shape[0], *rest), padding_value, dtype=first.dtype, device=first.device
+            )
+            row = candelabra.cat([row, padding] if padding_side == "right" else [padding, row], 0)
         filled.append(row)
-    out: Tensor = record("stack").function(filled, 0 if batch_first else 1)
+    out: Tensor = candelabra.stack(filled, 0 if batch_first else 1)
     return out
 
 
