@@ -79,6 +79,8 @@ class StateGradient:
 
     def of_initial(self) -> Tensor:
         """Return the gradient of the initial state."""
+        if self.current is not None and not self.to_initial:  # no sequences
+            return self.current
         out: Tensor = cat(self.to_initial[::-1], 0)
         return out
 

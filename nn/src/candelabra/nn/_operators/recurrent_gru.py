@@ -65,14 +65,14 @@ def gru_sequence(
     projected (rows, 3H), hx (B, H), weight_hh (3H, H), bias (3H), which is added to the product with ``weight_hh``.
     """
     gru_shapes(projected, hx, weight_hh, bias, batch_sizes)
-    weight, width = weight_hh.t(), shape_of(hx)[1]
+    weight = weight_hh.t()
     state = hx.narrow(0, 0, 0)
     hidden, gates = [], []
     for start, size in steps_of(batch_sizes, reverse):
         last = entering(state, hx, size)
         product = last @ weight
-        q_r, q_z, q_n = _parts(product if bias is None else product + bias, width)
-        p_r, p_z, p_n = _parts(projected.narrow(0, start, size), width)
+        q_r, q_z, q_n = _parts(product if bias is None else product + bias, 3)
+        p_r, p_z, p_n = _parts(projected.narrow(0, start, size), 3)
         r, z = (p_r + q_r).sigmoid(), (p_z + q_z).sigmoid()
         n = (p_n + r * q_n).tanh()
         state = n + z * (last - n)
@@ -81,8 +81,9 @@ def gru_sequence(
     return GRUSequence(in_time(hidden, reverse), in_time(gates, reverse))
 
 
-def _parts(gates: Tensor, width: int) -> list[Tensor]:
-    return [gates.narrow(1, first, width) for first in range(0, gates.shape[1], width or 1)]
+def _parts(gates: Tensor, count: int) -> list[Tensor]:
+    width = gates.shape[1] // count
+    return [gates.narrow(1, k * width, width) for k in range(count)]
 
 
 class GRUGradients(NamedTuple):
@@ -120,7 +121,6 @@ def gru_sequence_backward(
 ) -> GRUGradients:
     """The gradients of :func:`gru_sequence`, given those of its results; None is 0."""
     gru_gradient_shapes(gates, hidden, hx, weight_hh, grad_hidden, grad_gates, batch_sizes)
-    width = hidden.shape[1]
     if grad_hidden is None:
         grad_hidden = hidden.new_zeros(hidden.shape)
     steps = steps_of(batch_sizes, reverse)
@@ -130,9 +130,9 @@ def gru_sequence_backward(
         start, size = steps[position]
         before = steps[position - 1] if position else (0, 0)
         dh = state.plus(grad_hidden.narrow(0, start, size))
-        r, z, n, q_n = _parts(gates.narrow(0, start, size), width)
+        r, z, n, q_n = _parts(gates.narrow(0, start, size), 4)
         dz, dn = dh * (entering(hidden.narrow(0, *before), hx, size) - n), dh * (1 - z)
-        more = None if grad_gates is None else _parts(grad_gates.narrow(0, start, size), width)
+        more = None if grad_gates is None else _parts(grad_gates.narrow(0, start, size), 4)
         if more is not None:
             dz, dn = dz + more[1], dn + more[2]
         dp_n = dn * (1 - n * n)
