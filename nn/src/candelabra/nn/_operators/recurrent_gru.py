@@ -71,8 +71,8 @@ def gru_sequence(
     for start, size in steps_of(batch_sizes, reverse):
         last = entering(state, hx, size)
         product = last @ weight
-        q_r, q_z, q_n = _parts(product if bias is None else product + bias, 3)
-        p_r, p_z, p_n = _parts(projected.narrow(0, start, size), 3)
+        q_r, q_z, q_n = _gates(product if bias is None else product + bias, 3)
+        p_r, p_z, p_n = _gates(projected.narrow(0, start, size), 3)
         r, z = (p_r + q_r).sigmoid(), (p_z + q_z).sigmoid()
         n = (p_n + r * q_n).tanh()
         state = n + z * (last - n)
@@ -81,7 +81,7 @@ def gru_sequence(
     return GRUSequence(in_time(hidden, reverse), in_time(gates, reverse))
 
 
-def _parts(gates: Tensor, count: int) -> list[Tensor]:
+def _gates(gates: Tensor, count: int) -> list[Tensor]:
     width = gates.shape[1] // count
     return [gates.narrow(1, k * width, width) for k in range(count)]
 
@@ -130,9 +130,9 @@ def gru_sequence_backward(
         start, size = steps[position]
         before = steps[position - 1] if position else (0, 0)
         dh = state.plus(grad_hidden.narrow(0, start, size))
-        r, z, n, q_n = _parts(gates.narrow(0, start, size), 4)
+        r, z, n, q_n = _gates(gates.narrow(0, start, size), 4)
         dz, dn = dh * (entering(hidden.narrow(0, *before), hx, size) - n), dh * (1 - z)
-        more = None if grad_gates is None else _parts(grad_gates.narrow(0, start, size), 4)
+        more = None if grad_gates is None else _gates(grad_gates.narrow(0, start, size), 4)
         if more is not None:
             dz, dn = dz + more[1], dn + more[2]
         dp_n = dn * (1 - n * n)

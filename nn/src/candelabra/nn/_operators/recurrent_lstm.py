@@ -88,7 +88,7 @@ def lstm_sequence(
     hidden, cells, gates = [], [], []
     for start, size in steps_of(batch_sizes, reverse):
         sums = projected.narrow(0, start, size) + entering(state, hx, size) @ weight
-        i, f, g, o = _parts(sums)
+        i, f, g, o = _gates(sums)
         i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
         cell = f * entering(cell, cx, size) + i * g
         state = o * cell.tanh()
@@ -100,7 +100,7 @@ def lstm_sequence(
     return LSTMSequence(in_time(hidden, reverse), in_time(cells, reverse), in_time(gates, reverse))
 
 
-def _parts(gates: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _gates(gates: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     width = gates.shape[1] // 4
     i, f, g, o = (gates.narrow(1, k * width, width) for k in range(4))
     return i, f, g, o
@@ -158,14 +158,14 @@ def lstm_sequence_backward(
         dh = state.plus(grad_hidden.narrow(0, start, size))
         totals.append(dh)
         dm = dh if weight_hr is None else dh @ weight_hr
-        i, f, g, o = _parts(gates.narrow(0, start, size))
+        i, f, g, o = _gates(gates.narrow(0, start, size))
         top = cells.narrow(0, start, size).tanh()
         do, dc = dm * top, cell.plus(dm * o * (1 - top * top))
         if grad_cells is not None:
             dc = dc + grad_cells.narrow(0, start, size)
         di, df, dg = dc * g, dc * entering(cells.narrow(0, *before), cx, size), dc * i
         if grad_gates is not None:
-            more = _parts(grad_gates.narrow(0, start, size))
+            more = _gates(grad_gates.narrow(0, start, size))
             di, df, dg, do = di + more[0], df + more[1], dg + more[2], do + more[3]
         ds = cat([di * i * (1 - i), df * f * (1 - f), dg * (1 - g * g), do * o * (1 - o)], 1)
         rows.append(ds)
@@ -199,7 +199,7 @@ def _lstm_vjp(
         found.hx,
         found.cx,
         weight_gradient(ds, hidden, hx, batch_sizes, reverse) if needs[3] else None,
-        found.hidden.t() @ (_parts(gates)[3] * cells.tanh()) if needs[4] else None,
+        found.hidden.t() @ (_gates(gates)[3] * cells.tanh()) if needs[4] else None,
         ds.sum(0) if needs[5] else None,
     )
 

@@ -44,7 +44,7 @@ class RNNBase(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        _check_sizes(mode, input_size, hidden_size, num_layers, dropout, proj_size)
+        _check_arguments(mode, input_size, hidden_size, num_layers, bias, batch_first, dropout, proj_size)
         self.mode = mode
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -181,7 +181,7 @@ class RNNBase(Module):
         return function(hx)
 
     def _check_rank(self, hx: Any, batched: bool) -> None:
-        """Raise ``RuntimeError`` for a state of a batch beside an input that is none, and the reverse."""
+        """Raise ``RuntimeError`` if one of state and input is a batch and the other is not."""
         rank = 3 if batched else 2
         if hx.ndim != rank:
             raise RuntimeError(
@@ -198,7 +198,10 @@ class RNNBase(Module):
         return f"{self.input_size}, {self.hidden_size}{options}"
 
 
-def _check_sizes(mode: str, input_size: int, hidden_size: int, num_layers: int, dropout: Any, proj_size: int) -> None:
+def _check_arguments(
+    mode: str, input_size: int, hidden_size: int, num_layers: int, bias: bool, batch_first: bool, dropout: Any,
+    proj_size: int,
+) -> None:  # fmt: skip
     """Raise ``ValueError`` or ``TypeError`` for arguments of :class:`RNNBase` that make no network."""
     if isinstance(dropout, bool) or not 0 <= float(dropout) <= 1:
         raise ValueError(
@@ -210,8 +213,12 @@ def _check_sizes(mode: str, input_size: int, hidden_size: int, num_layers: int, 
             f"greater than 1, but got dropout={dropout} and num_layers={num_layers}",
             stacklevel=4,
         )
-    if not isinstance(hidden_size, int):
-        raise TypeError(f"hidden_size should be of type int, got: {type(hidden_size).__name__}")
+    for name, value, kind in (
+        ("input_size", input_size, int), ("hidden_size", hidden_size, int), ("bias", bias, bool),
+        ("batch_first", batch_first, bool),
+    ):  # fmt: skip
+        if not isinstance(value, kind):
+            raise TypeError(f"{name} should be of type {kind.__name__}, got: {type(value).__name__}")
     for name, size in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
         if size <= 0:
             raise ValueError(f"{name} must be greater than zero")
