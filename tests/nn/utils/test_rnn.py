@@ -109,7 +109,7 @@ def test_a_packed_sequence_is_a_named_tuple_with_methods_of_tensors(monkeypatch:
     twice = packed._replace(data=data * 2)
     assert isinstance(twice, PackedSequence)
     assert twice.unsorted_indices is original
-    monkeypatch.setattr(cd.Tensor, "cuda", lambda self: self.to("meta"))
+    monkeypatch.setattr(cd.Tensor, "cuda", lambda self: self.to("meta"), raising=False)
     assert packed.cuda().sorted_indices.device == cd.device("meta")
 
 
