@@ -139,6 +139,47 @@ def gru_sequence_backward(
     return to_p, to_q, to_h
 
 
+# -- single steps after the products: sequences of one step with weights 0 --------------------------------------------
+@reference("lstm_step")
+def lstm_step(s: Array, last: Array) -> tuple[Array, ...]:
+    """Compute a sequence of one step."""
+    if not len(last):
+        return 0 * last, 0 * last, 0 * s
+    return lstm_sequence(s, 0 * last, last, np.zeros((s.shape[1], last.shape[1])), None, None, (len(s),), False)
+
+
+@reference("lstm_step_backward")
+def lstm_step_backward(
+    gates: Array, cell: Array, last: Array, dh: Array, dc: Array | None, dgates: Array | None
+) -> tuple[Array, Array]:
+    """Compute the gradient of a sequence of one step."""
+    if not len(last):
+        return 0 * gates, 0 * last
+    w = np.zeros((gates.shape[1], last.shape[1]))
+    found = lstm_sequence_backward(gates, cell, last, w, None, dh, dc, dgates, (len(last),), False)
+    return found[0], found[2]
+
+
+@reference("gru_step")
+def gru_step(p: Array, q: Array, last: Array) -> tuple[Array, Array]:
+    """Compute gates and state."""
+    p_r, p_z, p_n = np.split(p, 3, 1)
+    q_r, q_z, q_n = np.split(q, 3, 1)
+    r, z = _sigmoid(p_r + q_r), _sigmoid(p_z + q_z)
+    n = np.tanh(p_n + r * q_n)
+    return (1 - z) * n + z * last, np.concatenate((r, z, n, q_n), 1)
+
+
+@reference("gru_step_backward")
+def gru_step_backward(gates: Array, last: Array, dh: Array, dgates: Array | None) -> tuple[Array, Array, Array]:
+    """Compute the gradient of a sequence of one step."""
+    if not len(last):
+        empty = np.zeros((0, 3 * last.shape[1]), last.dtype)
+        return empty, empty, 0 * last
+    w = np.zeros((3 * last.shape[1], last.shape[1]))
+    return gru_sequence_backward(gates, last, last, w, dh, dgates, (len(last),), False)
+
+
 # -- networks and cells -----------------------------------------------------------------------------------------------
 def _layer(
     network: str, x: Array, states: list[Array], params: list[Array], batch_sizes: Ints, reverse: bool

@@ -139,6 +139,45 @@ def gated_backwards(t: Maker) -> Iterator[Sample]:
         yield sample(*args, kind=case.kind, gradient=case.kind == ORDINARY)
 
 
+# -- single steps after the products ----------------------------------------------------------------------------------
+STEPS: Final = ((2, 3, ORDINARY), (1, 1, LENGTH_ONE), (0, 2, ZERO_SIZE), (3, 0, ZERO_SIZE), (33, 31, LARGE))
+"""The number of sequences, the size of the state."""
+
+
+@inputs("lstm_step")
+def remembering(t: Maker) -> Iterator[Sample]:
+    """Yield sums and cells."""
+    for rows, n, kind in STEPS:
+        yield sample(t(rows, 4 * n), t(rows, n), kind=kind, gradient=kind == ORDINARY)
+
+
+@inputs("lstm_step_backward")
+def remembering_backwards(t: Maker) -> Iterator[Sample]:
+    """Yield gradients of all results and of the hidden state only."""
+    for rows, n, kind in STEPS:
+        for with_cell, with_gates in ((True, False), (False, False), (True, True), (False, True)):
+            given = t(rows, n) if with_cell else None, t(rows, 4 * n) if with_gates else None
+            args = t(rows, 4 * n, low=0.1, high=0.9), t(rows, n), t(rows, n), t(rows, n)
+            yield sample(*args, *given, kind=kind, gradient=kind == ORDINARY)
+
+
+@inputs("gru_step")
+def gating(t: Maker) -> Iterator[Sample]:
+    """Yield both products and the state."""
+    for rows, n, kind in STEPS:
+        yield sample(t(rows, 3 * n), t(rows, 3 * n), t(rows, n), kind=kind, gradient=kind == ORDINARY)
+
+
+@inputs("gru_step_backward")
+def gating_backwards(t: Maker) -> Iterator[Sample]:
+    """Yield gradients of both results and of the hidden state only."""
+    for rows, n, kind in STEPS:
+        for with_gates in (True, False):
+            given = t(rows, 4 * n) if with_gates else None
+            args = t(rows, 4 * n, low=0.1, high=0.9), t(rows, n), t(rows, n), given
+            yield sample(*args, kind=kind, gradient=kind == ORDINARY)
+
+
 # -- shapes that do not match -----------------------------------------------------------------------------------------
 def _wrong(notes: tuple[str, ...], right: tuple[Any, ...], wrong: tuple[Any, ...]) -> Iterator[Sample]:
     """Yield the arguments, each time with another one replaced by a wrong one; ``...`` in place of it skips it."""
@@ -191,6 +230,37 @@ def unfit_lstm_backwards(t: Maker) -> Iterator[Sample]:
         "",
     )
     yield from _wrong(notes, right, wrong)
+
+
+@mistakes("lstm_step")
+def unfit_lstm_step(t: Maker) -> Iterator[Sample]:
+    """Yield one argument of another shape."""
+    yield sample(t(2, 8), t(1, 2), note="rows")
+    yield sample(t(2, 6), t(2, 2), note="columns")
+    yield sample(t(8), t(2), note="vectors")
+
+
+@mistakes("lstm_step_backward")
+def unfit_lstm_step_backwards(t: Maker) -> Iterator[Sample]:
+    """Yield one argument of another shape."""
+    right = t(2, 8), t(2, 2), t(2, 2), t(2, 2), t(2, 2), t(2, 8)
+    wrong = t(2, 6), t(1, 2), t(2, 1), t(1, 2), t(2, 1), t(1, 8)
+    yield from _wrong(("gates", "cell", "last", "hidden", "cell's gradient", "gates' gradient"), right, wrong)
+
+
+@mistakes("gru_step")
+def unfit_gru_step(t: Maker) -> Iterator[Sample]:
+    """Yield one argument of another shape."""
+    right = t(2, 6), t(2, 6), t(2, 2)
+    yield from _wrong(("projected", "products", "last"), right, (t(1, 6), t(2, 3), t(2, 1)))
+    yield sample(t(6), t(6), t(2), note="vectors")
+
+
+@mistakes("gru_step_backward")
+def unfit_gru_step_backwards(t: Maker) -> Iterator[Sample]:
+    """Yield one argument of another shape."""
+    right = t(2, 8), t(2, 2), t(2, 2), t(2, 8)
+    yield from _wrong(("gates", "last", "hidden", "gates' gradient"), right, (t(2, 6), t(1, 2), t(2, 1), t(1, 8)))
 
 
 @mistakes("gru_sequence")
