@@ -1,8 +1,8 @@
 """Recurrent networks: a loop over the time steps with one matrix product and a few passes over small arrays each.
 
 The results of a step are written directly to their rows of the output. The passes of a step work on arrays that stay in
-the cache. Rows and gates are in the order of :mod:`candelabra.nn._operators.recurrent` and of the files beside it,
-which have the equations too.
+the cache. Rows and gates are in the order of :mod:`candelabra.nn._operators.recurrent` and of the files next to
+it, which have the equations too.
 """
 
 from __future__ import annotations

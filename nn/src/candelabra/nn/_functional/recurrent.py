@@ -1,7 +1,7 @@
 """Recurrent networks of several layers and directions, with PyTorch's signatures.
 
 Each network is an overload set: a padded batch (T, B, input), or the data of a packed sequence with its batch sizes.
-Sources: see :mod:`candelabra.nn._operators.recurrent` and the files beside it.
+Sources: see :mod:`candelabra.nn._operators.recurrent` and the files next to it.
 """
 
 from __future__ import annotations

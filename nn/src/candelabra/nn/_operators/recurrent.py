@@ -79,6 +79,8 @@ class StateGradient:
 
     def of_initial(self) -> Tensor:
         """Return the gradient of the initial state."""
+        if self.current is not None and not self.to_initial:  # no sequences
+            return self.current
         out: Tensor = cat(self.to_initial[::-1], 0)
         return out
 
@@ -121,6 +123,17 @@ def check_shapes(**expected: tuple[Any, Ints]) -> None:
     for name, (value, shape) in expected.items():
         if value is not None and shape_of(value) != shape:
             raise RuntimeError(f"expected {name} of shape {list(shape)}, got {list(shape_of(value))}")
+
+
+def step_shapes(sums: Any, last: Any, parts: int, **others: tuple[Any, int]) -> tuple[int, int]:
+    """Return rows and columns of a state. Raises ``RuntimeError`` for matrices that have not so many parts of them."""
+    shape = shape_of(last)
+    if len(shape) != 2:
+        raise RuntimeError(f"expected a matrix of states, got shape {list(shape)}")
+    rows, width = shape
+    expected = {"sums": (sums, parts), **others}
+    check_shapes(**{name: (value, (rows, count * width)) for name, (value, count) in expected.items()})
+    return rows, width
 
 
 # -- the plain recurrent network --------------------------------------------------------------------------------------

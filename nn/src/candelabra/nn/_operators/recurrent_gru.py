@@ -26,6 +26,7 @@ from candelabra.nn._operators.recurrent import (
     check_shapes,
     entering,
     in_time,
+    step_shapes,
     steps_of,
     weight_gradient,
 )
@@ -39,6 +40,69 @@ cat = record("cat")
 Ints = tuple[int, ...]
 
 
+# -- one step ---------------------------------------------------------------------------------------------------------
+class GRUStep(NamedTuple):
+    """The hidden state, and r, z, n and q_n."""
+
+    hidden: Tensor
+    gates: Tensor
+
+
+@by
+def _gru_step(projected: Any, products: Any, last: Any) -> tuple[Ints, Ints]:
+    rows, width = step_shapes(projected, last, 3, products=(products, 3))
+    return (rows, width), (rows, 4 * width)
+
+
+@operator(_gru_step, promote=identical, result=(same, same), accepts="real floating", method=False, public=False)
+def gru_step(projected: Tensor, products: Tensor, last: Tensor) -> GRUStep:
+    """One step of a GRU after the products: p and q (B, 3H), and the hidden state (B, H) before it."""
+    step_shapes(projected, last, 3, products=(products, 3))
+    p_r, p_z, p_n = _gates(projected, 3)
+    q_r, q_z, q_n = _gates(products, 3)
+    r, z = (p_r + q_r).sigmoid(), (p_z + q_z).sigmoid()
+    n = (p_n + r * q_n).tanh()
+    return GRUStep(n + z * (last - n), cat([r, z, n, q_n], 1))
+
+
+class GRUStepGradients(NamedTuple):
+    """The gradients of p and of q, and of the hidden state before the step except that through q."""
+
+    projected: Tensor
+    products: Tensor
+    last: Tensor
+
+
+def gru_step_gradient_shapes(gates: Any, last: Any, grad_hidden: Any, grad_gates: Any) -> tuple[Ints, Ints, Ints]:
+    """Return the shapes of the gradients. Raises ``RuntimeError`` for shapes that do not match."""
+    rows, width = step_shapes(gates, last, 4, grad_hidden=(grad_hidden, 1), grad_gates=(grad_gates, 4))
+    return (rows, 3 * width), (rows, 3 * width), (rows, width)
+
+
+@operator(by(gru_step_gradient_shapes), promote=identical, result=(same,) * 3, accepts="real floating", method=False,
+          public=False, out=False)  # fmt: skip
+def gru_step_backward(gates: Tensor, last: Tensor, grad_hidden: Tensor, grad_gates: Tensor | None) -> GRUStepGradients:
+    """The gradients of :func:`gru_step`; None is 0."""
+    gru_step_gradient_shapes(gates, last, grad_hidden, grad_gates)
+    r, z, n, q_n = _gates(gates, 4)
+    dz, dn = grad_hidden * (last - n), grad_hidden * (1 - z)
+    more = None if grad_gates is None else _gates(grad_gates, 4)
+    if more is not None:
+        dz, dn = dz + more[1], dn + more[2]
+    dp_n = dn * (1 - n * n)
+    dr, dq_n = dp_n * q_n, dp_n * r
+    if more is not None:
+        dr, dq_n = dr + more[0], dq_n + more[3]
+    dp_r, dp_z = dr * r * (1 - r), dz * z * (1 - z)
+    return GRUStepGradients(cat([dp_r, dp_z, dp_n], 1), cat([dp_r, dp_z, dq_n], 1), grad_hidden * z)
+
+
+def _gates(gates: Tensor, count: int) -> list[Tensor]:
+    width = gates.shape[1] // count
+    return [gates.narrow(1, k * width, width) for k in range(count)]
+
+
+# -- a sequence -------------------------------------------------------------------------------------------------------
 class GRUSequence(NamedTuple):
     """The hidden states, and r, z, n and q_n of all steps."""
 
@@ -65,24 +129,17 @@ def gru_sequence(
     projected (rows, 3H), hx (B, H), weight_hh (3H, H), bias (3H), which is added to the product with ``weight_hh``.
     """
     gru_shapes(projected, hx, weight_hh, bias, batch_sizes)
-    weight, width = weight_hh.t(), shape_of(hx)[1]
+    weight = weight_hh.t()
     state = hx.narrow(0, 0, 0)
     hidden, gates = [], []
     for start, size in steps_of(batch_sizes, reverse):
         last = entering(state, hx, size)
         product = last @ weight
-        q_r, q_z, q_n = _parts(product if bias is None else product + bias, width)
-        p_r, p_z, p_n = _parts(projected.narrow(0, start, size), width)
-        r, z = (p_r + q_r).sigmoid(), (p_z + q_z).sigmoid()
-        n = (p_n + r * q_n).tanh()
-        state = n + z * (last - n)
+        step = gru_step(projected.narrow(0, start, size), product if bias is None else product + bias, last)
+        state = step.hidden
         hidden.append(state)
-        gates.append(cat([r, z, n, q_n], 1))
+        gates.append(step.gates)
     return GRUSequence(in_time(hidden, reverse), in_time(gates, reverse))
-
-
-def _parts(gates: Tensor, width: int) -> list[Tensor]:
-    return [gates.narrow(1, first, width) for first in range(0, gates.shape[1], width or 1)]
 
 
 class GRUGradients(NamedTuple):
@@ -120,7 +177,6 @@ def gru_sequence_backward(
 ) -> GRUGradients:
     """The gradients of :func:`gru_sequence`, given those of its results; None is 0."""
     gru_gradient_shapes(gates, hidden, hx, weight_hh, grad_hidden, grad_gates, batch_sizes)
-    width = hidden.shape[1]
     if grad_hidden is None:
         grad_hidden = hidden.new_zeros(hidden.shape)
     steps = steps_of(batch_sizes, reverse)
@@ -130,20 +186,13 @@ def gru_sequence_backward(
         start, size = steps[position]
         before = steps[position - 1] if position else (0, 0)
         dh = state.plus(grad_hidden.narrow(0, start, size))
-        r, z, n, q_n = _parts(gates.narrow(0, start, size), width)
-        dz, dn = dh * (entering(hidden.narrow(0, *before), hx, size) - n), dh * (1 - z)
-        more = None if grad_gates is None else _parts(grad_gates.narrow(0, start, size), width)
-        if more is not None:
-            dz, dn = dz + more[1], dn + more[2]
-        dp_n = dn * (1 - n * n)
-        dr, dq_n = dp_n * q_n, dp_n * r
-        if more is not None:
-            dr, dq_n = dr + more[0], dq_n + more[3]
-        dp_r, dp_z = dr * r * (1 - r), dz * z * (1 - z)
-        dq = cat([dp_r, dp_z, dq_n], 1)
-        rows.append(cat([dp_r, dp_z, dp_n], 1))
-        products.append(dq)
-        state.enter(dh * z + dq @ weight_hh, before[1])
+        step = gru_step_backward(
+            gates.narrow(0, start, size), entering(hidden.narrow(0, *before), hx, size), dh,
+            None if grad_gates is None else grad_gates.narrow(0, start, size),
+        )  # fmt: skip
+        rows.append(step.projected)
+        products.append(step.products)
+        state.enter(step.last + step.products @ weight_hh, before[1])
     return GRUGradients(in_time(rows, not reverse), in_time(products, not reverse), state.of_initial())
 
 

@@ -27,6 +27,7 @@ from candelabra.nn._operators.recurrent import (
     check_shapes,
     entering,
     in_time,
+    step_shapes,
     steps_of,
     weight_gradient,
 )
@@ -40,6 +41,80 @@ cat = record("cat")
 Ints = tuple[int, ...]
 
 
+# -- one step ---------------------------------------------------------------------------------------------------------
+class LSTMStep(NamedTuple):
+    """The hidden state without projection, the cell, and the gates i, f, g, o."""
+
+    hidden: Tensor
+    cell: Tensor
+    gates: Tensor
+
+
+@by
+def _lstm_step(sums: Any, last: Any) -> tuple[Ints, Ints, Ints]:
+    state = step_shapes(sums, last, 4)
+    return state, state, shape_of(sums)
+
+
+@operator(_lstm_step, promote=identical, result=(same,) * 3, accepts="real floating", method=False, public=False)
+def lstm_step(sums: Tensor, last: Tensor) -> LSTMStep:
+    """One step of an LSTM after the products: s (B, 4H) and the cell (B, H) before it."""
+    step_shapes(sums, last, 4)
+    i, f, g, o = _gates(sums)
+    i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
+    cell = f * last + i * g
+    return LSTMStep(o * cell.tanh(), cell, cat([i, f, g, o], 1))
+
+
+class LSTMStepGradients(NamedTuple):
+    """The gradients of s, and of the cell before the step."""
+
+    sums: Tensor
+    last: Tensor
+
+
+def lstm_step_gradient_shapes(
+    gates: Any, cell: Any, last: Any, grad_hidden: Any, grad_cell: Any, grad_gates: Any
+) -> tuple[Ints, Ints]:
+    """Return the shapes of the gradients. Raises ``RuntimeError`` for shapes that do not match."""
+    state = step_shapes(
+        gates, last, 4, cell=(cell, 1), grad_hidden=(grad_hidden, 1), grad_cell=(grad_cell, 1),
+        grad_gates=(grad_gates, 4),
+    )  # fmt: skip
+    return shape_of(gates), state
+
+
+@operator(by(lstm_step_gradient_shapes), promote=identical, result=(same, same), accepts="real floating", method=False,
+          public=False, out=False)  # fmt: skip
+def lstm_step_backward(
+    gates: Tensor,
+    cell: Tensor,
+    last: Tensor,
+    grad_hidden: Tensor,
+    grad_cell: Tensor | None,
+    grad_gates: Tensor | None,
+) -> LSTMStepGradients:
+    """The gradients of :func:`lstm_step`; None is 0."""
+    lstm_step_gradient_shapes(gates, cell, last, grad_hidden, grad_cell, grad_gates)
+    i, f, g, o = _gates(gates)
+    top = cell.tanh()
+    do, dc = grad_hidden * top, grad_hidden * o * (1 - top * top)
+    if grad_cell is not None:
+        dc = dc + grad_cell
+    di, df, dg = dc * g, dc * last, dc * i
+    if grad_gates is not None:
+        more = _gates(grad_gates)
+        di, df, dg, do = di + more[0], df + more[1], dg + more[2], do + more[3]
+    return LSTMStepGradients(cat([di * i * (1 - i), df * f * (1 - f), dg * (1 - g * g), do * o * (1 - o)], 1), dc * f)
+
+
+def _gates(gates: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    width = gates.shape[1] // 4
+    i, f, g, o = (gates.narrow(1, k * width, width) for k in range(4))
+    return i, f, g, o
+
+
+# -- a sequence -------------------------------------------------------------------------------------------------------
 class LSTMSequence(NamedTuple):
     """The hidden states, the cells, and the gates i, f, g, o of all steps."""
 
@@ -88,22 +163,13 @@ def lstm_sequence(
     hidden, cells, gates = [], [], []
     for start, size in steps_of(batch_sizes, reverse):
         sums = projected.narrow(0, start, size) + entering(state, hx, size) @ weight
-        i, f, g, o = _parts(sums)
-        i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
-        cell = f * entering(cell, cx, size) + i * g
-        state = o * cell.tanh()
-        if weight_hr is not None:
-            state = state @ weight_hr.t()
+        step = lstm_step(sums, entering(cell, cx, size))
+        cell = step.cell
+        state = step.hidden if weight_hr is None else step.hidden @ weight_hr.t()
         hidden.append(state)
         cells.append(cell)
-        gates.append(cat([i, f, g, o], 1))
+        gates.append(step.gates)
     return LSTMSequence(in_time(hidden, reverse), in_time(cells, reverse), in_time(gates, reverse))
-
-
-def _parts(gates: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    width = gates.shape[1] // 4
-    i, f, g, o = (gates.narrow(1, k * width, width) for k in range(4))
-    return i, f, g, o
 
 
 class LSTMGradients(NamedTuple):
@@ -158,19 +224,16 @@ def lstm_sequence_backward(
         dh = state.plus(grad_hidden.narrow(0, start, size))
         totals.append(dh)
         dm = dh if weight_hr is None else dh @ weight_hr
-        i, f, g, o = _parts(gates.narrow(0, start, size))
-        top = cells.narrow(0, start, size).tanh()
-        do, dc = dm * top, cell.plus(dm * o * (1 - top * top))
+        dc = cell.current
         if grad_cells is not None:
-            dc = dc + grad_cells.narrow(0, start, size)
-        di, df, dg = dc * g, dc * entering(cells.narrow(0, *before), cx, size), dc * i
-        if grad_gates is not None:
-            more = _parts(grad_gates.narrow(0, start, size))
-            di, df, dg, do = di + more[0], df + more[1], dg + more[2], do + more[3]
-        ds = cat([di * i * (1 - i), df * f * (1 - f), dg * (1 - g * g), do * o * (1 - o)], 1)
+            dc = cell.plus(grad_cells.narrow(0, start, size))
+        ds, dc = lstm_step_backward(
+            gates.narrow(0, start, size), cells.narrow(0, start, size), entering(cells.narrow(0, *before), cx, size),
+            dm, dc, None if grad_gates is None else grad_gates.narrow(0, start, size),
+        )  # fmt: skip
         rows.append(ds)
         state.enter(ds @ weight_hh, before[1])
-        cell.enter(dc * f, before[1])
+        cell.enter(dc, before[1])
     late = not reverse
     return LSTMGradients(in_time(rows, late), state.of_initial(), cell.of_initial(), in_time(totals, late))
 
@@ -199,7 +262,7 @@ def _lstm_vjp(
         found.hx,
         found.cx,
         weight_gradient(ds, hidden, hx, batch_sizes, reverse) if needs[3] else None,
-        found.hidden.t() @ (_parts(gates)[3] * cells.tanh()) if needs[4] else None,
+        found.hidden.t() @ (_gates(gates)[3] * cells.tanh()) if needs[4] else None,
         ds.sum(0) if needs[5] else None,
     )
 

@@ -18,6 +18,7 @@ from candelabra.nn.modules import normalization as _normalization
 from candelabra.nn.modules import padding as _padding
 from candelabra.nn.modules import pixelshuffle as _pixelshuffle
 from candelabra.nn.modules import pooling as _pooling
+from candelabra.nn.modules import rnn as _rnn
 from candelabra.nn.modules import sparse as _sparse
 from candelabra.nn.modules import transformer as _transformer
 from candelabra.nn.modules.activation import *  # noqa: F403 - each file's __all__ is the list
@@ -37,6 +38,7 @@ from candelabra.nn.modules.normalization import *  # noqa: F403
 from candelabra.nn.modules.padding import *  # noqa: F403
 from candelabra.nn.modules.pixelshuffle import *  # noqa: F403
 from candelabra.nn.modules.pooling import *  # noqa: F403
+from candelabra.nn.modules.rnn import *  # noqa: F403
 from candelabra.nn.modules.sparse import *  # noqa: F403
 from candelabra.nn.modules.transformer import *  # noqa: F403
 
@@ -58,6 +60,7 @@ __all__ = [
     *_padding.__all__,
     *_pixelshuffle.__all__,
     *_pooling.__all__,
+    *_rnn.__all__,
     *_sparse.__all__,
     *_transformer.__all__,
 ]
