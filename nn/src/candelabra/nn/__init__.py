@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from candelabra.nn import attention as attention
 from candelabra.nn import functional as functional
 from candelabra.nn import init as init
 from candelabra.nn import modules as modules
@@ -12,7 +13,7 @@ from candelabra.nn.modules.module import Module as Module
 from candelabra.nn.parameter import Buffer as Buffer
 from candelabra.nn.parameter import Parameter as Parameter
 
-__all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parameter", "utils", *modules.__all__]
+__all__ = ["Buffer", "Parameter", "attention", "functional", "init", "modules", "parameter", "utils", *modules.__all__]
 
 
 def __dir__() -> list[str]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from candelabra.nn.modules import activation as _activation
+from candelabra.nn.modules import adaptive as _adaptive
 from candelabra.nn.modules import batchnorm as _batchnorm
 from candelabra.nn.modules import container as _container
 from candelabra.nn.modules import conv as _conv
 from candelabra.nn.modules import dropout as _dropout
 from candelabra.nn.modules import flatten as _flatten
 from candelabra.nn.modules import linear as _linear
+from candelabra.nn.modules import linear_cross_entropy as _linear_cross_entropy
+from candelabra.nn.modules import linear_cross_entropy_options as _linear_cross_entropy_options
 from candelabra.nn.modules import loss as _loss
 from candelabra.nn.modules import module as _module
 from candelabra.nn.modules import normalization as _normalization
@@ -16,12 +19,15 @@ from candelabra.nn.modules import pooling as _pooling
 from candelabra.nn.modules import sparse as _sparse
 from candelabra.nn.modules import transformer as _transformer
 from candelabra.nn.modules.activation import *  # noqa: F403 - each file's __all__ is the list
+from candelabra.nn.modules.adaptive import *  # noqa: F403
 from candelabra.nn.modules.batchnorm import *  # noqa: F403
 from candelabra.nn.modules.container import *  # noqa: F403
 from candelabra.nn.modules.conv import *  # noqa: F403
 from candelabra.nn.modules.dropout import *  # noqa: F403
 from candelabra.nn.modules.flatten import *  # noqa: F403
 from candelabra.nn.modules.linear import *  # noqa: F403
+from candelabra.nn.modules.linear_cross_entropy import *  # noqa: F403
+from candelabra.nn.modules.linear_cross_entropy_options import *  # noqa: F403
 from candelabra.nn.modules.loss import *  # noqa: F403
 from candelabra.nn.modules.module import *  # noqa: F403
 from candelabra.nn.modules.normalization import *  # noqa: F403
@@ -31,12 +37,15 @@ from candelabra.nn.modules.transformer import *  # noqa: F403
 
 __all__ = [
     *_activation.__all__,
+    *_adaptive.__all__,
     *_batchnorm.__all__,
     *_container.__all__,
     *_conv.__all__,
     *_dropout.__all__,
     *_flatten.__all__,
     *_linear.__all__,
+    *_linear_cross_entropy.__all__,
+    *_linear_cross_entropy_options.__all__,
     *_loss.__all__,
     *_module.__all__,
     *_normalization.__all__,
