@@ -104,7 +104,11 @@ def _in_pieces(
     kept = target != ignored
     safe = target.masked_fill(kept.logical_not(), 0)
     # As in cross_entropy, the loss of an ignored row is filled, not multiplied by 0.
-    losses = linear_class_losses(input, linear_weight, bias, safe, rows)
+    try:
+        losses: Tensor = linear_class_losses(input, linear_weight, bias, safe, rows)
+    except RuntimeError:
+        _check_classes(safe, linear_weight.shape[0])
+        raise
     weights = cast(kept, dtype=input.dtype)
     if weight is not None:
         weights = weights * weight.index_select(0, safe)
@@ -113,6 +117,13 @@ def _in_pieces(
     if reduction == "none":
         return losses if batched else losses.squeeze(0)
     return losses.sum() / weights.sum() if reduction == "mean" else losses.sum()
+
+
+def _check_classes(target: Tensor, count: int) -> None:
+    """Raise ``IndexError`` for the first target that is not a class, as cross_entropy does."""
+    for value in target.tolist():
+        if not 0 <= value < count:
+            raise IndexError(f"Target {value} is out of bounds.")
 
 
 def divisor_of(method: str) -> int | None:

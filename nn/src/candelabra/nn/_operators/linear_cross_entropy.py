@@ -12,12 +12,14 @@ forward and the backward pass compute them for some rows at a time.
 from __future__ import annotations
 
 from candelabra.library import by, operator, record, shape_of
-from candelabra.typing import TYPE_CHECKING, Any
+from candelabra.nn._operators.classification import class_losses
+from candelabra.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from candelabra.typing import Index, Tensor
 
 linear, log_softmax = record("linear"), record("log_softmax")
+NONE_IGNORED = -(2**63)
 
 
 def _losses_shape(input: Tensor, weight: Tensor, bias: Tensor | None, target: Tensor, rows: int) -> tuple[int, ...]:
@@ -32,24 +34,18 @@ def _losses_shape(input: Tensor, weight: Tensor, bias: Tensor | None, target: Te
     return t
 
 
-def _check_classes(input: Tensor, weight: Tensor, bias: Any, target: Tensor, rows: int) -> None:
-    for value in target.tolist():
-        if not 0 <= value < weight.shape[0]:
-            raise IndexError(f"Target {value} is out of bounds.")
-
-
-@operator(by(_losses_shape), check=_check_classes, accepts="real floating", method=False, public=False, out=False)
+@operator(by(_losses_shape), accepts="real floating", method=False, public=False, out=False)
 def linear_class_losses(input: Tensor, weight: Tensor, bias: Tensor | None, target: Index, rows: int) -> Tensor:
     """``-log_softmax(input @ weight.T + bias)[n, target[n]]`` for each n, ``rows`` rows at a time.
 
-    input (N, E), weight (C, E), bias (C,), target (N,). Raises ``IndexError`` for a target that is not a class.
+    input (N, E), weight (C, E), bias (C,), target (N,). Raises ``RuntimeError`` for a target that is not a class.
     """
     _losses_shape(input, weight, bias, target, rows)
     losses = []
     for start, count in _pieces(input.shape[0], rows):
         scores = linear.function(input.narrow(0, start, count), weight, bias)
-        chosen = target.narrow(0, start, count).unsqueeze(1)
-        losses.append(-log_softmax.function(scores, 1).gather(1, chosen).squeeze(1))
+        logs = log_softmax.function(scores, 1)
+        losses.append(class_losses(logs, target.narrow(0, start, count), NONE_IGNORED).losses)
     return _joined(losses)
 
 
