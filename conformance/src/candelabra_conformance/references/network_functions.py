@@ -70,7 +70,7 @@ def hardtanh(x: Array, low: float = -1.0, high: float = 1.0) -> Array:
 def gumbel_softmax(x: Array, tau: float = 1, hard: bool = False, dim: int = -1) -> Array:
     """Add the negative logarithms of exponential numbers."""
     noise = -np.log(drawn("exponential", x.shape, device_dtype(x.dtype), None).astype(x.dtype))
-    soft = np.asarray(special.softmax((x + noise) / tau, dim))
+    soft = special.softmax((x + noise) / tau, dim).astype(x.dtype)
     return np.asarray(np.arange(x.shape[dim]) == soft.argmax(-1, keepdims=True), x.dtype) if hard else soft
 
 

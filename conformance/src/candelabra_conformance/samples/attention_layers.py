@@ -21,9 +21,9 @@ only(
 # -- multi-head attention ---------------------------------------------------------------------------------------------
 def _attention(t: Maker, *lead: int, width: int = 4, heads: int = 2, **options: Any) -> Sample:
     """Return a call with one weight for queries, keys and values."""
-    x = t(*lead, width)
+    operands = t(*lead, width), t(*lead, width), t(*lead, width)
     weights = t(3 * width, width), t(3 * width), None, None, False, 0.0, t(width, width), t(width)
-    return sample(x, x, x, width, heads, *weights, **options)
+    return sample(*operands, width, heads, *weights, **options)
 
 
 @inputs("nn.functional.multi_head_attention_forward")
