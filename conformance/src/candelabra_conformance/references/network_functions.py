@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from candelabra_conformance.numpy_dtypes import device_dtype
 from candelabra_conformance.references import networks
@@ -39,6 +40,38 @@ def hardshrink(x: Array, lambd: float = 0.5) -> Array:
 def threshold(x: Array, limit: float, value: float, inplace: bool = False) -> Array:
     """Compute the definition."""
     return np.where(x <= limit, value, x)
+
+
+@reference("nn.functional.relu_")
+def relu(x: Array) -> Array:
+    """Compute the definition."""
+    return np.maximum(x, 0)
+
+
+@reference("nn.functional.elu_")
+def elu(x: Array, alpha: float = 1.0) -> Array:
+    """Compute the definition."""
+    return np.where(x > 0, x, alpha * np.expm1(x))
+
+
+@reference("nn.functional.leaky_relu_")
+def leaky_relu(x: Array, slope: float = 0.01) -> Array:
+    """Compute the definition."""
+    return np.where(x > 0, x, x * slope)
+
+
+@reference("nn.functional.hardtanh_")
+def hardtanh(x: Array, low: float = -1.0, high: float = 1.0) -> Array:
+    """Limit to the range."""
+    return np.clip(x, low, high)
+
+
+@reference("nn.functional.gumbel_softmax", as_given=True)
+def gumbel_softmax(x: Array, tau: float = 1, hard: bool = False, dim: int = -1) -> Array:
+    """Add the negative logarithms of exponential numbers."""
+    noise = -np.log(drawn("exponential", x.shape, device_dtype(x.dtype), None).astype(x.dtype))
+    soft = special.softmax((x + noise) / tau, dim).astype(x.dtype)
+    return np.asarray(np.arange(x.shape[dim]) == soft.argmax(-1, keepdims=True), x.dtype) if hard else soft
 
 
 @reference("prelu")

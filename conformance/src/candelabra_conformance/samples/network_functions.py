@@ -12,12 +12,14 @@ from candelabra_conformance.samples.pooling import POOLS
 from candelabra_conformance.samples.registry import draws, inputs, mistakes
 from candelabra_conformance.samples.sample import LENGTH_ONE, ORDINARY, ZERO_DIM, ZERO_SIZE, Sample, sample
 
-draws("rrelu", "rrelu_")
+draws("rrelu", "rrelu_", "nn.functional.gumbel_softmax")
 
 # -- activations ------------------------------------------------------------------------------------------------------
 ACTIVATIONS: Final[dict[str, tuple[tuple[Any, ...], ...]]] = {
     "celu": ((), (0.5,)), "celu_": ((), (0.5,)), "hardshrink": ((), (0.3,)), "selu": ((),), "selu_": ((),),
     "threshold": ((0.3, -1.0),), "threshold_": ((0.3, -1.0),), "rrelu": ((), (0.2, 0.4)), "rrelu_": ((), (0.2, 0.4)),
+    "nn.functional.relu_": ((),), "nn.functional.elu_": ((), (0.5,)), "nn.functional.leaky_relu_": ((), (0.3,)),
+    "nn.functional.hardtanh_": ((), (-0.5, 1.25)),
 }  # fmt: skip
 """The arguments after the input, by activation."""
 
@@ -44,6 +46,31 @@ def no_slopes(t: Maker) -> Iterator[Sample]:
     """Yield bounds that are infinite or reversed."""
     yield sample(t(3), 0.5, 0.1, note="out of order")
     yield sample(t(3), 0.1, float("inf"), note="infinite")
+
+
+@inputs("nn.functional.gumbel_softmax")
+def relaxed_draws(t: Maker) -> Iterator[Sample]:
+    """Yield temperatures, dims, and one-hot results.
+
+    Their gradient is not compared: float32 and float64 draw different noise, and that of one-hot results is by
+    definition not the derivative.
+    """
+    if t.is_floating:
+        yield sample(t(3, 5), gradient=False)
+        yield sample(t(3, 5), 0.5, dim=0, gradient=False)
+        yield sample(t(2, 3), 2.0, True, gradient=False)
+
+
+@mistakes("nn.functional.gumbel_softmax")
+def no_such_dim(t: Maker) -> Iterator[Sample]:
+    """Yield a dim that does not exist."""
+    yield sample(t(3, 5), dim=2, note="dim")
+
+
+@mistakes("nn.functional.elu_", "nn.functional.leaky_relu_", "nn.functional.relu_", "nn.functional.hardtanh_")
+def no_tensors(t: Maker) -> Iterator[Sample]:
+    """Yield a number in place of a tensor."""
+    yield sample(2, note="a number")
 
 
 @mistakes("celu")

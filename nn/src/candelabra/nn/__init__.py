@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from candelabra.nn import attention as attention
 from candelabra.nn import functional as functional
 from candelabra.nn import grad as grad
 from candelabra.nn import init as init
@@ -16,8 +17,8 @@ from candelabra.nn.parameter import UninitializedBuffer as UninitializedBuffer
 from candelabra.nn.parameter import UninitializedParameter as UninitializedParameter
 
 __all__ = [
-    "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "functional", "grad", "init", "modules",
-    "parameter", "utils", *modules.__all__,
+    "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "attention", "functional", "grad", "init",
+    "modules", "parameter", "utils", *modules.__all__,
 ]  # fmt: skip
 
 

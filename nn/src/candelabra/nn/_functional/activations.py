@@ -1,11 +1,12 @@
-"""Activations with an implicit dim, with random slopes, and the in-place forms of activations."""
+"""Activations with an implicit dim, with random numbers, and the in-place forms of activations."""
 
 from __future__ import annotations
 
 import math
+import warnings
 
 from candelabra.library import public, record
-from candelabra.nn._operators.activations import celu, leaky_relu, selu, threshold
+from candelabra.nn._operators.activations import celu, elu_overloads, hardtanh_overloads, leaky_relu, selu, threshold
 from candelabra.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -71,6 +72,51 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
 
 
 threshold_record = threshold
+
+
+@public(namespace="nn.functional")
+def relu_(input: Tensor) -> Tensor:
+    """In-place form of :func:`relu`."""
+    return relu(input, True)
+
+
+@public(namespace="nn.functional")
+def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """In-place form of :func:`elu`."""
+    out: Tensor = elu_overloads(input, alpha, inplace=True)
+    return out
+
+
+@public(namespace="nn.functional")
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """In-place form of :func:`leaky_relu`."""
+    return leaky_relu.form("inplace")(input, negative_slope)
+
+
+@public(namespace="nn.functional")
+def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """In-place form of :func:`hardtanh`."""
+    out: Tensor = hardtanh_overloads(input, min_val, max_val, inplace=True)
+    return out
+
+
+@public(namespace="nn.functional")
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """A sample of the relaxed categorical distribution: ``softmax((logits + noise) / tau)`` with Gumbel noise (Jang et
+    al.; Maddison et al., ICLR 2017).
+
+    With ``hard``, the sample is one-hot along ``dim``, and its gradient that of the relaxed sample. ``eps`` has no
+    effect and is deprecated.
+    """
+    if eps != 1e-10:
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+    noise = -logits.new_empty(logits.shape).exponential_().log()
+    soft: Tensor = softmax_record.function((logits + noise) / tau, dim)
+    if not hard:
+        return soft
+    one_hot = soft.new_zeros(soft.shape).scatter_(dim, soft.argmax(dim, keepdim=True), 1.0)
+    # The sum is one-hot, and its gradient is that of the last term.
+    return one_hot - soft.detach() + soft
 
 
 @public(namespace="nn.functional")

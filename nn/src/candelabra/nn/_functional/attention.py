@@ -5,13 +5,9 @@ from __future__ import annotations
 import math
 
 from candelabra.dtypes import bool_
-from candelabra.library import public
+from candelabra.library import Tensor, public
 from candelabra.nn._functional.dropout import dropout
 from candelabra.nn._operators.attention import attention, attention_weights
-from candelabra.typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from candelabra.typing import Tensor
 
 
 @public(namespace="nn.functional")
@@ -36,6 +32,8 @@ def scaled_dot_product_attention(
     Raises ``RuntimeError`` for a mask together with ``is_causal``, and if dims, dtypes or numbers of heads do not
     match.
     """
+    if attn_mask is not None and type(attn_mask) is not Tensor:
+        attn_mask, is_causal = _resolved(attn_mask, query, is_causal)
     _check(query, key, value, attn_mask, is_causal)
     if enable_gqa:
         key, value = (_repeated_heads(t, query, name) for t, name in ((key, "key"), (value, "value")))
@@ -45,6 +43,13 @@ def scaled_dot_product_attention(
     if dropout_p:
         return dropout(attention_weights(query, key, attn_mask, is_causal, scale), dropout_p) @ value
     return attention(query, key, value, attn_mask, is_causal, scale)
+
+
+def _resolved(mask: Tensor, query: Tensor, is_causal: bool) -> tuple[Tensor | None, bool]:
+    """Return mask and ``is_causal`` for an instance of a subclass, which may be a causal mask without elements."""
+    from candelabra.nn.attention.bias import CausalBias
+
+    return mask.resolve(query, is_causal) if isinstance(mask, CausalBias) else (mask, is_causal)
 
 
 def _repeated_heads(t: Tensor, query: Tensor, name: str) -> Tensor:

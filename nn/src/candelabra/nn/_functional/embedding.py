@@ -29,21 +29,26 @@ def embedding(
         padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]
     ):
         raise AssertionError("Padding_idx must be within num_embeddings")
-    if input.dtype.name not in ("int64", "int32"):
-        raise RuntimeError(
-            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-            f"{input.dtype.title} instead (while checking arguments for embedding)"
-        )
+    check_index_dtype(input, "embedding")
     if sparse and weight.requires_grad and not state.bits & NO_GRAD:
         raise RuntimeError("embedding(): sparse gradients are not supported, use sparse=False")
     if max_norm is not None:
-        _limit_norms(weight, input, max_norm, norm_type)
+        limit_norms(weight, input, max_norm, norm_type)
     row = -1 if padding_idx is None else padding_idx % weight.shape[0]
     out: Tensor = lookup.embedding(weight, input, row, bool(scale_grad_by_freq))
     return out
 
 
-def _limit_norms(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
+def check_index_dtype(indices: Tensor, function: str) -> None:
+    """Raise ``RuntimeError`` unless the indices are int64 or int32."""
+    if indices.dtype.name not in ("int64", "int32"):
+        raise RuntimeError(
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
+            f"{indices.dtype.title} instead (while checking arguments for {function})"
+        )
+
+
+def limit_norms(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
     """Scale the selected rows down to ``max_norm``, in place and without recording."""
     with mode(include=NO_GRAD):
         indices = input.reshape((-1 if input.numel() else 0,))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from candelabra.library import by, operator, shape_of, unpromoted
 from candelabra.typing import TYPE_CHECKING
 
@@ -26,6 +28,11 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         raise RuntimeError(
             f"both arguments to linear need to be at least 1D, but they are {input.ndim}D and {weight.ndim}D"
         )
+    if input.ndim > 2 and weight.ndim == 2:
+        # One product of matrices: a batch of products has a gradient of the weight for each of its matrices.
+        *lead, width = input.shape
+        product = input.reshape((prod(lead), width)) @ weight.t()
+        return (product if bias is None else product + bias).reshape((*lead, weight.shape[0]))
     product = input @ (weight.t() if weight.ndim == 2 else weight)
     return product if bias is None else product + bias
 

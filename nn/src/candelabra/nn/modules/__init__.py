@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from candelabra.nn.modules import activation as _activation
+from candelabra.nn.modules import adaptive as _adaptive
 from candelabra.nn.modules import batchnorm as _batchnorm
 from candelabra.nn.modules import channelshuffle as _channelshuffle
 from candelabra.nn.modules import container as _container
@@ -13,6 +14,8 @@ from candelabra.nn.modules import flatten as _flatten
 from candelabra.nn.modules import fold as _fold
 from candelabra.nn.modules import instancenorm as _instancenorm
 from candelabra.nn.modules import linear as _linear
+from candelabra.nn.modules import linear_cross_entropy as _linear_cross_entropy
+from candelabra.nn.modules import linear_cross_entropy_options as _linear_cross_entropy_options
 from candelabra.nn.modules import loss as _loss
 from candelabra.nn.modules import normalization as _normalization
 from candelabra.nn.modules import padding as _padding
@@ -22,6 +25,7 @@ from candelabra.nn.modules import rnn as _rnn
 from candelabra.nn.modules import sparse as _sparse
 from candelabra.nn.modules import transformer as _transformer
 from candelabra.nn.modules.activation import *  # noqa: F403 - each file's __all__ is the list
+from candelabra.nn.modules.adaptive import *  # noqa: F403
 from candelabra.nn.modules.batchnorm import *  # noqa: F403
 from candelabra.nn.modules.channelshuffle import *  # noqa: F403
 from candelabra.nn.modules.container import *  # noqa: F403
@@ -32,6 +36,8 @@ from candelabra.nn.modules.flatten import *  # noqa: F403
 from candelabra.nn.modules.fold import *  # noqa: F403
 from candelabra.nn.modules.instancenorm import *  # noqa: F403
 from candelabra.nn.modules.linear import *  # noqa: F403
+from candelabra.nn.modules.linear_cross_entropy import *  # noqa: F403
+from candelabra.nn.modules.linear_cross_entropy_options import *  # noqa: F403
 from candelabra.nn.modules.loss import *  # noqa: F403
 from candelabra.nn.modules.module import Module as Module
 from candelabra.nn.modules.normalization import *  # noqa: F403
@@ -44,6 +50,7 @@ from candelabra.nn.modules.transformer import *  # noqa: F403
 
 __all__ = [
     *_activation.__all__,
+    *_adaptive.__all__,
     *_batchnorm.__all__,
     *_channelshuffle.__all__,
     *_container.__all__,
@@ -54,6 +61,8 @@ __all__ = [
     *_fold.__all__,
     *_instancenorm.__all__,
     *_linear.__all__,
+    *_linear_cross_entropy.__all__,
+    *_linear_cross_entropy_options.__all__,
     *_loss.__all__,
     "Module",
     *_normalization.__all__,

@@ -74,7 +74,8 @@ class TransformerEncoder(Module):
             return False
         if is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in self.layers[0].parameters())):
             return False
-        return not self.mask_check or bool(((padding != 0).diff(dim=1) >= 0).all())
+        pads = padding != 0
+        return not self.mask_check or bool((pads[:, 1:] >= pads[:, :-1]).all())
 
 
 class TransformerDecoder(Module):
