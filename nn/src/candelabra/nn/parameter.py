@@ -106,11 +106,8 @@ def _refused(name: str, cls: type) -> ValueError:
 
 def _refuse(op: Operator[..., Any], _: Any, *args: Any) -> Any:
     """Refuse every operator. It is the handler of :func:`_guard`."""
-    for argument in args:
-        for value in argument if isinstance(argument, (list, tuple)) else (argument,):
-            if is_lazy(value):
-                raise _refused(op.name, type(value))
-    raise AssertionError(f"{op.name} has no uninitialized argument")
+    flat = [value for argument in args for value in (argument if isinstance(argument, (list, tuple)) else (argument,))]
+    raise _refused(op.name, next(type(value) for value in flat if is_lazy(value)))
 
 
 @cache
