@@ -26,7 +26,7 @@ def test_truncated_normal_draws_have_the_truncated_distribution(mean: float, std
     assert scipy.stats.kstest(array(x).astype(float), peer.cdf).pvalue > 1e-5
 
 
-def test_truncated_normal_draws_of_half_types_are_spread() -> None:
+def test_truncated_normal_draws_of_half_types_take_many_values() -> None:
     """float16 draws are computed in float32, so that many different values appear."""
     x = init.trunc_normal_(cd.empty(2000, dtype=cd.float16), std=0.02, a=-0.04, b=0.04)
     assert x.dtype is cd.float16

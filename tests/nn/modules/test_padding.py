@@ -22,7 +22,7 @@ MODES = {
 CASES = [(kind, rank) for kind in MODES for rank in (1, 2, 3)]
 
 
-def made(kind: str, rank: int, padding: Any) -> nn.Module:
+def padding_module(kind: str, rank: int, padding: Any) -> nn.Module:
     """Return a padding module."""
     module: nn.Module = getattr(nn, f"{kind}Pad{rank}d")(padding, *([1.5] if kind == "Constant" else []))
     return module
@@ -35,16 +35,16 @@ def test_padding_is_that_of_numpy(kind: str, rank: int) -> None:
     each = (1, 2, 0, 1, 2, 1)[: 2 * rank]
     sides = [(each[2 * i], each[2 * i + 1]) for i in reversed(range(rank))]
     options: Any = MODES[kind]
-    module = made(kind, rank, each)
+    module = padding_module(kind, rank, each)
     assert array(module(tensor(x))).tolist() == np.pad(x, [(0, 0), (0, 0), *sides], **options).tolist()
     whole = [(0, 0), (0, 0), *[(2, 2)] * rank]
-    assert array(made(kind, rank, 2)(tensor(x))).tolist() == np.pad(x, whole, **options).tolist()
+    assert array(padding_module(kind, rank, 2)(tensor(x))).tolist() == np.pad(x, whole, **options).tolist()
 
 
 @pytest.mark.parametrize(("kind", "rank"), CASES)
 def test_padding_takes_inputs_without_batch_strided_ones_and_empty_batches(kind: str, rank: int) -> None:
     """Without a batch dim the values are the same; other strides do not matter; a batch may be empty."""
-    module = made(kind, rank, 1)
+    module = padding_module(kind, rank, 1)
     x = tensor(normal(2, 3, *[3] * rank))
     expected = module(x)
     assert module(x[0]).tolist() == expected[0].tolist()
@@ -74,7 +74,7 @@ def test_padding_prints_its_sizes_and_has_no_state() -> None:
 def test_circular_padding_refuses_other_numbers_of_dims(rank: int, dims: str) -> None:
     """CircularPad1d to 3d raise ValueError with PyTorch's text for an input of too many dims."""
     with pytest.raises(ValueError, match=re.escape(f"expected {dims} input (got {rank + 3}D input)")):
-        made("Circular", rank, 1)(cd.ones(*[2] * (rank + 3)))
+        padding_module("Circular", rank, 1)(cd.ones(*[2] * (rank + 3)))
 
 
 def test_reflection_refuses_more_than_the_input_has() -> None:

@@ -52,7 +52,7 @@ def test_one_layer_computes_what_two_did(layer: Any, norm: Any, shape: tuple[int
 
 
 def test_weights_keep_their_dtype() -> None:
-    """Weights of float16 stay float16 beside float32 statistics."""
+    """Weights of float16 stay float16 with float32 statistics."""
     args = (cd.zeros(2), cd.ones(2), 1e-5, None, None)
     weight, bias = utils.fuse_conv_bn_weights(cd.ones(2, 1, 1).half(), None, *args)
     assert (weight.dtype, bias.dtype) == (cd.float16, cd.float16)
