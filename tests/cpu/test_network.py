@@ -36,7 +36,9 @@ def normal(*shape: int, seed: int = 0, dtype: Any = np.float64) -> np.ndarray:
 def test_convolutions_agree_with_the_general_ones(
     sizes: list[int], kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int, batch: int, extra: int
 ) -> None:
-    """conv and both adjoints equal the Array API's for any geometry, on strided inputs, with and without chunks."""
+    """conv and both adjoints equal the Array API's for any geometry, on strided inputs, with and without chunks, with
+    one product per chunk and one per image.
+    """
     rank = len(sizes)
     kernel, stride, padding, dilation = kernel[:rank], stride[:rank], padding[:rank], dilation[:rank]
     if any(n + 2 * p < d * (k - 1) + 1 for n, p, d, k in zip(sizes, padding, dilation, kernel, strict=True)):
@@ -53,9 +55,10 @@ def test_convolutions_agree_with_the_general_ones(
         REFERENCE["conv_weight"](x, y, w.shape, *geometry),
         REFERENCE["conv_input"](y, w, shape, *geometry),
     )
-    for chunk in (convolution.CHUNK, 1):
+    for chunk, few in product((convolution.CHUNK, 1), (convolution.FEW, 0)):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(convolution, "CHUNK", chunk)
+            patch.setattr(convolution, "FEW", few)
             found = (
                 convolution.conv(x, w, b, *geometry),
                 convolution.conv_weight(x, y, w.shape, *geometry),
@@ -239,3 +242,28 @@ def test_the_gradient_of_normalisation_row_by_row(monkeypatch: pytest.MonkeyPatc
         wide = None if w is None else w[:, :, None]
         expected = normalization.normalize_backward(*turned, wide, (0, 1))
         np.testing.assert_allclose(found, np.moveaxis(expected, 2, 0), rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 16), (2, 3, 4, 5), (2, 1, 2, 4, 3)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_gradient_of_batch_norm_channel_by_channel(
+    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], dtype: Any
+) -> None:
+    """With long channels the gradient is computed in blocks of rows, and equals its definition in float64."""
+    monkeypatch.setattr(rows, "BLOCK", 50)
+    dims, channel = (0, *range(2, len(shape))), (shape[1], *[1] * (len(shape) - 2))
+    x, g = normal(*shape) + 3, normal(*shape, seed=1)
+    for w in (None, normal(*channel)):
+        values = [None if t is None else t.astype(dtype) for t in (g, x, w)]
+        wide_g, wide_x, wide_w = [None if t is None else t.astype(np.float64) for t in values]
+        mean, variance = wide_x.mean(dims, keepdims=True), wide_x.var(dims, keepdims=True)
+        rstd = 1 / np.sqrt(variance + 1e-5)
+        z, h = (wide_x - mean) * rstd, wide_g if wide_w is None else wide_g * wide_w
+        expected = (h - h.mean(dims, keepdims=True) - z * (h * z).mean(dims, keepdims=True)) * rstd
+        strided = np.ascontiguousarray(values[1].T).T
+        found = normalization.normalize_backward(
+            values[0], strided, mean.astype(dtype), rstd.astype(dtype), values[2], dims
+        )
+        assert found.dtype == dtype
+        # The mean is rounded to the dtype, and x - mean is of the order of 1.
+        np.testing.assert_allclose(found, expected, atol=40 * np.finfo(dtype).eps)

@@ -10,9 +10,15 @@ import pytest
 def test_what_does_not_exist_is_answered_with_no() -> None:
     """No tensor is lazy, sparse, quantised or nested."""
     x = cd.ones(2)
-    assert not any((cd.is_conj(x), x.is_neg(), x.is_sparse, x.is_quantized, x.is_nested, x.is_meta, x.is_mkldnn))
+    assert not any((cd.is_conj(x), x.is_neg(), x.is_sparse, x.is_quantized, x.is_nested, x.is_mkldnn))
     assert cd.resolve_conj(x) is x
     assert cd.resolve_neg(x) is x
+
+
+def test_tensors_without_data_say_so() -> None:
+    """is_meta is True on the device ``meta`` only."""
+    assert cd.empty(2, device="meta").is_meta
+    assert not cd.ones(2).is_meta
 
 
 def test_questions_are_functions_too() -> None:

@@ -20,6 +20,8 @@ from candelabra_cpu.parallel import parallel_for
 Ints = tuple[int, ...]
 CHUNK = 1 << 19
 """Elements of the im2col buffer: 2 MB of float32, about the size of a core's cache."""
+FEW = 256
+"""With fewer output positions per image, one GEMM for all images of a chunk is faster than one for each."""
 
 
 def padded(x: Any, before: Ints, after: Ints, value: Any = 0) -> Any:
@@ -44,40 +46,65 @@ def _patches(x: Any, kernel: Ints, stride: Ints, dilation: Ints, output: Ints) -
 
 
 class Im2col:
-    """Iterates over the patches of a batch as matrices (groups, C / groups * kernel, output positions).
+    """Iterates over the patches of a batch as matrices.
 
-    An iteration yields ``(start, stop, matrices)`` for a chunk of images.
+    An iteration yields ``(start, stop, matrices)`` for a chunk of images. The matrices have the shape (images, groups,
+    C / groups * kernel, output positions), or with ``joined`` (groups, C / groups * kernel, images * output positions).
     """
 
     def __init__(
-        self, x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int, output: Ints
+        self,
+        x: Any,
+        kernel: Ints,
+        stride: Ints,
+        padding: Ints,
+        dilation: Ints,
+        groups: int,
+        output: Ints,
+        joined: bool,
     ) -> None:
-        self.count = x.shape[0]
-        rows, columns = x.shape[1] // groups * prod(kernel), prod(output)
-        self.size = max(1, CHUNK // max(groups * rows * columns, 1))
+        self.count, self.groups, self.joined = x.shape[0], groups, joined
+        self.rows, self.columns = x.shape[1] // groups * prod(kernel), prod(output)
+        self.size = max(1, CHUNK // max(groups * self.rows * self.columns, 1))
         self.direct = None
-        if prod(kernel) == 1 and prod(stride) == 1 and not any(padding):
-            self.direct = np.ascontiguousarray(x).reshape(self.count, groups, rows, columns)
+        if prod(kernel) == 1 and prod(stride) == 1 and not any(padding) and not joined:
+            self.direct = np.ascontiguousarray(x).reshape(self.count, groups, self.rows, self.columns)
             return
         self.view = _patches(padded(x, padding, padding), kernel, stride, dilation, output)
-        images = min(self.size, self.count)
-        self.buffer = np.empty((images, *self.view.shape[1:]), x.dtype)
-        self.matrices = self.buffer.reshape(images, groups, rows, columns)
+        if joined:
+            self.view = np.moveaxis(self.view, 0, 1 + len(kernel))
+        self.buffer = np.empty(groups * self.rows * min(self.size, self.count) * self.columns, x.dtype)
 
     def __iter__(self) -> Any:
         for start in range(0, self.count, self.size):
             stop = min(start + self.size, self.count)
             if self.direct is not None:
                 yield start, stop, self.direct[start:stop]
-            else:
-                np.copyto(self.buffer[: stop - start], self.view[start:stop])
-                yield start, stop, self.matrices[: stop - start]
+                continue
+            images = stop - start
+            part = self.view[start:stop]
+            shape: Ints = (images, self.groups, self.rows, self.columns)
+            if self.joined:
+                rank = (self.view.ndim - 2) // 2
+                part = self.view[(slice(None),) * (1 + rank) + (slice(start, stop),)]
+                shape = self.groups, self.rows, images * self.columns
+            chunk = self.buffer[: prod(shape)]
+            np.copyto(chunk.reshape(part.shape), part)
+            yield start, stop, chunk.reshape(shape)
+
+
+def _joined(y: Any, groups: int) -> Any:
+    """Return (N, C, *output) as matrices (groups, C / groups, N * output positions)."""
+    count, channels, positions = y.shape[0], y.shape[1], prod(y.shape[2:])
+    first = y.reshape(count, channels, positions).swapaxes(0, 1)
+    return np.ascontiguousarray(first).reshape(groups, channels // groups, count * positions)
 
 
 def _use_flat_images(w: Any, stride: Ints, padded_size: Ints, output: Ints) -> bool:
     """Whether :func:`_conv_flat_images` is faster although it discards some results and copies the others again."""
     wasteful = 2 * prod(padded_size[1:]) > 3 * prod(output[1:])
-    return max(stride) == 1 and prod(w.shape[2:]) > 1 and not wasteful and prod(w.shape[1:]) >= w.shape[0]
+    unit = max(stride) == 1 and prod(w.shape[2:]) > 1
+    return unit and prod(output) >= FEW and not wasteful and prod(w.shape[1:]) >= w.shape[0]
 
 
 def _conv_flat_images(x: Any, w: Any, b: Any, out: Any, padding: Ints, dilation: Ints, groups: int) -> None:
@@ -141,9 +168,14 @@ def conv(x: Any, w: Any, b: Any, stride: Ints, padding: Ints, dilation: Ints, gr
         if flat_images:
             _conv_flat_images(x[first:last], w, b, out[first:last], padding, dilation, groups)
             return
-        for start, stop, columns in Im2col(x[first:last], kernel, stride, padding, dilation, groups, output):
+        few = prod(output) < FEW
+        for start, stop, columns in Im2col(x[first:last], kernel, stride, padding, dilation, groups, output, few):
             target = grouped[first + start : first + stop]
-            np.matmul(filters, columns, out=target)
+            if few:
+                products = np.matmul(filters, columns).reshape(groups, -1, stop - start, prod(output))
+                np.copyto(target, np.moveaxis(products, 2, 0))
+            else:
+                np.matmul(filters, columns, out=target)
             if bias is not None:
                 np.add(target, bias, out=target)
 
@@ -154,12 +186,17 @@ def conv(x: Any, w: Any, b: Any, stride: Ints, padding: Ints, dilation: Ints, gr
 def conv_weight(x: Any, y: Any, shape: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Any:
     """The kernel of ``conv_weight``: the products of gradient and patches, summed over the images."""
     kernel, output = tuple(shape[2:]), y.shape[2:]
-    grad = np.ascontiguousarray(y).reshape(y.shape[0], groups, y.shape[1] // groups, prod(output))
+    few = prod(output) < FEW
 
     def partial_sum(first: int, last: int) -> Any:
         out = np.zeros((groups, shape[0] // groups, shape[1] * prod(kernel)), x.dtype)
-        for start, stop, columns in Im2col(x[first:last], kernel, stride, padding, dilation, groups, output):
-            out += np.matmul(grad[first + start : first + stop], columns.swapaxes(-1, -2)).sum(0)
+        for start, stop, columns in Im2col(x[first:last], kernel, stride, padding, dilation, groups, output, few):
+            part = y[first + start : first + stop]
+            if few:
+                out += np.matmul(_joined(part, groups), columns.swapaxes(-1, -2))
+            else:
+                grad = np.ascontiguousarray(part).reshape(stop - start, groups, -1, prod(output))
+                out += np.matmul(grad, columns.swapaxes(-1, -2)).sum(0)
         return out
 
     return sum(parallel_for(x.shape[0], y.size * prod(shape[1:]) // 8, partial_sum)).reshape(shape)
@@ -178,19 +215,18 @@ def conv_input(y: Any, w: Any, shape: Ints, stride: Ints, padding: Ints, dilatio
         for n, p, m, s, d, k in zip(shape[2:], padding, output, stride, dilation, kernel)
     ]
     filters = w.reshape(groups, w.shape[0] // groups, rows).swapaxes(-1, -2)
-    grad = np.ascontiguousarray(y).reshape(count, groups, y.shape[1] // groups, columns)
     inside = tuple(slice(p, p + n) for p, n in zip(padding, shape[2:]))
     result = np.empty(shape, y.dtype)
 
     def convolve(first: int, last: int) -> None:
         out: Any = np.zeros((last - first, shape[1], *sizes), y.dtype)
         size = max(1, CHUNK // max(groups * rows * columns, 1))
-        buffer = np.empty((min(size, last - first), groups, rows, columns), y.dtype)
+        buffer = np.empty(groups * rows * min(size, last - first) * columns, y.dtype)
         for start in range(first, last, size):
             stop = min(start + size, last)
-            products = buffer[: stop - start]
-            np.matmul(filters, grad[start:stop], out=products)
-            patches: Any = products.reshape(stop - start, shape[1], *kernel, *output)
+            products = buffer[: groups * rows * (stop - start) * columns].reshape(groups, rows, -1)
+            np.matmul(filters, _joined(y[start:stop], groups), out=products)
+            patches: Any = np.moveaxis(products.reshape(shape[1], *kernel, stop - start, *output), 1 + len(kernel), 0)
             for offset in kernel_offsets(kernel):
                 target = out[start - first : stop - first][window(offset, stride, dilation, output)]
                 np.add(target, patches[(slice(None), slice(None), *offset)], out=target)

@@ -12,6 +12,8 @@ from candelabra_cpu.numpy_kernels import numpy_kernel
 from candelabra_cpu.rows import for_each_block
 
 Ints = tuple[int, ...]
+SHORT = 16
+"""Channels with fewer elements per image are not worth a row each."""
 
 
 def _mean(x: Any, dims: Ints) -> Any:
@@ -67,6 +69,9 @@ def normalize_backward(g: Any, x: Any, mean: Any, rstd: Any, w: Any, dims: Ints)
     trailing = dims == tuple(range(x.ndim - len(dims), x.ndim))
     if trailing and x.size and g.shape == x.shape and (w is None or w.shape == x.shape[x.ndim - len(dims) :]):
         return _rows_backward(g, x, mean, rstd, w, prod(x.shape[x.ndim - len(dims) :]))
+    per_channel = x.ndim > 2 and dims == (0, *range(2, x.ndim)) and g.shape == x.shape
+    if per_channel and prod(x.shape[2:]) >= SHORT and (w is None or w.shape == x.shape[1:2] + (1,) * (x.ndim - 2)):
+        return _channels_backward(g, x, mean, rstd, w)
     z = x - mean
     z *= rstd
     h = g if w is None else g * w
@@ -77,6 +82,42 @@ def normalize_backward(g: Any, x: Any, mean: Any, rstd: Any, w: Any, dims: Ints)
     out -= _mean(h, dims)
     out *= rstd
     return out
+
+
+def _channels_backward(g: Any, x: Any, mean: Any, rstd: Any, w: Any) -> Any:
+    """Compute :func:`normalize_backward` of a batch norm: sums of each channel, then the gradient, block by block.
+
+    With c = x - mean and the weight w of the channel, it is ``w * rstd * (g - mean(g) - c * rstd**2 * mean(g * c))``.
+    """
+    count, channels = x.shape[:2]
+    width = prod(x.shape[2:])
+    grads, rows = np.ascontiguousarray(g).reshape(-1, width), np.ascontiguousarray(x).reshape(-1, width)
+    out, sums = np.empty_like(rows), np.empty((2, len(rows)), x.dtype)
+
+    def of_rows(values: Any) -> Any:
+        return np.tile(values.astype(x.dtype, copy=False), count)[:, None]
+
+    means = of_rows(mean.reshape(-1))
+
+    def add_up(selection: slice) -> None:
+        block = grads[selection]
+        np.sum(block, 1, out=sums[0, selection])
+        np.einsum("ij,ij->i", block, rows[selection] - means[selection], out=sums[1, selection])
+
+    for_each_block(rows.shape[0], width, add_up)
+    mean_g, mean_gc = sums.reshape(2, count, channels).sum(1, dtype=np.float64) / (count * width)
+    deviation = rstd.reshape(-1).astype(np.float64)
+    factor = deviation if w is None else deviation * w.reshape(-1)
+    factors, shifts, slopes = of_rows(factor), of_rows(factor * mean_g), of_rows(factor * deviation**2 * mean_gc)
+
+    def work(selection: slice) -> None:
+        block = np.subtract(rows[selection], means[selection], out=out[selection])
+        np.multiply(block, slopes[selection], out=block)
+        np.add(block, shifts[selection], out=block)
+        np.subtract(grads[selection] * factors[selection], block, out=block)
+
+    for_each_block(rows.shape[0], width, work)
+    return out.reshape(x.shape)
 
 
 def _rows_backward(g: Any, x: Any, mean: Any, rstd: Any, w: Any, width: int) -> Any:

@@ -55,6 +55,42 @@ def pad(x: Array, pad: Any, mode: str = "constant", value: Any = None) -> Any:
     return np.pad(x, widths, mode=modes[mode])
 
 
+def source_of(position: int, size: int, before: int, after: int, mode: str) -> int:
+    """Return the element of a dim that a position of the padded dim is taken from."""
+    at = position - before
+    if mode == "replicate":
+        return min(max(at, 0), size - 1)
+    if mode == "reflect":
+        return size - 1 - abs(size - 1 - abs(at))
+    removed = max(-before, 0)
+    kept = size - removed + min(after, 0)
+    return (at - removed) % kept + removed
+
+
+def sources_of(shape: Any, pad: Any, mode: str) -> list[list[int]]:
+    """Return :func:`source_of` of every position of every dim."""
+    found = [list(range(n)) for n in shape]
+    for i in range(len(pad) // 2):
+        before, after = pad[2 * i : 2 * i + 2]
+        n = shape[-1 - i]
+        found[-1 - i] = [source_of(p, n, before, after, mode) for p in range(n + before + after)]
+    return found
+
+
+@reference("pad_around")
+def pad_around(x: Array, pad: Any, mode: str) -> Array:
+    """Take each element from its source."""
+    return x[np.ix_(*sources_of(x.shape, pad, mode))]
+
+
+@reference("pad_around_adjoint")
+def pad_around_adjoint(g: Array, shape: Any, pad: Any, mode: str) -> Array:
+    """Add each element to its source."""
+    out = np.zeros(shape, g.dtype)
+    np.add.at(out, np.ix_(*sources_of(shape, pad, mode)), g)
+    return out
+
+
 # -- dropout ----------------------------------------------------------------------------------------------------------
 @reference("nn.functional.masked_dropout")
 def masked_dropout(x: Array, mask: Array, p: float) -> Any:

@@ -103,6 +103,40 @@ def sizes_of_padding(t: Maker) -> Iterator[Sample]:
     yield sample(t(2, 3), (1, 1), "mirror", note="an unknown mode")
 
 
+PADDINGS = (
+    ((2, 3, 4), (2, 1), "reflect"), ((2, 3, 4), (3, 3, 1, 2), "reflect"), ((2, 5), (-1, 2), "reflect"),
+    ((2, 3, 4), (2, 1, 1, 3), "replicate"), ((2, 5), (3, -2), "replicate"), ((3, 1), (2, 2), "replicate"),
+    ((2, 3, 4), (2, 1, 3, 0), "circular"), ((2, 5), (-2, 3), "circular"), ((2, 3), (3, 3), "circular"),
+)  # fmt: skip
+"""Shapes with paddings: of one dim and two, overlapping sources, and sizes of which one is negative."""
+
+
+@inputs("pad_around")
+def surrounded(t: Maker) -> Iterator[Sample]:
+    """Yield every mode."""
+    for shape, pad, mode in PADDINGS:
+        yield sample(t(*shape), pad, mode)
+    yield sample(t(1, 1), (1, 1), "replicate", kind=LENGTH_ONE)
+
+
+@inputs("pad_around_adjoint")
+def gathered_back(t: Maker) -> Iterator[Sample]:
+    """Yield a gradient for every padding."""
+    for shape, pad, mode in PADDINGS:
+        sizes = list(shape)
+        for i in range(len(pad) // 2):
+            sizes[-1 - i] += pad[2 * i] + pad[2 * i + 1]
+        yield sample(t(*sizes), shape, pad, mode)
+    yield sample(t(1, 3), (1, 1), (1, 1), "replicate", kind=LENGTH_ONE)
+
+
+@mistakes("pad_around")
+def sizes_beyond_the_input(t: Maker) -> Iterator[Sample]:
+    """Yield a reflection as wide as the input, and no values to repeat."""
+    yield sample(t(2, 3), (3, 0), "reflect", note="too large")
+    yield sample(t(2, 0), (1, 0), "replicate", note="empty")
+
+
 # -- dropout ----------------------------------------------------------------------------------------------------------
 @inputs("nn.functional.masked_dropout")
 def given_masks(t: Maker) -> Iterator[Sample]:

@@ -171,5 +171,5 @@ def is_mkldnn(input: Tensor) -> bool:
 
 @public(is_function=False, is_property=True)
 def is_meta(input: Tensor) -> bool:
-    """False: there are no data-less tensors."""
-    return False
+    """Whether the tensor is on the device ``meta``, whose tensors have shapes and no data."""
+    return input.device.type == "meta"

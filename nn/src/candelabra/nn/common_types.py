@@ -6,6 +6,8 @@ from typing import TypeAlias, TypeVar
 
 from candelabra import Tensor
 
+__all__ = ["T", "Tensor"]
+
 T = TypeVar("T")
 
 # One value for all spatial dims, or one for each.
@@ -35,3 +37,7 @@ _ratio_any_t: TypeAlias = _scalar_or_tuple_any_t[float]
 
 _tensor_list_t: TypeAlias = _scalar_or_tuple_any_t[Tensor]
 _maybe_indices_t: TypeAlias = _scalar_or_tuple_2_t[Tensor]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -72,7 +72,7 @@ def trunc_normal_(
             "incorrect.",
             stacklevel=2,
         )
-    if _is_meta(tensor):
+    if tensor.is_meta:
         return tensor
     low, high, sign = (a - mean) / std, (b - mean) / std, 1
     if low > 0:
@@ -86,11 +86,6 @@ def trunc_normal_(
 
 def _normal_distribution(x: float) -> float:
     return math.erfc(-x / math.sqrt(2.0)) / 2
-
-
-def _is_meta(tensor: Any) -> bool:
-    """Return whether the tensor has no data, so that nothing is computed."""
-    return bool(tensor.device.type == "meta")
 
 
 def constant_(tensor: Any, val: float) -> Any:
@@ -123,7 +118,7 @@ def dirac_(tensor: Any, groups: int = 1) -> Any:
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
     if tensor.shape[0] % groups:
         raise ValueError("dim 0 must be divisible by groups")
-    if _is_meta(tensor):
+    if tensor.is_meta:
         return tensor
     per_group = tensor.shape[0] // groups
     centre = tuple(size // 2 for size in tensor.shape[2:])
@@ -203,7 +198,7 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     """
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
-    if tensor.numel() == 0 or _is_meta(tensor):
+    if tensor.numel() == 0 or tensor.is_meta:
         return tensor
     rows, columns = tensor.shape[0], tensor.numel() // tensor.shape[0]
     with no_grad():
@@ -219,7 +214,7 @@ def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = No
     """Fill a matrix from N(0, std²), then set the fraction ``sparsity`` of each column to 0."""
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
-    if _is_meta(tensor):
+    if tensor.is_meta:
         return tensor
     rows, columns = tensor.shape
     zeros = math.ceil(sparsity * rows)

@@ -106,11 +106,8 @@ def _refused(name: str, cls: type) -> ValueError:
 
 def _refuse(op: Operator[..., Any], _: Any, *args: Any) -> Any:
     """Refuse every operator. It is the handler of :func:`_guard`."""
-    for argument in args:
-        for value in argument if isinstance(argument, (list, tuple)) else (argument,):
-            if is_lazy(value):
-                raise _refused(op.name, type(value))
-    raise AssertionError(f"{op.name} has no uninitialized argument")
+    flat = [value for argument in args for value in (argument if isinstance(argument, (list, tuple)) else (argument,))]
+    raise _refused(op.name, next(type(value) for value in flat if is_lazy(value)))
 
 
 @cache
@@ -183,9 +180,17 @@ class UninitializedTensorMixin(Tensor):
             raise _refused("Tensor.copy_", type(self))
         return self
 
-    to, cpu, cuda, half, float, double, bfloat16 = map(
-        _converted_method, ("to", "cpu", "cuda", "half", "float", "double", "bfloat16")
-    )
+    def cpu(self, *args: Any, **kwargs: Any) -> Any:
+        """Return an empty tensor on the host's device."""
+        here: Any = self.data
+        return here.cpu(*args, **kwargs)
+
+    def cuda(self, *args: Any, **kwargs: Any) -> Any:
+        """Return an empty tensor on a CUDA device."""
+        here: Any = self.data
+        return here.cuda(*args, **kwargs)
+
+    to, half, float, double, bfloat16 = map(_converted_method, ("to", "half", "float", "double", "bfloat16"))
     char, short, int, long = map(_converted_method, ("char", "short", "int", "long"))
     dim, ndimension, numel, nelement, stride, detach, __len__, __iter__, item, tolist, numpy = map(
         _refused_method,

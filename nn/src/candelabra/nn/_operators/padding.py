@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 index_select, cat, new_arange = record("index_select"), record("cat"), record("new_arange")
 
+Ints = tuple[int, ...]
 MODES = ("constant", "reflect", "replicate", "circular")
 
 
@@ -71,12 +72,11 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     _padded_shape(input, pad, mode)
     if mode != "constant" and value is not None:
         raise ValueError(f"Padding mode '{mode}' doesn't take in value argument")
+    if mode != "constant" and any(pad) and input.numel():
+        return pad_around(input, tuple(pad), mode)
     out = input
     for dim, before, after in _padded_dims(pad, input.ndim):
-        if mode == "constant":
-            out = _constant(out, dim, before, after, value or 0)
-        else:
-            out = _from_source(out, dim, before, after, mode)
+        out = _constant(out, dim, before, after, value or 0)
     return out.clone() if out is input else out
 
 
@@ -92,18 +92,92 @@ def _constant(x: Tensor, dim: int, before: int, after: int, value: float) -> Ten
     return cat(pieces, dim) if len(pieces) > 1 else pieces[0]
 
 
-def _from_source(x: Tensor, dim: int, before: int, after: int, mode: str) -> Tensor:
-    """Pad one dim with the tensor's own values."""
-    if mode == "circular" and min(before, after) < 0:
+# -- values of the tensor itself --------------------------------------------------------------------------------------
+@operator(by(_padded_shape), method=False, public=False, out=False)
+def pad_around(input: Tensor, pad: Ints, mode: str) -> Tensor:
+    """:func:`pad` with a mode that takes the values from the input."""
+    out = input
+    for dim, before, after in _padded_dims(pad, input.ndim):
+        out = (_selected if min(before, after) < 0 else _with_edges)(out, dim, before, after, mode)
+    return out
+
+
+def _unpadded_shape(grad: Tensor, shape: Ints, pad: Ints, mode: str) -> Ints:
+    return shape
+
+
+@operator(by(_unpadded_shape), accepts="floating", method=False, public=False, out=False)
+def pad_around_adjoint(grad: Tensor, shape: Ints, pad: Ints, mode: str) -> Tensor:
+    """The adjoint of :func:`pad_around`, of the given ``shape``: adds elements to those that they were taken from."""
+    out = grad
+    for dim, before, after in reversed(_padded_dims(pad, grad.ndim)):
+        if min(before, after) < 0:
+            zeros = out.new_zeros((*out.shape[:dim], shape[dim], *out.shape[dim + 1 :]))
+            out = zeros.index_add(dim, _positions(out, shape[dim], before, after, mode), out)
+            continue
+        whole, size = out, shape[dim]
+        out = whole.narrow(dim, before, size).clone()
+        for edge, (start, length) in zip(((0, before), (before + size, after)), _sources(size, before, after, mode)):
+            if edge[1]:
+                out.narrow(dim, start, length).add_(_folded(whole.narrow(dim, *edge), dim, mode))
+    return out
+
+
+pad_around.vjp(input=lambda g, input_spec, pad, mode: pad_around_adjoint(g, input_spec.shape, pad, mode))
+pad_around_adjoint.vjp(grad=lambda g, pad, mode: pad_around(g, pad, mode))
+
+
+def _sources(size: int, before: int, after: int, mode: str) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return (start, length) of the elements of a dim that the values before it are taken from, and those after it."""
+    if mode == "reflect":
+        return (1, before), (size - 1 - after, after)
+    if mode == "replicate":
+        return (0, 1), (size - 1, 1)
+    return (size - before, before), (0, after)
+
+
+def _with_edges(x: Tensor, dim: int, before: int, after: int, mode: str) -> Tensor:
+    """Pad one dim by sizes that are not negative."""
+    pieces = [x]
+    for position, size, source in zip((0, 2), (before, after), _sources(x.shape[dim], before, after, mode)):
+        if not size:
+            continue
+        edge = x.narrow(dim, *source)
+        if mode == "reflect":
+            edge = edge.flip((dim,))
+        elif mode == "replicate":
+            edge = edge.expand((*x.shape[:dim], size, *x.shape[dim + 1 :]))
+        pieces.insert(position, edge)
+    out: Tensor = cat(pieces, dim)
+    return out
+
+
+def _folded(edge: Tensor, dim: int, mode: str) -> Tensor:
+    """Return what the gradients of the values beyond an edge add to the elements that they were taken from."""
+    if mode == "reflect":
+        return edge.flip((dim,))
+    return edge.sum(dim, True) if mode == "replicate" else edge
+
+
+def _selected(x: Tensor, dim: int, before: int, after: int, mode: str) -> Tensor:
+    """Pad one dim by sizes of which one is negative: that side loses elements."""
+    out: Tensor = index_select(x, dim, _positions(x, x.shape[dim], before, after, mode))
+    return out
+
+
+def _positions(like: Tensor, size: int, before: int, after: int, mode: str) -> Tensor:
+    """Return where the elements of a padded dim are taken from."""
+    count = size + before + after
+    if mode == "circular":
         # Elements are removed before anything wraps around; the other modes read the whole input.
-        x = _constant(x, dim, min(before, 0), min(after, 0), 0)
-        before, after = max(before, 0), max(after, 0)
-    last = x.shape[dim] - 1
-    positions: Any = new_arange(x, -before, 1, before + last + 1 + after, dtype=int64)
+        removed, kept = max(-before, 0), size + min(before, 0) + min(after, 0)
+        wrapped: Tensor = new_arange(like, -max(before, 0), 1, count, dtype=int64) % kept + removed
+        return wrapped
+    last = size - 1
+    positions: Any = new_arange(like, -before, 1, count, dtype=int64)
     if mode == "reflect":
         positions = last - (last - positions.abs()).abs()
-    elif mode == "replicate":
-        positions = positions.clamp(0, last)
     else:
-        positions = positions % (last + 1)
-    return index_select(x, dim, positions)
+        positions = positions.clamp(0, last)
+    found: Tensor = positions
+    return found

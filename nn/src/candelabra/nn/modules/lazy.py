@@ -8,7 +8,7 @@ from candelabra import no_grad
 from candelabra.nn.modules.module import Module
 from candelabra.nn.parameter import is_lazy
 
-__all__: list[str] = []
+__all__ = ["LazyModuleMixin"]
 
 if TYPE_CHECKING:
     Base = Module
