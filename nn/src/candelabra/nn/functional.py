@@ -6,6 +6,8 @@ The names come from the registry of public names; ``__all__`` is computed from i
 from candelabra import sigmoid as sigmoid
 from candelabra import tanh as tanh
 from candelabra.library import members
+from candelabra.nn._functional.grid_modes import GRID_SAMPLE_INTERPOLATION_MODES as GRID_SAMPLE_INTERPOLATION_MODES
+from candelabra.nn._functional.grid_modes import GRID_SAMPLE_PADDING_MODES as GRID_SAMPLE_PADDING_MODES
 
-_also = ("sigmoid", "tanh")
+_also = ("GRID_SAMPLE_INTERPOLATION_MODES", "GRID_SAMPLE_PADDING_MODES", "sigmoid", "tanh")
 __getattr__, __dir__ = members("nn.functional")

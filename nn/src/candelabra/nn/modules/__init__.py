@@ -14,6 +14,7 @@ from candelabra.nn.modules import module as _module
 from candelabra.nn.modules import normalization as _normalization
 from candelabra.nn.modules import pooling as _pooling
 from candelabra.nn.modules import sparse as _sparse
+from candelabra.nn.modules import upsampling as _upsampling
 from candelabra.nn.modules.activation import *  # noqa: F403 - each file's __all__ is the list
 from candelabra.nn.modules.batchnorm import *  # noqa: F403
 from candelabra.nn.modules.container import *  # noqa: F403
@@ -26,6 +27,7 @@ from candelabra.nn.modules.module import *  # noqa: F403
 from candelabra.nn.modules.normalization import *  # noqa: F403
 from candelabra.nn.modules.pooling import *  # noqa: F403
 from candelabra.nn.modules.sparse import *  # noqa: F403
+from candelabra.nn.modules.upsampling import *  # noqa: F403
 
 __all__ = [
     *_activation.__all__,
@@ -40,6 +42,7 @@ __all__ = [
     *_normalization.__all__,
     *_pooling.__all__,
     *_sparse.__all__,
+    *_upsampling.__all__,
 ]
 
 
