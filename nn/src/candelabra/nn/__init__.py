@@ -11,8 +11,9 @@ from candelabra.nn.modules import *  # noqa: F403 - its __all__ is the list
 from candelabra.nn.modules.module import Module as Module
 from candelabra.nn.parameter import Buffer as Buffer
 from candelabra.nn.parameter import Parameter as Parameter
+from candelabra.nn.summary import summary as summary
 
-__all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parameter", "utils", *modules.__all__]
+__all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parameter", "summary", "utils", *modules.__all__]
 
 
 def __dir__() -> list[str]:
