@@ -40,16 +40,6 @@ class _MaxPool(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    @staticmethod
-    def _pool(*args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError("a subclass of _MaxPool must define _pool")
-
-    def forward(self, input: Any) -> Any:
-        return type(self)._pool(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, ceil_mode=self.ceil_mode,
-            return_indices=self.return_indices,
-        )  # fmt: skip
-
     def extra_repr(self) -> str:
         return (
             f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
@@ -60,19 +50,31 @@ class _MaxPool(Module):
 class MaxPool1d(_MaxPool):
     """The maximum of each window of (N, C, L) or (C, L)."""
 
-    _pool = staticmethod(F.max_pool1d)
+    def forward(self, input: Any) -> Any:
+        return F.max_pool1d(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, ceil_mode=self.ceil_mode,
+            return_indices=self.return_indices,
+        )  # fmt: skip
 
 
 class MaxPool2d(_MaxPool):
     """The maximum of each window of (N, C, H, W) or (C, H, W); ``stride`` is the kernel's size unless given."""
 
-    _pool = staticmethod(F.max_pool2d)
+    def forward(self, input: Any) -> Any:
+        return F.max_pool2d(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, ceil_mode=self.ceil_mode,
+            return_indices=self.return_indices,
+        )  # fmt: skip
 
 
 class MaxPool3d(_MaxPool):
     """The maximum of each window of (N, C, D, H, W) or (C, D, H, W)."""
 
-    _pool = staticmethod(F.max_pool3d)
+    def forward(self, input: Any) -> Any:
+        return F.max_pool3d(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, ceil_mode=self.ceil_mode,
+            return_indices=self.return_indices,
+        )  # fmt: skip
 
 
 class AvgPool1d(Module):
@@ -118,10 +120,8 @@ class AvgPool2d(AvgPool1d):
         self.padding = padding
         self.divisor_override = divisor_override
 
-    _pool: Any = staticmethod(F.avg_pool2d)
-
     def forward(self, input: Any) -> Any:
-        return type(self)._pool(
+        return F.avg_pool2d(
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
             self.divisor_override,
         )  # fmt: skip
@@ -130,7 +130,11 @@ class AvgPool2d(AvgPool1d):
 class AvgPool3d(AvgPool2d):
     """The mean of each window of (N, C, D, H, W) or (C, D, H, W)."""
 
-    _pool = staticmethod(F.avg_pool3d)
+    def forward(self, input: Any) -> Any:
+        return F.avg_pool3d(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
+            self.divisor_override,
+        )  # fmt: skip
 
 
 class _AdaptiveAvgPool(Module):
