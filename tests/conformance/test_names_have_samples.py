@@ -75,6 +75,7 @@ def test_every_callable_with_samples_has_a_reference() -> None:
     assert [name for name in CALLABLES if name not in REFERENCES] == []
 
 
+@pytest.mark.filterwarnings("ignore:`nn.functional.upsample:UserWarning")
 @pytest.mark.parametrize("name", CALLABLES)
 def test_the_reference_conforms(name: str) -> None:
     """Every public callable passes in every pair of property, dtype and layout."""

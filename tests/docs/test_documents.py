@@ -28,6 +28,7 @@ def blocks(path: Path) -> str:
         "docs/checking-programs.md",
         "docs/opencl.md",
         "docs/loading-data.md",
+        "nn/README.md",
     ],
 )
 def test_the_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ def close(a: Any, b: Any, tolerance: float = 1e-5) -> bool:
             (1, 2, 3, 3),
             "MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)",
         ),
-        (lambda: nn.AvgPool1d(2), (1, 2, 6), (1, 2, 3), "AvgPool1d(kernel_size=2, stride=2, padding=0)"),
+        (lambda: nn.AvgPool1d(2), (1, 2, 6), (1, 2, 3), "AvgPool1d(kernel_size=(2,), stride=(2,), padding=(0,))"),
         (
             lambda: nn.AvgPool2d(2, stride=1),
             (1, 2, 6, 6),

@@ -232,7 +232,7 @@ def test_max_unpool_refuses_arguments_that_do_not_match(case: int) -> None:
 
 
 BAD: list[tuple[Any, type[Exception], str]] = [
-    (lambda x: F.max_pool2d(tensor(normal(3, 4)), 2), RuntimeError, "Expected 3D or 4D .batch mode. tensor"),
+    (lambda x: F.max_pool2d(tensor(normal(3, 4)), 2), RuntimeError, "non-empty 3D or 4D .batch mode. tensor"),
     (lambda x: F.max_pool2d(x[:, :0], 2), RuntimeError, "with optional 0 dim batch size for input, but got"),
     (lambda x: F.max_pool2d(x, 2, padding=2), RuntimeError, "pad should be at most half of effective kernel size"),
     (lambda x: F.max_pool2d(x, 2, padding=-1), RuntimeError, "pad must be non-negative, but got pad: -1"),

@@ -198,7 +198,21 @@ def max_pool(rank: int) -> Callable[..., Any]:
     return pooled
 
 
+def max_pool_with_indices(rank: int) -> Callable[..., Any]:
+    """Return values and indices, whatever the flag says."""
+
+    def pooled(
+        x: Array, window: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil: bool = False,
+        return_indices: bool = False,
+    ) -> Any:  # fmt: skip
+        return max_pool(rank)(x, window, stride, padding, dilation, ceil, True)
+
+    return pooled
+
+
 references({f"max_pool{rank}d": max_pool(rank) for rank in (1, 2, 3)})
+references({"max_pool1d_with_indices": max_pool_with_indices(1)})
+references({f"nn.functional.max_pool{rank}d_with_indices": max_pool_with_indices(rank) for rank in (2, 3)})
 
 
 @reference("avg_pool1d")

@@ -26,7 +26,7 @@ def resample(x: Array, dim: int, start: Any, weight: Any) -> Any:
 # -- filters ----------------------------------------------------------------------------------------------------------
 def triangle(d: Array) -> Array:
     """The linear filter."""
-    return np.clip(1 - abs(d), 0, None)
+    return np.asarray(np.clip(1 - abs(d), 0, None))
 
 
 def cubic(a: float) -> Callable[[Array], Array]:
@@ -64,15 +64,15 @@ def matrix(mode: str, size: int, count: int, factor: float | None, align_corners
     at, columns = centres(size, count, factor, align_corners), np.arange(size)
     step = size / count if factor is None else 1 / factor
     if mode == "nearest":
-        return columns == np.minimum(np.floor(np.arange(count) * step), size - 1)[:, None]
+        return np.asarray(columns == np.minimum(np.floor(np.arange(count) * step), size - 1)[:, None])
     if mode == "nearest-exact":
-        return columns == np.minimum(np.floor(at + 0.5), size - 1)[:, None]
+        return np.asarray(columns == np.minimum(np.floor(at + 0.5), size - 1)[:, None])
     if antialias:
         filter, radius = SMOOTHING[mode]
         stretch = max(step, 1)
         distance = (columns - at[:, None]) / stretch
         weights = np.where(abs(distance) < radius, filter(distance), 0)
-        return weights / weights.sum(1, keepdims=True)
+        return np.asarray(weights / weights.sum(1, keepdims=True))
     # Elements beyond the ends are those at the ends: pad the columns, and add the padding's weights to them.
     filter = cubic(-0.75) if mode == "bicubic" else triangle
     wide = filter(np.arange(-3, size + 3) - at[:, None])

@@ -180,10 +180,20 @@ def no_groups(t: Maker) -> Iterator[Sample]:
 
 
 # -- pooling ----------------------------------------------------------------------------------------------------------
-@inputs("max_pool1d", "max_pool2d", "max_pool3d")
+POOLS_WITH_INDICES: Final = (
+    "max_pool1d_with_indices", "nn.functional.max_pool2d_with_indices", "nn.functional.max_pool3d_with_indices",
+)  # fmt: skip
+
+
+def pooling_rank(t: Maker) -> int:
+    """Return the number of spatial dims in the name of a pooling function."""
+    return next(int(c) for c in t.operator if c.isdigit())
+
+
+@inputs("max_pool1d", "max_pool2d", "max_pool3d", *POOLS_WITH_INDICES)
 def largest(t: Maker) -> Iterator[Sample]:
     """Yield the record's pools, with indices and without."""
-    rank = int(t.operator[-2])
+    rank = pooling_rank(t)
     if not t.is_floating:
         return
     for pool in POOLS:
@@ -201,11 +211,11 @@ def means(t: Maker) -> Iterator[Sample]:
         yield sample(t(3, 8), 3, 2, 1, True, False)
 
 
-@mistakes("max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d")
+@mistakes("max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", *POOLS_WITH_INDICES)
 def no_pools(t: Maker) -> Iterator[Sample]:
     """Yield windows and strides that are not positive, padding of more than half a window, and inputs that are too
     small."""
-    rank = int(t.operator[-2])
+    rank = pooling_rank(t)
     x = t(1, 2, *[4] * rank)
     yield sample(x, 0, note="no window")
     yield sample(x, 2, 0, note="no step")

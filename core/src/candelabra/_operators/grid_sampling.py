@@ -1,5 +1,5 @@
 """Interpolation of images and volumes at the points of a grid: ``grid_sampler``, which ``grid_sample`` of networks
-calls.
+calls, and the grids of affine maps.
 
 A point has a coordinate per spatial dim, the last dim of the input first, in [-1, 1] from one end to the other. Source:
 Jaderberg et al., Spatial transformer networks, 2015; the cubic kernel (A = -0.75) is Keys', 1981.
@@ -12,7 +12,9 @@ from itertools import product
 from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra._operators.creation.ranges import new_arange
 from candelabra._operators.elementwise.selection import where
+from candelabra._operators.shapes.joining import stack
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
 from candelabra.dtypes import int64
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from candelabra._tensor import Tensor
+    from candelabra.typing import Shape
 
 Ints = tuple[int, ...]
 LINEAR, NEAREST, CUBIC = 0, 1, 2
@@ -70,7 +73,10 @@ def grid_sampler(
         return _cubic(input, positions, sizes, padding_mode, align_corners)
     positions = [_padded(x, s, padding_mode, align_corners) for x, s in zip(positions, sizes, strict=True)]
     if interpolation_mode == NEAREST:
-        return _read(input, [x.round() for x in positions])
+        nearest = [x.round() for x in positions]
+        out = _read(input, nearest)
+        # The result does not depend on the grid, whose gradient is then 0 and not absent.
+        return out + (nearest[0] - nearest[0].detach()).unsqueeze(1) if grid.requires_grad else out
     return _linear(input, positions)
 
 
@@ -90,6 +96,43 @@ def grid_sampler_3d(
     """Interpolate with :func:`candelabra.grid_sampler` volumes (N, C, D, H, W)."""
     _shape_of_rank(3, input, grid, interpolation_mode)
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+# -- grids ------------------------------------------------------------------------------------------------------------
+def _affine_shape(theta: Tensor, size: Any, align_corners: bool) -> Ints:
+    shape, sizes = shape_of(theta), tuple(size)
+    if len(sizes) not in (4, 5):
+        raise RuntimeError("AffineGridGenerator needs 4d (spatial) or 5d (volumetric) inputs.")
+    rank = len(sizes) - 2
+    if shape != (sizes[0], rank, rank + 1):
+        raise RuntimeError(
+            f"affine_grid_generator(): expected theta to have shape {[sizes[0], rank, rank + 1]} for size "
+            f"{list(sizes)}, but got {list(shape)}"
+        )
+    return (sizes[0], *sizes[2:], rank)
+
+
+@operator(by(_affine_shape), accepts="real floating", method=False, out=False)
+def affine_grid_generator(theta: Tensor, size: Shape, align_corners: bool) -> Tensor:
+    """Return the grid (N, …, 2 or 3) of affine maps ``theta`` (N, 2, 3) or (N, 3, 4) for a result of the given size.
+
+    ``size`` is (N, C, H, W) or (N, C, D, H, W). The points of the grid are the elements of the result, mapped by
+    ``theta``. Raises ``RuntimeError`` for shapes that do not match.
+    """
+    sizes = tuple(size)  # type: ignore[arg-type]
+    shape = _affine_shape(theta, sizes, align_corners)
+    spatial = sizes[2:]
+    columns = []
+    for dim in range(len(spatial) - 1, -1, -1):
+        count = spatial[dim]
+        position = new_arange(theta, 0, 1, count, dtype=theta.dtype)
+        if align_corners:
+            position = position * (2 / (count - 1)) - 1 if count > 1 else position
+        else:
+            position = (position * 2 + (1 - count)) / count
+        columns.append(position.reshape([count if i == dim else 1 for i in range(len(spatial))]).expand(spatial))
+    points = stack([*columns, theta.new_ones(spatial)], -1).reshape((1, prod(spatial), len(spatial) + 1))
+    return (points @ theta.transpose(1, 2)).reshape(shape)
 
 
 # -- coordinates ------------------------------------------------------------------------------------------------------

@@ -15,10 +15,11 @@ from candelabra.nn.parameter import Buffer as Buffer
 from candelabra.nn.parameter import Parameter as Parameter
 from candelabra.nn.parameter import UninitializedBuffer as UninitializedBuffer
 from candelabra.nn.parameter import UninitializedParameter as UninitializedParameter
+from candelabra.nn.summary import summary as summary
 
 __all__ = [
     "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "attention", "functional", "grad", "init",
-    "modules", "parameter", "utils", *modules.__all__,
+    "modules", "parameter", "summary", "utils", *modules.__all__,
 ]  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from math import ceil, floor, pi, sin
 
 from candelabra.dtypes import float32, int64, uint8
 from candelabra.library import public, shape_of
-from candelabra.nn._functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from candelabra.nn._functional.adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from candelabra.nn._operators.resampling import Band, Rows, band_of, resample
 from candelabra.typing import TYPE_CHECKING, Any
 
@@ -243,10 +243,10 @@ def interpolate(
     _check_dtype(input, mode, antialias)
     sizes = shape_of(input)[2:]
     is_uint8 = input.dtype is uint8
-    bands = [
-        interpolation(mode, n, m, None if n == m and is_uint8 else f, bool(align_corners), bool(antialias), len(sizes) == 2)
-        for n, m, f in zip(sizes, output, factors, strict=True)
-    ]
+    if is_uint8:
+        factors = tuple([None if n == m else f for n, m, f in zip(sizes, output, factors, strict=True)])
+    flags = bool(align_corners), bool(antialias), len(sizes) == 2
+    bands = [interpolation(mode, n, m, f, *flags) for n, m, f in zip(sizes, output, factors, strict=True)]
     function: Callable[..., Tensor] = resample
     if is_uint8:
         function = _select_bytes if mode in NEAREST else _resample_bytes
@@ -263,8 +263,18 @@ def _select_bytes(input: Tensor, dim: int, start: Ints, weight: Rows) -> Tensor:
 
 
 def _resample_bytes(input: Tensor, dim: int, start: Ints, weight: Rows) -> Tensor:
-    """Round after each dim, as PyTorch does."""
-    return (resample(input.to(float32), dim, start, weight).clamp(0, 255) + 0.5).floor().to(uint8)
+    """Interpolate with weights in 16 bits, and round after each dim, as PyTorch does."""
+    return (resample(input.to(float32), dim, start, _in_16_bits(weight)).clamp(0, 255) + 0.5).floor().to(uint8)
+
+
+@lru_cache(256)
+def _in_16_bits(weight: Rows) -> Rows:
+    """Round weights to multiples of the smallest power of two for which all multipliers fit in 16 bits."""
+    largest = max(max(row) for row in weight)
+    scale = 1
+    while scale < 1 << 22 and int(0.5 + largest * scale * 2) < 1 << 15:
+        scale *= 2
+    return tuple([tuple([int(w * scale + (0.5 if w >= 0 else -0.5)) / scale for w in row]) for row in weight])
 
 
 def _warn(name: str) -> None:

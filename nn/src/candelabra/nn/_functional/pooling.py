@@ -5,7 +5,6 @@ from __future__ import annotations
 from candelabra.library import AUTOGRAD, NO_GRAD, public, shape_of, state
 from candelabra.nn._functional.sizes import Ints, Sizes, per_dim
 from candelabra.nn._operators import pooling
-from candelabra.nn._operators.resampling import averages, resample
 from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,11 +24,33 @@ def _window(name: str, argument: str, value: Any, rank: int, optional: bool = Fa
 
 def _check_input(name: str, input: Tensor, rank: int) -> None:
     shape = shape_of(input)
+    if name == "max_pool2d" and len(shape) not in (3, 4):
+        raise RuntimeError(f"non-empty 3D or 4D (batch mode) tensor expected for input, but got {list(shape)}")
     if len(shape) not in (rank + 1, rank + 2) or any(s == 0 for s in shape[len(shape) - rank - 1 :]):
+        if rank == 3 and len(shape) in (4, 5) and name.startswith("max"):
+            raise RuntimeError(
+                f"{name}: Expected input's non-batch dimensions to have positive length, but input has a shape of "
+                f"{list(shape)} and non-batch dimension {shape[len(shape) - 4 :].index(0) + len(shape) - 4} has length "
+                "zero!"
+            )
+        if rank == 3:
+            raise RuntimeError(f"non-empty 4D or 5D (batch mode) tensor expected for input, but got {list(shape)}")
         raise RuntimeError(
             f"{name}: Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with optional 0 dim batch size for "
             f"input, but got:{list(shape)}"
         )
+
+
+def _check_positive(name: str, kernel: Ints, steps: Ints, dilations: Ints) -> None:
+    if any(k <= 0 for k in kernel):
+        raise RuntimeError(f"{name}() kernel_size must be greater than zero, but got {min(kernel)}")
+    if name == "max_pool1d" and min(steps + dilations) <= 0:
+        what, value = ("stride", steps[0]) if steps[0] <= 0 else ("dilation", dilations[0])
+        raise RuntimeError(f"{name}() {what} must be greater than zero, but got {value}")
+    if any(s <= 0 for s in steps):
+        raise RuntimeError("stride should not be zero" if 0 in steps else f"stride must be positive, not {list(steps)}")
+    if any(d <= 0 for d in dilations):
+        raise RuntimeError(f"dilation should be greater than zero, but got {list(dilations)}")
 
 
 def _geometry(
@@ -41,13 +62,7 @@ def _geometry(
     steps = kernel if omitted else _window(name, "stride", stride, rank, True)
     paddings = _window(name, "padding", padding, rank)
     dilations = _window(name, "dilation", dilation, rank)
-    if any(k <= 0 for k in kernel):
-        raise RuntimeError(f"{name}() kernel_size must be greater than zero, but got {min(kernel)}")
-    if any(s <= 0 for s in steps):
-        raise RuntimeError("stride should not be zero" if 0 in steps else f"stride must be positive, not {list(steps)}")
-    if any(d <= 0 for d in dilations):
-        raise RuntimeError(f"dilation should be greater than zero, but got {list(dilations)}")
-    _check_input(name, input, rank)
+    _check_positive(name, kernel, steps, dilations)
     for k, p, d in zip(kernel, paddings, dilations, strict=True):
         if p < 0:
             raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
@@ -56,9 +71,12 @@ def _geometry(
                 f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and "
                 f"dilation={d}"
             )
+    _check_input(name, input, rank)
     shape = shape_of(input)
     output_size = pooling.pooled_shape(shape, kernel, steps, paddings, dilations, bool(ceil_mode))[len(shape) - rank :]
     if any(s < 1 for s in output_size):
+        if name == "max_pool1d":
+            raise RuntimeError(f"Invalid computed output size: {output_size[0]}")
         sizes = shape[len(shape) - rank - 1 :]
         counts = (sizes[0], *output_size)
         raise RuntimeError(
@@ -84,6 +102,48 @@ def _max_pool(
     if (input._keys & AUTOGRAD) and not (state.bits & NO_GRAD):
         return pooling.max_pool(input, *geometry).values
     return pooling.max_pool_values(input, *geometry)
+
+
+@public(method=False, aliases=("nn.functional.max_pool1d_with_indices",))
+def max_pool1d_with_indices(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """As :func:`max_pool1d`, but always a pair (values, indices)."""
+    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, True)  # type: ignore[no-any-return]
+
+
+@public(namespace="nn.functional")
+def max_pool2d_with_indices(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """As :func:`max_pool2d`, but always a pair (values, indices)."""
+    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, True)  # type: ignore[no-any-return]
+
+
+@public(namespace="nn.functional")
+def max_pool3d_with_indices(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """As :func:`max_pool3d`, but always a pair (values, indices)."""
+    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, True)  # type: ignore[no-any-return]
 
 
 @public(method=False, aliases=("nn.functional.max_pool1d",))
@@ -207,52 +267,3 @@ def avg_pool3d(
 ) -> Tensor:
     """The mean of each window of (N, C, D, H, W) or (C, D, H, W); see :func:`avg_pool2d`."""
     return _avg_pool(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
-
-
-def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
-    name = f"adaptive_avg_pool{rank}d"
-    if isinstance(output_size, (tuple, list)) and input.ndim <= len(output_size) > 1:
-        raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
-    if input.ndim not in (rank + 1, rank + 2):
-        raise RuntimeError(f"{name}(): Expected {rank + 1}D or {rank + 2}D tensor, but got {list(input.shape)}")
-    if not isinstance(output_size, (tuple, list)):
-        output_size = (output_size,) * rank
-    if len(output_size) != rank:
-        raise RuntimeError(f"{name}: output_size must be {rank}")
-    lead = input.ndim - rank
-    sizes = [input.shape[lead + i] if size is None else size for i, size in enumerate(output_size)]
-    if any(w < 0 for w in sizes):
-        shown = ", ".join(map(str, sizes))
-        raise RuntimeError(
-            f"{name}: elements of output_size must be greater than or equal to 0 but received {{{shown}}}"
-        )
-    if any(input.shape[lead + i] == 0 for i in range(rank)):
-        raise RuntimeError(
-            f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes "
-            f"{list(input.shape)}"
-        )
-    out = input
-    for i, size in enumerate(sizes):
-        if size == 1:
-            out = out.mean(lead + i, True)
-        elif size != out.shape[lead + i]:
-            out = resample(out, lead + i, *averages(out.shape[lead + i], size))
-    return out if out is not input else input.clone()
-
-
-@public(method=False, aliases=("nn.functional.adaptive_avg_pool1d",))
-def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
-    """The mean over ``output_size`` windows that divide (N, C, L) or (C, L) evenly."""
-    return _adaptive_avg_pool(1, input, output_size)
-
-
-@public(namespace="nn.functional")
-def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """The mean over windows that cover (N, C, H, W) or (C, H, W) evenly; None in ``output_size`` keeps a dim's size."""
-    return _adaptive_avg_pool(2, input, output_size)
-
-
-@public(namespace="nn.functional")
-def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    """The mean over windows that cover (N, C, D, H, W) or (C, D, H, W) evenly."""
-    return _adaptive_avg_pool(3, input, output_size)

@@ -45,11 +45,11 @@ def transposed(start: Ints, weight: Rows, columns: int) -> Band:
             if w:
                 rows[s + k][i] = w
     last = 0
-    for row in rows:  # A column without elements starts where the one before it does.
-        if row:
-            last = min(row)
+    for column in rows:  # A column without elements starts where the one before it does.
+        if column:
+            last = min(column)
         else:
-            row[last] = 0.0
+            column[last] = 0.0
     return band_of(rows, len(start))
 
 
@@ -87,7 +87,7 @@ def resample(input: Tensor, dim: Dim, start: Ints, weight: Rows) -> Tensor:
         values = wide.index_select(dim, input.new_tensor([s + k for s in start], dtype=int64))
         term = where(factors == 0, 0, values * factors) if 0 in column else values * factors
         total = term if total is None else total + term
-    return total.to(input.dtype)  # type: ignore[no-any-return]
+    return total.to(input.dtype)
 
 
 resample.vjp(

@@ -24,6 +24,7 @@ from candelabra.nn.modules import pooling as _pooling
 from candelabra.nn.modules import rnn as _rnn
 from candelabra.nn.modules import sparse as _sparse
 from candelabra.nn.modules import transformer as _transformer
+from candelabra.nn.modules import upsampling as _upsampling
 from candelabra.nn.modules.activation import *  # noqa: F403 - each file's __all__ is the list
 from candelabra.nn.modules.adaptive import *  # noqa: F403
 from candelabra.nn.modules.batchnorm import *  # noqa: F403
@@ -47,6 +48,7 @@ from candelabra.nn.modules.pooling import *  # noqa: F403
 from candelabra.nn.modules.rnn import *  # noqa: F403
 from candelabra.nn.modules.sparse import *  # noqa: F403
 from candelabra.nn.modules.transformer import *  # noqa: F403
+from candelabra.nn.modules.upsampling import *  # noqa: F403
 
 __all__ = [
     *_activation.__all__,
@@ -72,6 +74,7 @@ __all__ = [
     *_rnn.__all__,
     *_sparse.__all__,
     *_transformer.__all__,
+    *_upsampling.__all__,
 ]
 
 

@@ -1,0 +1,116 @@
+"""References of adaptive and fractional max pooling, window by window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+from candelabra.dtypes import dtype
+
+from candelabra_conformance.numpy_dtypes import device_dtype
+from candelabra_conformance.references.draws import drawn
+from candelabra_conformance.references.registry import reference, references
+
+Array = np.ndarray[Any, Any]
+
+
+def selected(values: Array, indices: Array) -> tuple[Any, Any]:
+    """Return the largest of the last dim and its index: the first of equal ones, or the last NaN."""
+    missing = np.isnan(values.astype(np.float64))
+    best = np.where(missing, np.inf, values.astype(np.float64)).argmax(-1)
+    last = values.shape[-1] - 1 - missing[..., ::-1].argmax(-1)
+    best = np.where(missing.any(-1), last, best)[..., None]
+    indices = np.broadcast_to(indices, values.shape)
+    return np.take_along_axis(values, best, -1)[..., 0], np.take_along_axis(indices, best, -1)[..., 0]
+
+
+def maxima(x: Array, windows: Sequence[Sequence[range]]) -> tuple[Array, Array]:
+    """Return maxima and flat indices of windows, given as ranges per window and dim."""
+    rank = len(windows)
+    sizes = x.shape[x.ndim - rank :]
+    planes = x.reshape(*x.shape[: x.ndim - rank], int(np.prod(sizes)))
+    shape = (*planes.shape[:-1], *[len(w) for w in windows])
+    values, found = np.empty(shape, x.dtype), np.empty(shape, np.int64)
+    for place in np.ndindex(*shape[planes.ndim - 1 :]):
+        cells = list(product(*[windows[dim][place[dim]] for dim in range(rank)]))
+        flat = np.array([np.ravel_multi_index(cell, sizes) for cell in cells])
+        values[(..., *place)], found[(..., *place)] = selected(planes[..., flat], flat)
+    return values, found
+
+
+@reference("adaptive_max_pool")
+def adaptive_max_pool(x: Array, output: Any) -> Any:
+    """Take the floor of each start and the ceiling of each end."""
+    sizes = x.shape[x.ndim - len(output) :]
+    each = zip(sizes, output, strict=True)
+    return maxima(x, [[range(i * n // m, -(-(i + 1) * n // m)) for i in range(m)] for n, m in each])
+
+
+@reference("listed_max_pool")
+def listed_max_pool(x: Array, elements: Array) -> Any:
+    """Read the elements of each window."""
+    values = np.take_along_axis(x[..., None, :], elements, -1)
+    return selected(values, elements)
+
+
+def adaptive(rank: int, indices: bool | None) -> Callable[..., Any]:
+    """Return a public function; ``indices`` None: as the flag says."""
+
+    def pooled(x: Array, size: Any, return_indices: bool = False) -> Any:
+        given = (size,) * rank if isinstance(size, int) else size
+        sizes = x.shape[x.ndim - rank :]
+        found = adaptive_max_pool(x, [n if m is None else m for n, m in zip(sizes, given, strict=True)])
+        return found if (return_indices if indices is None else indices) else found[0]
+
+    return pooled
+
+
+def fractional(rank: int, indices: bool | None) -> Callable[..., Any]:
+    """Return a public function, which pools plane by plane."""
+
+    def pooled(
+        x: Array, kernel: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
+        _random_samples: Array | None = None,
+    ) -> Any:  # fmt: skip
+        sizes = x.shape[x.ndim - rank :]
+        window = (kernel,) * rank if isinstance(kernel, int) else kernel
+        output = [int(n * output_ratio) for n in sizes] if output_size is None else output_size
+        output = (output,) * rank if isinstance(output, int) else output
+        planes = x.reshape(-1, *sizes)
+        if _random_samples is None:
+            batch = x.shape[0] if x.ndim == rank + 2 else 1
+            shape = (batch, len(planes) // batch, rank)
+            _random_samples = np.asarray(drawn("uniform", shape, dtype_of(x), None))
+        numbers = _random_samples.reshape(-1, rank)
+        if rank == 2:
+            numbers = numbers[:, ::-1]
+        results = []
+        for plane, number in zip(planes, numbers, strict=True):
+            windows = []
+            for n, k, m, u in zip(sizes, window, output, number, strict=True):
+                step = (n - k) / (m - 1) if m > 1 else 0.0
+                starts = [int((i + u) * step) - int(u * step) for i in range(m - 1)] + [n - k]
+                windows.append([range(s, s + k) for s in starts])
+            results.append(maxima(plane, windows))
+        shape = (*x.shape[: x.ndim - rank], *output)
+        found = tuple(np.stack(part).reshape(shape) for part in zip(*results, strict=True))
+        return found if (return_indices if indices is None else indices) else found[0]
+
+    return pooled
+
+
+def dtype_of(x: Array) -> dtype:
+    """Return the dtype of which an array is a sample."""
+    return device_dtype(x.dtype)
+
+
+references({"adaptive_max_pool1d": adaptive(1, True)})
+references({f"nn.functional.adaptive_max_pool{rank}d": adaptive(rank, None) for rank in (1, 2, 3)})
+references({f"nn.functional.adaptive_max_pool{rank}d_with_indices": adaptive(rank, True) for rank in (2, 3)})
+references({f"nn.functional.fractional_max_pool{rank}d": fractional(rank, None) for rank in (2, 3)}, as_given=True)
+references(
+    {f"nn.functional.fractional_max_pool{rank}d_with_indices": fractional(rank, True) for rank in (2, 3)},
+    as_given=True,
+)
