@@ -32,14 +32,16 @@ FORMATS = ("safetensors", "pt")
 
 
 def save(obj: object, f: Path | BinaryIO, format: str = "safetensors") -> None:
-    """Write nested dicts, lists, tuples, numbers, strings, None and tensors to a file.
+    """Write nested dicts, lists, tuples, numbers, strings, None, tensors and modules to a file.
 
     By default the file is a safetensors file. Any reader of that format opens it as tensors, which are named by their
     path in ``obj`` ("model.weight"); the other values are JSON in its metadata. With ``format="pt"`` PyTorch reads the
     file by ``torch.load(f, weights_only=True)``: state_dicts with their ``_metadata``, states of optimizers, views of
     one tensor, which stay views. A path is written atomically: if an error occurs, an existing file is unchanged. A
     tensor object that occurs several times is written once and loaded as one object. requires_grad is restored; the
-    device is not (see ``map_location`` of `load`).
+    device is not (see ``map_location`` of `load`). A module is written as the names of its classes, with plain data and
+    tensors, not with their code; hooks and other functions of the program cannot be written. `load` rebuilds modules of
+    candelabra, and classes that the program allows (``serialization.add_safe_globals``).
 
     Args:
         obj: the object to write. An OrderedDict is loaded as a dict, a shape as a tuple, and instances of subclasses of
@@ -90,8 +92,9 @@ def load(
         f: a path, or a file opened for reading in binary mode, read from its position to its end. The path of the index
             of a checkpoint in several files (``model.safetensors.index.json``) loads all of them, as one dict.
         map_location: the device of the tensors; None for the default. The device in the file is not used.
-        weights_only: accepted for compatibility, without effect. Only numbers, strings, containers and tensors are
-            read; names in a file are never imported or called.
+        weights_only: accepted for compatibility, without effect. Only numbers, strings, containers, tensors and
+            modules of candelabra are read, and objects of classes that the program allowed; no other name in a file is
+            imported or called.
         mmap: map the file into memory and do not read it. Tensors on the host are loaded without a copy, at their first
             use, and a write to them does not reach the file. For paths of safetensors and of PyTorch's files.
         names: load only these tensors, as a dict. The names are those of safetensors, or the keys that lead to the
