@@ -106,7 +106,7 @@ def empty(cls: Any) -> Any:
 def rebuilt(cls: Any, arguments: list[Any]) -> Any:
     """Return an object that a call of its class makes. Raise ValueError if the call fails.
 
-    Of the classes of candelabra.nn only tensors are called: a layer would allocate memory of the size that a file names.
+    Of the classes of candelabra.nn only tensors are called: a layer would allocate as much memory as a file asks for.
     """
     name = name_of(cls)
     if name.startswith(PACKAGE) and not name.startswith(PACKAGE + "parameter.") and allowed(name) is None:
@@ -141,11 +141,11 @@ def name_of_function(value: Any) -> str | None:
         return None
     if allowed(name_of(value)) is value or (isinstance(value, type) and name_of(value).startswith(PACKAGE)):
         return name_of(value)
+    short = value.__qualname__
     for space in FUNCTIONS:
         home = sys.modules.get(f"candelabra.{space}".rstrip("."))
-        if home is not None and getattr(home, value.__qualname__, None) is value:
-            name = space + value.__qualname__
-            return name if _is_public(name) else None
+        if home is not None and getattr(home, short, None) is value:
+            return space + short if _is_public(space + short) else None
     return None
 
 
