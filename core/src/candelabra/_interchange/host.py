@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from math import prod
 
@@ -49,3 +50,20 @@ def upload(view: memoryview, d: dtype, shape: tuple[int, ...], instance: Instanc
     """Create a tensor on a device from bytes whose number is known to be correct."""
     keys = instance.keys_for(d)
     return wrap(instance.backend.from_host(instance.index, view, shape, d), keys | state.bits & INFERENCE)
+
+
+def adopted(view: memoryview, d: dtype, shape: tuple[int, ...], instance: Instance) -> Tensor:
+    """Create a tensor over writable memory that nothing else uses; on a device with memory of its own, a copy."""
+    numpy = sys.modules.get("numpy")  # a backend over the host's memory has imported it
+    if numpy is None or view.readonly or not len(view) or not instance.backend.capabilities.host:
+        return upload(view, d, shape, instance)
+    if d.name == "bfloat16":
+        import ml_dtypes
+
+        array = numpy.frombuffer(view, ml_dtypes.bfloat16)
+    else:
+        array = numpy.frombuffer(view, d.name)
+    payload = instance.backend.from_dlpack(array.reshape(shape), instance.index, None) if array.flags.aligned else None
+    if payload is None:
+        return upload(view, d, shape, instance)
+    return wrap(payload, instance.keys_for(d) | state.bits & INFERENCE)

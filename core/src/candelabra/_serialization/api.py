@@ -1,13 +1,13 @@
-"""`save` and `load`, which write one format and read four.
+"""`save` and `load`, which write two formats and read four.
 
-No pickle is executed. `save` writes a safetensors file. `load` reads safetensors files, also those of other programs,
-and the files of PyTorch and LuaTorch; it recognises the format by the content.
+No pickle is executed. `save` writes a safetensors file, or PyTorch's format. `load` reads safetensors files, also those
+of other programs, and the files of PyTorch and LuaTorch; it recognises the format by the content.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from candelabra._annotations import TYPE_CHECKING, Any, BinaryIO
 from candelabra._serialization.kinds import kind_of
@@ -21,59 +21,91 @@ __all__ = ["load", "save"]
 
 Path = str | os.PathLike[str]
 MakeTensor = Callable[..., Any]
-"""A function of ``(data, dtype_name, shape, device=None)``; the data are in C order and little-endian."""
+"""A function of ``(data, dtype_name, shape, device=None)``; the data are in C order and little-endian. It may keep
+writable data as the tensor's memory."""
 
 _VIEWS = 16
 """The maximum ratio of the memory of all tensors to the size of the file, in which tensors may share bytes."""
 
 _KNOWN = "a file of candelabra, safetensors, PyTorch (.pt, .pth) or LuaTorch (.t7)"
+FORMATS = ("safetensors", "pt")
 
 
-def save(obj: object, f: Path | BinaryIO) -> None:
-    """Write nested dicts, lists, tuples, numbers, strings, None and tensors to a file.
+def save(obj: object, f: Path | BinaryIO, format: str = "safetensors") -> None:
+    """Write nested dicts, lists, tuples, numbers, strings, None, tensors and modules to a file.
 
-    The file is a safetensors file. Any reader of that format opens it as tensors, which are named by their path in
-    ``obj`` ("model.weight"); the other values are JSON in its metadata. A path is written atomically: if an error
-    occurs, an existing file is unchanged. A tensor object that occurs several times is written once and loaded as one
-    object. requires_grad is restored; the device is not (see ``map_location`` of `load`).
+    By default the file is a safetensors file. Any reader of that format opens it as tensors, which are named by their
+    path in ``obj`` ("model.weight"); the other values are JSON in its metadata. With ``format="pt"`` PyTorch reads the
+    file by ``torch.load(f, weights_only=True)``: state_dicts with their ``_metadata``, states of optimizers, views of
+    one tensor, which stay views. A path is written atomically: if an error occurs, an existing file is unchanged. A
+    tensor object that occurs several times is written once and loaded as one object. requires_grad is restored; the
+    device is not (see ``map_location`` of `load`). A module is written as the names of its classes, with plain data and
+    tensors, not with their code; hooks and other functions of the program cannot be written. `load` rebuilds modules of
+    candelabra, and classes that the program allows (``serialization.add_safe_globals``).
 
     Args:
         obj: the object to write. An OrderedDict is loaded as a dict, a shape as a tuple, and instances of subclasses of
             str, int and float as instances of these.
         f: a path, or a file opened for writing in binary mode.
+        format: "safetensors", or "pt" for PyTorch's format.
 
     Raises:
         TypeError: ``obj`` contains another type; the error names the path, such as ``obj['opt']['hook']``.
-        ValueError: a container contains itself, or containers are nested too deeply.
+        ValueError: another format; a container contains itself, or containers are nested too deeply.
     """
-    from candelabra._serialization import safetensors_file
     from candelabra._serialization.atomic import replacing
 
-    access, _ = _bridge()
+    if format not in FORMATS:
+        raise ValueError(f"save(): format must be one of {', '.join(FORMATS)}, got {format!r}")
     if isinstance(f, str | os.PathLike):
         with replacing(f) as out:
-            safetensors_file.write(out, obj, access)
+            _write(out, obj, format)
     elif hasattr(f, "write"):
-        safetensors_file.write(f, obj, access)
+        _write(f, obj, format)
     else:
         raise TypeError(f"save(): f must be a path or a binary file, got {type(f).__name__}")
 
 
-def load(f: Path | BinaryIO, map_location: object = None, *, weights_only: bool | None = None) -> Any:
+def _write(f: BinaryIO, obj: object, format: str) -> None:
+    """Write ``obj`` in a format of `FORMATS`."""
+    if format == "pt":
+        from candelabra._serialization import torch_writer
+
+        torch_writer.write(f, obj, _torch_bridge())
+    else:
+        from candelabra._serialization import safetensors_file
+
+        safetensors_file.write(f, obj, _bridge()[0])
+
+
+def load(
+    f: Path | BinaryIO,
+    map_location: object = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    names: Iterable[str] | None = None,
+) -> Any:
     """Load the object in a file that `save`, safetensors, ``torch.save`` of PyTorch or of LuaTorch has written.
 
     Args:
-        f: a path, or a file opened for reading in binary mode, read from its position to its end.
+        f: a path, or a file opened for reading in binary mode, read from its position to its end. The path of the index
+            of a checkpoint in several files (``model.safetensors.index.json``) loads all of them, as one dict.
         map_location: the device of the tensors; None for the default. The device in the file is not used.
-        weights_only: accepted for compatibility, without effect. Only numbers, strings, containers and tensors are
-            read; names in a file are never imported or called.
+        weights_only: accepted for compatibility, without effect. Only numbers, strings, containers, tensors and
+            modules of candelabra are read, and objects of classes that the program allowed; no other name in a file is
+            imported or called.
+        mmap: map the file into memory and do not read it. Tensors on the host are loaded without a copy, at their first
+            use, and a write to them does not reach the file. For paths of safetensors and of PyTorch's files.
+        names: load only these tensors, as a dict. The names are those of safetensors, or the keys that lead to the
+            tensor in a file of PyTorch ("model.weight").
 
     Raises:
         FileFormatError: the file has another format, is damaged, or contains other objects.
+        KeyError: the file has no tensor of one of the names.
         TypeError: ``map_location`` is a dict or a function, which would require the devices in the file.
+        ValueError: ``mmap`` with a file object, or with a format that cannot be mapped.
     """
-    import io
-
     from candelabra._device import device
 
     if isinstance(map_location, dict) or (callable(map_location) and not isinstance(map_location, device)):
@@ -81,38 +113,61 @@ def load(f: Path | BinaryIO, map_location: object = None, *, weights_only: bool 
             f"load(): map_location must be a device, got {kind_of(map_location)}; "
             "all tensors of the file are loaded to one device, by default the default device"
         )
+    if isinstance(names, str):
+        raise TypeError("load(): names must be several names, got one str")
+    wanted = None if names is None else frozenset(names)
+    loaded = _load_any(f, map_location, bool(mmap), wanted)
+    if wanted is not None and len(loaded) < len(wanted):
+        missing = min(wanted.difference(loaded))
+        raise KeyError(f"load(): the file has no tensor {missing!r}")
+    return loaded
+
+
+def _load_any(f: Any, device: object, mapped: bool, names: frozenset[str] | None) -> Any:
+    """Load a path, an index of files, or a file object."""
+    import io
+
     if isinstance(f, str | os.PathLike):
+        if os.fspath(f).endswith(".index.json"):
+            from candelabra._serialization import sharded
+
+            return sharded.read(os.fspath(f), names, lambda shard, some: _load_any(shard, device, mapped, some))
         with open(f, "rb") as opened:
-            return _load(opened, os.fspath(f), map_location)
+            return _load(opened, os.fspath(f), device, mapped, names)
+    if mapped:
+        raise ValueError("load(): mmap=True requires a path")
     if not hasattr(f, "read"):
         raise TypeError(f"load(): f must be a path or a binary file, got {type(f).__name__}")
     data = f.read()
     if not isinstance(data, bytes):
         raise TypeError(f"load(): f must be opened in binary mode, but its read() returned {type(data).__name__}")
     name = getattr(f, "name", None)
-    return _load(io.BytesIO(data), name if isinstance(name, str) else "the file object", map_location)
+    return _load(io.BytesIO(data), name if isinstance(name, str) else "the file object", device, False, names)
 
 
-def _load(f: BinaryIO, file: str, device: object) -> object:
+def _load(f: BinaryIO, file: str, device: object, mapped: bool, names: frozenset[str] | None) -> Any:
     """Load the object in ``f``, a seekable file at its start."""
     import io
 
     from candelabra._serialization import safetensors_file, t7_file, torch_file
+    from candelabra._serialization.stored import Source
 
     _, make = _bridge()
-    maker = _TensorMaker(make, file, f.seek(0, 2), device)
-    f.seek(0)
     start = f.read(512)
-    f.seek(0)
-    if start.startswith(torch_file.ZIP_START):
-        return torch_file.read_zip(f, file, maker)
-    if start.startswith(torch_file.LEGACY_START):
-        return torch_file.read_legacy(io.BytesIO(f.read()), file, maker)
+    read: Any = torch_file.read_zip if start.startswith(torch_file.ZIP_START) else None
     if safetensors_file.looks_like(start):
-        return safetensors_file.read(f, file, maker)
-    if t7_file.looks_like(start):
-        return t7_file.read(f, file, maker)
-    raise FileFormatError(file, _KNOWN, *_what_else(start))
+        read = safetensors_file.read
+    source = Source(f, mapped=mapped and read is not None)
+    maker = _TensorMaker(make, file, source.size, device)
+    if read is not None:
+        return read(f, file, maker, source, names)
+    legacy = start.startswith(torch_file.LEGACY_START)
+    if not legacy and not t7_file.looks_like(start):
+        raise FileFormatError(file, _KNOWN, *_what_else(start))
+    if mapped or names is not None:
+        kind = "PyTorch before 1.6" if legacy else "LuaTorch"
+        raise ValueError(f"load(): mmap and names are for safetensors and zip files, and {file} is one of {kind}")
+    return torch_file.read_legacy(io.BytesIO(f.read()), file, maker) if legacy else t7_file.read(f, file, maker)
 
 
 def _what_else(start: bytes) -> tuple[str, str]:
@@ -158,21 +213,66 @@ def _bridge() -> tuple[TensorAccess, MakeTensor]:
     """Return functions between Tensors and little-endian bytes. The imports are late: the core imports this package."""
     import sys
 
-    from candelabra._interchange.host import tensor_from_bytes, tensor_to_bytes
+    from candelabra._device import open_device
+    from candelabra._interchange.host import adopted, host_view
     from candelabra._serialization.safetensors_file import TensorAccess
-    from candelabra._serialization.stored import swap_bytes
+    from candelabra._serialization.stored import Bytes, swap_bytes
     from candelabra._tensor import Tensor
+    from candelabra.dtypes import BY_NAME
 
     foreign = sys.byteorder == "big"
 
     def describe(tensor: Tensor) -> tuple[str, tuple[int, ...], bool]:
         return tensor.dtype.name, tuple(tensor.shape), tensor.requires_grad
 
-    def to_bytes(tensor: Tensor) -> bytes:
-        data = tensor_to_bytes(tensor)
-        return swap_bytes(data, tensor.dtype.name) if foreign else data
+    def to_bytes(tensor: Tensor) -> Bytes:
+        view = host_view(tensor)
+        return swap_bytes(view, tensor.dtype.name) if foreign else view
 
-    def from_bytes(data: bytes, dtype: str, shape: tuple[int, ...], device: object = None) -> Tensor:
-        return tensor_from_bytes(swap_bytes(data, dtype) if foreign else data, dtype, shape, device)
+    def from_bytes(data: Bytes, dtype: str, shape: tuple[int, ...], device: Any = None) -> Tensor:
+        view = memoryview(swap_bytes(data, dtype) if foreign else data)
+        return adopted(view, BY_NAME[dtype], shape, open_device(device))
 
     return TensorAccess(lambda obj: isinstance(obj, Tensor), describe, to_bytes), from_bytes
+
+
+def _torch_bridge() -> Any:
+    """Return the functions with which the writer of PyTorch's format accesses Tensors."""
+    from math import prod
+
+    from candelabra._device import device
+    from candelabra._keys import VIEW
+    from candelabra._serialization.stored import contiguous_strides
+    from candelabra._serialization.torch_writer import Geometry, TorchAccess
+    from candelabra._size import Size
+    from candelabra._tensor import Tensor
+    from candelabra.dtypes import dtype
+
+    access = _bridge()[0]
+    owners: dict[int, Tensor] = {}
+    """By the id of a payload, which several tensors may have: a parameter and its detach()."""
+
+    def geometry(tensor: Tensor) -> Geometry:
+        base = tensor._base if tensor._keys & VIEW else tensor
+        base = owners.setdefault(id(base._payload), base)
+        shape, whole = tuple(tensor.shape), tuple(base.shape)
+        dense = contiguous_strides(shape)
+        strided = tensor._instance.backend.capabilities.strided
+        if base._payload is tensor._payload:
+            return Geometry(base, dense, 0)
+        if not strided or base.dtype is not tensor.dtype or not prod(shape):
+            return Geometry(tensor, dense, 0)
+        strides, offset = tuple(tensor.stride()), tensor.storage_offset()
+        last = offset + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
+        if tuple(base.stride()) != contiguous_strides(whole) or base.storage_offset() or last >= prod(whole):
+            return Geometry(tensor, dense, 0)
+        return Geometry(base, strides, offset)
+
+    def named(value: Any) -> tuple[str, str, tuple[Any, ...] | None] | None:
+        if isinstance(value, dtype):
+            return "torch", value.name, None
+        if isinstance(value, device):
+            return "torch", "device", (value.type,) if value.index is None else (value.type, value.index)
+        return ("torch", "Size", ((*value,),)) if isinstance(value, Size) else None
+
+    return TorchAccess(access.is_tensor, access.describe, geometry, access.to_bytes, named)

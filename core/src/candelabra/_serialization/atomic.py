@@ -16,9 +16,11 @@ __all__ = ["replacing"]
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a binary file that replaces ``path`` at the end of the block, or is removed if the block raises.
 
-    The bytes are written to a new file in the same folder (a rename is atomic only within a file system) and synced.
-    The file is renamed to ``path``, and the folder is synced. If ``path`` is a symbolic link, its target is replaced.
-    The mode is that of the old file, or follows the process's umask. A device or a pipe is written directly.
+    The bytes are written to a new file in the same folder (a rename is atomic only within a file system), which is then
+    renamed to ``path``. A file that replaces another one is synced before, and the folder afterwards, so that a failure
+    of the system leaves one of them; a new file is left to the system, as other programs do. If ``path`` is a symbolic
+    link, its target is replaced. The mode is that of the old file, or follows the process's umask. A device or a pipe
+    is written directly.
 
     Raises:
         OSError: as opening ``path`` for writing would.
@@ -36,7 +38,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with open(descriptor, "wb") as f:
             yield f
             f.flush()
-            os.fsync(f.fileno())
+            if mode is not None:
+                os.fsync(f.fileno())
         if mode is not None:
             os.chmod(temporary, stat.S_IMODE(mode))
         os.replace(temporary, target)
@@ -44,7 +47,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with suppress(OSError):
             os.unlink(temporary)
         raise
-    _sync_folder(folder)
+    if mode is not None:
+        _sync_folder(folder)
 
 
 def _mode(path: str) -> int | None:

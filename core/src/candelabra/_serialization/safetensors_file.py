@@ -20,11 +20,11 @@ from math import prod
 from candelabra._annotations import Any, BinaryIO, NamedTuple
 from candelabra._serialization import tree
 from candelabra._serialization.kinds import kind_of
-from candelabra._serialization.stored import ITEM_SIZE, StoredTensor, contiguous_strides, stored_tensor
+from candelabra._serialization.stored import ITEM_SIZE, Bytes, Source, StoredTensor, contiguous_strides, stored_tensor
 from candelabra.dtypes import ALL
 from candelabra.errors import FileFormatError
 
-__all__ = ["MAX_HEADER_BYTES", "TensorAccess", "looks_like", "read", "write"]
+__all__ = ["MAX_HEADER_BYTES", "TensorAccess", "looks_like", "parse_json", "read", "write"]
 
 MAX_HEADER_BYTES = 100_000_000
 """The reference implementation's limit."""
@@ -46,7 +46,7 @@ class TensorAccess(NamedTuple):
 
     is_tensor: Callable[[object], bool]
     describe: Callable[[Any], tuple[str, tuple[int, ...], bool]]
-    to_bytes: Callable[[Any], bytes]
+    to_bytes: Callable[[Any], Bytes]
 
 
 def write(f: BinaryIO, obj: object, access: TensorAccess) -> None:
@@ -103,24 +103,33 @@ def looks_like(start: bytes) -> bool:
     return start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= MAX_HEADER_BYTES
 
 
-def read(f: BinaryIO, file: str, from_stored: Callable[[StoredTensor], object]) -> object:
+def read(
+    f: BinaryIO,
+    file: str,
+    from_stored: Callable[[StoredTensor], object],
+    source: Source | None = None,
+    names: frozenset[str] | None = None,
+) -> object:
     """Return the object in ``f``, a seekable file at its start; ``file`` is its name in errors.
 
     A file without our metadata is loaded as a dict of its tensors. ``from_stored`` is called for each tensor as soon as
-    its bytes are read, and the bytes are not kept.
+    its bytes are read. ``source`` reads or maps the same file; with ``names`` the result is a dict of these tensors, as
+    far as the file has them.
 
     Raises:
         FileFormatError: truncated or damaged, a dtype that candelabra lacks, or written by a later version.
     """
     entries, metadata, start = _read_header(f, file)
+    source = Source(f) if source is None else source
     note = _Note.parse(metadata[KEY], file) if KEY in metadata else None
     tensors: dict[str, object] = {}
     for entry in entries:
-        f.seek(start + entry.begin)
-        data = f.read(entry.end - entry.begin)
+        if names is not None and entry.name not in names:
+            continue
+        data = source.read(start + entry.begin, entry.end - entry.begin)
         stored = note.restore(entry, data, file) if note else entry.stored(data, file)
         tensors[entry.name] = from_stored(stored)
-    return note.build(tensors, file) if note else tensors
+    return note.build(tensors, file) if note and names is None else tensors
 
 
 class _Entry(NamedTuple):
@@ -132,7 +141,7 @@ class _Entry(NamedTuple):
     begin: int
     end: int
 
-    def stored(self, data: bytes, file: str, requires_grad: bool = False) -> StoredTensor:
+    def stored(self, data: Bytes, file: str, requires_grad: bool = False) -> StoredTensor:
         return stored_tensor(file, self.dtype, self.shape, contiguous_strides(self.shape), 0, data, requires_grad)
 
 
@@ -144,7 +153,7 @@ class _Note(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, file: str) -> _Note:
-        document = _parse_json(text, file, "the candelabra metadata")
+        document = parse_json(text, file, "the candelabra metadata")
         if not isinstance(document, dict) or not isinstance(document.get("version"), int):
             raise FileFormatError(file, "candelabra metadata with a version", "none")
         if document["version"] > VERSION:
@@ -163,7 +172,7 @@ class _Note(NamedTuple):
             raise FileFormatError(file, "candelabra metadata with a tree and notes on tensors", "something else")
         return cls(document["tree"], notes)
 
-    def restore(self, entry: _Entry, data: bytes, file: str) -> StoredTensor:
+    def restore(self, entry: _Entry, data: Bytes, file: str) -> StoredTensor:
         note = self.tensors.get(entry.name, {})
         if note.get("dtype") == "complex128":
             if entry.dtype != "float64" or entry.shape[-1:] != (2,):
@@ -205,7 +214,7 @@ def _read_header(f: BinaryIO, file: str) -> tuple[list[_Entry], dict[str, str], 
         text = f.read(length).decode()
     except UnicodeDecodeError as error:
         raise FileFormatError(file, "a header in UTF-8", str(error)) from None
-    header = _parse_json(text, file, "the header")
+    header = parse_json(text, file, "the header")
     if not isinstance(header, dict):
         raise FileFormatError(file, "a header that is a JSON object", kind_of(header))
     metadata = header.pop("__metadata__", {})
@@ -250,7 +259,8 @@ def _check_cover(entries: Iterable[_Entry], size: int, file: str) -> None:
         raise FileFormatError(file, f"{end} bytes of data", f"{size} bytes", "truncated, or something was appended")
 
 
-def _parse_json(text: str, file: str, part: str) -> Any:
+def parse_json(text: str, file: str, part: str) -> Any:
+    """Return the value of a JSON document, without constants such as NaN and without duplicate keys."""
     import json
 
     def no_constant(word: str) -> object:

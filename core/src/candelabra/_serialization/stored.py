@@ -7,10 +7,12 @@ against the storage before any byte is read.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from itertools import product
 from math import prod
 
-from candelabra._annotations import Literal, NamedTuple
+from candelabra._annotations import BinaryIO, Literal, NamedTuple
 from candelabra.dtypes import ALL
 from candelabra.errors import FileFormatError
 
@@ -18,6 +20,7 @@ __all__ = [
     "ITEM_SIZE",
     "MAX_EXPANDED_BYTES",
     "Bytes",
+    "Source",
     "StoredTensor",
     "contiguous_strides",
     "stored_tensor",
@@ -86,27 +89,27 @@ class StoredTensor(NamedTuple):
                 f"{memoryview(self.storage).nbytes}; the limit for that is {MAX_EXPANDED_BYTES}"
             )
 
-    def contiguous_bytes(self) -> bytes:
+    def contiguous_bytes(self) -> Bytes:
         """Return the elements in C order.
 
-        A contiguous tensor takes one slice. Otherwise there is one strided copy (in C, by memoryview) per index of all
-        dims except the longest. A dim of stride 0 is copied once and then repeated.
+        A contiguous tensor is a slice, without a copy. Otherwise there is one strided copy (in C, by memoryview) per
+        index of all dims except the longest. A dim of stride 0 is copied once and then repeated.
 
         Raises:
             ValueError: see `check`; or a bool that is neither 0 nor 1.
         """
         self.check()
         data = b"" if 0 in self.shape else self._gather()
-        if self.dtype == "bool" and data.translate(None, b"\0\1"):
+        if self.dtype == "bool" and any(bytes(part).translate(None, b"\0\1") for part in _pieces(data)):
             raise ValueError("a bool must be stored as 0 or 1")
         return data
 
-    def _gather(self) -> bytes:
+    def _gather(self) -> Bytes:
         size = ITEM_SIZE[self.dtype]
         dense = contiguous_strides(self.shape)
         view = memoryview(self.storage).cast("B")
         if all(n == 1 or have == want for n, have, want in zip(self.shape, self.strides, dense, strict=True)):
-            return bytes(view[self.offset * size : self.offset * size + self.nbytes])
+            return view[self.offset * size : self.offset * size + self.nbytes]
         distinct = tuple(1 if step == 0 else n for n, step in zip(self.shape, self.strides, strict=True))
         data = _strided_copy(view, size, distinct, self.strides, self.offset)
         inner = size
@@ -134,6 +137,43 @@ def stored_tensor(
     except ValueError as error:
         raise FileFormatError(file, "a tensor inside its storage", str(error)) from None
     return stored
+
+
+def _pieces(data: Bytes) -> Iterator[memoryview]:
+    """Yield slices of at most 1 MiB."""
+    view = memoryview(data)
+    return (view[begin : begin + (1 << 20)] for begin in range(0, len(view), 1 << 20))
+
+
+class Source:
+    """The bytes of a seekable file, which are read into new memory, or mapped without a copy."""
+
+    def __init__(self, f: BinaryIO, *, mapped: bool = False) -> None:
+        """``mapped``: map the file. A write to the memory does not reach the file."""
+        self.file = f
+        self.size = f.seek(0, 2)
+        self.mapping: memoryview | None = None
+        if mapped and self.size:
+            import mmap
+
+            self.mapping = memoryview(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_COPY))
+        f.seek(0)
+
+    def read(self, begin: int, length: int) -> memoryview:
+        """Return the bytes from ``begin``, in writable memory; fewer than ``length`` at the end of the file."""
+        length = max(0, min(length, self.size - begin))
+        if self.mapping is not None:
+            return self.mapping[begin : begin + length]
+        numpy = sys.modules.get("numpy")  # its memory is not set to 0 first
+        view = memoryview(bytearray(length) if numpy is None else numpy.empty(length, "u1"))
+        self.file.seek(begin)
+        filled = 0
+        while filled < length:
+            count = self.file.readinto(view[filled:])  # type: ignore[attr-defined]
+            if not count:
+                return view[:filled]
+            filled += count
+        return view
 
 
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ The result contains:
 - for ``torch.*Tensor``, also of CUDA, a tensor; for ``torch.*Storage`` a 1-dimensional tensor. A tensor without dims is
   empty in LuaTorch, and has shape (0,) here;
 - for any other torch object, such as a module of nn, a dict of its fields with the name of its class under
-  ``"__class__"``;
+  ``"__class__"`` (``candelabra.nn.utils.lua`` makes modules of them);
 - for a function ``{"__class__": "function"}``; its bytecode is skipped.
 
 An object that occurs twice is one object in the result, also if it contains itself. No function recurses.

@@ -18,12 +18,13 @@ used.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from math import prod
 
-from candelabra._annotations import BinaryIO, TypeVar
+from candelabra._annotations import Any, BinaryIO, TypeVar
 from candelabra._serialization.kinds import kind_of
 from candelabra._serialization.pickle_reader import PickleReader
-from candelabra._serialization.stored import ITEM_SIZE, Bytes, StoredTensor, stored_tensor, swap_bytes
+from candelabra._serialization.stored import ITEM_SIZE, Bytes, Source, StoredTensor, stored_tensor, swap_bytes
 from candelabra._serialization.torch_names import NAMES, Storage, Tensor, in_short, storage_of
 from candelabra.errors import FileFormatError
 
@@ -38,19 +39,57 @@ _LEGACY_VERSION = 1001
 T = TypeVar("T")
 
 
-def read_zip(f: BinaryIO, file: str, from_stored: Callable[[StoredTensor], object]) -> object:
+def read_zip(
+    f: BinaryIO,
+    file: str,
+    from_stored: Callable[[StoredTensor], object],
+    source: Source | None = None,
+    names: frozenset[str] | None = None,
+) -> object:
     """Return the object in the zip archive ``f``; ``file`` is its name in errors.
+
+    ``source`` reads or maps the same file; with ``names`` the result is a dict of these tensors, as far as the file has
+    them, named by their path: "model.weight". As in PyTorch, checksums are compared only for the pickle, because
+    they would take most of the time of large files.
 
     Raises:
         FileFormatError: damaged, compressed, not a checkpoint, or a pickle with objects other than values and tensors.
     """
-    records = _Records(f, file)
+    records = _Records(f, file, Source(f) if source is None else source)
     order = records.read("byteorder").decode("latin-1") if "byteorder" in records else "little"
     if order not in ("little", "big"):
         raise FileFormatError(file, "byteorder little or big", in_short(order))
     reader = PickleReader(file, NAMES, _Storages.named_in(file))
     root = reader.read(io.BytesIO(records.read("data.pkl")))
-    return reader.finish(root, _Storages(file, lambda key: records.read(f"data/{key}"), order, from_stored).tensor)
+    storages = _Storages(file, lambda key: records.data(f"data/{key}"), order, from_stored)
+    storages.count(root)
+    storages.mapped = records.source.mapping is not None
+    if names is not None:
+        return {
+            name: storages.tensor(tensor)
+            for name, tensor in _named(root)
+            if name in names and isinstance(tensor, Tensor)
+        }
+    return reader.finish(root, storages.tensor)
+
+
+def _named(root: object) -> Iterator[tuple[str, Any]]:
+    """Yield the values of a pickle other than containers, with their paths."""
+    ahead: list[tuple[str, Any]] = [("", root)]
+    seen: dict[int, object] = {}
+    while ahead:
+        path, value = ahead.pop()
+        if type(value) not in (dict, list, tuple):
+            yield path, value
+        elif id(value) not in seen:
+            seen[id(value)] = value
+            items = value.items() if type(value) is dict else enumerate(value)
+            ahead += reversed([(f"{path}.{key}" if path else str(key), item) for key, item in items])
+
+
+def _values(root: object) -> Iterator[Tensor | Storage]:
+    """Yield the tensors and storages of a pickle."""
+    return (value for _, value in _named(root) if isinstance(value, Tensor | Storage))
 
 
 def read_legacy(f: BinaryIO, file: str, from_stored: Callable[[StoredTensor], object]) -> object:
@@ -102,10 +141,11 @@ class _Records:
     so reading all of them takes no more memory than the file has bytes.
     """
 
-    def __init__(self, f: BinaryIO, file: str) -> None:
+    def __init__(self, f: BinaryIO, file: str, source: Source) -> None:
         import zipfile
 
         self.file = file
+        self.source = source
         self.size = f.seek(0, 2)
         self.archive = self._guard(lambda: zipfile.ZipFile(f))
         infos = self.archive.infolist()
@@ -126,15 +166,26 @@ class _Records:
             raise FileFormatError(
                 file, f"records of at most {self.size} bytes together", f"{sum(info.file_size for info in infos)} bytes"
             )
-        self.names = frozenset(names)
+        self.infos = {info.filename: info for info in infos}
 
     def __contains__(self, name: str) -> bool:
-        return self.folder + name in self.names
+        return self.folder + name in self.infos
 
     def read(self, name: str) -> bytes:
         if name not in self:
             raise FileFormatError(self.file, f"a record {self.folder + name!r}", "none")
         return self._guard(lambda: self.archive.read(self.folder + name))
+
+    def data(self, name: str) -> memoryview:
+        """Return a record without comparing its checksum, in memory of its own."""
+        if name not in self:
+            raise FileFormatError(self.file, f"a record {self.folder + name!r}", "none")
+        info = self.infos[self.folder + name]
+        header = bytes(self.source.read(info.header_offset, 30))
+        begin = info.header_offset + 30 + sum(int.from_bytes(header[i : i + 2], "little") for i in (26, 28))
+        if header[:4] != ZIP_START or begin + info.file_size > self.source.size:
+            raise FileFormatError(self.file, f"the bytes of the record {name!r}", "others", "damaged")
+        return self.source.read(begin, info.file_size)
 
     def _guard(self, act: Callable[[], T]) -> T:
         """Return ``act()``, and convert the exceptions of zipfile for a damaged archive to FileFormatError."""
@@ -155,6 +206,15 @@ class _Storages:
         self.order = order
         self.from_stored = from_stored
         self.data: dict[tuple[str, str], Bytes] = {}
+        self.uses: dict[str, int] = {}
+        self.mapped = False
+        """Whether tensors over one storage share its memory, which is that of the file."""
+
+    def count(self, root: object) -> None:
+        """Count the tensors of each storage in ``root``: the only one may keep the memory that is read."""
+        for value in {id(value): value for value in _values(root)}.values():
+            key = value.key if isinstance(value, Storage) else value.storage.key
+            self.uses[key] = self.uses.get(key, 0) + 1
 
     @staticmethod
     def named_in(file: str) -> Callable[[object], Storage]:
@@ -174,7 +234,10 @@ class _Storages:
         if not isinstance(value, Tensor):
             raise FileFormatError(self.file, "values", f"{kind_of(value)} as a value")
         storage, width = value.storage, ITEM_SIZE[value.storage.dtype]
-        view = memoryview(self.little_endian(storage.key, value.dtype))
+        alone = self.uses.get(storage.key) == 1 and self.order == "little"
+        view = memoryview(self.fetch(storage.key) if alone else self.little_endian(storage.key, value.dtype))
+        if not self.mapped and (not alone or 2 * prod(value.shape) * ITEM_SIZE[value.dtype] < len(view)):
+            view = view.toreadonly()  # it is copied
         view = view[storage.start * width : (storage.start + storage.length) * width]
         if len(view) < storage.length * width:
             raise FileFormatError(

@@ -8,11 +8,19 @@ that begins with "$":
     $tensor    the name of a tensor            $tuple     [item, ...]
     $dict      [[key, value], ...]             $float     "nan", "inf" or "-inf"
     $int       "0x..." beyond 64 bits          $complex   [real, imaginary]
+    $object    {"class": name, "state": {…}} or {"class": name, "arguments": [...]}; see `objects.py`
+
+and in the state or the arguments of an object
+
+    $ref       the number of an object, in the order in which they begin
+    $set       [item, ...]                     $ordered   [[key, value], ...] of an OrderedDict
+    $function  the name of a function          $dtype, $device  a name
 
 A dict with other keys than str, or with a key that begins with "$", is a $dict. An OrderedDict is decoded as a dict
 (both keep their order), a tuple subclass without named fields as a tuple, instances of subclasses of str and of numbers
 as the plain type. A tensor object that occurs twice is stored once and decoded as one object; containers are not
-shared. The names are for people and for other readers of the file: keys joined by ".", made unique with "#2".
+shared. The names are for people and for other readers of the file: keys joined by ".", made unique with "#2"; those of
+the tensors of a module are the keys of its state_dict.
 """
 
 from __future__ import annotations
@@ -21,7 +29,8 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable
 
-from candelabra._annotations import cast
+from candelabra._annotations import Any, cast
+from candelabra._serialization import objects
 from candelabra._serialization.kinds import kind_of
 
 __all__ = ["MAX_DEPTH", "decode", "encode"]
@@ -52,9 +61,13 @@ class _Encoder:
         self.tensors: dict[str, object] = {}
         self.names: dict[int, str] = {}  # by id(tensor); `tensors` keeps them alive
         self.open: set[int] = set()  # ids of the containers around the present object
+        self.objects: dict[int, tuple[int, object]] = {}  # by id: the number, and the object, which stays alive
+        self.inside = 0  # the number of objects around the present one
 
     def node(self, obj: object, path: str, keys: tuple[object, ...]) -> Node:
-        if self.is_tensor(obj):
+        if id(obj) in self.objects:
+            return {"$ref": self.objects[id(obj)][0]}
+        if self.is_tensor(obj) and not (self.inside and objects.is_rebuilt_tensor(obj)):
             return {"$tensor": self.name(obj, keys)}
         if obj is None or isinstance(obj, bool):
             return obj
@@ -68,10 +81,49 @@ class _Encoder:
             return {"$complex": [self.node(obj.real, path, keys), self.node(obj.imag, path, keys)]}
         if type(obj) is list or type(obj) is dict or type(obj) is OrderedDict or _is_tuple(obj):
             return self.container(obj, path, keys)
+        if self.inside:
+            found = self.in_object(obj, path, keys)
+            if found is not None:
+                return found
+        reduced = objects.reduced(obj)
+        if reduced is not None:
+            return self.instance(obj, reduced, path, keys)
         raise TypeError(
             f"cannot save {path}: {kind_of(obj)}; "
             f"save writes dicts, lists, tuples, numbers, strings, None and tensors{_advice(obj)}"
         )
+
+    def instance(self, obj: object, reduced: objects.Reduced, path: str, keys: tuple[object, ...]) -> Node:
+        """Return the node of an object that is written as data. ``None`` in ``keys`` is left out of names."""
+        self.objects[id(obj)] = len(self.objects), obj
+        self.inside += 1
+        try:
+            if reduced.arguments is not None:
+                return {"$object": {"class": reduced.name, "arguments": [
+                    self.node(item, path, (*keys, None)) for item in reduced.arguments
+                ]}}  # fmt: skip
+            if not isinstance(reduced.state, dict):
+                raise TypeError(f"cannot save {path}: the state of {kind_of(obj)} is {kind_of(reduced.state)}")
+            if len(keys) >= MAX_DEPTH:
+                raise ValueError(f"cannot save {path}: containers are nested more than {MAX_DEPTH} deep")
+            state = {}
+            for key, value in reduced.state.items():
+                hidden = None if key in objects.MEMBERS else key
+                state[key] = self.node(value, f"{path}.{key}", (*keys, hidden))
+            return {"$object": {"class": reduced.name, "state": state}}
+        finally:
+            self.inside -= 1
+
+    def in_object(self, obj: Any, path: str, keys: tuple[object, ...]) -> Node:
+        """Return the node of a value that only objects hold, or None."""
+        if type(obj) is set:
+            return {"$set": self.items(list(obj), path, keys)}
+        name = objects.name_of_function(obj)
+        if name is not None:
+            return {"$function": name}
+        if type(obj).__module__ == "candelabra.dtypes" and type(obj).__name__ == "dtype":
+            return {"$dtype": obj.name}
+        return {"$device": str(obj)} if type(obj).__module__ == "candelabra._device" else None
 
     def container(self, obj: object, path: str, keys: tuple[object, ...]) -> Node:
         if id(obj) in self.open:
@@ -102,6 +154,8 @@ class _Encoder:
                     f"cannot save {path}: its key {key!r} is {kind_of(key)}; keys must be str, or int of up to 64 bits"
                 )
             nodes.append((key, self.node(value, f"{path}[{key!r}]", (*keys, key))))
+        if self.inside and type(mapping) is OrderedDict:
+            return {"$ordered": [[self.node(key, path, keys), node] for key, node in nodes]}
         if all(isinstance(key, str) and not key.startswith("$") for key, _ in nodes):
             return {str(key): node for key, node in nodes}  # of a subclass of str
         return {"$dict": [[self.node(key, path, keys), node] for key, node in nodes]}
@@ -109,7 +163,8 @@ class _Encoder:
     def name(self, tensor: object, keys: tuple[object, ...]) -> str:
         if id(tensor) in self.names:
             return self.names[id(tensor)]
-        plain = ".".join(map(str, keys)) if keys else "tensor"
+        visible = [str(key) for key in keys if key is not None]
+        plain = ".".join(visible) if visible else "tensor"
         plain = plain.encode("utf-8", "backslashreplace").decode()
         name, count = plain, 1
         while name in self.tensors or name in _RESERVED:
@@ -124,63 +179,115 @@ def decode(node: Node, tensor: Callable[[str], object]) -> object:
     """Return the object of a node, which may come from an untrusted file; ``tensor`` returns a tensor by its name.
 
     Raises:
-        ValueError: the node has a form that `encode` does not produce, or is nested more deeply than `MAX_DEPTH`.
+        ValueError: the node has a form that `encode` does not produce, names a class that is not allowed, or is nested
+            more deeply than `MAX_DEPTH`.
     """
-    return _decode(node, tensor, 0)
+    return _Decoder(tensor).node(node, 0)
 
 
-def _decode(node: Node, tensor: Callable[[str], object], depth: int) -> object:
-    if node is None or isinstance(node, str | int | float):
-        return node
-    if depth > MAX_DEPTH:
-        raise ValueError(f"containers are nested more than {MAX_DEPTH} deep")
-    if isinstance(node, list):
-        return _decode_items(node, tensor, depth)
-    if not isinstance(node, dict):
-        raise ValueError(f"{kind_of(node)} is not a JSON value")
-    tag = next((key for key in node if key.startswith("$")), None)
-    if tag is None:
-        result = {}
-        for key, value in node.items():
-            result[key] = _decode(value, tensor, depth + 1)
+class _Decoder:
+    def __init__(self, tensor: Callable[[str], object]) -> None:
+        self.tensor = tensor
+        self.objects: list[object] = []
+
+    def node(self, node: Node, depth: int) -> object:
+        if node is None or isinstance(node, str | int | float):
+            return node
+        if depth > MAX_DEPTH:
+            raise ValueError(f"containers are nested more than {MAX_DEPTH} deep")
+        if isinstance(node, list):
+            return self.items(node, depth)
+        if not isinstance(node, dict):
+            raise ValueError(f"{kind_of(node)} is not a JSON value")
+        tag = next((key for key in node if key.startswith("$")), None)
+        if tag is None:
+            result = {}
+            for key, value in node.items():
+                result[key] = self.node(value, depth + 1)
+            return result
+        if len(node) != 1:
+            raise ValueError(f"{tag} is combined with other keys")
+        return self.tagged(tag, node[tag], depth)
+
+    def tagged(self, tag: str, value: Any, depth: int) -> object:
+        if tag == "$tensor" and isinstance(value, str):
+            return self.tensor(value)
+        if tag == "$tuple" and isinstance(value, list):
+            return tuple(self.items(value, depth))
+        if tag in ("$dict", "$ordered") and isinstance(value, list):
+            pairs = self.pairs(value, depth, tag)
+            return OrderedDict(pairs) if tag == "$ordered" else pairs
+        if tag == "$float" and value in ("nan", "inf", "-inf"):
+            return float(value)
+        if tag == "$int" and isinstance(value, str):
+            return int(value, 16)
+        if tag == "$complex" and isinstance(value, list) and len(value) == 2:
+            real, imaginary = self.items(value, depth)
+            if isinstance(real, float) and isinstance(imaginary, float):
+                return complex(real, imaginary)
+        if tag == "$object" and isinstance(value, dict):
+            return self.instance(value, depth)
+        if tag == "$ref" and type(value) is int and 0 <= value < len(self.objects):
+            found = self.objects[value]
+            if found is not None:
+                return found
+        if tag == "$set" and isinstance(value, list):
+            items = self.items(value, depth)
+            if all(map(_is_key, items)):
+                return set(items)
+        if tag in ("$function", "$dtype", "$device") and isinstance(value, str):
+            return _named(tag, value)
+        raise ValueError(f"{tag} with {kind_of(value)} is not known to this version")
+
+    def instance(self, value: dict[str, Any], depth: int) -> object:
+        name = value.get("class")
+        if not isinstance(name, str) or len(value) != 2:
+            raise ValueError("$object has a class, and a state or arguments")
+        index = len(self.objects)
+        self.objects.append(None)
+        cls = objects.resolved(name)
+        if isinstance(value.get("arguments"), list):
+            self.objects[index] = found = objects.rebuilt(cls, self.items(value["arguments"], depth + 1))
+            return found
+        if not isinstance(cls, type) or "state" not in value:
+            raise ValueError(f"$object of {name[:200]} has no arguments")
+        self.objects[index] = found = objects.empty(cls)
+        objects.set_state(found, self.node(value["state"], depth + 1))
+        return found
+
+    def items(self, nodes: list[Node], depth: int) -> list[object]:
+        items = []
+        for node in nodes:
+            items.append(self.node(node, depth + 1))
+        return items
+
+    def pairs(self, nodes: list[Node], depth: int, tag: str) -> dict[object, object]:
+        result: dict[object, object] = {}
+        for pair in nodes:
+            if not isinstance(pair, list) or len(pair) != 2:
+                raise ValueError(f"{tag} contains items other than pairs")
+            key = self.node(pair[0], depth + 1)
+            if not _is_key(key) or key in result:
+                raise ValueError(f"{tag} has a key that is {kind_of(key)}, too long, or a duplicate")
+            result[key] = self.node(pair[1], depth + 1)
         return result
-    if len(node) != 1:
-        raise ValueError(f"{tag} is combined with other keys")
-    value = node[tag]
-    if tag == "$tensor" and isinstance(value, str):
-        return tensor(value)
-    if tag == "$tuple" and isinstance(value, list):
-        return tuple(_decode_items(value, tensor, depth))
-    if tag == "$dict" and isinstance(value, list):
-        return _decode_pairs(value, tensor, depth)
-    if tag == "$float" and value in ("nan", "inf", "-inf"):
-        return float(value)
-    if tag == "$int" and isinstance(value, str):
-        return int(value, 16)
-    if tag == "$complex" and isinstance(value, list) and len(value) == 2:
-        real, imaginary = _decode_items(value, tensor, depth)
-        if isinstance(real, float) and isinstance(imaginary, float):
-            return complex(real, imaginary)
-    raise ValueError(f"{tag} with {kind_of(value)} is not known to this version")
 
 
-def _decode_items(nodes: list[Node], tensor: Callable[[str], object], depth: int) -> list[object]:
-    items = []
-    for node in nodes:
-        items.append(_decode(node, tensor, depth + 1))
-    return items
+def _named(tag: str, name: str) -> object:
+    """Return a function, dtype or device by its name."""
+    from candelabra._device import device
+    from candelabra.dtypes import BY_NAME
 
-
-def _decode_pairs(nodes: list[Node], tensor: Callable[[str], object], depth: int) -> dict[object, object]:
-    result: dict[object, object] = {}
-    for pair in nodes:
-        if not isinstance(pair, list) or len(pair) != 2:
-            raise ValueError("$dict contains items other than pairs")
-        key = _decode(pair[0], tensor, depth + 1)
-        if not _is_key(key) or key in result:
-            raise ValueError(f"$dict has a key that is {kind_of(key)}, too long, or a duplicate")
-        result[key] = _decode(pair[1], tensor, depth + 1)
-    return result
+    if tag == "$function":
+        return objects.function_named(name)
+    if tag == "$dtype" and name in BY_NAME:
+        return BY_NAME[name]
+    if tag == "$device":
+        try:
+            return device(name)
+        except (RuntimeError, ValueError, TypeError) as error:
+            raise ValueError(f"$device: {error}") from None
+    raise ValueError(f"{tag} {name[:60]!r} is not known to this version")
 
 
 def _is_key(key: object) -> bool:

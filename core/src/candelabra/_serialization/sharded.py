@@ -1,0 +1,62 @@
+"""Checkpoints in several files, with an index (``model.safetensors.index.json``, ``pytorch_model.bin.index.json``).
+
+The index is JSON: ``{"metadata": {…}, "weight_map": {tensor: file}}``. The files are in the folder of the index. Their
+names are checked, so that an index cannot name a file elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from candelabra._annotations import Any
+from candelabra._serialization.kinds import kind_of
+from candelabra._serialization.safetensors_file import MAX_HEADER_BYTES, parse_json
+from candelabra.errors import FileFormatError
+
+__all__ = ["read"]
+
+
+def read(path: str, names: frozenset[str] | None, load: Callable[[str, frozenset[str]], Any]) -> dict[str, Any]:
+    """Return the tensors of all files of an index by name, in the order of the index; with ``names`` only these.
+
+    ``load`` loads some tensors of one file.
+
+    Raises:
+        FileFormatError: an index of another form, or a file that lacks a tensor which the index has there.
+    """
+    folder = os.path.dirname(path)
+    files: dict[str, list[str]] = {}
+    order = []
+    for name, file in _weight_map(path).items():
+        if names is None or name in names:
+            files.setdefault(file, []).append(name)
+            order.append(name)
+    found: dict[str, Any] = {}
+    for file, some in files.items():
+        tensors = load(os.path.join(folder, file), frozenset(some))
+        if len(tensors) < len(some):
+            missing = next(name for name in some if name not in tensors)
+            raise FileFormatError(path, f"a tensor {missing!r} in {file}", "none")
+        found |= tensors
+    return {name: found[name] for name in order}
+
+
+def _weight_map(path: str) -> dict[str, str]:
+    """Return the file of each tensor."""
+    with open(path, "rb") as f:
+        data = f.read(MAX_HEADER_BYTES + 1)
+    if len(data) > MAX_HEADER_BYTES:
+        raise FileFormatError(path, f"an index of at most {MAX_HEADER_BYTES} bytes", "more")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise FileFormatError(path, "an index in UTF-8", str(error)) from None
+    index = parse_json(text, path, "the index")
+    files = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(files, dict):
+        raise FileFormatError(path, "a JSON object with a weight_map", kind_of(index))
+    for name, file in files.items():
+        if not isinstance(file, str) or os.path.basename(file) != file or "\\" in file or file in ("", ".", ".."):
+            raise FileFormatError(path, f"the name of a file next to the index for {name!r}", repr(file)[:100])
+    return files
