@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._autograd.anomaly import run_checked
 from candelabra._autograd.node import LEAF, PORT, Leaf, Node
-from candelabra._keys import ANOMALY, AUTOGRAD, NO_GRAD, VIEW, state, switch
+from candelabra._keys import ANOMALY, AUTOGRAD, FUNCTION_MODE, NO_GRAD, NO_OVERRIDE, VIEW, state, switch
+from candelabra._overrides import in_use
 from candelabra._records.record import OPERATORS
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ def run(
     ``captured`` at the listed positions instead of being accumulated into leaves.
     """
     before = state.bits
-    switch(before & ~NO_GRAD if create_graph else before | NO_GRAD)
+    bits = before & ~NO_GRAD if create_graph else before | NO_GRAD
+    switch((bits | NO_OVERRIDE) & ~FUNCTION_MODE if in_use or bits & FUNCTION_MODE else bits)
     try:
         starts: dict[Node, Any] = {}
         for node, g in roots:
