@@ -5,14 +5,19 @@ from __future__ import annotations
 from candelabra.nn import functional as functional
 from candelabra.nn import init as init
 from candelabra.nn import modules as modules
+from candelabra.nn import parallel as parallel
 from candelabra.nn import parameter as parameter
 from candelabra.nn import utils as utils
 from candelabra.nn.modules import *  # noqa: F403 - its __all__ is the list
 from candelabra.nn.modules.module import Module as Module
+from candelabra.nn.parallel import DataParallel as DataParallel
 from candelabra.nn.parameter import Buffer as Buffer
 from candelabra.nn.parameter import Parameter as Parameter
 
-__all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parameter", "utils", *modules.__all__]
+__all__ = [
+    "Buffer", "DataParallel", "Parameter", "functional", "init", "modules", "parallel", "parameter", "utils",
+    *modules.__all__,
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:
