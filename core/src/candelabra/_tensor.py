@@ -368,6 +368,22 @@ class Tensor(Methods):
 
         set_data(self, value)
 
+    def share_memory_(self) -> Tensor:
+        """Move the elements to memory that other processes can share, and return the tensor.
+
+        Forked processes, and those that get the tensor through ``multiprocessing``, see each other's writes. Views that
+        were made before keep the old memory. Raises ``RuntimeError`` for a view, and for devices other than the host's.
+        """
+        from candelabra._interchange.sharing import share_memory
+
+        return share_memory(self)
+
+    def is_shared(self) -> bool:
+        """Return whether the elements are in memory that other processes can share; see :meth:`share_memory_`."""
+        from candelabra._interchange.sharing import mapping_of
+
+        return mapping_of(self) is not None
+
     def is_inference(self) -> bool:
         """Return whether the tensor was created in inference mode."""
         return bool(self._keys & INFERENCE)

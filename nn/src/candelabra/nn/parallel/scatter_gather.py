@@ -25,19 +25,19 @@ def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
     """
     devices = [resolved(target) for target in target_gpus]
 
-    def parts(value: Any) -> Any:
+    def divided(value: Any) -> Any:
         if isinstance(value, Tensor):
             chunks = cd.chunk(value, len(devices), dim)
             return tuple(chunk.to(where) for chunk, where in zip(chunks, devices, strict=False))
         if not isinstance(value, (tuple, list, dict)) or len(value) == 0:
             return [value for _ in devices]
         items = value.items() if isinstance(value, dict) else value
-        divided = zip(*map(parts, items), strict=False)
+        rows = zip(*map(divided, items), strict=False)
         if _is_named(value):
-            return [type(value)(*part) for part in divided]
-        return list(divided) if isinstance(value, tuple) else [type(value)(part) for part in divided]
+            return [type(value)(*part) for part in rows]
+        return list(rows) if isinstance(value, tuple) else [type(value)(part) for part in rows]
 
-    return parts(inputs)
+    return divided(inputs)
 
 
 def scatter_kwargs(

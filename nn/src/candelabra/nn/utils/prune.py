@@ -244,7 +244,7 @@ class _Structured(BasePruningMethod):
         self.dim = dim
 
     def _kept(self, t: Any, size: int, count: int) -> Any:
-        """Return the index of what remains if ``count`` of ``size`` are pruned."""
+        """Return the index of the entries to keep if ``count`` of ``size`` are pruned."""
         raise NotImplementedError("a subclass of _Structured must define _kept")
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
