@@ -1,4 +1,4 @@
-"""Calls with other tensors than a module's own, and modules without initialization."""
+"""Calls with other tensors than a module's own."""
 
 from __future__ import annotations
 
@@ -97,26 +97,3 @@ def test_data_parallel_cannot_be_called_statelessly() -> None:
     """As in PyTorch, it raises an error."""
     with pytest.raises(RuntimeError, match=r"The stateless API can't be used with nn\.DataParallel module"):
         stateless.functional_call(nn.DataParallel(nn.ReLU(), device_ids=[]), {}, cd.ones(1))
-
-
-def test_skip_init_leaves_parameters_uninitialized() -> None:
-    """No random number is drawn; a class without the argument device is refused."""
-    before = cd.get_rng_state()
-    m = nn.utils.skip_init(nn.Linear, 3, 2, bias=False)
-    assert m.weight.shape == (2, 3)
-    assert m.weight.device == cd.ones(1).device
-    assert (cd.get_rng_state() == before).all()
-    with pytest.raises(RuntimeError, match="Expected a Module; got <class 'int'>"):
-        nn.utils.skip_init(int)
-    with pytest.raises(RuntimeError, match="Module must support a 'device' arg to skip initialization"):
-        nn.utils.skip_init(nn.ReLU)
-
-
-def test_weights_of_convolutions_get_a_memory_format() -> None:
-    """Conv2d and Conv3d are converted by their own functions."""
-    net = nn.Sequential(nn.Conv2d(2, 2, 3), nn.Conv3d(2, 2, 3), nn.ReLU())
-    nn.utils.convert_conv2d_weight_memory_format(net, cd.channels_last)
-    assert net[0].weight.is_contiguous(memory_format=cd.channels_last)
-    assert net[1].weight.is_contiguous()
-    nn.utils.convert_conv3d_weight_memory_format(net, cd.channels_last_3d)
-    assert net[1].weight.is_contiguous(memory_format=cd.channels_last_3d)

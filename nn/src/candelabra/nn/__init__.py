@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from candelabra.nn import functional as functional
 from candelabra.nn import init as init
 from candelabra.nn import modules as modules
-from candelabra.nn import parallel as parallel
 from candelabra.nn import parameter as parameter
 from candelabra.nn import utils as utils
 from candelabra.nn.modules import *  # noqa: F403 - its __all__ is the list
 from candelabra.nn.modules.module import Module as Module
-from candelabra.nn.parallel import DataParallel as DataParallel
 from candelabra.nn.parameter import Buffer as Buffer
 from candelabra.nn.parameter import Parameter as Parameter
 
@@ -18,6 +19,18 @@ __all__ = [
     "Buffer", "DataParallel", "Parameter", "functional", "init", "modules", "parallel", "parameter", "utils",
     *modules.__all__,
 ]  # fmt: skip
+
+
+if TYPE_CHECKING:
+    from candelabra.nn import parallel as parallel
+    from candelabra.nn.parallel import DataParallel as DataParallel
+else:
+
+    def __getattr__(name: str) -> Any:  # imported at the first use
+        if name not in ("parallel", "DataParallel"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        parallel = import_module(f"{__name__}.parallel")
+        return parallel if name == "parallel" else parallel.DataParallel
 
 
 def __dir__() -> list[str]:
