@@ -1,4 +1,4 @@
-"""Calls with other tensors than a module's own."""
+"""Calls with other tensors than a module's own, and modules without initialization."""
 
 from __future__ import annotations
 
@@ -97,3 +97,16 @@ def test_data_parallel_cannot_be_called_statelessly() -> None:
     """As in PyTorch, it raises an error."""
     with pytest.raises(RuntimeError, match=r"The stateless API can't be used with nn\.DataParallel module"):
         stateless.functional_call(nn.DataParallel(nn.ReLU(), device_ids=[]), {}, cd.ones(1))
+
+
+def test_skip_init_leaves_parameters_uninitialized() -> None:
+    """No random number is drawn; a class without the argument device is refused."""
+    before = cd.get_rng_state()
+    m = nn.utils.skip_init(nn.Linear, 3, 2, bias=False)
+    assert m.weight.shape == (2, 3)
+    assert m.weight.device == cd.ones(1).device
+    assert (cd.get_rng_state() == before).all()
+    with pytest.raises(RuntimeError, match="Expected a Module; got <class 'int'>"):
+        nn.utils.skip_init(int)
+    with pytest.raises(RuntimeError, match="Module must support a 'device' arg to skip initialization"):
+        nn.utils.skip_init(nn.ReLU)
