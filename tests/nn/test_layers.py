@@ -468,5 +468,5 @@ def test_parameters_to_a_vector_and_back() -> None:
     assert vector.shape == (9,)
     nn.utils.vector_to_parameters(vector, b.parameters())
     assert b.weight.tolist() == a.weight.tolist()
-    with pytest.raises(TypeError, match="expected a Tensor, but got: list"):
+    with pytest.raises(TypeError, match=r"expected candelabra\.Tensor, but got: list"):
         nn.utils.vector_to_parameters([1.0], b.parameters())

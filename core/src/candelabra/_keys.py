@@ -44,9 +44,15 @@ LAYOUT_MASK: Final = 0b111 << LAYOUT_SHIFT
 """The bits of the layout. Strided tensors have none; each sparse layout will have one."""
 INFERENCE_MODE: Final = 1 << 64
 """Mode: results are inference tensors. Not INFERENCE: outside the mode, results from inference tensors are normal."""
-DEVICE_SHIFT: Final = 65
+OVERRIDE: Final = 1 << 65
+"""The tensor belongs to a subclass that handles calls by ``__torch_function__``."""
+NO_OVERRIDE: Final = 1 << 66
+"""Mode: subclasses are treated as plain tensors."""
+FUNCTION_MODE: Final = 1 << 67
+"""Mode: a function mode (``candelabra.overrides.TorchFunctionMode``) handles calls."""
+DEVICE_SHIFT: Final = 68
 """From here up: one bit per device instance, assigned at the first use of the device."""
-MODE_MASK: Final = NO_GRAD | INFERENCE_MODE | PACK | ANOMALY | LAYER_MASK
+MODE_MASK: Final = NO_GRAD | INFERENCE_MODE | NO_OVERRIDE | FUNCTION_MODE | PACK | ANOMALY | LAYER_MASK
 
 
 class ThreadState(threading.local):

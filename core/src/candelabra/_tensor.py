@@ -13,7 +13,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.api import backward
 from candelabra._autograd.node import Leaf, Node
 from candelabra._device import Instance, device, instance_of_key
-from candelabra._keys import AUTOGRAD, INFERENCE, INFERENCE_MODE, VIEW, state
+from candelabra._keys import AUTOGRAD, INFERENCE, INFERENCE_MODE, NO_OVERRIDE, OVERRIDE, VIEW, state
 from candelabra._layout import (
     contiguous_format,
     contiguous_strides,
@@ -23,6 +23,7 @@ from candelabra._layout import (
     wrap_dim,
 )
 from candelabra._layout import layout as layout_type
+from candelabra._overrides import DisableTorchFunctionSubclass, bit_of
 from candelabra._size import Size
 from candelabra.dtypes import BY_BIT, DTYPE_MASK, dtype
 
@@ -59,6 +60,8 @@ class Tensor(Methods):
     _seen: int
     _grad: Tensor | None
     _inplace_refused: str | None = None
+    _is_param = False
+    """Whether an instance of a subclass is a Parameter: ``Parameter(MyTensor(…))`` has the class MyTensor."""
     __array_priority__ = 1000  # NumPy's binary operators then defer to this class
 
     def __new__(cls, *data: Any) -> Tensor:
@@ -70,8 +73,22 @@ class Tensor(Methods):
         out: Tensor = made.as_subclass(cls)
         return out
 
-    def __init__(self, *_: Any) -> None:
+    def __init__(self, *_: Any, **__: Any) -> None:
         """Do nothing: ``__new__`` has initialised the tensor."""
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Handle a call of an operator with instances of a subclass: tensors in the result get the subclass.
+
+        Subclasses override it, and usually call it by ``super()``.
+        """
+        if not all(issubclass(cls, other) for other in types):
+            return NotImplemented
+        with DisableTorchFunctionSubclass():
+            result = func(*args, **(kwargs or {}))
+        return result if cls is Tensor else _converted(result, cls)
 
     # -- attributes ---------------------------------------------------------------------------------------------------
     @property
@@ -342,13 +359,30 @@ class Tensor(Methods):
         """The same memory without history and with a separate version counter: autograd does not detect writes."""
         if instance_of_key(self._keys).immutable:
             return self.detach()
-        return wrap(self._fresh()._payload, self._keys & ~(AUTOGRAD | VIEW))
+        out = wrap(self._fresh()._payload, self._keys & ~(AUTOGRAD | VIEW))
+        return out.as_subclass(type(self)) if self._keys & OVERRIDE and not state.bits & NO_OVERRIDE else out
 
     @data.setter
     def data(self, value: Tensor) -> None:
         from candelabra._autograd.views import set_data
 
         set_data(self, value)
+
+    def share_memory_(self) -> Tensor:
+        """Move the elements to memory that other processes can share, and return the tensor.
+
+        Forked processes, and those that get the tensor through ``multiprocessing``, see each other's writes. Views that
+        were made before keep the old memory. Raises ``RuntimeError`` for a view, and for devices other than the host's.
+        """
+        from candelabra._interchange.sharing import share_memory
+
+        return share_memory(self)
+
+    def is_shared(self) -> bool:
+        """Return whether the elements are in memory that other processes can share; see :meth:`share_memory_`."""
+        from candelabra._interchange.sharing import mapping_of
+
+        return mapping_of(self) is not None
 
     def is_inference(self) -> bool:
         """Return whether the tensor was created in inference mode."""
@@ -433,16 +467,27 @@ class Tensor(Methods):
         for slot in ("_payload", "_keys", "_node", "_version", "_base", "_parent", "_replay", "_seen"):
             if hasattr(self, slot):
                 setattr(out, slot, getattr(self, slot))
+        out._keys = (out._keys & ~OVERRIDE) | (bit_of(cls) if cls is not Tensor else 0)
         if isinstance(out._node, Leaf):
             out._node = Leaf(out)
         return out
 
 
+def _converted(value: Any, cls: type) -> Any:
+    """Return a result with its tensors as instances of a subclass."""
+    if isinstance(value, Tensor):
+        return value if isinstance(value, cls) else value.as_subclass(cls)
+    if isinstance(value, (tuple, list)):
+        items = [_converted(item, cls) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return value
+
+
 def wrap(payload: Any, keys: int) -> Tensor:
-    """Return a new tensor over a payload, without history and with version 0."""
+    """Return a new plain tensor over a payload, without history and with version 0."""
     out = new(Tensor)
     out._payload = payload
-    out._keys = keys
+    out._keys = keys & ~OVERRIDE
     out._node = None
     out._version = [0]
     return out

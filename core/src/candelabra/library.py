@@ -36,6 +36,7 @@ from candelabra._namespace.publishing import (
     public_function,
     public_names,
 )
+from candelabra._overrides import disabled_torch_function
 from candelabra._plugins import contributions
 from candelabra._plugins import registry as plugins
 from candelabra._plugins.kernels import get_kernel, register_kernel
@@ -98,7 +99,7 @@ __all__ = [
     "Tensor", "wrap", "dtype_of_array",
     # extending
     "Layer", "level", "redispatch", "command", "contributions", "device_names", "fallback", "fallback_policy",
-    "get_kernel", "plugins", "register_kernel", "RemovableHandle", "add_hook",
+    "get_kernel", "plugins", "register_kernel", "RemovableHandle", "add_hook", "disabled_torch_function",
 ]  # fmt: skip
 
 

@@ -6,7 +6,8 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.engine import accumulate, run
 from candelabra._autograd.filling import filled_like
 from candelabra._autograd.node import Node
-from candelabra._keys import NO_GRAD, state, switch
+from candelabra._keys import FUNCTION_MODE, NO_GRAD, NO_OVERRIDE, state, switch
+from candelabra._overrides import in_use
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
@@ -169,7 +170,8 @@ def _pass(
 ) -> None:
     """Create the first gradients and run the engine, with recording only for ``create_graph``."""
     before = state.bits
-    switch(before & ~NO_GRAD if create_graph else before | NO_GRAD)
+    bits = before & ~NO_GRAD if create_graph else before | NO_GRAD
+    switch((bits | NO_OVERRIDE) & ~FUNCTION_MODE if in_use or bits & FUNCTION_MODE else bits)
     try:
         run(_roots(outputs, gradients), keep, create_graph, captures, captured)
     finally:

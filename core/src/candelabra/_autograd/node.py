@@ -15,7 +15,7 @@ from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import Instance, instance_of_key
-from candelabra._keys import AUTOGRAD
+from candelabra._keys import AUTOGRAD, OVERRIDE
 from candelabra.dtypes import BY_BIT, DTYPE_MASK, dtype
 from candelabra.errors import GraphFreed, VersionMismatch
 
@@ -150,7 +150,7 @@ class Leaf(Node):
     def __init__(self, tensor: Tensor) -> None:
         self.e0 = None
         self.hooks = None
-        self.keys = tensor._keys | AUTOGRAD
+        self.keys = (tensor._keys | AUTOGRAD) & ~OVERRIDE
         self.shape = tuple(tensor._payload.shape)
         self.owner: ReferenceType[Tensor] = ref(tensor)
 

@@ -17,7 +17,20 @@ from candelabra._autograd.filling import zeros_like
 from candelabra._autograd.node import Node
 from candelabra._device import instance_of_key
 from candelabra._dispatch.key import map_tensors, redispatch
-from candelabra._keys import AUTOGRAD, INFERENCE, INFERENCE_MODE, LAYER_MASK, NO_GRAD, VIEW, mode, state, switch
+from candelabra._keys import (
+    AUTOGRAD,
+    INFERENCE,
+    INFERENCE_MODE,
+    LAYER_MASK,
+    NO_GRAD,
+    NO_OVERRIDE,
+    OVERRIDE,
+    VIEW,
+    mode,
+    state,
+    switch,
+)
+from candelabra._overrides import call_override
 from candelabra._records.record import OPERATORS
 from candelabra._tensor import Tensor, wrap
 
@@ -241,6 +254,9 @@ def _wrapped(payload: Any, like: Tensor) -> Tensor:
 # -- what changes a tensor's identity ------------------------------------------------------------------------------
 def detached(tensor: Tensor) -> Tensor:
     """See ``Tensor.detach``. On immutable arrays the result is a tracked view, which follows writes to its base."""
+    if tensor._keys & OVERRIDE and not state.bits & NO_OVERRIDE:
+        handled: Tensor = call_override(Tensor.detach, (tensor,), (tensor,), {}, Tensor)
+        return handled
     if instance_of_key(tensor._keys).immutable or state.bits & LAYER_MASK:
         followed: Tensor = OPERATORS["detach"].function(tensor)
         return followed
@@ -271,13 +287,13 @@ def set_data(tensor: Tensor, value: Any) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
     value._fresh()
-    special = AUTOGRAD | VIEW
+    special = AUTOGRAD | VIEW | OVERRIDE
     if tensor._keys & VIEW:
         tensor._keys &= ~VIEW  # it is no longer a view
         tensor._version = [tensor._version[0]]
     rebind(tensor, value._payload)
-    tensor._keys = (value._keys & ~special) | (tensor._keys & AUTOGRAD)
+    tensor._keys = (value._keys & ~special) | (tensor._keys & (AUTOGRAD | OVERRIDE))
     node = tensor._node
     if node is not None and node.is_leaf:
         node.shape = tuple(value._payload.shape)
-        node.keys = tensor._keys
+        node.keys = tensor._keys & ~OVERRIDE

@@ -10,10 +10,12 @@ from collections.abc import Iterable, Sequence
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._device import Instance, instance_of_key, open_device
 from candelabra._dispatch.out import write_out as write
+from candelabra._dispatch.overriding import handle_arguments
 from candelabra._geometry import extent
-from candelabra._keys import SCALAR_BITS, SCALAR_FIRST
+from candelabra._keys import NO_OVERRIDE, OVERRIDE, SCALAR_BITS, SCALAR_FIRST, state
 from candelabra._layout import infer_shape, wrap_dim
-from candelabra._records.schema import REQUIRED
+from candelabra._overrides import participates
+from candelabra._records.schema import OPTIONAL, REQUIRED, TENSOR
 from candelabra._tensor import Tensor
 from candelabra.dtypes import BY_NAME, INTEGER, bool_, dtype, int64, promote_types
 
@@ -36,11 +38,21 @@ def present_arguments(**arguments: Any) -> dict[str, Any]:
     return {name: value for name, value in arguments.items() if value is not REQUIRED and value is not None}
 
 
-def not_tensors(op: Operator[..., Any], **arguments: Any) -> TypeError:
+def not_tensors(op: Operator[..., Any], kind: str, **arguments: Any) -> Any:
+    """Serve a call with an argument that is not a tensor by ``__torch_function__``, or raise the error for it."""
+    handled = handle_arguments(op, kind, arguments)
+    if handled is NotImplemented:
+        raise not_a_tensor(op, **arguments)
+    return handled
+
+
+def not_a_tensor(op: Operator[..., Any], **arguments: Any) -> TypeError:
     """Return the error for an argument that is not a tensor."""
     names = [p.name for p in op.schema.parameters]
     for name, value in arguments.items():
         optional = op.schema.named(name)
+        if optional is None or optional.kind not in (TENSOR, OPTIONAL):
+            continue
         if isinstance(value, Tensor) or (value is None and optional is not None and optional.kind == "optional"):
             continue
         return TypeError(
@@ -58,6 +70,8 @@ def as_operand(op: Operator[..., Any], name: str, value: Any, first: bool) -> tu
     for number in (bool, int, float, complex):
         if isinstance(value, number):
             return number(value), SCALAR_BITS[number] | (SCALAR_FIRST if first else 0)
+    if participates(type(value)):
+        return value, OVERRIDE
     if getattr(value, "shape", None) == () and hasattr(value, "item"):  # a scalar of an array library
         return as_operand(op, name, value.item(), first)
     raise not_operand(op, name, value)
@@ -95,6 +109,8 @@ def as_tensors(op: Operator[..., Any], name: str, value: Any) -> Sequence[Tensor
     tensors = tuple(value)
     for position, tensor in enumerate(tensors):
         if not isinstance(tensor, Tensor):
+            if participates(type(tensor)):
+                continue
             raise TypeError(
                 f"{op.title}(): expected Tensor as element {position} in argument '{name}', but got {kind_of(tensor)}"
             )
@@ -112,6 +128,8 @@ def as_joined_tensors(op: Operator[..., Any], name: str, value: Any) -> Sequence
         raise ValueError(f"{op.title}(): expected a non-empty list of Tensors")
     tensors = as_tensors(op, name, value)
     for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            return tensors  # it handles the call
         shape = tensor._payload.shape
         if len(shape) == 1 and not shape[0]:
             break
@@ -129,6 +147,8 @@ def as_joined_tensors(op: Operator[..., Any], name: str, value: Any) -> Sequence
 def as_index(op: Operator[..., Any], name: str, value: Any) -> Tensor:
     """Return an integer tensor as int64."""
     if not isinstance(value, Tensor):
+        if participates(type(value)):
+            return value  # type: ignore[no-any-return] # the entry finds no key and lets it handle the call
         raise TypeError(f"{op.title}(): argument '{name}' must be Tensor, not {kind_of(value)}")
     if value._keys & int64.bit:
         return value
@@ -140,6 +160,8 @@ def as_index(op: Operator[..., Any], name: str, value: Any) -> Tensor:
 def as_mask(op: Operator[..., Any], name: str, value: Any) -> Tensor:
     """Return a bool tensor. As in PyTorch, uint8 is accepted as bool."""
     if not isinstance(value, Tensor):
+        if participates(type(value)):
+            return value  # type: ignore[no-any-return] # the entry finds no key and lets it handle the call
         raise TypeError(f"{op.title}(): argument '{name}' must be Tensor, not {kind_of(value)}")
     if value._keys & bool_.bit:
         return value
@@ -342,14 +364,23 @@ def device_of(tensor: Tensor) -> Instance:
     return instance_of_key(tensor._keys)
 
 
+def as_class_of(tensor: Any, result: Tensor) -> Tensor:
+    """Return a new tensor as an instance of the subclass of another one, unless subclasses are disabled."""
+    if state.bits & NO_OVERRIDE:
+        return result
+    made: Tensor = result.as_subclass(type(tensor))
+    return made
+
+
 def write_out(op: Operator[..., Any], out: Any, args: tuple[Any, ...]) -> Any:
     """Run the ``out=`` form; see ``candelabra._dispatch.out``."""
     return write(op, out, args)
 
 
 __all__ = [
-    "as_bound", "as_correction", "as_device", "as_dim", "as_dims", "as_distinct_dims", "as_dtype", "as_expanded_shape",
+    "as_bound", "as_class_of", "as_correction", "as_device", "as_dim", "as_dims", "as_distinct_dims", "as_dtype",
+    "as_expanded_shape",
     "as_index", "as_indices", "as_inferred_shape", "as_inserted_dim", "as_integer", "as_joined_tensors", "as_mask",
     "as_operand", "as_origin", "as_permutation", "as_shape", "as_sizes", "as_storage_offset", "as_tensors",
-    "as_unit_dims", "maybe_operand", "not_tensors", "write_out",
+    "as_unit_dims", "handle_arguments", "maybe_operand", "not_tensors", "write_out",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from candelabra._codegen import arguments
 from candelabra._codegen.source import build
 from candelabra._dispatch.factories import factory_lines
 from candelabra._dispatch.out import store
-from candelabra._keys import SCALAR_BITS, SCALAR_FIRST, active, state
+from candelabra._keys import OVERRIDE, SCALAR_BITS, SCALAR_FIRST, active, state
 from candelabra._records.registry import factory_keywords
 from candelabra._records.schema import (
     BOUND,
@@ -76,7 +76,7 @@ def compile_entry(
     else:
         signature, body = head_lines(operator, parameters, kind, choosing, scope)
     itself = {"reflected": names[-1]}.get(kind, names[0]) if infix else None
-    body += key_lines(parameters, operator, infix, itself, canonical)
+    body += key_lines(parameters, operator, infix, itself, canonical, inplace)
     body += [] if canonical else canonical_lines(parameters)
     body.append(f"return table[key]({', '.join(names)})")
     entry = operator if choosing is None else choosing[0]
@@ -172,6 +172,7 @@ def compile_callable(entry: PublicCallable) -> Callable[..., Any]:
     lines += [f"{p.name} = as_sizes({p.name})" for p in parameters if flattened(p)]
     if entry.factory:
         extra += factory_keywords(entry)
+        call = in_class_of(parameters[:1], call, scope)
         lines += canonical_lines([p for p in parameters if p.kind in (SHAPE, DTYPE) and not p.variadic])
         served = {p.name for p in parameters} | {keyword.partition("=")[0] for keyword in extra}
         lines += factory_lines(entry.title, call, served, scope)
@@ -186,6 +187,15 @@ def compile_callable(entry: PublicCallable) -> Callable[..., Any]:
         lines.append(f"return {call}")
     function = build(entry.title, ", ".join(signature_of(parameters, scope, extra)), lines, scope, entry.title)
     return named(function, entry.title, entry.doc, entry.namespace)
+
+
+def in_class_of(first: Sequence[Parameter], call: str, scope: dict[str, Any]) -> str:
+    """Return the call of a factory such as ``zeros_like``, whose result gets the subclass of the first argument."""
+    if not first or first[0].annotation != "Tensor":
+        return call
+    scope |= {"OVERRIDE": OVERRIDE, "as_class_of": arguments.as_class_of}
+    n = first[0].name
+    return f"({call} if not {n}._keys & OVERRIDE else as_class_of({n}, {call}))"
 
 
 def flattened(p: Parameter) -> bool:
@@ -281,6 +291,7 @@ def key_lines(
     infix: bool = False,
     itself: str | None = None,
     canonical: bool = False,
+    inplace: bool = False,
 ) -> list[str]:
     """Return the lines that compute ``key``. An invalid argument raises an error that names operator and argument.
 
@@ -322,16 +333,19 @@ def key_lines(
             late += [f"for _t in {n}:", "    if _t is not None: key |= _t._keys & KEY_MASK"]
         elif p.kind == DEVICE and p.name == "device":
             late += ["device = as_device(device)", "key |= device.bit"]
-    tensors = [p.name for p in parameters if p.kind in (TENSOR, OPTIONAL)]
+    tensors = [p.name for p in parameters if p.kind in (TENSOR, OPTIONAL, LIST, INDEX, MASK)]
     mode = ["if active: key |= state.bits"] if terms else []
     lookup = [f"key = {' | '.join(terms) or 'state.bits'}", *mode, *late]
     if tensors:
-        rest = ", ".join(f"{n}={n}" for n in tensors)
+        rest = ", ".join(f"{p.name}={p.name}" for p in parameters)
+        kind = "inplace" if inplace else "function"
         lookup = [
             "try:",
             *("    " + line for line in lookup),
             "except AttributeError:",
-            "    return NotImplemented" if infix else f"    raise not_tensors(op, {rest}) from None",
+            f"    return handle_arguments(op, {kind!r}, dict({rest}))"
+            if infix
+            else f"    return not_tensors(op, {kind!r}, {rest})",
         ]
     return lines + lookup
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import kind_of
 from candelabra._codegen.entry import ALIASES, compile_entry, flattened, named
+from candelabra._overrides import call_override, participates
 from candelabra._records.record import Operator
 from candelabra._records.registry import factory_keywords
 from candelabra._records.schema import (
@@ -107,7 +108,13 @@ def choose(overload_set: OverloadSet, kind: str, args: tuple[Any, ...], kwargs: 
     If none fits, but exactly one member takes this number of arguments with these names, that member raises its own
     error. Otherwise ``TypeError`` lists the overloads.
     """
-    chosen: Choice = member_for(overload_set, args, kwargs).form(kind)
+    try:
+        chosen: Choice = member_for(overload_set, args, kwargs).form(kind)
+    except TypeError:
+        if not any(participates(type(value)) and not isinstance(value, Tensor) for value in (*args, *kwargs.values())):
+            raise
+        function = overload_set.form(kind)
+        return lambda *args, **kwargs: call_override(function, (*args, *kwargs.values()), args, kwargs, Tensor)
     return chosen
 
 

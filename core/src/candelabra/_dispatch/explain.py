@@ -20,9 +20,12 @@ from candelabra._dispatch.resolve import resolution
 from candelabra._keys import (
     ANOMALY,
     AUTOGRAD,
+    FUNCTION_MODE,
     INFERENCE,
     LAYER_MASK,
     NO_GRAD,
+    NO_OVERRIDE,
+    OVERRIDE,
     PACK,
     SCALAR_BITS,
     SCALAR_FIRST,
@@ -114,8 +117,9 @@ def explain(operator: Operator[..., Any] | str | Callable[..., Any], /, *args: A
     if record is None:
         return _callable(operator, args, kwargs)
     arguments = canonical(record.form("inplace" if inplace else "function"), args, kwargs)
+    key = key_of(record, arguments) & ~(OVERRIDE | NO_OVERRIDE | FUNCTION_MODE)
     compute = common_dtype(record, arguments) if _has_tensors(arguments) else None
-    return follow(record, key_of(record, arguments), inplace, compute)
+    return follow(record, key, inplace, compute)
 
 
 def explain_key(record: Operator[..., Any], instance: Instance, d: dtype, grad: bool) -> Explanation:

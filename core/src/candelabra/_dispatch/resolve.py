@@ -18,15 +18,19 @@ from candelabra._dispatch.failure import fail
 from candelabra._dispatch.fallback import fallback_kernel, no_kernel
 from candelabra._dispatch.inplace import compile_inplace
 from candelabra._dispatch.layers import layer_for
+from candelabra._dispatch.overriding import overriding
 from candelabra._dispatch.promote import casting, promoting
 from candelabra._dispatch.viewing import strided_view_kernel
 from candelabra._keys import (
     AUTOGRAD,
     DEVICE_SHIFT,
+    FUNCTION_MODE,
     INFERENCE,
     INFERENCE_MODE,
     LAYER_MASK,
     NO_GRAD,
+    NO_OVERRIDE,
+    OVERRIDE,
     SCALAR_FIRST,
     SCALAR_MASK,
     SCALAR_SHIFT,
@@ -50,6 +54,11 @@ class Resolution(NamedTuple):
 
 def resolution(op: Operator[..., Any], key: int, inplace: bool = False) -> Resolution:
     """Return the function that serves ``op`` for ``key``, with its route."""
+    # 0. Function modes and classes that define __torch_function__, unless they are disabled.
+    if key & (OVERRIDE | NO_OVERRIDE | FUNCTION_MODE):
+        if key & FUNCTION_MODE or key & (OVERRIDE | NO_OVERRIDE) == OVERRIDE:
+            return Resolution(overriding(op, inplace), "override", "handled by __torch_function__")
+        key &= ~(OVERRIDE | NO_OVERRIDE)
     # 1. Tensors of two device instances: a function that checks the arguments at each call.
     devices = key >> DEVICE_SHIFT
     if devices & (devices - 1):

@@ -17,7 +17,18 @@ from collections.abc import Callable, Sequence
 from candelabra._annotations import TYPE_CHECKING, Any, Final, NamedTuple
 from candelabra._device import instance_of_key, kernel_for
 from candelabra._dispatch.failure import fail
-from candelabra._keys import AUTOGRAD, DEVICE_SHIFT, LAYER_MASK, NO_GRAD, PACK, VIEW, state
+from candelabra._keys import (
+    AUTOGRAD,
+    DEVICE_SHIFT,
+    FUNCTION_MODE,
+    LAYER_MASK,
+    NO_GRAD,
+    NO_OVERRIDE,
+    OVERRIDE,
+    PACK,
+    VIEW,
+    state,
+)
 from candelabra.dtypes import BY_BIT, DTYPE_MASK
 
 if TYPE_CHECKING:
@@ -60,8 +71,9 @@ def resolution(op: Operator[..., Any], key: int) -> Resolution:
     d = BY_BIT.get(key & DTYPE_MASK)
     if devices & (devices - 1) or d is None or key & VIEW:
         return Resolution(by_key(op), "grouped")
-    # 2. A functionality layer, and calls that are recorded, see the operators of the body.
-    if not key & (LAYER_MASK | PACK) and (key & NO_GRAD or not key & AUTOGRAD):
+    # 2. A functionality layer, subclasses of Tensor, and calls that are recorded, see the operators of the body.
+    overridden = key & (OVERRIDE | NO_OVERRIDE) == OVERRIDE or key & (FUNCTION_MODE | LAYER_MASK | PACK)
+    if not overridden and (key & NO_GRAD or not key & AUTOGRAD):
         # 3. The backend's kernel.
         instance = instance_of_key(key)
         kernel = None if instance.immutable else kernel_for(instance, op.name + "_", d)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.views import check_writable
 from candelabra._device import Instance
-from candelabra._keys import NO_GRAD, VIEW, mode
+from candelabra._keys import NO_GRAD, OVERRIDE, VIEW, mode
 from candelabra._tensor import Tensor, new
 
 if TYPE_CHECKING:
@@ -71,8 +71,9 @@ def become_view(input: Tensor, view: Callable[..., Tensor], *arguments: Any) -> 
 
 
 def same_tensor(input: Tensor) -> Tensor:
-    """Return another object for the same tensor: same memory, version counter and node."""
+    """Return a plain tensor object for the same tensor: same memory, version counter and node."""
     twin = new(Tensor)
     for slot in ("_payload", "_keys", "_node", "_version", *(VIEW_SLOTS if input._keys & VIEW else ())):
         setattr(twin, slot, getattr(input, slot))
+    twin._keys &= ~OVERRIDE
     return twin

@@ -43,8 +43,8 @@ EXPORTED: Final[dict[str, str]] = {
     "candelabra._printing": "set_printoptions get_printoptions printoptions",
     "candelabra._serialization.api": "save load",
     "": (
-        "accelerator array_api autograd backend dtypes errors fft library linalg masked random serialization signal "
-        "special typing"
+        "accelerator array_api autograd backend dtypes errors fft library linalg masked overrides random serialization "
+        "signal special typing"
     ),
 }
 """Module → the names that it exports, ``name=attribute`` if they differ. The empty module name means submodules."""

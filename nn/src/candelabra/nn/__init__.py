@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from candelabra.nn import attention as attention
 from candelabra.nn import functional as functional
 from candelabra.nn import grad as grad
@@ -18,9 +21,21 @@ from candelabra.nn.parameter import UninitializedParameter as UninitializedParam
 from candelabra.nn.summary import summary as summary
 
 __all__ = [
-    "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "attention", "functional", "grad", "init",
-    "modules", "parameter", "summary", "utils", *modules.__all__,
+    "Buffer", "DataParallel", "Parameter", "UninitializedBuffer", "UninitializedParameter", "attention", "functional",
+    "grad", "init", "modules", "parallel", "parameter", "summary", "utils", *modules.__all__,
 ]  # fmt: skip
+
+
+if TYPE_CHECKING:
+    from candelabra.nn import parallel as parallel
+    from candelabra.nn.parallel import DataParallel as DataParallel
+else:
+
+    def __getattr__(name: str) -> Any:  # imported at the first use
+        if name not in ("parallel", "DataParallel"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        parallel = import_module(f"{__name__}.parallel")
+        return parallel if name == "parallel" else parallel.DataParallel
 
 
 def __dir__() -> list[str]:

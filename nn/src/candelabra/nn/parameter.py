@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from candelabra import Tensor
-from candelabra.library import AUTOGRAD, VIEW, Layer, Operator, wrap
+from candelabra.library import AUTOGRAD, VIEW, Layer, Operator, disabled_torch_function, wrap
 
 __all__ = [
     "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin", "is_lazy",
@@ -31,18 +31,33 @@ def _as_data(cls: type, data: Any) -> Tensor:
     return data
 
 
-class Parameter(Tensor):
+class _ParameterType(type):
+    """The class of Parameter: parameters of a Tensor subclass are instances of both."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        if type.__instancecheck__(cls, instance):
+            return True
+        return cls is Parameter and isinstance(instance, Tensor) and instance._is_param
+
+
+class Parameter(Tensor, metaclass=_ParameterType):
     """A tensor that becomes a parameter of the module that it is assigned to.
 
     Shares memory with ``data``; results of operations on it are plain Tensors. ``data``: default an empty tensor;
     ``requires_grad``: whether it is trained. Raises ``TypeError`` for anything but a Tensor, and ``RuntimeError`` for
-    ``requires_grad`` with a dtype that cannot have a gradient.
+    ``requires_grad`` with a dtype that cannot have a gradient. For an instance of a subclass of Tensor, the result is
+    one too, and its operations give what those of the subclass give.
     """
 
     __slots__ = ()
+    __torch_function__ = disabled_torch_function
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
-        out: Parameter = _owned(cls, _as_data(cls, data))
+        given = _as_data(cls, data)
+        if getattr(type(given), "__torch_function__", None) not in (disabled_torch_function, _plain):
+            made: Parameter = _of_subclass(given, requires_grad)
+            return made
+        out: Parameter = _owned(cls, given)
         out.requires_grad_(requires_grad)
         return out
 
@@ -70,6 +85,7 @@ class Buffer(Tensor):
     """
 
     __slots__ = ()
+    __torch_function__ = disabled_torch_function
     persistent: bool
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
@@ -89,6 +105,22 @@ class Buffer(Tensor):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return _buffer, (self.data, self.persistent)
+
+
+_plain = Tensor.__torch_function__
+
+
+def _of_subclass(data: Any, requires_grad: bool) -> Any:
+    made = data.detach()
+    if type(made) is not type(data):
+        raise RuntimeError(
+            f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns an "
+            f"instance of the same type, but return type {type(made).__name__} was found instead. To use the type as a "
+            "Parameter, correct what its __torch_function__() returns for detach()."
+        )
+    made.requires_grad_(requires_grad)
+    made._is_param = True
+    return made
 
 
 def _buffer(data: Tensor, persistent: bool) -> Buffer:

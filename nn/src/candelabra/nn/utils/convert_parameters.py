@@ -7,6 +7,7 @@ from typing import Any
 
 from candelabra import Tensor
 from candelabra.library import record
+from candelabra.nn.modules.module import typename
 
 cat = record("cat")
 
@@ -14,21 +15,31 @@ __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
 
 def parameters_to_vector(parameters: Iterable[Any]) -> Tensor:
-    """Return the elements of all parameters as one vector. Differentiable."""
-    out: Tensor = cat([parameter.reshape(-1) for parameter in parameters], 0)
+    """Return the elements of all parameters as one vector. Differentiable. All must be on one device."""
+    found = list(parameters)
+    for parameter in found:
+        _check_device(parameter, found[0])
+    out: Tensor = cat([parameter.reshape(-1) for parameter in found], 0)
     return out
 
 
 def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
     """Set the data of every parameter to its part of the vector. Raises ``TypeError`` if ``vec`` is not a Tensor."""
     if not isinstance(vec, Tensor):
-        raise TypeError(f"expected a Tensor, but got: {type(vec).__name__}")
+        raise TypeError(f"expected candelabra.Tensor, but got: {typename(vec)}")
     start = 0
     flat: Any = vec
-    for parameter in parameters:
+    found = list(parameters)
+    for parameter in found:
+        _check_device(parameter, found[0])
         count = parameter.numel()
         parameter.data = flat[start : start + count].view_as(parameter).data
         start += count
+
+
+def _check_device(parameter: Any, first: Any) -> None:
+    if parameter.device != first.device:
+        raise TypeError("Found two parameters on different devices, this is currently not supported.")
 
 
 def __dir__() -> list[str]:
