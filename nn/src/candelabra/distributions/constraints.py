@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import candelabra as cd
@@ -333,7 +334,8 @@ class _Cat(_OfParts):
 
     def check(self, value: Tensor) -> Tensor:
         self._check_dim(value)
-        slices = value.split(self.lengths, self.dim)
+        starts = accumulate(self.lengths, initial=0)
+        slices = [value.narrow(self.dim, start, length) for start, length in zip(starts, self.lengths)]
         return cd.cat([c.check(v) for c, v in zip(self.cseq, slices, strict=True)], self.dim)
 
 

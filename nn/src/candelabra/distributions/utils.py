@@ -25,7 +25,10 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     ``ValueError`` for other objects.
     """
     if not all(isinstance(v, (Tensor, *NUMBER)) for v in values):
-        raise ValueError("Input arguments must all be instances of Number or candelabra.Tensor.")
+        raise ValueError(
+            "Input arguments must all be instances of Number, candelabra.Tensor or objects implementing "
+            "__torch_function__."
+        )
     first = next((v for v in values if isinstance(v, Tensor)), None)
     options: dict[str, Any] = (
         {"dtype": cd.get_default_dtype()} if first is None else {"dtype": first.dtype, "device": first.device}
