@@ -31,7 +31,7 @@ class Constraint:
 
     def check(self, value: Tensor) -> Tensor:
         """Return for each event whether it is in the set."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self)} does not implement check")
 
     def __repr__(self) -> str:
         bounds = ", ".join(f"{name}={getattr(self, name)}" for name in self._bounds)

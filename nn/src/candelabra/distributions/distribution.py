@@ -32,7 +32,7 @@ class Distribution:
     def set_default_validate_args(value: bool) -> None:
         """Turn the validation of arguments on or off where ``validate_args`` is not given."""
         if value not in (True, False):
-            raise ValueError
+            raise ValueError(f"set_default_validate_args() expects True or False, got {value!r}")
         Distribution._validate_args = value
 
     def __init__(
@@ -71,7 +71,7 @@ class Distribution:
 
         ``_instance`` is filled instead of a new object: a subclass with attributes of its own passes it.
         """
-        raise NotImplementedError
+        raise self._missing("expand")
 
     def _expanded(
         self: Self, family: type[Distribution], batch_shape: Sequence[int], instance: Any, *names: str
@@ -99,6 +99,9 @@ class Distribution:
             )
         return self.__new__(type(self)) if _instance is None else _instance
 
+    def _missing(self, name: str) -> NotImplementedError:
+        return NotImplementedError(f"{type(self)} does not implement {name}")
+
     # -- shapes and sets ----------------------------------------------------------------------------------------------
     @property
     def batch_shape(self) -> Size:
@@ -113,28 +116,28 @@ class Distribution:
     @property
     def arg_constraints(self) -> dict[str, Constraint]:
         """The constraint of each tensor among the arguments."""
-        raise NotImplementedError
+        raise self._missing("arg_constraints")
 
     @property
     def support(self) -> Any:
         """The constraint that describes the events."""
-        raise NotImplementedError
+        raise self._missing("support")
 
     # -- moments ------------------------------------------------------------------------------------------------------
     @property
     def mean(self) -> Tensor:
         """The mean."""
-        raise NotImplementedError
+        raise self._missing("mean")
 
     @property
     def mode(self) -> Tensor:
         """The most probable event."""
-        raise NotImplementedError(f"{type(self)} does not implement mode")
+        raise self._missing("mode")
 
     @property
     def variance(self) -> Tensor:
         """The variance."""
-        raise NotImplementedError
+        raise self._missing("variance")
 
     @property
     def stddev(self) -> Tensor:
@@ -149,7 +152,7 @@ class Distribution:
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draw events as a differentiable function of the parameters, if the family has one (``has_rsample``)."""
-        raise NotImplementedError
+        raise self._missing("rsample")
 
     def sample_n(self, n: int) -> Tensor:
         """Draw ``n`` events. Deprecated: ``sample((n,))``."""
@@ -160,26 +163,26 @@ class Distribution:
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Return the logarithm of the density, or of the probability, of ``value``."""
-        raise NotImplementedError
+        raise self._missing("log_prob")
 
     def cdf(self, value: Tensor) -> Tensor:
         """Return the probability of at most ``value``."""
-        raise NotImplementedError
+        raise self._missing("cdf")
 
     def icdf(self, value: Tensor) -> Tensor:
         """Return the quantile of a probability."""
-        raise NotImplementedError
+        raise self._missing("icdf")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """Return all events of a discrete distribution along dimension 0, before the batch's dimensions.
 
         The batch's dimensions have size 1 unless ``expand``.
         """
-        raise NotImplementedError
+        raise self._missing("enumerate_support")
 
     def entropy(self) -> Tensor:
         """Return the entropy in nats, in the shape of the batch."""
-        raise NotImplementedError
+        raise self._missing("entropy")
 
     def perplexity(self) -> Tensor:
         """Return ``exp(entropy)``."""

@@ -16,15 +16,15 @@ class ExponentialFamily(Distribution):
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:
-        raise NotImplementedError
+        raise self._missing("_natural_params")
 
     def _log_normalizer(self, *natural_params: Any) -> Tensor:
-        raise NotImplementedError
+        raise self._missing("_log_normalizer")
 
     @property
     def _mean_carrier_measure(self) -> float:
         """The mean of k."""
-        raise NotImplementedError
+        raise self._missing("_mean_carrier_measure")
 
     def entropy(self) -> Tensor:
         """Return the entropy: the Bregman divergence of the log normalizer (Nielsen & Nock, ICIP 2010)."""

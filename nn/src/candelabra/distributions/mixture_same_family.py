@@ -102,7 +102,7 @@ class MixtureSameFamily(Distribution):
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with cd.no_grad():
             drawn = self.component_distribution.sample(sample_shape)
-            component = self.mixture_distribution.sample(sample_shape)
+            component = self.mixture_distribution.expand(self._batch_shape).sample(sample_shape)
             dim = drawn.dim() - 1 - self._event_ndims
             shape = drawn.shape[:dim] + Size([1]) + drawn.shape[dim + 1 :]
             component = component.reshape(component.shape + Size([1] * (self._event_ndims + 1)))

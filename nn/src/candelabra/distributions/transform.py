@@ -54,7 +54,7 @@ class Transform:
     @property
     def sign(self) -> Any:
         """The sign of the derivative, of a transform of numbers that is monotonic."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self)} does not implement sign")
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         """Return an equal transform with a cache of this size."""
@@ -91,14 +91,14 @@ class Transform:
         return x
 
     def _call(self, x: Tensor) -> Tensor:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self)} does not implement _call")
 
     def _inverse(self, y: Tensor) -> Tensor:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self)} does not implement _inverse")
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Return ``log(abs(det(dy / dx)))``, without the dimensions of the event."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self)} does not implement log_abs_det_jacobian")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
