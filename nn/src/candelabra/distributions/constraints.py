@@ -145,9 +145,9 @@ class MixtureSameFamilyConstraint(_Derived):
         self.base_constraint = base_constraint
 
     def check(self, value: Tensor) -> Tensor:
-        result = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
         if value.dim() < self.event_dim:
             raise ValueError(f"Expected value.dim() >= {self.event_dim} but got {value.dim()}")
+        result = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
         return _all_after(result, value.dim() - self.event_dim)
 
     def __repr__(self) -> str:

@@ -47,8 +47,7 @@ class Gamma(ExponentialFamily):
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         value = cd._standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
-        value.detach().clamp_(min=cd.finfo(value.dtype).tiny)  # densities at 0 are infinite
-        return value
+        return value.clamp(min=cd.finfo(value.dtype).tiny)  # densities at 0 are infinite
 
     def log_prob(self, value: Any) -> Tensor:
         value = cd.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)
