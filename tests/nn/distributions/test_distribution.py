@@ -3,41 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import candelabra as cd
 import pytest
 
-from tests.nn.distributions.families import CONTINUOUS, DISCRETE, close, d, t
-
-EYE = cd.eye(3, dtype=cd.float64)
-ALL: dict[str, Callable[[], Any]] = {
-    **{name: make for name, (make, _) in (CONTINUOUS | DISCRETE).items()},
-    "Categorical": lambda: d.Categorical(probs=t(0.2, 0.3, 0.5).expand(2, 3)),
-    "Categorical of logits": lambda: d.Categorical(logits=t(0.2, 0.3, 0.5).expand(2, 3)),
-    "ContinuousBernoulli": lambda: d.ContinuousBernoulli(t(0.2, 0.5)),
-    "Dirichlet": lambda: d.Dirichlet(t(0.5, 2.0, 3.0).expand(2, 3)),
-    "Independent": lambda: d.Independent(d.Normal(t(0.0, 1.0).expand(3, 2), 1.0), 1),
-    "Kumaraswamy": lambda: d.Kumaraswamy(t(0.5, 2.0), t(2.0, 3.0)),
-    "LKJCholesky": lambda: d.LKJCholesky(3, t(0.5, 1.0)),
-    "LogisticNormal": lambda: d.LogisticNormal(cd.zeros(2, 3, dtype=cd.float64), 1.0),
-    "LowRankMultivariateNormal": lambda: d.LowRankMultivariateNormal(t(1.0, 2.0, 3.0), EYE[:, :2], t(1.0, 2.0, 3.0)),
-    "MixtureSameFamily": lambda: d.MixtureSameFamily(
-        d.Categorical(t(0.3, 0.7).expand(2, 2)), d.Normal(t(0.0, 5.0).expand(2, 2), 1.0)
-    ),
-    "MixtureSameFamily of vectors": lambda: d.MixtureSameFamily(
-        d.Categorical(t(0.3, 0.7)), d.MultivariateNormal(t(0.0, 5.0, 1.0).expand(4, 2, 3), EYE)
-    ),
-    "Multinomial": lambda: d.Multinomial(5, t(0.2, 0.3, 0.5).expand(2, 3)),
-    "MultivariateNormal": lambda: d.MultivariateNormal(t(1.0, 2.0, 3.0).expand(2, 3), EYE * 2),
-    "OneHotCategorical": lambda: d.OneHotCategorical(t(0.2, 0.3, 0.5).expand(2, 3)),
-    "OneHotCategoricalStraightThrough": lambda: d.OneHotCategoricalStraightThrough(t(0.2, 0.3, 0.5).expand(2, 3)),
-    "RelaxedBernoulli": lambda: d.RelaxedBernoulli(t(0.5)[0], t(0.3, 0.6)),
-    "RelaxedOneHotCategorical": lambda: d.RelaxedOneHotCategorical(t(0.5)[0], t(0.2, 0.3, 0.5).expand(2, 3)),
-    "TransformedDistribution": lambda: d.TransformedDistribution(d.Normal(t(0.0, 1.0), 1.0), d.SigmoidTransform()),
-    "Wishart": lambda: d.Wishart(t(4.0, 5.0), EYE),
-}
+from tests.nn.distributions.families import ALL, DISCRETE, close, d, t
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -32,9 +32,9 @@ class LKJCholesky(Distribution):
             raise ValueError(f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}.")
         self.dim = dim
         (self.concentration,) = broadcast_all(concentration)
-        # The squared length of row k without its diagonal is of Beta(k / 2, η + (dim - 1 - k) / 2); that of row 0 is not
-        # used. (PyTorch 2.13 takes k - 1 / 2 for k / 2: its matrices of more than two variables are not distributed by
-        # its log_prob.)
+        # The squared length of row k without its diagonal has the distribution Beta(k / 2, η + (dim - 1 - k) / 2); that
+        # of row 0 is not used. (PyTorch 2.13 takes k - 1 / 2 for k / 2, so that for more than two variables its matrices
+        # do not have the density of its log_prob.)
         index = cd.arange(-1, dim - 1, dtype=self.concentration.dtype, device=self.concentration.device).clamp(min=0)
         last = self.concentration.unsqueeze(-1) + 0.5 * (dim - 2)
         self._beta = Beta(0.5 * index + 0.5, last - 0.5 * index)
