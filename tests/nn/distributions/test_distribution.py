@@ -65,7 +65,7 @@ def test_representations() -> None:
 
 
 def test_numbers_and_tensors_as_parameters() -> None:
-    """Numbers take the dtype of the tensor beside them, or the default dtype; other objects are refused."""
+    """Numbers take the dtype of the first tensor, or the default dtype; other objects are refused."""
     assert d.Normal(0, 1).loc.dtype is cd.float32
     assert d.Normal(t(0.0), 1).scale.dtype is cd.float64
     assert d.Beta(2, 3).mean.item() == pytest.approx(0.4)
@@ -102,7 +102,7 @@ def test_values_are_validated() -> None:
     assert d.Exponential(1.0, validate_args=False).log_prob(cd.tensor(-1.0)).item() == 1
 
 
-def test_validation_can_be_turned_off_for_all() -> None:
+def test_validation_is_optional() -> None:
     """set_default_validate_args changes the default of new distributions."""
     try:
         d.Distribution.set_default_validate_args(False)

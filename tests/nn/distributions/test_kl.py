@@ -174,28 +174,28 @@ def test_pairs_that_cannot_be_computed() -> None:
 def test_registration_of_users() -> None:
     """The function of the most specific pair is used; an ambiguous one warns; other types are refused."""
 
-    class Mine(d.Normal):  # type: ignore[misc] # d is the package, found at run time
+    class Left(d.Normal):  # type: ignore[misc] # d is the package, found at run time
         pass
 
-    class Yours(d.Normal):  # type: ignore[misc]
+    class Right(d.Normal):  # type: ignore[misc]
         pass
 
     registered = dict(kl._KL_REGISTRY)
     try:
-        assert d.kl_divergence(Mine(0.0, 1.0), Yours(0.0, 1.0)).item() == 0
+        assert d.kl_divergence(Left(0.0, 1.0), Right(0.0, 1.0)).item() == 0
 
-        @d.register_kl(Mine, d.Normal)  # type: ignore[untyped-decorator]
+        @d.register_kl(Left, d.Normal)  # type: ignore[untyped-decorator]
         def first(p: Any, q: Any) -> str:
             return "first"
 
-        assert d.kl_divergence(Mine(0.0, 1.0), Yours(0.0, 1.0)) == "first"
+        assert d.kl_divergence(Left(0.0, 1.0), Right(0.0, 1.0)) == "first"
 
-        @d.register_kl(d.Normal, Yours)  # type: ignore[untyped-decorator]
+        @d.register_kl(d.Normal, Right)  # type: ignore[untyped-decorator]
         def second(p: Any, q: Any) -> str:
             return "second"
 
-        with pytest.warns(RuntimeWarning, match=r"Ambiguous kl_divergence\(Mine, Yours\)\. Please register_kl"):
-            assert d.kl_divergence(Mine(0.0, 1.0), Yours(0.0, 1.0)) == "first"
+        with pytest.warns(RuntimeWarning, match=r"Ambiguous kl_divergence\(Left, Right\)\. Please register_kl"):
+            assert d.kl_divergence(Left(0.0, 1.0), Right(0.0, 1.0)) == "first"
     finally:
         kl._KL_REGISTRY.clear()
         kl._KL_REGISTRY.update(registered)

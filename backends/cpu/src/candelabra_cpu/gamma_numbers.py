@@ -21,11 +21,11 @@ BLOCK = 256
 """The elements whose integrands are evaluated together."""
 
 
-def _quadrature(first: float, last: float, nodes: int) -> tuple[Any, Any]:
+def _quadrature(first: float, last: float, count: int) -> tuple[Any, Any]:
     """Return the nodes and weights of the trapezoidal rule after the substitution of the operator's body."""
-    grid = np.linspace(first, last, nodes)
-    places = np.exp(grid - np.exp(-grid))
-    return places, (grid[1] - grid[0]) * places * (1 + np.exp(-grid))
+    grid = np.linspace(first, last, count)
+    nodes = np.exp(grid - np.exp(-grid))
+    return nodes, (grid[1] - grid[0]) * nodes * (1 + np.exp(-grid))
 
 
 FINE, COARSE = _quadrature(-3.8, 4.2, 144), _quadrature(-3.2, 4.0, 64)
@@ -57,7 +57,7 @@ def random_log_gamma(concentration: Any, seed: int, offset: int) -> Any:
     return out.astype(concentration.dtype).reshape(concentration.shape)
 
 
-def _slopes(a: Any, log: Any, places: Any, weights: Any) -> Any:
+def _slopes(a: Any, log: Any, nodes: Any, weights: Any) -> Any:
     """Return the derivatives for concentrations and logarithms in columns, by the body's quadrature."""
     from scipy.special import digamma
 
@@ -66,7 +66,7 @@ def _slopes(a: Any, log: Any, places: Any, weights: Any) -> Any:
         below, above = x - a, x - a + np.sqrt(x)
         lower = x <= np.maximum(a, 1.0)
         width = 1 / np.where(lower, np.maximum(-below, np.minimum(a, np.sqrt(a))), above)
-        step = width * places
+        step = width * nodes
         step = np.where(lower, -step, np.minimum(step, 20.0))
         change = np.expm1(step)
         factor = np.where(lower, digamma(a + 1) - log, log - digamma(a) + step)

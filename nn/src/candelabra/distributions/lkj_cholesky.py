@@ -33,8 +33,8 @@ class LKJCholesky(Distribution):
         self.dim = dim
         (self.concentration,) = broadcast_all(concentration)
         # The squared length of row k without its diagonal has the distribution Beta(k / 2, η + (dim - 1 - k) / 2); that
-        # of row 0 is not used. (PyTorch 2.13 takes k - 1 / 2 for k / 2, so that for more than two variables its matrices
-        # do not have the density of its log_prob.)
+        # of row 0 is not used. (PyTorch 2.13 takes k - 1 / 2 for k / 2. Its matrices of more than two variables do not
+        # have the density of its log_prob.)
         index = cd.arange(-1, dim - 1, dtype=self.concentration.dtype, device=self.concentration.device).clamp(min=0)
         last = self.concentration.unsqueeze(-1) + 0.5 * (dim - 2)
         self._beta = Beta(0.5 * index + 0.5, last - 0.5 * index)
