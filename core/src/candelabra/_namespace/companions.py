@@ -1,4 +1,4 @@
-"""`candelabra.nn`, `candelabra.optim` and `candelabra.utils.data`, which are a separate distribution.
+"""`candelabra.nn`, `optim`, `distributions` and `utils.data`, which are a separate distribution.
 
 The package's ``__path__`` is extended by every folder ``candelabra`` on sys.path, so that plain imports find them
 wherever pip has installed them, also in editable installs.
@@ -17,6 +17,7 @@ COMPANIONS: Final[dict[str, tuple[str, str]]] = {
     "nn": ("candelabra.nn", "nn"),
     "optim": ("candelabra.optim", "nn"),
     "utils": ("candelabra.utils.data", "nn"),
+    "distributions": ("candelabra.distributions", "nn"),
 }  # fmt: skip
 """Attributes of ``candelabra`` that other distributions contain: the module to import and the extra to install."""
 

@@ -18,7 +18,7 @@ from candelabra._records.accepts import check_dtype
 from candelabra._records.callables import public
 from candelabra._records.promotion import unpromoted
 from candelabra._records.record import operator
-from candelabra._records.rules import like_input, pointwise
+from candelabra._records.rules import like_input
 from candelabra.dtypes import float32
 
 if TYPE_CHECKING:
@@ -38,8 +38,9 @@ def random_log_gamma(concentration: Tensor, seed: int, offset: int) -> Tensor:
 
 
 # The trapezoidal rule after the substitution w = exp(t - exp(-t)), which is exponentially accurate for integrands that
-# decay exponentially: 80 nodes leave a relative error below 1e-8 for concentrations from 1e-3 to 1e7.
-_FIRST, _LAST, _NODES = -3.0, 4.0, 80
+# decay exponentially: for concentrations from 1e-3 to 1e7, 80 nodes leave a relative error of 1e-9, and 144 that of
+# rounding.
+_FIRST, _LAST, _NODES = -3.8, 4.2, 144
 _STEP: Final = (_LAST - _FIRST) / (_NODES - 1)
 _PLACES: Final = [math.exp(t - math.exp(-t)) for t in (_FIRST + _STEP * i for i in range(_NODES))]
 _WEIGHTS: Final = [
@@ -47,9 +48,11 @@ _WEIGHTS: Final = [
 ]
 
 
-@operator(pointwise, promote=unpromoted, accepts="real floating", method=False, inplace=False, out=False, public=False)
+@operator(like_input, promote=unpromoted, accepts="real floating", method=False, out=False, public=False)
 def log_gamma_slope(concentration: Tensor, logarithm: Tensor) -> Tensor:
     """Return the derivative of the logarithm of a gamma number in its concentration, at a fixed probability.
+
+    The two tensors have one shape.
 
     With the density p and the distribution function F(x; a), the derivative of x is ``-(dF/da) / p(x)``. The lower and
     the upper tail give it as ``x`` times the integral over positive ``w`` of ::
