@@ -171,9 +171,13 @@ class DeviceModule(ModuleType):
     def __getattr__(self, name: str) -> Any:
         from candelabra._tensor_types import DTYPES, tensor_type
 
-        if name not in DTYPES:
+        if name in DTYPES:
+            return tensor_type(name, self.type)
+        if name != "amp":
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        return tensor_type(name, self.type)
+        from candelabra.amp._of_device import amp_module
+
+        return amp_module(self.type)
 
     # -- internal -----------------------------------------------------------------------------------------------------
     def _instance(self, name: DeviceLike) -> Instance:

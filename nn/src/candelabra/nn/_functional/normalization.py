@@ -148,7 +148,7 @@ def batch_norm(
         if affine[0] is not None:
             scale = scale * affine[0]
         out = (input - mean) * scale
-        return out if affine[1] is None else out + affine[1]
+        return _in_dtype_of(input, out if affine[1] is None else out + affine[1])
     if not input.numel():
         # An empty batch has no statistics.
         out = input.clone() if affine[0] is None else input * affine[0]
@@ -160,7 +160,14 @@ def batch_norm(
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
     values, mean, rstd = normalize(input, affine[0], affine[1], (0, *range(2, rank)), eps)
     _update_statistics(running_mean, running_var, mean, rstd, momentum, eps, count)
-    result: Tensor = values
+    return _in_dtype_of(input, values)
+
+
+def _in_dtype_of(input: Tensor, out: Tensor) -> Tensor:
+    """Return a result in the input's dtype if that is a half type. Statistics and weights may be in float32."""
+    if not input.dtype.is_half or out.dtype is input.dtype:
+        return out
+    result: Tensor = cast(out, dtype=input.dtype)
     return result
 
 

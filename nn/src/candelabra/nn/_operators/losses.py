@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable
 
 from candelabra.backend import broadcast_shapes
-from candelabra.library import Operator, highest, operator, record, shape_of
+from candelabra.library import Autocast, Operator, highest, operator, record, shape_of
 from candelabra.nn._operators.activations import log_sigmoid
 from candelabra.typing import TYPE_CHECKING, Any
 
@@ -96,7 +96,7 @@ def _weighted(loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
     return loss.sum() / weight.sum() if reduction == "mean" else reduced(loss, reduction)
 
 
-@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional")
+@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional", autocast="float32")
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -112,7 +112,7 @@ def mse_loss(
     return _weighted(difference * difference, weight, reduction)
 
 
-@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional")
+@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional", autocast="float32")
 def l1_loss(
     input: Tensor,
     target: Tensor,
@@ -127,7 +127,7 @@ def l1_loss(
     return _weighted((input - target).abs(), weight, reduction)
 
 
-@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional")
+@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional", autocast="float32")
 def smooth_l1_loss(
     input: Tensor,
     target: Tensor,
@@ -147,7 +147,7 @@ def smooth_l1_loss(
     return reduced(distance, reduction)
 
 
-@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional")
+@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional", autocast="float32")
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
@@ -162,7 +162,7 @@ def huber_loss(
 
 # -- probabilities ----------------------------------------------------------------------------------------------------
 @operator(loss_rule(broadcast_to_target), promote=highest, data_dependent=True, out=False,
-          namespace="nn.functional")  # fmt: skip
+          namespace="nn.functional", autocast=Autocast("refused", "float32"))  # fmt: skip
 def binary_cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -186,7 +186,7 @@ def binary_cross_entropy(
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
-@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional")
+@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional", autocast="float32")
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -207,7 +207,7 @@ def binary_cross_entropy_with_logits(
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
-@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional")
+@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional", autocast="float32")
 def kl_div(
     input: Tensor,
     target: Tensor,
