@@ -46,4 +46,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     top = (name for name in _publishing.public_names() if "." not in name and name[0] != "_")
-    return sorted({*_exports.EXPORTS, *_companions.COMPANIONS, *top})
+    return sorted({*_exports.EXPORTS, *_companions.COMPANIONS, *top, *_publishing.inplace_names()})
