@@ -8,6 +8,8 @@ an operator's composite body or kernel does is not cast again. In-place operator
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 
 from candelabra import _journal as journal
@@ -71,6 +73,20 @@ def lower_precision(device_type: str) -> dtype:
         return found
     capabilities = open_device(device(device_type)).capabilities
     return bfloat16 if capabilities.host or float16 not in capabilities.arithmetic else float16
+
+
+@contextmanager
+def restored(enabled: dict[str, dtype]) -> Iterator[None]:
+    """Set inside the block the device types for which autocast was on elsewhere. The mode bits are the caller's."""
+    outer, settings.enabled = settings.enabled, enabled
+    settings.nesting += 1
+    try:
+        yield
+    finally:
+        settings.enabled = outer
+        settings.nesting -= 1
+        if settings.nesting == 0:
+            clear_cache()
 
 
 def clear_cache() -> None:

@@ -30,6 +30,7 @@ EXPORTED: Final[dict[str, str]] = {
         "set_autocast_enabled"
     ),
     "candelabra.amp.grad_scaler": "GradScaler",
+    "candelabra.compiler": "compile",
     "candelabra._switches": (
         "are_deterministic_algorithms_enabled get_deterministic_debug_mode get_float32_matmul_precision "
         "get_num_interop_threads get_num_threads is_deterministic_algorithms_warn_only_enabled "
@@ -55,8 +56,9 @@ EXPORTED: Final[dict[str, str]] = {
     "candelabra._printing": "set_printoptions get_printoptions printoptions",
     "candelabra._serialization.api": "save load",
     "": (
-        "accelerator amp array_api autograd backend backends dtypes errors fft library linalg masked random "
-        "serialization signal special typing"
+        "__config__ accelerator amp array_api autograd backend backends compiler distributed dtypes errors fft "
+        "functional hub jit library linalg masked multiprocessing onnx random serialization signal special types "
+        "typing utils version"
     ),
 }
 """Module → the names that it exports, ``name=attribute`` if they differ. The empty module name means submodules."""
