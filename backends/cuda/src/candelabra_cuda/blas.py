@@ -1,6 +1,7 @@
 """Matrix products by cuBLAS. Row-major operands are passed as transposed column-major ones, so views need no copies.
 
-Half types use the tensor cores and accumulate in float32. TF32 is disabled unless `set_float32_matmul_precision` allows it.
+Half types use the tensor cores and accumulate in float32. TF32 is disabled unless `set_float32_matmul_precision` allows
+it.
 """
 
 from __future__ import annotations
