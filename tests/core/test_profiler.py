@@ -120,6 +120,6 @@ def test_trace_is_a_file_of_chrome(tmp_path: Path) -> None:
 
 def test_failing_operators_are_recorded_and_raise() -> None:
     """The error passes, and the profile ends."""
-    with profile() as found, pytest.raises(RuntimeError, match="inconsistent tensor size|shape|size"):
+    with profile() as found, pytest.raises(RuntimeError, match=r"size"):
         cd.ones(2) @ cd.ones(3)
     assert [event.name for event in found.events()][-1] in ("matmul", "dot")
