@@ -112,3 +112,33 @@ def test_an_overload_set_is_explained_by_the_member_that_serves_the_call() -> No
     assert explain("softmax", x, 1).operator == "softmax"
     assert explain("softmax", x, 1, dtype=cd.float64).operator == "softmax_in_dtype"
     assert explain(cd.var, x, False).operator == "var_of_all"
+
+
+def test_factors_before_the_tensors_are_deprecated() -> None:
+    """`add_(2, x)` is PyTorch's form of before 1.5: it warns and means the factor."""
+    x, y, m = cd.ones(2), cd.full((2,), 3.0), cd.ones(2, 2)
+    calls = {
+        "add_": (lambda: x.clone().add_(2, y), [7.0, 7.0]),
+        "add": (lambda: cd.add(x, 2, y), [7.0, 7.0]),
+        "sub_": (lambda: x.clone().sub_(2, y), [-5.0, -5.0]),
+        "addcdiv_": (lambda: x.clone().addcdiv_(6, y, y), [7.0, 7.0]),
+        "addcmul": (lambda: x.addcmul(2, y, y), [19.0, 19.0]),
+        "addmv": (lambda: x.addmv(2, 3, m, y), [20.0, 20.0]),
+    }
+    for name, (call, expected) in calls.items():
+        with pytest.warns(UserWarning, match=f"This overload of {name} is deprecated: pass the number by keyword"):
+            assert call().tolist() == expected
+    with pytest.raises(TypeError, match=r"add_\(\) takes 2 positional arguments but 3 were given"):
+        x.add_(y, y)
+    with pytest.raises(TypeError, match=r"addcmul\(\) takes 3 positional arguments but 5 were given"):
+        x.addcmul(1, 2, y, y)
+
+
+def test_in_place_methods_are_functions_of_the_package() -> None:
+    """`candelabra.abs_(x)` is `x.abs_()`, and `dir(candelabra)` lists it."""
+    x = cd.tensor([-1.0, 4.0])
+    assert cd.abs_(x) is x
+    assert cd.clamp_(x, max=2).tolist() == [1.0, 2.0]
+    assert cd.zero_(x).tolist() == [0.0, 0.0]
+    assert {"abs_", "clamp_", "index_put_", "fill_", "zero_"} <= set(dir(cd))
+    assert not hasattr(cd, "_abs_")

@@ -66,6 +66,32 @@ def test_module_of_an_installed_type() -> None:
 
 
 @pytest.mark.usefixtures("lantern")
+def test_further_queries_of_a_device_type() -> None:
+    """Random states, streams, memory and versions by PyTorch's names."""
+    cd.lantern.manual_seed_all(3)
+    states = cd.lantern.get_rng_state_all()
+    assert len(states) == 2
+    assert cd.lantern.initial_seed() == 3
+    cd.lantern.manual_seed(4)
+    cd.lantern.set_rng_state_all(states)
+    assert cd.lantern.initial_seed() == 3
+    cd.lantern.seed_all()
+    with cd.lantern.device_of(cd.ones(1, device="lantern:1")):
+        assert cd.lantern.current_device() == 1
+    with cd.lantern.device_of(cd.ones(1)):
+        assert cd.lantern.current_device() == 0
+    with cd.lantern.stream(cd.lantern.Stream(0)), cd.lantern.stream(None):
+        cd.ones(1, device="lantern")
+    assert cd.lantern.max_memory_reserved() >= 0
+    assert "allocated" in cd.lantern.memory_summary()
+    assert cd.lantern.get_arch_list() == []
+    cd.lantern.ipc_collect()
+    with pytest.raises(NotImplementedError, match="backend 'lantern' reports no compute capability"):
+        cd.lantern.get_device_capability()
+    assert cd.cuda.is_bf16_supported() is cd.cuda.is_available()
+
+
+@pytest.mark.usefixtures("lantern")
 def test_current_device_is_what_the_bare_name_means() -> None:
     """`set_device` and `with device(...)` set the index of a name without one."""
     assert cd.lantern.current_device() == 0

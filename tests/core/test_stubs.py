@@ -52,7 +52,7 @@ def parameters(node: ast.FunctionDef) -> list[str]:
 
 def at_run_time(function: object) -> list[str]:
     """Return the names of a function's parameters at run time."""
-    found = inspect.signature(function).parameters.values()  # type: ignore[arg-type]
+    found = [p for p in inspect.signature(function).parameters.values() if p.name != "_more"]  # type: ignore[arg-type]
     ordered = [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return [*ordered, *sorted({p.name for p in found} - set(ordered))]
 

@@ -138,7 +138,7 @@ def test_tf32_is_off_unless_asked_for(engine: Any, cublas: Any, monkeypatch: pyt
     """The compute type is that of float32, and TF32 only if the setting enables it."""
     one = to_device(engine, np.ones((2, 2), "f4"), float32)
     matmul(one, one, CUBLAS_TYPES["float32"])
-    monkeypatch.setattr(blas, "allow_tf32", True)
+    monkeypatch.setattr(blas, "get_float32_matmul_precision", lambda: "high")
     matmul(one, one, CUBLAS_TYPES["float32"])
     assert cublas.calls == [68, 77]
 

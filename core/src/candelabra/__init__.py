@@ -5,6 +5,7 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._device import device as device
 from candelabra._namespace import companions as _companions
+from candelabra._namespace import device_imports as _device_imports
 from candelabra._namespace import exports as _exports
 from candelabra._namespace import moved as _moved
 from candelabra._namespace import publishing as _publishing
@@ -21,6 +22,7 @@ if not _read_index(__path__):
     raise ImportError("the index of public names, candelabra/_index, is missing: in a checkout run `make index`")
 _publishing.install_methods()
 _moved.install()
+_device_imports.install()
 
 
 def __getattr__(name: str) -> Any:
@@ -44,4 +46,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     top = (name for name in _publishing.public_names() if "." not in name and name[0] != "_")
-    return sorted({*_exports.EXPORTS, *_companions.COMPANIONS, *top})
+    return sorted({*_exports.EXPORTS, *_companions.COMPANIONS, *top, *_publishing.inplace_names()})

@@ -7,15 +7,15 @@ registered name (see ``candelabra._plugins.names``) is not available, and its er
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from types import ModuleType
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import current_index, device, named_device, open_device, open_instances, set_current_index
 from candelabra._plugins import names, registry
-from candelabra._random.generator import manual_seed
+from candelabra._random.generator import default_generator, manual_seed, seed
 from candelabra.dtypes import bfloat16
 from candelabra.errors import BackendError
 
@@ -93,9 +93,20 @@ class DeviceModule(ModuleType):
         instance = self._instance(device)
         return DeviceProperties(instance.backend.devices()[instance.index])
 
-    def is_bf16_supported(self) -> bool:
-        """Return whether the devices compute in bfloat16."""
-        return bfloat16 in self._instance(None).capabilities.arithmetic
+    def get_device_capability(self, device: DeviceLike = None) -> tuple[int, int]:
+        """Return the fact ``compute``, a version as two numbers. Raise NotImplementedError if there is none."""
+        found = self.get_device_properties(device).facts.get("compute")
+        if not isinstance(found, tuple):
+            raise NotImplementedError(f"backend {self.type!r} reports no compute capability")
+        return int(found[0]), int(found[1])
+
+    def is_bf16_supported(self, including_emulation: bool = True) -> bool:
+        """Return whether a device computes in bfloat16; False without a device."""
+        return self.is_available() and bfloat16 in self._instance(None).capabilities.arithmetic
+
+    def get_arch_list(self) -> list[str]:
+        """Return an empty list: no architectures are compiled in."""
+        return []
 
     # -- the current device -------------------------------------------------------------------------------------------
     def current_device(self) -> int:
@@ -118,6 +129,13 @@ class DeviceModule(ModuleType):
         finally:
             set_current_index(self.type, before)
 
+    @contextmanager
+    def device_of(self, obj: Any) -> Iterator[None]:
+        """Return a context manager that makes the device of a tensor the current one, if it is of this type."""
+        found = getattr(obj, "device", None)
+        with self.device(found) if found is not None and found.type == self.type else nullcontext():
+            yield
+
     # -- work and memory ----------------------------------------------------------------------------------------------
     def synchronize(self, device: DeviceLike = None) -> None:
         """Wait for all submitted work of the device, and raise its errors."""
@@ -128,6 +146,12 @@ class DeviceModule(ModuleType):
         """Return a new stream. Raise NotImplementedError if the backend has no streams."""
         instance = self._instance(device)
         return instance.backend.stream(instance.index)
+
+    @contextmanager
+    def stream(self, stream: Any) -> Iterator[None]:
+        """Return a context manager in which this thread submits its work to a stream; None has no effect."""
+        with nullcontext() if stream is None else stream:
+            yield
 
     def current_stream(self, device: DeviceLike = None) -> Any:
         """Return this thread's current stream. Raise NotImplementedError if the backend has no streams."""
@@ -153,6 +177,19 @@ class DeviceModule(ModuleType):
         """Return the number of bytes that the backend holds, including free blocks, or 0 if it does not count."""
         return self.memory_stats(device).get("reserved", 0)
 
+    def max_memory_reserved(self, device: DeviceLike = None) -> int:
+        """Return the maximum number of bytes that the backend held, or 0 if it does not count."""
+        stats = self.memory_stats(device)
+        return stats.get("peak_reserved", stats.get("reserved", 0))
+
+    def memory_summary(self, device: DeviceLike = None, abbreviated: bool = False) -> str:
+        """Return the counters of :meth:`memory_stats` as a table."""
+        rows = self.memory_stats(device).items()
+        return "\n".join([f"memory of {self.type}", *(f"{name:<20}{number:>20,} B" for name, number in rows)])
+
+    def ipc_collect(self) -> None:
+        """Do nothing: no memory is shared between processes."""
+
     def empty_cache(self) -> None:
         """Release the unused pooled memory of all used devices of this type."""
         for instance in open_instances():
@@ -167,13 +204,45 @@ class DeviceModule(ModuleType):
 
     manual_seed_all = manual_seed
 
+    def seed(self) -> None:
+        """Seed the generators of all devices with a random number of the operating system."""
+        if self.is_available():
+            seed()
+
+    seed_all = seed
+
+    def initial_seed(self) -> int:
+        """Return the seed of the current device's generator."""
+        return default_generator(self._instance(None)).initial_seed()
+
+    def get_rng_state(self, device: DeviceLike = None) -> Tensor:
+        """Return the state of a device's generator."""
+        return default_generator(self._instance(device)).get_state()
+
+    def set_rng_state(self, new_state: Tensor, device: DeviceLike = None) -> None:
+        """Restore the state of a device's generator."""
+        default_generator(self._instance(device)).set_state(new_state)
+
+    def get_rng_state_all(self) -> list[Tensor]:
+        """Return the states of all devices' generators; an empty list without a device."""
+        return [self.get_rng_state(index) for index in range(self.device_count())]
+
+    def set_rng_state_all(self, new_states: Iterable[Tensor]) -> None:
+        """Restore the states of all devices' generators."""
+        for index, state in enumerate(new_states):
+            self.set_rng_state(state, index)
+
     # -- types and submodules -----------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> Any:
         from candelabra._tensor_types import DTYPES, tensor_type
 
-        if name not in DTYPES:
+        if name in DTYPES:
+            return tensor_type(name, self.type)
+        if name != "amp":
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-        return tensor_type(name, self.type)
+        from candelabra.amp._of_device import amp_module
+
+        return amp_module(self.type)
 
     # -- internal -----------------------------------------------------------------------------------------------------
     def _instance(self, name: DeviceLike) -> Instance:

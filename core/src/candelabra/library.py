@@ -42,6 +42,7 @@ from candelabra._plugins import registry as plugins
 from candelabra._plugins.kernels import get_kernel, register_kernel
 from candelabra._plugins.names import registered_names as device_names
 from candelabra._records.accepts import refusal
+from candelabra._records.autocasting import Autocast
 from candelabra._records.callables import PublicCallable, public
 from candelabra._records.derivative import applied, conjugate
 from candelabra._records.overloads import OverloadSet, overloads
@@ -85,9 +86,10 @@ from candelabra._tensor import Tensor, wrap
 
 __all__ = [
     # declaring
-    "operator", "overloads", "public", "record", "Operator", "OverloadSet", "PublicCallable", "by", "checked_pointwise",
-    "like_input", "pointwise", "reduction", "shape_of", "unchecked", "accumulated", "boolean", "common", "index",
-    "real_part", "same", "highest", "identical", "to_float", "to_integer", "unpromoted", "applied", "build",
+    "operator", "overloads", "public", "record", "Autocast", "Operator", "OverloadSet", "PublicCallable", "by",
+    "checked_pointwise", "like_input", "pointwise", "reduction", "shape_of", "unchecked", "accumulated", "boolean",
+    "common", "index", "real_part", "same", "highest", "identical", "to_float", "to_integer", "unpromoted",
+    "applied", "build",
     "conjugate", "indent", "fail", "store", "wrap_dim",
     # reading
     "ENTRIES", "METHODS", "OPERATORS", "Entry", "Signature", "Schema", "Parameter", "REQUIRED", "BOUND", "DEVICE",

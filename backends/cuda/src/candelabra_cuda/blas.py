@@ -1,6 +1,7 @@
 """Matrix products by cuBLAS. Row-major operands are passed as transposed column-major ones, so views need no copies.
 
-Half types use the tensor cores and accumulate in float32. TF32 is disabled unless :data:`allow_tf32` is set.
+Half types use the tensor cores and accumulate in float32. TF32 is disabled unless `set_float32_matmul_precision` allows
+it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from math import prod
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from candelabra import get_float32_matmul_precision
 from candelabra.backend import contiguous_strides
 from candelabra.dtypes import dtype
 from candelabra_clike import StridedArray
@@ -42,8 +44,6 @@ CUBLAS_TYPES: Final[dict[str, CublasType]] = {
 FAST_TF32: Final = 77
 """The compute type that rounds float32 operands to TF32."""
 DEFAULT_ALGORITHM: Final = -1
-allow_tf32 = False
-"""If True, float32 products use TF32: about eight times as fast, with a mantissa of 10 bits."""
 
 
 class CublasMatmul:
@@ -203,7 +203,8 @@ def run_gemm(
     if second.copied:
         b = contiguous(b.restrided(*second.copied, b.offset))
     itemsize = a.dtype.itemsize
-    compute = FAST_TF32 if allow_tf32 and kind.data == CUBLAS_TYPES["float32"].data else kind.compute
+    allow_tf32 = kind.data == CUBLAS_TYPES["float32"].data and get_float32_matmul_precision() != "highest"
+    compute = FAST_TF32 if allow_tf32 else kind.compute
     engine.enter()
     engine.cublas.gemmStridedBatchedEx(
         engine.blas_handle(), int(second.transposed), int(first.transposed), plan.columns, plan.rows, plan.inner,

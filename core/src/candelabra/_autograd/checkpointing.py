@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.saved import saved_tensors_hooks
+from candelabra._dispatch import autocasting
 from candelabra._keys import NO_GRAD, PACK, state, switch
 from candelabra._random import generator as generators
 
@@ -52,8 +53,7 @@ class _Run:
         self.function, self.kwargs = function, kwargs
         self.check, self.early_stop = check, early
         self.holders: list[weakref.ref[_Holder]] = []
-        self.mode = state.bits
-        self.generators = _generator_states() if preserve else []
+        self.recorded = Recorded(preserve)
         self.context: Callable[[], AbstractContextManager[Any]] = nullcontext
         self.args: tuple[Any, ...] = ()
 
@@ -97,14 +97,29 @@ class _Run:
                 raise _EnoughRecomputed
             return tensor.detach()
 
+        with self.recorded.restored(), self.context(), saved_tensors_hooks(refill, lambda t: t):
+            try:
+                self.function(*self.args, **self.kwargs)
+            except _EnoughRecomputed:
+                pass
+
+
+class Recorded:
+    """The modes, the autocast and the random numbers of a first run, for a second one."""
+
+    def __init__(self, random: bool) -> None:
+        self.mode = state.bits
+        self.autocast = autocasting.settings.enabled
+        self.generators = _generator_states() if random else []
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """Run the block with recording on and everything else as in the first run."""
         before = state.bits
         switch(self.mode & ~(NO_GRAD | PACK) | (before & PACK))
         try:
-            with _generators_at(self.generators), self.context(), saved_tensors_hooks(refill, lambda t: t):
-                try:
-                    self.function(*self.args, **self.kwargs)
-                except _EnoughRecomputed:
-                    pass
+            with _generators_at(self.generators), autocasting.restored(self.autocast):
+                yield
         finally:
             switch(before)
 
@@ -169,16 +184,20 @@ def checkpoint_sequential(
     functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
     """Run a chain of functions (or an ``nn.Sequential``) in ``segments`` parts, and checkpoint all but the last."""
+    *first, last = segments_of(functions, segments)
+    for run in first:
+        input = checkpoint(run, input, use_reentrant=use_reentrant, **kwargs)
+    return last(input)
+
+
+def segments_of(functions: Any, segments: int) -> list[Callable[[Any], Any]]:
+    """Return a chain of functions in at most ``segments`` parts of equal length; the last has the remainder."""
     chain: Sequence[Callable[[Any], Any]] = (
         list(functions.children()) if hasattr(functions, "children") else list(functions)
     )
     size = max(len(chain) // segments, 1)
     ends = [size * (i + 1) for i in range(segments - 1) if size * (i + 1) < len(chain)]
-    start = 0
-    for end in ends:
-        input = checkpoint(_chained(chain[start:end]), input, use_reentrant=use_reentrant, **kwargs)
-        start = end
-    return _chained(chain[start:])(input)
+    return [_chained(chain[start:end]) for start, end in zip([0, *ends], [*ends, len(chain)], strict=True)]
 
 
 def _chained(functions: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:

@@ -5,6 +5,7 @@ All functions run before the dispatch key is looked up, so each handles the most
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
@@ -36,6 +37,28 @@ def missing(name: str, parameter: str) -> TypeError:
 def present_arguments(**arguments: Any) -> dict[str, Any]:
     """Return the arguments that are neither omitted nor None."""
     return {name: value for name, value in arguments.items() if value is not REQUIRED and value is not None}
+
+
+def number_first(entry: Any, kind: str, factors: tuple[str, ...], count: int, values: tuple[Any, ...]) -> Any:
+    """Serve a call with factors before the tensors, ``add_(input, 2, other)``, with PyTorch's warning.
+
+    Raises ``TypeError`` if the call has more arguments than that.
+    """
+    input, *rest = values
+    numbers = [value for value in rest if not isinstance(value, Tensor)]
+    tensors = rest[len(numbers) :]
+    name = entry.name + ("_" if kind == "inplace" else "")
+    fit = len(values) == count + len(numbers) and 0 < len(numbers) <= len(factors)
+    if not fit or not all(isinstance(t, Tensor) for t in tensors):
+        raise TypeError(f"{name}() takes {count} positional arguments but {len(values)} were given")
+    named = dict(zip(factors, numbers, strict=False))
+    warnings.warn(
+        f"This overload of {name} is deprecated: pass the number by keyword, "
+        f"{name}(…, {', '.join(f'{factor}={number}' for factor, number in named.items())})",
+        UserWarning,
+        stacklevel=3,
+    )
+    return entry.form(kind)(input, *tensors, **named)
 
 
 def not_tensors(op: Operator[..., Any], kind: str, **arguments: Any) -> Any:

@@ -110,11 +110,26 @@ def head_lines(
         lines.append(f"if out is not None: return write_out(op, out, ({', '.join(names)},))")
     shown = sorted([*parameters, *added], key=lambda p: p.keyword_only)
     signature = signature_of(shown, scope, extra, optional)
+    factors = factors_of(shown)
+    if factors:
+        # PyTorch's arguments of before 1.5, `add_(2, x)`: the factors of a sum come before the tensors.
+        scope |= {"number_first": arguments.number_first, "entry": operator if choosing is None else choosing[0]}
+        signature[signature.index("*")] = "*_more"
+        passed = [p.name for p in shown if not p.keyword_only]
+        values = f"({', '.join(passed)}, *_more)"
+        lines.insert(0, f"if _more: return number_first(entry, {kind!r}, {factors!r}, {len(passed)}, {values})")
     if operator.inplace_argument and kind == "function":
         scope["form"] = operator.form
         signature.insert(signature.index("*") if "*" in signature else len(signature), "inplace=False")
         lines.insert(0, f"if inplace: return form('inplace')({', '.join(passed_by_name(p) for p in parameters)})")
     return signature, lines
+
+
+def factors_of(parameters: Sequence[Parameter]) -> tuple[str, ...]:
+    """Return the names of the factors of a sum, ``alpha``, ``beta`` or ``value``, if all else is tensors."""
+    factors = tuple([p.name for p in parameters if p.keyword_only])
+    tensors = all(p.kind in (TENSOR, OPERAND) for p in parameters if not p.keyword_only)
+    return factors if tensors and factors and set(factors) <= {"alpha", "beta", "value"} else ()
 
 
 def sizes_lines(names: list[str], scope: dict[str, Any]) -> tuple[list[str], list[str]]:

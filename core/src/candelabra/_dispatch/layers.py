@@ -57,6 +57,10 @@ class Layer:
         self.handlers[operator if isinstance(operator, str) else operator.name] = handler
         invalidate()
 
+    def handler_for(self, op: Operator[..., Any], inplace: bool) -> Handler | None:
+        """Return the handler that serves an operator, or None: the operator then skips the layer."""
+        return self.handlers.get(op.name, self.handler)
+
     def remove(self) -> None:
         """Remove the layer and free its bit."""
         _layers.pop(self.bit, None)
@@ -90,7 +94,7 @@ def layer_for(op: Operator[..., Any], key: int, inplace: bool) -> Bound | None:
     """Return the highest layer in ``key`` that serves ``op``, or None."""
     for bit in sorted((b for b in _layers if key & b), reverse=True):
         layer = _layers[bit]
-        handler = layer.handlers.get(op.name, layer.handler)
+        handler = layer.handler_for(op, inplace)
         if handler is not None:
             return Bound(layer, _bind(op, layer, handler, key & ~bit, inplace))
     return None

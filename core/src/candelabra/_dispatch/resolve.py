@@ -6,6 +6,7 @@ canonical arguments; ``candelabra explain`` prints the step that did (:class:`Re
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
@@ -38,6 +39,7 @@ from candelabra._keys import (
 from candelabra._records.accepts import refusal, refused_operand
 from candelabra._records.promotion import highest, unpromoted
 from candelabra._records.schema import OPERAND
+from candelabra._switches import switches
 from candelabra.dtypes import ALL, BY_BIT, DTYPE_MASK, FLOATING, INTEGER, dtype
 
 if TYPE_CHECKING:
@@ -118,6 +120,8 @@ def _served(op: Operator[..., Any], key: int, compute: dtype, instance: Instance
         operands = [p.name for p in op.schema.parameters if p.kind == OPERAND]
         call.scalar = operands[0] if key & SCALAR_FIRST else operands[-1]
     kernel = None if declined else kernel_for(instance, op.name, compute)
+    if switches.deterministic and op.name in instance.capabilities.nondeterministic:
+        _nondeterministic(op, name)
     composite_above = op.body is not None and not op.differentiable and op.not_differentiable is None
     # 4. The backend's kernel, unless autograd has to record the operators of a composite.
     if kernel is not None and not (composite_above and wants_grad) and (op.view or _computes(instance, compute)):
@@ -148,6 +152,17 @@ def _served(op: Operator[..., Any], key: int, compute: dtype, instance: Instance
         )
     # 7. No device serves it.
     raise no_kernel(op, instance, compute)
+
+
+def _nondeterministic(op: Operator[..., Any], device: str) -> None:
+    """Warn of an operator whose results may differ between runs, or refuse it."""
+    words = (
+        f"{op.title} does not have a deterministic implementation on {device}, but you set "
+        "'candelabra.use_deterministic_algorithms(True)'"
+    )
+    if not switches.warn_only:
+        raise RuntimeError(f"{words}. Move its tensors to another device, or pass warn_only=True")
+    warnings.warn(words, UserWarning, stacklevel=2)
 
 
 def output_keys(op: Operator[..., Any], key: int, compute: dtype, instance: Instance) -> tuple[int, ...]:

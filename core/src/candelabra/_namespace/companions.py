@@ -1,4 +1,4 @@
-"""`candelabra.nn`, `optim`, `distributions` and `utils.data`, which are a separate distribution.
+"""`candelabra.nn`, `optim` and `distributions`, which are a separate distribution, as `candelabra.utils.data` is.
 
 The package's ``__path__`` is extended by every folder ``candelabra`` on sys.path, so that plain imports find them
 wherever pip has installed them, also in editable installs.
@@ -16,7 +16,6 @@ from candelabra._annotations import Final
 COMPANIONS: Final[dict[str, tuple[str, str]]] = {
     "nn": ("candelabra.nn", "nn"),
     "optim": ("candelabra.optim", "nn"),
-    "utils": ("candelabra.utils.data", "nn"),
     "distributions": ("candelabra.distributions", "nn"),
 }  # fmt: skip
 """Attributes of ``candelabra`` that other distributions contain: the module to import and the extra to install."""

@@ -24,6 +24,19 @@ EXPORTED: Final[dict[str, str]] = {
     "candelabra._device": "device get_default_device set_default_device",
     "candelabra._device_modules": "devices",
     "candelabra._tensor": "Tensor",
+    "candelabra.amp.autocast_mode": (
+        "autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_dtype "
+        "is_autocast_cache_enabled is_autocast_enabled set_autocast_cache_enabled set_autocast_dtype "
+        "set_autocast_enabled"
+    ),
+    "candelabra.amp.grad_scaler": "GradScaler",
+    "candelabra.compiler": "compile",
+    "candelabra._switches": (
+        "are_deterministic_algorithms_enabled get_deterministic_debug_mode get_float32_matmul_precision "
+        "get_num_interop_threads get_num_threads is_deterministic_algorithms_warn_only_enabled "
+        "set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal set_num_interop_threads "
+        "set_num_threads use_deterministic_algorithms"
+    ),
     "candelabra._tensor_types": (
         "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor "
         "ShortTensor set_default_tensor_type"
@@ -43,8 +56,9 @@ EXPORTED: Final[dict[str, str]] = {
     "candelabra._printing": "set_printoptions get_printoptions printoptions",
     "candelabra._serialization.api": "save load",
     "": (
-        "accelerator array_api autograd backend dtypes errors fft library linalg masked overrides random serialization "
-        "signal special typing"
+        "__config__ accelerator amp array_api autograd backend backends compiler distributed dtypes errors fft "
+        "functional hub jit library linalg masked multiprocessing onnx overrides profiler random serialization signal special "
+        "types typing utils version"
     ),
 }
 """Module → the names that it exports, ``name=attribute`` if they differ. The empty module name means submodules."""

@@ -155,14 +155,26 @@ def entry_named(name: str) -> Entry | None:
 
 
 def public_function(name: str) -> Any:
-    """Return the function ``candelabra.<name>``, or None. In-place forms are functions too: ``candelabra.add_``."""
+    """Return the function ``candelabra.<name>``, or None. In-place methods are functions too: ``candelabra.add_``."""
     entry = entry_named(name)
     if entry is not None:
         return entry.form("function")
-    if name in index.METHODS_IN and name.endswith("_"):
+    if not is_inplace(name):
+        return None
+    if name in index.METHODS_IN:
         index.load(index.METHODS_IN[name])
     entry, form = METHODS.get(name, (None, ""))
-    return entry.form(form) if entry is not None and form == "inplace" else None
+    return entry.form(form) if entry is not None else None
+
+
+def is_inplace(name: str) -> bool:
+    """Return whether a method's name is that of one that writes to its tensor: ``add_``, and not ``__add__``."""
+    return name[-1:] == "_" and name[:1] != "_"
+
+
+def inplace_names() -> list[str]:
+    """Return the names of the methods that write to their tensor, which are functions of the package, too."""
+    return sorted({name for name in (*METHODS, *index.METHODS_IN) if is_inplace(name)})
 
 
 def operator_named(name: str) -> Operator[..., Any] | None:

@@ -13,6 +13,7 @@ from candelabra._operators.elementwise.selection import where
 from candelabra._operators.reductions.extrema import ValuesAndIndices
 from candelabra._operators.shapes.joining import cat
 from candelabra._operators.sorting.sort import gather_adjoint, two_like_input
+from candelabra._records.autocasting import Autocast
 from candelabra._records.promotion import accumulated, index, same, to_float
 from candelabra._records.record import operator
 from candelabra._records.rules import like_input
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 
 # -- sums and products ------------------------------------------------------------------------------------------------
-@operator(like_input, result=accumulated, inplace=True)
+@operator(like_input, result=accumulated, inplace=True, autocast=Autocast("float32"))
 def cumsum(input: Tensor, dim: Dim, *, dtype: DType | None = None) -> Tensor:
     """Return the cumulative sums along ``dim``. Integers and bools give int64; the input is cast to ``dtype`` first."""
     ...
@@ -32,7 +33,7 @@ def cumsum(input: Tensor, dim: Dim, *, dtype: DType | None = None) -> Tensor:
 cumsum.vjp(input=lambda g, dim, input_spec: uncast(g.flip(dim).cumsum(dim).flip(dim), input_spec))
 
 
-@operator(like_input, result=accumulated, inplace=True)
+@operator(like_input, result=accumulated, inplace=True, autocast=Autocast("float32"))
 def cumprod(input: Tensor, dim: Dim, *, dtype: DType | None = None) -> Tensor:
     """Return the cumulative products along ``dim``. Integers and bools give int64; the input is cast to ``dtype``
     first.

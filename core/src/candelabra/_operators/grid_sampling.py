@@ -15,6 +15,7 @@ from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._operators.creation.ranges import new_arange
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.shapes.joining import stack
+from candelabra._records.autocasting import Autocast
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
 from candelabra.dtypes import int64
@@ -55,7 +56,7 @@ def _shape_of_rank(rank: int, input: Tensor, *rest: Any) -> Ints:
     return _sampler_shape(input, *rest)
 
 
-@operator(by(_sampler_shape), accepts="real floating", method=False, out=False)
+@operator(by(_sampler_shape), accepts="real floating", method=False, out=False, autocast=Autocast("widest", "float32"))
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
@@ -80,7 +81,13 @@ def grid_sampler(
     return _linear(input, positions)
 
 
-@operator(by(lambda *args: _shape_of_rank(2, *args)), accepts="real floating", method=False, out=False)
+@operator(
+    by(lambda *args: _shape_of_rank(2, *args)),
+    accepts="real floating",
+    method=False,
+    out=False,
+    autocast=Autocast(host="float32"),
+)
 def grid_sampler_2d(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
@@ -89,7 +96,13 @@ def grid_sampler_2d(
     return grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
 
 
-@operator(by(lambda *args: _shape_of_rank(3, *args)), accepts="real floating", method=False, out=False)
+@operator(
+    by(lambda *args: _shape_of_rank(3, *args)),
+    accepts="real floating",
+    method=False,
+    out=False,
+    autocast=Autocast(host="float32"),
+)
 def grid_sampler_3d(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:

@@ -10,6 +10,7 @@ from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._operators.creation.filled import new_full
+from candelabra._records.autocasting import Autocast
 from candelabra._records.callables import public
 from candelabra._records.promotion import same, unpromoted
 from candelabra._records.record import operator
@@ -76,7 +77,7 @@ def _layer_shapes(
     return shape, statistics, statistics
 
 
-@operator(_layer_shapes, promote=unpromoted, result=(same, same, same), method=False)
+@operator(_layer_shapes, promote=unpromoted, result=(same, same, same), method=False, autocast=Autocast("float32"))
 def native_layer_norm(
     input: Tensor, normalized_shape: Shape, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Normalized:

@@ -13,6 +13,7 @@ from functools import cached_property
 from candelabra._annotations import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 from candelabra._invalidation import KEEPERS
 from candelabra._namespace.index import OPERATORS_IN, Declared, note
+from candelabra._records.autocasting import Autocast, lists_of
 from candelabra._records.derivative import Rule, checked_rules
 from candelabra._records.promotion import Promotion, common, same
 from candelabra._records.registry import Signature, add, dotted, method_names
@@ -102,6 +103,7 @@ class Operator(Generic[P, R]):
         public: bool = True,
         namespace: str = "",
         aliases: tuple[str, ...] = (),
+        autocast: Autocast | str | None = None,
     ) -> None:
         self.name: Final = function.__name__.rstrip("_") if name is None else name
         self.title = self.name
@@ -139,6 +141,8 @@ class Operator(Generic[P, R]):
         self.public_name: Final = dotted(self.name, namespace)
         self.aliases: Final = aliases
         """Further public names, ``"arccos"`` or ``"special.expit"``. A name without a dot is also a method."""
+        self.autocast: Final = lists_of(self.name, autocast)
+        """The operator's lists of ``autocast``, or None; see ``candelabra._records.autocasting``."""
         self.rules: dict[tuple[str, ...], Rule] = {}
         self.not_differentiable: str | None = None
         self.scatter: Callable[..., Any] | None = None

@@ -29,6 +29,8 @@ _NAMES: Final[dict[str, str]] = {
     "gradgradcheck": "candelabra.autograd.gradcheck:gradgradcheck",
     "functional": "candelabra.autograd.functional",
     "graph": "candelabra.autograd.graph",
+    "profiler": "candelabra.profiler",
+    "variable": "candelabra._tensor_types",
     "function": "candelabra.autograd.function",
     "grad_mode": "candelabra._autograd.modes",
     "anomaly_mode": "candelabra._autograd.anomaly",

@@ -7,6 +7,7 @@ from candelabra._codegen.adapters import FLOATING_BITS
 from candelabra._operators.creation.filled import zeroed
 from candelabra._operators.elementwise.complex import conj
 from candelabra._operators.elementwise.selection import where
+from candelabra._records.autocasting import Autocast
 from candelabra._records.derivative import applied, conjugate
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import boolean, real_part, to_float, unpromoted
@@ -110,7 +111,7 @@ def mul(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 mul.vjp(input=applied(mul, "g", conjugate("other")), other=applied(mul, "g", conjugate("input")))
 
 
-@operator(pointwise)
+@operator(pointwise, autocast=Autocast("widest"))
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
     """``input + value * tensor1 * tensor2``."""
     return input + (tensor1 * tensor2 if value == 1 else tensor1 * value * tensor2)
@@ -123,7 +124,7 @@ addcmul.vjp(
 )
 
 
-@operator(pointwise, accepts="floating")
+@operator(pointwise, accepts="floating", autocast=Autocast("widest"))
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 1) -> Tensor:
     """``input + value * tensor1 / tensor2``."""
     return input + (tensor1 / tensor2 if value == 1 else tensor1 * value / tensor2)

@@ -7,6 +7,7 @@ import math
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._layout import broadcast_shapes
 from candelabra._operators.creation.filled import new_full
+from candelabra._records.autocasting import Autocast
 from candelabra._records.callables import public
 from candelabra._records.promotion import boolean, real_part, to_float, unpromoted
 from candelabra._records.record import operator
@@ -84,7 +85,14 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
     return view_as_complex.function(cat.function((real.unsqueeze(-1), imag.unsqueeze(-1)), -1))
 
 
-@operator(checked_pointwise(_check_parts), promote=unpromoted, result=_complex_of, method=False, inplace=False)
+@operator(
+    checked_pointwise(_check_parts),
+    promote=unpromoted,
+    result=_complex_of,
+    method=False,
+    inplace=False,
+    autocast=Autocast(host="float32"),
+)
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """``abs * (cos(angle) + i * sin(angle))``, broadcast."""
     _check_parts(abs, angle)

@@ -6,6 +6,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._operators.creation.filled import zeroed
 from candelabra._operators.elementwise.complex import conj
 from candelabra._operators.elementwise.selection import where
+from candelabra._records.autocasting import Autocast
 from candelabra._records.callables import public
 from candelabra._records.derivative import applied, conjugate
 from candelabra._records.overloads import overloads
@@ -72,7 +73,7 @@ def _div_rounded_in_place(input: Tensor, other: Any, *, rounding_mode: str) -> T
 div_overloads = overloads("div", div, div_rounded, inplace=True, aliases=("divide", "true_divide"))
 
 
-@operator(pointwise, promote=to_float)
+@operator(pointwise, promote=to_float, autocast=Autocast("float32"))
 def reciprocal(input: Tensor) -> Tensor:
     """``1 / input``."""
     return 1 / input

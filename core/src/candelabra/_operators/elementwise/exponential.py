@@ -9,6 +9,7 @@ from candelabra._operators.elementwise.arithmetic import sub
 from candelabra._operators.elementwise.comparison import maximum
 from candelabra._operators.elementwise.complex import conj
 from candelabra._operators.elementwise.selection import where
+from candelabra._records.autocasting import Autocast
 from candelabra._records.promotion import to_float
 from candelabra._records.record import operator
 from candelabra._records.rules import pointwise
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 LN2, LN10 = math.log(2.0), math.log(10.0)
 
 
-@operator(pointwise, promote=to_float)
+@operator(pointwise, promote=to_float, autocast=Autocast("float32"))
 def exp(input: Tensor) -> Tensor:
     """``e**input``."""
     ...
@@ -38,7 +39,7 @@ def exp2(input: Tensor) -> Tensor:
 exp2.vjp(input=lambda g, out: g * conj(out) * LN2)
 
 
-@operator(pointwise, promote=to_float, aliases=("special.expm1",))
+@operator(pointwise, promote=to_float, aliases=("special.expm1",), autocast=Autocast("float32"))
 def expm1(input: Tensor) -> Tensor:
     """``exp(input) - 1`` without cancellation near 0."""
     ...
@@ -47,7 +48,7 @@ def expm1(input: Tensor) -> Tensor:
 expm1.vjp(input=lambda g, out: g * (conj(out) + 1))
 
 
-@operator(pointwise, promote=to_float)
+@operator(pointwise, promote=to_float, autocast=Autocast("float32"))
 def log(input: Tensor) -> Tensor:
     """Return the natural logarithm; NaN below 0, -inf at 0."""
     ...
@@ -56,7 +57,7 @@ def log(input: Tensor) -> Tensor:
 log.vjp(input=lambda g, input: g / conj(input))
 
 
-@operator(pointwise, promote=to_float)
+@operator(pointwise, promote=to_float, autocast=Autocast("float32"))
 def log2(input: Tensor) -> Tensor:
     """Return the logarithm to base 2."""
     ...
@@ -65,7 +66,7 @@ def log2(input: Tensor) -> Tensor:
 log2.vjp(input=lambda g, input: g / (conj(input) * LN2))
 
 
-@operator(pointwise, promote=to_float)
+@operator(pointwise, promote=to_float, autocast=Autocast("float32"))
 def log10(input: Tensor) -> Tensor:
     """Return the logarithm to base 10."""
     ...
@@ -74,7 +75,7 @@ def log10(input: Tensor) -> Tensor:
 log10.vjp(input=lambda g, input: g / (conj(input) * LN10))
 
 
-@operator(pointwise, promote=to_float, aliases=("special.log1p",))
+@operator(pointwise, promote=to_float, aliases=("special.log1p",), autocast=Autocast("float32"))
 def log1p(input: Tensor) -> Tensor:
     """``log(1 + input)`` without cancellation near 0."""
     ...

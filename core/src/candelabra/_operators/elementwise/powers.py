@@ -7,6 +7,7 @@ from candelabra._operators.creation.filled import new_full, zeroed
 from candelabra._operators.elementwise.complex import conj
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.inquiry import result_type
+from candelabra._records.autocasting import Autocast
 from candelabra._records.callables import public
 from candelabra._records.promotion import to_double, to_float, to_integer
 from candelabra._records.record import operator
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from candelabra.typing import Number, Tensor
 
 
-@operator(pointwise, accepts="numeric")
+@operator(pointwise, accepts="numeric", autocast=Autocast("float32"))
 def pow(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
     """``input ** exponent``. Raises ``RuntimeError`` for integers to negative powers."""
     ...
@@ -84,7 +85,7 @@ def sqrt(input: Tensor) -> Tensor:
 sqrt.vjp(input=lambda g, out: g / (conj(out) * 2))
 
 
-@operator(pointwise, promote=to_float)
+@operator(pointwise, promote=to_float, autocast=Autocast("float32"))
 def rsqrt(input: Tensor) -> Tensor:
     """``1 / sqrt(input)``."""
     return 1 / sqrt(input)

@@ -8,6 +8,7 @@ from candelabra._annotations import TYPE_CHECKING
 from candelabra._operators.elementwise.complex import conj
 from candelabra._operators.elementwise.powers import rsqrt
 from candelabra._operators.elementwise.selection import where
+from candelabra._records.autocasting import Autocast
 from candelabra._records.derivative import applied
 from candelabra._records.promotion import to_float
 from candelabra._records.record import operator
@@ -35,7 +36,7 @@ def cos(input: Tensor) -> Tensor:
 cos.vjp(input=lambda g, input: g * -sin(input).conj())
 
 
-@operator(pointwise, promote=to_float)
+@operator(pointwise, promote=to_float, autocast=Autocast("float32"))
 def tan(input: Tensor) -> Tensor:
     """Return the tangent of angles in radians."""
     ...
@@ -44,7 +45,7 @@ def tan(input: Tensor) -> Tensor:
 tan.vjp(input=lambda g, out: g * (out * out + 1).conj())
 
 
-@operator(pointwise, promote=to_float, aliases=("arcsin",))
+@operator(pointwise, promote=to_float, aliases=("arcsin",), autocast=Autocast("float32"))
 def asin(input: Tensor) -> Tensor:
     """Return the arc sine, in radians; NaN outside [-1, 1]."""
     ...
@@ -53,7 +54,7 @@ def asin(input: Tensor) -> Tensor:
 asin.vjp(input=lambda g, input: g * rsqrt(1 - input * input).conj())
 
 
-@operator(pointwise, promote=to_float, aliases=("arccos",))
+@operator(pointwise, promote=to_float, aliases=("arccos",), autocast=Autocast("float32"))
 def acos(input: Tensor) -> Tensor:
     """Return the arc cosine, in radians; NaN outside [-1, 1]."""
     ...
@@ -71,7 +72,7 @@ def atan(input: Tensor) -> Tensor:
 atan.vjp(input=lambda g, input: g / (input * input + 1).conj())
 
 
-@operator(pointwise, accepts="real", promote=to_float, aliases=("arctan2",))
+@operator(pointwise, accepts="real", promote=to_float, aliases=("arctan2",), autocast=Autocast("widest"))
 def atan2(input: Tensor, other: Tensor) -> Tensor:
     """Return the angle of the point (other, input) in (-pi, pi]."""
     ...
@@ -84,7 +85,7 @@ atan2.vjp(
 
 
 # -- hyperbolic --------------------------------------------------------------------------------------------------------
-@operator(pointwise, promote=to_float)
+@operator(pointwise, promote=to_float, autocast=Autocast("float32"))
 def sinh(input: Tensor) -> Tensor:
     """Return the hyperbolic sine."""
     ...
@@ -93,7 +94,7 @@ def sinh(input: Tensor) -> Tensor:
 sinh.vjp(input=lambda g, input: g * cosh(input).conj())
 
 
-@operator(pointwise, promote=to_float)
+@operator(pointwise, promote=to_float, autocast=Autocast("float32"))
 def cosh(input: Tensor) -> Tensor:
     """Return the hyperbolic cosine."""
     ...

@@ -13,6 +13,7 @@ from candelabra._operators.fft.transforms import (
     transform_of_reals,
     whole_spectrum,
 )
+from candelabra._records.autocasting import Autocast
 from candelabra._records.promotion import real_part
 from candelabra._records.record import operator
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 # -- over n dims ------------------------------------------------------------------------------------------------------
-@operator(whole_spectrum, promote=transformed, result=to_complex, namespace="fft")
+@operator(whole_spectrum, promote=transformed, result=to_complex, namespace="fft", autocast=Autocast(host="float32"))
 def fft_fftn(input: Tensor, s: Shape | None = None, dim: Shape | None = None, norm: str | None = None) -> Tensor:
     """Return the discrete Fourier transform over ``dim``: all dims, or the last ``len(s)``.
 
@@ -31,13 +32,19 @@ def fft_fftn(input: Tensor, s: Shape | None = None, dim: Shape | None = None, no
     return transform(input, s, dim, checked_norm(norm), True)
 
 
-@operator(whole_spectrum, promote=transformed, result=to_complex, namespace="fft")
+@operator(whole_spectrum, promote=transformed, result=to_complex, namespace="fft", autocast=Autocast(host="float32"))
 def fft_ifftn(input: Tensor, s: Shape | None = None, dim: Shape | None = None, norm: str | None = None) -> Tensor:
     """Return the inverse of :func:`candelabra.fft.fftn`."""
     return transform(input, s, dim, checked_norm(norm), False)
 
 
-@operator(half_spectrum, promote=of_reals("rfftn", "real-valued"), result=to_complex, namespace="fft")
+@operator(
+    half_spectrum,
+    promote=of_reals("rfftn", "real-valued"),
+    result=to_complex,
+    namespace="fft",
+    autocast=Autocast(host="float32"),
+)
 def fft_rfftn(input: Tensor, s: Shape | None = None, dim: Shape | None = None, norm: str | None = None) -> Tensor:
     """Return the transform of real numbers over ``dim``. The last dim has only the first half, which determines the
     rest.
@@ -45,7 +52,7 @@ def fft_rfftn(input: Tensor, s: Shape | None = None, dim: Shape | None = None, n
     return transform_of_reals("rfftn", input, s, dim, checked_norm(norm))
 
 
-@operator(real_signal, promote=transformed, result=real_part, namespace="fft")
+@operator(real_signal, promote=transformed, result=real_part, namespace="fft", autocast=Autocast(host="float32"))
 def fft_irfftn(input: Tensor, s: Shape | None = None, dim: Shape | None = None, norm: str | None = None) -> Tensor:
     """Return the inverse of :func:`candelabra.fft.rfftn`; ``s[-1]`` is the size of the last dim, by default an even
     one.
@@ -68,25 +75,31 @@ def fft_ihfftn(input: Tensor, s: Shape | None = None, dim: Shape | None = None, 
 
 
 # -- over two dims ----------------------------------------------------------------------------------------------------
-@operator(whole_spectrum, promote=transformed, result=to_complex, namespace="fft")
+@operator(whole_spectrum, promote=transformed, result=to_complex, namespace="fft", autocast=Autocast(host="float32"))
 def fft_fft2(input: Tensor, s: Shape | None = None, dim: Shape | None = (-2, -1), norm: str | None = None) -> Tensor:
     """Return :func:`candelabra.fft.fftn` over the last two dims."""
     return transform(input, s, dim, checked_norm(norm), True)
 
 
-@operator(whole_spectrum, promote=transformed, result=to_complex, namespace="fft")
+@operator(whole_spectrum, promote=transformed, result=to_complex, namespace="fft", autocast=Autocast(host="float32"))
 def fft_ifft2(input: Tensor, s: Shape | None = None, dim: Shape | None = (-2, -1), norm: str | None = None) -> Tensor:
     """Return :func:`candelabra.fft.ifftn` over the last two dims."""
     return transform(input, s, dim, checked_norm(norm), False)
 
 
-@operator(half_spectrum, promote=of_reals("rfftn", "real-valued"), result=to_complex, namespace="fft")
+@operator(
+    half_spectrum,
+    promote=of_reals("rfftn", "real-valued"),
+    result=to_complex,
+    namespace="fft",
+    autocast=Autocast(host="float32"),
+)
 def fft_rfft2(input: Tensor, s: Shape | None = None, dim: Shape | None = (-2, -1), norm: str | None = None) -> Tensor:
     """Return :func:`candelabra.fft.rfftn` over the last two dims."""
     return transform_of_reals("rfftn", input, s, dim, checked_norm(norm))
 
 
-@operator(real_signal, promote=transformed, result=real_part, namespace="fft")
+@operator(real_signal, promote=transformed, result=real_part, namespace="fft", autocast=Autocast(host="float32"))
 def fft_irfft2(input: Tensor, s: Shape | None = None, dim: Shape | None = (-2, -1), norm: str | None = None) -> Tensor:
     """Return :func:`candelabra.fft.irfftn` over the last two dims."""
     return inverse_to_reals("irfftn", input, s, dim, checked_norm(norm))

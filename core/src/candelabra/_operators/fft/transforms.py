@@ -18,6 +18,7 @@ from candelabra._operators.fft.arguments import (
     with_sizes,
 )
 from candelabra._operators.fft.primitives import SWAPPED, fft_c2c, fft_c2r, fft_r2c
+from candelabra._records.autocasting import Autocast
 from candelabra._records.promotion import real_part
 from candelabra._records.record import operator
 from candelabra._records.rules import shape_of
@@ -84,7 +85,7 @@ def inverse_to_reals(name: str, input: Tensor, s: Any, dim: Any, norm: str) -> T
 
 
 # -- functions over one dim -------------------------------------------------------------------------------------------
-@operator(whole_spectrum, promote=transformed, result=to_complex, namespace="fft")
+@operator(whole_spectrum, promote=transformed, result=to_complex, namespace="fft", autocast=Autocast(host="float32"))
 def fft_fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Return the discrete Fourier transform along ``dim``: ``out[k] = sum over j of input[j] * exp(-2 pi i j k / n)``.
 
@@ -95,19 +96,25 @@ def fft_fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None
     return transform(input, n, dim, checked_norm(norm), True)
 
 
-@operator(whole_spectrum, promote=transformed, result=to_complex, namespace="fft")
+@operator(whole_spectrum, promote=transformed, result=to_complex, namespace="fft", autocast=Autocast(host="float32"))
 def fft_ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Return the inverse of :func:`candelabra.fft.fft`; ``norm`` "backward", the default, divides by n."""
     return transform(input, n, dim, checked_norm(norm), False)
 
 
-@operator(half_spectrum, promote=of_reals("rfft", "real"), result=to_complex, namespace="fft")
+@operator(
+    half_spectrum,
+    promote=of_reals("rfft", "real"),
+    result=to_complex,
+    namespace="fft",
+    autocast=Autocast(host="float32"),
+)
 def fft_rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Return the first n // 2 + 1 points of the transform of real numbers; the others are their conjugates."""
     return transform_of_reals("rfft", input, n, dim, checked_norm(norm))
 
 
-@operator(real_signal, promote=transformed, result=real_part, namespace="fft")
+@operator(real_signal, promote=transformed, result=real_part, namespace="fft", autocast=Autocast(host="float32"))
 def fft_irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Return the inverse of :func:`candelabra.fft.rfft`: ``n`` real points, by default ``2 * (size - 1)``, an even
     number.
@@ -115,7 +122,7 @@ def fft_irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | No
     return inverse_to_reals("irfft", input, n, dim, checked_norm(norm))
 
 
-@operator(real_signal, promote=transformed, result=real_part, namespace="fft")
+@operator(real_signal, promote=transformed, result=real_part, namespace="fft", autocast=Autocast(host="float32"))
 def fft_hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Return the real transform of a Hermitian signal given by its first half; by default it has ``2 * (size - 1)``
     points.
@@ -123,7 +130,13 @@ def fft_hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | Non
     return inverse_to_reals("hfft", input.conj(), n, dim, SWAPPED[checked_norm(norm)])
 
 
-@operator(half_spectrum, promote=of_reals("ihfft", "real"), result=to_complex, namespace="fft")
+@operator(
+    half_spectrum,
+    promote=of_reals("ihfft", "real"),
+    result=to_complex,
+    namespace="fft",
+    autocast=Autocast(host="float32"),
+)
 def fft_ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Return the inverse of :func:`candelabra.fft.hfft`: the first n // 2 + 1 points of a Hermitian signal."""
     return transform_of_reals("ihfft", input, n, dim, SWAPPED[checked_norm(norm)]).conj()

@@ -12,6 +12,7 @@ from candelabra._geometry import Ints
 from candelabra._layout import broadcast_shapes
 from candelabra._operators.creation.filled import new_full
 from candelabra._operators.indexing.gather_scatter import index_outside
+from candelabra._records.autocasting import Autocast
 from candelabra._records.promotion import identical
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
@@ -79,7 +80,7 @@ def _put(input: Tensor, indices: Indices, values: Tensor, accumulate: bool) -> I
     return shape
 
 
-@operator(_put, check=_check_bounds, promote=identical, inplace=True, out=False)
+@operator(_put, check=_check_bounds, promote=identical, inplace=True, out=False, autocast=Autocast("widest"))
 def index_put(input: Tensor, indices: Sequence[Index | None], values: Tensor, accumulate: bool = False) -> Tensor:
     """Return ``input`` with ``values``, broadcast, written to ``input[indices]``, or added with ``accumulate``.
 

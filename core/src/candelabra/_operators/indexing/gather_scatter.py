@@ -12,6 +12,7 @@ from candelabra._operators.conversion.python_numbers import number_for
 from candelabra._operators.creation.filled import new_full, zeroed
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.indexing.basic import basic_index, basic_index_adjoint
+from candelabra._records.autocasting import Autocast
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import identical
 from candelabra._records.record import operator
@@ -141,7 +142,7 @@ def _check_scattered(input: Tensor, dim: int, index: Tensor, *_: Any) -> None:
 _scattered = by(scattered_shape)
 
 
-@operator(_scattered, check=_check_scattered, promote=identical, inplace=True, out="exact")
+@operator(_scattered, check=_check_scattered, promote=identical, inplace=True, out="exact", autocast=Autocast("widest"))
 def scatter_add(input: Tensor, dim: Dim, index: Index, src: Tensor) -> Tensor:
     """Return ``input`` with ``src[i, j, …]`` added at ``[index[i, j, …], j, …]`` (for ``dim`` 0).
 

@@ -11,6 +11,7 @@ from candelabra._operators.creation.filled import new_full
 from candelabra._operators.elementwise.arithmetic import mul
 from candelabra._operators.indexing.advanced import index_put
 from candelabra._operators.indexing.gather_scatter import index_outside
+from candelabra._records.autocasting import Autocast
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import by_arguments, identical, unpromoted
 from candelabra._records.record import operator
@@ -115,7 +116,7 @@ def index_add_scaled(input: Tensor, dim: Dim, index: Index, source: Tensor, *, a
 index_add_overloads = overloads("index_add", index_add, index_add_scaled, inplace=True)
 
 
-@operator(_copied, promote=identical, inplace=True, out="exact")
+@operator(_copied, promote=identical, inplace=True, out="exact", autocast=Autocast(host="widest"))
 def index_copy(input: Tensor, dim: Dim, index: Index, source: Tensor) -> Tensor:
     """Return ``input`` with the slices of ``source`` instead of the slices along ``dim`` that the 1-d ``index``
     selects.

@@ -13,6 +13,7 @@ from candelabra._operators.creation.ranges import new_arange
 from candelabra._operators.linalg.norms import linalg_vector_norm, norm_of_order
 from candelabra._operators.linalg.products.matmul import matmul
 from candelabra._operators.shapes.joining import cat
+from candelabra._records.autocasting import Autocast
 from candelabra._records.promotion import to_float, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
@@ -129,7 +130,7 @@ def _cdist_shape(x1: Tensor, x2: Tensor, p: float, compute_mode: str) -> Ints:
     return (*broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-2])
 
 
-@operator(_cdist_shape, promote=unpromoted, method=False, out=False)
+@operator(_cdist_shape, promote=unpromoted, method=False, out=False, autocast="float32")
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     """Return the distances in the p-norm of every row of ``x1`` to every row of ``x2``.
 
@@ -161,7 +162,7 @@ def _pdist_shape(input: Tensor, p: float) -> tuple[int]:
     return (shape[0] * (shape[0] - 1) // 2,)
 
 
-@operator(_pdist_shape, promote=_floating_points, method=False)
+@operator(_pdist_shape, promote=_floating_points, method=False, autocast=Autocast("float32"))
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """Return the distances in the p-norm of all pairs of rows of an (n, k) tensor: n(n-1)/2 elements, row by row.
 
@@ -205,7 +206,7 @@ def _cosine_shape(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Ints:
     return reduced_shape(shape, (wrap_dim(dim, len(shape)),), False)
 
 
-@operator(_cosine_shape, promote=to_float, accepts="real", method=False)
+@operator(_cosine_shape, promote=to_float, accepts="real", method=False, autocast=Autocast("float32"))
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """Return the cosine of the angle between vectors along ``dim`` (of the broadcast shape): dot product by both
     lengths.

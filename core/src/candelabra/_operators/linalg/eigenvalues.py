@@ -16,6 +16,7 @@ from candelabra._operators.creation.matrices import new_eye
 from candelabra._operators.linalg.rules import check_square, floating, matrix, square, vector
 from candelabra._operators.linalg.solvers import linalg_solve_ex
 from candelabra._operators.value_checks import raise_if_nonzero
+from candelabra._records.autocasting import Autocast
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import real_part, same
 from candelabra._records.record import operator
@@ -70,7 +71,14 @@ def _eigvalsh_shape(input: Tensor, UPLO: str) -> Ints:
     return shapes[0]
 
 
-@operator(_eigh_shapes, promote=floating("linalg.eigh"), result=(real_part, same), public=False, out=True)
+@operator(
+    _eigh_shapes,
+    promote=floating("linalg.eigh"),
+    result=(real_part, same),
+    public=False,
+    out=True,
+    autocast=Autocast(host="float32"),
+)
 def linalg_eigh(input: Tensor, UPLO: str = "L") -> Eigen:
     """Return ``(eigenvalues, eigenvectors)`` of Hermitian matrices (…, n, n), eigenvalues real and ascending.
 
@@ -111,7 +119,9 @@ def linalg_eigh_triangle(input: Tensor, UPLO: str) -> Eigen:
 eigh = overloads("linalg_eigh", (linalg_eigh, "input"), linalg_eigh_triangle, namespace="linalg")
 
 
-@operator(_eigvalsh_shape, promote=floating("linalg.eigh"), result=real_part, public=False)
+@operator(
+    _eigvalsh_shape, promote=floating("linalg.eigh"), result=real_part, public=False, autocast=Autocast(host="float32")
+)
 def linalg_eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
     """Return the eigenvalues of Hermitian matrices (…, n, n), real and ascending; see
     :func:`candelabra.linalg.eigh`.
@@ -144,6 +154,7 @@ eigvalsh = overloads("linalg_eigvalsh", (linalg_eigvalsh, "input"), linalg_eigva
     result=(_complex, _complex),
     namespace="linalg",
     out=True,
+    autocast=Autocast(host="float32"),
 )
 def linalg_eig(input: Tensor) -> Eigen:
     """Return ``(eigenvalues, eigenvectors)`` of square matrices (…, n, n), complex, in no particular order.
@@ -179,7 +190,13 @@ def _eig_back(
 linalg_eig.vjp(input=_eig_back)
 
 
-@operator(square("linalg.eigvals", vector), promote=floating("linalg.eigvals"), result=_complex, namespace="linalg")
+@operator(
+    square("linalg.eigvals", vector),
+    promote=floating("linalg.eigvals"),
+    result=_complex,
+    namespace="linalg",
+    autocast=Autocast(host="float32"),
+)
 def linalg_eigvals(input: Tensor) -> Tensor:
     """Return the eigenvalues of square matrices (…, n, n), complex, in no particular order."""
     ...

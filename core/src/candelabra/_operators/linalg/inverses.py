@@ -13,6 +13,7 @@ from candelabra._operators.linalg import rules
 from candelabra._operators.linalg.eigenvalues import linalg_eigh
 from candelabra._operators.linalg.factorizations.svd import linalg_svd
 from candelabra._operators.linalg.ranks import as_tolerance, check_tolerances, tolerance
+from candelabra._records.autocasting import Autocast
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import same, unpromoted
 from candelabra._records.record import operator
@@ -35,7 +36,14 @@ class Inverse(NamedTuple):
 RULE = rules.square("linalg.inv", rules.matrix, rules.scalar)
 
 
-@operator(RULE, promote=rules.floating("linalg.inv"), result=(same, rules.info_dtype), public=False, out=True)
+@operator(
+    RULE,
+    promote=rules.floating("linalg.inv"),
+    result=(same, rules.info_dtype),
+    public=False,
+    out=True,
+    autocast=Autocast(host="float32"),
+)
 def linalg_inv_ex(A: Tensor) -> Inverse:
     """Return the inverses of (…, n, n) matrices, and an int32 info per matrix: 0, or the index (from 1) of the pivot
     that is zero.
@@ -65,7 +73,12 @@ def linalg_inv_checked(A: Tensor, *, check_errors: bool) -> Inverse:
 inv_ex = overloads("linalg_inv_ex", linalg_inv_ex, linalg_inv_checked, namespace="linalg")
 
 
-@operator(rules.square("linalg.inv", rules.matrix), promote=rules.floating("linalg.inv"), namespace="linalg")
+@operator(
+    rules.square("linalg.inv", rules.matrix),
+    promote=rules.floating("linalg.inv"),
+    namespace="linalg",
+    autocast=Autocast(host="float32"),
+)
 def linalg_inv(A: Tensor) -> Tensor:
     """Return the inverses of (…, n, n) matrices; Raises ``LinAlgError`` if one is singular."""
     result = linalg_inv_ex(A)
@@ -73,7 +86,9 @@ def linalg_inv(A: Tensor) -> Tensor:
     return result.inverse
 
 
-@operator(rules.square("linalg.inv", rules.matrix), promote=rules.floating("linalg.inv"))
+@operator(
+    rules.square("linalg.inv", rules.matrix), promote=rules.floating("linalg.inv"), autocast=Autocast(host="float32")
+)
 def inverse(input: Tensor) -> Tensor:
     """Return the inverses of (…, n, n) matrices; see ``linalg.inv``."""
     return linalg_inv(input)
@@ -93,7 +108,7 @@ def _tensorinv_shape(input: Tensor, ind: int) -> Ints:
     return (*shape[ind:], *shape[:ind])
 
 
-@operator(_tensorinv_shape, promote=rules.floating("linalg.inv"), namespace="linalg")
+@operator(_tensorinv_shape, promote=rules.floating("linalg.inv"), namespace="linalg", autocast=Autocast(host="float32"))
 def linalg_tensorinv(input: Tensor, ind: int = 2) -> Tensor:
     """Return the inverse of ``tensordot`` over the first ``ind`` dims.
 
@@ -139,7 +154,7 @@ def linalg_pinv(
     return pseudo_inverse(input, as_tolerance(input, atol), as_tolerance(input, relative), hermitian)
 
 
-@operator(_pinv_shape, promote=unpromoted, out=False)
+@operator(_pinv_shape, promote=unpromoted, out=False, autocast=Autocast(host="float32"))
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """Return the pseudo-inverses of (…, m, n) matrices; singular values up to ``rcond`` times the largest count as
     zero.

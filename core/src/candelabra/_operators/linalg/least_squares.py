@@ -6,6 +6,7 @@ from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._layout import broadcast_shapes
 from candelabra._operators.linalg.inverses import linalg_pinv, pinv_back
 from candelabra._operators.linalg.rules import floating
+from candelabra._records.autocasting import Autocast
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import index, real_part, same, unpromoted
 from candelabra._records.record import operator
@@ -36,7 +37,13 @@ def _minimum_shapes(A: Tensor, B: Tensor, rcond: float, driver: str) -> tuple[In
     return (*batch, a[-1], b[-1]), batch, (*batch, values)
 
 
-@operator(_minimum_shapes, promote=floating(NAME), result=(same, index, real_part), public=False)
+@operator(
+    _minimum_shapes,
+    promote=floating(NAME),
+    result=(same, index, real_part),
+    public=False,
+    autocast=Autocast(host="float32"),
+)
 def linalg_lstsq(A: Tensor, B: Tensor, rcond: float, driver: str) -> Minimum:
     """Return the solutions of least length that minimise ``norm(A X - B)``, for (…, m, n) and (…, m, k)."""
     ...

@@ -11,6 +11,7 @@ from candelabra._operators.linalg.factorizations.svd import linalg_svdvals
 from candelabra._operators.linalg.inverses import linalg_inv_ex
 from candelabra._operators.linalg.norms import in_dtype, norm_of_order
 from candelabra._operators.linalg.rules import check_matrix, check_square, floating
+from candelabra._records.autocasting import Autocast
 from candelabra._records.promotion import real_part
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
@@ -55,7 +56,13 @@ def _matrix_norm_shape(input: Tensor, ord: Order, dim: Any, keepdim: bool, dtype
     return reduced_shape(shape, _matrix_dims(shape, ord, dim), keepdim)
 
 
-@operator(_matrix_norm_shape, promote=floating("linalg.matrix_norm", half=True), result=real_part, namespace="linalg")
+@operator(
+    _matrix_norm_shape,
+    promote=floating("linalg.matrix_norm", half=True),
+    result=real_part,
+    namespace="linalg",
+    autocast=Autocast("float32"),
+)
 def linalg_matrix_norm(
     input: Tensor,
     ord: float | str = "fro",
@@ -152,7 +159,9 @@ def _older_norm_shape(input: Tensor, p: Order, dim: Any, keepdim: bool, *_: Any)
     return _norm_shape(None, (input, None, dim, keepdim))
 
 
-@operator(_older_norm_shape, promote=floating("linalg.vector_norm", half=True), result=real_part)
+@operator(
+    _older_norm_shape, promote=floating("linalg.vector_norm", half=True), result=real_part, autocast=Autocast("float32")
+)
 def norm(
     input: Tensor,
     p: float | str | None = "fro",
@@ -187,7 +196,13 @@ def _cond_shape(input: Tensor, p: Order) -> Ints:
     return shape[:-2]
 
 
-@operator(_cond_shape, promote=floating("linalg.cond"), result=real_part, namespace="linalg")
+@operator(
+    _cond_shape,
+    promote=floating("linalg.cond"),
+    result=real_part,
+    namespace="linalg",
+    autocast=Autocast(host="float32"),
+)
 def linalg_cond(input: Tensor, p: float | str | None = None) -> Tensor:
     """Return the condition numbers ``norm(A, p) * norm(inv(A), p)``; for None, 2 and -2 the quotient of singular
     values.

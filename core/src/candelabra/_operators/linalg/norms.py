@@ -16,6 +16,7 @@ from candelabra._operators.creation.filled import zeroed
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.linalg.rules import floating
 from candelabra._operators.reductions.sums import expand_reduced
+from candelabra._records.autocasting import Autocast
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import real_part
 from candelabra._records.record import operator
@@ -46,7 +47,7 @@ def _norm_shape(x: Tensor, ord: float, dim: Any, keepdim: bool, *_: Any) -> Ints
     return reduced_shape(shape, dim, keepdim)
 
 
-@operator(_norm_shape, promote=FLOATING_ONLY, result=real_part, public=False)
+@operator(_norm_shape, promote=FLOATING_ONLY, result=real_part, public=False, autocast=Autocast("float32"))
 def linalg_vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = False) -> Tensor:
     """``sum(abs(x)**ord)**(1/ord)`` over ``dim`` (all dims if None), which is real."""
     size = x.abs()
@@ -115,7 +116,7 @@ def norm_of_order(x: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: dtype | N
     return linalg_vector_norm(in_dtype("linalg.vector_norm", x, dtype), float(ord), dim, keepdim)
 
 
-@operator(_norm_shape, promote=FLOATING_ONLY, result=real_part, public=False)
+@operator(_norm_shape, promote=FLOATING_ONLY, result=real_part, public=False, autocast=Autocast("float32"))
 def linalg_vector_norm_of_order(
     x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
@@ -143,7 +144,7 @@ def _distance_shape(input: Tensor, other: Tensor, p: float) -> Ints:
     return ()
 
 
-@operator(_distance_shape, promote=_floating_difference, result=real_part, out=False)
+@operator(_distance_shape, promote=_floating_difference, result=real_part, out=False, autocast=Autocast("float32"))
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """Return the norm of order ``p`` of ``input - other``, a 0-d tensor; the tensors broadcast."""
     return norm_of_order(input - other, p, None, False)
@@ -163,7 +164,7 @@ def _renorm_shape(input: Tensor, p: float, dim: int, maxnorm: float) -> Ints:
     return shape
 
 
-@operator(_renorm_shape, promote=floating("renorm", half=True), inplace=True)
+@operator(_renorm_shape, promote=floating("renorm", half=True), inplace=True, autocast=Autocast("float32"))
 def renorm(input: Tensor, p: float, dim: Dim, maxnorm: float) -> Tensor:
     """Scale each slice along ``dim`` whose norm of order ``p`` exceeds ``maxnorm`` down to that norm."""
     _renorm_shape(renorm, (input, p, dim, maxnorm))

@@ -7,6 +7,7 @@ from candelabra._operators.creation.filled import new_full
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.linalg.eigenvalues import linalg_eigvalsh
 from candelabra._operators.linalg.factorizations.svd import linalg_svdvals
+from candelabra._records.autocasting import Autocast
 from candelabra._records.promotion import index, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
@@ -54,7 +55,7 @@ def _rank_shape(input: Tensor, tol: Any, hermitian: bool, atol: Any, rtol: Any) 
     return shape[:-2]
 
 
-@operator(_rank_shape, promote=unpromoted, result=index, namespace="linalg")
+@operator(_rank_shape, promote=unpromoted, result=index, namespace="linalg", autocast=Autocast(host="float32"))
 def linalg_matrix_rank(
     input: Tensor,
     tol: Tensor | Number | None = None,

@@ -11,6 +11,7 @@ from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._layout import wrap_dim
 from candelabra._operators.creation.matrices import new_eye
 from candelabra._operators.linalg import rules
+from candelabra._records.autocasting import Autocast
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import same, unpromoted
 from candelabra._records.record import operator
@@ -104,7 +105,12 @@ def linalg_solve_ex_system(A: Tensor, B: Tensor, *, left: bool = True, check_err
 solve_ex = overloads("linalg_solve_ex", linalg_solve_ex_system, namespace="linalg")
 
 
-@operator(by(lambda *args: _system_solution(None, args)[0]), promote=rules.floating("linalg.solve"), namespace="linalg")
+@operator(
+    by(lambda *args: _system_solution(None, args)[0]),
+    promote=rules.floating("linalg.solve"),
+    namespace="linalg",
+    autocast=Autocast(host="float32"),
+)
 def linalg_solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """Return X with A X = B (X A = B with ``left=False``) for A (…, n, n) and B (…, n, k), (…, n) or (n).
 
@@ -190,7 +196,7 @@ def _older_shapes(b: Tensor, A: Tensor, *_: Any) -> tuple[Ints, Ints]:
     return solved, (*solved[:-2], *shape_of(A)[-2:])
 
 
-@operator(_older_shapes, promote=rules.floating("triangular_solve"), out=True)
+@operator(_older_shapes, promote=rules.floating("triangular_solve"), out=True, autocast=Autocast(host="float32"))
 def triangular_solve(
     b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> TriangularSolution:
@@ -222,7 +228,9 @@ def _tensorsolve_shape(A: Tensor, B: Tensor, dims: Sequence[int] | None) -> Ints
     return shape[rank:]
 
 
-@operator(_tensorsolve_shape, promote=rules.floating("linalg.solve"), namespace="linalg")
+@operator(
+    _tensorsolve_shape, promote=rules.floating("linalg.solve"), namespace="linalg", autocast=Autocast(host="float32")
+)
 def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
     """Return X with ``tensordot(A, X, X.ndim) == B``; ``dims`` of A are moved to its end first.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
 from candelabra._operators.reductions.sums import expand_reduced
+from candelabra._records.autocasting import Autocast
 from candelabra._records.promotion import to_float
 from candelabra._records.record import operator
 from candelabra._records.rules import reduction
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from candelabra.typing import Dims, Tensor
 
 
-@operator(reduction, promote=to_float, aliases=("special.logsumexp",))
+@operator(reduction, promote=to_float, aliases=("special.logsumexp",), autocast=Autocast("float32"))
 def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
     """``log(sum(exp(input)))`` over ``dim``, shifted by the maximum against overflow and underflow."""
     if not input.numel():

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from candelabra.typing import Dims, DType, Tensor
 
 
-@operator(reduction, result=accumulated)
+@operator(reduction, result=accumulated, autocast="float32")
 def prod(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """Return the product over ``dim`` (all dims if None). Integers and bools give int64.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
 from candelabra._layout import broadcast_shapes
+from candelabra._records.autocasting import Autocast
 from candelabra._records.overloads import overloads
 from candelabra._records.record import operator
 from candelabra._records.rules import by, like_input, shape_of
@@ -19,7 +20,7 @@ FLOATS = "real floating"
 _both = by(lambda grad, output, dim: broadcast_shapes(shape_of(grad), shape_of(output)))
 
 
-@operator(like_input, accepts=FLOATS, public=False)
+@operator(like_input, accepts=FLOATS, public=False, autocast=Autocast("float32"))
 def softmax(input: Tensor, dim: Dim) -> Tensor:
     """``exp(input) / sum(exp(input))`` along ``dim``, shifted by the maximum against overflow."""
     if not input.numel():
@@ -38,7 +39,7 @@ def softmax_backward(grad: Tensor, output: Tensor, dim: Dim) -> Tensor:
 softmax.vjp(input=lambda g, out, dim: softmax_backward(g, out, dim))
 
 
-@operator(like_input, accepts=FLOATS, public=False)
+@operator(like_input, accepts=FLOATS, public=False, autocast=Autocast("float32"))
 def log_softmax(input: Tensor, dim: Dim) -> Tensor:
     """``log(softmax(input))`` along ``dim``, computed without the softmax, which would round small values to 0."""
     if not input.numel():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._operators.conversion.dtype_and_device import uncast
 from candelabra._operators.shapes.expanding import expand
+from candelabra._records.autocasting import Autocast
 from candelabra._records.promotion import accumulated, index
 from candelabra._records.record import operator
 from candelabra._records.rules import by, reduction, shape_of
@@ -32,7 +33,7 @@ def reduced_count(shape: tuple[int, ...], dim: Dims) -> int:
     return total
 
 
-@operator(reduction, result=accumulated)
+@operator(reduction, result=accumulated, autocast=Autocast("float32"))
 def sum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """Return the sum over ``dim`` (all dims if None), pairwise or in a wider dtype. Integers and bools sum to int64.
 

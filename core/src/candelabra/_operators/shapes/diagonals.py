@@ -15,6 +15,7 @@ from candelabra._operators.shapes.joining import cat
 from candelabra._operators.shapes.reshaping import reshape
 from candelabra._operators.shapes.splitting import narrow
 from candelabra._operators.shapes.squeezing import in_shape, shape_2d
+from candelabra._records.autocasting import Autocast
 from candelabra._records.callables import public
 from candelabra._records.promotion import accumulated, by_arguments, unpromoted
 from candelabra._records.record import operator
@@ -147,7 +148,7 @@ def _traced(input: Tensor) -> Ints:
     return ()
 
 
-@operator(_traced, result=accumulated)
+@operator(_traced, result=accumulated, autocast=Autocast(host="float32"))
 def trace(input: Tensor) -> Tensor:
     """Return the sum of a matrix's diagonal."""
     if input.ndim != 2:

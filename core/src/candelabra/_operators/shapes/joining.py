@@ -12,6 +12,7 @@ from candelabra._operators.indexing.basic import basic_index
 from candelabra._operators.shapes.padding import constant_pad_nd
 from candelabra._operators.shapes.reshaping import reshape
 from candelabra._operators.shapes.squeezing import in_shape, shape_1d, shape_2d, shape_3d, unsqueeze
+from candelabra._records.autocasting import Autocast
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
 
@@ -44,6 +45,7 @@ def joined_shape(shapes: Sequence[Ints], dim: int) -> Ints:
     method=False,
     aliases=("concat", "concatenate"),
     out="disjoint",
+    autocast=Autocast(host="widest"),
 )
 def cat(tensors: JoinedTensors, dim: Dim = 0) -> Tensor:
     """Concatenate tensors along ``dim``; all other sizes must be equal. 1-d tensors without elements are ignored.
@@ -78,7 +80,7 @@ def _stacked(tensors: Sequence[Tensor], dim: int) -> Ints:
     return (*first[:dim], len(tensors), *first[dim:])
 
 
-@operator(_stacked, method=False, out="disjoint")
+@operator(_stacked, method=False, out="disjoint", autocast=Autocast(host="widest"))
 def stack(tensors: Sequence[Tensor], dim: InsertedDim = 0) -> Tensor:
     """Join tensors of one shape along a new dim.
 

@@ -13,6 +13,7 @@ from candelabra._annotations import TYPE_CHECKING
 from candelabra._geometry import Geometry, Ints
 from candelabra._layout import infer_shape, view_strides
 from candelabra._operators.indexing.basic import basic_index
+from candelabra._records.autocasting import Autocast
 from candelabra._records.callables import public
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import real_part, to_complex, unpromoted
@@ -170,7 +171,9 @@ def _check_pairs(input: Tensor) -> None:
         raise RuntimeError("Tensor must have a last dimension with stride 1")
 
 
-@operator(_pairs, check=_check_pairs, view=True, result=to_complex, accepts="real floating")
+@operator(
+    _pairs, check=_check_pairs, view=True, result=to_complex, accepts="real floating", autocast=Autocast(host="float32")
+)
 def view_as_complex(input: Tensor) -> Tensor:
     """Return a view of the pairs in a last dim of size 2 as complex numbers."""
     ...

@@ -12,6 +12,7 @@ from candelabra._operators.shapes.joining import cat
 from candelabra._operators.shapes.views import view_as_real
 from candelabra._operators.shapes.windows import overlap_add
 from candelabra._operators.value_checks import raise_if_nonzero
+from candelabra._records.autocasting import Autocast
 from candelabra._records.promotion import by_arguments, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
@@ -140,7 +141,7 @@ def _stft_shape(
     return (*shape[:-1], frequencies, 1 + (length - n_fft) // frames.hop, *pair)
 
 
-@operator(_stft_shape, promote=unpromoted, result=by_arguments, out=False)
+@operator(_stft_shape, promote=unpromoted, result=by_arguments, out=False, autocast=Autocast(host="float32"))
 def stft(
     input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
     window: Tensor | None = None, center: bool = True, pad_mode: str = "reflect", normalized: bool = False,

@@ -7,6 +7,7 @@ from candelabra._layout import reduced_shape
 from candelabra._operators.creation.filled import new_full
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.sorting.sort import ordered
+from candelabra._records.autocasting import Autocast
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import unpromoted
 from candelabra._records.record import operator
@@ -42,7 +43,7 @@ def _quantile_shape(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[int,
     return (*shape_of(q), *reduced_shape(shape_of(input), None if dim is None else (dim,), keepdim))
 
 
-@operator(_quantile_shape, public=False)
+@operator(_quantile_shape, public=False, autocast=Autocast(host="float32"))
 def quantile_number(
     input: Tensor, q: Number, dim: Dim | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
@@ -54,7 +55,7 @@ def quantile_number(
     return _quantile(quantile_number, input, q, dim, keepdim, interpolation)
 
 
-@operator(_quantile_shape, promote=unpromoted, data_dependent=True, public=False)
+@operator(_quantile_shape, promote=unpromoted, data_dependent=True, public=False, autocast=Autocast(host="float32"))
 def quantile_tensor(
     input: Tensor, q: Tensor, dim: Dim | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
@@ -67,7 +68,7 @@ def quantile_tensor(
     return _quantile(quantile_tensor, input, q, dim, keepdim, interpolation)
 
 
-@operator(_quantile_shape, public=False)
+@operator(_quantile_shape, public=False, autocast=Autocast(host="float32"))
 def nanquantile_number(
     input: Tensor, q: Number, dim: Dim | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
@@ -75,7 +76,7 @@ def nanquantile_number(
     return _quantile(nanquantile_number, input, q, dim, keepdim, interpolation)
 
 
-@operator(_quantile_shape, promote=unpromoted, data_dependent=True, public=False)
+@operator(_quantile_shape, promote=unpromoted, data_dependent=True, public=False, autocast=Autocast(host="float32"))
 def nanquantile_tensor(
     input: Tensor, q: Tensor, dim: Dim | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:

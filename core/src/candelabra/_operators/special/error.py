@@ -10,6 +10,7 @@ import math
 from candelabra._annotations import TYPE_CHECKING
 from candelabra._operators.elementwise.exponential import exp
 from candelabra._operators.elementwise.selection import where
+from candelabra._records.autocasting import Autocast
 from candelabra._records.promotion import to_float
 from candelabra._records.record import operator
 from candelabra._records.rules import pointwise
@@ -41,7 +42,7 @@ def erfc(input: Tensor) -> Tensor:
 erfc.vjp(input=lambda g, input: g * exp(-input * input) * -SLOPE)
 
 
-@operator(pointwise, promote=to_float, accepts="real", aliases=("special.erfinv",))
+@operator(pointwise, promote=to_float, accepts="real", aliases=("special.erfinv",), autocast=Autocast("float32"))
 def erfinv(input: Tensor) -> Tensor:
     """Return the inverse of :func:`erf`: infinities at -1 and 1, NaN outside."""
     ...

@@ -198,6 +198,8 @@ def _conv_transpose(
     shape = (input.shape[0], channels, *spatial)
     out: Tensor = convolution.conv_input(input, weight, shape, steps, paddings, dilations, groups)
     if bias is not None:
+        # Under autocast the product is in a half type and the bias in float32; the result is as the product.
+        bias = bias.to(out.dtype) if out.dtype.is_half else bias
         out = out + bias.reshape((channels, *[1] * rank))
     return out if batched else record("squeeze")(out, (0,))
 

@@ -148,7 +148,7 @@ def batch_norm(
         if affine[0] is not None:
             scale = scale * affine[0]
         out = (input - mean) * scale
-        return out if affine[1] is None else out + affine[1]
+        return _in_dtype_of(input, out if affine[1] is None else out + affine[1])
     count = input.numel() // channels if channels else 0
     if count == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
@@ -162,7 +162,14 @@ def batch_norm(
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     values, mean, rstd = normalize(input, affine[0], affine[1], (0, *range(2, rank)), eps)
     _update_statistics(running_mean, running_var, mean, rstd, momentum, eps, count)
-    result: Tensor = values
+    return _in_dtype_of(input, values)
+
+
+def _in_dtype_of(input: Tensor, out: Tensor) -> Tensor:
+    """Return a result in the input's dtype if that is a half type. Statistics and weights may be in float32."""
+    if not input.dtype.is_half or out.dtype is input.dtype:
+        return out
+    result: Tensor = cast(out, dtype=input.dtype)
     return result
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 
-from candelabra.library import by, operator, overloads, pointwise, record, shape_of, to_float
+from candelabra.library import Autocast, by, operator, overloads, pointwise, record, shape_of, to_float
 from candelabra.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def silu_backward(grad: Tensor, input: Tensor) -> Tensor:
 silu.vjp(input=lambda g, input: silu_backward(g, input))
 
 
-@operator(pointwise, accepts=FLOATS, namespace="nn.functional", inplace=False)
+@operator(pointwise, accepts=FLOATS, namespace="nn.functional", inplace=False, autocast=Autocast("float32"))
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """``log(1 + exp(beta * input)) / beta``, a smooth :func:`relu`; the input itself if ``beta * input`` is above
     ``threshold``.
@@ -234,7 +234,7 @@ def _prelu_shape(input: Tensor, weight: Tensor) -> tuple[int, ...]:
     return shape
 
 
-@operator(by(_prelu_shape), accepts=FLOATS, aliases=("nn.functional.prelu",), out=False)
+@operator(by(_prelu_shape), accepts=FLOATS, aliases=("nn.functional.prelu",), out=False, autocast="lower")
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """:func:`leaky_relu` with a learned slope: one number, or one per channel (dim 1)."""
     _prelu_shape(input, weight)

@@ -42,7 +42,7 @@ def _values(query: Tensor, keys: Tensor, values: Tensor, mask: Any, *_: Any) -> 
     return *lead, q[0], v[1]
 
 
-@operator(_values, accepts="real floating", method=False, public=False, out=False)
+@operator(_values, accepts="real floating", method=False, public=False, out=False, autocast="lower")
 def attention(
     query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, is_causal: bool, scale: float
 ) -> Tensor:

@@ -122,7 +122,7 @@ def _check_targets(input: Tensor, target: Tensor, weight: Any, size_average: Any
 
 # -- public losses ----------------------------------------------------------------------------------------------------
 @operator(loss_rule(_cross_entropy_shape), check=_check_targets, promote=highest, out=False,
-          namespace="nn.functional")  # fmt: skip
+          namespace="nn.functional", autocast="float32")  # fmt: skip
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -193,7 +193,14 @@ def _smoothed(
     return mixed.sum() / weights.sum() if reduction == "mean" else reduced(mixed, reduction)
 
 
-@operator(loss_rule(_nll_shape), check=_check_targets, promote=highest, out=False, namespace="nn.functional")
+@operator(
+    loss_rule(_nll_shape),
+    check=_check_targets,
+    promote=highest,
+    out=False,
+    namespace="nn.functional",
+    autocast="float32",
+)
 def nll_loss(
     input: Tensor,
     target: Tensor,

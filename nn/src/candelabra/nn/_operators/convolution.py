@@ -57,7 +57,7 @@ def _convolved(
     return (shape[0], kernel[0], *spatial)
 
 
-@operator(_convolved, accepts="numeric", method=False, public=False, out=False)
+@operator(_convolved, accepts="numeric", method=False, public=False, out=False, autocast="lower")
 def conv(
     input: Tensor, weight: Tensor, bias: Tensor | None, stride: Ints, padding: Ints, dilation: Ints, groups: int
 ) -> Tensor:
@@ -73,7 +73,7 @@ def _given_shape(first: Tensor, second: Tensor, shape: Ints, *_: Any) -> Ints:
     return shape
 
 
-@operator(_given_shape, accepts="numeric", method=False, public=False, out=False)
+@operator(_given_shape, accepts="numeric", method=False, public=False, out=False, autocast="lower")
 def conv_input(
     output: Tensor, weight: Tensor, shape: Shape, stride: Ints, padding: Ints, dilation: Ints, groups: int
 ) -> Tensor:

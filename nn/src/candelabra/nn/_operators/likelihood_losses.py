@@ -56,7 +56,7 @@ def gaussian_nll_loss(
     return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)
 
 
-@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional")
+@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional", autocast="float32")
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from candelabra.library import by, operator, shape_of, unpromoted
+from candelabra.library import Autocast, by, operator, shape_of, unpromoted
 from candelabra.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def _linear_shape(input: Tensor, weight: Tensor, bias: Tensor | None) -> Ints:
     return (*shape_of(input)[:-1], *shape_of(weight)[:-1])
 
 
-@operator(_linear_shape, promote=unpromoted, namespace="nn.functional")
+@operator(_linear_shape, promote=unpromoted, namespace="nn.functional", autocast="lower")
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``input @ weight.T + bias``: input (*, in), weight (out, in) or (in), bias (out) or ()."""
     if weight.dtype is not input.dtype:
@@ -48,7 +48,7 @@ def _bilinear_shape(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor
     return (*first[:-1], sizes[0])
 
 
-@operator(by(_bilinear_shape), promote=unpromoted, out=False, namespace="nn.functional")
+@operator(by(_bilinear_shape), promote=unpromoted, out=False, namespace="nn.functional", autocast=Autocast("widest"))
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``input1 @ weight[o] @ input2`` for each o: inputs (*, a) and (*, b), weight (out, a, b), bias (out)."""
     _bilinear_shape(input1, input2, weight)

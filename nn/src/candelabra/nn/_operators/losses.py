@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable
 
 from candelabra.backend import broadcast_shapes
-from candelabra.library import Operator, highest, operator, record, shape_of
+from candelabra.library import Autocast, Operator, highest, operator, record, shape_of
 from candelabra.nn._operators.activations import log_sigmoid
 from candelabra.typing import TYPE_CHECKING, Any
 
@@ -104,7 +104,7 @@ def _weighted(loss: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
 
 
 @operator(loss_rule(broadcast_to_target), promote=highest, accepts="real floating", out=False,
-          namespace="nn.functional")  # fmt: skip
+          namespace="nn.functional", autocast="float32")  # fmt: skip
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -120,7 +120,7 @@ def mse_loss(
     return _weighted(difference * difference, weight, reduction)
 
 
-@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional")
+@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional", autocast="float32")
 def l1_loss(
     input: Tensor,
     target: Tensor,
@@ -136,7 +136,7 @@ def l1_loss(
 
 
 @operator(loss_rule(broadcast_to_target), promote=highest, accepts="real floating", out=False,
-          namespace="nn.functional")  # fmt: skip
+          namespace="nn.functional", autocast="float32")  # fmt: skip
 def smooth_l1_loss(
     input: Tensor,
     target: Tensor,
@@ -158,7 +158,7 @@ def smooth_l1_loss(
 
 
 @operator(loss_rule(broadcast_to_target), promote=highest, accepts="real floating", out=False,
-          namespace="nn.functional")  # fmt: skip
+          namespace="nn.functional", autocast="float32")  # fmt: skip
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
@@ -174,7 +174,7 @@ def huber_loss(
 
 # -- probabilities ----------------------------------------------------------------------------------------------------
 @operator(loss_rule(broadcast_to_target), promote=highest, data_dependent=True, out=False,
-          namespace="nn.functional")  # fmt: skip
+          namespace="nn.functional", autocast=Autocast("refused", "float32"))  # fmt: skip
 def binary_cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -198,7 +198,7 @@ def binary_cross_entropy(
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
-@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional")
+@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional", autocast="float32")
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -219,7 +219,7 @@ def binary_cross_entropy_with_logits(
     return reduced(loss if weight is None else loss * weight, reduction)
 
 
-@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional")
+@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional", autocast="float32")
 def kl_div(
     input: Tensor,
     target: Tensor,

@@ -44,7 +44,7 @@ def _label_shape(input: Tensor, target: Tensor, weight: Tensor | None = None, *_
 
 
 # -- between pairs ----------------------------------------------------------------------------------------------------
-@operator(loss_rule(_ranking_shape), promote=highest, out=False, namespace="nn.functional")
+@operator(loss_rule(_ranking_shape), promote=highest, out=False, namespace="nn.functional", autocast="float32")
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -64,7 +64,7 @@ def margin_ranking_loss(
     return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 
-@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional")
+@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional", autocast="float32")
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -79,7 +79,7 @@ def hinge_embedding_loss(
     return reduced(dissimilar + where(target != -1, input, 0), reduction)
 
 
-@operator(loss_rule(_cosine_shape), promote=highest, out=False, namespace="nn.functional")
+@operator(loss_rule(_cosine_shape), promote=highest, out=False, namespace="nn.functional", autocast="float32")
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,
@@ -135,7 +135,7 @@ def triplet_margin_with_distance_loss(
     return reduced((near - far + margin).clamp_min(0), reduction)
 
 
-@operator(loss_rule(_triplet_shape), promote=highest, out=False, namespace="nn.functional")
+@operator(loss_rule(_triplet_shape), promote=highest, out=False, namespace="nn.functional", autocast="float32")
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -163,7 +163,7 @@ def triplet_margin_loss(
     )
 
 
-@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional")
+@operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional", autocast="float32")
 def soft_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -235,7 +235,7 @@ def _target_shape(input: Tensor, target: Tensor, *_: Any) -> Ints:
 
 
 @operator(loss_rule(_rows_shape), check=_check_label_values, promote=highest, out=False,
-          namespace="nn.functional")  # fmt: skip
+          namespace="nn.functional", autocast="float32")  # fmt: skip
 def multilabel_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -268,7 +268,7 @@ def multilabel_margin_loss(
 
 
 @operator(loss_rule(_target_shape), check=_check_class_values, promote=highest, out=False,
-          namespace="nn.functional")  # fmt: skip
+          namespace="nn.functional", autocast="float32")  # fmt: skip
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,

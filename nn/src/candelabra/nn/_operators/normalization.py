@@ -13,7 +13,7 @@ The second and third line matter only for derivatives of the statistics.
 from __future__ import annotations
 
 from candelabra.backend import broadcast_shapes
-from candelabra.library import by, operator, same, shape_of
+from candelabra.library import Autocast, by, operator, same, shape_of
 from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -38,7 +38,14 @@ def _normalized(input: Tensor, weight: Any, bias: Any, dims: Ints, eps: float) -
     return shape, kept, kept
 
 
-@operator(_normalized, result=(same, same, same), accepts="real floating", method=False, public=False)
+@operator(
+    _normalized,
+    result=(same, same, same),
+    accepts="real floating",
+    method=False,
+    public=False,
+    autocast=Autocast("float32", "preserved"),
+)
 def normalize(input: Tensor, weight: Tensor | None, bias: Tensor | None, dims: Ints, eps: float) -> Normalized:
     """``(input - mean) / sqrt(variance + eps) * weight + bias``, mean and (biased) variance taken over ``dims``.
 

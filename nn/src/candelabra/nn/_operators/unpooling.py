@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from candelabra.dtypes import int64
-from candelabra.library import by, highest, operator, shape_of
+from candelabra.library import Autocast, by, highest, operator, shape_of
 from candelabra.nn._functional.sizes import Ints, Sizes, per_dim
 from candelabra.typing import TYPE_CHECKING, Any
 
@@ -103,6 +103,7 @@ def max_unpool1d(
     promote=highest,
     out=False,
     namespace="nn.functional",
+    autocast=Autocast(host="float32"),
 )
 def max_unpool2d(
     input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
@@ -121,6 +122,7 @@ def max_unpool2d(
     promote=highest,
     out=False,
     namespace="nn.functional",
+    autocast=Autocast(host="float32"),
 )
 def max_unpool3d(
     input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,

@@ -10,6 +10,7 @@ from candelabra._annotations import TYPE_CHECKING, NamedTuple
 from candelabra._operators.creation.matrices import new_eye
 from candelabra._operators.linalg import rules
 from candelabra._operators.linalg.solvers import triangular_solution
+from candelabra._records.autocasting import Autocast
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import same
 from candelabra._records.record import operator
@@ -29,7 +30,9 @@ class Cholesky(NamedTuple):
     info: Tensor
 
 
-@operator(RULE, promote=FLOATING, result=(same, rules.info_dtype), public=False, out=True)
+@operator(
+    RULE, promote=FLOATING, result=(same, rules.info_dtype), public=False, out=True, autocast=Autocast(host="float32")
+)
 def linalg_cholesky_ex(input: Tensor, *, upper: bool = False) -> Cholesky:
     """Return the Cholesky factors and an int32 info per matrix: 0, or the order of the first minor that is not
     positive.
@@ -63,7 +66,12 @@ def linalg_cholesky_checked(input: Tensor, *, upper: bool = False, check_errors:
 cholesky_ex = overloads("linalg_cholesky_ex", linalg_cholesky_ex, linalg_cholesky_checked, namespace="linalg")
 
 
-@operator(rules.square("linalg.cholesky", rules.matrix), promote=FLOATING, namespace="linalg")
+@operator(
+    rules.square("linalg.cholesky", rules.matrix),
+    promote=FLOATING,
+    namespace="linalg",
+    autocast=Autocast(host="float32"),
+)
 def linalg_cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
     """Return L, lower triangular with A = L Lᴴ (``upper``: U with A = Uᴴ U), for Hermitian positive-definite (…, n, n).
 
@@ -74,7 +82,7 @@ def linalg_cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
     return factors.L
 
 
-@operator(rules.square("linalg.cholesky", rules.matrix), promote=FLOATING)
+@operator(rules.square("linalg.cholesky", rules.matrix), promote=FLOATING, autocast=Autocast(host="float32"))
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     """Return the Cholesky factors of Hermitian positive-definite matrices; see ``linalg.cholesky``.
 
@@ -93,7 +101,7 @@ def _solution_shape(input: Tensor, input2: Tensor, upper: bool) -> tuple[int, ..
     return rules.check_system("cholesky_solve", shape_of(input2), shape_of(input))
 
 
-@operator(_solution_shape, promote=rules.floating("cholesky_solve"))
+@operator(_solution_shape, promote=rules.floating("cholesky_solve"), autocast=Autocast(host="float32"))
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
     """Return X with A X = ``input``, where ``input2`` is A's Cholesky factor."""
     _solution_shape(cholesky_solve, (input, input2, upper))
@@ -105,7 +113,7 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
 _inverse_shape = rules.square("cholesky_inverse", rules.matrix)
 
 
-@operator(_inverse_shape, promote=rules.floating("cholesky_inverse"))
+@operator(_inverse_shape, promote=rules.floating("cholesky_inverse"), autocast=Autocast(host="float32"))
 def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     """Return A⁻¹, where ``input`` is A's Cholesky factor."""
     _inverse_shape(cholesky_inverse, (input,))

@@ -17,6 +17,7 @@ from candelabra._operators.linalg import rules
 from candelabra._operators.linalg.solvers import triangular_solution
 from candelabra._operators.shapes.joining import cat
 from candelabra._operators.value_checks import raise_if_nonzero
+from candelabra._records.autocasting import Autocast
 from candelabra._records.callables import public
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import index, same, unpromoted
@@ -255,6 +256,7 @@ def linalg_lu_solve(LU: Tensor, pivots: Index, B: Tensor, *, left: bool = True, 
 @operator(
     by(lambda b, LU, pivots: rules.check_system("linalg.lu_solve", shape_of(LU), shape_of(b))),
     promote=rules.floating("linalg.lu_solve"),
+    autocast=Autocast(host="float32"),
 )
 def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Index) -> Tensor:
     """Return X with A X = ``b`` for the factors of A that ``linalg.lu_factor`` returns; see ``linalg.lu_solve``."""

@@ -15,6 +15,7 @@ from candelabra._operators.creation.matrices import new_eye
 from candelabra._operators.linalg.rules import check_matrix, diagonal, floating, matrices, matrix
 from candelabra._operators.linalg.solvers import triangular_solution
 from candelabra._operators.shapes.joining import cat
+from candelabra._records.autocasting import Autocast
 from candelabra._records.overloads import overloads
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
@@ -45,7 +46,7 @@ def _qr_shapes(A: Tensor, mode: str) -> tuple[Ints, Ints]:
     return (0,) if mode == "r" else (*lead, m, columns), (*lead, columns, n)
 
 
-@operator(_qr_shapes, promote=floating("linalg.qr"), public=False, out=True)
+@operator(_qr_shapes, promote=floating("linalg.qr"), public=False, out=True, autocast=Autocast(host="float32"))
 def linalg_qr(A: Tensor, mode: str = "reduced") -> QR:
     """Return ``(Q, R)`` with ``A = Q R`` for matrices (…, m, n), Q with orthonormal columns, R upper triangular.
 
@@ -110,6 +111,7 @@ linalg_qr_overloads = overloads("linalg_qr", (linalg_qr, "A"), linalg_qr_mode, n
     by(lambda input, some=True: _qr_shapes(None, (input, "reduced" if some else "complete"))),
     promote=floating("linalg.qr"),
     out=True,
+    autocast=Autocast(host="float32"),
 )
 def qr(input: Tensor, some: bool = True) -> QR:
     """Return ``(Q, R)`` with ``input = Q R``, Q square unless ``some``; see ``linalg.qr``."""
@@ -174,6 +176,7 @@ def _reflected(vectors: Tensor, tau: Tensor, x: Tensor, order: range) -> Tensor:
     namespace="linalg",
     method="orgqr",
     aliases=("orgqr",),
+    autocast=Autocast(host="float32"),
 )
 def linalg_householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """Return the first n columns of the product of reflections: Q of ``geqrf``'s ``(a, tau)``, for ``input`` (…, m, n).

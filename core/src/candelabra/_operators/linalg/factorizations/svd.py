@@ -16,6 +16,7 @@ from candelabra._operators.creation.matrices import new_eye
 from candelabra._operators.linalg.factorizations.qr import linalg_qr
 from candelabra._operators.linalg.rules import check_matrix, check_tensor, diagonal, floating, matrices
 from candelabra._operators.value_checks import raise_if_nonzero
+from candelabra._records.autocasting import Autocast
 from candelabra._records.callables import public
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import real_part, same
@@ -51,7 +52,14 @@ def _check_driver(driver: str | None) -> None:
         raise RuntimeError("linalg.svd: no device has several drivers; expected driver=None")
 
 
-@operator(_svd_shapes, promote=FLOATING, result=(same, real_part, same), public=False, out=True)
+@operator(
+    _svd_shapes,
+    promote=FLOATING,
+    result=(same, real_part, same),
+    public=False,
+    out=True,
+    autocast=Autocast(host="float32"),
+)
 def linalg_svd(A: Tensor, full_matrices: bool = True) -> SVD:
     """Return ``(U, S, Vh)`` with ``A = U diag(S) Vh`` for matrices (…, m, n).
 
@@ -154,7 +162,7 @@ def _older_shapes(input: Tensor, some: bool = True, compute_uv: bool = True) -> 
     return (*lead, m, m if square else k), (*lead, k), (*lead, n, n if square else k)
 
 
-@operator(_older_shapes, promote=FLOATING, result=(same, real_part, same), out=True)
+@operator(_older_shapes, promote=FLOATING, result=(same, real_part, same), out=True, autocast=Autocast(host="float32"))
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> SVDOfColumns:
     """Return ``(U, S, V)`` with ``input = U diag(S) Vᴴ``; U and V square unless ``some``, zeros unless ``compute_uv``.
 
@@ -168,7 +176,13 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> SVDOfColum
 
 
 # -- singular values only ---------------------------------------------------------------------------------------------
-@operator(matrices("linalg.svd", diagonal), promote=FLOATING, result=real_part, public=False)
+@operator(
+    matrices("linalg.svd", diagonal),
+    promote=FLOATING,
+    result=real_part,
+    public=False,
+    autocast=Autocast(host="float32"),
+)
 def linalg_svdvals(A: Tensor) -> Tensor:
     """Return the singular values of (…, m, n) matrices, (…, min(m, n)), in descending order."""
     ...

@@ -18,6 +18,7 @@ from candelabra._operators.linalg.products.matmul import (
     matrix_vector_shape,
 )
 from candelabra._operators.shapes.expanding import expanded_shape
+from candelabra._records.autocasting import Autocast
 from candelabra._records.callables import public
 from candelabra._records.promotion import unpromoted
 from candelabra._records.record import operator
@@ -80,7 +81,13 @@ def combined(input: Tensor, product: Tensor, beta: Number, alpha: Number) -> Ten
     return product if beta == 0 else scaled(input, beta) + product
 
 
-@operator(_added(lambda _, a, b: matrix_product_shape(a, b)), promote=unpromoted, accepts="numeric", inplace=True)
+@operator(
+    _added(lambda _, a, b: matrix_product_shape(a, b)),
+    promote=unpromoted,
+    accepts="numeric",
+    inplace=True,
+    autocast="lower",
+)
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """``beta * input + alpha * (mat1 @ mat2)``; ``input`` broadcasts to (n, m), and is ignored if beta is 0."""
     matrix_product_shape(mat1, mat2)
@@ -94,7 +101,7 @@ addmm.vjp(
 )
 
 
-@operator(_added(matrix_vector_shape), promote=unpromoted, accepts="numeric", inplace=True)
+@operator(_added(matrix_vector_shape), promote=unpromoted, accepts="numeric", inplace=True, autocast=Autocast("lower"))
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """``beta * input + alpha * (mat @ vec)``; ``input`` broadcasts to (n), and is ignored if beta is 0."""
     matrix_vector_shape(input, mat, vec)
@@ -116,7 +123,7 @@ def _addr_shape(input: Tensor, vec1: Tensor, vec2: Tensor, *_: Any) -> tuple[int
     return _broadcast_to(input, (*shape_of(vec1), *shape_of(vec2)))
 
 
-@operator(_addr_shape, inplace=True)
+@operator(_addr_shape, inplace=True, autocast=Autocast("lower"))
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """``beta * input + alpha * outer(vec1, vec2)``; for bools the disjunction of conjunctions.
 
@@ -143,7 +150,13 @@ addr.vjp(
 )
 
 
-@operator(_added(lambda _, a, b: batch_product_shape(a, b)), promote=unpromoted, accepts="numeric", inplace=True)
+@operator(
+    _added(lambda _, a, b: batch_product_shape(a, b)),
+    promote=unpromoted,
+    accepts="numeric",
+    inplace=True,
+    autocast="lower",
+)
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """``beta * input + alpha * (batch1 @ batch2)``, batch by batch; ``input`` broadcasts, and is ignored if beta is
     0.
@@ -159,7 +172,9 @@ baddbmm.vjp(
 )
 
 
-@operator(_added(lambda _, a, b: batch_product_shape(a, b)[1:]), promote=unpromoted, accepts="numeric")
+@operator(
+    _added(lambda _, a, b: batch_product_shape(a, b)[1:]), promote=unpromoted, accepts="numeric", autocast="lower"
+)
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """``beta * input + alpha * sum(batch1[i] @ batch2[i])``; ``input`` broadcasts, and is ignored if beta is 0."""
     count, n, m = batch_product_shape(batch1, batch2)

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from candelabra._annotations import TYPE_CHECKING
 from candelabra._operators.linalg.products.matmul import check_same_dtype, matmul
+from candelabra._records.autocasting import Autocast
 from candelabra._records.callables import public
 from candelabra._records.promotion import unpromoted
 from candelabra._records.record import operator
@@ -73,7 +74,7 @@ def _multi_dot_shape(tensors: Sequence[Tensor]) -> Ints:
     return (*shapes[0][:-1], *shapes[last][1:])
 
 
-@operator(_multi_dot_shape, promote=unpromoted, namespace="linalg")
+@operator(_multi_dot_shape, promote=unpromoted, namespace="linalg", autocast=Autocast("lower"))
 def linalg_multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """Return the product of two or more matrices, in the order with the fewest multiplications.
 

@@ -12,6 +12,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._layout import wrap_dim
 from candelabra._operators.linalg.products.einsum import contracted
 from candelabra._operators.linalg.products.einsum_notation import Equation
+from candelabra._records.autocasting import Autocast
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import unpromoted
 from candelabra._records.record import operator
@@ -77,7 +78,7 @@ def _tensordot_shape(a: Tensor, b: Tensor, dims: Any) -> Ints:
     return tuple((first + second)[k] for k in _tensordot_equation(first, second, _paired(dims)).output)
 
 
-@operator(_tensordot_shape, promote=unpromoted, public=False)
+@operator(_tensordot_shape, promote=unpromoted, public=False, autocast=Autocast("widest"))
 def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Any] = 2) -> Tensor:
     """Return sums of products over ``dims``: the last n dims of ``a`` with the first n of ``b``, or pairs of lists.
 

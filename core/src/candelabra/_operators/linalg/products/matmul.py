@@ -6,6 +6,7 @@ from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._layout import broadcast_shapes
+from candelabra._records.autocasting import Autocast
 from candelabra._records.promotion import unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
@@ -34,7 +35,7 @@ def _matmul_shape(input: Tensor, other: Tensor) -> tuple[int, ...]:
     return (*batch, *(left[-2:-1] if len(a) > 1 else ()), *(right[-1:] if len(b) > 1 else ()))
 
 
-@operator(_matmul_shape, aliases=("linalg.matmul",))
+@operator(_matmul_shape, aliases=("linalg.matmul",), autocast="lower")
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """Return the matrix product over the last two dims, batch dims broadcast; 1-d arguments are row and column
     vectors.
@@ -129,21 +130,31 @@ def matrix_vector_shape(input: Any, mat: Tensor, vec: Tensor) -> tuple[int]:
 
 
 # -- products ---------------------------------------------------------------------------------------------------------
-@operator(by(lambda input, mat2: matrix_product_shape(input, mat2, "self")), promote=unpromoted, accepts="numeric")
+@operator(
+    by(lambda input, mat2: matrix_product_shape(input, mat2, "self")),
+    promote=unpromoted,
+    accepts="numeric",
+    autocast="lower",
+)
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """Return the product of an (n, k) and a (k, m) matrix, of one dtype. Raises ``RuntimeError`` if they do not fit."""
     matrix_product_shape(input, mat2, "self")
     return matmul(input, mat2)
 
 
-@operator(by(batch_product_shape), promote=unpromoted, accepts="numeric")
+@operator(by(batch_product_shape), promote=unpromoted, accepts="numeric", autocast="lower")
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """Return the products of two batches of matrices, (b, n, k) and (b, k, m), of one dtype; nothing broadcasts."""
     batch_product_shape(input, mat2)
     return matmul(input, mat2)
 
 
-@operator(by(lambda input, vec: matrix_vector_shape(None, input, vec)), promote=unpromoted, accepts="numeric")
+@operator(
+    by(lambda input, vec: matrix_vector_shape(None, input, vec)),
+    promote=unpromoted,
+    accepts="numeric",
+    autocast=Autocast("lower"),
+)
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """Return the product of an (n, k) matrix and a vector of k elements, of one dtype."""
     matrix_vector_shape(None, input, vec)
@@ -165,14 +176,14 @@ def _vectors(name: str, input: Tensor, other: Tensor) -> tuple[int, ...]:
     return ()
 
 
-@operator(by(lambda *args: _vectors("dot", *args)), promote=unpromoted, accepts="numeric")
+@operator(by(lambda *args: _vectors("dot", *args)), promote=unpromoted, accepts="numeric", autocast=Autocast("widest"))
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """Return the sum of the products of two vectors' elements; neither is conjugated, unlike in :func:`vdot`."""
     _vectors("dot", input, tensor)
     return matmul(input, tensor)
 
 
-@operator(by(lambda *args: _vectors("dot", *args)), promote=unpromoted, accepts="numeric")
+@operator(by(lambda *args: _vectors("dot", *args)), promote=unpromoted, accepts="numeric", autocast=Autocast("widest"))
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """Return the dot product of two vectors, the first one conjugated."""
     _vectors("dot", input, other)

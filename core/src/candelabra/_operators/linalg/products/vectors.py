@@ -5,6 +5,7 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING
 from candelabra._layout import broadcast_shapes, reduced_shape, wrap_dim
 from candelabra._operators.shapes.joining import cat
+from candelabra._records.autocasting import Autocast
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
 
@@ -59,6 +60,7 @@ def _vector_dim(shape: Ints, dim: int | None) -> int:
 @operator(
     by(lambda input, other, dim: _cross_shape(None, (input, other, _vector_dim(shape_of(input), dim)))),
     accepts="numeric",
+    autocast=Autocast("widest"),
 )
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """Return the cross product of vectors of three elements along ``dim``; the other dims broadcast.
@@ -75,7 +77,7 @@ def _vecdot_shape(x: Tensor, y: Tensor, dim: int) -> Ints:
     return reduced_shape(shape, (wrap_dim(dim, len(shape)),), False)
 
 
-@operator(_vecdot_shape, namespace="linalg")
+@operator(_vecdot_shape, namespace="linalg", autocast="lower")
 def linalg_vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """``sum(conj(x) * y)`` along ``dim``; the tensors broadcast."""
     return (x.conj() * y).sum(dim, dtype=x.dtype)

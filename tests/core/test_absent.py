@@ -1,0 +1,157 @@
+"""Modules that PyTorch programs import and that do nothing, or say what is missing."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+from typing import Any
+
+import candelabra as cd
+import pytest
+from candelabra import _absent
+
+
+@pytest.fixture(autouse=True)
+def _nothing_was_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test sees the warnings that a process gives once."""
+    monkeypatch.setattr(_absent, "_said", set())
+
+
+def double(x: int) -> int:
+    """Return twice the argument."""
+    return 2 * x
+
+
+@pytest.mark.parametrize("name", ["script", "trace", "trace_module", "freeze", "optimize_for_inference"])
+def test_functions_of_torchscript_return_their_argument_and_say_so_once(name: str) -> None:
+    """The first call warns."""
+    function = getattr(cd.jit, name)
+    with pytest.warns(UserWarning, match=rf"candelabra\.jit\.{name} has no effect"):
+        assert function(double) is double
+    assert function(double) is double
+
+
+def test_decorators_of_torchscript() -> None:
+    """Marks return the function without a warning, and queries answer False."""
+    for mark in (cd.jit.export, cd.jit.unused, cd.jit.script_method, cd.jit.script_if_tracing, cd.jit.interface):
+        assert mark(double) is double
+    assert cd.jit.ignore(double) is double
+    assert cd.jit.ignore(drop=True)(double) is double
+    assert cd.jit.annotate(int, 3) == 3
+    assert cd.jit.isinstance([1], list)
+    assert not cd.jit.is_scripting()
+    assert not cd.jit.is_tracing()
+
+
+def test_compile_returns_its_argument() -> None:
+    """As function and as decorator, with options; it says once that it has no effect."""
+    with pytest.warns(UserWarning, match=r"candelabra\.compile has no effect"):
+        assert cd.compile(double, mode="max-autotune") is double
+
+    @cd.compile(fullgraph=True)
+    def triple(x: int) -> int:
+        return 3 * x
+
+    assert triple(2) == 6
+
+
+def test_controls_of_the_compiler() -> None:
+    """They return their argument or the answer of a process without compiler."""
+    assert cd.compiler.disable(double) is double
+    assert cd.compiler.disable(recursive=False)(double) is double
+    assert cd.compiler.allow_in_graph(double) is double
+    assert not cd.compiler.is_compiling()
+    assert not cd.compiler.is_dynamo_compiling()
+    assert not cd.compiler.is_exporting()
+    assert cd.compiler.list_backends() == []
+    cd.compiler.reset()
+    cd.compiler.cudagraph_mark_step_begin()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("jit.save", "TorchScript is not supported; save the state_dict"),
+        ("jit.load", "TorchScript is not supported"),
+        ("onnx.export", "export to ONNX is not supported yet"),
+        ("onnx.dynamo_export", "export to ONNX is not supported yet"),
+        ("hub.load", "downloads and runs no code from repositories"),
+        ("hub.load_state_dict_from_url", "load its weights from a file with candelabra.load"),
+        ("distributed.init_process_group", "distributed training is not supported yet"),
+        ("distributed.get_rank", "run one process, where is_initialized"),
+        ("distributed.all_reduce", "distributed training is not supported yet"),
+    ],
+)
+def test_missing_features_say_so(name: str, text: str) -> None:
+    """The error names the function and the reason."""
+    module, _, short = name.partition(".")
+    function = getattr(importlib.import_module(f"candelabra.{module}"), short)
+    with pytest.raises(NotImplementedError, match=rf"candelabra\.{module}\.{short}\(\): .*{text}"):
+        function(1, key=2)
+
+
+def test_queries_of_absent_features_answer_no() -> None:
+    """What programs ask before they use a feature."""
+    for name in ("available", "initialized", "nccl_available", "gloo_available", "mpi_available"):
+        assert getattr(cd.distributed, f"is_{name}")() is False
+    assert not cd.distributed.is_torchelastic_launched()
+    assert not cd.distributed.is_backend_available("gloo")
+    assert not cd.onnx.is_in_onnx_export()
+    with pytest.raises(AttributeError, match=r"module 'candelabra\.distributed' has no attribute 'nonsense'"):
+        _ = cd.distributed.nonsense
+
+
+def test_folder_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is in the cache, or where the program sets it."""
+    monkeypatch.setattr(cd.hub, "_directory", [])
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cd.hub.get_dir() == os.path.join(str(tmp_path), "candelabra", "hub")
+    cd.hub.set_dir(tmp_path)
+    assert cd.hub.get_dir() == str(tmp_path)
+
+
+def test_versions_and_configuration() -> None:
+    """Programs print them."""
+    assert cd.version.__version__ == cd.__version__
+    assert cd.version.cuda is None
+    assert cd.version.hip is None
+    with pytest.raises(AttributeError, match=r"module 'candelabra\.version' has no attribute 'nonsense'"):
+        _ = cd.version.nonsense
+    assert "device type 'cpu'" in cd.__config__.show()
+    assert "get_num_threads" in cd.__config__.parallel_info()
+
+
+def test_modules_of_names() -> None:
+    """`functional` has functions of the package, `types` types for hints and `isinstance`."""
+    assert cd.functional.einsum is cd.einsum
+    assert isinstance(1.5, cd.types.Number)
+    assert cd.types.Tensor is cd.Tensor
+    assert type(cd.utils.dlpack.to_dlpack(cd.ones(2))).__name__ == "PyCapsule"
+    assert cd.utils.dlpack.from_dlpack(cd.ones(2)).tolist() == [1.0, 1.0]
+    for module in (cd.functional, cd.utils, cd.multiprocessing):
+        with pytest.raises(AttributeError, match=rf"module '{module.__name__}' has no attribute 'nonsense'"):
+            _ = module.nonsense
+
+
+def test_imports_of_submodules() -> None:
+    """The statements that programs have at their head."""
+    statements = """
+from candelabra.autograd import Variable
+import candelabra.utils.data as data
+from candelabra.utils.checkpoint import checkpoint, checkpoint_sequential
+import candelabra.backends.cudnn as cudnn
+from candelabra.backends import mps
+from candelabra.cuda.amp import GradScaler, autocast
+from candelabra.cpu.amp.grad_scaler import OptState
+import candelabra.distributed as dist
+import candelabra.multiprocessing as mp
+import candelabra.cuda
+"""
+    scope: dict[str, Any] = {}
+    exec(statements, scope)  # noqa: S102 - the statements are the subject
+    assert scope["cudnn"] is cd.backends.cudnn
+    assert scope["candelabra"].cuda is cd.cuda
+    for name in ("candelabra.cuda.nonsense", "candelabra.nonsense", "candelabra.backends.nonsense"):
+        with pytest.raises(ModuleNotFoundError, match=f"No module named '{name}'"):
+            importlib.import_module(name)
