@@ -1,7 +1,7 @@
 """A small language model writes like the Python reference manual, character by character.
 
-A transformer decoder (Vaswani et al., NeurIPS 2017; Radford et al., 2019) reads the texts of ``help()``, which every
-Python brings along in ``pydoc_data.topics``, and learns which character comes next. ``python examples/character_gpt.py
+A transformer decoder (Vaswani et al., NeurIPS 2017; Radford et al., 2019) reads the texts of ``help()``, which are part
+of every Python (``pydoc_data.topics``), and learns which character comes next. ``python examples/character_gpt.py
 --help`` lists the options.
 """
 
@@ -42,7 +42,7 @@ class Text:
 
 
 class Block(nn.Module):
-    """Causal self-attention and a network of two layers, each behind a norm and beside a residual path."""
+    """Causal self-attention and a network of two layers, each after a norm, with residual connections."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()

@@ -57,7 +57,7 @@ class Game:
         self.judges = optim.Adam(self.discriminator.parameters(), **options)
 
     def draw(self, count: int, like: Any) -> Any:
-        """Return images that the generator makes of noise."""
+        """Return images that the generator computes from noise."""
         return self.generator(like.new_empty(count, NOISE, 1, 1).normal_())
 
     def round(self, written: Any) -> tuple[float, float]:

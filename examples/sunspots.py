@@ -1,7 +1,7 @@
 """Forecast sunspots with an LSTM (Hochreiter & Schmidhuber, 1997; Gers et al., 2000).
 
 The network reads the yearly numbers from 1700 on and forecasts each following year. It is trained on the years before
-1950 and tested on those from 1950 to 2008, beside the forecast that next year is like this one.
+1950 and tested on those from 1950 to 2008. It is compared with the forecast that next year is like this one.
 ``python examples/sunspots.py --help`` lists the options; the data are described in ``examples/data/README.md``.
 """
 

@@ -1,8 +1,8 @@
 """Transfer the weights of a network that PyTorch has trained to a task with few examples.
 
 ``data/digits_0_to_4.pt`` is a file of ``torch.save``: the state of a network that reads the digits 0 to 4. Its features
-also serve to read all ten digits, of which there are only ten images each: the head is replaced and trained alone, then
-everything at a low rate. A network that starts from random weights is trained on the same images for comparison.
+are used to read all ten digits from ten images of each: the head is replaced and trained alone, then everything at a
+low rate. A network that starts from random weights is trained on the same images for comparison.
 ``python examples/transfer.py --help`` lists the options.
 """
 
