@@ -57,8 +57,8 @@ EXPORTED: Final[dict[str, str]] = {
     "candelabra._serialization.api": "save load",
     "": (
         "__config__ accelerator amp array_api autograd backend backends compiler distributed dtypes errors fft "
-        "functional hub jit library linalg masked multiprocessing onnx overrides profiler random serialization signal special "
-        "types typing utils version"
+        "functional hub jit library linalg masked multiprocessing onnx overrides profiler random serialization signal "
+        "special types typing utils version"
     ),
 }
 """Module → the names that it exports, ``name=attribute`` if they differ. The empty module name means submodules."""
