@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from candelabra.nn._operators.recurrent import rnn_sequence
 from candelabra.nn._operators.recurrent_gru import gru_sequence
-from candelabra.nn._operators.recurrent_lstm import lstm_sequence
+from candelabra.nn._operators.recurrent_lstm import lstm_sequence, lstm_step
 
 from tests.nn.network_samples import array, check_gradients, normal, tensor
 
@@ -39,6 +39,7 @@ REST = (True, 1, 0.0, False, False)
          "expected the columns of four gates, got 7"),
         (lambda: gru_sequence(cd.zeros(2, 7), STATE[0], PARAMS[1], None, (2,), False),
          "expected the columns of three gates, got 7"),
+        (lambda: lstm_step(cd.zeros(8), cd.zeros(2)), r"expected a matrix of states, got shape \[2\]"),
         (lambda: gru_sequence(cd.zeros(2, 12), STATE[0], PARAMS[1], cd.zeros(1), (2,), False),
          r"expected bias of shape \[12\], got \[1\]"),
     ],

@@ -125,13 +125,13 @@ def check_shapes(**expected: tuple[Any, Ints]) -> None:
             raise RuntimeError(f"expected {name} of shape {list(shape)}, got {list(shape_of(value))}")
 
 
-def step_shapes(sums: Any, last: Any, parts: int, **others: tuple[Any, int]) -> tuple[int, int]:
-    """Return rows and columns of a state. Raises ``RuntimeError`` for matrices that have not so many parts of them."""
+def step_shapes(sums: Any, last: Any, chunks: int, **others: tuple[Any, int]) -> tuple[int, int]:
+    """Return rows and columns of a state. Raises ``RuntimeError`` for matrices of other columns."""
     shape = shape_of(last)
     if len(shape) != 2:
         raise RuntimeError(f"expected a matrix of states, got shape {list(shape)}")
     rows, width = shape
-    expected = {"sums": (sums, parts), **others}
+    expected = {"sums": (sums, chunks), **others}
     check_shapes(**{name: (value, (rows, count * width)) for name, (value, count) in expected.items()})
     return rows, width
 
