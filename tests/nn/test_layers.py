@@ -221,8 +221,8 @@ def test_pad_crops_fills_and_copies() -> None:
         (lambda: F.pad(cd.ones(2), (1, 1), mode="mirror"), NotImplementedError, "Unrecognised padding mode mirror"),
         (
             lambda: F.pad(cd.ones(2), (1, 1), "reflect", 1.0),
-            ValueError,
-            "Padding mode 'reflect' doesn't take in value argument",
+            RuntimeError,
+            'Padding mode "reflect" doesn\'t take in value argument',
         ),
         (
             lambda: F.pad(cd.ones(1, 2), (2, 0), "reflect"),
@@ -255,7 +255,7 @@ def test_pad_crops_fills_and_copies() -> None:
             "padding='same' is not supported for strided convolutions",
         ),
         (lambda: nn.Conv2d(1, 1, 3, padding_mode="x"), ValueError, "padding_mode must be one of"),
-        (lambda: nn.Bilinear(0, 1, 1), ValueError, "in1_features must be > 0, but got 0"),
+        (lambda: nn.Bilinear(0, 1, 1), ValueError, "in1_features must be > 0, but got (in1_features=0)"),
         (lambda: nn.Dropout(1.5), ValueError, "dropout probability has to be between 0 and 1, but got 1.5"),
         (lambda: nn.Hardtanh(1.0, -1.0), AssertionError, "max_val must be larger than min_val, got -1.0 and 1.0"),
         (lambda: nn.GroupNorm(3, 4), ValueError, "num_channels (4) must be divisible by num_groups (3)"),

@@ -125,6 +125,20 @@ def test_a_transposed_convolution_refuses_what_does_not_fit(call: Any, text: str
         call()
 
 
+def test_a_transposed_convolution_has_no_padding_strings() -> None:
+    """padding="same" raises TypeError."""
+    with pytest.raises(
+        TypeError, match="ConvTranspose2d: argument 'padding' must be an int or a tuple of ints, not str"
+    ):
+        nn.ConvTranspose2d(1, 1, 3, padding="same")
+
+
+def test_the_number_of_dims_is_checked_before_the_output_size() -> None:
+    """An input with too few dims is reported as such, with an output size too."""
+    with pytest.raises(RuntimeError, match=re.escape("Expected 3D (unbatched) or 4D (batched) input to")):
+        nn.ConvTranspose2d(1, 1, 3)(cd.ones(5, 5), output_size=(12, 12))
+
+
 def test_a_padding_mode_set_afterwards_is_refused_by_the_call() -> None:
     """A transposed convolution whose padding_mode was changed raises, instead of ignoring it."""
     layer = nn.ConvTranspose3d(1, 1, 1)

@@ -185,6 +185,8 @@ def test_what_initialize_parameters_must_do() -> None:
         Without()(1)
     with pytest.raises(RuntimeError, match="module Idle has not been fully initialized"):
         Idle()(1)
+    with pytest.raises(RuntimeError, match="Modules with uninitialized parameters can't be used with `DataParallel`"):
+        Idle()._replicate_for_data_parallel()
 
 
 @pytest.mark.parametrize(

@@ -81,3 +81,12 @@ def test_reflection_refuses_more_than_the_input_has() -> None:
     """A reflection as wide as the input raises RuntimeError."""
     with pytest.raises(RuntimeError, match="Padding size should be less than the corresponding input dimension"):
         nn.ReflectionPad1d(3)(cd.ones(1, 1, 3))
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+@pytest.mark.parametrize(("rank", "pad"), [(1, (1, 1)), (5, (1, 1)), (2, (1, 1, 1, 1)), (3, (0,) * 6)])
+def test_modes_that_read_the_input_take_spatial_dims_only(mode: str, rank: int, pad: tuple[int, ...]) -> None:
+    """Two sizes need two or three dims, four sizes three or four, six sizes four or five, as in PyTorch."""
+    text = f"Padding size {len(pad)} is not supported for {rank}D input tensor.\nSupported combinations for"
+    with pytest.raises(NotImplementedError, match=re.escape(text)):
+        nn.functional.pad(cd.ones(*[3] * rank), pad, mode)

@@ -192,8 +192,8 @@ def _conv_transpose(
     spatial = tuple((n - 1) * s - 2 * p + d * (k - 1) + 1 + e for n, k, s, p, d, e in sizes)
     if any(s < 1 for s in spatial):
         raise RuntimeError(
-            f"Given input size per channel: {list(input.shape[2:])}. Calculated output size per channel: "
-            f"{list(spatial)}. Output size is too small"
+            f"Given input size per channel: ({' x '.join(map(str, input.shape[2:]))}). Calculated output size per "
+            f"channel: ({' x '.join(map(str, spatial))}). Output size is too small"
         )
     shape = (input.shape[0], channels, *spatial)
     out: Tensor = convolution.conv_input(input, weight, shape, steps, paddings, dilations, groups)

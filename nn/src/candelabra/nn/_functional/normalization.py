@@ -15,6 +15,22 @@ if TYPE_CHECKING:
 cast = record("cast")
 
 
+def _check_dtypes(input: Tensor, *parameters: Tensor | None) -> None:
+    """Raise ``RuntimeError`` unless all have the input's dtype, or are float32 and the input has a half type."""
+    dtype = input.dtype
+    for other in [p.dtype for p in parameters if p is not None]:
+        if other is not dtype and not (dtype.is_half and other is float32):
+            raise RuntimeError(
+                f"mixed dtype: all inputs must share same datatype, but the input is {dtype} and a parameter is {other}"
+            )
+
+
+def _narrowed(out: Tensor, input: Tensor) -> Tensor:
+    """Return the result in the input's dtype. Half types with float32 parameters compute in float32."""
+    result: Tensor = out if out.dtype is input.dtype else cast(out, dtype=input.dtype)
+    return result
+
+
 @public(method=False, aliases=("nn.functional.layer_norm",))
 def layer_norm(
     input: Tensor,
@@ -25,8 +41,8 @@ def layer_norm(
 ) -> Tensor:
     """Normalize over the last dims, whose sizes are ``normalized_shape``; ``weight`` and ``bias`` have that shape."""
     dims = _normalized_dims(input, normalized_shape, weight, bias)
-    out: Tensor = normalize.function(input, weight, bias, dims, eps).values
-    return out
+    _check_dtypes(input, weight, bias)
+    return _narrowed(normalize.function(input, weight, bias, dims, eps).values, input)
 
 
 def _normalized_dims(
@@ -72,8 +88,7 @@ def rms_norm(
     out = wide * ((wide * wide).mean(dims, True) + (_EPSILONS[name] if eps is None else eps)).rsqrt()
     if weight is not None:
         out = out * weight
-    result: Tensor = out if out.dtype is input.dtype else cast(out, dtype=input.dtype)
-    return result
+    return _narrowed(out, input)
 
 
 _EPSILONS = dict.fromkeys(("float16", "bfloat16", "float32", "complex64"), 2.0**-23)
@@ -99,12 +114,13 @@ def group_norm(
                 f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
                 f"shape {list(given.shape)} and input of shape {list(input.shape)}"
             )
+    _check_dtypes(input, weight, bias)
     spatial = tuple(input.shape[2:])
     grouped = input.reshape((batch, num_groups, channels // num_groups, *spatial))
     over = (1, num_groups, channels // num_groups, *[1] * len(spatial))
     affine = [None if t is None else t.reshape(over) for t in (weight, bias)]
     out = normalize(grouped, affine[0], affine[1], tuple(range(2, grouped.ndim)), eps).values
-    return out.reshape(input.shape)
+    return _narrowed(out, input).reshape(input.shape)
 
 
 def _per_channel(name: str, value: Tensor | None, channels: int, rank: int) -> Tensor | None:
@@ -131,6 +147,9 @@ def batch_norm(
     In training, the running statistics are updated in place: they move towards the batch's (with the unbiased
     variance) by ``momentum``.
     """
+    if not input.dtype.is_floating_point:
+        raise NotImplementedError(f"\"batch_norm\" not implemented for '{input.dtype.title}'")
+    _check_dtypes(input, running_mean, running_var, weight, bias)
     rank = input.ndim
     channels = input.shape[1] if rank > 1 else 0
     affine = [_per_channel(n, t, channels, rank) for n, t in (("weight", weight), ("bias", bias))]
@@ -148,7 +167,7 @@ def batch_norm(
         if affine[0] is not None:
             scale = scale * affine[0]
         out = (input - mean) * scale
-        return _in_dtype_of(input, out if affine[1] is None else out + affine[1])
+        return _narrowed(out if affine[1] is None else out + affine[1], input)
     count = input.numel() // channels if channels else 0
     if count == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
@@ -157,20 +176,12 @@ def batch_norm(
     if not input.numel():
         # An empty batch has no statistics.
         out = input.clone() if affine[0] is None else input * affine[0]
-        return out if affine[1] is None else out + affine[1]
+        return _narrowed(out if affine[1] is None else out + affine[1], input)
     if rank < 2:
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     values, mean, rstd = normalize(input, affine[0], affine[1], (0, *range(2, rank)), eps)
     _update_statistics(running_mean, running_var, mean, rstd, momentum, eps, count)
-    return _in_dtype_of(input, values)
-
-
-def _in_dtype_of(input: Tensor, out: Tensor) -> Tensor:
-    """Return a result in the input's dtype if that is a half type. Statistics and weights may be in float32."""
-    if not input.dtype.is_half or out.dtype is input.dtype:
-        return out
-    result: Tensor = cast(out, dtype=input.dtype)
-    return result
+    return _narrowed(values, input)
 
 
 def _update_statistics(
@@ -217,14 +228,14 @@ def instance_norm(
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
     if (running_mean is None) != (running_var is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
+    _check_dtypes(input, running_mean, running_var, weight, bias)
     channels = input.shape[1]
     for name, stored in (("running_mean", running_mean), ("running_var", running_var)):
         _per_channel(name, stored, channels, rank)
     affine = [_per_channel(n, t, channels, rank) for n, t in (("weight", weight), ("bias", bias))]
     values, mean, rstd = normalize(input, affine[0], affine[1], tuple(range(2, rank)), eps)
-    if running_mean is not None or running_var is not None:
+    if running_mean is not None and input.shape[0]:  # an empty batch has no statistics
         with mode(include=NO_GRAD):
             variance = (1 / (rstd * rstd) - eps).mean(0)
             _update_statistics(running_mean, running_var, mean.mean(0), (variance + eps).rsqrt(), momentum, eps, count)
-    result: Tensor = values
-    return result
+    return _narrowed(values, input)

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 index_select, cat, new_arange = record("index_select"), record("cat"), record("new_arange")
 
 Ints = tuple[int, ...]
+RANKS = ((2, 2), (2, 3), (4, 3), (4, 4), (6, 4), (6, 5))
+"""The numbers of sizes and of dims that modes other than "constant" take, as in PyTorch."""
 MODES = ("constant", "reflect", "replicate", "circular")
 
 
@@ -70,8 +72,17 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if mode not in MODES:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
     _padded_shape(input, pad, mode)
-    if mode != "constant" and value is not None:
-        raise ValueError(f"Padding mode '{mode}' doesn't take in value argument")
+    if mode != "constant":
+        if value is not None:
+            raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+        if (len(pad), input.ndim) not in RANKS:
+            raise NotImplementedError(
+                f"Padding size {len(pad)} is not supported for {input.ndim}D input tensor.\n"
+                "Supported combinations for non-constant padding:\n"
+                "  - 2D or 3D input: padding size = 2 (pads last dimension)\n"
+                "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
+                "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
+            )
     if mode != "constant" and any(pad) and input.numel():
         return pad_around(input, tuple(pad), mode)
     out = input

@@ -217,6 +217,8 @@ class _ConvTransposeNd(_ConvNd):
     ) -> None:
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
+        if isinstance(padding, str):
+            raise TypeError(f"{type(self).__name__}: argument 'padding' must be an int or a tuple of ints, not str")
         sizes = _ntuple(self._rank)
         super().__init__(
             in_channels, out_channels, sizes(kernel_size), sizes(stride), sizes(padding), sizes(dilation), True,
@@ -227,9 +229,9 @@ class _ConvTransposeNd(_ConvNd):
         """Return the ``output_padding`` with which the output gets the given spatial size."""
         if self.padding_mode != "zeros":  # set after construction
             raise ValueError(f"Only `zeros` padding mode is supported for ConvTranspose{self._rank}d")
-        if output_size is None:
-            return self.output_padding
         rank = self._rank
+        if output_size is None or input.ndim not in (rank + 1, rank + 2):
+            return self.output_padding
         lead = 2 if input.ndim == rank + 2 else 1
         wanted = tuple(output_size)
         if len(wanted) == lead + rank:

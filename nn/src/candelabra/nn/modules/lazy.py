@@ -47,6 +47,12 @@ class LazyModuleMixin(Base):
             if tensor is not None:
                 destination[prefix + name] = tensor if keep_vars or is_lazy(tensor) else tensor.detach()
 
+    def _replicate_for_data_parallel(self) -> Any:
+        raise RuntimeError(
+            "Modules with uninitialized parameters can't be used with `DataParallel`. Run a dummy forward pass to "
+            "correctly initialize the modules"
+        )
+
 
 def _materialize_from_state(module: Any, state_dict: dict[str, Any], prefix: str, *_: Any) -> None:
     """Give the module's uninitialized tensors the shapes of those that are loaded. It is a hook, run before loading."""
