@@ -9,7 +9,6 @@ import candelabra.nn.functional as F
 import pytest
 from candelabra import nn
 from candelabra.nn.modules.conv import _Conv
-from candelabra.nn.modules.pooling import _MaxPool
 
 
 class Containers:
@@ -80,11 +79,9 @@ def test_misuse_of_containers_raises_an_error_and_changes_nothing(call: Any, err
 
 
 def test_base_classes_of_layers_name_the_method_to_define() -> None:
-    """A subclass of a convolution or of a pool has to define the function."""
+    """A subclass of a convolution has to define the function."""
     with pytest.raises(NotImplementedError, match="a subclass of _Conv must define _convolve"):
         type("Odd", (nn.Conv1d,), {"_convolve": staticmethod(_Conv._convolve)})(1, 1, 1)(cd.ones(1, 3))
-    with pytest.raises(NotImplementedError, match="a subclass of _MaxPool must define _pool"):
-        _MaxPool(2)(cd.ones(1, 3))
 
 
 @pytest.mark.usefixtures("lantern")
