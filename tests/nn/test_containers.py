@@ -8,7 +8,6 @@ import candelabra as cd
 import candelabra.nn.functional as F
 import pytest
 from candelabra import nn
-from candelabra.nn.modules.pooling import _MaxPool
 
 
 class Containers:
@@ -76,12 +75,6 @@ def test_misuse_of_containers_raises_an_error_and_changes_nothing(call: Any, err
     with pytest.raises(error, match=text):
         call(given)
     assert given.text() == before
-
-
-def test_base_classes_of_layers_name_the_method_to_define() -> None:
-    """A subclass of a pool has to define the function."""
-    with pytest.raises(NotImplementedError, match="a subclass of _MaxPool must define _pool"):
-        _MaxPool(2)(cd.ones(1, 3))
 
 
 @pytest.mark.usefixtures("lantern")

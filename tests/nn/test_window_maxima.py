@@ -145,3 +145,21 @@ def test_pools_refuse_arguments_that_do_not_match(case: int) -> None:
     call, error, text = ERRORS[case]
     with pytest.raises(error, match=text):
         call(cd.ones(2, 4, 6, 6))
+
+
+@pytest.mark.parametrize("output", [1, 2, (1, 3)])
+def test_large_windows_agree_with_the_definition(output: Any) -> None:
+    """Windows of many elements have another form on processors: the same maxima, indices and NaN."""
+    x = normal(2, 3, 24, 18)
+    x[0, 0, 2, 3] = x[0, 0, 3, 1] = np.nan
+    x[1, 1] = 1.0
+    values, indices = F.adaptive_max_pool2d(tensor(x), output, True)
+    counts = (output, output) if isinstance(output, int) else output
+    rows = x.reshape(2, 3, counts[0], 24 // counts[0], counts[1], 18 // counts[1]).transpose(0, 1, 2, 4, 3, 5)
+    rows = rows.reshape(*rows.shape[:4], -1)
+    np.testing.assert_array_equal(array(values), rows.max(-1))
+    assert array(indices)[0, 0, 0, 0] == 3 * 18 + 1
+    assert array(indices)[1, 1, 0, 0] == 0
+    found = np.take_along_axis(x.reshape(2, 3, -1), array(indices).reshape(2, 3, -1), -1)
+    np.testing.assert_array_equal(found.reshape(values.shape), array(values))
+    np.testing.assert_array_equal(array(F.max_pool2d(tensor(x), (24, 18))), x.max((2, 3), keepdims=True))

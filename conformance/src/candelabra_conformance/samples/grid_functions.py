@@ -29,16 +29,22 @@ def sampled_grids(t: Maker) -> Iterator[Sample]:
     yield sample(t(2, 2, 3, 4, 2), points, "bilinear", "border", True, gradient=smooth, core=2)
 
 
-@inputs(*AFFINE)
+@inputs("affine_grid_generator")
 def affine_maps(t: Maker) -> Iterator[Sample]:
     """Yield images and volumes with both meanings of the corners."""
+    yield sample(t(2, 2, 3), (2, 3, 4, 5), False)
+    yield sample(t(2, 2, 3), (2, 1, 3, 2), True)
+    yield sample(t(1, 3, 4), (1, 2, 3, 4, 2), False)
+    yield sample(t(2, 3, 4), (2, 2, 2, 3, 2), True)
+    yield sample(t(0, 2, 3), (0, 3, 4, 5), False, kind=ZERO_SIZE)
+
+
+@inputs("nn.functional.affine_grid")
+def affine_grids(t: Maker) -> Iterator[Sample]:
+    """Yield an image and a volume."""
     if t.is_floating:
         yield sample(t(2, 2, 3), (2, 3, 4, 5), False)
-        yield sample(t(2, 2, 3), (2, 1, 3, 2), True)
-        yield sample(t(1, 3, 4), (1, 2, 3, 4, 2), False)
         yield sample(t(2, 3, 4), (2, 2, 2, 3, 2), True)
-        if t.operator == AFFINE[0]:
-            yield sample(t(0, 2, 3), (0, 3, 4, 5), False, kind=ZERO_SIZE)
 
 
 @mistakes("nn.functional.grid_sample")
