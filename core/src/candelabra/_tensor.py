@@ -442,6 +442,12 @@ class Tensor(Methods):
     def __dir__(self) -> list[str]:
         return sorted(set(object.__dir__(self)))
 
+    @staticmethod
+    def _make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:
+        """Return a leaf over the memory of ``data`` as an instance of a subclass; programs call it in ``__new__``."""
+        out = wrap(data._fresh()._payload, data._keys & ~(AUTOGRAD | VIEW)).as_subclass(cls)
+        return out.requires_grad_(require_grad)
+
     def as_subclass(self, cls: type) -> Any:
         """Return the same tensor (payload, version, node) as an instance of a subclass."""
         out: Any = new(cls)
