@@ -171,6 +171,28 @@ def test_a_disabled_block_treats_subclasses_as_tensors() -> None:
     assert type(x + 1) is Marked
 
 
+def test_gradients_of_a_leaf_with_another_class_arrive_in_the_leaf() -> None:
+    """as_subclass of a leaf that requires grad is recorded, except under no_grad."""
+    x = cd.ones(2, requires_grad=True)
+    y = x.as_subclass(Marked)
+    assert not y.is_leaf
+    (y * 3).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [3, 3]
+    with cd.no_grad():
+        assert not x.as_subclass(Marked).requires_grad
+
+
+def test_make_subclass_returns_a_leaf_over_the_same_memory() -> None:
+    """Tensor._make_subclass serves constructors of users; the result has no history."""
+    data = cd.ones(2, requires_grad=True) * 2
+    x = cd.Tensor._make_subclass(Marked, data, True)
+    assert type(x) is Marked
+    assert x.is_leaf
+    assert x.requires_grad
+    assert x.data_ptr() == data.data_ptr()
+
+
 def test_a_class_with_a_constructor_of_its_own_keeps_attributes() -> None:
     """Keyword arguments of __new__ do not disturb __init__; copies have the attributes, results do not."""
 

@@ -461,15 +461,25 @@ class Tensor(Methods):
     def __dir__(self) -> list[str]:
         return sorted(set(object.__dir__(self)))
 
+    @staticmethod
+    def _make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:
+        """Return a leaf over the memory of ``data`` as an instance of a subclass; programs call it in ``__new__``."""
+        out = wrap(data._fresh()._payload, data._keys & ~(AUTOGRAD | VIEW)).as_subclass(cls)
+        return out.requires_grad_(require_grad)
+
     def as_subclass(self, cls: type) -> Any:
-        """Return the same tensor (payload, version, node) as an instance of a subclass."""
+        """Return the same tensor (payload, version, node) as an instance of a subclass.
+
+        For a leaf that requires grad, the result is a view of it, so that gradients arrive in the leaf.
+        """
+        if isinstance(self._node, Leaf):
+            with DisableTorchFunctionSubclass():
+                return self.view_as(self).as_subclass(cls)
         out: Any = new(cls)
         for slot in ("_payload", "_keys", "_node", "_version", "_base", "_parent", "_replay", "_seen"):
             if hasattr(self, slot):
                 setattr(out, slot, getattr(self, slot))
         out._keys = (out._keys & ~OVERRIDE) | (bit_of(cls) if cls is not Tensor else 0)
-        if isinstance(out._node, Leaf):
-            out._node = Leaf(out)
         return out
 
 

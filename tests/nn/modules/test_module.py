@@ -82,6 +82,12 @@ def test_a_subclass_may_define_register_buffer_without_persistent() -> None:
         m.c = nn.Buffer(cd.ones(1), persistent=False)
 
 
+def test_names_that_programs_import_from_the_module() -> None:
+    """PyTorch's private helpers exist, because programs import them."""
+    assert module._addindent("a\nb", 2) == "a\n  b"
+    assert isinstance(nn.ReLU().load_state_dict({}), module._IncompatibleKeys)
+
+
 def test_modules_can_be_listed_with_duplicates() -> None:
     """modules(remove_duplicate=False) lists a module once per name."""
     relu = nn.ReLU()

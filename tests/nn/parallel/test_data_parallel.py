@@ -143,6 +143,8 @@ def test_indices_are_devices_of_the_accelerator(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("candelabra.accelerator.device_count", lambda: 2)
     assert [str(d) for d in nn.DataParallel(nn.ReLU()).device_ids] == DEVICES
     assert nn.DataParallel(nn.ReLU(), [0, 1], output_device=1).output_device == cd.device("lantern:1")
+    monkeypatch.setattr("candelabra.accelerator.device_count", lambda: 1)
+    assert nn.DataParallel(nn.ReLU()).device_ids == []
     monkeypatch.setattr("candelabra.accelerator.current_accelerator", lambda: None)
     with pytest.raises(RuntimeError, match="device index 1 needs an accelerator, but none is available"):
         nn.DataParallel(nn.ReLU(), [1])

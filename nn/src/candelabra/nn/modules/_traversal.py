@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from candelabra import Tensor
@@ -102,15 +102,22 @@ class Traversable:
         """Iterate over the direct children."""
         return (module for _, module in self.named_children())
 
-    def _named_members(self, kind: str, prefix: str, recurse: bool, once: bool) -> Iterator[tuple[str, Any]]:
+    def _named_members(
+        self,
+        get_members_fn: Callable[[Any], Iterable[tuple[str, Any]]],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
+    ) -> Iterator[tuple[str, Any]]:
+        """Iterate over the members that a function returns of each module, with their dotted paths."""
         seen: set[int] = set()
         this = cast("Module", self)
-        found = self.named_modules(prefix=prefix, remove_duplicate=once) if recurse else [(prefix, this)]
+        found = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, this)]
         for path, module in found:
-            for name, member in module.__dict__[kind].items():
+            for name, member in get_members_fn(module):
                 if member is None or id(member) in seen:
                     continue
-                if once:
+                if remove_duplicate:
                     seen.add(id(member))
                 yield (f"{path}.{name}" if path else name), member
 
@@ -118,7 +125,7 @@ class Traversable:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """Iterate over all parameters with their dotted paths; each object once by default."""
-        return self._named_members("_parameters", prefix, recurse, remove_duplicate)
+        return self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """Iterate over all parameters, for an optimizer."""
@@ -128,7 +135,7 @@ class Traversable:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
         """Iterate over all buffers with their dotted paths; each object once by default."""
-        return self._named_members("_buffers", prefix, recurse, remove_duplicate)
+        return self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """Iterate over all buffers."""

@@ -10,7 +10,7 @@ from operator import index as as_index
 from typing import Any, Never, Self, cast, overload
 
 from candelabra import Tensor
-from candelabra.nn.modules.module import Module, typename
+from candelabra.nn.modules.module import Module, _addindent, typename
 from candelabra.nn.parameter import Parameter
 
 __all__ = ["Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
@@ -185,7 +185,7 @@ class ModuleList(_IndexedModules):
             numbers = [number for number, _ in group]
             first, last = numbers[0], numbers[-1]
             shown = f"({first}): {text}" if first == last else f"({first}-{last}): {len(numbers)} x {text}"
-            lines.append("\n  " + shown.replace("\n", "\n  "))
+            lines.append("\n  " + _addindent(shown, 2))
         return self._get_name() + "(" + "".join(lines) + ("\n)" if lines else ")")
 
 

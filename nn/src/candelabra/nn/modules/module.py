@@ -12,12 +12,13 @@ from candelabra.nn.modules import _global_hooks
 from candelabra.nn.modules._conversion import Convertible
 from candelabra.nn.modules._global_hooks import *  # noqa: F403 - its __all__ is the list
 from candelabra.nn.modules._hooks import EVERYWHERE, KINDS, Hooked, Hooks
-from candelabra.nn.modules._state import Stateful
+from candelabra.nn.modules._state import IncompatibleKeys, Stateful
 from candelabra.nn.parameter import Buffer, Parameter
 
 __all__ = ["Module", *_global_hooks.__all__]
 
 
+_IncompatibleKeys = IncompatibleKeys
 hooks_everywhere: Final = EVERYWHERE.at_calls
 said_that_nothing_is_compiled = False
 
@@ -243,7 +244,7 @@ class Module(Hooked, Stateful, Convertible):
     def __repr__(self) -> str:
         extra = self.extra_repr()
         first = extra.split("\n") if extra else []
-        below = [f"({name}): " + _indented(repr(module)) for name, module in self._modules.items()]
+        below = [f"({name}): " + _addindent(repr(module), 2) for name, module in self._modules.items()]
         if not below and len(first) <= 1:
             return f"{self._get_name()}({extra})"
         return f"{self._get_name()}(\n  " + "\n  ".join(first + below) + "\n)"
@@ -274,8 +275,9 @@ def _cannot_assign(value: object, to: str, expected: str) -> str:
     return f"cannot assign '{typename(value)}' as {to} ({expected} or None expected)"
 
 
-def _indented(text: str) -> str:
-    return text.replace("\n", "\n  ")
+def _addindent(s_: str, numSpaces: int) -> str:
+    """Return a text with all lines but the first indented. Programs import it from here, as from PyTorch."""
+    return s_.replace("\n", "\n" + " " * numSpaces)
 
 
 def __dir__() -> list[str]:

@@ -21,5 +21,8 @@ def resolved(value: Any) -> device:
 
 
 def chosen(device_ids: Sequence[Any] | None) -> list[device]:
-    """Return the devices of a list, or all of the accelerator; empty without an accelerator."""
-    return [resolved(value) for value in (range(accelerator.device_count()) if device_ids is None else device_ids)]
+    """Return the devices of a list, or all of the accelerator if it has several."""
+    if device_ids is not None:
+        return [resolved(value) for value in device_ids]
+    count = accelerator.device_count()
+    return [resolved(index) for index in range(count)] if count > 1 else []

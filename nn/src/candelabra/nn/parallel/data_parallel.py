@@ -19,8 +19,8 @@ class DataParallel(Module):
     """Divides each batch along ``dim`` among devices, with a copy of the module on each.
 
     The module is called on the parts at the same time; its outputs are joined on ``output_device``, by default the
-    first device. Gradients add up in the module's parameters, which must be on the first device. Without an
-    accelerator, or with one device, the module is called as it is.
+    first device. Gradients add up in the module's parameters, which must be on the first device. Without
+    ``device_ids`` on a machine with at most one accelerator, the module is called as it is, on its own device.
     """
 
     def __init__(
