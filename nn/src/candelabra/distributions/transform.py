@@ -8,6 +8,8 @@ from typing import Any
 from candelabra import Size, Tensor
 from candelabra.distributions import constraints
 
+__all__ = ["Transform", "expect_dims"]
+
 
 def expect_dims(shape: Sequence[int], dims: int) -> Size:
     """Return the shape, or raise ``ValueError`` if it has fewer dimensions."""
@@ -161,3 +163,7 @@ class _InverseTransform(Transform):
 
     def inverse_shape(self, shape: Sequence[int]) -> Size:
         return self._forward.forward_shape(shape)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
