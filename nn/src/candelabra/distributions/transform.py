@@ -37,7 +37,7 @@ class Transform:
         self._inv: Transform | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_inv": None}
+        return {**self.__dict__, "_inv": None, "_cached_x_y": (None, None)}  # a copy computes its own values
 
     @property
     def event_dim(self) -> int:
