@@ -104,6 +104,7 @@ def test_caches(name: str, rng: Any) -> None:
         assert transform.with_cache() is transform
         assert transform.inv.with_cache(0)._cache_size == 0
         assert transform.with_cache(0)._cache_size == 0
+        assert copy.deepcopy(transform)._cached_x_y == (None, None)
 
 
 def test_signs() -> None:

@@ -72,3 +72,7 @@ class Bernoulli(BinaryParameters, ExponentialFamily):
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
         return cd.nn.functional.softplus(x)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -75,3 +75,7 @@ class Beta(ExponentialFamily):
 
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         return x.lgamma() + y.lgamma() - (x + y).lgamma()
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -83,3 +83,7 @@ class Binomial(BinaryParameters, Distribution):
     def enumerate_support(self, expand: bool = True) -> Tensor:
         count = self._equal_count("enumerate_support")
         return self._enumerated(cd.arange(1 + count, dtype=self._param.dtype, device=self._param.device), expand)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

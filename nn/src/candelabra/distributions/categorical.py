@@ -81,3 +81,7 @@ class Categorical(BinaryParameters, Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         return self._enumerated(cd.arange(self._num_events, device=self._param.device), expand)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -58,3 +58,7 @@ class Cauchy(Distribution):
 
     def entropy(self) -> Tensor:
         return math.log(4 * math.pi) + self.scale.log()
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -27,3 +27,7 @@ class Chi2(Gamma):
     def df(self) -> Tensor:
         """The degrees of freedom."""
         return self.concentration * 2
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -11,6 +11,8 @@ from candelabra.distributions import constraints
 from candelabra.distributions.transform import Transform, expect_dims
 from candelabra.distributions.utils import lazy_property, sum_rightmost
 
+__all__ = ["CatTransform", "ComposeTransform", "IndependentTransform", "StackTransform", "identity_transform"]
+
 
 class ComposeTransform(Transform):
     """Several transforms, applied in their order."""
@@ -269,3 +271,7 @@ class StackTransform(_OfSlices):
     @constraints.dependent_property
     def codomain(self) -> Any:
         return constraints.stack([t.codomain for t in self.transforms], self.dim)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

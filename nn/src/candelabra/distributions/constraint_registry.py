@@ -111,3 +111,7 @@ def _register_composed(registry: ConstraintRegistry) -> None:
 
 _register_composed(biject_to)
 _register_composed(transform_to)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

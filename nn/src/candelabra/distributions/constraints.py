@@ -381,3 +381,7 @@ positive_semidefinite = _PositiveSemidefinite()
 positive_definite = _PositiveDefinite()
 cat = _Cat
 stack = _Stack
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

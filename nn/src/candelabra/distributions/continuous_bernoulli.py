@@ -128,3 +128,7 @@ class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
         cut = cd.where(stable, x, low)
         taylor = 0.5 * x + x**2 / 24.0 - x**4 / 2880.0
         return cd.where(stable, cut.expm1().abs().log() - cut.abs().log(), taylor)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

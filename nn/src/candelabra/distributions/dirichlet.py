@@ -69,3 +69,7 @@ class Dirichlet(ExponentialFamily):
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
         return x.lgamma().sum(-1) - x.sum(-1).lgamma()
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

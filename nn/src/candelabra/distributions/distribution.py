@@ -226,3 +226,7 @@ class Distribution:
         shown = {name: self.__dict__[name] for name in self.arg_constraints if name in self.__dict__}
         parameters = ", ".join(f"{name}: {v if v.numel() == 1 else v.size()}" for name, v in shown.items())
         return f"{type(self).__name__}({parameters})"
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

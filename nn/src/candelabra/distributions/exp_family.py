@@ -35,3 +35,7 @@ class ExponentialFamily(Distribution):
         for p, g in zip(parameters, gradients, strict=True):
             result = result - (p * g).reshape((*self._batch_shape, -1)).sum(-1)
         return result
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -70,3 +70,7 @@ class Exponential(ExponentialFamily):
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
         return -(-x).log()
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -59,3 +59,7 @@ class FisherSnedecor(Distribution):
         a, b, ratio = self.df1 / 2, self.df2 / 2, self.df1 / self.df2
         normalizer = a.lgamma() + b.lgamma() - (a + b).lgamma()
         return a * ratio.log() + (a - 1) * value.log() - (a + b) * (ratio * value).log1p() - normalizer
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -71,3 +71,7 @@ class Gamma(ExponentialFamily):
 
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         return (x + 1).lgamma() - (x + 1) * (-y).log()
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

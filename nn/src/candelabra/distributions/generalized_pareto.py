@@ -92,3 +92,7 @@ class GeneralizedPareto(Distribution):
 
     def entropy(self) -> Tensor:
         return self.scale.log() + self.concentration + 1
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -68,3 +68,7 @@ class Geometric(BinaryParameters, Distribution):
     def entropy(self) -> Tensor:
         cross = cd.nn.functional.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
         return cross / self.probs
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

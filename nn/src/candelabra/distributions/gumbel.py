@@ -65,3 +65,7 @@ class Gumbel(TransformedDistribution):
 
     def entropy(self) -> Tensor:
         return self.scale.log() + (1 + euler_constant)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -63,3 +63,7 @@ class HalfCauchy(TransformedDistribution):
 
     def entropy(self) -> Tensor:
         return self.base_dist.entropy() - math.log(2)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

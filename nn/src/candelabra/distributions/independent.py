@@ -83,3 +83,7 @@ class Independent(Distribution, Generic[D]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_dist}, {self.reinterpreted_batch_ndims})"
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

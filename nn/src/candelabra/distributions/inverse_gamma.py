@@ -58,3 +58,7 @@ class InverseGamma(TransformedDistribution):
     def entropy(self) -> Tensor:
         a = self.concentration
         return a + self.rate.log() + a.lgamma() - (1 + a) * a.digamma()
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -441,3 +441,7 @@ def _gumbel(p: Any, q: Any) -> Tensor:
 @register_kl(Bernoulli, Poisson)
 def _bernoulli_poisson(p: Any, q: Any) -> Tensor:
     return q.rate - p.probs * q.rate.log() - p.entropy()
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

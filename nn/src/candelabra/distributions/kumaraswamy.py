@@ -67,3 +67,7 @@ class Kumaraswamy(TransformedDistribution):
         a, b = self.concentration1, self.concentration0
         harmonic = (b + 1).digamma() + euler_constant
         return (1 - 1 / b) + (1 - 1 / a) * harmonic - a.log() - b.log()
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

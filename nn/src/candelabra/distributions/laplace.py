@@ -66,3 +66,7 @@ class Laplace(Distribution):
 
     def entropy(self) -> Tensor:
         return 1 + (2 * self.scale).log()
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -67,3 +67,7 @@ class LKJCholesky(Distribution):
         last = self.concentration + 0.5 * size
         log_gammas = (last - 0.5).mvlgamma(size) - last.lgamma() * size
         return unnormalized - 0.5 * size * math.log(math.pi) - log_gammas
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -54,3 +54,7 @@ class LogNormal(TransformedDistribution):
 
     def entropy(self) -> Tensor:
         return self.base_dist.entropy() + self.loc
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

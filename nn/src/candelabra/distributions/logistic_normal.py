@@ -44,3 +44,7 @@ class LogisticNormal(TransformedDistribution):
     def scale(self) -> Tensor:
         """The standard deviations of the normal numbers."""
         return self.base_dist.base_dist.scale
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

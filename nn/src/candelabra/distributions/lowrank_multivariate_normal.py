@@ -133,3 +133,7 @@ class LowRankMultivariateNormal(Distribution):
     def entropy(self) -> Tensor:
         entropy = 0.5 * (self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + self._log_determinant())
         return entropy.expand(self._batch_shape)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

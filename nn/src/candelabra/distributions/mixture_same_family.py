@@ -110,3 +110,7 @@ class MixtureSameFamily(Distribution):
 
     def __repr__(self) -> str:
         return f"MixtureSameFamily(\n  {self.mixture_distribution},\n  {self.component_distribution})"
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -70,3 +70,7 @@ class Multinomial(CategoricalVectors):
         logits = cd.where((value == 0) & (logits == -math.inf), 0.0, logits)
         log_choices = (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1)
         return log_choices + (logits * value).sum(-1)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

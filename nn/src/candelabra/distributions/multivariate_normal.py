@@ -144,3 +144,7 @@ class MultivariateNormal(Distribution):
     def entropy(self) -> Tensor:
         volume = log_diagonal(self._unbroadcasted_scale_tril)
         return (0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + volume).expand(self._batch_shape)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -68,3 +68,7 @@ class NegativeBinomial(BinaryParameters, Distribution):
         log_choices = (n + value).lgamma() - (1.0 + value).lgamma() - n.lgamma()
         log_choices = cd.where(n + value == 0.0, 0.0, log_choices)
         return n * logsigmoid(-self.logits) + value * logsigmoid(self.logits) + log_choices
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

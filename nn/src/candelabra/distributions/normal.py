@@ -76,3 +76,7 @@ class Normal(ExponentialFamily):
 
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         return -0.25 * x.pow(2) / y + 0.5 * (-math.pi / y).log()
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -104,3 +104,7 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.sample(sample_shape) + (self.probs - self.probs.detach())
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -44,3 +44,7 @@ class BinaryParameters:
 
     def _new(self, *args: Any, **kwargs: Any) -> Tensor:
         return self._param.new_empty(*args, **kwargs)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

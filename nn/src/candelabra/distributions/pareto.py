@@ -52,3 +52,7 @@ class Pareto(TransformedDistribution):
 
     def entropy(self) -> Tensor:
         return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

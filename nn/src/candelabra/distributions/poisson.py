@@ -55,3 +55,7 @@ class Poisson(ExponentialFamily):
 
     def _log_normalizer(self, x: Tensor) -> Tensor:
         return x.exp()
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

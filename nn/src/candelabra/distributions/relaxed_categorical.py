@@ -87,3 +87,7 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     def probs(self) -> Tensor:
         """The probabilities."""
         return self.base_dist.probs
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -69,3 +69,7 @@ class StudentT(Distribution):
         half = 0.5 * (self.df + 1)
         spread = half * (half.digamma() - (0.5 * self.df).digamma())
         return self.scale.log() + spread + 0.5 * self.df.log() + self._log_beta()
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -8,6 +8,8 @@ from typing import Any
 from candelabra import Size, Tensor
 from candelabra.distributions import constraints
 
+__all__ = ["Transform", "expect_dims"]
+
 
 def expect_dims(shape: Sequence[int], dims: int) -> Size:
     """Return the shape, or raise ``ValueError`` if it has fewer dimensions."""
@@ -35,7 +37,7 @@ class Transform:
         self._inv: Transform | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_inv": None}
+        return {**self.__dict__, "_inv": None, "_cached_x_y": (None, None)}  # a copy computes its own values
 
     @property
     def event_dim(self) -> int:
@@ -161,3 +163,7 @@ class _InverseTransform(Transform):
 
     def inverse_shape(self, shape: Sequence[int]) -> Size:
         return self._forward.forward_shape(shape)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -116,3 +116,7 @@ class TransformedDistribution(Distribution):
 
     def icdf(self, value: Tensor) -> Tensor:
         return self._forward(self.base_dist.icdf(self._monotonize_cdf(value)))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

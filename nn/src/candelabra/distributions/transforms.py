@@ -460,3 +460,7 @@ class CorrCholeskyTransform(Transform):
         if shape[-2] != shape[-1]:
             raise ValueError("Input is not square")
         return Size((*shape[:-2], shape[-1] * (shape[-1] - 1) // 2))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -71,3 +71,7 @@ class Uniform(Distribution):
 
     def entropy(self) -> Tensor:
         return cd.log(self.high - self.low)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

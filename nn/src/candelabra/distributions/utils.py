@@ -122,3 +122,7 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     mat = vec.new_zeros((*vec.shape[:-1], size, size))
     mat[..., _below(size, diag, vec)] = vec
     return mat
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -76,3 +76,7 @@ class VonMises(Distribution):
     def variance(self) -> Tensor:
         """The variance of the circle, ``1 - i1(k) / i0(k)``."""
         return 1 - cd.special.i1e(self.concentration) / cd.special.i0e(self.concentration)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -56,3 +56,7 @@ class Weibull(TransformedDistribution):
     def entropy(self) -> Tensor:
         inverse = self.concentration_reciprocal
         return euler_constant * (1 - inverse) + (self.scale * inverse).log() + 1
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -165,3 +165,7 @@ class Wishart(ExponentialFamily):
         p = self._event_shape[-1]
         half = y + (p + 1) / 2
         return half * (p * math.log(2) - cd.linalg.slogdet(-2 * x)[1]) + half.mvlgamma(p)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
