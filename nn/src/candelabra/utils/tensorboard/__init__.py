@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from candelabra._annotations import Any
+from candelabra.typing import Any
 
 
 def __getattr__(name: str) -> Any:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import io
 
 import numpy as np
+from candelabra.typing import Any, Tensor
+
 from tensorboard.compat.proto.summary_pb2 import HistogramProto, Summary, SummaryMetadata
 from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
-
-from candelabra._annotations import Any
-from candelabra._tensor import Tensor
 
 Array = np.ndarray[Any, Any]
 

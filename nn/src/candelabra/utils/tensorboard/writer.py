@@ -6,11 +6,11 @@ import os
 import socket
 import time
 
+from candelabra.typing import Any
+from candelabra.utils.tensorboard import summaries
+
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
-
-from candelabra._annotations import Any
-from candelabra.utils.tensorboard import summaries
 
 
 class SummaryWriter:
