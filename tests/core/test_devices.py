@@ -252,3 +252,11 @@ def test_a_backend_without_strides_reports_it() -> None:
         NotImplementedError, match=r"backend 'lantern' has no restride\(\), which strided=True requires"
     ):
         Backend.restride(made, None, (), (), 0)
+
+
+def test_module_of_a_device_by_its_name() -> None:
+    """`get_device_module` takes a device or its name; the default is the default device."""
+    assert cd.get_device_module("cuda:1") is cd.cuda
+    assert cd.get_device_module(cd.device("cpu")) is cd.get_device_module() is cd.cpu
+    with pytest.raises(RuntimeError, match="Invalid value of device 'nonsense': it is no device type"):
+        cd.get_device_module("nonsense")

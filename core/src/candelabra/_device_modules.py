@@ -13,7 +13,15 @@ from functools import cache
 from types import ModuleType
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
-from candelabra._device import current_index, device, named_device, open_device, open_instances, set_current_index
+from candelabra._device import (
+    current_index,
+    device,
+    get_default_device,
+    named_device,
+    open_device,
+    open_instances,
+    set_current_index,
+)
 from candelabra._plugins import names, registry
 from candelabra._random.generator import default_generator, manual_seed, seed
 from candelabra.dtypes import bfloat16
@@ -278,6 +286,18 @@ def device_module(name: str) -> DeviceModule | None:
         return None
     with _lock:
         return _modules.setdefault(name, DeviceModule(name))
+
+
+def get_device_module(device: device | str | None = None) -> DeviceModule:
+    """Return ``candelabra.<device type>`` for a device, by default for the default device.
+
+    Raises ``RuntimeError`` if it is no device type.
+    """
+    name = str(get_default_device() if device is None else device).partition(":")[0]
+    module = device_module(name)
+    if module is None:
+        raise RuntimeError(f"Invalid value of device {device!r}: it is no device type")
+    return module
 
 
 def tensor_attribute(tensor: Tensor, name: str) -> Any:

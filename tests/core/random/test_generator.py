@@ -160,3 +160,14 @@ def test_a_late_device_starts_from_the_seed() -> None:
 def test_how_a_generator_prints() -> None:
     """The representation shows seed and offset."""
     assert repr(Generator().manual_seed(4)) == "<candelabra.Generator seed=4 offset=0>"
+
+
+def test_generator_of_the_host_is_an_attribute_of_the_package() -> None:
+    """`candelabra.default_generator` is the generator that draws on the host use."""
+    assert isinstance(cd.default_generator, cd.Generator)
+    cd.default_generator.manual_seed(5)
+    first = cd.rand(2).tolist()
+    cd.default_generator.manual_seed(5)
+    assert cd.rand(2).tolist() == first
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        _ = cd._random.generator.nonsense

@@ -22,7 +22,7 @@ EXPORTED: Final[dict[str, str]] = {
         "channels_last channels_last_3d contiguous_format memory_format preserve_format sparse_coo strided"
     ),
     "candelabra._device": "device get_default_device set_default_device",
-    "candelabra._device_modules": "devices",
+    "candelabra._device_modules": "devices get_device_module",
     "candelabra._tensor": "Tensor",
     "candelabra.amp.autocast_mode": (
         "autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_dtype "
@@ -52,7 +52,9 @@ EXPORTED: Final[dict[str, str]] = {
     "candelabra._autograd.modes": (
         "no_grad enable_grad set_grad_enabled inference_mode is_grad_enabled is_inference_mode_enabled"
     ),
-    "candelabra._random.generator": "Generator get_rng_state initial_seed manual_seed seed set_rng_state",
+    "candelabra._random.generator": (
+        "Generator default_generator=host_generator get_rng_state initial_seed manual_seed seed set_rng_state"
+    ),
     "candelabra._printing": "set_printoptions get_printoptions printoptions",
     "candelabra._serialization.api": "save load",
     "": (

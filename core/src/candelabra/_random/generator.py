@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import Instance, device, open_device
 from candelabra._dispatch.fallback import reference_device
+from candelabra._plugins import registry
 from candelabra._tensor import Tensor, wrap
 from candelabra.dtypes import uint8
 
@@ -179,6 +180,13 @@ def default_generator(instance: Instance | None = None) -> Generator:
         if _defaults.seed is None:
             _defaults.seed = random_seed()
         return _defaults.by_device.setdefault(place, _restored(place, _defaults.seed, 0))
+
+
+def __getattr__(name: str) -> Generator:
+    """Return ``candelabra.default_generator``, the default generator of the host, which PyTorch's programs use."""
+    if name != "host_generator":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return default_generator(open_device(registry.reference_device()))
 
 
 def default_generators() -> list[Generator]:

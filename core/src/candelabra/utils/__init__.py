@@ -1,4 +1,4 @@
-"""``utils.data`` of candelabra-nn, and ``utils.checkpoint``, ``utils.dlpack``, ``utils.tensorboard``.
+"""``utils.checkpoint`` and ``utils.dlpack``, and of candelabra-nn ``utils.data`` and ``utils.tensorboard``.
 
 A submodule is imported at its first use.
 """
