@@ -7,9 +7,9 @@ from typing import Any
 
 from candelabra import Tensor
 from candelabra.nn import functional as F
+from candelabra.nn.modules._reduced_loss import _WeightedLoss
 from candelabra.nn.modules.linear import Linear
 from candelabra.nn.modules.linear_cross_entropy_options import LinearCrossEntropyOptions
-from candelabra.nn.modules._reduced_loss import _WeightedLoss
 
 __all__ = ["LinearCrossEntropyLoss"]
 
