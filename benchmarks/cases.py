@@ -47,6 +47,13 @@ def step():
     loss(model(images), labels).backward()
     optimizer.step()
 """
+RECURRENT = """
+nn = __import__(xp.__name__ + '.nn', fromlist=['nn'])
+network, sequence = nn.LSTM(256, 256, 2), xp.randn(100, 32, 256)
+def unroll():
+    network.zero_grad()
+    network(sequence)[0].sum().backward()
+"""
 LARGE = "x, y = xp.ones(1 << 20), xp.ones(1 << 20); w = xp.ones(1024, 1024)"
 
 
@@ -69,6 +76,7 @@ CASES: list[Case] = [
     Case("1,000 products and back", "chain(lambda x: x * b)", VECTORS + CHAIN, 0.7, 0.4, "small graphs"),
     Case("1,000 tanh and back", "chain(lambda x: x.tanh())", VECTORS + CHAIN, None, 0.7, "small graphs"),
     Case("CNN training step, 64 images", "step()", STEP, None, 1.3, "training"),
+    Case("LSTM 2 x 256, 100 steps, batch 32, and back", "unroll()", RECURRENT, None, 1.3, "training"),
     Case("x + y, 1 M elements", "x + y", LARGE, None, 1.0, "large operators"),
     Case("x.sum(), 1 M elements", "x.sum()", LARGE, None, 3.0, "large operators"),
     Case("x.exp(), 1 M elements", "x.exp()", LARGE, None, 3.0, "large operators"),
