@@ -72,9 +72,10 @@ def embedding_bag(
         return _reduced_rows(rows, kept, mode)
     assert offsets is not None
     starts = _starts(offsets, input.shape[0], include_last_offset)
-    from candelabra import arange, searchsorted
+    from candelabra import searchsorted
 
-    bags = searchsorted(starts, arange(input.shape[0], device=input.device, dtype=starts.dtype), right=True) - 1
+    positions = record("new_arange")(starts, 0, 1, input.shape[0], dtype=starts.dtype)
+    bags = searchsorted(starts, positions, right=True) - 1
     return _reduced_bags(rows, kept, bags, starts.shape[0], mode)
 
 
