@@ -14,8 +14,12 @@ from math import prod
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._operators.creation.ranges import new_arange
 from candelabra._operators.elementwise.selection import where
+<<<<<<< HEAD
 from candelabra._operators.shapes.joining import stack
 from candelabra._records.autocasting import Autocast
+=======
+from candelabra._operators.shapes.joining import cat, stack
+>>>>>>> i16-sampling
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
 from candelabra.dtypes import int64
@@ -71,14 +75,14 @@ def grid_sampler(
     sizes, points = tuple(input.shape[2:]), where(grid.isnan(), -1, grid)
     positions = [_unnormalized(c, s, align_corners) for c, s in zip(reversed(points.unbind(-1)), sizes, strict=True)]
     if interpolation_mode == CUBIC:
-        return _cubic(input, positions, sizes, padding_mode, align_corners)
+        return _cubic(_rows(input), positions, sizes, padding_mode, align_corners).movedim(-1, 1).contiguous()
     positions = [_padded(x, s, padding_mode, align_corners) for x, s in zip(positions, sizes, strict=True)]
     if interpolation_mode == NEAREST:
         nearest = [x.round() for x in positions]
-        out = _read(input, nearest)
+        out = _read(_rows(input), nearest, sizes).movedim(-1, 1)
         # The result does not depend on the grid, whose gradient is then 0 and not absent.
         return out + (nearest[0] - nearest[0].detach()).unsqueeze(1) if grid.requires_grad else out
-    return _linear(input, positions)
+    return _linear(_rows(input), positions, sizes).movedim(-1, 1).contiguous()
 
 
 @operator(
@@ -172,36 +176,38 @@ def _padded(x: Tensor, size: int, padding: int, align_corners: bool) -> Tensor:
     return x.clamp(0, size - 1)
 
 
-def _read(input: Tensor, positions: Sequence[Tensor]) -> Tensor:
-    """Return the elements at integer positions, given as a tensor per spatial dim, and 0 outside; shape (N, C, …)."""
-    sizes = tuple(input.shape[2:])
+def _rows(input: Tensor) -> Tensor:
+    """Return the channels of each element as a row, so that an index copies adjacent memory, and a last row of 0."""
+    return cat([input.movedim(1, -1).reshape((-1, input.shape[1])), input.new_zeros((1, input.shape[1]))])
+
+
+def _read(rows: Tensor, positions: Sequence[Tensor], sizes: Ints) -> Tensor:
+    """Return the channels at integer positions, given as a tensor (N, …) per spatial dim, and 0 outside: (N, …, C)."""
     inside: Any = None
-    flat: Any = None
+    batch = positions[0].shape[0]
+    shape = (batch, *[1] * (positions[0].ndim - 1))
+    flat: Any = new_arange(rows, 0, 1, batch, dtype=int64).reshape(shape)
     for x, size in zip(positions, sizes, strict=True):
         within = (x >= 0) & (x <= size - 1)
         inside = within if inside is None else inside & within
-        position = x.detach().clamp(0, size - 1).to(int64)
-        flat = position if flat is None else flat * size + position
-    batch, channels = input.shape[:2]
-    index = flat.reshape(batch, 1, flat[0].numel() if batch else 0).expand(-1, channels, -1)
-    values = input.reshape(batch, channels, prod(sizes)).gather(2, index)
-    values = values.reshape(batch, channels, *flat.shape[1:])
-    return values.masked_fill(inside.logical_not().unsqueeze(1), 0)
+        flat = flat * size + x.detach().clamp(0, size - 1).to(int64)
+    index = where(inside, flat, rows.shape[0] - 1).reshape((-1,))
+    return rows.index_select(0, index).reshape((*flat.shape, rows.shape[1]))
 
 
 # -- interpolation ----------------------------------------------------------------------------------------------------
-def _linear(input: Tensor, positions: Sequence[Tensor]) -> Tensor:
+def _linear(rows: Tensor, positions: Sequence[Tensor], sizes: Ints) -> Tensor:
     """Return the neighbours on both sides in each dim, weighted by their distances."""
     floors = [x.detach().floor() for x in positions]
     terms = []
     for corner in product((0, 1), repeat=len(positions)):
         weights = [x - f if c else f + 1 - x for x, f, c in zip(positions, floors, corner, strict=True)]
-        neighbour = _read(input, [f + c for f, c in zip(floors, corner, strict=True)])
-        terms.append(neighbour * reduce(lambda a, b: a * b, weights).unsqueeze(1))
+        neighbour = _read(rows, [f + c for f, c in zip(floors, corner, strict=True)], sizes)
+        terms.append(neighbour * reduce(lambda a, b: a * b, weights).unsqueeze(-1))
     return reduce(lambda a, b: a + b, terms)
 
 
-def _cubic(input: Tensor, positions: Sequence[Tensor], sizes: Ints, padding: int, align_corners: bool) -> Tensor:
+def _cubic(rows: Tensor, positions: Sequence[Tensor], sizes: Ints, padding: int, align_corners: bool) -> Tensor:
     """Return the sum of sixteen neighbours, whose positions are padded, weighted by Keys' kernel."""
     floors = [x.detach().floor() for x in positions]
     weights = [_keys(x - f) for x, f in zip(positions, floors, strict=True)]
@@ -209,7 +215,7 @@ def _cubic(input: Tensor, positions: Sequence[Tensor], sizes: Ints, padding: int
         [_padded(f + (i - 1), s, padding, align_corners) for i in range(4)] for f, s in zip(floors, sizes, strict=True)
     ]
     terms = [
-        _read(input, [steps[0][i], steps[1][j]]) * (weights[0][i] * weights[1][j]).unsqueeze(1)
+        _read(rows, [steps[0][i], steps[1][j]], sizes) * (weights[0][i] * weights[1][j]).unsqueeze(-1)
         for i, j in product(range(4), repeat=2)
     ]
     return reduce(lambda a, b: a + b, terms)

@@ -243,3 +243,7 @@ def summary(
     with _Calls(model) as calls, cd.no_grad():
         model(*args, **kwargs)
     return ModelSummary(_rows(model, calls, depth), model, _tensors([args, kwargs]), calls.activation_bytes)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
