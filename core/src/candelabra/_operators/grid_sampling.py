@@ -14,12 +14,8 @@ from math import prod
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._operators.creation.ranges import new_arange
 from candelabra._operators.elementwise.selection import where
-<<<<<<< HEAD
-from candelabra._operators.shapes.joining import stack
-from candelabra._records.autocasting import Autocast
-=======
 from candelabra._operators.shapes.joining import cat, stack
->>>>>>> i16-sampling
+from candelabra._records.autocasting import Autocast
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
 from candelabra.dtypes import int64
