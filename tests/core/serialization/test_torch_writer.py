@@ -8,6 +8,7 @@ import re
 import struct
 import zipfile
 from collections import OrderedDict
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ import pytest
 from candelabra._serialization import torch_writer
 from candelabra._serialization.torch_writer import Geometry, TorchAccess
 from candelabra.dtypes import ALL
+from candelabra.serialization import FileFormatError
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.core.serialization.fake_tensor import ACCESS, FakeTensor, floats
 
@@ -167,3 +171,20 @@ def test_large_files_have_fields_of_64_bits(monkeypatch: pytest.MonkeyPatch) -> 
     data = data.replace(struct.pack("<I", 200), b"\xff" * 4)
     archive = zipfile.ZipFile(io.BytesIO(data))
     assert [archive.read(f"archive/data/{i}") for i in range(3)] == [t.data for t in tensors]
+
+
+SAVED = written({"w": cd.ones(2, 3), "v": cd.arange(4)[1:], "n": [1, (2.5, "x")]})
+
+
+@given(st.data(), st.booleans())
+def test_damage_gives_the_documented_error_or_a_value(tmp_path_factory: Any, data: st.DataObject, mapped: bool) -> None:
+    """Whatever bytes change, load returns or raises FileFormatError, also for a mapped file and for some names."""
+    damaged = bytearray(SAVED)
+    for _ in range(data.draw(st.integers(1, 3))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    path = tmp_path_factory.getbasetemp() / "damaged.pt"
+    path.write_bytes(damaged)
+    with suppress(FileFormatError):
+        cd.load(path, mmap=mapped)
+    with suppress(FileFormatError, KeyError):
+        cd.load(path, mmap=mapped, names=["w", "n.1"])

@@ -223,3 +223,13 @@ def test_alignments_check_their_shapes() -> None:
         alignment_losses(SCORES[0], ROWS, ones, ones, 0, False)
     with pytest.raises(RuntimeError, match="expected targets of 2 dims for 3 sequences"):
         alignment_losses(SCORES, ROWS[:2], ones, ones, 0, False)
+
+
+def test_ctc_loss_of_the_top_namespace_numbers_its_reductions() -> None:
+    """0 is none, 1 the mean, 2 the sum, as in PyTorch."""
+    for number, reduction in enumerate(("none", "mean", "sum")):
+        found = cd.ctc_loss(SCORES, ROWS, (4, 4, 4), (2, 2, 2), 0, number)
+        wanted = F.ctc_loss(SCORES, ROWS, (4, 4, 4), (2, 2, 2), reduction=reduction)
+        assert (found == wanted).all().item()
+    with pytest.raises(ValueError, match="3 is not a valid value for reduction"):
+        cd.ctc_loss(SCORES, ROWS, (4, 4, 4), (2, 2, 2), 0, 3)

@@ -49,7 +49,7 @@ def label_posteriors(x: Array, targets: Array, lengths: Any, counts: Any, blank:
     return np.stack([parts / total if total else parts for total, parts in found], 1)
 
 
-@reference("nn.functional.ctc_loss")
+@reference("nn.functional.ctc_loss", "ctc_loss")
 def ctc_loss(
     x: Array, targets: Array, lengths: Any, counts: Any, blank: int = 0, reduction: str = "mean", zero: bool = False
 ) -> Any:

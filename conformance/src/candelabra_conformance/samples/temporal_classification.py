@@ -13,8 +13,8 @@ from candelabra_conformance.samples.registry import inputs, mistakes, only
 from candelabra_conformance.samples.sample import LENGTH_ONE, Sample, sample
 
 OPERATORS: Final = ("alignment_losses", "label_posteriors")
-LOSS: Final = "nn.functional.ctc_loss"
-only(lambda d: d.name in ("float32", "float64"), LOSS)
+LOSSES: Final = ("nn.functional.ctc_loss", "ctc_loss")
+only(lambda d: d.name in ("float32", "float64"), *LOSSES)
 only(lambda d: d.category == FLOATING, *OPERATORS)
 
 
@@ -54,7 +54,7 @@ def _through_log_softmax(f: Any, log_probs: Any, *rest: Any, **options: Any) -> 
     return f(log_probs.log_softmax(-1), *rest, **options)
 
 
-@inputs(LOSS)
+@inputs(*LOSSES)
 def targets_of_both_forms(t: Maker) -> Iterator[Sample]:
     """Yield targets in rows and in one vector, lengths as tensors and as numbers, every reduction, and no batch."""
     scores = normalized(t, 4, 3, 3)
@@ -66,7 +66,7 @@ def targets_of_both_forms(t: Maker) -> Iterator[Sample]:
     yield sample(normalized(t, 4, 3), t.index(1, 2), np.array(4), np.array(2), call=_through_log_softmax)
 
 
-@mistakes(LOSS)
+@mistakes(*LOSSES)
 def lengths_that_do_not_fit(t: Maker) -> Iterator[Sample]:
     """Yield lengths beyond the input and the targets, a blank that is no class, and a batch of another size."""
     scores, rows = t(4, 2, 3), t.index([1, 2], [1, 1])

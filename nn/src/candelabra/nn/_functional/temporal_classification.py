@@ -7,7 +7,7 @@ from math import inf
 
 from candelabra.dtypes import int64
 from candelabra.library import public, record
-from candelabra.nn._operators.losses import check_reduction
+from candelabra.nn._operators.losses import REDUCTIONS, check_reduction
 from candelabra.nn._operators.temporal_classification import alignment_losses
 from candelabra.typing import TYPE_CHECKING, Any
 
@@ -111,6 +111,22 @@ def ctc_loss(
     if reduction == "sum":
         return losses.sum()
     return losses if batched else losses.squeeze(0)
+
+
+@public(name="ctc_loss", method=False)
+def numbered_ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor | Sequence[int],
+    target_lengths: Tensor | Sequence[int],
+    blank: int = 0,
+    reduction: int | str = 1,
+    zero_infinity: bool = False,
+) -> Tensor:
+    """``nn.functional.ctc_loss`` with a reduction that may be a number: 0 for none, 1 for the mean, 2 for the sum."""
+    if type(reduction) is int and 0 <= reduction < len(REDUCTIONS):
+        reduction = REDUCTIONS[reduction]
+    return ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, str(reduction), zero_infinity)
 
 
 def _normalization(log_probs: Tensor, lengths: Tensor) -> Tensor:
