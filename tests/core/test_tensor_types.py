@@ -60,6 +60,7 @@ def test_types_of_another_device() -> None:
     assert cd.ones(2).type("candelabra.lantern.IntTensor").device.type == "lantern"
     assert x.type(cd.lantern.FloatTensor) is x
     assert x.type(cd.float16).device.type == "lantern"
+    assert x.type("IntTensor").device.type == "lantern"
     with pytest.raises(AttributeError, match=r"module 'candelabra\.lantern' has no attribute 'WideTensor'"):
         _ = cd.lantern.WideTensor
 

@@ -178,13 +178,16 @@ def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> str | 
     """Return the name of the tensor's type, such as ``"candelabra.FloatTensor"``; with ``dtype``, convert the tensor.
 
     ``dtype`` may be a dtype, a type (``candelabra.LongTensor``) or the name of a type. A type also names a device: that
-    without a device in its name is in the host's memory. Raises ``ValueError`` for any other string.
+    without a device in its name is in the host's memory. A name without a package, ``"LongTensor"``, is only a dtype.
+    Raises ``ValueError`` for any other string.
     """
-    from candelabra._tensor_types import TensorType, type_name, type_named
+    from candelabra._tensor_types import DTYPES, TensorType, type_name, type_named
 
     if dtype is None:
         return type_name(input)
-    wanted = type_named(dtype) if isinstance(dtype, str) else dtype
+    wanted = dtype
+    if isinstance(dtype, str):
+        wanted = DTYPES[dtype] if dtype in DTYPES else type_named(dtype)
     if not isinstance(wanted, TensorType):
         return converted(input, as_dtype(wanted))
     return converted(input, wanted.dtype, None if wanted.holds(input) else wanted.location())
