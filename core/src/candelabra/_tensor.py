@@ -309,7 +309,7 @@ class Tensor(Methods):
         inputs: Sequence[Tensor] | Tensor | None = None,
     ) -> None:
         """Accumulate the gradient of this tensor into the leaves that it depends on; see ``autograd.backward``."""
-        backward(self, gradient, retain_graph, create_graph, inputs)
+        backward(self, gradient, retain_graph, create_graph, None, inputs)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any:
         """Call ``hook(grad)`` when the gradient of this tensor has been computed. It may return a replacement."""

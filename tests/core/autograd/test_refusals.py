@@ -162,3 +162,20 @@ def test_a_decorated_generator_is_closed_in_its_mode() -> None:
         next(generator)
     assert seen == [False]
     assert cd.is_grad_enabled()
+
+
+def test_deprecated_arguments_warn_and_have_their_place() -> None:
+    """``only_inputs`` and ``grad_variables`` stand where PyTorch has them among the positional arguments."""
+    x = cd.ones(3, requires_grad=True)
+    y = x * 2
+    (g,) = autograd.grad(y, x, cd.ones(3), True, False, True)
+    assert g.tolist() == [2.0] * 3
+    with pytest.warns(FutureWarning, match="only_inputs argument is deprecated and is ignored now"):
+        autograd.grad(y, x, cd.ones(3), True, only_inputs=False)
+    with pytest.warns(FutureWarning, match="`grad_variables` is deprecated"):
+        autograd.backward(y, None, True, False, cd.ones(3))
+    assert x.grad is not None
+    assert x.grad.tolist() == [2.0] * 3
+    both = "`grad_tensors` and `grad_variables` \\(deprecated\\) arguments both passed"
+    with pytest.warns(FutureWarning), pytest.raises(RuntimeError, match=both):
+        autograd.backward(y, cd.ones(3), grad_variables=cd.ones(3))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.engine import accumulate, run
 from candelabra._autograd.filling import filled_like
@@ -72,14 +74,23 @@ def backward(
     grad_tensors: TensorOrTensors = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    grad_variables: TensorOrTensors = None,
     inputs: TensorOrTensors = None,
 ) -> None:
     """Accumulate the gradients of ``tensors`` into the leaves (or only ``inputs``) that they depend on.
 
     ``grad_tensors``: the gradients of non-scalar ``tensors``. ``retain_graph`` keeps saved values for another pass
-    (default: ``create_graph``); ``create_graph`` records the pass itself, for higher derivatives. As
-    ``torch.autograd.backward``.
+    (default: ``create_graph``); ``create_graph`` records the pass itself, for higher derivatives. ``grad_variables`` is
+    the old name of ``grad_tensors``. As ``torch.autograd.backward``.
     """
+    if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only "
+                "use `grad_tensors`."
+            )
+        grad_tensors = grad_variables
     outputs = _as_tuple(tensors, "tensors")
     gradients = (None,) * len(outputs) if grad_tensors is None else _as_tuple(grad_tensors, "grad_tensors")
     keep = create_graph if retain_graph is None else retain_graph
@@ -109,6 +120,7 @@ def grad(
     grad_outputs: TensorOrTensors = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
@@ -116,8 +128,16 @@ def grad(
     """Return the sum of the gradients of ``outputs`` with respect to each of ``inputs``, without accumulating them.
 
     An input that the outputs do not depend on raises RuntimeError. With ``allow_unused`` its gradient is None, and with
-    ``materialize_grads`` it is zero. As ``torch.autograd.grad``.
+    ``materialize_grads`` it is zero. ``only_inputs`` is ignored, with a warning if it is False. As
+    ``torch.autograd.grad``.
     """
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
+            "other parts of the graph, please use candelabra.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
     if is_grads_batched:
         raise NotImplementedError("is_grads_batched=True needs vmap, which candelabra does not have yet; use a loop")
     if materialize_grads and allow_unused is False:

@@ -47,6 +47,15 @@ def is_sequence(value: Any) -> bool:
     return getattr(value, "shape", None) != () and not hasattr(value, "keys")  # a 0-d array is a number
 
 
+def _is_level(value: Any) -> bool:
+    """Return whether the first item of a level is a sequence. A tensor of one element is a number, as in PyTorch."""
+    return is_sequence(value) and not _is_single(value)
+
+
+def _is_single(value: Any) -> bool:
+    return hasattr(value, "_payload") and value.numel() == 1
+
+
 def flatten(data: Any) -> Flat:
     """Return the numbers of nested sequences.
 
@@ -55,7 +64,7 @@ def flatten(data: Any) -> Flat:
     """
     level: Sequence[Any] = (data,)
     shape: list[int] = []
-    while level and is_sequence(level[0]):
+    while level and _is_level(level[0]):
         expected = len(level[0])
         _check_level(level, expected, len(shape))
         shape.append(expected)
@@ -96,7 +105,7 @@ def _convert_others(level: Sequence[Any], shape: tuple[int, ...]) -> Flat:
             raise TypeError(f"new(): invalid data type '{type(value).__name__}'")
         if isinstance(value, bytes):
             raise TypeError(f"new(): invalid data type '{type(value).__name__}'")
-        if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        if (getattr(value, "shape", None) == () and hasattr(value, "item")) or _is_single(value):
             d = _dtype_of_scalar(value)
             value = value.item()
         elif isinstance(value, (bool, int, float, complex)):

@@ -74,12 +74,16 @@ def test_numbers_are_cut_and_wrapped_as_in_pytorch() -> None:
 
 
 def test_array_scalars_and_tensors_without_dims_are_numbers() -> None:
-    """NumPy scalars and 0-d tensors keep their dtype; tensors with dims are sequences."""
+    """NumPy scalars and tensors of one element are numbers with a dtype; tensors of several elements are sequences."""
     assert cd.tensor([np.float64(1.5)]).dtype is cd.float64
     assert cd.tensor(np.float32(1.5)).dtype is cd.float32
     assert cd.tensor([np.int32(1), np.int32(2)]).dtype is cd.int32
     assert cd.tensor([cd.tensor(1), cd.tensor(2.5)]).tolist() == [1.0, 2.5]
     assert cd.tensor([cd.tensor(1, dtype=cd.int8)]).dtype is cd.int8
+    assert cd.tensor([cd.tensor([1.5]), cd.tensor([[2]])]).tolist() == [1.5, 2.0]
+    assert cd.tensor([[cd.tensor([1.5])], [cd.tensor(2)]]).shape == (2, 1)
+    assert cd.tensor([[1.0], cd.tensor([2.0])]).tolist() == [[1.0], [2.0]]
+    assert cd.tensor([np.ones(1), np.ones(1)]).shape == (2, 1)
     assert cd.tensor([cd.tensor([1, 2]), cd.tensor([3, 4])]).tolist() == [[1, 2], [3, 4]]
     assert cd.tensor([np.arange(2), np.arange(2)]).tolist() == [[0, 1], [0, 1]]
 
