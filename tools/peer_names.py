@@ -46,11 +46,12 @@ NAMESPACES = (
     "xpu",
 )  # fmt: skip
 """PyTorch's namespaces that programs use, without the prefix ``torch``."""
+
 INTERNAL = ("cudnn_", "fbgemm_", "miopen_", "mkldnn_", "quantized_", "sym_")
 """Prefixes of functions that PyTorch's own code calls: kernels of one library, and sizes while it traces."""
 
 
-def found(package: Any, namespace: str) -> Any:
+def namespace_of(package: Any, namespace: str) -> Any:
     """Return the namespace of a package, or None if it has no such module or class."""
     if namespace == "torch":
         return package
@@ -99,19 +100,26 @@ def is_own(owner: Any, value: Any) -> bool:
     return home.startswith(owner.__name__) or (inspect.isbuiltin(value) and home.startswith("torch"))
 
 
-def compared() -> list[tuple[str, int, list[str]]]:
-    """Return each namespace, the number of its public names, and those that candelabra has not."""
+def refuses(owner: Any, name: str) -> bool:
+    """Return whether a name is a function of ``candelabra._absent``, which only raises what is missing."""
+    code = getattr(getattr(owner, name, None), "__code__", None)
+    return code is not None and Path(code.co_filename).name == "_absent.py"
+
+
+def compared() -> list[tuple[str, int, list[str], int]]:
+    """Return each namespace, the number of its public names, those that candelabra has not, and how many refuse."""
     rows = []
     for namespace in NAMESPACES:
-        theirs, ours = found(torch, namespace), found(candelabra, namespace)
+        theirs, ours = namespace_of(torch, namespace), namespace_of(candelabra, namespace)
         if theirs is None:
             raise SystemExit(f"peer_names: PyTorch {torch.__version__} has no {namespace}")
         names = public(theirs)
-        rows.append((namespace, len(names), [n for n in names if not has(ours, n)]))
+        absent = [n for n in names if not has(ours, n)]
+        rows.append((namespace, len(names), absent, sum(refuses(ours, n) for n in names if n not in absent)))
     return rows
 
 
-def markdown(rows: list[tuple[str, int, list[str]]]) -> str:
+def markdown(rows: list[tuple[str, int, list[str], int]]) -> str:
     """Return the report."""
     total, missing = sum(r[1] for r in rows), sum(len(r[2]) for r in rows)
     lines = [
@@ -126,14 +134,15 @@ def markdown(rows: list[tuple[str, int, list[str]]]) -> str:
         "oracle](oracle.md) does. Some functions exist because programs import them, and raise an error that says what",
         "is missing, such as the export to ONNX: see [what is not supported](../not-supported.md).",
         "",
-        f"**{total - missing} of {total} names exist ({100 * (total - missing) / total:.1f} %).**",
+        f"**{total - missing} of {total} names exist ({100 * (total - missing) / total:.1f} %); "
+        f"{sum(r[3] for r in rows)} of them only raise.**",
         "",
-        "| namespace | names | exist | missing |",
-        "|---|---:|---:|---|",
+        "| namespace | names | exist | only raise | missing |",
+        "|---|---:|---:|---:|---|",
     ]
-    for namespace, count, absent in rows:
+    for namespace, count, absent, refusing in rows:
         shown = ", ".join(f"`{name}`" for name in absent) if len(absent) < count else "all" if count else ""
-        lines.append(f"| `{namespace}` | {count} | {count - len(absent)} | {shown} |")
+        lines.append(f"| `{namespace}` | {count} | {count - len(absent)} | {refusing or ''} | {shown} |")
     return "\n".join([*lines, ""])
 
 
@@ -145,7 +154,7 @@ def main() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # deprecated names are names, too
         rows = compared()
-    for namespace, count, absent in rows:
+    for namespace, count, absent, _ in rows:
         print(f"{namespace:34}{count - len(absent):5} of {count:5}")
     if report is not None:
         report.write_text(markdown(rows), encoding="utf-8")

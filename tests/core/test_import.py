@@ -26,7 +26,7 @@ def test_import_loads_neither_arrays_nor_plugins() -> None:
 
 
 def test_import_of_nn_declares_no_operator() -> None:
-    """Operators are declared at their first use, by modules that the index lists, and not by ``import candelabra.nn``."""
+    """Operators are declared at their first use, not by ``import candelabra.nn``."""
     program = "import sys, candelabra.nn; print(*[n for n in sys.modules if '._operators.' in n])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []

@@ -1,4 +1,4 @@
-"""``utils.checkpoint``, ``utils.dlpack`` and ``utils.hooks``, and of candelabra-nn ``utils.data`` and ``utils.tensorboard``.
+"""``utils.checkpoint``, ``dlpack`` and ``hooks``, and of candelabra-nn ``utils.data`` and ``utils.tensorboard``.
 
 A submodule is imported at its first use.
 """
