@@ -123,8 +123,19 @@ def test_devices_and_accelerator() -> None:
     assert cd.accelerator.is_available()
     assert str(cd.accelerator.current_accelerator()) == "ember"
     assert cd.accelerator.device_count() == 1
-    assert cd.accelerator.current_device_index() == 0
+    assert cd.accelerator.current_device_index() == cd.accelerator.current_device_idx() == 0
     cd.accelerator.synchronize()
+
+
+@pytest.mark.usefixtures("host_alone", "lantern")
+def test_an_accelerators_properties_are_those_of_its_device_module() -> None:
+    """Counters of memory and dtypes agree with the functions of the device type."""
+    ember = cd.get_device_module("ember")
+    kept = cd.ones(1000, device="ember")
+    for name in ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved"):
+        assert getattr(cd.accelerator, name)() == getattr(ember, name)()
+    assert kept.dtype in cd.accelerator.get_device_capability()["supported_dtypes"]
+    assert cd.accelerator.current_stream() == ember.current_stream()
 
 
 @pytest.mark.usefixtures("host_alone")

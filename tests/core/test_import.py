@@ -25,6 +25,13 @@ def test_import_loads_neither_arrays_nor_plugins() -> None:
     assert done.stdout.split() == []
 
 
+def test_import_of_nn_declares_no_operator() -> None:
+    """Operators are declared at their first use, not by ``import candelabra.nn``."""
+    program = "import sys, candelabra.nn; print(*[n for n in sys.modules if '._operators.' in n])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
 def test_function_tensor_takes_the_name_of_its_module() -> None:
     """``candelabra.tensor`` is the function, and ``from candelabra._tensor import Tensor`` works too."""
     program = """

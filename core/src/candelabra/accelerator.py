@@ -48,6 +48,10 @@ def set_device_index(device: DeviceLike) -> None:
     _module().set_device(device)
 
 
+current_device_idx = current_device_index
+set_device_idx = set_device_index
+
+
 def device_index(device: int | None) -> Any:
     """Return a context manager that sets the current device; None has no effect."""
     module = _module()
@@ -69,9 +73,41 @@ def memory_stats(device: DeviceLike = None) -> dict[str, int]:
     return _module().memory_stats(device)
 
 
+def memory_allocated(device: DeviceLike = None) -> int:
+    """Return the current number of bytes in tensors, or 0 if the backend does not count."""
+    return _module().memory_allocated(device)
+
+
+def max_memory_allocated(device: DeviceLike = None) -> int:
+    """Return the maximum number of bytes in tensors so far, or 0 if the backend does not count."""
+    return _module().max_memory_allocated(device)
+
+
+def memory_reserved(device: DeviceLike = None) -> int:
+    """Return the number of bytes that the backend holds, or 0 if it does not count."""
+    return _module().memory_reserved(device)
+
+
+def max_memory_reserved(device: DeviceLike = None) -> int:
+    """Return the maximum number of bytes that the backend held, or 0 if it does not count."""
+    return _module().max_memory_reserved(device)
+
+
+def get_device_capability(device: DeviceLike = None) -> dict[str, Any]:
+    """Return ``{"supported_dtypes": {...}}``, the dtypes that the device computes in."""
+    return {"supported_dtypes": set(_module()._instance(device).capabilities.arithmetic)}
+
+
+def current_stream(device: DeviceLike = None) -> Any:
+    """Return this thread's current stream. Raise NotImplementedError if the backend has no streams."""
+    return _module().current_stream(device)
+
+
 __all__ = [
-    "current_accelerator", "current_device_index", "device_count", "device_index", "empty_cache", "is_available",
-    "memory_stats", "set_device_index", "synchronize",
+    "current_accelerator", "current_device_idx", "current_device_index", "current_stream", "device_count",
+    "device_index", "empty_cache", "get_device_capability", "is_available", "max_memory_allocated",
+    "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_stats", "set_device_idx", "set_device_index",
+    "synchronize",
 ]  # fmt: skip
 
 

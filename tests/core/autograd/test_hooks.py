@@ -98,3 +98,18 @@ def test_what_hooks_may_not_do() -> None:
         y.register_hook(3)
     with pytest.raises(RuntimeError, match="cannot register a hook on a tensor that doesn't require gradient"):
         cd.ones(1).register_hook(print)
+
+
+def test_handle_is_the_class_of_utils_hooks() -> None:
+    """Programs import the class of handles from ``utils.hooks``."""
+    assert type(leaf([1.0]).register_hook(abs)) is cd.utils.hooks.RemovableHandle
+
+
+def test_anomaly_mode_is_set_by_a_function_too() -> None:
+    """``set_anomaly_enabled`` sets the mode and whether it checks for NaN."""
+    cd.set_anomaly_enabled(True, check_nan=False)
+    try:
+        assert (cd.is_anomaly_enabled(), cd.is_anomaly_check_nan_enabled()) == (True, False)
+    finally:
+        cd.set_anomaly_enabled(False)
+    assert (cd.is_anomaly_enabled(), cd.is_anomaly_check_nan_enabled()) == (False, True)

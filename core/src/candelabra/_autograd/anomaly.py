@@ -133,6 +133,11 @@ class detect_anomaly(set_detect_anomaly):
         super().__init__(True, check_nan)
 
 
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """Switch this thread's anomaly mode on or off."""
+    set_detect_anomaly(enabled, check_nan)
+
+
 def is_anomaly_enabled() -> bool:
     """Return whether this thread is in anomaly mode."""
     return bool(state.bits & ANOMALY)
@@ -145,5 +150,5 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 __all__ = [
     "detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "made_where", "remember", "run_checked",
-    "set_detect_anomaly",
+    "set_anomaly_enabled", "set_detect_anomaly",
 ]  # fmt: skip

@@ -48,7 +48,7 @@ EXPORTED: Final[dict[str, str]] = {
     "candelabra._plugins.kernels": "register_kernel get_kernel",
     "candelabra.errors": "OutOfMemoryError",
     "candelabra._autograd.transforms": "grad value_and_grad",
-    "candelabra._autograd.anomaly": "is_anomaly_enabled",
+    "candelabra._autograd.anomaly": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",
     "candelabra._autograd.modes": (
         "no_grad enable_grad set_grad_enabled inference_mode is_grad_enabled is_inference_mode_enabled"
     ),

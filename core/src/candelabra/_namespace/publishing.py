@@ -193,7 +193,8 @@ def public_names() -> list[str]:
 def members(namespace: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` for a module such as ``candelabra.linalg``.
 
-    ``__getattr__`` also computes the module's ``__all__``.
+    ``__getattr__`` also computes the module's ``__all__``. A name of the module's ``_also`` that it does not define is
+    the function of the package with that name.
     """
     module = sys.modules[f"candelabra.{namespace}"]
     start = namespace + "."
@@ -201,7 +202,7 @@ def members(namespace: str) -> tuple[Callable[[str], Any], Callable[[], list[str
     def find(name: str) -> Any:
         if name == "__all__":
             return names()
-        found = public_function(start + name)
+        found = public_function(name if name in vars(module).get("_also", ()) else start + name)
         if found is None:
             raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
         setattr(module, name, found)
@@ -209,6 +210,6 @@ def members(namespace: str) -> tuple[Callable[[str], Any], Callable[[], list[str
 
     def names() -> list[str]:
         ours = [n.removeprefix(start) for n in public_names() if n.startswith(start)]
-        return sorted({*getattr(module, "_also", ()), *(n for n in ours if "." not in n and n[0] != "_")})
+        return sorted({*vars(module).get("_also", ()), *(n for n in ours if "." not in n and n[0] != "_")})
 
     return find, names

@@ -1,4 +1,4 @@
-"""``utils.checkpoint`` and ``utils.dlpack``, and of candelabra-nn ``utils.data`` and ``utils.tensorboard``.
+"""``utils.checkpoint``, ``dlpack`` and ``hooks``, and of candelabra-nn ``utils.data`` and ``utils.tensorboard``.
 
 A submodule is imported at its first use.
 """
@@ -42,7 +42,7 @@ def __getattr__(name: str) -> Any:
     return sys.modules[whole]
 
 
-__all__ = ["checkpoint", "data", "dlpack", "tensorboard"]
+__all__ = ["checkpoint", "data", "dlpack", "hooks", "tensorboard"]
 
 
 def __dir__() -> list[str]:

@@ -3,14 +3,17 @@
 The names come from the registry of public names; ``__all__`` is computed from it.
 """
 
-from candelabra import cosine_similarity as cosine_similarity
-from candelabra import pairwise_distance as pairwise_distance
-from candelabra import pdist as pdist
-from candelabra import sigmoid as sigmoid
-from candelabra import tanh as tanh
 from candelabra.library import members
 from candelabra.nn._functional.grid_modes import GRID_SAMPLE_INTERPOLATION_MODES as GRID_SAMPLE_INTERPOLATION_MODES
 from candelabra.nn._functional.grid_modes import GRID_SAMPLE_PADDING_MODES as GRID_SAMPLE_PADDING_MODES
+from candelabra.typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # found at the first use: these imports would declare the operators
+    from candelabra import cosine_similarity as cosine_similarity
+    from candelabra import pairwise_distance as pairwise_distance
+    from candelabra import pdist as pdist
+    from candelabra import sigmoid as sigmoid
+    from candelabra import tanh as tanh
 
 _also = (
     "GRID_SAMPLE_INTERPOLATION_MODES", "GRID_SAMPLE_PADDING_MODES", "cosine_similarity", "pairwise_distance", "pdist",

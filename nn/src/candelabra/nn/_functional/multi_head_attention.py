@@ -8,16 +8,15 @@ numbers that broadcast to (batch, heads, L, S) and are added to the scores.
 from __future__ import annotations
 
 import math
-import warnings
 
-from candelabra.dtypes import bool_
 from candelabra.library import public, record
 from candelabra.nn._functional.attention import scaled_dot_product_attention
 from candelabra.nn._functional.dropout import dropout
+from candelabra.nn._functional.masks import added_mask
 from candelabra.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from candelabra.typing import DType, Tensor
+    from candelabra.typing import Tensor
 
 linear = record("linear")
 
@@ -134,25 +133,6 @@ def _check_dims(
 
 
 # -- masks ------------------------------------------------------------------------------------------------------------
-def added_mask(
-    mask: Tensor | None, name: str, dtype: DType, other: Tensor | None = None, other_name: str = ""
-) -> Tensor | None:
-    """Return a mask of numbers: of a bool mask, -inf where it is True and 0 elsewhere; others are returned.
-
-    Warns if another mask has another dtype. Raises ``AssertionError`` for integers.
-    """
-    if mask is None:
-        return None
-    if mask.dtype is not bool_ and not mask.is_floating_point():
-        raise AssertionError(f"only bool and floating types of {name} are supported")
-    if other is not None and other.dtype is not mask.dtype:
-        warnings.warn(
-            f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.",
-            stacklevel=3,
-        )
-    return mask.new_zeros(mask.shape, dtype=dtype).masked_fill(mask, -math.inf) if mask.dtype is bool_ else mask
-
-
 def _mask_of_heads(mask: Tensor | None, scores: tuple[int, int, int, int]) -> Tensor | None:
     """Return a mask (L, S) or (N * heads, L, S) with the four dims of the scores, some of them of size 1."""
     if mask is None:

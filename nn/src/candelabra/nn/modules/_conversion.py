@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
-from candelabra import Tensor, empty_like, no_grad
+import candelabra as cd
+from candelabra import Tensor, no_grad
 from candelabra.dtypes import bfloat16, dtype, float16, float32, float64
 from candelabra.nn.modules._traversal import Traversable
 
@@ -31,7 +32,7 @@ class Convertible(Traversable):
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
         """Move to a device without copying: the values of all parameters and buffers are then uninitialized."""
-        return self._apply(lambda t: empty_like(t, device=device), recurse)
+        return self._apply(lambda t: cd.empty_like(t, device=device), recurse)
 
     def share_memory(self) -> Self:
         """Move all tensors to memory that other processes can share; see ``Tensor.share_memory_``."""

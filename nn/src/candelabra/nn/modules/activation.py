@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from candelabra import full
+import candelabra as cd
 from candelabra.nn import functional as F
 from candelabra.nn.modules.attention import MultiheadAttention
 from candelabra.nn.modules.module import Module
@@ -186,7 +186,7 @@ class PReLU(Module):
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
         self.num_parameters = num_parameters
-        self.weight = Parameter(full((num_parameters,), float(init), device=device, dtype=dtype))
+        self.weight = Parameter(cd.full((num_parameters,), float(init), device=device, dtype=dtype))
 
     def forward(self, input: Any) -> Any:
         return F.prelu(input, self.weight)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from candelabra import Tensor, cat, where
+import candelabra as cd
+from candelabra import Tensor
 from candelabra.nn import functional as F
 from candelabra.nn.modules.container import ModuleList, Sequential
 from candelabra.nn.modules.linear import Linear
@@ -92,7 +93,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         position, members = target, []
         for cluster, (first, end) in enumerate(pairwise(self.cutoffs)):
             belongs = (target >= first) & (target < end)
-            position = where(belongs, self.shortlist_size + cluster, position)
+            position = cd.where(belongs, self.shortlist_size + cluster, position)
             members.append((first, belongs.nonzero().squeeze(1)))
         output = F.log_softmax(self.head(input), 1).gather(1, position.unsqueeze(1)).squeeze(1)
         for scores, (first, rows) in zip(self.tail, members, strict=True):
@@ -125,7 +126,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         parts = [head[:, : self.shortlist_size]]
         for cluster, module in enumerate(self.tail, self.shortlist_size):
             parts.append(F.log_softmax(module(input), 1) + head[:, cluster : cluster + 1])
-        return cat(parts, 1)
+        return cd.cat(parts, 1)
 
 
 def _check_shapes(input: Tensor, target: Tensor) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from candelabra import Tensor, empty
+import candelabra as cd
+from candelabra import Tensor
 from candelabra.nn import functional as F
 from candelabra.nn import init
 from candelabra.nn.modules.linear import NonDynamicallyQuantizableLinear
@@ -72,11 +73,11 @@ class MultiheadAttention(Module):
             shapes = {**dict.fromkeys(shapes), "in_proj_weight": (3 * embed_dim, embed_dim)}
         shapes["in_proj_bias"] = (3 * embed_dim,) if bias else None
         for name, shape in shapes.items():
-            made = None if shape is None else Parameter(empty(shape, device=device, dtype=dtype))
+            made = None if shape is None else Parameter(cd.empty(shape, device=device, dtype=dtype))
             self.register_parameter(name, made)
         self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
         for name in ("bias_k", "bias_v"):
-            value = Parameter(empty(1, 1, embed_dim, device=device, dtype=dtype)) if add_bias_kv else None
+            value = Parameter(cd.empty(1, 1, embed_dim, device=device, dtype=dtype)) if add_bias_kv else None
             setattr(self, name, value)
         self.add_zero_attn = add_zero_attn
         self._reset_parameters()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from candelabra import Tensor, full, ones, zeros
+import candelabra as cd
+from candelabra import Tensor
 from candelabra.dtypes import int64
 from candelabra.nn import functional as F
 from candelabra.nn import init
@@ -48,9 +49,9 @@ class _NormBase(Scaled):
         self.track_running_stats = track_running_stats
         self._add_scale(num_features, device, dtype, weight=affine, bias=affine and bias)
         kept = track_running_stats
-        self.register_buffer("running_mean", zeros(num_features, device=device, dtype=dtype) if kept else None)
-        self.register_buffer("running_var", ones(num_features, device=device, dtype=dtype) if kept else None)
-        self.register_buffer("num_batches_tracked", full((), 0, dtype=int64, device=device) if kept else None)
+        self.register_buffer("running_mean", cd.zeros(num_features, device=device, dtype=dtype) if kept else None)
+        self.register_buffer("running_var", cd.ones(num_features, device=device, dtype=dtype) if kept else None)
+        self.register_buffer("num_batches_tracked", cd.full((), 0, dtype=int64, device=device) if kept else None)
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
@@ -79,7 +80,7 @@ class _NormBase(Scaled):
         if local_metadata.get("version", 0) < 2 and self.track_running_stats and key not in state_dict:
             kept = self.num_batches_tracked
             known = kept is not None and kept.device.type != "meta"
-            state_dict[key] = kept if known else full((), 0, dtype=int64)
+            state_dict[key] = kept if known else cd.full((), 0, dtype=int64)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *others)
 
 
@@ -210,7 +211,7 @@ class _LazyNormBase(LazyModuleMixin):
         if track_running_stats:
             self.running_mean = UninitializedBuffer(device=device, dtype=dtype)
             self.running_var = UninitializedBuffer(device=device, dtype=dtype)
-            self.num_batches_tracked = full((), 0, dtype=int64, device=device)
+            self.num_batches_tracked = cd.full((), 0, dtype=int64, device=device)
 
     def reset_parameters(self) -> None:
         """Set parameters and running statistics to their first values, if their shape is known."""

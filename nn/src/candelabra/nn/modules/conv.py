@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from candelabra import Tensor, empty
+import candelabra as cd
+from candelabra import Tensor
 from candelabra.nn import functional as F
 from candelabra.nn import init
 from candelabra.nn.modules.lazy import LazyModuleMixin
@@ -73,7 +74,7 @@ class _ConvNd(Module):
         self._reversed_padding_repeated_twice = _around(padding, kernel_size, dilation)
         first, second = (in_channels, out_channels) if transposed else (out_channels, in_channels)
         shape = (first, second // groups, *kernel_size)
-        self.weight = Parameter(empty(shape, device=device, dtype=dtype))
+        self.weight = Parameter(cd.empty(shape, device=device, dtype=dtype))
         self.register_parameter("bias", unset(bias, out_channels, device=device, dtype=dtype))
         self.reset_parameters()
 

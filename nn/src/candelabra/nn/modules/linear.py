@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from candelabra import Tensor, empty
+import candelabra as cd
+from candelabra import Tensor
 from candelabra.nn import functional as F
 from candelabra.nn import init
 from candelabra.nn.modules.lazy import LazyModuleMixin
@@ -40,7 +41,7 @@ class Linear(Module):
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
-        self.weight = Parameter(empty(out_features, in_features, device=device, dtype=dtype))
+        self.weight = Parameter(cd.empty(out_features, in_features, device=device, dtype=dtype))
         self.register_parameter("bias", unset(bias, out_features, device=device, dtype=dtype))
         self.reset_parameters()
 
@@ -116,7 +117,7 @@ class Bilinear(Module):
         self.in1_features = in1_features
         self.in2_features = in2_features
         self.out_features = out_features
-        self.weight = Parameter(empty(out_features, in1_features, in2_features, device=device, dtype=dtype))
+        self.weight = Parameter(cd.empty(out_features, in1_features, in2_features, device=device, dtype=dtype))
         self.register_parameter("bias", unset(bias, out_features, device=device, dtype=dtype))
         self.reset_parameters()
 

@@ -6,7 +6,6 @@ import dataclasses
 from typing import Any
 
 from candelabra.dtypes import bfloat16, float16, float32, float64
-from candelabra.nn._functional.linear_cross_entropy import divisor_of
 
 __all__ = ["LinearCrossEntropyOptions"]
 
@@ -33,6 +32,8 @@ class LinearCrossEntropyOptions:
     acc_dtype: Any = None
 
     def __post_init__(self) -> None:
+        from candelabra.nn._functional.linear_cross_entropy import divisor_of  # declares operators: at the first use
+
         if self.acc_policy not in POLICIES:
             raise ValueError(f"invalid acc_policy: {self.acc_policy!r}")
         if self.chunking_method not in (None, "auto") and divisor_of(self.chunking_method) is None:

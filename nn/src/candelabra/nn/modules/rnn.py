@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import candelabra
-from candelabra import Tensor, empty
+from candelabra import Tensor
 from candelabra.nn import init
 from candelabra.nn.modules.module import Module
 from candelabra.nn.parameter import Parameter, unset
@@ -66,7 +66,7 @@ class RNNBase(Module):
                     shapes["weight_hr"] = (proj_size, hidden_size)
                 names = {f"{name}_l{layer}{suffix}": shape for name, shape in shapes.items()}
                 for name, shape in names.items():
-                    self.register_parameter(name, Parameter(empty(*shape, device=device, dtype=dtype)))
+                    self.register_parameter(name, Parameter(candelabra.empty(*shape, device=device, dtype=dtype)))
                 self._all_weights.append(list(names))
         self._flat_weights_names = [name for names in self._all_weights for name in names]
         self.reset_parameters()
@@ -373,8 +373,8 @@ class RNNCellBase(Module):
         self.hidden_size = hidden_size
         self.bias = bias
         rows = num_chunks * hidden_size
-        self.weight_ih = Parameter(empty(rows, input_size, device=device, dtype=dtype))
-        self.weight_hh = Parameter(empty(rows, hidden_size, device=device, dtype=dtype))
+        self.weight_ih = Parameter(candelabra.empty(rows, input_size, device=device, dtype=dtype))
+        self.weight_hh = Parameter(candelabra.empty(rows, hidden_size, device=device, dtype=dtype))
         self.register_parameter("bias_ih", unset(bias, rows, device=device, dtype=dtype))
         self.register_parameter("bias_hh", unset(bias, rows, device=device, dtype=dtype))
         self.reset_parameters()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from candelabra import Tensor, empty, no_grad
+import candelabra as cd
+from candelabra import Tensor, no_grad
 from candelabra.nn import functional as F
 from candelabra.nn import init
 from candelabra.nn.modules.module import Module
@@ -49,7 +50,7 @@ class Embedding(Module):
         self.scale_grad_by_freq = scale_grad_by_freq
         self.sparse = sparse
         if _weight is None:
-            made: Any = empty(num_embeddings, embedding_dim, device=device, dtype=dtype)
+            made: Any = cd.empty(num_embeddings, embedding_dim, device=device, dtype=dtype)
             self.weight = Parameter(made, requires_grad=not _freeze)
             self.reset_parameters()
             return
@@ -130,7 +131,7 @@ class EmbeddingBag(Module):
             padding_idx %= num_embeddings
         self.padding_idx = padding_idx
         if _weight is None:
-            self.weight = Parameter(empty(num_embeddings, embedding_dim, device=device, dtype=dtype))
+            self.weight = Parameter(cd.empty(num_embeddings, embedding_dim, device=device, dtype=dtype))
             self.reset_parameters()
         elif tuple(_weight.shape) != (num_embeddings, embedding_dim):
             raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")

@@ -7,10 +7,10 @@ import math
 import warnings
 from typing import Any
 
-from candelabra import Tensor, full, is_grad_enabled
+import candelabra as cd
+from candelabra import Tensor, is_grad_enabled
 from candelabra.nn import init
-from candelabra.nn._functional.multi_head_attention import added_mask
-from candelabra.nn.functional import relu
+from candelabra.nn._functional.masks import added_mask
 from candelabra.nn.modules.container import ModuleList
 from candelabra.nn.modules.module import Module
 from candelabra.nn.modules.normalization import LayerNorm
@@ -125,7 +125,7 @@ class Transformer(Module):
         num_decoder_layers: int = 6,
         dim_feedforward: int = 2048,
         dropout: float = 0.1,
-        activation: Activation = relu,
+        activation: Activation = "relu",
         custom_encoder: Any = None,
         custom_decoder: Any = None,
         layer_norm_eps: float = 1e-5,
@@ -186,7 +186,7 @@ class Transformer(Module):
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
         """Return the causal mask (sz, sz): -inf for the positions after each one, 0 elsewhere."""
-        return full((sz, sz), -math.inf, dtype=dtype, device=device).triu(1)
+        return cd.full((sz, sz), -math.inf, dtype=dtype, device=device).triu(1)
 
     def _reset_parameters(self) -> None:
         """Draw all parameters with more than one dim."""

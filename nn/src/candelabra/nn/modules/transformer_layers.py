@@ -7,7 +7,7 @@ from typing import Any
 
 from candelabra import Tensor
 from candelabra.nn import functional as F
-from candelabra.nn._functional.multi_head_attention import added_mask
+from candelabra.nn._functional.masks import added_mask
 from candelabra.nn.modules.activation import GELU, MultiheadAttention, ReLU
 from candelabra.nn.modules.dropout import Dropout
 from candelabra.nn.modules.linear import Linear
@@ -31,7 +31,7 @@ class _Layer(Module):
         nhead: int,
         dim_feedforward: int = 2048,
         dropout: float = 0.1,
-        activation: Activation = F.relu,
+        activation: Activation = "relu",
         layer_norm_eps: float = 1e-5,
         batch_first: bool = False,
         norm_first: bool = False,
@@ -92,7 +92,7 @@ class TransformerEncoderLayer(_Layer):
         nhead: int,
         dim_feedforward: int = 2048,
         dropout: float = 0.1,
-        activation: Activation = F.relu,
+        activation: Activation = "relu",
         layer_norm_eps: float = 1e-5,
         batch_first: bool = False,
         norm_first: bool = False,

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import candelabra as cd
 from candelabra import Tensor
-from candelabra.library import record
 from candelabra.nn.modules.module import typename
-
-cat = record("cat")
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
@@ -19,8 +17,7 @@ def parameters_to_vector(parameters: Iterable[Any]) -> Tensor:
     found = list(parameters)
     for parameter in found:
         _check_device(parameter, found[0])
-    out: Tensor = cat([parameter.reshape(-1) for parameter in found], 0)
-    return out
+    return cd.cat([parameter.reshape(-1) for parameter in found], 0)
 
 
 def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
