@@ -157,6 +157,8 @@ def batch_norm(
         _per_channel(n, t, channels, rank) for n, t in (("running_mean", running_mean), ("running_var", running_var))
     ]
     if not training:
+        if eps < 0:
+            raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
         for name, value in (("running_mean", running_mean), ("running_var", running_var)):
             if value is None:
                 raise RuntimeError(f"{name} must be defined in evaluation mode")
