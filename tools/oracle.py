@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from oracle_checks import Limits, Verdict, full_name, judge
+from oracle_peer import record_modules
 from oracle_report import markdown, summary
 from oracle_values import DTYPES
 from rich.console import Console
@@ -69,6 +70,7 @@ def verdicts(operators: Iterable[Any], limits: Limits, console: Console) -> list
 def main() -> int:
     """Run, print and write the report. Return 1 if anything differs."""
     options = arguments()
+    record_modules()
     limits = Limits(tuple(options.dtypes), options.samples, options.seconds, options.differences, options.reference)
     made = verdicts(selected(options.names, options.nn), limits, Console(stderr=True))
     if options.json:

@@ -1,7 +1,8 @@
 """The comparisons for one operator: results, gradients, in-place and ``out=`` forms, aliases, errors.
 
 PyTorch's result is the standard. If values differ by more than PyTorch's tolerance in a narrow dtype, both are compared
-with PyTorch's result in double precision: candelabra is right if its error is at most twice that of PyTorch.
+with PyTorch's result in double precision: candelabra is right if its error is at most twice that of PyTorch
+(``oracle_values.as_near``).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import signal
 import time
 import unittest
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +42,11 @@ RANDOM = frozenset({
     "nn.functional.fractional_max_pool3d",
 })  # fmt: skip
 """Operators with random results of another generator: only dtype and shape are compared."""
+DROPOUT: dict[str, Callable[[Any], float]] = {
+    "nn.functional.scaled_dot_product_attention": lambda sample: sample.kwargs.get("dropout_p", 0.0),
+    "nn.functional.multi_head_attention_forward": lambda sample: sample.args[9] if sample.kwargs["training"] else 0.0,
+}
+"""The probability of dropout in a sample. If it is positive, the results are random."""
 UNINITIALISED = frozenset({
     "empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "resize_", "resize_as_"
 })  # fmt: skip
@@ -202,7 +208,9 @@ def result_differs(op: Any, function: Any, sample: Any, expected: Any) -> str | 
 
 def has_values(op: Any, sample: Any) -> bool:
     """Return whether the result is determined by the arguments."""
-    return op.name not in RANDOM | UNINITIALISED and (op.name not in RANDOMISED or sample.kwargs.get("M") is None)
+    if op.name in RANDOM | UNINITIALISED or (op.name in DROPOUT and DROPOUT[op.name](sample)):
+        return False
+    return op.name not in RANDOMISED or sample.kwargs.get("M") is None
 
 
 def method_differs(op: Any, function: Any, method: Any, sample: Any, expected: Any) -> str | None:

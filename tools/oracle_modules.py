@@ -18,13 +18,24 @@ import re
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import candelabra as cd
 import torch
 from oracle_checks import weights
-from oracle_peer import Missing, counterpart, leaves, lookup, public_names, to_candelabra, to_torch, translate
+from oracle_peer import (
+    CALLS,
+    Missing,
+    counterpart,
+    leaves,
+    module_like,
+    namesake,
+    public_names,
+    record_modules,
+    to_torch,
+    translate,
+)
 from oracle_values import attempt, structure_differs, values_differ, widened, words
 from torch.testing._internal.common_modules import ModuleErrorEnum, module_db
 
@@ -32,27 +43,14 @@ RANDOM = ("Dropout", "RReLU", "FractionalMaxPool")
 """Parts of the names of modules whose results in training are random: only dtypes and shapes are compared."""
 DRAWS = 5.0
 """By how many standard errors the mean square of initial values may differ."""
-CALLS: dict[int, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {}
-"""By ``id``: PyTorch's modules, which are arguments of others, and the arguments of their own construction."""
-
 COPIES: dict[int, tuple[torch.Tensor, cd.Tensor]] = {}
 """By ``id``: the tensors of a sample and their copies. A tensor that is two arguments remains one."""
-
-
-def recorded(cls: type, *args: Any, **kwargs: Any) -> Any:
-    """Make an instance of a module of PyTorch, and remember its arguments. It becomes ``Module.__new__``."""
-    made = object.__new__(cls)
-    CALLS[id(made)] = (made, args, kwargs)
-    return made
 
 
 def converted(value: Any) -> Any:
     """Return arguments for candelabra, with modules made from the same arguments and with the same parameters."""
     if isinstance(value, torch.nn.Module):
-        _, args, kwargs = CALLS[id(value)]
-        made = namesake(type(value))(*converted(args), **converted(kwargs))
-        made.load_state_dict({name: to_candelabra(t) for name, t in value.state_dict().items()})
-        return made.train(value.training)
+        return module_like(value, converted)
     if isinstance(value, type) and value.__module__.startswith("torch.nn"):
         return namesake(value)
     if isinstance(value, torch.Tensor):
@@ -64,16 +62,6 @@ def converted(value: Any) -> Any:
     if callable(value) and id(value) not in public_names():
         return counterpart(value)
     return translate(value)
-
-
-def namesake(cls: type) -> Any:
-    """Return candelabra's class of the same path."""
-    path = f"{cls.__module__}.{cls.__qualname__}"
-    public = path.removeprefix("torch.") if lookup(cd.nn, cls.__name__) is None else f"nn.{cls.__name__}"
-    found = lookup(cd, public)
-    if found is None:
-        raise Missing(f"nn.{cls.__name__}")
-    return found
 
 
 def seeded(state: int) -> None:
@@ -185,27 +173,36 @@ def calls_differ(module: Any, peer: Any, copied: Any, inputs: Any) -> Iterator[s
             yield from filter(None, (found and f"{name}: {found}",))
 
 
-def provoke(info: Any, case: Any, dtype: torch.dtype, training: bool) -> None:
-    """Make and call candelabra's module as a case of ``module_db`` that shall raise an error."""
+def provoke(cls: Any, case: Any, dtype: Any, training: bool, convert: Callable[[Any], Any]) -> None:
+    """Make and call a module as a case of ``module_db`` that shall raise an error.
+
+    A module without parameters keeps the dtypes of its arguments, which may be the error.
+    """
     construction, call = case.module_error_input.constructor_input, case.module_error_input.forward_input
-    made = namesake(info.module_cls)(*converted(construction.args), **converted(construction.kwargs))
-    made.to(translate(dtype)).train(training)
+    made = cls(*convert(construction.args), **convert(construction.kwargs))
+    if next(made.parameters(), None) is not None:
+        made.to(dtype)
+    made.train(training)
     if case.error_on is ModuleErrorEnum.FORWARD_ERROR:
-        made(*converted(call.args), **converted(call.kwargs))
+        made(*convert(call.args), **convert(call.kwargs))
 
 
 def error_differs(info: Any, dtype: torch.dtype, training: bool) -> Iterator[str]:
-    """Yield the errors of ``module_db`` that are not raised."""
+    """Yield the errors of ``module_db`` that PyTorch raises and candelabra does not."""
     if info.module_error_inputs_func is None:
         return
     cases = info.module_error_inputs_func(info, device="cpu", dtype=dtype, requires_grad=False, training=training)
+    cls = namesake(info.module_cls)
     for case in cases:
         kind = case.error_type if case.error_type.__module__ == "builtins" else Exception
-
-        _, error = attempt(functools.partial(provoke, info, case, dtype, training))
-        if error is None or not isinstance(error, kind) or not re.search(case.error_regex, str(error)):
+        _, refusal = attempt(functools.partial(provoke, info.module_cls, case, dtype, training, lambda value: value))
+        if refusal is None:
+            continue
+        pattern = case.error_regex if re.search(case.error_regex, str(refusal)) else re.escape(str(refusal))
+        _, error = attempt(functools.partial(provoke, cls, case, translate(dtype), training, converted))
+        if error is None or not isinstance(error, kind) or not re.search(pattern, str(error)):
             said = "no error" if error is None else words(error)
-            yield f"{said}; PyTorch: {kind.__name__}: {case.error_regex}"
+            yield f"{said}; PyTorch: {kind.__name__}: {pattern}"
 
 
 def judge(info: Any) -> tuple[str, int, list[str]]:
@@ -240,7 +237,7 @@ def main() -> int:
     parser.add_argument("--differences", type=int, default=6, help="at most so many printed per module (6)")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    torch.nn.Module.__new__ = recorded  # type: ignore[method-assign, assignment]
+    record_modules()
     counts: Counter[str] = Counter()
     for info in module_db:
         name = info.module_cls.__name__

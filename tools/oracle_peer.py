@@ -24,6 +24,10 @@ UNSUPPORTED = ("sparse.", "torch.ops.aten.", "torch._scaled_mm", "jiterator_", "
 """Names, or their prefixes, that are deliberately not supported: see docs/not-supported.md."""
 
 
+CALLS: dict[int, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {}
+"""By ``id``: PyTorch's modules that are arguments, and the arguments of their own construction."""
+
+
 class Missing(Exception):
     """The error for a name that candelabra does not have."""
 
@@ -99,6 +103,35 @@ def _global_names(code: types.CodeType) -> Iterator[str]:
             yield from _global_names(constant)
 
 
+def record_modules() -> None:
+    """Let PyTorch's modules remember their arguments, for :func:`module_like`."""
+    torch.nn.Module.__new__ = _recorded  # type: ignore[method-assign, assignment]
+
+
+def _recorded(cls: type, *args: Any, **kwargs: Any) -> Any:
+    made = object.__new__(cls)
+    CALLS[id(made)] = (made, args, kwargs)
+    return made
+
+
+def module_like(module: torch.nn.Module, convert: Callable[[Any], Any]) -> Any:
+    """Return candelabra's module made from the same arguments, with the same state and mode."""
+    _, args, kwargs = CALLS[id(module)]
+    made = namesake(type(module))(*convert(args), **convert(kwargs))
+    made.load_state_dict({name: to_candelabra(t) for name, t in module.state_dict().items()})
+    return made.train(module.training)
+
+
+def namesake(cls: type) -> Any:
+    """Return candelabra's class of the same path."""
+    path = f"{cls.__module__}.{cls.__qualname__}"
+    public = path.removeprefix("torch.") if lookup(cd.nn, cls.__name__) is None else f"nn.{cls.__name__}"
+    found = lookup(cd, public)
+    if found is None:
+        raise Missing(f"nn.{cls.__name__}")
+    return found
+
+
 def each(value: Any, change: Callable[[torch.Tensor], Any]) -> Any:
     """Return a nest of lists, tuples and dicts with every tensor changed."""
     if isinstance(value, torch.Tensor):
@@ -116,9 +149,11 @@ def each(value: Any, change: Callable[[torch.Tensor], Any]) -> Any:
 
 
 def translate(value: Any) -> Any:
-    """Return arguments for candelabra: tensors as new leaves, dtypes, devices, layouts; all other values unchanged."""
+    """Return arguments for candelabra: tensors as new leaves, modules, dtypes, devices, layouts; others unchanged."""
     if isinstance(value, torch.Tensor):
         return to_candelabra(value)
+    if isinstance(value, torch.nn.Module):
+        return module_like(value, translate)
     if isinstance(value, torch.Size):
         return cd.Size(value) if hasattr(cd, "Size") else tuple(value)
     if isinstance(value, (list, tuple)):

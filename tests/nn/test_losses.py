@@ -102,8 +102,18 @@ LOSS_ERRORS: list[tuple[Any, type[Exception], str]] = [
     (lambda x, t: F.cross_entropy(tensor(np.array(1.0)), t(0)), RuntimeError, "input must have a dimension of classes"),
     (
         lambda x, t: F.cross_entropy(tensor(normal(3)), t([0, 1])),
-        RuntimeError,
-        "0D or 1D target tensor of size 1 expected",
+        ValueError,
+        "For 1D input, 1D target must have size 1, but got target size: 2",
+    ),
+    (
+        lambda x, t: F.cross_entropy(x, t([0.0, 1.0, 1.0])),
+        ValueError,
+        r"Expected input batch_size \(2\) to match target batch_size \(3\)",
+    ),
+    (
+        lambda x, t: F.cross_entropy(x, t(0)),
+        ValueError,
+        r"Expected input batch_size \(2\) to match target batch_size \(0\)",
     ),
     (
         lambda x, t: F.cross_entropy(tensor(normal(2, 3, 4)), t(np.zeros((2, 5), int))),

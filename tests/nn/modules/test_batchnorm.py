@@ -17,11 +17,17 @@ from tests.nn.network_samples import array, normal, tensor
 
 @pytest.mark.parametrize("eps", [0.0, -1e-5])
 def test_training_refuses_an_eps_that_is_not_positive(eps: float) -> None:
-    """In training an eps of 0 or less raises ValueError; evaluation accepts it, as in PyTorch."""
+    """In training an eps of 0 or less raises ValueError."""
     layer = nn.BatchNorm1d(2, eps=eps)
     with pytest.raises(ValueError, match=f"batch_norm eps must be positive during training, but got {eps}"):
         layer(cd.ones(3, 2))
-    assert layer.eval()(cd.ones(3, 2)).shape == (3, 2)
+
+
+def test_evaluation_refuses_a_negative_eps() -> None:
+    """In evaluation an eps of 0 is accepted, and a negative one raises ValueError, as in PyTorch."""
+    assert nn.BatchNorm1d(2, eps=0.0).eval()(cd.ones(3, 2)).shape == (3, 2)
+    with pytest.raises(ValueError, match=r"batch_norm eps must be non-negative, but got -1e-05"):
+        nn.BatchNorm1d(2, eps=-1e-5).eval()(cd.ones(3, 2))
 
 
 def test_the_number_of_values_is_checked_before_eps() -> None:

@@ -149,6 +149,39 @@ def feature_alpha_dropout(x: Array, p: float = 0.5, training: bool = False) -> A
 
 
 # -- embedding and attention ------------------------------------------------------------------------------------------
+@reference("batch_norm")
+def batch_norm_in_order(
+    x: Array, weight: Any, bias: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float, cudnn: bool
+) -> Any:
+    """Exchange the order of the arguments."""
+    return batch_norm(x, mean, var, weight, bias, training, momentum, eps)
+
+
+@reference("instance_norm")
+def instance_norm_in_order(
+    x: Array, weight: Any, bias: Any, mean: Any, var: Any, use_input_stats: bool, momentum: float, eps: float,
+    cudnn: bool,
+) -> Any:  # fmt: skip
+    """Exchange the order of the arguments."""
+    return instance_norm(x, mean, var, weight, bias, use_input_stats, momentum, eps)
+
+
+@reference("rows_of_table")
+def rows_of_table(weight: Array, x: Array, padding_idx: int = -1, scale_grad_by_freq: bool = False) -> Any:
+    """Select rows by index."""
+    return weight[x]
+
+
+@reference("embedding_renorm_")
+def embedding_renorm_(x: Array, indices: Array, max_norm: float, norm_type: float) -> Any:
+    """Scale each selected row whose norm is above the limit once."""
+    out = x.copy()
+    for row in np.unique(indices):
+        norm = np.linalg.norm(x[row], norm_type)
+        out[row] = x[row] * (max_norm / (norm + 1e-7)) if norm > max_norm else x[row]
+    return out
+
+
 @reference("nn.functional.embedding")
 def embedding(x: Array, weight: Array, padding_idx: int | None = None, scale_grad_by_freq: bool = False) -> Any:
     """Select rows by index."""

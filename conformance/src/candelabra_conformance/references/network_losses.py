@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -244,3 +245,26 @@ def cross_entropy(
 def one_hot(x: Array, count: int = -1) -> Array:
     """Return rows of the identity matrix."""
     return np.eye(x.max() + 1 if count < 0 else count, dtype=np.int64)[x]
+
+
+# -- numbered reductions ----------------------------------------------------------------------------------------------
+def numbered(loss: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a loss whose reduction is a number."""
+
+    def compute(*args: Any, reduction: int = 1, **kwargs: Any) -> Any:
+        return loss(*args, reduction=("none", "mean", "sum")[reduction], **kwargs)
+
+    return compute
+
+
+for _loss in (
+    kl_div, binary_cross_entropy_with_logits, margin_ranking_loss, hinge_embedding_loss, cosine_embedding_loss,
+    triplet_margin_loss,
+):  # fmt: skip
+    reference(f"numbered_{_loss.__name__}")(numbered(_loss))
+
+
+@reference("numbered_poisson_nll_loss")
+def numbered_poisson_nll_loss(x: Array, y: Array, log_input: bool, full: bool, eps: float, reduction: int) -> Any:
+    """Compute the definition; all arguments are required."""
+    return numbered(poisson_nll_loss)(x, y, log_input, full, eps=eps, reduction=reduction)

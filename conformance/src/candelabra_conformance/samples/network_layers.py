@@ -206,6 +206,32 @@ def looked_up_rows(t: Maker) -> Iterator[Sample]:
         yield sample(t.index(3, 1, 3), t(4, 3), scale_grad_by_freq=True, gradient=False)
 
 
+@inputs("rows_of_table")
+def rows_in_another_order(t: Maker) -> Iterator[Sample]:
+    """Yield the table before the indices, and a row without a gradient."""
+    if t.is_floating:
+        yield sample(t(4, 3), t.index([0, 2], [2, 1]))
+        yield sample(t(4, 3), np.zeros((2, 0), np.int64), kind=ZERO_SIZE)
+        yield sample(t(4, 3), t.index(3, 1, 3), 3, True, gradient=False)
+
+
+@inputs("embedding_renorm_")
+def limited_rows(t: Maker) -> Iterator[Sample]:
+    """Yield limits above and below the rows' norms, a repeated row, and other norms."""
+    if t.is_floating:
+        for norm in (2.0, 1.0, np.inf):
+            yield sample(t(4, 3), t.index(2, 0, 2), 0.5, norm, gradient=False)
+        yield sample(t(4, 3), t.index([1, 3]), 100.0, 2.0, gradient=False)
+
+
+@mistakes("rows_of_table", "embedding_renorm_")
+def rows_outside_of_the_table(t: Maker) -> Iterator[Sample]:
+    """Yield indices out of bounds, and of another dtype."""
+    rest = (0.5, 2.0) if t.operator == "embedding_renorm_" else ()
+    yield sample(t(4, 3), t.index(0, 4), *rest, note="out of bounds")
+    yield sample(t(4, 3), t(2), *rest, note="dtype")
+
+
 @mistakes("nn.functional.embedding")
 def rows_that_do_not_exist(t: Maker) -> Iterator[Sample]:
     """Yield indices out of bounds, and of another dtype."""
@@ -366,6 +392,23 @@ def normalized_batches(t: Maker) -> Iterator[Sample]:
         yield sample(t(4, 3), mean, var, t(3), t(3))
         yield sample(t(2, 3, 4), None, None, t(3), t(3), True)
         yield sample(t(4, 3, 2), None, None, training=True, eps=0.1)
+
+
+@inputs("batch_norm", "instance_norm")
+def normalized_in_another_order(t: Maker) -> Iterator[Sample]:
+    """Yield statistics of the input, and running statistics, which follow weight and bias."""
+    if t.is_floating:
+        own = t.operator == "instance_norm"
+        yield sample(t(4, 3, 2), t(3), t(3), None, None, True, 0.1, 1e-2, False)
+        yield sample(t(2, 3, 4), None, None, None, None, True, 0.1, 1e-5, own)
+        yield sample(t(4, 3, 2), t(3), t(3), t(3), t(3, low=0.5, high=2.0), False, 0.1, 1e-5, False)
+
+
+@mistakes("batch_norm", "instance_norm")
+def nothing_to_normalize_by(t: Maker) -> Iterator[Sample]:
+    """Yield no statistics, and a weight of another size."""
+    yield sample(t(2, 3, 4), None, None, None, None, False, 0.1, 1e-5, False, note="no statistics")
+    yield sample(t(2, 3, 4), t(2), None, None, None, True, 0.1, 1e-5, False, note="a weight of another size")
 
 
 @mistakes("nn.functional.batch_norm")

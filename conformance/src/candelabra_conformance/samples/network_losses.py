@@ -10,7 +10,7 @@ from candelabra.dtypes import FLOATING, int64
 
 from candelabra_conformance.samples.maker import Maker
 from candelabra_conformance.samples.registry import inputs, mistakes, only
-from candelabra_conformance.samples.sample import LENGTH_ONE, ZERO_DIM, ZERO_SIZE, Sample, sample
+from candelabra_conformance.samples.sample import LENGTH_ONE, ORDINARY, ZERO_DIM, ZERO_SIZE, Sample, sample
 
 PAIRS: Final = (
     "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss", "binary_cross_entropy",
@@ -285,6 +285,44 @@ def scores_of_few_rows(t: Maker) -> Iterator[Sample]:
     yield sample(t(1, 1), np.zeros(shape, np.int64), kind=LENGTH_ONE)
     none = (0, 3) if t.operator == "multilabel_margin_loss" else (0,)
     yield sample(t(0, 3), np.zeros(none, np.int64), reduction="sum", kind=ZERO_SIZE)
+
+
+# -- numbered reductions ----------------------------------------------------------------------------------------------
+NUMBERED: Final = (
+    "numbered_kl_div", "numbered_binary_cross_entropy_with_logits", "numbered_poisson_nll_loss",
+    "numbered_margin_ranking_loss", "numbered_hinge_embedding_loss", "numbered_cosine_embedding_loss",
+    "numbered_triplet_margin_loss",
+)  # fmt: skip
+only(lambda d: d.category == FLOATING, *NUMBERED)
+
+
+@inputs(*NUMBERED)
+def numbered_reductions(t: Maker) -> Iterator[Sample]:
+    """Yield the numbers of every reduction, and a batch without rows."""
+    for number in range(3):
+        yield _numbered(t, 4, number)
+    yield _numbered(t, 0, 2)
+
+
+@mistakes(*NUMBERED)
+def unknown_numbers(t: Maker) -> Iterator[Sample]:
+    """Yield the number of no reduction."""
+    yield _numbered(t, 4, 3)
+
+
+def _numbered(t: Maker, rows: int, reduction: int) -> Sample:
+    """Return a sample of ``rows`` rows."""
+    name, kind = t.operator.removeprefix("numbered_"), ORDINARY if rows else ZERO_SIZE
+    x = t(rows, 3)
+    if name == "triplet_margin_loss":
+        return sample(x, t(rows, 3), t(rows, 3), 5.0, reduction=reduction, kind=kind)
+    if name == "poisson_nll_loss":
+        return sample(x, t(rows, 3, low=0.1, high=3.0), True, False, 1e-8, reduction, kind=kind)
+    if name in ("kl_div", "binary_cross_entropy_with_logits"):
+        return sample(x, t(rows, 3, low=0.1, high=0.9), reduction=reduction, kind=kind)
+    others = [] if name == "hinge_embedding_loss" else [t(rows, 3)]
+    targets = signs(t, rows) if name == "cosine_embedding_loss" else signs(t, rows, 3)
+    return sample(x, *others, targets, 0.1, reduction=reduction, constant=("target",), kind=kind)
 
 
 # -- classes ----------------------------------------------------------------------------------------------------------

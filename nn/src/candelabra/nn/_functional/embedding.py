@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from candelabra.library import NO_GRAD, mode, public, state
+from candelabra.library import NO_GRAD, mode, overloads, public, state
 from candelabra.nn._operators import embedding as lookup
 from candelabra.typing import TYPE_CHECKING
 
@@ -59,3 +59,21 @@ def limit_norms(weight: Tensor, input: Tensor, max_norm: float, norm_type: float
             norms = (rows.abs() ** norm_type).sum(1, True) ** (1.0 / norm_type)
         scale = (max_norm / (norms + 1e-7)).masked_fill(norms <= max_norm, 1.0)
         weight.index_put_((indices,), rows * scale)
+
+
+@public(method=False)
+def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
+    """Scale the rows of ``input`` at ``indices`` down to the norm ``max_norm``, in place; see ``embedding``."""
+    check_index_dtype(indices, "embedding_renorm_")
+    limit_norms(input, indices, max_norm, norm_type)
+    return input
+
+
+def rows_of_table(
+    weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
+) -> Tensor:
+    """``nn.functional.embedding`` with the table first, and -1 for no ``padding_idx``."""
+    return embedding(indices, weight, None if padding_idx < 0 else padding_idx, None, 2.0, scale_grad_by_freq, sparse)
+
+
+embedding_of_table = overloads("embedding", rows_of_table, method=False)

@@ -157,6 +157,8 @@ def batch_norm(
         _per_channel(n, t, channels, rank) for n, t in (("running_mean", running_mean), ("running_var", running_var))
     ]
     if not training:
+        if eps < 0:
+            raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
         for name, value in (("running_mean", running_mean), ("running_var", running_var)):
             if value is None:
                 raise RuntimeError(f"{name} must be defined in evaluation mode")
@@ -239,3 +241,35 @@ def instance_norm(
             variance = (1 / (rstd * rstd) - eps).mean(0)
             _update_statistics(running_mean, running_var, mean.mean(0), (variance + eps).rsqrt(), momentum, eps, count)
     return _narrowed(values, input)
+
+
+@public(name="batch_norm", method=False)
+def batch_norm_in_order(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool,
+) -> Tensor:
+    """``nn.functional.batch_norm`` with another order of arguments; ``cudnn_enabled`` has no effect."""
+    return batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+@public(name="instance_norm", method=False)
+def instance_norm_in_order(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool,
+) -> Tensor:
+    """``nn.functional.instance_norm`` with another order of arguments; ``cudnn_enabled`` has no effect."""
+    return instance_norm(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)

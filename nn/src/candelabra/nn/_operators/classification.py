@@ -226,26 +226,27 @@ def _nll(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int
 
 
 def _check_classes(input: Tensor, target: Tensor) -> None:
-    if target.dtype.name not in ("int64", "uint8"):
-        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.title}")
+    """Raise PyTorch's errors for targets that are no classes of the input, in PyTorch's order."""
     shape, classes = list(input.shape), list(target.shape)
-    if input.ndim == 1:
-        if classes not in ([], [1]):
-            raise RuntimeError(f"0D or 1D target tensor of size 1 expected for an input of size {shape}, got {classes}")
-        return
-    if classes and shape[0] != classes[0]:
-        raise ValueError(f"Expected input batch_size ({shape[0]}) to match target batch_size ({classes[0]}).")
-    if input.ndim == 2 and target.ndim > 1:
-        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
-    if input.ndim == 4 and target.ndim != 3:
-        raise RuntimeError(
-            f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {target.ndim}"
+    if len(shape) > 1 and shape[:1] != classes[:1]:
+        raise ValueError(
+            f"Expected input batch_size ({shape[0]}) to match target batch_size ({classes[0] if classes else 0})."
         )
     expected = [shape[0], *shape[2:]]
-    if classes != expected:
-        if input.ndim == 4:
-            raise RuntimeError(f"size mismatch (got input: {shape}, target: {classes})")
+    if len(shape) <= 2 and len(classes) > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if len(shape) == 4 and len(classes) != 3:
+        raise RuntimeError(
+            f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {len(classes)}"
+        )
+    if len(shape) not in (1, 4) and classes != expected:
         raise RuntimeError(f"Expected target size {expected}, got {classes}")
+    if target.dtype.name not in ("int64", "uint8"):
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.title}")
+    if len(shape) == 1 and classes not in ([], [1]):
+        raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {classes[0]}")
+    if len(shape) == 4 and classes != expected:
+        raise RuntimeError(f"size mismatch (got input: {shape} , target: {classes}")
 
 
 def _unweighted(logs: Tensor, target: Tensor, ignore_index: int) -> tuple[Tensor, Tensor]:

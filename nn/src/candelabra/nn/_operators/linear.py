@@ -48,7 +48,8 @@ def _bilinear_shape(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor
     return (*first[:-1], sizes[0])
 
 
-@operator(by(_bilinear_shape), promote=unpromoted, out=False, namespace="nn.functional", autocast=Autocast("widest"))
+@operator(by(_bilinear_shape), promote=unpromoted, out=False, method=False, aliases=("nn.functional.bilinear",),
+          autocast=Autocast("widest"))  # fmt: skip
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``input1 @ weight[o] @ input2`` for each o: inputs (*, a) and (*, b), weight (out, a, b), bias (out)."""
     _bilinear_shape(input1, input2, weight)
