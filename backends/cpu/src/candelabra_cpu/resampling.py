@@ -72,12 +72,13 @@ def resample(x: Any, dim: int, start: Any, weight: Any) -> Any:
 def transposed(start: Any, weight: Any, size: int) -> tuple[Any, Any]:
     """Return the starts and weights of the transpose of a matrix with ``size`` columns."""
     count, width = weight.shape
-    column = np.arange(size)
-    first, end = np.searchsorted(start + (width - 1), column), np.searchsorted(start, column, "right")
+    # Column j is read by the rows that start up to j, without those that end before it.
+    end = np.bincount(start, minlength=size).cumsum()
+    first = np.concatenate([np.zeros(width, end.dtype), end])[:size]
     most = max(int((end - first).max()), 1)
     first = np.minimum(first, count - most)
     rows = first[:, None] + np.arange(most)
-    k = column[:, None] - start[rows]
+    k = np.arange(size)[:, None] - start[rows]
     return first, np.where((k >= 0) & (k < width), weight[rows, k.clip(0, width - 1)], weight.dtype.type(0))
 
 
