@@ -8,8 +8,8 @@ import candelabra as cd
 import numpy as np
 import pytest
 from candelabra.nn import functional as F
-from candelabra.nn._functional.interpolation import interpolation
-from candelabra.nn._operators.resampling import averages, resample, transposed
+from candelabra.nn._functional.bands import CACHED, Band, averages, interpolation
+from candelabra.nn._operators.resampling import resample, resample_adjoint
 
 from tests.nn.network_samples import array, check_gradients, normal, tensor
 
@@ -116,17 +116,49 @@ def test_numbers_that_are_not_finite_stay_in_their_neighborhood() -> None:
     assert y.isfinite().sum().item() == 256 - 9 - 9
 
 
-def test_the_transpose_of_a_band_is_a_band_again() -> None:
-    """The matrix of the derivative is the transpose, also with columns that no row reads."""
+def dense(band: Band, size: int) -> Any:
+    """Return a band as a matrix."""
+    start, weight = array(band.start), array(band.weight)
+    matrix = np.zeros((len(start), size))
+    for k in range(weight.shape[1]):
+        matrix[np.arange(len(start)), start + k] += weight[:, k]
+    return matrix
+
+
+def test_products_with_a_band_and_its_transpose_are_those_of_the_matrix() -> None:
+    """Both operators agree with the dense matrix, also with columns that no row reads."""
     for band, size in (
         (interpolation("bilinear", 5, 9, None, False, False, True), 5),
         (interpolation("nearest", 9, 4, None, False, False, True), 9),
+        (interpolation("bicubic", 40, 7, None, False, True, True), 40),
         (averages(7, 3), 7),
     ):
         assert band is not None
-        matrix = array(resample(cd.eye(size, dtype=cd.float64), 0, *band))
-        back = array(resample(cd.eye(len(band.start), dtype=cd.float64), 0, *transposed(*band, size)))
+        matrix = dense(band, size)
+        forward = array(resample(cd.eye(size, dtype=cd.float64), 0, *band))
+        back = array(resample_adjoint(cd.eye(len(matrix), dtype=cd.float64), 0, *band, size))
+        np.testing.assert_allclose(forward, matrix, rtol=1e-15)
         np.testing.assert_allclose(back, matrix.T, rtol=1e-15)
+
+
+def test_bands_of_small_sizes_alone_are_cached() -> None:
+    """A second call of a small size returns the same tables, a large size computes them again."""
+    for size, cached in ((CACHED, True), (CACHED + 1, False)):
+        first, second = averages(size, 3), averages(size, 3)
+        assert (first is second) is cached
+        assert cd.equal(first.weight, second.weight)
+
+
+def test_bands_from_inference_mode_serve_training() -> None:
+    """A table that inference mode computes first can be saved for a derivative."""
+    x = cd.ones(1, 1, 13)
+    with cd.inference_mode():
+        expected = F.interpolate(x, 29, mode="linear")
+    x.requires_grad_()
+    y = F.interpolate(x, 29, mode="linear")
+    y.sum().backward()
+    assert y.equal(expected)
+    assert abs(x.grad.sum().item() - 29) < 1e-4  # The weights of each of 29 rows sum to 1.
 
 
 @pytest.mark.parametrize("size", [300, 1000])
@@ -136,10 +168,7 @@ def test_large_dims_are_resampled_in_blocks(size: int) -> None:
     x.requires_grad_()
     band = interpolation("linear", size, 2 * size + 7, None, False, False, False)
     assert band is not None
-    start, weight = np.array(band.start), np.array(band.weight)
-    matrix = np.zeros((len(start), size))
-    for k in range(weight.shape[1]):
-        matrix[np.arange(len(start)), start + k] += weight[:, k]
+    matrix = dense(band, size)
     y = F.interpolate(x.unsqueeze(0), 2 * size + 7, mode="linear")[0]
     np.testing.assert_allclose(array(y), array(x) @ matrix.T, rtol=1e-12, atol=1e-12)
     y.backward(tensor(np.ones((2, 2 * size + 7))))

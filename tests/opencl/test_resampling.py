@@ -41,9 +41,10 @@ def test_results_and_gradients_are_the_hosts(form: str, name: str, request: pyte
 def test_elements_with_the_weight_0_are_not_read(form: str, request: pytest.FixtureRequest) -> None:
     """Infinities and NaN affect only the rows with a weight for them, in every floating dtype of the device."""
     x = cd.tensor([[1, nan, 2, 3], [inf, 1, 2, 3]])
-    start, weight = (0, 1, 2), ((1.0, 0.0), (0.0, 1.0), (0.5, 0.5))
+    place = request.getfixturevalue(form)
+    start, weight = cd.tensor([0, 1, 2]).to(place), cd.tensor([[1, 0], [0, 1], [0.5, 0.5]])
     for dtype in (cd.float32, cd.float16):
-        given = resample(x.to(dtype).to(request.getfixturevalue(form)), 1, start, weight)
+        given = resample(x.to(dtype).to(place), 1, start, weight.to(dtype).to(place))
         assert given.tolist() == [[1, 2, 2.5], [inf, 2, 2.5]]
 
 

@@ -13,7 +13,7 @@ Array = np.ndarray[Any, Any]
 
 
 @reference("resample", extended=True)
-def resample(x: Array, dim: int, start: Any, weight: Any) -> Any:
+def resample(x: Array, dim: int, start: Array, weight: Array) -> Any:
     """Sum row by row."""
     moved = np.moveaxis(x, dim, 0)
     rows = []
@@ -21,6 +21,18 @@ def resample(x: Array, dim: int, start: Any, weight: Any) -> Any:
         read = [w * moved[first + k] for k, w in enumerate(row) if w]
         rows.append(sum(read, np.zeros(moved.shape[1:], x.dtype)))
     return np.moveaxis(np.stack(rows), 0, dim).astype(x.dtype)
+
+
+@reference("resample_adjoint", extended=True)
+def resample_adjoint(g: Array, dim: int, start: Array, weight: Array, size: int) -> Any:
+    """Add each row to the elements that it reads."""
+    moved = np.moveaxis(g, dim, 0)
+    out = np.zeros((size, *moved.shape[1:]), g.dtype)
+    for first, row, values in zip(start, weight, moved, strict=True):
+        for k, w in enumerate(row):
+            if w:
+                out[first + k] += w * values
+    return np.moveaxis(out, 0, dim)
 
 
 # -- filters ----------------------------------------------------------------------------------------------------------

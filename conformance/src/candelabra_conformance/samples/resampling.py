@@ -11,37 +11,66 @@ from candelabra_conformance.samples.registry import inputs, mistakes, only, spec
 from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_SIZE, Sample, sample
 
 DEPRECATED = tuple(f"nn.functional.{n}" for n in ("upsample", "upsample_nearest", "upsample_bilinear"))
-only(lambda d: d.category == FLOATING, "resample")
+only(lambda d: d.category == FLOATING, "resample", "resample_adjoint")
 
-HALVES = ((0.25, 0.75), (0.5, 0.5), (1.0, 0.0))
+HALVES = [[0.25, 0.75], [0.5, 0.5], [1, 0]]
 
 
 @inputs("resample")
 def banded(t: Maker) -> Iterator[Sample]:
     """Yield each dim, one weight per row, rows that share columns, columns without a row, and a large matrix."""
-    yield sample(t(2, 4, 3), 1, (0, 1, 2), HALVES)
-    yield sample(t(3, 5), -1, (0, 1, 3), HALVES)
-    yield sample(t(4, 2), 0, (0, 0, 1, 1), ((1.0,), (1.0,), (2.0,), (-1.0,)))
-    yield sample(t(2, 6), 1, (1, 1, 1), ((0.5, 0.0, 0.25), (0.0, 1.0, 0.0), (0.0, -1.0, 2.0)))
-    yield sample(t(1), 0, (0, 0), ((1.0,), (0.5,)), kind=LENGTH_ONE)
-    yield sample(t(0, 3), 1, (0, 1), ((0.5, 0.5), (0.5, 0.5)), kind=ZERO_SIZE)
-    start = tuple(min(i // 2, 98) for i in range(200))
-    weight = tuple((0.75, 0.25) if i % 2 else (0.25, 0.75) for i in range(200))
-    yield sample(t(3, 100, 2), 1, start, weight, kind=LARGE, gradient=False)
+    halves = t.array(HALVES)
+    yield sample(t(2, 4, 3), 1, t.index(0, 1, 2), halves)
+    yield sample(t(3, 5), -1, t.index(0, 1, 3), halves)
+    yield sample(t(4, 2), 0, t.index(0, 0, 1, 1), t(4, 1))
+    yield sample(t(2, 6), 1, t.index(1, 1, 1), t.array([[0.5, 0, 0.25], [0, 1, 0], [0, -1, 2]]))
+    yield sample(t(1), 0, t.index(0, 0), t(2, 1), kind=LENGTH_ONE)
+    yield sample(t(0, 3), 1, t.index(0, 1), halves[:2], kind=ZERO_SIZE)
+    start = t.index(*[min(i // 2, 98) for i in range(200)])
+    yield sample(t(3, 100, 2), 1, start, t(200, 2), kind=LARGE, gradient=False)
+
+
+@inputs("resample_adjoint")
+def transposed(t: Maker) -> Iterator[Sample]:
+    """Yield the transposes of the same matrices."""
+    halves = t.array(HALVES)
+    yield sample(t(2, 3, 3), 1, t.index(0, 1, 2), halves, 4)
+    yield sample(t(3, 3), -1, t.index(0, 1, 3), halves, 5)
+    yield sample(t(4, 2), 0, t.index(0, 0, 1, 1), t(4, 1), 4)
+    yield sample(t(2, 3), 1, t.index(1, 1, 1), t.array([[0.5, 0, 0.25], [0, 1, 0], [0, -1, 2]]), 6)
+    yield sample(t(2), 0, t.index(0, 0), t(2, 1), 1, kind=LENGTH_ONE)
+    yield sample(t(0, 2), 1, t.index(0, 1), halves[:2], 3, kind=ZERO_SIZE)
+    start = t.index(*[min(i // 2, 98) for i in range(200)])
+    yield sample(t(3, 200, 2), 1, start, t(200, 2), 100, kind=LARGE, gradient=False)
 
 
 @mistakes("resample")
 def no_dims(t: Maker) -> Iterator[Sample]:
     """Yield a dim that does not exist, and an argument that is not a tensor."""
-    yield sample(t(2, 3), 2, (0,), ((1.0,),))
-    yield sample(None, 0, (0,), ((1.0,),))
+    yield sample(t(2, 3), 2, t.index(0), t(1, 1))
+    yield sample(None, 0, t.index(0), t(1, 1))
+
+
+@mistakes("resample_adjoint")
+def no_dims_of_gradients(t: Maker) -> Iterator[Sample]:
+    """Yield a dim that does not exist, and an argument that is not a tensor."""
+    yield sample(t(2, 1), 2, t.index(0), t(1, 1), 3)
+    yield sample(None, 0, t.index(0), t(1, 1), 3)
 
 
 @special("resample")
 def not_finite(t: Maker) -> Iterator[Sample]:
     """Yield NaN and infinities, which affect only the rows with a weight for them."""
     inf, nan = float("inf"), float("nan")
-    yield sample(t.array([[1, nan, 2, 3], [inf, 1, 2, 3], [1, 2, 3, -inf]]), 1, (0, 0, 2), HALVES)
+    x = t.array([[1, nan, 2, 3], [inf, 1, 2, 3], [1, 2, 3, -inf]])
+    yield sample(x, 1, t.index(0, 0, 2), t.array(HALVES))
+
+
+@special("resample_adjoint")
+def gradients_that_are_not_finite(t: Maker) -> Iterator[Sample]:
+    """Yield NaN and infinities, which affect only the elements with a weight for them."""
+    inf, nan = float("inf"), float("nan")
+    yield sample(t.array([[1, nan, 2], [inf, 1, 2], [1, 2, -inf]]), 1, t.index(0, 0, 2), t.array(HALVES), 4)
 
 
 @inputs("nn.functional.interpolate")

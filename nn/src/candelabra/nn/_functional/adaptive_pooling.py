@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from candelabra.library import public, shape_of
+from candelabra.nn._functional.bands import averages, resample_by
 from candelabra.nn._functional.sizes import Ints, Sizes
-from candelabra.nn._operators.resampling import averages, resample
 from candelabra.nn._operators.window_maxima import adaptive_max_pool
 from candelabra.typing import TYPE_CHECKING, Any
 
@@ -61,7 +61,7 @@ def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
         if size == 1:
             out = out.mean(lead + i, True)
         elif size != out.shape[lead + i]:
-            out = resample(out, lead + i, *averages(out.shape[lead + i], size))
+            out = resample_by(averages(out.shape[lead + i], size), out, lead + i)
     return out if out is not input else input.clone()
 
 

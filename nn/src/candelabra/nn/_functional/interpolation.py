@@ -6,15 +6,12 @@ rows are the weights of a filter around the position of an element of the result
 
 from __future__ import annotations
 
-import struct
 import warnings
-from functools import lru_cache
-from math import ceil, floor, pi, sin
 
-from candelabra.dtypes import float32, int64, uint8
+from candelabra.dtypes import float32, uint8
 from candelabra.library import public, shape_of
 from candelabra.nn._functional.adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
-from candelabra.nn._operators.resampling import Band, Rows, band_of, resample
+from candelabra.nn._functional.bands import NEAREST, Band, interpolation, resample_by, rounded_to_16_bits
 from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,112 +20,9 @@ if TYPE_CHECKING:
     from candelabra.typing import Sequence, Tensor
 
 Ints = tuple[int, ...]
-NEAREST = ("nearest", "nearest-exact")
 RANKS = {"linear": (1,), "bilinear": (2,), "bicubic": (2,), "trilinear": (3,), "lanczos": (2,)}
 """The numbers of spatial dims for which each mode is defined. The other modes are defined for 1, 2 and 3."""
 MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
-
-
-# -- weights ----------------------------------------------------------------------------------------------------------
-def _single(x: float) -> float:
-    """Round to float32, in which PyTorch computes the positions of the nearest elements for all dtypes."""
-    value: float = struct.unpack("f", struct.pack("f", x))[0]
-    return value
-
-
-def _nearest(size: int, count: int, factor: float | None, exact: bool, image: bool) -> Ints:
-    """Return the index of the nearest element for each of ``count`` positions.
-
-    As in PyTorch, the factor of an image does not matter if its size doubles or stays.
-    """
-    if image and not exact and count in (size, 2 * size):
-        return tuple([i * size // count for i in range(count)])
-    step = _single(1 / factor) if factor else _single(size / count)
-    offset = 0.5 if exact else 0.0
-    return tuple([min(floor(_single((i + offset) * step)), size - 1) for i in range(count)])
-
-
-def _triangle(x: float) -> float:
-    return max(1 - abs(x), 0.0)
-
-
-def _keys(x: float, a: float) -> float:
-    """Return Keys' cubic kernel (1981) with the parameter ``a``."""
-    x = abs(x)
-    if x < 1:
-        return ((a + 2) * x - (a + 3)) * x * x + 1
-    return (((x - 5) * x + 8) * x - 4) * a if x < 2 else 0.0
-
-
-def _lanczos(x: float) -> float:
-    if x == 0:
-        return 1.0
-    return 3 * sin(pi * x) * sin(pi * x / 3) / (pi * x) ** 2 if abs(x) < 3 else 0.0
-
-
-FILTERS: dict[str, tuple[float, Callable[[float], float]]] = {
-    "linear": (1.0, _triangle),
-    "cubic": (2.0, lambda x: _keys(x, -0.5)),
-    "lanczos": (3.0, _lanczos),
-}
-"""The filters with antialiasing: the distance at which each one ends, and the function."""
-
-
-def _smoothed(size: int, count: int, step: float, name: str) -> list[dict[int, float]]:
-    """Return rows of a filter that is as much wider as the result is smaller, so that it averages what it skips."""
-    radius, function = FILTERS[name]
-    stretch = max(step, 1.0)
-    rows = []
-    for i in range(count):
-        centre = step * (i + 0.5)
-        first = max(int(centre - radius * stretch + 0.5), 0)
-        end = min(int(centre + radius * stretch + 0.5), size)
-        end = min(end, first + ceil(radius * stretch) * 2 + 1)
-        values = [function((j + 0.5 - centre) / stretch) for j in range(first, end)]
-        total = sum(values) or 1.0
-        rows.append({first + k: v / total for k, v in enumerate(values)} or {min(first, size - 1): 0.0})
-    return rows
-
-
-def _interpolated(size: int, count: int, step: float, name: str, align_corners: bool) -> list[dict[int, float]]:
-    """Return rows of two or four weights around each position. Elements beyond the ends are those at the ends."""
-    rows = []
-    for i in range(count):
-        position = step * i if align_corners else step * (i + 0.5) - 0.5
-        if name == "linear":
-            position = max(position, 0.0)
-        below = min(floor(position), size - 1)
-        t = min(max(position - below, 0.0), 1.0)
-        weights = (1 - t, t) if name == "linear" else [_keys(t - k, -0.75) for k in (-1, 0, 1, 2)]
-        row: dict[int, float] = {}
-        for k, w in enumerate(weights, below if name == "linear" else below - 1):
-            column = min(max(k, 0), size - 1)
-            row[column] = row.get(column, 0.0) + w
-        rows.append(row)
-    return rows
-
-
-@lru_cache(256)
-def interpolation(
-    mode: str, size: int, count: int, factor: float | None, align_corners: bool, antialias: bool, image: bool
-) -> Band | None:
-    """Return the matrix that interpolates ``size`` elements at ``count`` positions, or None for the identity.
-
-    The distance of positions is ``1 / factor`` if there is a factor, and otherwise follows from the sizes. As in
-    PyTorch, the factor does not matter if the size stays, except without antialiasing for nearest and cubic.
-    """
-    name = "linear" if "linear" in mode else mode.removeprefix("bi")
-    if size == count and (factor in (None, 1.0) or antialias or name == "linear"):
-        return None
-    if name in NEAREST:
-        return band_of([{i: 1.0} for i in _nearest(size, count, factor, name == "nearest-exact", image)], size)
-    if align_corners:
-        step = (size - 1) / (count - 1) if count > 1 else 0.0
-    else:
-        step = 1 / factor if factor else size / count
-    if antialias:
-        return band_of(_smoothed(size, count, step, name), size)
-    return band_of(_interpolated(size, count, step, name, align_corners), size)
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------
@@ -247,34 +141,25 @@ def interpolate(
         factors = tuple([None if n == m else f for n, m, f in zip(sizes, output, factors, strict=True)])
     flags = bool(align_corners), bool(antialias), len(sizes) == 2
     bands = [interpolation(mode, n, m, f, *flags) for n, m, f in zip(sizes, output, factors, strict=True)]
-    function: Callable[..., Tensor] = resample
+    function: Callable[[Band, Tensor, int], Tensor] = resample_by
     if is_uint8:
         function = _select_bytes if mode in NEAREST else _resample_bytes
     out = input
     for dim in range(input.ndim - 1, 1, -1):
         band = bands[dim - 2]
         if band is not None:
-            out = function(out, dim, *band)
+            out = function(band, out, dim)
     return out if out is not input else input.clone()
 
 
-def _select_bytes(input: Tensor, dim: int, start: Ints, weight: Rows) -> Tensor:
-    return input.index_select(dim, input.new_tensor(start, dtype=int64))
+def _select_bytes(band: Band, input: Tensor, dim: int) -> Tensor:
+    return input.index_select(dim, band.start.to(input.device))
 
 
-def _resample_bytes(input: Tensor, dim: int, start: Ints, weight: Rows) -> Tensor:
+def _resample_bytes(band: Band, input: Tensor, dim: int) -> Tensor:
     """Interpolate with weights in 16 bits, and round after each dim, as PyTorch does."""
-    return (resample(input.to(float32), dim, start, _in_16_bits(weight)).clamp(0, 255) + 0.5).floor().to(uint8)
-
-
-@lru_cache(256)
-def _in_16_bits(weight: Rows) -> Rows:
-    """Round weights to multiples of the smallest power of two for which all multipliers fit in 16 bits."""
-    largest = max(max(row) for row in weight)
-    scale = 1
-    while scale < 1 << 22 and int(0.5 + largest * scale * 2) < 1 << 15:
-        scale *= 2
-    return tuple([tuple([int(w * scale + (0.5 if w >= 0 else -0.5)) / scale for w in row]) for row in weight])
+    out = resample_by(rounded_to_16_bits(band), input.to(float32), dim)
+    return (out.clamp(0, 255) + 0.5).floor().to(uint8)
 
 
 def _warn(name: str) -> None:
