@@ -167,7 +167,7 @@ import candelabra.cuda
 
 
 def test_names_for_own_downloads() -> None:
-    """Programs that fetch their weights themselves take the pattern of hashes and ``urlparse`` from the hub's module."""
+    """Programs that fetch their weights themselves take the pattern of hashes and ``urlparse`` from the hub."""
     found = cd.hub.HASH_REGEX.search("resnet18-f37072fd.pth")
     assert found is not None
     assert found.group(1) == "f37072fd"
