@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import typing
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,14 @@ def test_decorators_of_torchscript() -> None:
     assert cd.jit.isinstance([1], list)
     assert not cd.jit.is_scripting()
     assert not cd.jit.is_tracing()
+
+
+def test_hints_of_torchscript_are_those_of_typing() -> None:
+    """Model files import them from ``jit.annotations``."""
+    module = importlib.import_module("candelabra.jit.annotations")
+    assert dir(module) == ["Any", "Dict", "List", "Optional", "Tuple", "Union"]
+    for name in dir(module):
+        assert getattr(module, name) is getattr(typing, name)
 
 
 def test_compile_returns_its_argument() -> None:
@@ -155,3 +164,11 @@ import candelabra.cuda
     for name in ("candelabra.cuda.nonsense", "candelabra.nonsense", "candelabra.backends.nonsense"):
         with pytest.raises(ModuleNotFoundError, match=f"No module named '{name}'"):
             importlib.import_module(name)
+
+
+def test_names_for_own_downloads() -> None:
+    """Programs that fetch their weights themselves take the pattern of hashes and ``urlparse`` from the hub."""
+    found = cd.hub.HASH_REGEX.search("resnet18-f37072fd.pth")
+    assert found is not None
+    assert found.group(1) == "f37072fd"
+    assert cd.hub.urlparse("https://example.org/weights/a.pth").path == "/weights/a.pth"

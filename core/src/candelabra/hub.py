@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from urllib.parse import urlparse as urlparse  # programs import it from here
 
 from candelabra._absent import missing
 
@@ -10,6 +12,9 @@ _REASON = (
     "candelabra downloads and runs no code from repositories. Install the model as a package, and load its weights "
     "from a file with candelabra.load"
 )
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
+"""The start of a file's hash in its name, ``name-0123abcd.pt``: for programs that check files themselves."""
+
 _directory: list[str] = []
 load = missing("hub", "load", _REASON)
 list = missing("hub", "list", _REASON)
