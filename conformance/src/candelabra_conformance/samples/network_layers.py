@@ -117,6 +117,7 @@ def surrounded(t: Maker) -> Iterator[Sample]:
     for shape, pad, mode in PADDINGS:
         yield sample(t(*shape), pad, mode)
     yield sample(t(1, 1), (1, 1), "replicate", kind=LENGTH_ONE)
+    yield sample(t(0, 3), (1, 1), "reflect", kind=ZERO_SIZE)
 
 
 @inputs("pad_around_adjoint")
@@ -128,6 +129,7 @@ def gathered_back(t: Maker) -> Iterator[Sample]:
             sizes[-1 - i] += pad[2 * i] + pad[2 * i + 1]
         yield sample(t(*sizes), shape, pad, mode)
     yield sample(t(1, 3), (1, 1), (1, 1), "replicate", kind=LENGTH_ONE)
+    yield sample(t(0, 5), (0, 3), (1, 1), "reflect", kind=ZERO_SIZE)
 
 
 @mistakes("pad_around")
