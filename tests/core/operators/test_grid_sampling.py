@@ -143,3 +143,19 @@ def test_the_rank_that_a_name_says_is_asked_for() -> None:
     """grid_sampler_2d requires images, grid_sampler_3d volumes."""
     with pytest.raises(RuntimeError, match=r"grid_sampler_3d\(\): expected 5D input"):
         cd.grid_sampler_3d(cd.zeros(1, 1, 2, 2), cd.zeros(1, 2, 2, 2), 0, 0, False)
+
+
+@pytest.mark.parametrize("padding", [0, 1, 2], ids=["zeros", "border", "reflection"])
+@pytest.mark.parametrize("sizes", [(5, 7), (1, 4), (3, 4, 2)], ids=str)
+def test_results_are_the_same_with_and_without_a_gradient(
+    sizes: tuple[int, ...], padding: int, rng: np.random.Generator
+) -> None:
+    """A backend's kernel may serve calls without a gradient; points may be infinite or NaN."""
+    x = cd.from_numpy(rng.normal(size=(2, 3, *sizes)))
+    grid = rng.uniform(-2, 2, size=(2, *[6] * len(sizes), len(sizes)))
+    grid.flat[:5] = [math.nan, math.inf, -math.inf, 1, -1]
+    points = cd.from_numpy(grid)
+    for align in (False, True):
+        recorded = cd.grid_sampler(x.clone().requires_grad_(), points, 0, padding, align)
+        found = cd.grid_sampler(x, points, 0, padding, align)
+        np.testing.assert_allclose(found.numpy(), recorded.detach().numpy(), rtol=1e-12, atol=1e-12)
