@@ -70,8 +70,8 @@ class SpawnContext:
         If one has failed, ends the others and raises its error.
         """
         running = {process.sentinel: number for number, process in enumerate(self.processes) if process.is_alive()}
-        if running:
-            _wait(list(running), timeout)
+        for sentinel in _wait(list(running), timeout) if running else ():
+            self.processes[running[sentinel]].join()  # the sentinel closes shortly before the status is known
         failed = next((n for n, p in enumerate(self.processes) if p.exitcode not in (None, 0)), None)
         if failed is None:
             return all(process.exitcode == 0 for process in self.processes)
