@@ -34,8 +34,8 @@ def aligned(t: Maker) -> Iterator[Sample]:
     yield sample(normalized(t, 5, 1, 3), t.index([0, 1, 0]), t.index(5), t.index(3), 2, True, note="another blank")
     yield sample(normalized(t, 3, 2, 2), t.index([1], [0]), t.index(3, 2), t.index(1, 0), 0, False, note="no label")
     yield sample(normalized(t, 1, 1, 2), t.index([1]), t.index(1), t.index(1), 0, False, kind=LENGTH_ONE)
-    none = np.zeros(0, np.int64)
-    yield sample(normalized(t, 3, 0, 2), np.zeros((0, 1), np.int64), none, none, 0, False, kind=ZERO_SIZE)
+    unlabelled = np.zeros((2, 0), np.int64)
+    yield sample(normalized(t, 3, 2, 2), unlabelled, t.index(3, 2), t.index(0, 0), 0, False, kind=ZERO_SIZE)
 
 
 @inputs("label_posteriors")
