@@ -34,6 +34,10 @@ def __getattr__(name: str) -> Any:
             _publishing.install_indexed()
         return package
     found = _exports.exported(name) if name in _exports.EXPORTS else _publishing.public_function(name)
+    if found is None and name.startswith("_foreach_"):
+        from candelabra._namespace.foreach import foreach
+
+        found = foreach(name)
     if found is None and name not in _exports.EXPORTS and name[0] != "_":
         from candelabra._device_modules import device_module
 

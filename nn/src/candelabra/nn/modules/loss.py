@@ -17,6 +17,7 @@ from candelabra.nn.modules._margin_losses import SoftMarginLoss as SoftMarginLos
 from candelabra.nn.modules._margin_losses import TripletMarginLoss as TripletMarginLoss
 from candelabra.nn.modules._margin_losses import TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss
 from candelabra.nn.modules._reduced_loss import _Loss, _WeightedLoss
+from candelabra.nn.modules.linear_cross_entropy import LinearCrossEntropyLoss as LinearCrossEntropyLoss
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss", "GaussianNLLLoss",
