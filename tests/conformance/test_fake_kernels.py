@@ -41,6 +41,9 @@ CALLS = {
     "memory in another dtype": lambda x, i: x.view(cd.int32) + 1,
     "pairs as complex numbers": lambda x, i: cd.view_as_complex(x[:, :2].contiguous()) * 1j,
     "random numbers": lambda x, i: cd.rand(5, device=x.device, generator=cd.Generator(x.device).manual_seed(3)),
+    "a call that the kernel declines": lambda x, i: cd.grid_sampler(
+        x[None, None], x.reshape(1, 1, 3, 2) / 9, 1, 0, True
+    ),
     "draws by probability": lambda x, i: cd.bernoulli(x / 9, generator=cd.Generator(x.device).manual_seed(3)),
 }
 

@@ -27,6 +27,8 @@ ForDType = Callable[[dtype], Kernel | None]
 """Selects a kernel by dtype, as in the backend contract."""
 Results = tuple[tuple[tuple[int, ...], dtype], ...]
 PLAIN: Final = frozenset({int, float, bool, complex, type(None), str, dtype})
+DECLINED: Final[Any] = object()
+"""The results of a kernel that declines calls of a signature."""
 REMEMBERED: Final = 4096
 """The maximum number of signatures for which a kernel's results are cached."""
 
@@ -55,6 +57,8 @@ class Launch:
         if self.device_position is not None and not any(isinstance(part[0], tuple) for part in signature):
             return self.run_without_tensors(inner, index)
         found = self.known(inner, signature) if self.accelerator.asynchronous else None
+        if found is DECLINED:
+            return NotImplemented
         return self.at_once(args, inner, index) if found is None else self.later(args, inner, index, found)
 
     # -- arguments ----------------------------------------------------------------------------------------------------
@@ -116,6 +120,8 @@ class Launch:
                 result = self.kernel(*arguments)
             except Exception:  # the next placeholder, or the actual values, decide
                 continue
+            if result is NotImplemented:
+                return DECLINED
             return tuple((tuple(r.shape), self.accelerator.reference.dtype_of(r)) for r in listed(result))
         return None
 
@@ -164,8 +170,10 @@ class Launch:
         """Wait for the stream, then run on the actual values. Errors are raised here."""
         self.accelerator.schedule.current(index).synchronize()
         with self.accelerator.schedule.lock:
-            result = listed(self.kernel(*inner))
-            return args[0] if self.inplace else self.stored(result, index)
+            result = self.kernel(*inner)
+            if result is NotImplemented:
+                return NotImplemented
+            return args[0] if self.inplace else self.stored(listed(result), index)
 
     def run_without_tensors(self, inner: list[Any], index: int) -> Any:
         """Run a kernel without tensor arguments at once, and enqueue the copy of its result to the device's memory."""
