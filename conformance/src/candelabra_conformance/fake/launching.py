@@ -96,8 +96,8 @@ class Launch:
                 signature.append((type(value), value))
         return inner, tuple(signature)
 
-    def known(self, inner: list[Any], signature: tuple[Any, ...]) -> Results | None:
-        """Return the shape and dtype of each result, or None if they depend on values."""
+    def known(self, inner: list[Any], signature: tuple[Any, ...]) -> Any:
+        """Return the shape and dtype of each result (``Results``), None if they depend on values, or DECLINED."""
         if self.record.data_dependent:
             return None
         try:
@@ -110,8 +110,8 @@ class Launch:
         except TypeError:  # an argument is not hashable
             return self.results_of_placeholders(inner, signature)
 
-    def results_of_placeholders(self, inner: list[Any], signature: tuple[Any, ...]) -> Results | None:
-        """Run the kernel on zeros, then on ones. Return None if it raises for both."""
+    def results_of_placeholders(self, inner: list[Any], signature: tuple[Any, ...]) -> Any:
+        """Run the kernel on zeros, then on ones. Return None if it raises for both, DECLINED if it declines."""
         for value in (0, 1):
             arguments = self.with_placeholders(inner, signature, value)
             if self.inplace:  # the first argument is written to, so its elements need memory of their own
