@@ -324,3 +324,28 @@ def test_an_lstm_refuses_other_states() -> None:
         made(x.double())
     with pytest.raises(RuntimeError, match="input must have 2 dimensions, got 3"):
         made(PackedSequence(zeros(3, 1, 3), cd.tensor([2, 1])))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_autocast_runs_networks_in_the_lower_precision(name: str) -> None:
+    """Products and steps run in bfloat16 (a GRU's steps on the host in float32), and gradients are float32."""
+    kind, options = NETWORKS[name]
+    network = getattr(nn, kind)(3, 4, **options)
+    x = cd.randn(5, 2, 3)
+    with cd.autocast(cd.get_default_device().type, dtype=cd.bfloat16):
+        out, _ = network(x)
+    assert out.dtype is (cd.float32 if kind == "GRU" else cd.bfloat16)
+    assert cd.allclose(out.float(), network(x)[0], atol=0.05)
+    out.float().sum().backward()
+    assert all(p.grad is not None and p.grad.dtype is cd.float32 for p in network.parameters())
+
+
+@pytest.mark.parametrize("kind", ["LSTMCell", "GRUCell", "RNNCell"])
+def test_autocast_runs_cells(kind: str) -> None:
+    """A cell takes inputs in float32, whose product with the weights is in bfloat16."""
+    cell = getattr(nn, kind)(3, 4)
+    x = cd.randn(2, 3)
+    with cd.autocast(cd.get_default_device().type, dtype=cd.bfloat16):
+        got = cell(x)
+    found, expected = (value[0] if kind == "LSTMCell" else value for value in (got, cell(x)))
+    assert cd.allclose(found.float(), expected, atol=0.05)

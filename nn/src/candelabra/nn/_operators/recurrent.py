@@ -144,7 +144,8 @@ def rnn_shape(projected: Any, hx: Any, weight_hh: Any, bias: Any, batch_sizes: I
     return rows, width
 
 
-@operator(by(rnn_shape), promote=identical, accepts="real floating", method=False, public=False, out=False)
+@operator(by(rnn_shape), promote=identical, accepts="real floating", method=False, public=False, out=False,
+          autocast="lower")  # fmt: skip
 def rnn_sequence(
     projected: Tensor,
     hx: Tensor,

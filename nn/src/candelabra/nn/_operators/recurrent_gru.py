@@ -19,7 +19,7 @@ Where r, z, n and q_n themselves have a gradient, which is so in a second deriva
 
 from __future__ import annotations
 
-from candelabra.library import by, identical, operator, record, same, shape_of
+from candelabra.library import Autocast, by, identical, operator, record, same, shape_of
 from candelabra.nn._operators.recurrent import (
     StateGradient,
     check_sequence,
@@ -120,7 +120,8 @@ def gru_shapes(projected: Any, hx: Any, weight_hh: Any, bias: Any, batch_sizes: 
     return (rows, width), (rows, 4 * width)
 
 
-@operator(by(gru_shapes), promote=identical, result=(same, same), accepts="real floating", method=False, public=False)
+@operator(by(gru_shapes), promote=identical, result=(same, same), accepts="real floating", method=False, public=False,
+          autocast=Autocast("lower", "widest"))  # fmt: skip
 def gru_sequence(
     projected: Tensor, hx: Tensor, weight_hh: Tensor, bias: Tensor | None, batch_sizes: Ints, reverse: bool
 ) -> GRUSequence:

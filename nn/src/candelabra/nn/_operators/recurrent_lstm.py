@@ -139,7 +139,8 @@ def lstm_shapes(
     return (rows, hidden), (rows, cell), (rows, width)
 
 
-@operator(by(lstm_shapes), promote=identical, result=(same,) * 3, accepts="real floating", method=False, public=False)
+@operator(by(lstm_shapes), promote=identical, result=(same,) * 3, accepts="real floating", method=False, public=False,
+          autocast="lower")  # fmt: skip
 def lstm_sequence(
     projected: Tensor,
     hx: Tensor,
