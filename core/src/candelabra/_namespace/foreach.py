@@ -61,9 +61,9 @@ def _rows(name: str, tensors: Any, args: tuple[Any, ...]) -> list[tuple[Any, ...
 def _called(method: str, tensor: Tensor, rest: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     plain = method.removesuffix("_")
     if plain in FACTORS and len(rest) == 3:
-        return getattr(tensor, method)(*rest[:2], value=rest[2])
+        return getattr(tensor, method)(*rest[:2], value=rest[2], **kwargs)
     if plain in BOUNDS and not isinstance(rest[0], Tensor):
-        return getattr(tensor, BOUNDS[plain] + method[len(plain) :])(*rest)
+        return getattr(tensor, BOUNDS[plain] + method[len(plain) :])(*rest, **kwargs)
     return getattr(tensor, method)(*rest, **kwargs)
 
 
