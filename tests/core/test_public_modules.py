@@ -25,9 +25,9 @@ PACKAGES = ("candelabra.nn", "candelabra.optim", "candelabra.utils")
 
 
 def public_modules() -> list[str]:
-    """Return every module of core and nn whose import path has no component with an underscore."""
+    """Return every module of ``candelabra`` whose import path has no component with an underscore."""
     found = []
-    for source in (CORE, ROOT / "nn/src"):
+    for source in (CORE, ROOT / "nn/src", ROOT / "conformance/src"):
         for path in sorted((source / "candelabra").rglob("*.py")):
             parts = path.relative_to(source).with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
