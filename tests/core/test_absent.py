@@ -172,3 +172,45 @@ def test_names_for_own_downloads() -> None:
     assert found is not None
     assert found.group(1) == "f37072fd"
     assert cd.hub.urlparse("https://example.org/weights/a.pth").path == "/weights/a.pth"
+
+
+def test_names_that_programs_of_torchscript_import() -> None:
+    """A category of warnings, a pair of value and type, and marks of overloads."""
+    assert issubclass(cd.jit.TracerWarning, Warning)
+    assert cd.jit.TracerWarning.ignore_lib_warnings() is None
+    assert cd.jit.Attribute(3, int) == (3, int)
+    assert cd.jit._overload(double) is double
+    assert cd.jit._overload_method(double) is double
+
+
+def test_tracing_functions_is_refused() -> None:
+    """``fx.wrap`` returns its argument; tracing raises, and other names do not exist."""
+    assert cd.fx.wrap(double) is double
+    assert cd.fx.wrap("len") == "len"
+    with pytest.raises(NotImplementedError, match=r"candelabra\.fx\.symbolic_trace\(\): candelabra does not trace"):
+        cd.fx.symbolic_trace(double)
+    with pytest.raises(AttributeError, match=r"module 'candelabra\.fx' has no attribute 'nothing'"):
+        _ = cd.fx.nothing
+
+
+def test_names_of_the_extension_module() -> None:
+    """Programs read the state of tracing and set switches of TorchScript."""
+    assert cd._C._get_tracing_state() is None
+    assert cd._C._log_api_usage_once("event") is None
+    assert cd._C._jit_set_profiling_mode(False) is None
+    assert cd._C._jit_override_can_fuse_on_cpu(True) is None
+    assert cd._C._LinAlgError is cd.linalg.LinAlgError
+    assert "_C" not in dir(cd)
+    with pytest.raises(AttributeError, match=r"module 'candelabra\._C' has no attribute 'nothing'"):
+        _ = cd._C.nothing
+    cd._assert(True, "fine")
+    with pytest.raises(AssertionError, match="it is wrong"):
+        cd._assert(False, "it is wrong")
+
+
+def test_names_of_several_processes() -> None:
+    """Reductions and groups exist, for hints and default arguments; a group cannot be created."""
+    assert {op.name for op in cd.distributed.ReduceOp} >= {"SUM", "AVG", "PRODUCT", "MIN", "MAX"}
+    assert cd.distributed.group.WORLD is None
+    with pytest.raises(NotImplementedError, match=r"ProcessGroup\(\): distributed training is not supported yet"):
+        cd.distributed.ProcessGroup()

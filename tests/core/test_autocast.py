@@ -11,6 +11,7 @@ import candelabra.nn.functional as F
 import pytest
 from candelabra._dispatch.autocasting import layer, settings
 from candelabra._keys import state
+from candelabra._plugins import registry
 from candelabra.amp import GradScaler, autocast, custom_bwd, custom_fwd
 from candelabra.backend import Backend
 from candelabra.library import OPERATORS, Autocast, explain, operator, pointwise
@@ -417,3 +418,21 @@ def test_training_step_on_an_accelerator(lantern: Backend) -> None:
         losses.append(loss.item())
     assert losses[2] < losses[1] < losses[0]
     assert {p.dtype for p in model.parameters()} == {cd.float32}
+
+
+def test_older_names_contain_the_device_type() -> None:
+    """``get_autocast_cpu_dtype`` and similar names; ``gpu`` is the accelerator."""
+    assert cd.get_autocast_cpu_dtype() is cd.bfloat16
+    assert not cd.is_autocast_cpu_enabled()
+    with cd.autocast("cpu"):
+        assert cd.is_autocast_cpu_enabled()
+        cd.set_autocast_cpu_enabled(False)
+        assert not cd.is_autocast_cpu_enabled()
+    cd.set_autocast_cpu_dtype(cd.float16)
+    try:
+        assert cd.get_autocast_cpu_dtype() is cd.float16
+    finally:
+        cd.set_autocast_cpu_dtype(cd.bfloat16)
+    assert cd.get_autocast_gpu_dtype() is cd.get_autocast_dtype(registry.accelerator())
+    with pytest.raises(AttributeError, match="no attribute 'get_autocast_nothing_dtype'"):
+        _ = cd.get_autocast_nothing_dtype

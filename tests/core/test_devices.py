@@ -1,9 +1,11 @@
 """Devices by name: modules, methods, the current device, and calls with tensors on several devices."""
 
+import time
+
 import candelabra as cd
 import pytest
 from candelabra._plugins import registry
-from candelabra.backend import Backend
+from candelabra.backend import Backend, DeviceInfo
 from candelabra.errors import BackendError, DeviceMismatch, DeviceUnavailable
 
 from tests.lantern import LanternBackend
@@ -89,6 +91,59 @@ def test_further_queries_of_a_device_type() -> None:
     with pytest.raises(NotImplementedError, match="backend 'lantern' reports no compute capability"):
         cd.lantern.get_device_capability()
     assert cd.cuda.is_bf16_supported() is cd.cuda.is_available()
+
+
+@pytest.mark.usefixtures("lantern")
+def test_events_mark_points_in_the_work_of_a_device() -> None:
+    """An event of a device with streams is the backend's; it orders streams and can be waited for."""
+    event = cd.lantern.Event()
+    assert event.query()
+    event.synchronize()
+    event.wait()
+    assert repr(event) == "<Event, not recorded>"
+    event.record()
+    event.wait(cd.lantern.Stream(0))
+    event.synchronize()
+    assert event.query()
+    assert repr(event) == "<Event, recorded>"
+    timed = cd.lantern.Event(enable_timing=True)
+    timed.record(cd.lantern.current_stream())
+    with pytest.raises(NotImplementedError, match="the events of backend 'lantern' measure no times"):
+        timed.elapsed_time(timed)
+
+
+def test_events_of_a_device_without_streams_have_the_hosts_times() -> None:
+    """Recording waits for the work, so the time between two events is at least that of the work in between."""
+    first, last = (cd.cpu.Event(enable_timing=True) for _ in range(2))
+    with pytest.raises(ValueError, match="Both events must be recorded before calculating elapsed time"):
+        first.elapsed_time(last)
+    first.record()
+    assert first.query()
+    time.sleep(0.01)
+    last.record()
+    last.synchronize()
+    first.wait()
+    assert first.elapsed_time(last) >= 10
+    with pytest.raises(ValueError, match="created with argument 'enable_timing=True'"):
+        cd.cpu.Event().elapsed_time(last)
+
+
+@pytest.mark.usefixtures("lantern")
+def test_memory_of_a_device_by_pytorchs_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`mem_get_info` needs the fact `memory`; the peak cannot be reset, which a warning says once."""
+    with pytest.raises(NotImplementedError, match="does not report how much memory a device has"):
+        cd.lantern.mem_get_info()
+    facts = {"memory": 2**40, "compute": (9, 0)}
+    monkeypatch.setattr(type(cd.lantern._instance(None).backend), "devices", lambda self: [DeviceInfo("one", facts)])
+    free, total = cd.lantern.mem_get_info(0)
+    assert total == 2**40 == cd.lantern.get_device_properties(0).total_memory
+    assert free == total - cd.lantern.memory_reserved(0)
+    found = cd.lantern.get_device_properties(0)
+    assert (found.major, found.minor) == (9, 0)
+    monkeypatch.setattr("candelabra._absent._said", set())
+    with pytest.warns(UserWarning, match="the peak is that since the start of the process"):
+        cd.lantern.reset_peak_memory_stats()
+    assert cd.lantern.OutOfMemoryError is cd.OutOfMemoryError
 
 
 @pytest.mark.usefixtures("lantern")

@@ -38,6 +38,10 @@ def __getattr__(name: str) -> Any:
         from candelabra._namespace.foreach import foreach
 
         found = foreach(name)
+    if found is None and "_autocast_" in name:
+        from candelabra.amp.autocast_mode import of_device_type
+
+        found = of_device_type(name)
     if found is None and name not in _exports.EXPORTS and name[0] != "_":
         from candelabra._device_modules import device_module
 
@@ -50,4 +54,5 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     top = (name for name in _publishing.public_names() if "." not in name and name[0] != "_")
-    return sorted({*_exports.EXPORTS, *_companions.COMPANIONS, *top, *_publishing.inplace_names()})
+    exported = (name for name in _exports.EXPORTS if name[0] != "_" or name.startswith("__"))
+    return sorted({*exported, *_companions.COMPANIONS, *top, *_publishing.inplace_names()})

@@ -7,11 +7,12 @@ registered name (see ``candelabra._plugins.names``) is not available, and its er
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache
 from types import ModuleType
 
+from candelabra._absent import say_once
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import (
     current_index,
@@ -22,15 +23,15 @@ from candelabra._device import (
     open_instances,
     set_current_index,
 )
+from candelabra._device_properties import DeviceProperties
 from candelabra._plugins import names, registry
 from candelabra._random.generator import default_generator, manual_seed, seed
 from candelabra.dtypes import bfloat16
-from candelabra.errors import BackendError
+from candelabra.errors import BackendError, OutOfMemoryError
 
 if TYPE_CHECKING:
     from candelabra._device import Instance
     from candelabra._tensor import Tensor
-    from candelabra.backend import DeviceInfo, Fact
 
 DeviceLike = device | str | int | None
 
@@ -39,21 +40,6 @@ def devices() -> list[device]:
     """Return every device of every working backend, in alphabetical order of the types. This loads all plugins."""
     counts = [(made, registry.device_count(made)) for _, made in registry.working()]
     return [named_device(made, index, count) for made, count in counts for index in range(count)]
-
-
-class DeviceProperties:
-    """The properties of one device: ``name``, and the facts of its backend as attributes and in ``facts``."""
-
-    def __init__(self, info: DeviceInfo) -> None:
-        self.name = info.name
-        self.facts: Mapping[str, Fact] = dict(info.facts)
-        for key, value in self.facts.items():
-            if key.isidentifier() and not hasattr(self, key):
-                setattr(self, key, value)
-
-    def __repr__(self) -> str:
-        facts = "".join(f", {key}={value!r}" for key, value in self.facts.items())
-        return f"DeviceProperties(name={self.name!r}{facts})"
 
 
 class DeviceModule(ModuleType):
@@ -166,6 +152,12 @@ class DeviceModule(ModuleType):
         instance = self._instance(device)
         return instance.backend.current_stream(instance.index)
 
+    def Event(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> Any:
+        """Return a new event of the current device; see :class:`candelabra._events.Event`."""
+        from candelabra._events import Event
+
+        return Event(lambda: self._instance(None), enable_timing, blocking, interprocess)
+
     def memory_stats(self, device: DeviceLike = None) -> dict[str, int]:
         """Return the backend's counters, ``allocated``, ``peak`` … in bytes; empty before the first use."""
         if not self.is_initialized():
@@ -189,6 +181,23 @@ class DeviceModule(ModuleType):
         """Return the maximum number of bytes that the backend held, or 0 if it does not count."""
         stats = self.memory_stats(device)
         return stats.get("peak_reserved", stats.get("reserved", 0))
+
+    def mem_get_info(self, device: DeviceLike = None) -> tuple[int, int]:
+        """Return the bytes that are not in use by this process, and all bytes of the device.
+
+        Raises ``NotImplementedError`` if the backend does not report the device's memory.
+        """
+        total = self.get_device_properties(device).facts.get("memory")
+        if not isinstance(total, int):
+            raise NotImplementedError(f"backend {self.type!r} does not report how much memory a device has")
+        return max(total - self.memory_reserved(device), 0), total
+
+    def reset_peak_memory_stats(self, device: DeviceLike = None) -> None:
+        """Do nothing but warn once: backends keep the peak since the start of the process."""
+        say_once("peak", "reset_peak_memory_stats has no effect: the peak is that since the start of the process")
+
+    reset_max_memory_allocated = reset_peak_memory_stats
+    OutOfMemoryError = OutOfMemoryError
 
     def memory_summary(self, device: DeviceLike = None, abbreviated: bool = False) -> str:
         """Return the counters of :meth:`memory_stats` as a table."""

@@ -24,6 +24,15 @@ Capture = Callable[[Any], None]
 _accumulating: Final = threading.Lock()
 
 
+class _Running(threading.local):
+    """The pass that this thread runs now, the innermost one."""
+
+    one: _Pass | None = None
+
+
+running: Final = _Running()
+
+
 def run(
     roots: list[tuple[Node, Any]],
     keep_graph: bool,
@@ -51,7 +60,11 @@ def run(
             one.ready.append(node)
             one.arrived.append(g)
     del starts, roots
-    one.run()
+    outer, running.one = running.one, one
+    try:
+        one.run()
+    finally:
+        running.one = outer
 
 
 def _count(roots: list[Node]) -> dict[Node, int]:
@@ -114,6 +127,7 @@ class _Pass:
         "captures",
         "create_graph",
         "keep_graph",
+        "notes",
         "partial",
         "pending",
         "ready",
@@ -133,6 +147,14 @@ class _Pass:
         self.captures: dict[Node, list[int]] | None = None
         self.captured: list[Any] = []
         self.wanted: set[Node] = set()
+        self.notes: dict[object, Any] = {}
+        """What hooks keep for the rest of this pass."""
+
+    def will_run(self, node: Node) -> bool:
+        """Return whether the gradient of a node's output is, or was, part of this pass."""
+        if self.captures is None:
+            return node in self.pending
+        return node in self.wanted or (node in self.captures and node in self.pending)
 
     def arrive(self, edge: Node, total: Any) -> None:
         """Deliver a gradient along one edge; the node becomes ready if it was the last."""
@@ -196,6 +218,9 @@ class _Pass:
 
     def special(self, node: Node, g: Any) -> tuple[Any, ...] | None:
         """Process leaves, ports, hooks, captures and anomaly mode. Return None if the node needs no further step."""
+        if not self.will_run(node):
+            self.skip(node)
+            return None
         hooks = node.hooks
         if hooks is not None and node.outputs == 1:
             g = hooks.on_gradient(g)

@@ -70,6 +70,7 @@ def zero_gradient(node: Any, position: int, gradients: Sequence[Tensor | None]) 
 class _HookStack(threading.local):
     def __init__(self) -> None:
         self.pairs: list[tuple[Callable[[Tensor], Any], Callable[[Any], Tensor]]] = []
+        self.refusals: list[str] = []
 
 
 _stack: Final = _HookStack()
@@ -97,7 +98,8 @@ class Packed:
             switch(before)
 
     def unpack(self, node: Any) -> Any:
-        if self.cell[0] != self.version:
+        # A hook that keeps something else than the tensor is not affected by later writes to the tensor.
+        if self.cell[0] != self.version and getattr(self.content, "_version", None) is self.cell:
             raise changed(node, self.name, self.shape, self.keys, self.cell[0], self.version)
         tensor = self.unpack_hook(self.content)
         if not isinstance(tensor, Tensor):
@@ -137,8 +139,11 @@ def pack_saved(node: Any, outputs: tuple[str, ...]) -> None:
 def saved_tensors_hooks(pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> Iterator[None]:
     """Inside the block, pack each tensor that an operator saves with ``pack_hook``, and unpack it with ``unpack_hook``.
 
-    As ``torch.autograd.graph.saved_tensors_hooks``: for example, to keep activations on disk or on the host.
+    As ``torch.autograd.graph.saved_tensors_hooks``: for example, to keep activations on disk or on the host. Raises
+    ``RuntimeError`` inside :func:`disable_saved_tensors_hooks`.
     """
+    if _stack.refusals:
+        raise RuntimeError(_stack.refusals[-1])
     _stack.pairs.append((pack_hook, unpack_hook))
     before = state.bits
     switch(before | PACK)
@@ -147,6 +152,31 @@ def saved_tensors_hooks(pack_hook: Callable[[Tensor], Any], unpack_hook: Callabl
     finally:
         _stack.pairs.pop()
         switch(before)
+
+
+@contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Inside the block, :func:`saved_tensors_hooks` raises ``RuntimeError`` with this message, and so it does at once
+    if it is in use. As ``torch.autograd.graph.disable_saved_tensors_hooks``.
+    """
+    if _stack.pairs:
+        raise RuntimeError(error_message)
+    _stack.refusals.append(error_message)
+    try:
+        yield
+    finally:
+        _stack.refusals.pop()
+
+
+@contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[None]:
+    """Inside the block, tensors may be written in place after an operator has saved them.
+
+    Each saved tensor is copied at once; PyTorch copies it at the first write. As
+    ``torch.autograd.graph.allow_mutation_on_saved_tensors``.
+    """
+    with saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+        yield
 
 
 class save_on_cpu:

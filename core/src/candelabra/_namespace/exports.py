@@ -19,7 +19,8 @@ EXPORTED: Final[dict[str, str]] = {
     "math": "inf nan pi e",
     "candelabra._size": "Size newaxis",
     "candelabra._layout": (
-        "channels_last channels_last_3d contiguous_format memory_format preserve_format sparse_coo strided"
+        "channels_last channels_last_3d contiguous_format layout legacy_contiguous_format=contiguous_format "
+        "memory_format preserve_format sparse_coo strided"
     ),
     "candelabra._device": "device get_default_device set_default_device",
     "candelabra._device_modules": "devices get_device_module",
@@ -57,10 +58,11 @@ EXPORTED: Final[dict[str, str]] = {
     ),
     "candelabra._printing": "set_printoptions get_printoptions printoptions",
     "candelabra._serialization.api": "save load",
+    "candelabra._C": "_assert",
     "": (
-        "__config__ accelerator amp array_api autograd backend backends compiler distributed dtypes errors fft "
-        "functional hub jit library linalg masked multiprocessing onnx overrides profiler random serialization signal "
-        "special types typing utils version"
+        "_C __config__ accelerator amp array_api autograd backend backends compiler distributed dtypes errors fft "
+        "functional fx hub jit library linalg masked multiprocessing onnx overrides profiler random serialization "
+        "signal special types typing utils version"
     ),
 }
 """Module → the names that it exports, ``name=attribute`` if they differ. The empty module name means submodules."""

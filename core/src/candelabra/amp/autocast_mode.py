@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 
-from candelabra._annotations import Any
+from candelabra._annotations import Any, Final
 from candelabra._device import device, open_device
 from candelabra._device_modules import device_module, is_device_type
 from candelabra._dispatch import autocasting
@@ -164,6 +164,29 @@ def autocast_decrement_nesting() -> int:
     """Leave a context, and return how many there are."""
     autocasting.settings.nesting -= 1
     return autocasting.settings.nesting
+
+
+# -- PyTorch's older names, which contain the device type --------------------------------------------------------------
+def of_device_type(name: str) -> Callable[..., Any] | None:
+    """Return ``get_autocast_<type>_dtype``, ``is_autocast_<type>_enabled`` or their setters, or None for other names.
+
+    ``gpu`` is the accelerator, of any type.
+    """
+    for before, after, function in OLDER:
+        device_type = name.removeprefix(before).removesuffix(after)
+        if name.startswith(before) and name.endswith(after) and (device_type == "gpu" or is_device_type(device_type)):
+            return partial(_of_type, function, device_type)
+    return None
+
+
+def _of_type(function: Callable[..., Any], device_type: str, *args: Any) -> Any:
+    return function(registry.accelerator() if device_type == "gpu" else device_type, *args)
+
+
+OLDER: Final = (
+    ("get_autocast_", "_dtype", get_autocast_dtype), ("set_autocast_", "_dtype", set_autocast_dtype),
+    ("is_autocast_", "_enabled", is_autocast_enabled), ("set_autocast_", "_enabled", set_autocast_enabled),
+)  # fmt: skip
 
 
 # -- autograd.Function under autocast ----------------------------------------------------------------------------------

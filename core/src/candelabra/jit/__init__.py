@@ -8,7 +8,7 @@ from __future__ import annotations
 import builtins
 
 from candelabra._absent import missing, say_once
-from candelabra._annotations import Any, TypeVar
+from candelabra._annotations import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
 Final = Any
@@ -53,6 +53,21 @@ def optimize_for_inference(mod: T, *args: Any, **kwargs: Any) -> T:
     return mod
 
 
+class TracerWarning(Warning):
+    """The category of PyTorch's warnings while it traces, for programs that filter them."""
+
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """Do nothing: nothing is traced."""
+
+
+class Attribute(NamedTuple):
+    """A value and its type, which PyTorch's compiler reads."""
+
+    value: Any
+    type: Any
+
+
 def export(fn: T) -> T:
     """Return ``fn``: in PyTorch, mark a method to be compiled."""
     return fn
@@ -93,6 +108,14 @@ def isinstance(obj: Any, target_type: Any) -> bool:
     return builtins.isinstance(obj, target_type)
 
 
+def _overload(fn: T) -> T:
+    """Return ``fn``: a signature of TorchScript, which the function defined last by this name replaces."""
+    return fn
+
+
+_overload_method = _overload
+
+
 def is_scripting() -> bool:
     """Return False."""
     return False
@@ -104,8 +127,9 @@ def is_tracing() -> bool:
 
 
 __all__ = [
-    "annotate", "export", "Final", "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load",
-    "optimize_for_inference", "save", "script", "script_if_tracing", "script_method", "trace", "trace_module", "unused",
+    "annotate", "Attribute", "export", "Final", "freeze", "ignore", "interface", "is_scripting", "is_tracing",
+    "isinstance", "load", "optimize_for_inference", "save", "script", "script_if_tracing", "script_method", "trace",
+    "trace_module", "TracerWarning", "unused",
 ]  # fmt: skip
 
 

@@ -29,7 +29,7 @@ _extend_path()
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in (*__all__, "_pytree"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     whole = f"{__name__}.{name}"
     _extend_path()

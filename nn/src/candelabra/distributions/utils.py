@@ -42,6 +42,11 @@ def standard_normal(shape: tuple[int, ...], like: Tensor) -> Tensor:
     return cd.randn(shape, dtype=like.dtype, device=like.device)
 
 
+def _standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
+    """Return draws from the standard normal distribution, by PyTorch's internal name, which other libraries use."""
+    return cd.randn(shape, dtype=dtype, device=device)
+
+
 def uniform(shape: tuple[int, ...], like: Tensor) -> Tensor:
     """Return uniform numbers in [0, 1) in the dtype and on the device of ``like``."""
     return cd.rand(shape, dtype=like.dtype, device=like.device)
@@ -50,6 +55,9 @@ def uniform(shape: tuple[int, ...], like: Tensor) -> Tensor:
 def sum_rightmost(value: Tensor, dim: int) -> Tensor:
     """Sum out the last ``dim`` dimensions."""
     return value.flatten(value.dim() - dim).sum(-1) if dim else value
+
+
+_sum_rightmost = sum_rightmost  # PyTorch's internal name, which other libraries use
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from candelabra import Tensor, zeros_like
+from candelabra.optim.functional_form import functional_form
 from candelabra.optim.optimizer import ParamsT, check_options, check_rate
 from candelabra.optim.per_parameter import PerParameter, descend
 
-__all__ = ["Adadelta"]
+__all__ = ["Adadelta", "adadelta"]
 
 
 class Adadelta(PerParameter):
@@ -54,6 +55,14 @@ class Adadelta(PerParameter):
         delta = (state["acc_delta"] + eps).sqrt() / (state["square_avg"] + eps).sqrt() * g
         state["acc_delta"].mul_(rho).addcmul_(delta, delta, value=1 - rho)
         descend(p, delta, group["lr"])
+
+
+adadelta = functional_form(
+    Adadelta,
+    {"grads": "grad", "square_avgs": "square_avg", "acc_deltas": "acc_delta", "state_steps": "step"},
+    "capturable foreach differentiable has_complex",
+    "lr rho eps weight_decay maximize",
+)
 
 
 def __dir__() -> list[str]:

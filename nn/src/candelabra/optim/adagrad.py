@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from candelabra import Tensor, full_like
+from candelabra.optim.functional_form import functional_form
 from candelabra.optim.optimizer import ParamsT, check_fused, check_options, check_rate
 from candelabra.optim.per_parameter import PerParameter, descend
 
-__all__ = ["Adagrad"]
+__all__ = ["Adagrad", "adagrad"]
 
 
 class Adagrad(PerParameter):
@@ -61,6 +62,14 @@ class Adagrad(PerParameter):
         state["sum"].addcmul_(g, g)
         rate = group["lr"] / (1 + (step - 1) * group["lr_decay"])
         descend(p, g / (state["sum"].sqrt() + group["eps"]), rate)
+
+
+adagrad = functional_form(
+    Adagrad,
+    {"grads": "grad", "state_sums": "sum", "state_steps": "step"},
+    "fused grad_scale found_inf has_sparse_grad foreach differentiable has_complex",
+    "lr weight_decay lr_decay eps maximize",
+)
 
 
 def __dir__() -> list[str]:

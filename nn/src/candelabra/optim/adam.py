@@ -8,12 +8,13 @@ from typing import Any, Final
 from candelabra import Tensor, zeros_like
 from candelabra.dtypes import ALL
 from candelabra.nn._operators.steps import adam_step, amsgrad_step
+from candelabra.optim.functional_form import functional_form
 from candelabra.optim.optimizer import Optimizer, ParamsT, check_fused, check_options, check_rate
 from candelabra.optim.per_parameter import real
 from candelabra.optim.rows import Row, plain, step
 from candelabra.optim.scalars import number_in, scalar
 
-__all__ = ["Adam", "check_averages", "update_averages"]
+__all__ = ["Adam", "adam", "check_averages", "update_averages"]
 
 COMPLEX: Final = sum(d.bit for d in ALL if d.is_complex)
 """The bits of a complex tensor's key. Testing them takes a tenth of the time of ``is_complex()``."""
@@ -116,6 +117,20 @@ def update_averages(g: Tensor, state: dict[str, Any], beta1: float, beta2: float
     mean.lerp_(g, 1 - beta1)
     square.mul_(beta2).addcmul_(g, g, value=1 - beta2)
     return mean, square.sqrt()
+
+
+adam = functional_form(
+    Adam,
+    {
+        "grads": "grad",
+        "exp_avgs": "exp_avg",
+        "exp_avg_sqs": "exp_avg_sq",
+        "max_exp_avg_sqs": "max_exp_avg_sq",
+        "state_steps": "step",
+    },
+    "foreach capturable differentiable fused grad_scale found_inf has_complex decoupled_weight_decay",
+    "amsgrad beta1 beta2 lr weight_decay eps maximize",
+)
 
 
 def __dir__() -> list[str]:

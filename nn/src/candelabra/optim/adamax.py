@@ -6,10 +6,11 @@ from typing import Any
 
 from candelabra import Tensor, zeros_like
 from candelabra.optim.adam import check_averages
+from candelabra.optim.functional_form import functional_form
 from candelabra.optim.optimizer import ParamsT
 from candelabra.optim.per_parameter import PerParameter, descend
 
-__all__ = ["Adamax"]
+__all__ = ["Adamax", "adamax"]
 
 
 class Adamax(PerParameter):
@@ -50,6 +51,14 @@ class Adamax(PerParameter):
         mean.lerp_(g, 1 - beta1)
         largest.copy_((largest * beta2).maximum(g.abs() + group["eps"]))
         descend(p, mean / largest, group["lr"] / (1 - beta1**step))
+
+
+adamax = functional_form(
+    Adamax,
+    {"grads": "grad", "exp_avgs": "exp_avg", "exp_infs": "exp_inf", "state_steps": "step"},
+    "foreach maximize differentiable capturable has_complex",
+    "eps beta1 beta2 lr weight_decay",
+)
 
 
 def __dir__() -> list[str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from candelabra import Tensor
 from candelabra.optim.adam import Adam
+from candelabra.optim.functional_form import functional_form
 from candelabra.optim.optimizer import ParamsT
 
-__all__ = ["AdamW"]
+__all__ = ["AdamW", "adamw"]
 
 
 class AdamW(Adam):
@@ -31,6 +32,21 @@ class AdamW(Adam):
             params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize, capturable=capturable,
             differentiable=differentiable, fused=fused, decoupled_weight_decay=True,
         )  # fmt: skip
+
+
+adamw = functional_form(
+    AdamW,
+    {
+        "grads": "grad",
+        "exp_avgs": "exp_avg",
+        "exp_avg_sqs": "exp_avg_sq",
+        "max_exp_avg_sqs": "max_exp_avg_sq",
+        "state_steps": "step",
+    },
+    "foreach capturable differentiable fused grad_scale found_inf has_complex",
+    "amsgrad beta1 beta2 lr weight_decay eps maximize",
+    decoupled_weight_decay=True,
+)
 
 
 def __dir__() -> list[str]:

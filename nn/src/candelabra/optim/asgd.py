@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from candelabra import Tensor
+from candelabra.optim.functional_form import functional_form
 from candelabra.optim.optimizer import ParamsT, check_options, check_rate
 from candelabra.optim.per_parameter import PerParameter, descend
 from candelabra.optim.scalars import number_in, scalar
 
-__all__ = ["ASGD"]
+__all__ = ["ASGD", "asgd"]
 
 
 class ASGD(PerParameter):
@@ -56,6 +57,14 @@ class ASGD(PerParameter):
             average.lerp_(p, mu)
         state["eta"] = scalar(float(lr) / (1 + lambd * float(lr) * step) ** group["alpha"])
         state["mu"] = scalar(1 / max(1.0, step - group["t0"]))
+
+
+asgd = functional_form(
+    ASGD,
+    {"grads": "grad", "axs": "ax", "mus": "mu", "etas": "eta", "state_steps": "step"},
+    "foreach maximize differentiable capturable has_complex",
+    "lambd lr t0 alpha weight_decay",
+)
 
 
 def __dir__() -> list[str]:

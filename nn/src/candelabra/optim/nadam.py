@@ -6,11 +6,12 @@ from typing import Any
 
 from candelabra import Tensor, zeros_like
 from candelabra.optim.adam import check_averages, update_averages
+from candelabra.optim.functional_form import functional_form
 from candelabra.optim.optimizer import ParamsT, check_options
 from candelabra.optim.per_parameter import PerParameter, descend
 from candelabra.optim.scalars import number_in, scalar
 
-__all__ = ["NAdam"]
+__all__ = ["NAdam", "nadam"]
 
 
 class NAdam(PerParameter):
@@ -59,6 +60,20 @@ class NAdam(PerParameter):
         root = root / (1 - beta2**step) ** 0.5 + group["eps"]
         direction = g / root * ((1 - mu) / (1 - product)) + mean / root * (mu_next / (1 - product * mu_next))
         descend(p, direction, group["lr"])
+
+
+nadam = functional_form(
+    NAdam,
+    {
+        "grads": "grad",
+        "exp_avgs": "exp_avg",
+        "exp_avg_sqs": "exp_avg_sq",
+        "mu_products": "mu_product",
+        "state_steps": "step",
+    },
+    "decoupled_weight_decay foreach capturable differentiable has_complex maximize",
+    "beta1 beta2 lr weight_decay momentum_decay eps",
+)
 
 
 def __dir__() -> list[str]:

@@ -6,10 +6,11 @@ from typing import Any
 
 from candelabra import Tensor, zeros_like
 from candelabra.optim.adam import check_averages, update_averages
+from candelabra.optim.functional_form import functional_form
 from candelabra.optim.optimizer import ParamsT
 from candelabra.optim.per_parameter import PerParameter, descend
 
-__all__ = ["RAdam"]
+__all__ = ["RAdam", "radam"]
 
 
 class RAdam(PerParameter):
@@ -59,6 +60,14 @@ class RAdam(PerParameter):
             shares = (length - 4) * (length - 2) * longest, (longest - 4) * (longest - 2) * length
             direction = direction * ((shares[0] / shares[1]) ** 0.5 * bias**0.5) / (root + group["eps"])
         descend(p, direction, group["lr"])
+
+
+radam = functional_form(
+    RAdam,
+    {"grads": "grad", "exp_avgs": "exp_avg", "exp_avg_sqs": "exp_avg_sq", "state_steps": "step"},
+    "decoupled_weight_decay foreach differentiable capturable has_complex maximize",
+    "beta1 beta2 lr weight_decay eps",
+)
 
 
 def __dir__() -> list[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from candelabra import Tensor, zeros_like
+from candelabra.optim.functional_form import functional_form
 from candelabra.optim.optimizer import ParamsT, check_options, check_rate
 from candelabra.optim.per_parameter import PerParameter, descend
 
-__all__ = ["RMSprop"]
+__all__ = ["RMSprop", "rmsprop"]
 
 
 class RMSprop(PerParameter):
@@ -65,6 +66,20 @@ class RMSprop(PerParameter):
         if group["momentum"] > 0:
             direction = state["momentum_buffer"].mul_(group["momentum"]).add_(direction)
         descend(p, direction, group["lr"])
+
+
+rmsprop = functional_form(
+    RMSprop,
+    {
+        "grads": "grad",
+        "square_avgs": "square_avg",
+        "grad_avgs": "grad_avg",
+        "momentum_buffer_list": "momentum_buffer",
+        "state_steps": "step",
+    },
+    "foreach maximize differentiable capturable has_complex",
+    "lr alpha eps weight_decay momentum centered",
+)
 
 
 def __dir__() -> list[str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from candelabra import Tensor, full_like, ones_like, zeros_like
+from candelabra.optim.functional_form import functional_form
 from candelabra.optim.optimizer import ParamsT, check_options, check_rate
 from candelabra.optim.per_parameter import PerParameter
 
-__all__ = ["Rprop"]
+__all__ = ["Rprop", "rprop"]
 
 
 class Rprop(PerParameter):
@@ -54,6 +55,14 @@ class Rprop(PerParameter):
         p.sub_(g.sign() * sizes)
         state["step_size"].copy_(sizes)
         state["prev"].copy_(g)
+
+
+rprop = functional_form(
+    Rprop,
+    {"grads": "grad", "prevs": "prev", "step_sizes": "step_size", "state_steps": "step"},
+    "foreach capturable maximize differentiable has_complex",
+    "step_size_min step_size_max etaminus etaplus",
+)
 
 
 def __dir__() -> list[str]:

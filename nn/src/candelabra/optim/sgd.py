@@ -6,10 +6,11 @@ from typing import Any
 
 from candelabra import Tensor, zeros_like
 from candelabra.nn._operators.steps import momentum_step, sgd_step
+from candelabra.optim.functional_form import functional_form
 from candelabra.optim.optimizer import Optimizer, ParamsT, check_fused, check_options, check_rate
 from candelabra.optim.rows import Row, plain, step
 
-__all__ = ["SGD"]
+__all__ = ["SGD", "sgd"]
 
 
 class SGD(Optimizer):
@@ -65,6 +66,14 @@ class SGD(Optimizer):
             dampened.setdefault(dampening, []).append((p, p.grad, buffer))
         for dampening, rows in dampened.items():
             step(momentum_step, rows, group, lr, momentum, dampening, decay, group["nesterov"], uphill)
+
+
+sgd = functional_form(
+    SGD,
+    {"d_p_list": "grad", "momentum_buffer_list": "momentum_buffer"},
+    "has_sparse_grad foreach fused grad_scale found_inf",
+    "weight_decay momentum lr dampening nesterov maximize",
+)
 
 
 def __dir__() -> list[str]:
