@@ -48,9 +48,12 @@ _KL_MEMOIZE: dict[tuple[type, type], Function | None] = {}
 
 # -- the table --------------------------------------------------------------------------------------------------------
 def register_kl(type_p: type, type_q: type) -> Callable[[Function], Function]:
-    """Return a decorator that registers a function of two distributions of these types and their subclasses."""
+    """Return a decorator that registers a function of two distributions of these types and their subclasses.
+
+    As in PyTorch, the types may be any classes: libraries have distributions with bases of their own.
+    """
     for name, kind in (("type_p", type_p), ("type_q", type_q)):
-        if not (isinstance(kind, type) and issubclass(kind, Distribution)):
+        if not isinstance(kind, type):
             raise TypeError(f"Expected {name} to be a Distribution subclass but got {kind}")
 
     def decorate(function: Function) -> Function:
