@@ -103,8 +103,8 @@ class Instance:
         "device", "backend", "index", "bit", "keys", "kernels", "capabilities", "immutable", "__weakref__",
     )  # fmt: skip
 
-    def __init__(self, backend: Backend, index: int, bit: int, kernels: dict[str, Kernel]) -> None:
-        self.device: Final = named_device(backend, index, len(backend.devices()))
+    def __init__(self, backend: Backend, index: int, bit: int, kernels: dict[str, Kernel], count: int) -> None:
+        self.device: Final = named_device(backend, index, count)
         self.backend: Final = backend
         self.index: Final = index
         self.bit: Final = bit
@@ -162,20 +162,24 @@ def open_device(name: device | str | int | None = None) -> Instance:
 
 def _open(name: device) -> Instance:
     from candelabra._plugins import registry
+    from candelabra._plugins.checking import check_capabilities
 
     backend, kernels = registry.backend(name.type)
     with _lock:
         if name in _instances:
             return _instances[name]
-        devices = backend.devices()
+        count = len(registry.devices_of(backend))
         index = name.index or 0
-        if index >= len(devices):
+        if index >= count:
             raise DeviceUnavailable(
-                f"device {str(name)!r} does not exist: backend {name.type!r} offers {len(devices)} device(s)"
-                + (f", '{name.type}:0' to '{name.type}:{len(devices) - 1}'" if devices else "")
+                f"device {str(name)!r} does not exist: backend {name.type!r} offers {count} device(s)"
+                + (f", '{name.type}:0' to '{name.type}:{count - 1}'" if count else "")
             )
+        capabilities = backend.capabilities_of(index)
+        if capabilities is not backend.capabilities:
+            check_capabilities(f"{backend.name}:{index}", capabilities)
         bit = 1 << (DEVICE_SHIFT + len(_by_bit))
-        instance = _instances[device(name.type, index)] = _by_bit[bit] = Instance(backend, index, bit, kernels)
+        instance = _instances[device(name.type, index)] = _by_bit[bit] = Instance(backend, index, bit, kernels, count)
         return instance
 
 
