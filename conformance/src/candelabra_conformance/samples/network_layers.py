@@ -190,7 +190,7 @@ def probabilities_of_dropout(t: Maker) -> Iterator[Sample]:
     yield sample(t(2, 3), -0.5, note="below 0")
 
 
-@mistakes(*CHANNEL_DROPOUTS)
+@mistakes("nn.functional.dropout1d", "nn.functional.dropout2d")
 def ranks_of_dropout(t: Maker) -> Iterator[Sample]:
     """Yield vectors, which have no channels."""
     yield sample(t(3))

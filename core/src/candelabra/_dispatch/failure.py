@@ -24,6 +24,19 @@ def fail(op: Operator[..., Any], error: BaseException, args: tuple[Any, ...]) ->
     raise error
 
 
+def fail_body(op: Operator[..., Any], error: BaseException, args: tuple[Any, ...]) -> NoReturn:
+    """Raise the rule's error about the arguments of a composite or, if it has none, the error of its body.
+
+    The operators that the body calls describe their own arguments, which the user may not know.
+    """
+    try:
+        check(op, args)
+    except Exception as found:
+        found.__cause__ = None if type(found) is type(error) else error
+        raise found from (None if found is error else error)
+    raise error
+
+
 def no_result(op: Operator[..., Any], args: tuple[Any, ...]) -> NoReturn:
     """Raise ``BackendError`` for a kernel that returned None, which usually lacks its ``return``."""
     raise BackendError(f"the kernel of {op.name!r} returned None instead of a payload, for {describe(args)}")

@@ -26,7 +26,7 @@ def check_backend(name: str, backend: Any) -> None:
     if not name.isidentifier():
         raise BackendError(f"plugin {name!r}: a device type must be an identifier, as in device('name:0')")
     _check_window(name, backend.api)
-    capabilities = getattr(backend, "capabilities", None)
+    capabilities: Any = getattr(backend, "capabilities", None)
     check_capabilities(name, capabilities)
     for method in ("layout", "restride") if capabilities.strided else ():
         if getattr(type(backend), method) is getattr(Backend, method):
@@ -104,15 +104,13 @@ def accepts(kernel: Any, count: int) -> bool:
 
     It reads the code object, because ``inspect`` would take longer than the plugin's import for a table of kernels.
     """
-    bound = 0
-    if not hasattr(kernel, "__code__"):
-        kernel = kernel if hasattr(kernel, "__func__") else getattr(type(kernel), "__call__", None)
-        kernel, bound = getattr(kernel, "__func__", kernel), 1
-    code = getattr(kernel, "__code__", None)
-    if code is None:
+    method = kernel if hasattr(kernel, "__func__") else None if hasattr(kernel, "__code__") else kernel.__call__
+    function = kernel if method is None else getattr(method, "__func__", None)
+    code = getattr(function, "__code__", None)
+    if function is None or code is None:
         return True
-    most = code.co_argcount - bound
-    least = most - len(kernel.__defaults__ or ())
-    required = code.co_kwonlyargcount > len(kernel.__kwdefaults__ or ())
+    most = code.co_argcount - (method is not None)
+    least = most - len(function.__defaults__ or ())
+    required = code.co_kwonlyargcount > len(function.__kwdefaults__ or ())
     variadic = bool(code.co_flags & VARIADIC)
     return not required and (least <= count <= most or (variadic and count >= least))

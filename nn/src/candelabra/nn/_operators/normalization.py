@@ -73,7 +73,7 @@ def normalize_backward(
     """The gradient of the input of :func:`normalize`; ``grad`` is the gradient of its values."""
     z = (input - mean) * rstd
     h = grad if weight is None else grad * weight
-    return (h - h.mean(dims, True) - z * (h * z).mean(dims, True)) * rstd
+    return (h - h.mean(dims, True) - z * (z * h).mean(dims, True)) * rstd
 
 
 def _normalize_vjp(
