@@ -42,7 +42,7 @@ def check_capabilities(name: str, capabilities: Any) -> None:
     for field in ("storage", "arithmetic"):
         for d in getattr(capabilities, field):
             if not isinstance(d, dtype):
-                advice = f": write candelabra.dtypes.{d}" if d in BY_NAME else ""
+                advice = f": write candelabra.{d}" if d in BY_NAME else ""
                 raise BackendError(f"backend {name!r}: capabilities.{field} contains {d!r}, which is no dtype{advice}")
     unstored = sorted(d.name for d in capabilities.arithmetic - capabilities.storage)
     if unstored:
