@@ -426,7 +426,7 @@ LISTING = """
         ("raise SystemExit(3)", "devices() failed: SystemExit: 3"),
     ],
 )
-def test_junk_for_devices_is_told_with_the_devices_name(site: Site, answer: str, text: str) -> None:
+def test_junk_for_devices_is_reported_with_the_devices_name(site: Site, answer: str, text: str) -> None:
     """The error names the device type; other devices work, and no device of this type is counted."""
     site.install("acme", named(LISTING.replace("ANSWER", answer)))
     out = site.output_of(ERROR_OF.format("acme") + "print(cd.acme.device_count(), cd.acme.is_available())")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from candelabra._plugins import registry
-from candelabra._plugins.examining import SECONDS, examine_apart
+from candelabra._plugins.examining import SECONDS, examine_isolated
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the devices. Return 1 if a backend failed or no device exists, else 0."""
     lines: list[str] = []
     failed = False
-    for found in examine_apart(registry.plugins().values(), arguments.timeout):
+    for found in examine_isolated(registry.plugins().values(), arguments.timeout):
         failed |= bool(found.failure)
         lines += [f"{name}  {line}" for name, _, line in found.devices]
         if not found.devices:

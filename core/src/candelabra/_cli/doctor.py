@@ -10,7 +10,7 @@ from candelabra._cli.devices import add_arguments as add_timeout
 from candelabra._cli.main import COMMANDS
 from candelabra._plugins import contributions, registry
 from candelabra._plugins.describing import summary
-from candelabra._plugins.examining import Examination, examine_apart
+from candelabra._plugins.examining import Examination, examine_isolated
 from candelabra._version import __version__
 from candelabra.backend import API_VERSION
 from candelabra.errors import BackendError
@@ -30,8 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not plugins:
         print(registry.nothing_installed())
         return 1
-    found_apart = examine_apart(plugins.values(), arguments.timeout)
-    healthy = [_report(plugin, found) for plugin, found in zip(plugins.values(), found_apart, strict=True)]
+    examinations = examine_isolated(plugins.values(), arguments.timeout)
+    healthy = [_report(plugin, each) for plugin, each in zip(plugins.values(), examinations, strict=True)]
     print(f"reference device: {_reference()}")
     found, problems = contributions.commands(tuple(COMMANDS))
     if found:
@@ -42,24 +42,24 @@ def run(arguments: argparse.Namespace) -> int:
     return int(not all(healthy) or bool(hooks))
 
 
-def _report(plugin: registry.Plugin, found: Examination) -> bool:
+def _report(plugin: registry.Plugin, examination: Examination) -> bool:
     """Print the steps and devices of one plugin, and return whether it works. A plugin without a device works."""
     entry = "added by hand" if plugin.entry is None else f"{plugin.entry.value}, distribution {plugin.distribution}"
     print(f"\n{plugin.name} ({entry})")
-    steps = ", ".join(found.steps)
-    if found.failure and not found.window:
-        print(f"  {steps}, then failed: {found.failure}")
+    steps = ", ".join(examination.steps)
+    if examination.failure and not examination.window:
+        print(f"  {steps}, then failed: {examination.failure}")
     else:
-        print(f"  {steps}" + (f"; built for core API {found.window}" if found.window else ""))
-    if found.failure:
-        if found.window:
-            print(f"  {found.failure}")
-        _indented(found.traceback)
+        print(f"  {steps}" + (f"; built for core API {examination.window}" if examination.window else ""))
+    if examination.failure:
+        if examination.window:
+            print(f"  {examination.failure}")
+        _indented(examination.traceback)
         return False
-    for name, description, _ in found.devices:
+    for name, description, _ in examination.devices:
         print(f"  {name}  {description}")
-    if not found.devices:
-        print(f"  no devices: {found.unavailable or 'the backend gives no reason'}")
+    if not examination.devices:
+        print(f"  no devices: {examination.unavailable or 'the backend gives no reason'}")
     return True
 
 

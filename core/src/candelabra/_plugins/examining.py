@@ -74,7 +74,7 @@ def examine(plugin: registry.Plugin) -> Examination:
     return found
 
 
-def examine_apart(plugins: Iterable[registry.Plugin], seconds: float = SECONDS) -> list[Examination]:
+def examine_isolated(plugins: Iterable[registry.Plugin], seconds: float = SECONDS) -> list[Examination]:
     """Examine each plugin in a process of its own, several at once.
 
     A plugin that is loaded already, or was added by hand, is examined here. A plugin whose process hangs or dies is not
@@ -137,7 +137,7 @@ class _Run:
 
 
 def write(name: str, path: str) -> None:
-    """Examine the plugin of that name and write the result to a file. The process of :func:`examine_apart` runs it."""
+    """Examine the plugin of that name and write the result to a file; :func:`examine_isolated` reads it."""
     plugin = registry.plugins()[name]
     answer = json.dumps(asdict(examine(plugin)))
     partial = Path(f"{path}.partial")
