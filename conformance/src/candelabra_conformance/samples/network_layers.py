@@ -16,7 +16,9 @@ PLAIN_DROPOUTS = tuple(
     name + inplace
     for name in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
     for inplace in ("", "_")
+    if name + inplace != "dropout"  # the operator of that name takes the numbers of a draw
 )
+PLAIN_DROPOUTS += ("plain_dropout",)
 CHANNEL_DROPOUTS = tuple(f"nn.functional.dropout{rank}d" for rank in (1, 2, 3))
 UNPOOLS = ("max_unpool1d", "max_unpool2d", "max_unpool3d")
 draws(*DROPOUTS, *CHANNEL_DROPOUTS, *PLAIN_DROPOUTS)
@@ -155,6 +157,18 @@ def dropped_elements(t: Maker) -> Iterator[Sample]:
         yield sample(t(3, 4, 2), 0.25, True)
         yield sample(t(3, 4), 0.5, False)
         yield sample(t(3, 4), 1.0, True)
+
+
+@inputs("dropout")
+def dropped_by_a_draw(t: Maker) -> Iterator[Sample]:
+    """Yield probabilities with the seed and the offset of a draw, and none that is dropped, or all."""
+    if t.dtype.category >= FLOATING:
+        yield sample(t(3, 4, 2), 0.25, 7, 0)
+        yield sample(t(257), 0.5, (3 << 32) + 5, (1 << 32) + 7, note="beyond 32 bits")
+        yield sample(t(), 0.5, 1, 3, kind=ZERO_DIM)
+        yield sample(t(0, 3), 0.5, 1, 3, kind=ZERO_SIZE)
+        yield sample(t(3, 4), 0.0, 7, 0)
+        yield sample(t(3, 4), 1.0, 7, 0)
 
 
 @inputs(*CHANNEL_DROPOUTS)
