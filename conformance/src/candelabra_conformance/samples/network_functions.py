@@ -145,6 +145,8 @@ def normalized_layers(t: Maker) -> Iterator[Sample]:
         yield sample(t(2, 3, 5), (5,))
         yield sample(t(2, 3, 5), (3, 5), t(3, 5), t(3, 5))
         yield sample(t(4, 5), [5], t(5), eps=0.1)
+        yield sample(t(3, 1, 2), (1, 2), kind=LENGTH_ONE)
+        yield sample(t(0, 5), (5,), t(5), t(5), kind=ZERO_SIZE)
 
 
 @inputs("rms_norm")
@@ -154,6 +156,8 @@ def scaled_layers(t: Maker) -> Iterator[Sample]:
         yield sample(t(2, 3, 5), (5,))
         yield sample(t(2, 3, 5), (3, 5), t(3, 5))
         yield sample(t(4, 5), [5], t(5), 0.1)
+        yield sample(t(3, 1, 2), (1, 2), kind=LENGTH_ONE)
+        yield sample(t(0, 5), (5,), t(5), kind=ZERO_SIZE)
 
 
 @mistakes("layer_norm", "rms_norm")
