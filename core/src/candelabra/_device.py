@@ -100,7 +100,7 @@ class Instance:
     """An open device. ``keys[dtype]`` are the dispatch keys of its tensors, ``bit`` is the device's own bit in them."""
 
     __slots__ = (
-        "device", "backend", "index", "bit", "keys", "kernels", "capabilities", "immutable", "__weakref__",
+        "device", "backend", "index", "bit", "keys", "kernels", "capabilities", "immutable", "lazy", "__weakref__",
     )  # fmt: skip
 
     def __init__(self, backend: Backend, index: int, bit: int, kernels: dict[str, Kernel], count: int) -> None:
@@ -113,6 +113,7 @@ class Instance:
         self.capabilities: Final = backend.capabilities_of(index)
         self.keys: Final[dict[dtype, int]] = {d: bit | d.bit for d in ALL if d in self.capabilities.storage}
         self.immutable: Final = not self.capabilities.mutable
+        self.lazy: Final = _is_lazy(backend)
 
     def __repr__(self) -> str:
         return f"<device instance {self.device}>"
@@ -128,6 +129,13 @@ class Instance:
             ) from None
 
 
+def _is_lazy(backend: Backend) -> bool:
+    """Return whether the backend has a method ``evaluate`` of its own, as lazy ones do."""
+    from candelabra.backend import Backend
+
+    return type(backend).evaluate is not Backend.evaluate
+
+
 class _Default(threading.local):
     """The default device of a thread, and those of its enclosing blocks."""
 
@@ -141,6 +149,8 @@ _default: Final = _Default()
 _process_default: list[device | None] = [None]
 _instances: Final[dict[device, Instance]] = {}
 _by_bit: Final[dict[int, Instance]] = {}
+lazy_instances: Final[list[Instance]] = []
+"""The open devices that record their work and compute when asked. Empty in most programs."""
 _lock: Final = threading.RLock()
 
 
@@ -180,6 +190,8 @@ def _open(name: device) -> Instance:
             check_capabilities(f"{backend.name}:{index}", capabilities)
         bit = 1 << (DEVICE_SHIFT + len(_by_bit))
         instance = _instances[device(name.type, index)] = _by_bit[bit] = Instance(backend, index, bit, kernels, count)
+        if instance.lazy:
+            lazy_instances.append(instance)
         return instance
 
 
@@ -251,5 +263,6 @@ def forget_instances(device_type: str) -> None:
     with _lock:
         for name in [name for name in _instances if name.type == device_type]:
             del _instances[name]
+        lazy_instances[:] = [instance for instance in lazy_instances if instance.device.type != device_type]
         if _process_default[0] is not None and _process_default[0].type == device_type:
             _process_default[0] = None
