@@ -29,7 +29,7 @@ from candelabra_conformance.model import (
 )
 from candelabra_conformance.mutants.mirror import Mirror
 from candelabra_conformance.running import Options, ResumeError, run, workers
-from candelabra_conformance.running.blocking import settled, unlocked
+from candelabra_conformance.running.blocking import blocked_by_memory, settled, unlocked
 from candelabra_conformance.running.pairwise import pairwise
 from candelabra_conformance.samples import gather, sample
 from candelabra_conformance.suite import plan, run_case
@@ -318,15 +318,29 @@ class ZeroMemory(Mirror):
         return memoryview(bytes(len(super().to_host(payload))))
 
 
-def test_broken_memory_blocks_everything_else(added: Callable[..., None]) -> None:
-    """One cause is one failure: the other cases do not run."""
+def test_broken_memory_blocks_its_dtype(added: Callable[..., None]) -> None:
+    """One cause is one failure: the other cases of that dtype do not run, those of other dtypes do."""
     added(ZeroMemory("forgetful"))
-    done = run("forgetful", Options(patterns=("device/copy/float32", "add/value/float32/*")))
-    first, *rest = done.results
-    assert (first.case.id, first.verdict) == ("device/copy/float32", FAILED)
-    assert rest
-    assert {(r.verdict, r.blocked_by) for r in rest} == {(BLOCKED, "device/copy/float32")}
+    done = run("forgetful", Options(patterns=("device/copy/float32", "add/*/float32/*", "add/value/int64/contiguous")))
+    verdicts = {r.case.id: (r.verdict, r.blocked_by) for r in done.results}
+    messages = {r.message for r in done.results if r.verdict == BLOCKED}
+    assert verdicts.pop("device/copy/float32") == (FAILED, "")
+    assert verdicts.pop("add/value/int64/contiguous") == (FAILED, "")
+    assert verdicts
+    assert set(verdicts.values()) == {(BLOCKED, "device/copy/float32")}
+    assert messages == {"device/copy/float32 does not hold, and all of float32 needs memory"}
     assert done.level == -1
+
+
+def test_memory_that_fails_in_no_particular_dtype_blocks_everything() -> None:
+    """A failure of memory that names no dtype blocks each case but those of memory, and a passed one none."""
+    case = Case("add", "value", "int64", "contiguous", 1)
+    memory = Case("device", "copy", "", "", 0)
+    found = blocked_by_memory([Result(memory, FAILED)], case)
+    assert found is not None
+    assert found.message == f"{memory.id} does not hold, and everything needs memory"
+    assert blocked_by_memory([Result(memory, FAILED)], memory) is None
+    assert blocked_by_memory([Result(memory, PASSED)], case) is None
 
 
 def test_no_kernel_and_no_fallback_is_unsupported(added: Callable[..., None]) -> None:

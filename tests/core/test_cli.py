@@ -49,7 +49,7 @@ def test_doctor_survives_a_backend_that_cannot_list(capsys: Output) -> None:
     try:
         assert main(["doctor"]) == 1
         out = capsys.readouterr().out
-        assert "listing its devices failed: SystemExit: the driver left" in out
+        assert "backend 'unlit': devices() failed: SystemExit: the driver left" in out
         assert "Traceback (most recent call last)" in out
     finally:
         remove()

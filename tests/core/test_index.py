@@ -20,12 +20,13 @@ TABLES = sorted({p.stem for root in cd.__path__ for p in Path(root, "_index").gl
 
 
 def test_the_index_is_the_registry() -> None:
-    """For each module, the index lists exactly the declared operators, functions, methods and properties."""
+    """For each module, the index lists exactly the declared operators with the number of their parameters, functions,
+    methods and properties."""
     index.load_all()
     indexed = {m: row for table in TABLES for m, row in import_module(f"candelabra._index.{table}").MODULES.items()}
     declared: dict[str, tuple[set[str], ...]] = defaultdict(lambda: (set(), set(), set(), set()))
     for name, record in OPERATORS.items():
-        declared[record.declared_in][0].add(name)
+        declared[record.declared_in][0].add(f"{name}:{len(record.schema.parameters)}")
     for name, entry in ENTRIES.items():
         declared[entry.declared_in][1].add(name)
     for name, (entry, _) in METHODS.items():

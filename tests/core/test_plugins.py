@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from candelabra._plugins import contributions, registry
+from candelabra._plugins.checking import accepts
 from candelabra._records.record import OPERATORS
 from candelabra.backend import Backend, Capabilities, hookimpl
 from candelabra.errors import BackendError
@@ -74,6 +75,12 @@ def named(more: str) -> str:
     return GOOD.replace("name = NAME", "name = NAME" + more)
 
 
+def with_capabilities(fields: str) -> str:
+    """Return the correct plugin with other capabilities."""
+    made = f"m = Made(); m.capabilities = dataclasses.replace(m.capabilities, {fields}); return m"
+    return "import dataclasses\nfrom candelabra.dtypes import *\n" + GOOD.replace("return Made()", made)
+
+
 ERROR_OF = """
 try:
     cd.ones(2, device={!r})
@@ -112,6 +119,24 @@ def test_plugin_is_imported_when_its_device_is_named(site: Site) -> None:
         (GOOD.replace("return Made()", "m = Made(); m.capabilities = None; return m"), "its capabilities are None"),
         (named("\n    def kernels(self): return {'addd': len}"), "has a kernel for 'addd', but no operator has"),
         (named("\n    def kernels(self): return {'add': 3}"), "the kernel of 'add' is not callable: 3"),
+        (
+            named("\n    def kernels(self): return {'add': lambda x: x}"),
+            "the kernel of 'add' does not accept 2 positional arguments: input, other",
+        ),
+        (
+            named("\n    def kernels(self): return {'exp': lambda: 0}"),
+            "the kernel of 'exp' does not accept 1 positional argument: input",
+        ),
+        (with_capabilities("storage={'float32'}"), "capabilities.storage contains 'float32', which is no dtype: write"),
+        (with_capabilities("storage={float32}, arithmetic={'q8'}"), "arithmetic contains 'q8', which is no dtype. `"),
+        (
+            with_capabilities("storage=frozenset({float32}), arithmetic=frozenset({float32, float64, bfloat16})"),
+            "capabilities.arithmetic contains bfloat16, float64, which capabilities.storage lacks: a device computes",
+        ),
+        (
+            "class E(Exception):\n    def __str__(self): raise ValueError('never')\nraise E",
+            "failed to load: E: (no message: its __str__ raised ValueError)",
+        ),
         (GOOD + "Plugin.candelabra_wick = hookimpl(lambda self: None)\n", "unknown hook 'candelabra_wick'"),
     ],
 )  # fmt: skip
@@ -380,3 +405,108 @@ def test_reference_device_that_is_not_there(site: Site, monkeypatch: pytest.Monk
     text = r'no backend is installed, and the core has no kernels of its own\. Install one: pip install "candelabra\['
     with pytest.raises(BackendError, match=text):
         registry.default_device()
+
+
+# -- one plugin that misbehaves ----------------------------------------------------------------------------------------
+LISTING = """
+    def devices(self):
+        ANSWER
+"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("return None", "must return a sequence of candelabra.backend.DeviceInfo, it returned None"),
+        ("return 7", "it returned 7"),
+        ("return ['one']", "it returned ['one']"),
+        ("return [type('J', (), {'__repr__': lambda self: 1 / 0})()] * 2", "it returned an object of class list"),
+        ("return [[]] * 300", "[], [], ..."),
+        ("raise RuntimeError('no context')", "devices() failed: RuntimeError: no context"),
+        ("raise SystemExit(3)", "devices() failed: SystemExit: 3"),
+    ],
+)
+def test_junk_for_devices_is_reported_with_the_devices_name(site: Site, answer: str, text: str) -> None:
+    """The error names the device type; other devices work, and no device of this type is counted."""
+    site.install("acme", named(LISTING.replace("ANSWER", answer)))
+    out = site.output_of(ERROR_OF.format("acme") + "print(cd.acme.device_count(), cd.acme.is_available())")
+    assert "backend 'acme': devices() " in out
+    assert text in out
+    assert out.endswith("[1.0, 1.0]\n0 False\n")
+
+
+@pytest.mark.parametrize("answer", ["return None", "raise SystemExit(3)", "import os; os._exit(5)", "return 'ab'"])
+def test_listing_survives_a_plugin_that_lists_junk(site: Site, answer: str) -> None:
+    """`candelabra devices` and `doctor` name the plugin, list the others, and end with status 1."""
+    site.install("acme", named(LISTING.replace("ANSWER", answer)))
+    program = "from candelabra._cli.main import main\nprint('status', main([{!r}]))"
+    for command, line in (("devices", "cpu  "), ("doctor", "reference device: cpu")):
+        out = site.output_of(program.format(command), CANDELABRA_BACKENDS="acme,cpu")
+        assert "\nacme: " in f"\n{out}" or "acme (acme_acme_module:plugin" in out
+        assert "devices() " in out or "the process that loaded it ended with status 5" in out
+        assert line in out
+        assert out.endswith("status 1\n")
+
+
+def test_a_plugin_that_hangs_harms_no_other_device(site: Site) -> None:
+    """Printing a tensor of the host imports no other plugin; listings end when the plugin's time is over."""
+    site.install("acme", "import threading\nprint('waiting', flush=True)\nthreading.Event().wait()\n" + GOOD)
+    program = """
+    from candelabra._cli.main import main
+    print(cd.ones(2), cd.get_default_device())
+    print(main(["devices", "--timeout", "2"]))
+    print(main(["doctor", "--timeout", "2"]))
+    """
+    out = site.output_of(program, CANDELABRA_BACKENDS="acme,cpu")
+    assert out.startswith("tensor([1., 1.]) cpu\n")
+    assert "acme: BackendError: it did not load and list its devices within 2 s" in out
+    assert "found, then failed: BackendError: it did not load and list its devices within 2 s\n    waiting" in out
+    assert "reference device: cpu" in out
+
+
+def test_a_plugin_that_dies_is_reported_by_its_signal(site: Site) -> None:
+    """A plugin whose import crashes does not end the listing."""
+    site.install("acme", "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n" + GOOD)
+    out = site.output_of("from candelabra._cli.main import main\nmain(['devices'])", CANDELABRA_BACKENDS="acme,cpu")
+    assert "acme: BackendError: the process that loaded it ended on signal 9" in out
+    assert "cpu  " in out
+
+
+def test_capabilities_of_one_device_are_checked_when_it_is_opened(site: Site) -> None:
+    """Capabilities that depend on the device are held to the same rules, and the error names the device."""
+    site.install(
+        "acme",
+        named("\n    def capabilities_of(self, index): return 1 if index else self.capabilities"),
+    )
+    out = site.output_of(ERROR_OF.format("acme:1") + "print(cd.ones(1, device='acme:0').device)")
+    assert "backend 'acme:1': its capabilities are 1, not candelabra.backend.Capabilities" in out
+    assert out.endswith("acme:0\n")
+
+
+class Method:
+    """Kernels of all kinds that show their parameters, or hide them."""
+
+    def two(self, x: object, y: object) -> object:
+        return x
+
+    def __call__(self, x: object) -> object:
+        return x
+
+
+@pytest.mark.parametrize(
+    ("kernel", "counts"),
+    [
+        (Method().two, {2}),
+        (Method(), {1}),
+        (Method.two, {3}),
+        (lambda x, y=1: x, {1, 2}),
+        (lambda x, *rest: x, {1, 2, 3}),
+        (lambda x, *, y: x, set()),
+        (lambda x, *, y=1: x, {1}),
+        (len, {0, 1, 2, 3}),
+    ],
+    ids=["method", "object", "function", "default", "variadic", "keyword", "optional keyword", "built-in"],
+)
+def test_arity_is_read_from_every_kind_of_function(kernel: object, counts: set[int]) -> None:
+    """A kernel that shows no parameters is accepted."""
+    assert {count for count in range(4) if accepts(kernel, count)} == counts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from generate.declarations import Distribution, Module
 
 
@@ -16,9 +18,17 @@ def index_source(distribution: Distribution) -> str:
 
 
 def row(module: Module) -> str:
-    """Return one module's four lists, each as words in a string."""
-    operators = [d.name for d in module.declared.values() if d.kind == "operator"]
+    """Return one module's four lists, each as words in a string; an operator's with the number of its parameters."""
+    operators = [
+        f"{d.name}:{parameter_count(d.functions[0].function)}" for d in module.declared.values() if d.kind == "operator"
+    ]
     functions = [name for d in module.declared.values() for name in d.public_names()]
     methods = [name for d in module.declared.values() for name in d.methods()]
     properties = [name for d in module.declared.values() if d.is_property for name in d.methods()]
     return ", ".join(f'"{" ".join(sorted(words))}"' for words in (operators, functions, methods, properties))
+
+
+def parameter_count(function: ast.FunctionDef) -> int:
+    """Return the number of a function's parameters, one for ``*args``."""
+    given = function.args
+    return len(given.posonlyargs) + len(given.args) + len(given.kwonlyargs) + (given.vararg is not None)

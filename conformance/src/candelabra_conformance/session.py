@@ -12,8 +12,8 @@ import pytest
 from candelabra.errors import BackendError, DeviceUnavailable
 
 from candelabra_conformance.context import Context
-from candelabra_conformance.model import BAD, BLOCKED, Case, Result, Run
-from candelabra_conformance.running.blocking import settled, unlocked
+from candelabra_conformance.model import BAD, Case, Result, Run
+from candelabra_conformance.running.blocking import blocked_by_memory, settled, unlocked
 from candelabra_conformance.running.expected import ExpectedFailure, applied, of_backend, read
 from candelabra_conformance.running.pairwise import pairwise
 from candelabra_conformance.running.run import forbidding, subject
@@ -86,10 +86,9 @@ class Session:
     def run(self, case: Case) -> Result:
         """Return the result of a case. It is blocked if an earlier failure in this process explains it."""
         assert self.context is not None
-        memory = next((r for r in self.failed if r.case.level == 0), None)
-        if memory is not None and case.level:
-            words = f"{memory.case.id} does not hold, and everything needs memory"
-            return Result(case, BLOCKED, message=words, blocked_by=memory.case.id)
+        blocked = blocked_by_memory(self.failed, case)
+        if blocked is not None:
+            return blocked
         with forbidding(self.forbid_fallback):
             result = run_case(self.context, case, forbid_fallback=self.forbid_fallback)
         result = settled([*self.failed, result])[-1]

@@ -100,11 +100,11 @@ class Instance:
     """An open device. ``keys[dtype]`` are the dispatch keys of its tensors, ``bit`` is the device's own bit in them."""
 
     __slots__ = (
-        "device", "backend", "index", "bit", "keys", "kernels", "capabilities", "immutable", "__weakref__",
+        "device", "backend", "index", "bit", "keys", "kernels", "capabilities", "immutable", "lazy", "__weakref__",
     )  # fmt: skip
 
-    def __init__(self, backend: Backend, index: int, bit: int, kernels: dict[str, Kernel]) -> None:
-        self.device: Final = named_device(backend, index, len(backend.devices()))
+    def __init__(self, backend: Backend, index: int, bit: int, kernels: dict[str, Kernel], count: int) -> None:
+        self.device: Final = named_device(backend, index, count)
         self.backend: Final = backend
         self.index: Final = index
         self.bit: Final = bit
@@ -113,6 +113,7 @@ class Instance:
         self.capabilities: Final = backend.capabilities_of(index)
         self.keys: Final[dict[dtype, int]] = {d: bit | d.bit for d in ALL if d in self.capabilities.storage}
         self.immutable: Final = not self.capabilities.mutable
+        self.lazy: Final = _is_lazy(backend)
 
     def __repr__(self) -> str:
         return f"<device instance {self.device}>"
@@ -128,6 +129,13 @@ class Instance:
             ) from None
 
 
+def _is_lazy(backend: Backend) -> bool:
+    """Return whether the backend has a method ``evaluate`` of its own, as lazy ones do."""
+    from candelabra.backend import Backend
+
+    return type(backend).evaluate is not Backend.evaluate
+
+
 class _Default(threading.local):
     """The default device of a thread, and those of its enclosing blocks."""
 
@@ -141,6 +149,8 @@ _default: Final = _Default()
 _process_default: list[device | None] = [None]
 _instances: Final[dict[device, Instance]] = {}
 _by_bit: Final[dict[int, Instance]] = {}
+lazy_instances: Final[list[Instance]] = []
+"""The open devices that record their work and compute when asked. Empty in most programs."""
 _lock: Final = threading.RLock()
 
 
@@ -162,20 +172,26 @@ def open_device(name: device | str | int | None = None) -> Instance:
 
 def _open(name: device) -> Instance:
     from candelabra._plugins import registry
+    from candelabra._plugins.checking import check_capabilities
 
     backend, kernels = registry.backend(name.type)
     with _lock:
         if name in _instances:
             return _instances[name]
-        devices = backend.devices()
+        count = len(registry.devices_of(backend))
         index = name.index or 0
-        if index >= len(devices):
+        if index >= count:
             raise DeviceUnavailable(
-                f"device {str(name)!r} does not exist: backend {name.type!r} offers {len(devices)} device(s)"
-                + (f", '{name.type}:0' to '{name.type}:{len(devices) - 1}'" if devices else "")
+                f"device {str(name)!r} does not exist: backend {name.type!r} offers {count} device(s)"
+                + (f", '{name.type}:0' to '{name.type}:{count - 1}'" if count else "")
             )
+        capabilities = backend.capabilities_of(index)
+        if capabilities is not backend.capabilities:
+            check_capabilities(f"{backend.name}:{index}", capabilities)
         bit = 1 << (DEVICE_SHIFT + len(_by_bit))
-        instance = _instances[device(name.type, index)] = _by_bit[bit] = Instance(backend, index, bit, kernels)
+        instance = _instances[device(name.type, index)] = _by_bit[bit] = Instance(backend, index, bit, kernels, count)
+        if instance.lazy:
+            lazy_instances.append(instance)
         return instance
 
 
@@ -247,5 +263,6 @@ def forget_instances(device_type: str) -> None:
     with _lock:
         for name in [name for name in _instances if name.type == device_type]:
             del _instances[name]
+        lazy_instances[:] = [instance for instance in lazy_instances if instance.device.type != device_type]
         if _process_default[0] is not None and _process_default[0].type == device_type:
             _process_default[0] = None

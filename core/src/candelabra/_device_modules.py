@@ -54,8 +54,8 @@ class DeviceModule(ModuleType):
         """Return the reason why no device of this type can be used, in a sentence, or None if one can."""
         try:
             made, _ = registry.backend(self.type)
-            found = made.devices()
-        except Exception as error:
+            found = registry.devices_of(made)
+        except BackendError as error:
             return f"{error}"
         return None if found else f"backend {self.type!r} offers no devices"
 
@@ -85,7 +85,7 @@ class DeviceModule(ModuleType):
     def get_device_properties(self, device: DeviceLike = None) -> DeviceProperties:
         """Return the name and the facts that the backend reports."""
         instance = self._instance(device)
-        return DeviceProperties(instance.backend.devices()[instance.index])
+        return DeviceProperties(registry.devices_of(instance.backend)[instance.index])
 
     def get_device_capability(self, device: DeviceLike = None) -> tuple[int, int]:
         """Return the fact ``compute``, a version as two numbers. Raise NotImplementedError if there is none."""

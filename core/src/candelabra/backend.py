@@ -42,7 +42,8 @@ from candelabra.dtypes import dtype
 
 API_VERSION = (1, 1)
 """The version of this contract. A new major version breaks backends, a new minor version only adds to the contract. 1.1
-added capabilities per device (:meth:`Backend.capabilities_of`), kernels that decline a call, and typed facts."""
+added capabilities per device (:meth:`Backend.capabilities_of`), kernels that decline a call, typed facts, and the
+evaluation of lazy payloads (:meth:`Backend.evaluate`)."""
 
 Payload = Any
 """A backend's own array. The core reads only its ``.shape``."""
@@ -189,6 +190,14 @@ class Backend(ABC):
 
     def synchronize(self, index: int) -> None:
         """Wait for all submitted work of the device, and raise its errors."""
+
+    def evaluate(self, payloads: Sequence[Payload]) -> None:
+        """Compute payloads of one device. A lazy backend, which records work until a payload is read, overrides this.
+
+        The core calls it with the gradients at the end of each backward pass, and with the payloads that replaced those
+        of tensors written in place since the last call, so that a loop that reads nothing does not record without end.
+        It need not wait for the results.
+        """
 
     def stream(self, index: int) -> Any:
         """Return a new stream: a context manager with ``synchronize()`` and ``record()``."""

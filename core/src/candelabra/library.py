@@ -41,6 +41,7 @@ from candelabra._plugins import contributions
 from candelabra._plugins import registry as plugins
 from candelabra._plugins.kernels import get_kernel, register_kernel
 from candelabra._plugins.names import registered_names as device_names
+from candelabra._random.generator import take_counters
 from candelabra._records.accepts import refusal
 from candelabra._records.autocasting import Autocast
 from candelabra._records.callables import PublicCallable, public
@@ -90,7 +91,7 @@ __all__ = [
     "checked_pointwise", "like_input", "pointwise", "reduction", "shape_of", "unchecked", "accumulated", "boolean",
     "common", "index", "real_part", "same", "highest", "identical", "to_float", "to_integer", "unpromoted",
     "applied", "build",
-    "conjugate", "indent", "fail", "store", "wrap_dim",
+    "conjugate", "indent", "fail", "store", "take_counters", "wrap_dim",
     # reading
     "ENTRIES", "METHODS", "OPERATORS", "Entry", "Signature", "Schema", "Parameter", "REQUIRED", "BOUND", "DEVICE",
     "DIFFERENTIABLE", "DIM", "DIMS", "DTYPE", "INDEX", "INDICES", "LIST", "MASK", "OPERAND", "OPTIONAL", "PLAIN",

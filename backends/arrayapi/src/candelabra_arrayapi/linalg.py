@@ -24,14 +24,24 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
         failed = xp.any(~xp.isfinite(out), axis=(-2, -1))
         return out, xp.astype(failed, int32)
 
-    def cholesky_ex(x: Any, upper: bool) -> tuple[Any, Any]:
-        return with_info(linalg.cholesky(_hermitian_from_triangle(xp, x, "U" if upper else "L"), upper=upper))
+    def attempted(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Return the result with its status, or NotImplemented: a library may refuse a batch for one matrix of it."""
+        matrices = arguments[0]
+        try:
+            return with_info(function(*arguments, **options))
+        except Exception:
+            if matrices.ndim < 2 or matrices.shape[-2] != matrices.shape[-1]:
+                raise
+            return NotImplemented
 
-    def inv_ex(x: Any) -> tuple[Any, Any]:
-        return with_info(linalg.inv(x))
+    def cholesky_ex(x: Any, upper: bool) -> Any:
+        return attempted(linalg.cholesky, _hermitian_from_triangle(xp, x, "U" if upper else "L"), upper=upper)
 
-    def solve_ex(a: Any, b: Any) -> tuple[Any, Any]:
-        return with_info(linalg.solve(a, b))
+    def inv_ex(x: Any) -> Any:
+        return attempted(linalg.inv, x)
+
+    def solve_ex(a: Any, b: Any) -> Any:
+        return attempted(linalg.solve, a, b)
 
     def qr(x: Any, mode: str) -> tuple[Any, Any]:
         q, r = linalg.qr(x, mode="reduced" if mode == "r" else mode)

@@ -13,21 +13,24 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any], device: Callable[[int], Any]) ->
     namespace's creation functions take as ``device=``.
     """
 
+    named = {known.name: held for known, held in dtypes.items()}
+
+    def widest(names: Sequence[str], dtype: Any) -> Any:
+        """Return the first of the named dtypes that the namespace has, or else the result's."""
+        return next((named[name] for name in names if name in named), dtypes[dtype])
+
     def full(shape: tuple[int, ...], value: Any, dtype: Any, index: int) -> Any:
         return xp.full(shape, value, dtype=dtypes[dtype], device=device(index))
 
     def arange(start: Any, step: Any, length: int, dtype: Any, index: int) -> Any:
         integral = isinstance(start, int) and isinstance(step, int)
-        wide = next(v for k, v in dtypes.items() if k.name == ("int64" if integral else "float64"))
+        wide = widest(("int64", "int32") if integral else ("float64", "float32"), dtype)
         counter = xp.arange(length, dtype=wide, device=device(index))
         return xp.astype(counter * step + start, dtypes[dtype])
 
     def linspace(start: Any, end: Any, steps: int, dtype: Any, index: int) -> Any:
-        wide = next(
-            v
-            for k, v in dtypes.items()
-            if k.name == ("complex128" if complex in (type(start), type(end)) else "float64")
-        )
+        numbers = ("complex128", "complex64") if complex in (type(start), type(end)) else ("float64", "float32")
+        wide = widest(numbers, dtype)
         return xp.astype(xp.linspace(start, end, steps, dtype=wide, device=device(index)), dtypes[dtype])
 
     def eye(n: int, m: int, dtype: Any, index: int) -> Any:

@@ -58,25 +58,30 @@ class Mirror(Backend):
     """Two devices with the reference's behaviour.
 
     ``mutable=False`` creates arrays without strides that never change. With ``views=True`` the reference's kernels
-    create views, which the core would otherwise compute from strides.
+    create views, which the core would otherwise compute from strides. ``overrides=False`` omits the kernels of
+    operators that have a body, so that the bodies serve them, as on a device with the fewest kernels.
     """
 
-    def __init__(self, name: str = "mirror", *, mutable: bool = True, views: bool = False) -> None:
+    def __init__(
+        self, name: str = "mirror", *, mutable: bool = True, views: bool = False, overrides: bool = True
+    ) -> None:
         self.name = name
         self.reference, self.reflected = plugins.backend(plugins.reference_device().type)
         self.capabilities = replace(
             self.reference.capabilities, host=False, mutable=mutable, strided=mutable, dlpack=EXTENSION
         )
         self.counted: list[dict[int, int]] = [{} for _ in range(DEVICES)]
-        self.table: dict[str, Kernel] = self._kernels(mutable, views)
+        self.table: dict[str, Kernel] = self._kernels(mutable, views, overrides)
         """The result of :meth:`kernels`. A mutant replaces entries."""
 
-    def _kernels(self, mutable: bool, views: bool) -> dict[str, Kernel]:
+    def _kernels(self, mutable: bool, views: bool, overrides: bool) -> dict[str, Kernel]:
         table: dict[str, Kernel] = {}
         for name, kernel in self.reflected.items():
             inplace = name not in OPERATORS
             record = OPERATORS[name[:-1] if inplace else name]
             if (inplace and not mutable) or (record.geometry is not None and not views):
+                continue
+            if record.body is not None and not overrides:
                 continue
             table[name] = self.image_of(record, kernel)
         if not mutable:

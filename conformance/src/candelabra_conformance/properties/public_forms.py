@@ -209,10 +209,12 @@ def _keywords(
             raise
         if tensor.requires_grad is not keywords.get("requires_grad", False) or not tensor.is_leaf:
             raise Failure(f"{words}: requires_grad is {tensor.requires_grad}", sample, layout)
-        where = context.device if keywords.get("device", HERE) is HERE else keywords["device"]
+        # Without the keyword, the device of the plain call: frombuffer shares the host's memory on every device.
+        where = keywords.get("device", result.device)
+        where = context.device if where is HERE else where
         if tensor.device != where or tensor.dtype is not keywords.get("dtype", result.dtype):
             raise Failure(f"{words}: the result is {tensor.dtype.name} on {tensor.device}", sample, layout)
-        same = tensor.dtype is result.dtype and where == context.device  # elsewhere other bits may come out
+        same = tensor.dtype is result.dtype and where == result.device  # elsewhere other bits may come out
         if same and not equal_results(split(sample, tensor.detach(), context.reference), want):
             raise Failure(f"{words}: other values come out", sample, layout)
 

@@ -12,6 +12,7 @@ from candelabra_conformance.references import attention as attention_record
 from candelabra_conformance.references import networks
 from candelabra_conformance.references.draws import drawn
 from candelabra_conformance.references.network_functions import sizes, window_geometry
+from candelabra_conformance.references.random import random_uniform
 from candelabra_conformance.references.registry import reference, references
 
 Array = np.ndarray[Any, Any]
@@ -103,7 +104,15 @@ def mask_of(shape: tuple[int, ...], p: float) -> Array:
     return drawn("uniform", shape, float32, None) >= p
 
 
-@reference("nn.functional.dropout", "dropout", "dropout_")
+@reference("dropout")
+def dropped(x: Array, p: float, seed: int, offset: int) -> tuple[Any, Any]:
+    """Compare the numbers of a draw in float32 with the probability."""
+    kept = random_uniform(x.shape, seed, offset, float32, None) >= p
+    factors = kept.astype(x.dtype) * (0.0 if p == 1 else 1 / (1 - p))
+    return x * factors, factors
+
+
+@reference("nn.functional.dropout", "plain_dropout", "dropout_")
 def dropout(x: Array, p: float = 0.5, training: bool = True) -> Any:
     """Draw a mask of the input's shape."""
     return masked_dropout(x, mask_of(x.shape, p), p) if training else x

@@ -13,6 +13,17 @@ CAUSES: Final = ("value", "result", "aliasing", "inputs")
 """The properties of an operator whose failure breaks those that use it; derivatives affect only derivatives."""
 
 
+def blocked_by_memory(failed: Iterable[Result], case: Case) -> Result | None:
+    """Return the result of a case that need not run: the device's memory failed, in all dtypes or in the case's own."""
+    causes = (r for r in failed if r.case.level == 0 and r.verdict in BAD and r.case.dtype in ("", case.dtype))
+    cause = next(causes, None)
+    if cause is None or case.level == 0:
+        return None
+    needing = f"all of {case.dtype}" if cause.case.dtype else "everything"
+    words = f"{cause.case.id} does not hold, and {needing} needs memory"
+    return Result(case, BLOCKED, message=words, blocked_by=cause.case.id)
+
+
 def settled(results: Sequence[Result]) -> list[Result]:
     """Return the results, with failures marked as blocked by the operator that explains them.
 

@@ -20,9 +20,9 @@ from candelabra import fallback
 from candelabra.library import plugins
 
 from candelabra_conformance.context import Context
-from candelabra_conformance.model import BAD, BLOCKED, Case, Result, Run, Subject
+from candelabra_conformance.model import BLOCKED, Case, Result, Run, Subject
 from candelabra_conformance.running import expected
-from candelabra_conformance.running.blocking import settled, unlocked
+from candelabra_conformance.running.blocking import blocked_by_memory, settled, unlocked
 from candelabra_conformance.running.setup import Setup, prepared
 from candelabra_conformance.running.workers import Work, run_in_workers
 from candelabra_conformance.suite import plan, run_case
@@ -137,15 +137,12 @@ def _results(
 ) -> list[Result]:
     memory = [c for c in cases if c.level == 0]
     found = _executed(context, memory, chosen, work, finished, until)
-    broken = next((r for r in found if r.verdict in BAD), None)
-    rest = [c for c in cases if c.level != 0]
-    if broken is None:
-        return found + _executed(context, rest, chosen, work, finished, until)
-    words = f"{broken.case.id} does not hold, and everything needs memory"
-    blocked = [Result(c, BLOCKED, message=words, blocked_by=broken.case.id) for c in rest]
+    outcomes = {case: blocked_by_memory(found, case) for case in cases if case.level != 0}
+    blocked = [result for result in outcomes.values() if result is not None]
     for result in blocked:
         finished(result)
-    return found + blocked
+    rest = [case for case, result in outcomes.items() if result is None]
+    return found + blocked + _executed(context, rest, chosen, work, finished, until)
 
 
 def _executed(

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from candelabra.dtypes import FLOATING
+
 from candelabra_conformance.samples.convolution import PLANS
 from candelabra_conformance.samples.maker import Maker
 from candelabra_conformance.samples.pooling import POOLS
@@ -143,15 +145,19 @@ def normalized_layers(t: Maker) -> Iterator[Sample]:
         yield sample(t(2, 3, 5), (5,))
         yield sample(t(2, 3, 5), (3, 5), t(3, 5), t(3, 5))
         yield sample(t(4, 5), [5], t(5), eps=0.1)
+        yield sample(t(3, 1, 2), (1, 2), kind=LENGTH_ONE)
+        yield sample(t(0, 5), (5,), t(5), t(5), kind=ZERO_SIZE)
 
 
 @inputs("rms_norm")
 def scaled_layers(t: Maker) -> Iterator[Sample]:
     """Yield one dim and two, with and without a weight."""
-    if t.is_floating:
+    if t.dtype.category >= FLOATING:
         yield sample(t(2, 3, 5), (5,))
         yield sample(t(2, 3, 5), (3, 5), t(3, 5))
         yield sample(t(4, 5), [5], t(5), 0.1)
+        yield sample(t(3, 1, 2), (1, 2), kind=LENGTH_ONE)
+        yield sample(t(0, 5), (5,), t(5), kind=ZERO_SIZE)
 
 
 @mistakes("layer_norm", "rms_norm")

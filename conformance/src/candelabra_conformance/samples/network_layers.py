@@ -16,7 +16,9 @@ PLAIN_DROPOUTS = tuple(
     name + inplace
     for name in ("dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout")
     for inplace in ("", "_")
+    if name + inplace != "dropout"  # the operator of that name takes the numbers of a draw
 )
+PLAIN_DROPOUTS += ("plain_dropout",)
 CHANNEL_DROPOUTS = tuple(f"nn.functional.dropout{rank}d" for rank in (1, 2, 3))
 UNPOOLS = ("max_unpool1d", "max_unpool2d", "max_unpool3d")
 draws(*DROPOUTS, *CHANNEL_DROPOUTS, *PLAIN_DROPOUTS)
@@ -157,6 +159,18 @@ def dropped_elements(t: Maker) -> Iterator[Sample]:
         yield sample(t(3, 4), 1.0, True)
 
 
+@inputs("dropout")
+def dropped_by_a_draw(t: Maker) -> Iterator[Sample]:
+    """Yield probabilities with the seed and the offset of a draw, and none that is dropped, or all."""
+    if t.dtype.category >= FLOATING:
+        yield sample(t(3, 4, 2), 0.25, 7, 0)
+        yield sample(t(257), 0.5, (3 << 32) + 5, (1 << 32) + 7, note="beyond 32 bits")
+        yield sample(t(), 0.5, 1, 3, kind=ZERO_DIM)
+        yield sample(t(0, 3), 0.5, 1, 3, kind=ZERO_SIZE)
+        yield sample(t(3, 4), 0.0, 7, 0)
+        yield sample(t(3, 4), 1.0, 7, 0)
+
+
 @inputs(*CHANNEL_DROPOUTS)
 def dropped_channels(t: Maker) -> Iterator[Sample]:
     """Yield inputs with a batch, and without one if the function knows such inputs."""
@@ -190,7 +204,7 @@ def probabilities_of_dropout(t: Maker) -> Iterator[Sample]:
     yield sample(t(2, 3), -0.5, note="below 0")
 
 
-@mistakes(*CHANNEL_DROPOUTS)
+@mistakes("nn.functional.dropout1d", "nn.functional.dropout2d")
 def ranks_of_dropout(t: Maker) -> Iterator[Sample]:
     """Yield vectors, which have no channels."""
     yield sample(t(3))

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._autograd.anomaly import run_checked
 from candelabra._autograd.node import LEAF, PORT, Leaf, Node
+from candelabra._autograd.pending import evaluate_gradients
+from candelabra._device import lazy_instances
 from candelabra._keys import ANOMALY, AUTOGRAD, NO_GRAD, VIEW, state, switch
 from candelabra._records.record import OPERATORS
 
@@ -65,6 +67,8 @@ def run(
         one.run()
     finally:
         running.one = outer
+    if lazy_instances:
+        evaluate_gradients(one.pending, one.captured)
 
 
 def _count(roots: list[Node]) -> dict[Node, int]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.filling import zeros_like
 from candelabra._autograd.node import Node
+from candelabra._autograd.pending import note_write
 from candelabra._device import instance_of_key
 from candelabra._dispatch.key import map_tensors, redispatch
 from candelabra._keys import (
@@ -156,8 +157,12 @@ def write(target: Tensor, payload: Any) -> None:
         base = target._base
         with mode(include=NO_GRAD):
             base._payload = scatter_through(chain_of(target), _plain(base), _wrapped(payload, target))._payload
+        if instance.lazy:
+            note_write(base)
     else:
         target._payload = payload
+        if instance.lazy:
+            note_write(target)
     target._version[0] += 1
 
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import traceback
 
+from candelabra._cli.devices import add_arguments as add_timeout
 from candelabra._cli.main import COMMANDS
 from candelabra._plugins import contributions, registry
+from candelabra._plugins.describing import summary
+from candelabra._plugins.examining import Examination, examine_isolated
 from candelabra._version import __version__
 from candelabra.backend import API_VERSION
-from candelabra.errors import BackendError, DeviceUnavailable
+from candelabra.errors import BackendError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add no arguments."""
+    """Add ``--timeout``, as ``candelabra devices`` has it."""
+    add_timeout(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -27,48 +30,36 @@ def run(arguments: argparse.Namespace) -> int:
     if not plugins:
         print(registry.nothing_installed())
         return 1
-    healthy = [_examine(plugin) for plugin in plugins.values()]
+    examinations = examine_isolated(plugins.values(), arguments.timeout)
+    healthy = [_report(plugin, each) for plugin, each in zip(plugins.values(), examinations, strict=True)]
     print(f"reference device: {_reference()}")
     found, problems = contributions.commands(tuple(COMMANDS))
     if found:
         print(f"commands of plugins: {', '.join(sorted(found))}")
     hooks = {name: error for name, error in problems.items() if name not in plugins or plugins[name].error is None}
     for name, error in hooks.items():
-        print(f"commands of plugin {name!r} failed: {type(error).__name__}: {error}")
+        print(f"commands of plugin {name!r} failed: {summary(error)}")
     return int(not all(healthy) or bool(hooks))
 
 
-def _examine(plugin: registry.Plugin) -> bool:
-    """Load one plugin, print its steps, and return whether it works. A plugin without a device works."""
+def _report(plugin: registry.Plugin, examination: Examination) -> bool:
+    """Print the steps and devices of one plugin, and return whether it works. A plugin without a device works."""
     entry = "added by hand" if plugin.entry is None else f"{plugin.entry.value}, distribution {plugin.distribution}"
     print(f"\n{plugin.name} ({entry})")
-    try:
-        backend, _ = registry.load(plugin)
-    except DeviceUnavailable as reason:
-        print(f"  {', '.join(plugin.steps)}")
-        print(f"  no devices: {reason}")
-        return True
-    except BackendError:
-        print(f"  {', '.join(plugin.steps)}, then failed: {type(plugin.error).__name__}: {plugin.error}")
-        _indented(plugin.traceback)
+    steps = ", ".join(examination.steps)
+    if examination.failure and not examination.window:
+        print(f"  {steps}, then failed: {examination.failure}")
+    else:
+        print(f"  {steps}" + (f"; built for core API {examination.window}" if examination.window else ""))
+    if examination.failure:
+        if examination.window:
+            print(f"  {examination.failure}")
+        _indented(examination.traceback)
         return False
-    low, high = backend.api
-    print(f"  {', '.join(plugin.steps)}; built for core API {low[0]}.{low[1]} to {high[0]}.{high[1]}")
-    try:
-        found = backend.devices()
-    except DeviceUnavailable as reason:
-        print(f"  no devices: {reason}")
-        return True
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        print(f"  listing its devices failed: {type(error).__name__}: {error}")
-        _indented(traceback.format_exc())
-        return False
-    for index, info in enumerate(found):
-        print(f"  {plugin.name}:{index}  {info.name}")
-    if not found:
-        print("  no devices: the backend gives no reason")
+    for name, description, _ in examination.devices:
+        print(f"  {name}  {description}")
+    if not examination.devices:
+        print(f"  no devices: {examination.unavailable or 'the backend gives no reason'}")
     return True
 
 

@@ -84,8 +84,9 @@ def _plugin_commands() -> dict[str, str]:
 
 def _plugin_command(name: str, arguments: list[str]) -> int:
     from candelabra._plugins.contributions import commands
+    from candelabra._plugins.describing import summary
 
-    found, problems = commands(tuple(COMMANDS))
+    found, problems = commands(tuple(COMMANDS), name)
     if name in found:
         try:
             return int(found[name](arguments) or 0)
@@ -98,7 +99,7 @@ def _plugin_command(name: str, arguments: list[str]) -> int:
     known = ", ".join([*COMMANDS, *sorted(found)])
     print(f"candelabra: there is no command {name!r}; there are {known}", file=sys.stderr)
     for plugin, error in problems.items():
-        print(f"  plugin {plugin!r} has no commands: {type(error).__name__}: {error}", file=sys.stderr)
+        print(f"  plugin {plugin!r} has no commands: {summary(error)}", file=sys.stderr)
     return 2
 
 

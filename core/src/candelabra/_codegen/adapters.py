@@ -18,7 +18,7 @@ from candelabra._autograd.views import refreshed
 from candelabra._codegen.entry import passed_on
 from candelabra._codegen.nodes import Variant, forward_lines, refuse_inference
 from candelabra._codegen.source import build, indent
-from candelabra._dispatch.failure import fail
+from candelabra._dispatch.failure import fail, fail_body, no_result
 from candelabra._keys import ANOMALY, AUTOGRAD, INFERENCE, NO_GRAD, PACK, VIEW, state, switch
 from candelabra._records.schema import (
     BOUND,
@@ -87,7 +87,8 @@ def compile_adapter(call: Call) -> Callable[..., Any]:
     names = [p.name for p in op.schema.parameters]
     passed = ", ".join(names)
     scope: dict[str, Any] = {
-        "kernel": call.kernel, "declined": call.declined, "fail": fail, "op": op, "new": new, "Tensor": Tensor,
+        "kernel": call.kernel, "declined": call.declined, "fail": fail, "fail_body": fail_body, "no_result": no_result,
+        "op": op, "new": new, "Tensor": Tensor,
         "keymap": call.keymap, "state": state, "switch": switch, "NO_GRAD": NO_GRAD, "AUTOGRAD": AUTOGRAD,
         "VIEW": VIEW, "Spec": Spec, "Port": Port, "ref": ref, "Result": op.schema.result,
         **{f"K{i}": k for i, k in enumerate(call.keys)},
@@ -135,11 +136,13 @@ def kernel_lines(call: Call, passed: str) -> list[str]:
         return [
             "try:", f"    _p = kernel({arguments})", f"except Exception as _error: fail(op, _error, ({passed},))",
             *([f"if _p is NotImplemented: return declined({passed})"] if call.declined is not None else []),
+            f"if _p is None: no_result(op, ({passed},))",
         ]  # fmt: skip
+    failing = f"except Exception as _error: fail_body(op, _error, ({passed},))"
     if call.key & NO_GRAD:
-        return [f"_o0 = kernel({arguments})"]
+        return ["try:", f"    _o0 = kernel({arguments})", failing]
     return [
-        "_mode = state.bits", "switch(_mode | NO_GRAD)", "try:", f"    _o0 = kernel({arguments})",
+        "_mode = state.bits", "switch(_mode | NO_GRAD)", "try:", f"    _o0 = kernel({arguments})", failing,
         "finally: switch(_mode)",
     ]  # fmt: skip
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NoReturn
 from candelabra._tensor import Tensor
+from candelabra.errors import BackendError
 
 if TYPE_CHECKING:
     from candelabra._records.record import Operator
@@ -21,6 +22,24 @@ def fail(op: Operator[..., Any], error: BaseException, args: tuple[Any, ...]) ->
         raise found from (None if found is error else error)
     error.add_note(f"raised by the kernel of {op.name!r} on {describe(args)}")
     raise error
+
+
+def fail_body(op: Operator[..., Any], error: BaseException, args: tuple[Any, ...]) -> NoReturn:
+    """Raise the rule's error about the arguments of a composite or, if it has none, the error of its body.
+
+    The operators that the body calls describe their own arguments, which the user may not know.
+    """
+    try:
+        check(op, args)
+    except Exception as found:
+        found.__cause__ = None if type(found) is type(error) else error
+        raise found from (None if found is error else error)
+    raise error
+
+
+def no_result(op: Operator[..., Any], args: tuple[Any, ...]) -> NoReturn:
+    """Raise ``BackendError`` for a kernel that returned None, which usually lacks its ``return``."""
+    raise BackendError(f"the kernel of {op.name!r} returned None instead of a payload, for {describe(args)}")
 
 
 def check(op: Operator[..., Any], args: tuple[Any, ...]) -> Any:

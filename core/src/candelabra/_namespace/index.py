@@ -18,6 +18,8 @@ V = TypeVar("V")
 
 OPERATORS_IN: Final[dict[str, str]] = {}
 """Operator → the module that declares it."""
+PARAMETERS: Final[dict[str, int]] = {}
+"""Operator → the number of its parameters, with which tables of kernels are checked before any is declared."""
 FUNCTIONS_IN: Final[dict[str, str]] = {}
 """Public function, ``exp`` or ``linalg.inv`` → the module that declares it."""
 METHODS_IN: Final[dict[str, str]] = {}
@@ -44,10 +46,15 @@ def read(path: list[str]) -> bool:
 
 
 def enter(modules: dict[str, tuple[str, str, str, str]]) -> None:
-    """Add a table: ``{module: (operators, functions, methods, properties)}``, names separated by spaces."""
+    """Add a table: ``{module: (operators, functions, methods, properties)}``, names separated by spaces.
+
+    An operator's name is followed by a colon and the number of its parameters.
+    """
     _indexed.update(modules)
     for module, (operators, functions, methods, properties) in modules.items():
-        OPERATORS_IN.update(dict.fromkeys(operators.split(), module))
+        for operator in operators.split():
+            name, _, count = operator.partition(":")
+            OPERATORS_IN[name], PARAMETERS[name] = module, int(count)
         FUNCTIONS_IN.update(dict.fromkeys(functions.split(), module))
         METHODS_IN.update(dict.fromkeys(methods.split(), module))
         PROPERTIES.update(properties.split())

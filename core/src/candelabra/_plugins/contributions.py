@@ -6,10 +6,11 @@ in the group ``candelabra.plugins``; the entry's value is an object with the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from candelabra._annotations import Any, Final, NamedTuple
 from candelabra._plugins import registry
+from candelabra._plugins.describing import shown
 
 GROUP: Final = "candelabra.plugins"
 
@@ -23,8 +24,11 @@ class Contributions(NamedTuple):
     problems: dict[str, BaseException]
 
 
-def commands(reserved: tuple[str, ...] = ()) -> Contributions:
-    """Return ``{subcommand: function(arguments) -> exit status}``. Reserved and duplicate names are refused."""
+def commands(reserved: tuple[str, ...] = (), only: str | None = None) -> Contributions:
+    """Return ``{subcommand: function(arguments) -> exit status}``. Reserved and duplicate names are refused.
+
+    ``only``: end the search when this command is found, so that the remaining plugins are not imported.
+    """
     found: dict[str, Any] = {}
     problems: dict[str, BaseException] = {}
     for plugin, name, command in _collect("candelabra_commands", problems):
@@ -33,9 +37,11 @@ def commands(reserved: tuple[str, ...] = ()) -> Contributions:
                 f"plugin {plugin!r} has a command {name!r}, but a command of that name exists already"
             )
         elif not callable(command):
-            problems[plugin] = TypeError(f"plugin {plugin!r}: its command {name!r} is not callable: {command!r}")
+            problems[plugin] = TypeError(f"plugin {plugin!r}: its command {name!r} is not callable: {shown(command)}")
         else:
             found[name] = command
+            if name == only:
+                break
     return Contributions(found, problems)
 
 
@@ -48,32 +54,35 @@ def samples() -> Contributions:
     return Contributions(found, problems)
 
 
-def _collect(hook: str, problems: dict[str, BaseException]) -> list[tuple[str, str, Any]]:
-    """Return (plugin, key, value) of the mappings that plugins return, and add plugins that raise to ``problems``."""
+def _collect(hook: str, problems: dict[str, BaseException]) -> Iterator[tuple[str, str, Any]]:
+    """Yield (plugin, key, value) of the mappings that plugins return, and add plugins that raise to ``problems``."""
     from candelabra._plugins.loading import call_hook
 
-    answers = []
     for name, loaded in _objects():
         try:
             mapping = call_hook(loaded(), hook)
             if mapping is not None and not isinstance(mapping, Mapping):
-                raise TypeError(f"plugin {name!r}: {hook}() returned {mapping!r}, not a mapping")
-            answers += [(name, key, value) for key, value in (mapping or {}).items()]
+                raise TypeError(f"plugin {name!r}: {hook}() returned {shown(mapping)}, not a mapping")
+            entries = [(name, key, value) for key, value in (mapping or {}).items()]
         except KeyboardInterrupt:
             raise
         except BaseException as error:
             problems[name] = error
+            continue
+        yield from entries
     problems.update({name: error for name, error in registry.failures().items() if name not in problems})
-    return answers
 
 
-def _objects() -> list[tuple[str, Callable[[], Any]]]:
-    """Return (name, function that returns the object with the hooks), tools first, since they need no device."""
+def _objects() -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yield (name, function that returns the object with the hooks), tools first, since they need no device."""
     from functools import partial
     from importlib.metadata import entry_points
 
-    tools = [(entry.name, partial(_tool, entry)) for entry in sorted(entry_points(group=GROUP))]
-    return tools + [(p.name, partial(getattr, p, "plugin")) for p, _ in registry.working() if p.plugin is not None]
+    for entry in sorted(entry_points(group=GROUP)):
+        yield entry.name, partial(_tool, entry)
+    for plugin, _ in registry.working():
+        if plugin.plugin is not None:
+            yield plugin.name, partial(getattr, plugin, "plugin")
 
 
 def _tool(entry: Any) -> Any:

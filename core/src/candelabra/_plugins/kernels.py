@@ -8,7 +8,7 @@ from collections.abc import Callable
 from candelabra import _journal as journal
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._plugins import registry
-from candelabra._plugins.loading import check_kernel
+from candelabra._plugins.checking import check_kernel
 from candelabra._records.record import OPERATORS, Operator
 from candelabra.errors import BackendError
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from candelabra import _journal as journal
@@ -18,12 +18,13 @@ from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import device, forget_instances, named_device
 from candelabra._invalidation import invalidate
 from candelabra._plugins import names
+from candelabra._plugins.describing import shown, summary, text_of
 from candelabra.errors import BackendError, DeviceUnavailable
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from candelabra.backend import Backend, Kernel
+    from candelabra.backend import Backend, DeviceInfo, Kernel
 
 GROUP: Final = "candelabra.backends"
 ENVIRONMENT: Final = "CANDELABRA_BACKENDS"
@@ -150,10 +151,10 @@ def load(plugin: Plugin) -> tuple[Backend, dict[str, Kernel]]:
     if plugin.backend is None:
         assert plugin.error is not None
         if isinstance(plugin.error, DeviceUnavailable):
-            raise DeviceUnavailable(str(plugin.error)) from plugin.error
+            raise DeviceUnavailable(text_of(plugin.error)) from plugin.error
         raise BackendError(
             f"backend {plugin.name!r} (distribution {plugin.distribution!r}) failed to load: "
-            f"{type(plugin.error).__name__}: {plugin.error}. `candelabra doctor` shows the traceback"
+            f"{summary(plugin.error)}. `candelabra doctor` shows the traceback"
         ) from plugin.error
     return plugin.backend, plugin.kernels
 
@@ -182,7 +183,8 @@ def _load(plugin: Plugin) -> None:
 
 
 def _import_plugin(plugin: Plugin) -> tuple[Backend, dict[str, Kernel], Any]:
-    from candelabra._plugins.loading import checked_backend, checked_kernels, declare_operators, register
+    from candelabra._plugins.checking import checked_kernels
+    from candelabra._plugins.loading import checked_backend, declare_operators, register
 
     assert plugin.entry is not None
     loaded = plugin.entry.load()
@@ -203,7 +205,8 @@ def add_backend(backend: Backend, plugin: Any = None) -> Callable[[], None]:
     effects, if the device type already has an owner or the backend violates the contract. After the removal, existing
     tensors on the device keep working.
     """
-    from candelabra._plugins.loading import check_backend, checked_kernels, declare_operators, register
+    from candelabra._plugins.checking import check_backend, checked_kernels
+    from candelabra._plugins.loading import declare_operators, register
 
     with _loading:
         table = _table()
@@ -266,25 +269,32 @@ def nothing_installed() -> str:
 
 
 # -- choosing ---------------------------------------------------------------------------------------------------------
-def working() -> list[tuple[Plugin, Backend]]:
-    """Return every plugin that loads, with its backend."""
-    found = []
-    for plugin in plugins().values():
+def working(first: str = "") -> Iterator[tuple[Plugin, Backend]]:
+    """Yield every plugin that loads, with its backend, in alphabetical order.
+
+    A plugin is imported when the iteration reaches it, so that a caller who stops early does not import the others.
+    ``first``: begin with the device types that metadata registers as this kind.
+    """
+    kinds = names.registered_names() if first else {}
+    for plugin in sorted(plugins().values(), key=lambda p: (kinds.get(p.name) != first, p.name)):
         try:
-            found.append((plugin, load(plugin)[0]))
+            yield plugin, load(plugin)[0]
         except BackendError:
             continue
-    return found
 
 
 def reference_device() -> device:
-    """Return the reference device: a device in the host's memory, to which others fall back."""
-    for _, backend in working():
+    """Return the reference device: a device in the host's memory, to which others fall back.
+
+    Device types that are registered as the host's are tried first: no other plugin has to be imported, which may fail
+    or hang.
+    """
+    for _, backend in working(names.host.name):
         if backend.capabilities.host:
             return named_device(backend, 0, device_count(backend))
     if not plugins():
         raise BackendError(nothing_installed())
-    broken = [f"{name} failed to load: {type(e).__name__}: {e}" for name, e in failures().items()]
+    broken = [f"{name} failed to load: {summary(error)}" for name, error in failures().items()]
     command = names.install_command()
     raise BackendError(
         "no backend on the host's memory works"
@@ -312,17 +322,39 @@ def accelerator() -> str:
     return default_device().type
 
 
-def device_count(backend: Backend) -> int:
-    """Return the number of a backend's devices, or 0 if it has none or raises."""
+def devices_of(backend: Backend) -> Sequence[DeviceInfo]:
+    """Return a backend's devices. Raise ``DeviceUnavailable`` if it has none for a reason that it gives.
+
+    Raises ``BackendError`` with the device type's name if the backend raises anything else, even SystemExit, or returns
+    anything but a sequence of :class:`DeviceInfo`.
+    """
+    from candelabra.backend import DeviceInfo
+
     try:
-        return len(backend.devices())
-    except Exception:
+        found = backend.devices()
+    except (KeyboardInterrupt, DeviceUnavailable):
+        raise
+    except BaseException as error:
+        raise BackendError(f"backend {backend.name!r}: devices() failed: {summary(error)}") from error
+    if not isinstance(found, Sequence) or not all(isinstance(each, DeviceInfo) for each in found):
+        raise BackendError(
+            f"backend {backend.name!r}: devices() must return a sequence of candelabra.backend.DeviceInfo, "
+            f"it returned {shown(found)}"
+        )
+    return found
+
+
+def device_count(backend: Backend) -> int:
+    """Return the number of a backend's devices, or 0 if it has none or fails to list them."""
+    try:
+        return len(devices_of(backend))
+    except BackendError:
         return 0
 
 
 def backends_with_kernel(operator: str) -> list[str]:
-    """Return the device types that load and have a kernel for an operator."""
-    return [plugin.name for plugin, _ in working() if operator in plugin.kernels]
+    """Return the device types that have been loaded and have a kernel for an operator."""
+    return [plugin.name for plugin in plugins().values() if plugin.loaded and operator in plugin.kernels]
 
 
 def failures() -> dict[str, BaseException]:

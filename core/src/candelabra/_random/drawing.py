@@ -10,8 +10,7 @@ from candelabra._operators.conversion.dtype_and_device import cast
 from candelabra._operators.creation.filled import given_shape
 from candelabra._operators.random import draws
 from candelabra._operators.value_checks import raise_if_nonzero
-from candelabra._random import generator as generators
-from candelabra._random.counters import counters_used
+from candelabra._random.generator import take_counters
 from candelabra.dtypes import BOOL, COMPLEX, INTEGER, dtype, finfo, float32, iinfo, int64
 
 if TYPE_CHECKING:
@@ -22,21 +21,6 @@ if TYPE_CHECKING:
 _RECORDS = {
     "uniform": draws.random_uniform, "normal": draws.random_normal, "exponential": draws.random_exponential,
 }  # fmt: skip
-
-
-def take_counters(
-    name: str, generator: Any, instance: Instance, kind: str, n: int, dtype: str = "int64", span: int = 1
-) -> tuple[int, int]:
-    """Reserve the counters for ``n`` values, and return the seed and the offset.
-
-    The generator is the given one or that of the device. Raises ``TypeError`` for another object.
-    """
-    if generator is None:
-        generator = generators.default_generator(instance)
-    elif not isinstance(generator, generators.Generator):
-        raise TypeError(f"{name}(): argument 'generator' must be Generator, not {type(generator).__name__}")
-    place: tuple[int, int] = generator.take(counters_used(kind, n, dtype, span))
-    return place
 
 
 def draw(

@@ -19,6 +19,7 @@ from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import Instance, device, open_device
 from candelabra._dispatch.fallback import reference_device
 from candelabra._plugins import registry
+from candelabra._random.counters import counters_used
 from candelabra._tensor import Tensor, wrap
 from candelabra.dtypes import uint8
 
@@ -180,6 +181,21 @@ def default_generator(instance: Instance | None = None) -> Generator:
         if _defaults.seed is None:
             _defaults.seed = random_seed()
         return _defaults.by_device.setdefault(place, _restored(place, _defaults.seed, 0))
+
+
+def take_counters(
+    name: str, generator: Any, instance: Instance, kind: str, n: int, dtype: str = "int64", span: int = 1
+) -> tuple[int, int]:
+    """Reserve the counters for ``n`` values, and return the seed and the offset.
+
+    The generator is the given one or that of the device. Raises ``TypeError`` for another object.
+    """
+    if generator is None:
+        generator = default_generator(instance)
+    elif not isinstance(generator, Generator):
+        raise TypeError(f"{name}(): argument 'generator' must be Generator, not {type(generator).__name__}")
+    place: tuple[int, int] = generator.take(counters_used(kind, n, dtype, span))
+    return place
 
 
 def __getattr__(name: str) -> Generator:

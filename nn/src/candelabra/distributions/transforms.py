@@ -17,7 +17,8 @@ from candelabra.distributions.composed_transforms import (
     identity_transform,
 )
 from candelabra.distributions.distribution import Distribution
-from candelabra.distributions.transform import Transform, _InverseTransform, expect_dims
+from candelabra.distributions.transform import Transform, expect_dims
+from candelabra.distributions.transform import _InverseTransform as _InverseTransform
 from candelabra.distributions.utils import (
     NUMBER,
     broadcast_all,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from candelabra._annotations import TYPE_CHECKING
+from candelabra._layout import broadcast_shapes
 from candelabra._operators.elementwise.complex import conj
 from candelabra._operators.elementwise.exponential import exp
 from candelabra._operators.elementwise.selection import where
@@ -45,6 +46,7 @@ def relu(input: Tensor) -> Tensor:
 @operator(pointwise, accepts="real", public=False, method=False, out=False, inplace=False)
 def relu_backward(grad: Tensor, output: Tensor) -> Tensor:
     """Return the gradient of relu's input: ``grad`` where ``output`` is above 0 or NaN, else 0."""
+    broadcast_shapes(grad.shape, output.shape)  # masked_fill would name the shapes in the other order
     return grad.masked_fill(output <= 0, 0)
 
 

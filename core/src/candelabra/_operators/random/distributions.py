@@ -16,8 +16,8 @@ from candelabra._random.drawing import (
     draw,
     draw_bernoulli,
     scaled,
-    take_counters,
 )
+from candelabra._random.generator import take_counters
 from candelabra._records.accepts import check_dtype
 from candelabra._records.callables import public
 from candelabra._records.overloads import overloads

@@ -8,7 +8,8 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_device, as_dtype, as_integer, as_size, as_sizes
 from candelabra._operators.creation.filled import given_shape
 from candelabra._operators.random import draws
-from candelabra._random.drawing import cast_to, draw, draw_integers, limits_of, take_counters
+from candelabra._random.drawing import cast_to, draw, draw_integers, limits_of
+from candelabra._random.generator import take_counters
 from candelabra._records.accepts import check_dtype
 from candelabra._records.callables import public
 from candelabra._records.overloads import overloads

@@ -13,7 +13,8 @@ from candelabra._annotations import TYPE_CHECKING, Final
 from candelabra._operators.elementwise.exponential import exp, expm1
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.special.gamma import digamma
-from candelabra._random.drawing import cast_to, take_counters
+from candelabra._random.drawing import cast_to
+from candelabra._random.generator import take_counters
 from candelabra._records.accepts import check_dtype
 from candelabra._records.callables import public
 from candelabra._records.promotion import unpromoted

@@ -102,7 +102,10 @@ def nansum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTy
 def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType | None = None) -> Tensor:
     """Return the mean over ``dim`` (all dims if None) of the elements that are not NaN, or NaN if all are."""
     counted = input.isnan().logical_not().sum(dim, keepdim)
-    return _nan_to_zero(input, dtype).sum(dim, keepdim) / counted
+    values = _nan_to_zero(input, dtype)
+    if values.dtype.is_half:  # in float32, the sum and the count do not overflow
+        return (values.to(float32).sum(dim, keepdim) / counted).to(values.dtype)
+    return values.sum(dim, keepdim) / counted
 
 
 @operator(reduction, result=index)

@@ -48,7 +48,8 @@ def _as_tensor(value: Any, like: Any) -> Tensor:
 @operator(pointwise, promote=to_float, accepts="real floating", namespace="special")
 def special_entr(input: Tensor) -> Tensor:
     """``-input * log(input)``: 0 at 0, -inf below."""
-    return (-xlogy(input, input)).masked_fill(input < 0, -math.inf)
+    # Not -xlogy(input, input), which is -0 at 0.
+    return xlogy(-input, input).masked_fill(input < 0, -math.inf)
 
 
 special_entr.vjp(

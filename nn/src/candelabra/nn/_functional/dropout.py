@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import warnings
 
-from candelabra.dtypes import get_default_dtype
-from candelabra.library import public, record
+from candelabra.dtypes import float32, get_default_dtype
+from candelabra.library import overloads, public, record, take_counters
+from candelabra.nn._operators.dropout import dropout as dropped
 from candelabra.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -57,6 +58,11 @@ def _dropout(input: Tensor, lead: int | None, p: float, training: bool, inplace:
     if not training or p == 0.0:
         return input
     _check_floating(input)
+    if lead is None:
+        instance = input._instance
+        instance.keys_for(float32)  # raises before the generator advances
+        seed, offset = take_counters("dropout", None, instance, "uniform", input.numel(), float32.name)
+        return _written(input, dropped.function(input, p, seed, offset).values, inplace)
     return _written(input, masked_dropout(input, _draw_mask(input, lead, p), p), inplace)
 
 
@@ -154,11 +160,14 @@ def _check_probability(p: float) -> None:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-@public(name="dropout", method=False)
+@public(public=False)
 def plain_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Set elements to 0 with probability ``p`` and divide the others by ``1 - p``, if ``train``."""
     _check_probability(p)
     return _dropout(input, None, p, train, False)
+
+
+dropout_overloads = overloads("dropout", plain_dropout, method=False)
 
 
 @public(name="dropout_", method=False)

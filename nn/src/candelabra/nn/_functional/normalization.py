@@ -1,98 +1,13 @@
-"""Normalization over dims, channels and groups of channels."""
+"""Normalization over channels and groups of channels."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from candelabra.dtypes import PYTHON_NAMES, float32
-from candelabra.library import NO_GRAD, mode, public, record
-from candelabra.nn._operators.normalization import normalize
+from candelabra.library import NO_GRAD, mode, public
+from candelabra.nn._operators.normalization import check_dtypes, narrowed, normalize
 from candelabra.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
-
-cast = record("cast")
-
-
-def _check_dtypes(input: Tensor, *parameters: Tensor | None) -> None:
-    """Raise ``RuntimeError`` unless all have the input's dtype, or are float32 and the input has a half type."""
-    dtype = input.dtype
-    for other in [p.dtype for p in parameters if p is not None]:
-        if other is not dtype and not (dtype.is_half and other is float32):
-            raise RuntimeError(
-                f"mixed dtype: all inputs must share same datatype, but the input is {dtype} and a parameter is {other}"
-            )
-
-
-def _narrowed(out: Tensor, input: Tensor) -> Tensor:
-    """Return the result in the input's dtype. Half types with float32 parameters compute in float32."""
-    result: Tensor = out if out.dtype is input.dtype else cast(out, dtype=input.dtype)
-    return result
-
-
-@public(method=False, aliases=("nn.functional.layer_norm",))
-def layer_norm(
-    input: Tensor,
-    normalized_shape: Sequence[int],
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-) -> Tensor:
-    """Normalize over the last dims, whose sizes are ``normalized_shape``; ``weight`` and ``bias`` have that shape."""
-    dims = _normalized_dims(input, normalized_shape, weight, bias)
-    _check_dtypes(input, weight, bias)
-    return _narrowed(normalize.function(input, weight, bias, dims, eps).values, input)
-
-
-def _normalized_dims(
-    input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None, bias: Tensor | None
-) -> tuple[int, ...]:
-    """Return the last dims. Raises ``RuntimeError`` unless their sizes, and those of weight and bias, are equal."""
-    expected = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-    if not expected:
-        raise RuntimeError(
-            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
-            "normalized_shape = []"
-        )
-    for name, given in (("weight", weight), ("bias", bias)):
-        if given is not None and tuple(given.shape) != expected:
-            raise RuntimeError(
-                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(given.shape)} "
-                f"and normalized_shape = {list(expected)}"
-            )
-    shape = tuple(input.shape)
-    first = len(shape) - len(expected)
-    if first < 0 or shape[first:] != expected:
-        raise RuntimeError(
-            f"Given normalized_shape={list(expected)}, expected input with shape [*, {', '.join(map(str, expected))}], "
-            f"but got input of size{list(shape)}"
-        )
-    return tuple(range(first, len(shape)))
-
-
-@public(method=False, aliases=("nn.functional.rms_norm",))
-def rms_norm(
-    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
-) -> Tensor:
-    """Divide by the root of the mean square over the last dims; ``eps`` is the dtype's machine epsilon by default.
-
-    The result has the input's dtype. Half types compute in float32 and use its epsilon. As in PyTorch, the square of a
-    complex number is not that of its absolute value. Zhang and Sennrich, Root mean square layer normalization, 2019.
-    """
-    dims = _normalized_dims(input, normalized_shape, weight, None)
-    name = input.dtype.name
-    if name not in _EPSILONS:
-        raise NotImplementedError(f"\"rms_norm\" not implemented for '{PYTHON_NAMES[name]}'")
-    wide: Tensor = cast(input, dtype=float32) if input.dtype.is_half else input
-    out = wide * ((wide * wide).mean(dims, True) + (_EPSILONS[name] if eps is None else eps)).rsqrt()
-    if weight is not None:
-        out = out * weight
-    return _narrowed(out, input)
-
-
-_EPSILONS = dict.fromkeys(("float16", "bfloat16", "float32", "complex64"), 2.0**-23)
-_EPSILONS |= dict.fromkeys(("float64", "complex128"), 2.0**-52)
 
 
 @public(method=False, aliases=("nn.functional.group_norm",))
@@ -114,13 +29,13 @@ def group_norm(
                 f"Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of "
                 f"shape {list(given.shape)} and input of shape {list(input.shape)}"
             )
-    _check_dtypes(input, weight, bias)
+    check_dtypes(input, weight, bias)
     spatial = tuple(input.shape[2:])
     grouped = input.reshape((batch, num_groups, channels // num_groups, *spatial))
     over = (1, num_groups, channels // num_groups, *[1] * len(spatial))
     affine = [None if t is None else t.reshape(over) for t in (weight, bias)]
     out = normalize(grouped, affine[0], affine[1], tuple(range(2, grouped.ndim)), eps).values
-    return _narrowed(out, input).reshape(input.shape)
+    return narrowed(out, input).reshape(input.shape)
 
 
 def _per_channel(name: str, value: Tensor | None, channels: int, rank: int) -> Tensor | None:
@@ -149,7 +64,7 @@ def batch_norm(
     """
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f"\"batch_norm\" not implemented for '{input.dtype.title}'")
-    _check_dtypes(input, running_mean, running_var, weight, bias)
+    check_dtypes(input, running_mean, running_var, weight, bias)
     rank = input.ndim
     channels = input.shape[1] if rank > 1 else 0
     affine = [_per_channel(n, t, channels, rank) for n, t in (("weight", weight), ("bias", bias))]
@@ -169,7 +84,7 @@ def batch_norm(
         if affine[0] is not None:
             scale = scale * affine[0]
         out = (input - mean) * scale
-        return _narrowed(out if affine[1] is None else out + affine[1], input)
+        return narrowed(out if affine[1] is None else out + affine[1], input)
     count = input.numel() // channels if channels else 0
     if count == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
@@ -178,12 +93,12 @@ def batch_norm(
     if not input.numel():
         # An empty batch has no statistics.
         out = input.clone() if affine[0] is None else input * affine[0]
-        return _narrowed(out if affine[1] is None else out + affine[1], input)
+        return narrowed(out if affine[1] is None else out + affine[1], input)
     if rank < 2:
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     values, mean, rstd = normalize(input, affine[0], affine[1], (0, *range(2, rank)), eps)
     _update_statistics(running_mean, running_var, mean, rstd, momentum, eps, count)
-    return _narrowed(values, input)
+    return narrowed(values, input)
 
 
 def _update_statistics(
@@ -230,7 +145,7 @@ def instance_norm(
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
     if (running_mean is None) != (running_var is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
-    _check_dtypes(input, running_mean, running_var, weight, bias)
+    check_dtypes(input, running_mean, running_var, weight, bias)
     channels = input.shape[1]
     for name, stored in (("running_mean", running_mean), ("running_var", running_var)):
         _per_channel(name, stored, channels, rank)
@@ -240,7 +155,7 @@ def instance_norm(
         with mode(include=NO_GRAD):
             variance = (1 / (rstd * rstd) - eps).mean(0)
             _update_statistics(running_mean, running_var, mean.mean(0), (variance + eps).rsqrt(), momentum, eps, count)
-    return _narrowed(values, input)
+    return narrowed(values, input)
 
 
 @public(name="batch_norm", method=False)

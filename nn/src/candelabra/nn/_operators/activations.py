@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 
+from candelabra.dtypes import float32
 from candelabra.library import Autocast, by, operator, overloads, pointwise, record, shape_of, to_float
 from candelabra.typing import TYPE_CHECKING
 
@@ -33,6 +34,8 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
     Hendrycks and Gimpel, Gaussian error linear units, 2016.
     """
+    if input.dtype.is_half:  # 1 + erf cancels below 0: in float32, the digits that remain are those of the half type
+        return gelu(input.to(float32), approximate).to(input.dtype)
     if approximate == "tanh":
         inner = (input + input * input * input * TANH_CUBIC) * TANH_SCALE
         return input * 0.5 * (inner.tanh() + 1)
@@ -42,6 +45,8 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 @operator(pointwise, accepts=FLOATS, public=False, method=False, out=False, inplace=False)
 def gelu_backward(grad: Tensor, input: Tensor, approximate: str) -> Tensor:
     """The gradient of gelu's input: ``grad * (Phi(x) + x * phi(x))``."""
+    if input.dtype.is_half:
+        return gelu_backward(grad.to(float32), input.to(float32), approximate).to(input.dtype)
     if approximate == "tanh":
         square = input * input
         t = ((input + square * input * TANH_CUBIC) * TANH_SCALE).tanh()

@@ -13,11 +13,14 @@ The second and third line matter only for derivatives of the statistics.
 from __future__ import annotations
 
 from candelabra.backend import broadcast_shapes
-from candelabra.library import Autocast, by, operator, same, shape_of
+from candelabra.dtypes import float32
+from candelabra.library import Autocast, by, operator, record, same, shape_of, unpromoted
 from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from candelabra.typing import Tensor
+    from candelabra.typing import Shape, Tensor
+
+cast = record("cast")
 
 Ints = tuple[int, ...]
 
@@ -73,7 +76,7 @@ def normalize_backward(
     """The gradient of the input of :func:`normalize`; ``grad`` is the gradient of its values."""
     z = (input - mean) * rstd
     h = grad if weight is None else grad * weight
-    return (h - h.mean(dims, True) - z * (h * z).mean(dims, True)) * rstd
+    return (h - h.mean(dims, True) - z * (z * h).mean(dims, True)) * rstd
 
 
 def _normalize_vjp(
@@ -103,3 +106,84 @@ def _normalize_vjp(
 
 
 normalize.vjp(("input", "weight", "bias"), _normalize_vjp)
+
+
+# -- over the last dims -----------------------------------------------------------------------------------------------
+def check_dtypes(input: Tensor, *parameters: Tensor | None) -> None:
+    """Raise ``RuntimeError`` unless all have the input's dtype, or are float32 and the input has a half type."""
+    dtype = input.dtype
+    for other in [p.dtype for p in parameters if p is not None]:
+        if other is not dtype and not (dtype.is_half and other is float32):
+            raise RuntimeError(
+                f"mixed dtype: all inputs must share same datatype, but the input is {dtype} and a parameter is {other}"
+            )
+
+
+def narrowed(out: Tensor, input: Tensor) -> Tensor:
+    """Return the result in the input's dtype. Half types with float32 parameters compute in float32."""
+    result: Tensor = out if out.dtype is input.dtype else cast(out, dtype=input.dtype)
+    return result
+
+
+def _normalized_dims(input: Tensor, sizes: Any, weight: Tensor | None, bias: Tensor | None) -> Ints:
+    """Return the last dims. Raises ``RuntimeError`` unless their sizes, and those of weight and bias, are ``sizes``."""
+    expected: Ints = sizes
+    if not expected:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            "normalized_shape = []"
+        )
+    for name, given in (("weight", weight), ("bias", bias)):
+        if given is not None and shape_of(given) != expected:
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                f"{list(shape_of(given))} and normalized_shape = {list(expected)}"
+            )
+    shape = shape_of(input)
+    first = len(shape) - len(expected)
+    if first < 0 or shape[first:] != expected:
+        raise RuntimeError(
+            f"Given normalized_shape={list(expected)}, expected input with shape [*, {', '.join(map(str, expected))}], "
+            f"but got input of size{list(shape)}"
+        )
+    return tuple(range(first, len(shape)))
+
+
+@by
+def _layer_shape(input: Tensor, normalized_shape: Ints, weight: Any, bias: Any, *_: Any) -> Ints:
+    _normalized_dims(input, normalized_shape, weight, bias)
+    return shape_of(input)
+
+
+@operator(_layer_shape, promote=unpromoted, accepts="real floating", method=False, out=False,
+          aliases=("nn.functional.layer_norm",))  # fmt: skip
+def layer_norm(
+    input: Tensor, normalized_shape: Shape, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
+    """Normalize over the last dims, whose sizes are ``normalized_shape``; ``weight`` and ``bias`` have that shape.
+
+    The result has the input's dtype. ``weight`` and ``bias`` of a half input may be float32; a kernel may decline that.
+    """
+    dims = _normalized_dims(input, normalized_shape, weight, bias)
+    check_dtypes(input, weight, bias)
+    return narrowed(normalize.function(input, weight, bias, dims, eps).values, input)
+
+
+@operator(by(lambda input, shape, weight, eps: _layer_shape(None, (input, shape, weight, None))), promote=unpromoted,
+          accepts="floating", method=False, out=False, aliases=("nn.functional.rms_norm",))  # fmt: skip
+def rms_norm(input: Tensor, normalized_shape: Shape, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+    """Divide by the root of the mean square over the last dims; ``eps`` is the dtype's machine epsilon by default.
+
+    The result has the input's dtype. Half types compute in float32 and use its epsilon. As in PyTorch, the square of a
+    complex number is not that of its absolute value. Zhang and Sennrich, Root mean square layer normalization, 2019.
+    """
+    dims = _normalized_dims(input, normalized_shape, weight, None)
+    wide: Tensor = cast(input, dtype=float32) if input.dtype.is_half else input
+    out = wide * ((wide * wide).mean(dims, True) + (_EPSILONS[input.dtype.name] if eps is None else eps)).rsqrt()
+    if weight is not None:
+        out = out * weight
+    return narrowed(out, input)
+
+
+_EPSILONS = dict.fromkeys(("float16", "bfloat16", "float32", "complex64"), 2.0**-23)
+_EPSILONS |= dict.fromkeys(("float64", "complex128"), 2.0**-52)

@@ -1,0 +1,145 @@
+"""Load plugins and list their devices, each in a process of its own with a time limit.
+
+``candelabra devices`` and ``doctor`` ask every plugin, also one whose import hangs or ends the process.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from candelabra._annotations import Any, Final
+from candelabra._device import named_device
+from candelabra._plugins import registry
+from candelabra._plugins.describing import summary, text_of
+from candelabra.errors import BackendError, DeviceUnavailable
+
+SECONDS: Final = 60.0
+"""The default time limit for one plugin."""
+PROGRAM: Final = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from candelabra._plugins.examining import write; write(sys.argv[2], sys.argv[3])"
+)
+LAST: Final = 2000
+"""The number of characters of a plugin's output that are shown if its process ends."""
+
+
+@dataclass
+class Examination:
+    """What was found about one plugin."""
+
+    name: str
+    steps: list[str] = field(default_factory=lambda: ["found"])
+    window: str = ""
+    """The first and the last version of the contract that the backend was built for; empty if it did not load."""
+    devices: list[tuple[str, str, str]] = field(default_factory=list)
+    """The name of each device, its description, and the description with the facts."""
+    unavailable: str | None = None
+    """The plugin's reason for having no devices."""
+    failure: str = ""
+    traceback: str = ""
+
+
+def examine(plugin: registry.Plugin) -> Examination:
+    """Load a plugin in this process and list its devices. Of all that a plugin may raise, only Ctrl-C passes."""
+    found = Examination(plugin.name)
+    try:
+        backend, _ = registry.load(plugin)
+    except DeviceUnavailable as reason:
+        found.steps, found.unavailable = plugin.steps, text_of(reason)
+        return found
+    except BackendError as error:
+        known = plugin.error
+        found.steps, found.failure = plugin.steps, summary(error if known is None else known)
+        found.traceback = plugin.traceback
+        return found
+    low, high = backend.api
+    found.steps, found.window = plugin.steps, f"{low[0]}.{low[1]} to {high[0]}.{high[1]}"
+    try:
+        devices = registry.devices_of(backend)
+        for index, info in enumerate(devices):
+            found.devices.append((str(named_device(backend, index, len(devices))), info.name, info.line))
+    except DeviceUnavailable as reason:
+        found.unavailable = text_of(reason)
+    except Exception as error:
+        words = text_of(error) if isinstance(error, BackendError) else summary(error)
+        found.devices, found.failure, found.traceback = [], words, traceback.format_exc()
+    return found
+
+
+def examine_isolated(plugins: Iterable[registry.Plugin], seconds: float = SECONDS) -> list[Examination]:
+    """Examine each plugin in a process of its own, several at once.
+
+    A plugin that is loaded already, or was added by hand, is examined here. A plugin whose process hangs or dies is not
+    loaded in this process either: its error says so from then on.
+    """
+    runs = [(plugin, None if _is_here(plugin) else _Run(plugin.name, seconds)) for plugin in plugins]
+    try:
+        return [examine(plugin) if run is None else run.result(plugin) for plugin, run in runs]
+    finally:
+        for _, run in runs:
+            if run is not None:
+                run.close()
+
+
+def _is_here(plugin: registry.Plugin) -> bool:
+    return plugin.entry is None or plugin.loaded or plugin.error is not None or not sys.executable
+
+
+class _Run:
+    """A process that examines one plugin."""
+
+    def __init__(self, name: str, seconds: float) -> None:
+        self.seconds = seconds
+        self.until = time.monotonic() + seconds
+        self.folder = tempfile.TemporaryDirectory(prefix="candelabra-", ignore_cleanup_errors=True)
+        self.answer = Path(self.folder.name, "answer.json")
+        self.output = Path(self.folder.name, "output.txt")
+        with self.output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", PROGRAM, json.dumps(sys.path), name, str(self.answer)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+
+    def result(self, plugin: registry.Plugin) -> Examination:
+        """Wait for the process and return what it found."""
+        try:
+            status = self.process.wait(max(self.until - time.monotonic(), 0))
+        except subprocess.TimeoutExpired:
+            return self._lost(plugin, f"it did not load and list its devices within {self.seconds:g} s")
+        try:
+            found: dict[str, Any] = json.loads(self.answer.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            ended = f"on signal {-status}" if status < 0 else f"with status {status}"
+            return self._lost(plugin, f"the process that loaded it ended {ended}")
+        return Examination(**found)
+
+    def _lost(self, plugin: registry.Plugin, words: str) -> Examination:
+        plugin.error = BackendError(words)
+        plugin.traceback = self.output.read_text(encoding="utf-8", errors="replace")[-LAST:]
+        return examine(plugin)
+
+    def close(self) -> None:
+        """End the process if it still runs, and remove its files."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.folder.cleanup()
+
+
+def write(name: str, path: str) -> None:
+    """Examine the plugin of that name and write the result to a file; :func:`examine_isolated` reads it."""
+    plugin = registry.plugins()[name]
+    answer = json.dumps(asdict(examine(plugin)))
+    partial = Path(f"{path}.partial")
+    partial.write_text(answer, encoding="utf-8")
+    partial.rename(path)
