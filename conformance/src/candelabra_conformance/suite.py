@@ -143,7 +143,7 @@ def _outcome(context: Context, case: Case) -> tuple[str, str, float | None, Base
     except (UnsupportedOperator, UnsupportedDType) as error:
         return UNSUPPORTED, str(error), None, error
     except Exception as error:
-        raised = Failure(f"{type(error).__name__}: {error}", *context.current)
+        raised = Failure(f"{type(error).__name__}: {error}", *context.current, raised=type(error))
         return FAILED, f"{_with_sample(raised)}\n{_frames(error)}", None, raised
 
 

@@ -58,8 +58,8 @@ def threads(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> 
 
     A call that uses an operator that the backend declares non-deterministic has right values instead of equal bits.
     """
-    samples = list(context.each(op, d, layout))
-    alone = [results(context, op, found, layout) for found in samples]
+    samples = context.laid_out(op, d, layout)
+    alone = [results(context, op, found, layout) for found in context.each(op, d, layout)]
     concurrent: list[list[tuple[Array, ...]]] = [[] for _ in range(THREADS)]
 
     def work(number: int) -> None:
