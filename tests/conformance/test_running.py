@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from candelabra.errors import BackendError
 from candelabra.library import OPERATORS, plugins
+from candelabra_conformance.causes import next_kernels
 from candelabra_conformance.context import Context
 from candelabra_conformance.fake import FakeAccelerator
 from candelabra_conformance.model import (
@@ -23,13 +24,15 @@ from candelabra_conformance.model import (
     PASSED,
     SKIPPED,
     TIMED_OUT,
+    UNEXPECTED,
     UNSUPPORTED,
     Case,
+    NextKernel,
     Result,
 )
 from candelabra_conformance.mutants.mirror import Mirror
 from candelabra_conformance.running import Options, ResumeError, run, workers
-from candelabra_conformance.running.blocking import settled, unlocked
+from candelabra_conformance.running.blocking import settled
 from candelabra_conformance.running.pairwise import pairwise
 from candelabra_conformance.samples import gather, sample
 from candelabra_conformance.suite import plan, run_case
@@ -114,7 +117,32 @@ def test_the_next_kernel_is_the_one_that_unlocks_most() -> None:
     """Kernels are sorted by the number of operators that they unlock, each with those operators."""
     lacking = {"softmax": ("exp", "sum"), "mean": ("sum",), "std": ("sum", "sqrt"), "exp": ("exp",), "add": ()}
     results = [replace(result(f"{op}/value/float32"), missing=missing) for op, missing in lacking.items()]
-    assert unlocked(results) == (("sum", ("mean",)), ("exp", ("exp", "softmax")), ("sqrt", ("std",)))
+    assert next_kernels(results) == (
+        NextKernel("sum", ("mean",), ("float32",)),
+        NextKernel("exp", ("exp", "softmax"), ("float32",)),
+        NextKernel("sqrt", ("std",), ("float32",)),
+    )
+
+
+def test_broken_kernels_are_ranked_together_with_missing_ones() -> None:
+    """A kernel whose own cases fail unlocks the operators that it blocks, also through others, and names its dtypes."""
+    results = [
+        result("exp/value/float16", FAILED, route="native"),
+        result("softmax/value/float16", BLOCKED, blocked_by="exp/value/float16"),
+        result("attention/value/float16", BLOCKED, blocked_by="softmax/value/float16"),
+        result("mean/value/int8", missing=("sum",)),
+        result("mean/value/float32", missing=("sum",)),
+        result("tanh/value/float32", CRASHED),
+        result("gelu/value/float32", FAILED, route="composite"),
+        result("sin/value/float32", UNEXPECTED, route="native"),
+        result("device/copy/float32", FAILED),
+        result("cos/value/float32", BLOCKED, blocked_by="device/copy/float32"),
+    ]
+    assert next_kernels(results) == (
+        NextKernel("exp", ("attention", "exp", "softmax"), ("float16",), broken=True),
+        NextKernel("sum", ("mean",), ("float32", "int8")),
+        NextKernel("tanh", ("tanh",), ("float32",), broken=True),
+    )
 
 
 # -- quick runs -------------------------------------------------------------------------------------------------------
@@ -335,7 +363,7 @@ def test_no_kernel_and_no_fallback_is_unsupported(added: Callable[..., None]) ->
     chosen = Options(patterns=("tanh/value/float32/contiguous",), forbid_fallback=True)
     done = run("lacking", chosen)
     assert [r.verdict for r in done.results] == [UNSUPPORTED]
-    assert done.next_kernels == (("tanh", ("tanh",)),)
+    assert done.next_kernels == (NextKernel("tanh", ("tanh",), ("float32",)),)
     allowed = run("lacking", replace(chosen, forbid_fallback=False))
     assert [(r.verdict, r.route) for r in allowed.results] == [(PASSED, "fallback")]
 

@@ -11,27 +11,25 @@ from typing import Any
 import pytest
 from candelabra.errors import BackendError, DeviceUnavailable
 
+from candelabra_conformance.causes import next_kernels
 from candelabra_conformance.context import Context
 from candelabra_conformance.model import BAD, BLOCKED, Case, Result, Run
-from candelabra_conformance.running.blocking import settled, unlocked
+from candelabra_conformance.records import UnknownNameError
+from candelabra_conformance.running.blocking import settled
 from candelabra_conformance.running.expected import ExpectedFailure, applied, of_backend, read
-from candelabra_conformance.running.pairwise import pairwise
-from candelabra_conformance.running.run import forbidding, subject
+from candelabra_conformance.running.run import Options, forbidding, planned_cases, subject
 from candelabra_conformance.running.setup import prepared
-from candelabra_conformance.suite import plan, run_case
+from candelabra_conformance.suite import run_case
 
 
 @dataclass
 class Session:
-    """The state in one process. ``unavailable``: why the device does not exist; ``error``: why it cannot be tested.
-
-    ``partial``: some cases were not planned, so an expected failure that did not occur is not stale.
-    """
+    """The state in one process. ``unavailable``: why the device does not exist; ``error``: why it cannot be tested."""
 
     device: str
     context: Context | None = None
     cases: list[Case] = field(default_factory=list)
-    partial: bool = False
+    options: Options = field(default_factory=Options)
     expected: list[ExpectedFailure] = field(default_factory=list)
     forbid_fallback: bool = False
     unavailable: str = ""
@@ -54,18 +52,19 @@ class Session:
         except BackendError as error:
             made.error = str(error)
             return made
-        operators, patterns = config.getoption("candelabra_operator"), config.getoption("candelabra_case")
-        quick = config.getoption("candelabra_quick")
-        made.cases = plan(
-            made.context,
+        made.options = chosen = Options(
             level=config.getoption("candelabra_level"),
-            operators=operators or None,
-            patterns=patterns,
+            quick=config.getoption("candelabra_quick"),
+            operators=tuple(config.getoption("candelabra_operator")) or None,
+            patterns=tuple(config.getoption("candelabra_case")),
+            forbid_fallback=made.forbid_fallback,
             huge=config.getoption("candelabra_huge"),
         )
-        if quick:
-            made.cases = pairwise(made.cases)
-        made.partial = bool(operators or patterns or quick)
+        try:
+            made.cases = planned_cases(made.context, chosen)
+        except UnknownNameError as error:
+            made.error = str(error)
+            return made
         path = config.getoption("candelabra_expected_failures") or of_backend(made.context.device.type)
         made.expected = read(Path(path)) if path is not None else []
         return made
@@ -119,8 +118,9 @@ def written(session: Session, rows: list[tuple[str, dict[str, Any]]], paths: dic
         tuple(results),
         session.started.isoformat(timespec="seconds"),
         time.perf_counter() - session.clock,
-        next_kernels=unlocked(results),
-        stale=() if session.partial else stale,
+        options=session.options.changed(),
+        next_kernels=next_kernels(results),
+        stale=stale if session.options.complete else (),
     )
     for form, path in paths.items():
         path.write_text(FORMS[form][1](done), encoding="utf-8")

@@ -19,10 +19,12 @@ import candelabra
 from candelabra import fallback
 from candelabra.library import plugins
 
+from candelabra_conformance.causes import next_kernels
 from candelabra_conformance.context import Context
 from candelabra_conformance.model import BAD, BLOCKED, Case, Result, Run, Subject
 from candelabra_conformance.running import expected
-from candelabra_conformance.running.blocking import settled, unlocked
+from candelabra_conformance.running.blocking import settled
+from candelabra_conformance.running.pairwise import pairwise
 from candelabra_conformance.running.setup import Setup, prepared
 from candelabra_conformance.running.workers import Work, run_in_workers
 from candelabra_conformance.suite import plan, run_case
@@ -32,13 +34,15 @@ from candelabra_conformance.suite import plan, run_case
 class Options:
     """The options of a run.
 
-    ``level``: the highest level. ``quick``: every operator, pairs of the other axes. ``operators`` and ``patterns``
-    restrict. ``jobs``: processes at once; 1 runs in this one unless ``isolate``. ``timeout``: seconds for a case, in
-    processes. ``expected``: a file of expected failures in place of the backend's own. ``huge``: beyond 2**31 bytes,
-    too. ``seconds``: no case begins later than this after the start, and the result lists the remaining cases.
+    ``level``: the highest level. ``required``: the level that the device is held to, by default ``level``. ``quick``:
+    every operator, pairs of the other axes. ``operators`` and ``patterns`` restrict. ``jobs``: processes at once; 1
+    runs in this one unless ``isolate``. ``timeout``: seconds for a case, in processes. ``expected``: a file of expected
+    failures in place of the backend's own. ``huge``: beyond 2**31 bytes, too. ``seconds``: no case begins later than
+    this after the start, and the result lists the remaining cases.
     """
 
     level: int = 3
+    required: int | None = None
     quick: bool = False
     operators: tuple[str, ...] | None = None
     patterns: tuple[str, ...] = ()
@@ -58,6 +62,11 @@ class Options:
             for name, value in vars(self).items()
             if value != getattr(plain, name)
         }
+
+    @property
+    def complete(self) -> bool:
+        """Whether every case up to the level is planned, so that a pattern without a match is stale."""
+        return not (self.patterns or self.operators or self.quick)
 
 
 Finished = Callable[[Result], None]
@@ -89,11 +98,7 @@ def run(
     until = math.inf if chosen.seconds is None else time.monotonic() + chosen.seconds
     name = prepared(device, setup)
     context = Context(name)
-    cases = plan(context, level=chosen.level, operators=chosen.operators, patterns=chosen.patterns, huge=chosen.huge)
-    if chosen.quick:
-        from candelabra_conformance.running.pairwise import pairwise
-
-        cases = pairwise(cases)
+    cases = planned_cases(context, chosen)
     about = subject(context)
     known = _known(earlier, about, cases)
     left = [case for case in cases if case not in known]
@@ -112,10 +117,16 @@ def run(
         started.isoformat(timespec="seconds"),
         time.perf_counter() - clock,
         options=chosen.changed(),
-        next_kernels=unlocked(results),
-        stale=() if chosen.patterns or chosen.operators or chosen.quick or remaining else stale,
+        next_kernels=next_kernels(results),
+        stale=stale if chosen.complete and not remaining else (),
         remaining=dict(sorted(remaining.items())),
     )
+
+
+def planned_cases(context: Context, chosen: Options) -> list[Case]:
+    """Return the cases of a run. Raises ``UnknownNameError`` for an unknown operator."""
+    cases = plan(context, level=chosen.level, operators=chosen.operators, patterns=chosen.patterns, huge=chosen.huge)
+    return pairwise(cases) if chosen.quick else cases
 
 
 def _known(earlier: Sequence[Run], about: Subject, cases: Sequence[Case]) -> dict[Case, Result]:
