@@ -26,7 +26,7 @@ def _printed(example: Run, width: int = 100, **limits: Any) -> str:
     console = Console(file=StringIO(), width=width, force_terminal=False)
     print_summary(example, console, **limits)
     assert isinstance(console.file, StringIO)
-    return console.file.getvalue()
+    return str(console.file.getvalue())
 
 
 def _html(text: str) -> str:
@@ -266,7 +266,7 @@ def test_every_summary_says_why_a_level_is_not_reached() -> None:
 
 
 def test_failures_of_one_cause_are_one_group() -> None:
-    """Messages that differ in numbers, dtypes and samples are alike; other operators and other words are not."""
+    """Messages that differ in numbers, dtypes and samples form one group; other operators and other words are not."""
     example = run(
         result(
             "exp/value/float32", model.FAILED, message="3 of 7 elements wrong; worst at [1, 2]: got nan, expected 1.5"
@@ -302,7 +302,7 @@ def test_a_device_may_fail_above_the_required_level() -> None:
     assert run(*held[:2], options={"level": "high"}).required == 3
 
 
-def test_selected_cases_are_not_said_to_reach_a_level() -> None:
+def test_selected_cases_claim_no_level() -> None:
     """Neither "level none" nor a level is claimed, whether the cases pass or not."""
     good = run(result("exp/value"), options={"operators": ["exp"]})
     bad = run(result("exp/value"), result("exp/out", model.FAILED), options={"patterns": ["exp/*"]})

@@ -130,7 +130,7 @@ def operator_order(name: str) -> tuple[bool, str]:
 
 
 def standing(run: Run) -> str:
-    """Return what a run says about the device: ``level 2 (training)``, or that a required level is not reached.
+    """Return the verdict of a run on the device: ``level 2 (training)``, or that a required level is not reached.
 
     A run of selected cases says nothing about levels.
     """

@@ -6,6 +6,7 @@ import contextlib
 import math
 import os
 import platform
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ from candelabra.library import plugins
 from candelabra_conformance.causes import next_kernels
 from candelabra_conformance.context import Context
 from candelabra_conformance.model import BAD, BLOCKED, Case, Result, Run, Subject
-from candelabra_conformance.running import expected
+from candelabra_conformance.running import expected, main_program
 from candelabra_conformance.running.blocking import settled
 from candelabra_conformance.running.pairwise import pairwise
 from candelabra_conformance.running.setup import Setup, prepared
@@ -88,11 +89,16 @@ def run(
 ) -> Run:
     """Test a device. ``planned`` is called with the cases, ``finished`` with each preliminary result.
 
-    ``setup`` registers a backend without an entry point; it runs in each process and must be importable there.
+    ``setup`` registers a backend without an entry point; it runs in each process and must be importable there. With
+    several ``jobs`` and a script, each worker also executes the script up to this call, so a class and a backend that
+    the script defines before are known there.
     ``earlier``: runs of the same device and code, whose results are used; only the other cases are run.
     Raises ``BackendError`` or a subclass if the device cannot be opened, and :class:`ResumeError` if an earlier run has
     another device or other versions.
     """
+    replayed = main_program.reached()
+    if replayed is not None:
+        return replayed
     chosen = options or Options()
     started, clock = datetime.now(UTC), time.perf_counter()
     until = math.inf if chosen.seconds is None else time.monotonic() + chosen.seconds
@@ -107,11 +113,11 @@ def run(
     work = Work(device, setup, chosen.forbid_fallback)
     results = list(known.values()) + _results(context, left, chosen, work, finished, until)
     results.sort(key=lambda r: (r.case.level != 0, r.case))
-    done = {result.case for result in results}
+    ran = {result.case for result in results}
     results, stale = expected.applied(results, entries, started.date())
     results = settled(results)
-    remaining = Counter(case.level for case in cases if case not in done)
-    return Run(
+    remaining = Counter(case.level for case in cases if case not in ran)
+    done = Run(
         about,
         tuple(results),
         started.isoformat(timespec="seconds"),
@@ -121,6 +127,7 @@ def run(
         stale=stale if chosen.complete and not remaining else (),
         remaining=dict(sorted(remaining.items())),
     )
+    return main_program.remember(done)
 
 
 def planned_cases(context: Context, chosen: Options) -> list[Case]:
@@ -192,6 +199,8 @@ def subject(context: Context) -> Subject:
     info = instance.backend.devices()[instance.index]
     plugin = plugins.plugins().get(context.device.type)
     brought_by = plugin.distribution if plugin is not None else type(instance.backend).__module__
+    if brought_by == "__main__":
+        brought_by = Path(getattr(sys.modules["__main__"], "__file__", None) or "an interactive session").name
     return Subject(
         device=str(context.device),
         description=info.name,

@@ -16,7 +16,11 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any, Final
 
+from candelabra.library import plugins
+
 from candelabra_conformance.model import BAD, CRASHED, TIMED_OUT, Case, Result
+from candelabra_conformance.running import main_program
+from candelabra_conformance.running.main_program import MainProgram
 from candelabra_conformance.running.setup import Setup, prepared
 from candelabra_conformance.threads import in_threads
 
@@ -40,11 +44,20 @@ class Work:
     forbid_fallback: bool = False
 
 
-def _serve(connection: Connection, work: Work) -> None:
-    """Run a worker: open the device, then send for each case its result and whether more can run. None ends it."""
+def _serve(connection: Connection, program: MainProgram | None) -> None:
+    """Run a worker: execute the main program up to its call of ``run()``, then serve cases."""
+    if program is None:
+        _serve_cases(connection)
+    else:
+        program.execute(lambda: _serve_cases(connection))
+
+
+def _serve_cases(connection: Connection) -> None:
+    """Receive the work, open the device, then send for each case its result and whether more can run. None ends it."""
     from candelabra_conformance.context import Context
     from candelabra_conformance.suite import run_case
 
+    work: Work = connection.recv()  # only now: its setup may be a function of the main program
     context = Context(prepared(work.device, work.setup))
     # Few of the short-lived objects are cycles; without collecting the imported modules this saves an eighth of the
     # time.
@@ -106,19 +119,32 @@ class Worker:
     def _start(self) -> Connection:
         methods = multiprocessing.get_context("spawn")
         ours, theirs = methods.Pipe()
-        self.process = methods.Process(target=_serve, args=(theirs, self.work), daemon=True)
-        self.process.start()
+        arguments = (theirs, main_program.of_this_process())
+        self.process = methods.Process(target=_serve, args=arguments, daemon=True)
+        with main_program.hidden():
+            self.process.start()
         theirs.close()
         self.connection = ours
         try:
+            ours.send(self.work)
             if not ours.poll(STARTING):
                 raise RuntimeError(f"a worker did not start within {STARTING:g} s")
             ours.recv()
-        except EOFError:
+        except (EOFError, OSError):
             raise RuntimeError(
-                f"a worker could not open {self.work.device!r}: {self._end()}; its own error stands above"
+                f"a worker could not open {self.work.device!r}: {self._end()}; its own error stands above{self._hint()}"
             ) from None
         return ours
+
+    def _hint(self) -> str:
+        """Return what to do if a program registers the backend that workers cannot execute again."""
+        plugin = plugins.plugins().get(self.work.device.partition(":")[0])
+        if plugin is None or plugin.entry is not None or self.work.setup is not None:
+            return ""
+        return (
+            ". No entry point names the backend, so each worker has to register it: put the program into a file, or "
+            "pass setup=, a function of an importable module; jobs=1 needs neither"
+        )
 
     def _end(self) -> str:
         assert self.process is not None
