@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from candelabra._cli.main import main
+from candelabra._cli.main import BROKEN_PIPE, main
 from candelabra.library import OPERATORS
 from candelabra_conformance.cli import STATUSES
 
@@ -40,8 +40,31 @@ def test_a_device_that_is_not_there_ends_with_2(capsys: pytest.CaptureFixture[st
 
 def test_no_matching_case_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
     """A pattern without a match tests nothing, which is not a success."""
-    assert main(["conformance", "--device", "fake", "--case", "sofmax/*", "--jobs", "1"]) == 2
-    assert "no case matches" in capsys.readouterr().err
+    run = ["conformance", "--device", "fake", "--jobs", "1"]
+    assert main([*run, "--case", "sofmax/*"]) == 2
+    assert "no case matches: there is no operator and no public name 'sofmax'; did you" in capsys.readouterr().err
+    assert main([*run, "--case", "exp/valeu/*", "--level", "1"]) == 2
+    assert "no case matches exp/valeu/* up to level 1\n" in capsys.readouterr().err
+
+
+def test_an_unknown_operator_ends_with_2_and_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
+    """The message names similar operators, and there is no traceback."""
+    assert main(["conformance", "--device", "fake", "--operator", "sofmax"]) == 2
+    assert capsys.readouterr().err.strip() == (
+        "candelabra conformance: there is no operator and no public name 'sofmax'; did you mean 'softmax' or 'fmax' or "
+        "'log_softmax'?"
+    )
+    assert main(["conformance", "--device", "fake", "--operator", "zzz_q"]) == 2
+    assert capsys.readouterr().err.strip().endswith("'zzz_q'")
+
+
+def test_a_reader_may_close_the_output(tmp_path: Path) -> None:
+    """``candelabra conformance | true`` writes its reports, prints no traceback and has a status of its own."""
+    words = f"{sys.executable} -m candelabra._cli.main conformance --device fake --case device/copy/float32 --jobs 1"
+    script = f"{words} --json {tmp_path / 'a.json'} | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.strip()) == (BROKEN_PIPE, "")
+    assert json.loads((tmp_path / "a.json").read_text())["conforms"]
 
 
 def test_a_run_without_the_time_for_all_ends_with_3_and_is_gone_on_with(
@@ -117,12 +140,13 @@ def test_a_level_that_is_not_reached_says_why(
         (["--level", "1", "--require-level", "2"], "--require-level 2 is above --level 1"),
         (["--require-level", "2", "--operator", "exp"], "cannot be combined with --operator and --case"),
         (["--require-level", "2", "--case", "exp/*"], "cannot be combined with --operator and --case"),
+        (["--json", "/no/folder/a.json"], "--json: there is no folder '/no/folder'"),
     ],
 )
-def test_a_level_that_no_case_decides_cannot_be_required(
+def test_options_that_cannot_work_end_the_command_before_it_runs(
     options: list[str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The command ends with status 2 before it runs anything."""
+    """A level that no case decides cannot be required; the status is 2."""
     with pytest.raises(SystemExit) as ended:
         main(["conformance", "--device", "fake", *options])
     assert ended.value.code == 2
@@ -179,6 +203,10 @@ def test_pytest_plans_the_operators_that_are_named() -> None:
     done = pytest_run("--candelabra-device", "fake", "--candelabra-operator", "neg", "--candelabra-case", "add/*")
     assert done.returncode == 1
     assert "no case matches" in done.stdout
+    done = pytest_run("--candelabra-device", "fake", "--candelabra-operator", "sofmax")
+    assert done.returncode == 1
+    assert "there is no operator and no public name 'sofmax'; did you mean" in done.stdout
+    assert "Traceback" not in done.stdout
 
 
 def test_pytest_skips_without_a_device() -> None:

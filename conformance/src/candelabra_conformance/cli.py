@@ -12,12 +12,13 @@ from candelabra.errors import BackendError
 from rich.console import Console
 
 from candelabra_conformance import report
-from candelabra_conformance.model import LEVELS, Run
-from candelabra_conformance.records import UnknownNameError
+from candelabra_conformance.model import DEVICE, LEVELS, Run
+from candelabra_conformance.records import UnknownNameError, everything_named
 from candelabra_conformance.report import ReportError, read_json
 from candelabra_conformance.running import Options, ResumeError, run
 from candelabra_conformance.running.expected import ExpectedFailuresError
 from candelabra_conformance.running.run import cores
+from candelabra_conformance.running.workers import WorkerError
 from candelabra_conformance.showing import shown
 
 FORMS: Final[dict[str, tuple[str, Callable[[Run], str]]]] = {
@@ -28,6 +29,10 @@ FORMS: Final[dict[str, tuple[str, Callable[[Run], str]]]] = {
     "badge": ("the level as SVG", report.to_badge),
 }
 """The reports: a description of each, and the function that writes its text."""
+REFUSALS: Final = (
+    BackendError, ExpectedFailuresError, ReportError, ResumeError, UnknownNameError, WorkerError, OSError,
+)  # fmt: skip
+"""The errors that end the command with a message."""
 CONFORMS, DIFFERS, USAGE, UNFINISHED = 0, 1, 2, 3
 STATUSES: Final = {
     CONFORMS: "the device reaches the required level, or passes all selected cases",
@@ -52,15 +57,36 @@ def main(argv: Sequence[str]) -> int:
         earlier = [read_json(path) for path in arguments.resume]
         with shown(console, arguments.device) as (planned, finished):
             done = run(arguments.device, _options(arguments), earlier=earlier, planned=planned, finished=finished)
-    except (BackendError, ExpectedFailuresError, ReportError, ResumeError, UnknownNameError, OSError) as error:
+    except REFUSALS as error:
         print(f"candelabra conformance: {error}", file=sys.stderr)
         return USAGE
     if not done.results and not done.remaining:
-        print("candelabra conformance: no case matches", file=sys.stderr)
+        print(f"candelabra conformance: no case matches{_unmatched(arguments)}", file=sys.stderr)
         return USAGE
     write_reports(done, arguments)
-    report.print_summary(done, Console(), folder=arguments.reproducers)
+    report.print_summary(done, _Output(), folder=arguments.reproducers)
     return status(done)
+
+
+class _Output(Console):
+    """The standard output, whose reader may close it: ``candelabra conformance … | head``."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error, which the command ``candelabra`` turns into its exit status."""
+        raise BrokenPipeError
+
+
+def _unmatched(arguments: argparse.Namespace) -> str:
+    """Return the reason why the patterns of ``--case`` match nothing, if it is an unknown name."""
+    for pattern in arguments.case:
+        name = pattern.partition("/")[0]
+        if name == DEVICE or set(name) & set("*?["):
+            continue
+        try:
+            everything_named(name)
+        except UnknownNameError as error:
+            return f": {error}"
+    return f" {' or '.join(arguments.case)} up to level {arguments.level}" if arguments.case else ""
 
 
 def status(done: Run) -> int:
@@ -71,7 +97,11 @@ def status(done: Run) -> int:
 
 
 def _checked(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
-    """End the program with a message for options that contradict each other."""
+    """End the program with a message for options that contradict each other, and for folders that do not exist."""
+    for form in FORMS:
+        path: Path | None = getattr(arguments, form)
+        if path is not None and not path.parent.is_dir():
+            parser.error(f"--{form}: there is no folder {str(path.parent)!r}")
     if arguments.require_level is None:
         return
     if arguments.require_level > arguments.level:

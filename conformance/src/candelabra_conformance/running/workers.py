@@ -84,6 +84,10 @@ def _usable(context: Context) -> bool:
     return True
 
 
+class WorkerError(RuntimeError):
+    """A worker process that did not start."""
+
+
 class Worker:
     """One process, which is started at the first use and again after it ended."""
 
@@ -128,10 +132,10 @@ class Worker:
         try:
             ours.send(self.work)
             if not ours.poll(STARTING):
-                raise RuntimeError(f"a worker did not start within {STARTING:g} s")
+                raise WorkerError(f"a worker did not start within {STARTING:g} s")
             ours.recv()
         except (EOFError, OSError):
-            raise RuntimeError(
+            raise WorkerError(
                 f"a worker could not open {self.work.device!r}: {self._end()}; its own error stands above{self._hint()}"
             ) from None
         return ours
