@@ -67,7 +67,7 @@ def test_a_script_with_a_guard_may_give_its_own_setup(tmp_path: Path, arguments:
 
 
 @pytest.mark.thorough
-def test_a_program_without_a_file_is_told_what_to_do(tmp_path: Path) -> None:
+def test_the_error_for_a_program_without_a_file_says_what_to_do(tmp_path: Path) -> None:
     """Workers cannot know what was typed in; the error says so, and one process needs no file."""
     typed = dedent(DEFINITIONS) + "setup()\nshown(run('scripted:0', Options(patterns=FEW{})))\n"
     done = python("-", cwd=tmp_path, program=typed.format(", isolate=True"))

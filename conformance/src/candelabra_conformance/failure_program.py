@@ -70,6 +70,17 @@ def of_failure(context: Context, case: Case, failure: Failure) -> str:
     return text if shows(text) else text + PASSES
 
 
+def call_program(context: Context, case: Case, sample: Sample, layout: str) -> str:
+    """Return the program of a call in which the process dies, or an empty text if literals cannot express it."""
+    try:
+        place = layout if layout in MEMORY else CONTIGUOUS
+        failure = Failure("the process dies in this call", sample, place)
+        given = (sample.args, dict(sample.kwargs))
+        return _raising_text(FailedCall(context, _record(case, failure), failure, sample, given, place, case.property))
+    except (TypeError, ValueError):
+        return ""
+
+
 def rerun(context: Context, case: Case, note: str, *, forbid_fallback: bool = False) -> str:
     """Return the program that runs a case of the suite again."""
     option = ", forbid_fallback=True" if forbid_fallback else ""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from candelabra.library import plugins
 
 from candelabra_conformance.model import BAD, CRASHED, TIMED_OUT, Case, Result
-from candelabra_conformance.running import main_program
+from candelabra_conformance.running import crashes, main_program
 from candelabra_conformance.running.main_program import MainProgram
 from candelabra_conformance.running.setup import Setup, prepared
 from candelabra_conformance.threads import in_threads
@@ -32,6 +32,10 @@ STARTING: Final = 120.0
 GRACE: Final = 10.0
 """The time in seconds for running cases after the end of the run's time; then they are stopped and remain."""
 
+EXAMINED: Final = 10
+"""The maximum number of operators whose crashes a worker examines; each takes a few seconds."""
+EXAMINING: Final = 60.0
+"""The time limit in seconds for each answer of a process that examines a crash."""
 UNUSABLE: Final = "After it the device refused all work of this process; the next case ran in another one."
 
 
@@ -53,7 +57,10 @@ def _serve(connection: Connection, program: MainProgram | None) -> None:
 
 
 def _serve_cases(connection: Connection) -> None:
-    """Receive the work, open the device, then send for each case its result and whether more can run. None ends it."""
+    """Receive the work, open the device, then send for each case its result and whether more can run. None ends it.
+
+    Requests other than cases belong to the examination of a crash.
+    """
     from candelabra_conformance.context import Context
     from candelabra_conformance.suite import run_case
 
@@ -64,9 +71,13 @@ def _serve_cases(connection: Connection) -> None:
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
     connection.send(None)
-    while (case := connection.recv()) is not None:
-        result = run_case(context, case, forbid_fallback=work.forbid_fallback)
-        connection.send((result, result.verdict not in BAD or _usable(context)))
+    while (asked := connection.recv()) is not None:
+        if isinstance(asked, Case):
+            result = run_case(context, asked, forbid_fallback=work.forbid_fallback)
+            connection.send((result, result.verdict not in BAD or _usable(context)))
+        else:
+            crashes.answer(context, asked, connection.send)
+            connection.send(None)
 
 
 def _usable(context: Context) -> bool:
@@ -95,6 +106,8 @@ class Worker:
         self.work, self.timeout = work, timeout
         self.process: BaseProcess | None = None
         self.connection: Connection | None = None
+        self.examined: dict[str, Result] = {}
+        """The examined crash of each operator."""
 
     def run(self, case: Case, until: float = math.inf) -> Result | None:
         """Return the result of one case, also if the process ends.
@@ -114,11 +127,38 @@ class Worker:
             result: Result
             result, usable = connection.recv()
         except (EOFError, OSError):
-            return Result(case, CRASHED, message=f"the process that ran it died: {self._end()}")
+            return self._crashed(case, until)
         if usable:
             return result
         self.stop(kill=True)
         return replace(result, message=f"{result.message}\n{UNUSABLE}")
+
+    def _crashed(self, case: Case, until: float) -> Result:
+        """Return the result of a case in which the process died. The first crash of an operator is examined."""
+        died = f"the process that ran it died: {self._end()}"
+        known = self.examined.get(case.operator)
+        if known is not None:
+            died += f"\nThe report of {known.case.id} has the call of this operator that was examined."
+            return Result(case, CRASHED, message=died, uses=known.uses)
+        if len(self.examined) >= EXAMINED or time.monotonic() >= until:
+            return Result(case, CRASHED, message=died)
+        self.examined[case.operator] = found = crashes.examined(case, self.work.device, died, self._ask)
+        return found
+
+    def _ask(self, request: crashes.Request) -> tuple[list[Any], bool]:
+        """Send a request to a new process. Return its answers, and whether it died."""
+        self.stop(kill=True)
+        answers: list[Any] = []
+        connection = self._start()
+        try:
+            connection.send(request)
+            while connection.poll(EXAMINING) and (answer := connection.recv()) is not None:
+                answers.append(answer)
+        except (EOFError, OSError):
+            self._end()
+            return answers, True
+        self.stop(kill=True)
+        return answers, False
 
     def _start(self) -> Connection:
         methods = multiprocessing.get_context("spawn")
