@@ -209,6 +209,17 @@ def test_pytest_plans_the_operators_that_are_named() -> None:
     assert "Traceback" not in done.stdout
 
 
+def test_pytest_holds_a_device_to_a_level(tmp_path: Path) -> None:
+    """Unsupported cases are skipped tests; with a required level they fail the session, which says what is missing."""
+    run = ["--candelabra-device", "fake?-tanh", "--candelabra-case", "tanh/value/float32/contiguous"]
+    run += ["--candelabra-forbid-fallback"]
+    assert pytest_run(*run).returncode == 0
+    done = pytest_run(*run, "--candelabra-require-level", "1")
+    assert done.returncode == 1
+    assert "fake:0: 1 of 1 selected case not passed" in done.stdout
+    assert "unsupported tanh: 1 case of value in float32: operator 'tanh' is not available" in done.stdout
+
+
 def test_pytest_skips_without_a_device() -> None:
     """Collecting the package without naming a device is no error: one skipped test says what to do."""
     done = pytest_run()

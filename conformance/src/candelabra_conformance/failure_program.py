@@ -116,7 +116,7 @@ def _raising(call: FailedCall) -> Iterator[str]:
     raised = call.failure.details["raised"]
     whole = _raising_text(call)
     if shows(whole, raised):
-        smaller = shrunk(call.given, lambda given: shows(_raising_text(replace(call, given=given)), raised), tries=40)
+        smaller = shrunk(call.given, lambda args: shows(_raising_text(replace(call, given=args)), raised), tries=40)
         yield _raising_text(replace(call, given=smaller))
     yield whole
 

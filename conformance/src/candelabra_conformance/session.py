@@ -54,6 +54,7 @@ class Session:
             return made
         made.options = chosen = Options(
             level=config.getoption("candelabra_level"),
+            required=config.getoption("candelabra_require_level"),
             quick=config.getoption("candelabra_quick"),
             operators=tuple(config.getoption("candelabra_operator")) or None,
             patterns=tuple(config.getoption("candelabra_case")),
@@ -97,13 +98,21 @@ class Session:
         return result
 
 
-def written(session: Session, rows: list[tuple[str, dict[str, Any]]], paths: dict[str, Path]) -> None:
-    """Return the reports of a session, from the results that its tests and those of workers sent with the device's
-    name."""
+def written(run: Run, paths: dict[str, Path]) -> None:
+    """Write the reports of a run."""
     from candelabra_conformance.cli import FORMS
 
+    for form, path in paths.items():
+        path.write_text(FORMS[form][1](run), encoding="utf-8")
+
+
+def gathered(session: Session, rows: list[tuple[str, dict[str, Any]]]) -> Run | None:
+    """Return the run of a session, from the results that its tests and those of workers sent with the device's name.
+
+    Return None if the device could not be opened.
+    """
     if session.context is None:
-        return
+        return None
     results = [
         Result(**{**row, "case": Case(**row["case"]), **_tuples(row)})
         for device, row in rows
@@ -113,7 +122,7 @@ def written(session: Session, rows: list[tuple[str, dict[str, Any]]], paths: dic
         sorted(results, key=lambda r: (r.case.level != 0, r.case)), session.expected, session.started.date()
     )
     results = settled(results)
-    done = Run(
+    return Run(
         subject(session.context),
         tuple(results),
         session.started.isoformat(timespec="seconds"),
@@ -122,8 +131,6 @@ def written(session: Session, rows: list[tuple[str, dict[str, Any]]], paths: dic
         next_kernels=next_kernels(results),
         stale=stale if session.options.complete else (),
     )
-    for form, path in paths.items():
-        path.write_text(FORMS[form][1](done), encoding="utf-8")
 
 
 def _tuples(row: dict[str, Any]) -> dict[str, Any]:
