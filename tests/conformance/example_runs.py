@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from candelabra_conformance import model
-from candelabra_conformance.model import VERDICTS, Case, Result, Run, Subject
+from candelabra_conformance.model import VERDICTS, Case, NextKernel, Result, Run, Subject
 
 DTYPES = ("bool", "int32", "float16", "bfloat16", "float32", "complex64")
 PROPERTIES = ("value", "gradient", "inplace", "errors")
@@ -75,7 +75,10 @@ def nasty_run() -> Run:
     results.append(result("gelu/value/float64", missing=("erf",), route="fallback"))
     results.append(result("device/copy/float32", model.CRASHED, level=0, message="signal 11", route="unsupported"))
     stale = ("softmax/gone/*", NASTY["quotes"])
-    kernels = (("matmul", ("linear", "bmm")), ("exp", ("softmax",)))
+    kernels = (
+        NextKernel("matmul", ("linear", "bmm"), ("float16", "float32")),
+        NextKernel("exp", ("softmax",), ("float32",), broken=True),
+    )
     options = {"quick": True, "only": ["softmax/*"], "limit": None, "seconds": 0.5, "nested": {"a": [1, 2]}}
     return run(*results, options=options, next_kernels=kernels, stale=stale)
 

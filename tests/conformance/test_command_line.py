@@ -4,10 +4,15 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from candelabra._cli.main import main
+from candelabra._cli.main import BROKEN_PIPE, main
+from candelabra.library import OPERATORS
+from candelabra_conformance.cli import STATUSES
 
 SOFTMAX = ["--case", "softmax/value/float32/*", "--case", "device/copy/float32", "--jobs", "1"]
 
@@ -35,8 +40,31 @@ def test_a_device_that_is_not_there_ends_with_2(capsys: pytest.CaptureFixture[st
 
 def test_no_matching_case_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
     """A pattern without a match tests nothing, which is not a success."""
-    assert main(["conformance", "--device", "fake", "--case", "sofmax/*", "--jobs", "1"]) == 2
-    assert "no case matches" in capsys.readouterr().err
+    run = ["conformance", "--device", "fake", "--jobs", "1"]
+    assert main([*run, "--case", "sofmax/*"]) == 2
+    assert "no case matches: there is no operator and no public name 'sofmax'; did you" in capsys.readouterr().err
+    assert main([*run, "--case", "exp/valeu/*", "--level", "1"]) == 2
+    assert "no case matches exp/valeu/* up to level 1\n" in capsys.readouterr().err
+
+
+def test_an_unknown_operator_ends_with_2_and_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
+    """The message names similar operators, and there is no traceback."""
+    assert main(["conformance", "--device", "fake", "--operator", "sofmax"]) == 2
+    assert capsys.readouterr().err.strip() == (
+        "candelabra conformance: there is no operator and no public name 'sofmax'; did you mean 'softmax' or 'fmax' or "
+        "'log_softmax'?"
+    )
+    assert main(["conformance", "--device", "fake", "--operator", "zzz_q"]) == 2
+    assert capsys.readouterr().err.strip().endswith("'zzz_q'")
+
+
+def test_a_reader_may_close_the_output(tmp_path: Path) -> None:
+    """``candelabra conformance | true`` writes its reports, prints no traceback and has a status of its own."""
+    words = f"{sys.executable} -m candelabra._cli.main conformance --device fake --case device/copy/float32 --jobs 1"
+    script = f"{words} --json {tmp_path / 'a.json'} | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.strip()) == (BROKEN_PIPE, "")
+    assert json.loads((tmp_path / "a.json").read_text())["conforms"]
 
 
 def test_a_run_without_the_time_for_all_ends_with_3_and_is_gone_on_with(
@@ -46,7 +74,7 @@ def test_a_run_without_the_time_for_all_ends_with_3_and_is_gone_on_with(
     first, second = tmp_path / "first.json", tmp_path / "second.json"
     run = ["conformance", "--device", "fake", *SOFTMAX]
     assert main([*run, "--minutes", "0", "--json", str(first)]) == 3
-    assert re.search(r"\d+ cases remain, of level 0, 1", capsys.readouterr().out)
+    assert re.search(r"not all selected cases were run .*; \d+ cases remain, of level 0, 1", capsys.readouterr().out)
     remaining = json.loads(first.read_text())["remaining"]
     assert main([*run, "--resume", str(first), "--json", str(second)]) == 0
     report = json.loads(second.read_text())
@@ -69,11 +97,71 @@ def test_a_forbidden_fallback_is_a_regression(tmp_path: Path, capsys: pytest.Cap
     run = ["conformance", "--device", "fake?-tanh", "--case", "tanh/value/float32/contiguous", "--jobs", "1"]
     allowed, forbidden = tmp_path / "a.json", tmp_path / "b.json"
     assert main([*run, "--json", str(allowed)]) == 0
-    assert main([*run, "--forbid-fallback", "--json", str(forbidden)]) == 0  # The case is refused with the typed error.
+    assert main([*run, "--forbid-fallback", "--json", str(forbidden)]) == 1
+    assert "unsupported tanh: 1 case of value in float32: " in capsys.readouterr().out
     capsys.readouterr()
     assert main(["conformance", "diff", str(allowed), str(forbidden)]) == 1
     assert "tanh/value/float32/contiguous" in capsys.readouterr().out
     assert main(["conformance", "diff", str(allowed), str(allowed)]) == 0
+
+
+@contextmanager
+def few_operators(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let the suite test a few operators only, as if there were no others."""
+    few: list[Any] = [OPERATORS["tanh"], OPERATORS["exp"]]
+    monkeypatch.setattr("candelabra_conformance.suite.everything_tested", lambda: few)
+    yield
+    monkeypatch.undo()
+
+
+def test_a_level_that_is_not_reached_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unsupported cases are named and the status is 1, though no case has failed; a lower level may be required."""
+    run = ["conformance", "--device", "fake?-tanh", "--level", "1", "--quick", "--jobs", "1", "--forbid-fallback"]
+    with few_operators(monkeypatch):
+        assert main([*run, "--json", str(tmp_path / "a.json")]) == 1
+        said = capsys.readouterr().out
+        assert "why level 1 is not reached\n  unsupported tanh: " in said
+        assert "operator 'tanh' is not available on device 'fake:0'" in said
+        assert "tanh (missing in " in said
+        assert "fake:0: level 0 (memory), level 1 is required" in said
+        assert main([*run, "--require-level", "0", "--json", str(tmp_path / "b.json")]) == 0
+        assert "fake:0: level 0 (memory)  " in capsys.readouterr().out
+    first, second = (json.loads((tmp_path / name).read_text()) for name in ("a.json", "b.json"))
+    assert (first["level"], first["required"], first["conforms"]) == (0, 1, False)
+    assert (second["level"], second["required"], second["conforms"], second["obstacles"]) == (0, 0, True, [])
+    assert first["obstacles"][0].startswith("unsupported tanh: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--level", "1", "--require-level", "2"], "--require-level 2 is above --level 1"),
+        (["--require-level", "2", "--operator", "exp"], "cannot be combined with --operator and --case"),
+        (["--require-level", "2", "--case", "exp/*"], "cannot be combined with --operator and --case"),
+        (["--json", "/no/folder/a.json"], "--json: there is no folder '/no/folder'"),
+    ],
+)
+def test_options_that_cannot_work_end_the_command_before_it_runs(
+    options: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A level that no case decides cannot be required; the status is 2."""
+    with pytest.raises(SystemExit) as ended:
+        main(["conformance", "--device", "fake", *options])
+    assert ended.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+def test_the_help_lists_the_exit_statuses(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each status has its meaning, as in the guide for vendors."""
+    with pytest.raises(SystemExit):
+        main(["conformance", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    guide = " ".join((Path(__file__).parents[2] / "docs/adding-a-backend.md").read_text().split())
+    for code, meaning in STATUSES.items():
+        assert f"{code} {meaning}" in said
+        assert f"| {code} | {meaning} |" in guide
 
 
 def pytest_run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -115,6 +203,21 @@ def test_pytest_plans_the_operators_that_are_named() -> None:
     done = pytest_run("--candelabra-device", "fake", "--candelabra-operator", "neg", "--candelabra-case", "add/*")
     assert done.returncode == 1
     assert "no case matches" in done.stdout
+    done = pytest_run("--candelabra-device", "fake", "--candelabra-operator", "sofmax")
+    assert done.returncode == 1
+    assert "there is no operator and no public name 'sofmax'; did you mean" in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+def test_pytest_holds_a_device_to_a_level(tmp_path: Path) -> None:
+    """Unsupported cases are skipped tests; with a required level they fail the session, which says what is missing."""
+    run = ["--candelabra-device", "fake?-tanh", "--candelabra-case", "tanh/value/float32/contiguous"]
+    run += ["--candelabra-forbid-fallback"]
+    assert pytest_run(*run).returncode == 0
+    done = pytest_run(*run, "--candelabra-require-level", "1")
+    assert done.returncode == 1
+    assert "fake:0: 1 of 1 selected case not passed" in done.stdout
+    assert "unsupported tanh: 1 case of value in float32: operator 'tanh' is not available" in done.stdout
 
 
 def test_pytest_skips_without_a_device() -> None:

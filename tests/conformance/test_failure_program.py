@@ -1,16 +1,18 @@
 """The reproducers of failed cases: they fail where the case failed, and pass on a correct device."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from candelabra.dtypes import float32
-from candelabra.library import OPERATORS
 from candelabra_conformance.context import Context, Failure
 from candelabra_conformance.failure_program import of_failure
+from candelabra_conformance.fake import installed
 from candelabra_conformance.model import Case
 from candelabra_conformance.program_trial import PASSES, best, shows
+from candelabra_conformance.records import UnknownNameError
+from candelabra_conformance.rerun import case_named
 from candelabra_conformance.suite import run_case
 
 from tests.conformance.broken_device import Break, run
@@ -100,27 +102,132 @@ def test_program_fails_on_the_broken_device_and_passes_on_the_correct_one(broken
     assert run_case(Context("broken:0"), Case(operator, property, d, layout)).verdict == "passed"
 
 
-def test_failure_that_cannot_be_written_says_why(broken: Break) -> None:
-    """A comment replaces the program; there is no error."""
-    text = of_failure(Context("broken:0"), Case("exp", "value", "float32"), Failure("something"))
-    assert text == "# no reproducer: ValueError: the failure has no sample\n"
+class DriverError(RuntimeError):
+    """An error that only a kernel raises."""
 
 
-def test_property_without_a_check_shows_what_came_out(broken: Break) -> None:
-    """The program contains the call and prints its result, and the message has the rest."""
-    context = Context("broken:0")
-    sample = context.samples(OPERATORS["exp"], float32)[0]
-    text = of_failure(context, Case("exp", "threads", "float32"), Failure("two threads differ", sample))
-    assert "# two threads differ\n" in text
-    assert text.endswith("got = cd.exp(x)\nprint(got)\n")
+def failing(kernel: Any) -> Any:
+    """Raise an error instead of computing."""
+
+    def wrong(*args: Any) -> Any:
+        raise DriverError("no such instruction")
+
+    return wrong
+
+
+RAISING = {
+    "exp/value/float32/transposed": "exp",
+    "exp/result/float32/contiguous": "exp",
+    "exp/inplace/float32/contiguous": "exp_",
+    "exp/inputs/float32/contiguous": "exp",
+    "exp/determinism/float32/contiguous": "exp",
+    "exp/threads/float32/contiguous": "exp",
+    "sin/gradient/float32/contiguous": "cos",
+    "sin/gradient2/float32/contiguous": "cos",
+}
+
+
+@pytest.mark.parametrize("case", RAISING)
+def test_program_of_a_kernel_that_raises_ends_with_its_error(broken: Break, case: str) -> None:
+    """The call alone shows the fault, in the form that the property tests; nothing claims that it hangs on chance."""
+    operator, property, d, layout = case.split("/")
+    broken(**{RAISING[case]: failing})
+    result = run_case(Context("broken:0"), Case(operator, property, d, layout))
+    assert "DriverError: no such instruction" in result.message
+    assert PASSES not in result.reproducer
+    assert "rerun" not in result.reproducer
+    with pytest.raises(DriverError, match="no such instruction"):
+        run(result.reproducer)
+    assert len(result.reproducer) < 1000
+    broken()
+    run(result.reproducer)
+
+
+def second_call(kernel: Any) -> Any:
+    """Compute wrong values in every second call of a thread other than the main one."""
+
+    def wrong(*args: Any) -> Any:
+        result = kernel(*args)
+        if threading.current_thread() is not threading.main_thread():
+            result.inner += 1
+        return result
+
+    return wrong
+
+
+def test_program_of_threads_asserts_that_their_results_agree(broken: Break) -> None:
+    """The call runs in four threads and is compared with the same call in one."""
+    broken(exp=second_call)
+    result = run_case(Context("broken:0"), Case("exp", "threads", "float32", "contiguous"))
+    assert "rerun" not in result.reproducer
+    with pytest.raises(AssertionError, match="of 100 results in 4 threads differ"):
+        run(result.reproducer)
+    broken()
+    run(result.reproducer)
+
+
+def test_program_of_out_asserts_the_values(broken: Break) -> None:
+    """The receiver holds other values than the function is due to return."""
+    broken(exp=after(add))
+    result = run_case(Context("broken:0"), Case("exp", "out", "float32", "contiguous"))
+    assert ", out=got)" in result.reproducer
+    with pytest.raises(AssertionError, match="wrong value"):
+        run(result.reproducer)
+    broken()
+    run(result.reproducer)
+
+
+@pytest.mark.parametrize("case", ["sin/gradient2/float32/contiguous", "mul/inplace-gradient/float32/contiguous"])
+def test_what_literals_cannot_express_is_checked_by_the_suites_case(broken: Break, case: str) -> None:
+    """The program runs the case again, and ends with the message of its failure."""
+    operator, property, d, layout = case.split("/")
+    broken(sin=after(add), mul=after(add))
+    result = run_case(Context("broken:0"), Case(operator, property, d, layout))
+    assert f"check('broken:0', '{case}')" in result.reproducer
+    assert "# Plain calls cannot express the check of" in result.reproducer
+    with pytest.raises(AssertionError, match="gradient"):
+        run(result.reproducer)
+    broken()
+    run(result.reproducer)
+
+
+def test_forbidden_fallback_has_a_program() -> None:
+    """It runs the case with the same prohibition, and ends with the message that names the kernel."""
+    with installed("lacking", missing_kernels=("tanh",)):
+        case = Case("tanh", "value", "float32", "contiguous")
+        result = run_case(Context("lacking:0"), case, forbid_fallback=True)
+        assert "a fallback is forbidden here, and tanh fell back" in result.message
+        with pytest.raises(AssertionError, match="and tanh fell back"):
+            run(result.reproducer)
+
+
+def test_case_that_is_named_wrongly_is_refused() -> None:
+    """The error says what an id looks like; an unknown operator is another error."""
+    with pytest.raises(ValueError, match=r"expected OPERATOR/PROPERTY/DTYPE/LAYOUT, .* got 'exp/valeu/float32'"):
+        case_named("exp/valeu/float32")
+    with pytest.raises(ValueError, match="got 'device'"):
+        case_named("device")
+    with pytest.raises(UnknownNameError, match="'sofmax'"):
+        case_named("sofmax/value/float32")
+    assert case_named("device/roundtrip/float32/step") == Case("device", "roundtrip", "float32", "step")
+    assert case_named("exp/samples") == Case("exp", "samples")
+
+
+def test_failure_that_does_not_happen_again_says_so(broken: Break) -> None:
+    """A comment says that the program passed when it was tried, and why it is no plain call."""
+    text = of_failure(Context("broken:0"), Case("exp", "value", "float32", "contiguous"), Failure("something"))
+    assert "# something\n# No program of plain calls: ValueError: the failure has no sample\n" in text
+    assert text.endswith("check('broken:0', 'exp/value/float32/contiguous')\n" + PASSES)
     run(text)
 
 
 def test_program_is_tried_before_it_is_shown() -> None:
-    """The first program that fails as the case did is shown, otherwise a comment; only assertion errors count."""
+    """The first program that fails as the case did is shown, otherwise a comment; other errors do not count."""
     assert shows("assert False")
     assert not shows("print(1)")
     assert not shows("1 / 0  # no assert")
+    assert shows("1 / 0", ZeroDivisionError)
+    assert not shows("[][0]", ZeroDivisionError)
     assert best("assert 0", lambda: "assert 1") == "assert 0"
     assert best("assert 1", lambda: "assert 0") == "assert 0"
     assert best("assert 1\n", lambda: "assert 2") == "assert 1\n" + PASSES

@@ -175,10 +175,9 @@ def test_members_without_a_public_name_are_tried(context: Context, make: Make, m
     monkeypatch.setattr(cd, "flicker", lambda input, text: input)
     result = results(context)["flicker/overloads/float32/contiguous"]
     assert "flicker does not give what flicker_text gives" in result.message
-    assert (
-        result.reproducer
-        == "# no reproducer: ValueError: flicker_text has no public name: only an overload set calls it\n"
-    )
+    assert "ValueError: flicker_text has no public name: only an overload set calls it\n" in result.reproducer
+    with pytest.raises(AssertionError, match="flicker does not give what flicker_text gives"):
+        run(result.reproducer)
 
 
 def test_every_set_of_the_library_has_cases(context: Context) -> None:

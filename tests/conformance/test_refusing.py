@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 from candelabra.library import OPERATORS, plugins
 from candelabra_conformance.context import Context
-from candelabra_conformance.model import FAILED, PASSED
+from candelabra_conformance.fake import installed
+from candelabra_conformance.model import FAILED, PASSED, Case
 from candelabra_conformance.mutants.mirror import Mirror
-from candelabra_conformance.properties.refusals import outcome, ruling
+from candelabra_conformance.properties.refusals import outcome, ruling, same_text
 from candelabra_conformance.samples.sample import sample
 from candelabra_conformance.suite import plan, run_case
 
@@ -130,3 +131,32 @@ def test_silence_and_other_words_and_another_class_fail(change: Callable[[Table]
         verdict, message = judged(context)
     assert verdict == FAILED
     assert message.startswith(f"{raised}, IndexError: {RULE!r} or {BODY!r} is due")
+
+
+@pytest.mark.parametrize("name", ["one", "sim", "ane", "index"])
+@pytest.mark.parametrize("case", ["max_dim/errors/float32/contiguous", "index_select/errors/float32/contiguous"])
+def test_a_device_may_have_a_name_that_is_a_word_or_a_part_of_one(name: str, case: str) -> None:
+    """Its own texts are left as they are: "dimension" contains ``sim``'s letters, and "one of" the name ``one``."""
+    with installed(name):
+        operator, property, d, layout = case.split("/")
+        result = run_case(Context(f"{name}:0"), Case(operator, property, d, layout), explained=False)
+        assert (result.verdict, result.message) == (PASSED, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "due", "same"),
+    [
+        ("expected one of (1, 2) on one:0", "expected one of (1, 2) on ref:0", True),
+        ("expected one of (1, 2) on one", "expected one of (1, 2) on ref", True),
+        ("'one' has none", "'ref' has none", True),
+        ("'ref' has none", "'ref' has none", True),
+        ("expected two of (1, 2)", "expected one of (1, 2)", False),
+        ("prone to it", "pref to it", False),
+        ("one: x (y)", "ref: x (y)", True),
+        ("one: x y", "ref: x (y)", False),
+        ("two: x", "ref: x", False),
+    ],
+)
+def test_names_may_differ_only_where_the_reference_names_itself(text: str, due: str, same: bool) -> None:
+    """Each whole word that names the reference may be the device's name instead; all other words are equal."""
+    assert same_text(text, due, cd.device("one", 0), cd.device("ref", 0)) is same

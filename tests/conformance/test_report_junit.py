@@ -60,8 +60,9 @@ def test_a_suite_is_an_operator_and_the_numbers_add_up() -> None:
     """The device is the first suite, then the operators by name; the totals are those of their cases."""
     root = ElementTree.fromstring(to_junit(nasty_run()))
     suites = root.findall("testsuite")
-    assert suites[0].get("name") == "device"
-    assert [suite.get("name") for suite in suites[1:]] == sorted(suite.get("name", "") for suite in suites[1:])
+    assert (suites[0].get("name"), suites[-1].get("name")) == ("device", "level")
+    names = [suite.get("name", "") for suite in suites[1:-1]]
+    assert names == sorted(names)
     for parent in (root, *suites):
         assert int(parent.get("tests", "")) == len(list(parent.iter("testcase")))
         assert int(parent.get("failures", "")) == len(list(parent.iter("failure")))
@@ -69,11 +70,9 @@ def test_a_suite_is_an_operator_and_the_numbers_add_up() -> None:
         assert int(parent.get("skipped", "")) == len(list(parent.iter("skipped")))
     assert suites[0].get("timestamp") == "2030-01-02T03:04:05Z"
     assert [p.get("value") for p in suites[0].findall("properties/property")] == [
-        "acme:0",
-        "candelabra-acme 1.0",
-        "0.1.0",
-        "0.1.0",
-    ]
+        "acme:0", "ACME X1 <rev 2>", "candelabra-acme 1.0", "0.1.0", "0.1.0", "host:0", "3.11.9", "Linux", "-1", "3",
+        "quick=True, only=['softmax/*'], limit=None, seconds=0.5, nested={'a': [1, 2]}",
+    ]  # fmt: skip
 
 
 def test_the_reproducer_is_the_output_of_its_case() -> None:
@@ -110,4 +109,24 @@ def test_an_empty_run_is_an_empty_list(tmp_path: Path) -> None:
 def test_a_green_run_has_neither_failures_nor_errors() -> None:
     """The totals that a server evaluates are zero."""
     root = ElementTree.fromstring(to_junit(green_run()))
-    assert (root.get("tests"), root.get("failures"), root.get("errors"), root.get("skipped")) == ("4", "0", "0", "0")
+    assert (root.get("tests"), root.get("failures"), root.get("errors"), root.get("skipped")) == ("8", "0", "0", "0")
+
+
+def test_a_level_that_is_not_reached_is_a_failure_of_its_own() -> None:
+    """Servers show unsupported and blocked cases as skipped; a test case for each level says what they mean."""
+    kept = (result("add/value", level=0), result("add/value/int8", level=1), result("add/out", level=2))
+    example = run(*kept, result("exp/value", model.UNSUPPORTED, 2, message="no kernel"), options={"level": 2})
+    root = ElementTree.fromstring(to_junit(example))
+    assert [_case(root, f"level/{level}").find("failure") is None for level in range(3)] == [True, True, False]
+    found = _case(root, "level/2").find("failure")
+    assert found is not None
+    assert found.get("message") == "level 2 is not reached"
+    assert "unsupported exp: 1 case of value: no kernel" in str(found.text)
+    assert root.get("failures") == "1"
+    assert "level/3" not in to_junit(example)
+
+
+def test_selected_cases_decide_no_level() -> None:
+    """A run of selected cases has no test case for a level."""
+    root = ElementTree.fromstring(to_junit(run(result("add/value"), options={"patterns": ["add/*"]})))
+    assert [suite.get("name") for suite in root.findall("testsuite")] == ["add"]

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import replace
 from io import StringIO
+from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from candelabra_conformance import model, report
-from candelabra_conformance.model import Run
-from candelabra_conformance.report import print_summary, tally, to_badge, to_markdown
+from candelabra_conformance.causes import grouped
+from candelabra_conformance.model import NextKernel, Run
+from candelabra_conformance.report import print_summary, summary, tally, to_badge, to_markdown
 from candelabra_conformance.report.markdown import block, code, escape, folded, table
 from markdown_it import MarkdownIt
 from rich.console import Console
@@ -18,11 +22,11 @@ from rich.console import Console
 from tests.conformance.example_runs import NASTY, PROGRAM, green_run, large_run, nasty_run, result, run, subject
 
 
-def _printed(example: Run, width: int = 100, **limits: int) -> str:
+def _printed(example: Run, width: int = 100, **limits: Any) -> str:
     console = Console(file=StringIO(), width=width, force_terminal=False)
     print_summary(example, console, **limits)
     assert isinstance(console.file, StringIO)
-    return console.file.getvalue()
+    return str(console.file.getvalue())
 
 
 def _html(text: str) -> str:
@@ -41,14 +45,14 @@ def test_the_markdown_begins_with_the_outcome() -> None:
         "ACME X1 \\<rev 2\\> — candelabra-acme 1.0 on candelabra 0.1.0, suite 0.1.0, held against"
     )
     assert lines[4] == "4 cases in 75 s, started 2030-01-02T03:04:05Z"
-    assert to_markdown(nasty_run()).startswith("## ❌ acme:0 does not conform: level none\n")
+    assert to_markdown(nasty_run()).startswith("## ❌ acme:0 does not conform: level none, level 3 is required\n")
 
 
 def test_every_summary_says_what_remains_to_be_run() -> None:
     """A level with remaining cases is not reached, and the summary says that the run is incomplete."""
     example = replace(green_run(), remaining={2: 1, 3: 1200})
     assert example.level == 1
-    for text in (to_markdown(example), _printed(example), report.to_html(example)):
+    for text in (to_markdown(example), _printed(example, width=200), report.to_html(example)):
         assert "1,201 cases remain, of level 2, 3" in text
     assert tally.remaining_text(replace(example, remaining={3: 1})) == "1 case remains, of level 3"
     assert "remain" not in to_markdown(green_run())
@@ -68,11 +72,12 @@ def test_the_markdown_counts_verdicts_by_level_and_by_property() -> None:
 def test_the_markdown_shows_the_first_failures_and_counts_the_rest() -> None:
     """The most basic level comes first; the summary says how many failures it omits."""
     text = to_markdown(nasty_run(), failures=2)
-    assert "### 14 failures" in text
-    assert text.index("`device/copy/float32`") < text.index("`control/value/float32/contiguous`")
-    assert "… and 12 more: see the JSON or the HTML report." in text
-    assert "softmax/failed" not in text.split("### What blocks")[0]
-    assert "… and" not in to_markdown(nasty_run(), failures=14).split("### What blocks")[0]
+    assert "### 14 failures of 14 causes" in text
+    shown = text.split("### 14 failures")[1].split("### What blocks")[0]
+    assert shown.index("`device/copy/float32`") < shown.index("`control/value/float32/contiguous`")
+    assert "… and 12 more failures: see the JSON or the HTML report." in shown
+    assert "softmax/failed" not in shown
+    assert "… and" not in to_markdown(nasty_run(), failures=20).split("### What blocks")[0]
 
 
 def test_a_failure_in_markdown_has_its_facts_message_and_program() -> None:
@@ -93,7 +98,7 @@ def test_no_text_breaks_out_of_the_markdown(name: str) -> None:
         result("a/b", model.FAILED, message=text, reproducer=text),
         result("c/d", model.BLOCKED, blocked_by=text),
         subject=subject(description=text),
-        next_kernels=(("exp", (text,)),),
+        next_kernels=(NextKernel("exp", (text,)),),
         stale=(text,),
     )
     page = _html(to_markdown(example).replace("<details>", "").replace("<summary>", "").replace("\x00", "\ufffd"))
@@ -129,8 +134,11 @@ def test_the_markdown_says_what_to_do_next() -> None:
     """The sections are kernels, blockers, routes and stale patterns; an empty section is omitted."""
     text = to_markdown(nasty_run())
     assert (
-        "### Kernels to write next\n\n| kernel | unlocks | operators |\n| --- | --- | --- |\n| `matmul` | 2 |" in text
-    )
+        "### Kernels to write next\n\n"
+        "| kernel | state | dtypes | unlocks | operators |\n| --- | --- | --- | --- | --- |\n"
+        "| `matmul` | missing | `float16`, `float32` | 2 | `linear`, `bmm` |\n"
+        "| `exp` | broken | `float32` | 1 | `softmax` |\n"
+    ) in text
     assert "| `device/copy/float32` | 1 |" in text
     assert "| fallback | 2 | 1 |" in text
     assert "- `softmax/gone/*`" in text
@@ -158,21 +166,52 @@ def test_the_terminal_ends_with_the_outcome() -> None:
     assert _printed(green_run()).strip().splitlines()[-1] == (
         "acme:0: level 3 (all dtypes and properties)  4 passed in 75 s"
     )
-    assert "acme:0: level none" in _printed(nasty_run())
-    assert _printed(run()).strip().splitlines()[-1] == "acme:0: level none  no case in 75 s"
+    assert (
+        _printed(green_run(), width=200)
+        .strip()
+        .splitlines()[-2]
+        .startswith(
+            "ACME X1 <rev 2> — candelabra-acme 1.0 on candelabra 0.1.0, suite 0.1.0, held against host:0; Python 3.11.9"
+        )
+    )
+    assert "acme:0: level none, level 3 is required" in _printed(nasty_run())
+    assert "acme:0: level none, level 3 is required  no case in 75 s" in _printed(run())
 
 
 def test_the_terminal_shows_the_first_failures_with_their_programs() -> None:
     """Message and program are below the id; the number of the others follows."""
     text = _printed(nasty_run(), failures=1)
-    assert "crashed device/copy/float32  unsupported\n  signal 11\n" in text
-    assert "… and 13 more failures" in text
+    assert "crashed device/copy/float32  unsupported\n  device: 1 case of copy in float32, blocks 1 case\n" in text
+    assert "  signal 11\n" in text
+    assert "… and 13 more failures of 13 other causes" in text
 
 
 def test_the_terminal_does_not_wrap_or_cut_a_program() -> None:
     """A program copied from the terminal runs."""
     line = "x = cd.tensor([" + ", ".join(["1.0"] * 60) + "])"
     assert f"  {line}\n" in _printed(run(result("a/b", model.FAILED, reproducer=line)), width=60)
+
+
+def test_a_long_program_is_a_file(tmp_path: Path) -> None:
+    """The terminal says where the file is; a folder that is named gets the short programs too."""
+    long = "x = 1\n" * 200
+    example = run(
+        result("a/b/float32", model.FAILED, message="one", reproducer=long),
+        result("c/d", model.FAILED, reproducer="y = [" + "1.0, " * 900 + "]\n"),
+        result("e/f", model.FAILED, reproducer="z = 1\n"),
+    )
+    text = _printed(example, width=300)
+    path = Path(re.findall(r"reproducer of 200 lines and 1,200 characters: (\S+a__b__float32.py)", text)[0])
+    assert path.read_text() == long
+    assert sorted(each.name for each in path.parent.iterdir()) == ["a__b__float32.py", "c__d.py"]
+    assert "x = 1" not in text
+    shutil.rmtree(path.parent)
+    text = _printed(example, width=300, folder=tmp_path / "new")
+    assert sorted(each.name for each in (tmp_path / "new").iterdir()) == ["a__b__float32.py", "c__d.py", "e__f.py"]
+    assert f"reproducer (also in {tmp_path / 'new' / 'e__f.py'}):\n  z = 1" in text
+    console = Console(file=StringIO(), width=100)
+    console.print(summary(example))
+    assert "1,200 characters: the JSON and HTML reports" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
 def test_texts_are_no_markup_on_the_terminal() -> None:
@@ -185,12 +224,101 @@ def test_texts_are_no_markup_on_the_terminal() -> None:
 def test_the_terminal_says_what_to_do_next() -> None:
     """The sections are kernels with the operators they unlock, blockers, routes, largest errors and stale patterns."""
     text = _printed(nasty_run())
-    assert "matmul: unlocks 2 (linear, bmm)" in text
-    assert "device/copy/float32: 1 case" in text
+    assert "matmul (missing in float16, float32): unlocks 2 (linear, bmm)" in text
+    assert "exp (broken in float32): unlocks 1 (softmax)" in text
+    assert "crashed device: 1 case of copy in float32, blocks 1 case: signal 11" in text
     assert "fallback: 2 cases, 1 operator" in text
     assert "nan ULP  script/value/float32/contiguous" in text
     assert "softmax/gone/*" in text
-    assert "exp: unlocks 6 (a, b, c, d, e, …)" in _printed(run(next_kernels=(("exp", tuple("abcdef")),)))
+    many = (NextKernel("exp", tuple("abcdef")), NextKernel("sum", ()))
+    text = _printed(run(next_kernels=many))
+    assert "exp (missing): unlocks 6 (a, b, c, d, e, …)" in text
+    assert "sum (missing): unlocks 0\n" in text
+
+
+# What keeps a device from a level
+
+
+def test_every_summary_says_why_a_level_is_not_reached() -> None:
+    """Unsupported cases are named with their reason, as failures are, and the group that blocks most is first."""
+    example = run(
+        result("add/value", level=0),
+        result("exp/value/float16", model.UNSUPPORTED, message="operator 'exp' has no kernel on 'acme:0'"),
+        result("exp/value/float32", model.FAILED, message="3 of 7 elements wrong, for (x)"),
+        result("sin/value/float32", model.FAILED, message="1 of 7 elements wrong, for (x)"),
+        result("softmax/value/float32", model.BLOCKED, blocked_by="sin/value/float32"),
+        result("gelu/value/float32", model.BLOCKED, blocked_by="softmax/value/float32"),
+        result("later/value", model.FAILED, 2),
+        result("lost/value", model.BLOCKED, blocked_by="gone/value"),
+        options={"level": 2, "required": 1},
+    )
+    lines = tally.obstacles(example)
+    assert lines == [
+        "failed sin: 1 case of value in float32, blocks 2 cases: 1 of 7 elements wrong, for (x)",
+        "unsupported exp: 1 case of value in float16: operator 'exp' has no kernel on 'acme:0'",
+        "failed exp: 1 case of value in float32: 3 of 7 elements wrong, for (x)",
+        "blocked by gone/value: 1 case",
+    ]
+    for text in (to_markdown(example), _printed(example, width=200), report.to_html(example)):
+        assert "hy level 1 is not reached" in text
+        assert "blocks 2 cases" in text
+    assert (example.level, example.required, example.conforms) == (0, 1, False)
+
+
+def test_failures_of_one_cause_are_one_group() -> None:
+    """Messages that differ in numbers, dtypes and samples form one group; other operators and other words are not."""
+    example = run(
+        result(
+            "exp/value/float32", model.FAILED, message="3 of 7 elements wrong; worst at [1, 2]: got nan, expected 1.5"
+        ),
+        result(
+            "exp/value/float16", model.FAILED, message="17 of 91 elements wrong; worst at [4]: got -2e-07, expected inf"
+        ),
+        result("exp/out/float16", model.FAILED, message="TypeError: no float16, for (float16[3])"),
+        result("exp/out/int8", model.FAILED, message="TypeError: no int8, for (int8[3, 4])"),
+        result(
+            "sin/value/float32", model.FAILED, message="3 of 7 elements wrong; worst at [1, 2]: got 1.0, expected 1.5"
+        ),
+        result(
+            "exp/value/int8", model.CRASHED, message="3 of 7 elements wrong; worst at [1, 2]: got 1.0, expected 1.5"
+        ),
+    )
+    assert [tally.group_title(group) for group in grouped(example.results)] == [
+        "exp: 2 cases of out in int8, float16",
+        "exp: 2 cases of value in float16, float32",
+        "exp: 1 case of value in int8",
+        "sin: 1 case of value in float32",
+    ]
+    assert "and 1 more failure of 1 other cause" in _printed(example, failures=3)
+    assert "exp: 2 cases of value in float16, float32" in _printed(example)
+
+
+def test_a_device_may_fail_above_the_required_level() -> None:
+    """The required level decides; by default it is the highest of the run."""
+    held = (*green_run().results[:3], result("add/value/float16", model.FAILED, 3))
+    assert run(*held, options={"required": 2}).conforms
+    assert not run(*held).conforms
+    assert run(*held[:2], options={"level": 1}).conforms
+    assert run(*held[:2], options={"level": "high"}).required == 3
+
+
+def test_selected_cases_claim_no_level() -> None:
+    """Neither "level none" nor a level is claimed, whether the cases pass or not."""
+    good = run(result("exp/value"), options={"operators": ["exp"]})
+    bad = run(result("exp/value"), result("exp/out", model.FAILED), options={"patterns": ["exp/*"]})
+    for example, words in ((good, "all selected cases pass"), (bad, "1 of 2 selected cases not passed")):
+        for text in (to_markdown(example), _printed(example), report.to_html(example)):
+            assert words in text
+            assert not re.search(r"level (none|\d \()|no level yet", text)
+    part = replace(good, remaining={3: 2})
+    assert "acme:0: not all selected cases were run" in _printed(part)
+    assert good.conforms
+    assert not part.conforms
+    assert not bad.conforms
+    assert "what does not pass" in _printed(bad)
+    assert 'aria-label="candelabra on acme: 2 selected cases, failing"' in to_badge(bad)
+    difference = report.compare(run(result("exp/value", level=0), result("exp/out")), good)
+    assert not difference.regressed
 
 
 # Badge

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from candelabra.errors import BackendError
 from candelabra.library import OPERATORS, plugins
+from candelabra_conformance.causes import next_kernels
 from candelabra_conformance.context import Context
 from candelabra_conformance.fake import FakeAccelerator
 from candelabra_conformance.model import (
@@ -23,13 +24,15 @@ from candelabra_conformance.model import (
     PASSED,
     SKIPPED,
     TIMED_OUT,
+    UNEXPECTED,
     UNSUPPORTED,
     Case,
+    NextKernel,
     Result,
 )
 from candelabra_conformance.mutants.mirror import Mirror
-from candelabra_conformance.running import Options, ResumeError, run, workers
-from candelabra_conformance.running.blocking import blocked_by_memory, settled, unlocked
+from candelabra_conformance.running import Options, ResumeError, crashes, run, workers
+from candelabra_conformance.running.blocking import blocked_by_memory, settled
 from candelabra_conformance.running.pairwise import pairwise
 from candelabra_conformance.samples import gather, sample
 from candelabra_conformance.suite import plan, run_case
@@ -114,7 +117,32 @@ def test_the_next_kernel_is_the_one_that_unlocks_most() -> None:
     """Kernels are sorted by the number of operators that they unlock, each with those operators."""
     lacking = {"softmax": ("exp", "sum"), "mean": ("sum",), "std": ("sum", "sqrt"), "exp": ("exp",), "add": ()}
     results = [replace(result(f"{op}/value/float32"), missing=missing) for op, missing in lacking.items()]
-    assert unlocked(results) == (("sum", ("mean",)), ("exp", ("exp", "softmax")), ("sqrt", ("std",)))
+    assert next_kernels(results) == (
+        NextKernel("sum", ("mean",), ("float32",)),
+        NextKernel("exp", ("exp", "softmax"), ("float32",)),
+        NextKernel("sqrt", ("std",), ("float32",)),
+    )
+
+
+def test_broken_kernels_are_ranked_together_with_missing_ones() -> None:
+    """A kernel whose own cases fail unlocks the operators that it blocks, also through others, and names its dtypes."""
+    results = [
+        result("exp/value/float16", FAILED, route="native"),
+        result("softmax/value/float16", BLOCKED, blocked_by="exp/value/float16"),
+        result("attention/value/float16", BLOCKED, blocked_by="softmax/value/float16"),
+        result("mean/value/int8", missing=("sum",)),
+        result("mean/value/float32", missing=("sum",)),
+        result("tanh/value/float32", CRASHED),
+        result("gelu/value/float32", FAILED, route="composite"),
+        result("sin/value/float32", UNEXPECTED, route="native"),
+        result("device/copy/float32", FAILED),
+        result("cos/value/float32", BLOCKED, blocked_by="device/copy/float32"),
+    ]
+    assert next_kernels(results) == (
+        NextKernel("exp", ("attention", "exp", "softmax"), ("float16",), broken=True),
+        NextKernel("sum", ("mean",), ("float32", "int8")),
+        NextKernel("tanh", ("tanh",), ("float32",), broken=True),
+    )
 
 
 # -- quick runs -------------------------------------------------------------------------------------------------------
@@ -175,8 +203,74 @@ def test_a_crash_is_a_verdict_and_the_run_goes_on(odd_is_removed: None) -> None:
     done = run("odd", Options(patterns=CHOSEN, isolate=True), setup=crashing)
     verdicts = {r.case.id: r.verdict for r in done.results}
     assert verdicts == {CHOSEN[0]: CRASHED, CHOSEN[1]: CRASHED, CHOSEN[2]: PASSED}
-    assert "signal 6 (SIGABRT)" in done.results[-1].message + done.results[0].message + done.results[1].message
+    by_id = {r.case.id: r for r in done.results}
+    first = "the process that ran it died: signal 6 (SIGABRT), for (float32[17])\nThe operator 'tanh' was called last."
+    assert by_id[CHOSEN[0]].message == first
+    assert by_id[CHOSEN[0]].reproducer.startswith("# tanh: value, on odd:0\n# the process dies in this call\n")
+    assert by_id[CHOSEN[0]].reproducer.endswith("got = cd.tanh(x)\nprint(got)\n")
+    assert by_id[CHOSEN[1]].message.endswith(
+        f"The report of {CHOSEN[0]} has the call of this operator that was examined."
+    )
     assert not done.green
+
+
+class Died:
+    """Processes that answer as a test says."""
+
+    def __init__(self, *answers: tuple[list[Any], bool]) -> None:
+        self.answers = list(answers)
+        self.asked: list[crashes.Request] = []
+
+    def __call__(self, request: crashes.Request) -> tuple[list[Any], bool]:
+        self.asked.append(request)
+        return self.answers.pop(0)
+
+
+def test_the_call_of_a_crash_is_the_last_one_before_it() -> None:
+    """The program is executed again; if that does not crash, the reproducer runs the whole case."""
+    case = Case("softmax", "value", "float32", "contiguous")
+    calls = [
+        crashes.Call("(float32[2])", "one"),
+        "softmax",
+        "exp",
+        crashes.Call("(float32[3])", "two"),
+        "softmax",
+        "sum",
+    ]
+    ask = Died((calls, True), ([], True))
+    found = crashes.examined(case, "odd:0", "died: signal 8 (SIGFPE)", ask)
+    assert ask.asked == [crashes.Trace(case), crashes.Execute("two")]
+    assert found.message == "died: signal 8 (SIGFPE), for (float32[3])\nThe operator 'sum' was called last."
+    assert (found.verdict, found.reproducer, found.uses) == (CRASHED, "two", ("exp", "sum"))
+    found = crashes.examined(case, "odd:0", "died", Died((calls, True), ([], False)))
+    assert found.reproducer.endswith("\n\ncheck('odd:0', 'softmax/value/float32/contiguous')\n")
+    found = crashes.examined(case, "odd:0", "died", Died(([], True)))
+    assert (found.message, "check(" in found.reproducer) == ("died", True)
+    found = crashes.examined(case, "odd:0", "died", Died((calls, False)))
+    assert found.message == "died\nAnother process that ran the case alone did not die."
+    assert found.reproducer == ""
+
+
+def test_a_crash_that_another_operator_explains_is_blocked_by_it() -> None:
+    """The operators that were called before the crash count as for any failure."""
+    exp = result("exp/value/float32", CRASHED)
+    softmax = result("softmax/value/float32", CRASHED, uses=("exp",))
+    assert [r.verdict for r in settled([exp, softmax])] == [CRASHED, BLOCKED]
+
+
+def test_a_process_that_examines_a_crash_reports_each_call_before_it() -> None:
+    """A sample in words with its program, then the operators that it calls; a program is only executed."""
+    context, sent = Context(str(cd.get_default_device())), list[Any]()
+    crashes.answer(context, crashes.Trace(Case("softmax", "value", "float32", "contiguous")), sent.append)
+    assert isinstance(sent[0], crashes.Call)
+    assert sent[0].words.startswith("(float32[")
+    assert "got = OPERATORS['softmax'](x, 1)\nprint(got)\n" in sent[0].program
+    assert sent[1] == "softmax"
+    assert context.watch is None
+    crashes.answer(context, crashes.Execute("raise AssertionError"), sent.append)
+    overloads: list[Any] = []
+    crashes.answer(context, crashes.Trace(Case("max", "overloads", "float32", "contiguous")), overloads.append)
+    assert overloads
 
 
 def test_a_hang_is_a_verdict_after_the_time_limit(odd_is_removed: None) -> None:
@@ -349,7 +443,7 @@ def test_no_kernel_and_no_fallback_is_unsupported(added: Callable[..., None]) ->
     chosen = Options(patterns=("tanh/value/float32/contiguous",), forbid_fallback=True)
     done = run("lacking", chosen)
     assert [r.verdict for r in done.results] == [UNSUPPORTED]
-    assert done.next_kernels == (("tanh", ("tanh",)),)
+    assert done.next_kernels == (NextKernel("tanh", ("tanh",), ("float32",)),)
     allowed = run("lacking", replace(chosen, forbid_fallback=False))
     assert [(r.verdict, r.route) for r in allowed.results] == [(PASSED, "fallback")]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import candelabra as cd
@@ -48,6 +48,8 @@ class Context:
         """If set, inputs have shapes and dtypes but no values."""
         self.current: tuple[Sample | None, str] = (None, "")
         """The sample and the layout that a check currently uses, for errors."""
+        self.watch: Callable[[Sample, str], None] | None = None
+        """Called with each sample and layout before a check uses it."""
         self._samples: dict[Any, list[Sample]] = {}
         self._operator: object = None
 
@@ -127,6 +129,8 @@ class Context:
     def _one_by_one(self, samples: list[Sample], layout: str) -> Iterator[Sample]:
         for found in samples:
             self.current = (found, layout)
+            if self.watch is not None:
+                self.watch(found, layout)
             yield found
         self.current = (None, "")
 

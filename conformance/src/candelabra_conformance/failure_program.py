@@ -1,13 +1,15 @@
 """Write the reproducer of a failed case of the suite: a smaller sample, its layout, and the expected result.
 
-The table :data:`DUE` maps each property to the function that determines what the program expects. If literals cannot
-express it, because the result is unique only up to a choice or the check needs several devices, the program prints the
-actual result. Each program is run before it is shown.
+The table :data:`DUE` maps each property to the function that determines what the program expects. Each program is run
+before it is shown. If it does not fail, or if literals cannot express the check (the result is unique only up to a
+choice, or the check needs several devices), the reproducer runs the suite's case instead. If that passes too, a comment
+says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -19,15 +21,16 @@ from candelabra_conformance import literals
 from candelabra_conformance.calling import called, tensors_in
 from candelabra_conformance.context import Context, Failure
 from candelabra_conformance.layouts import CONTIGUOUS, MEMORY, placed
-from candelabra_conformance.model import Case
+from candelabra_conformance.model import DEVICE, SAMPLES, Case
 from candelabra_conformance.numpy_dtypes import device_dtype
 from candelabra_conformance.program import Program, argument_texts, spelled
-from candelabra_conformance.program_checks import FLAT, allowance
-from candelabra_conformance.program_trial import best
+from candelabra_conformance.program_checks import FLAT, Written, allowance, raising
+from candelabra_conformance.program_trial import PASSES, shows
 from candelabra_conformance.records import CallableRecord, Record, set_of
 from candelabra_conformance.reproducer import composed, reproducer
 from candelabra_conformance.samples.sample import SEED, Sample, arrays, mapped
 from candelabra_conformance.shadowing.showing import fails, smallest
+from candelabra_conformance.shrinking import shrunk
 from candelabra_conformance.tolerance import eps, rounded, wide
 from candelabra_conformance.transport import Array, to_device, to_host
 
@@ -50,23 +53,80 @@ class FailedCall:
 
 
 def of_failure(context: Context, case: Case, failure: Failure) -> str:
-    """Return the program for a failed case, or a plain call if the property has no check that literals can express.
+    """Return the program for a failed case, which ends with AssertionError or with the error that a kernel raised.
 
-    This function never raises. If it cannot write a program, it returns a comment with the reason.
+    This function never raises. If no program fails, the text ends with a comment that says so.
     """
+    raised = failure.details.get("raised", AssertionError)
+    why = f"Plain calls cannot express the check of {case.property!r}, or show nothing."
+    if case.operator != DEVICE and case.property != SAMPLES:
+        try:
+            for text in _programs(context, case, failure):
+                if shows(text, raised):
+                    return text
+        except Exception as error:
+            why = f"No program of plain calls: {type(error).__name__}: {error}"
+    text = rerun(context, case, f"{failure}\n{why}")
+    return text if shows(text) else text + PASSES
+
+
+def call_program(context: Context, case: Case, sample: Sample, layout: str) -> str:
+    """Return the program of a call in which the process dies, or an empty text if literals cannot express it."""
     try:
-        found = failure.sample
-        if found is None:
-            raise ValueError("the failure has no sample")
-        layout = failure.layout if failure.layout in MEMORY else CONTIGUOUS
-        given = (found.args, dict(found.kwargs))
-        call = FailedCall(context, _record(case, failure), failure, found, given, layout, case.property)
-        if "form" in failure.details:
-            return two_forms(call)
-        due = _shown if found.of is not None else DUE.get(case.property, _shown)
-        return best(_written(due(call)), lambda: _written(due(replace(call, shrinks=False))))
-    except Exception as error:
-        return f"# no reproducer: {type(error).__name__}: {error}\n"
+        place = layout if layout in MEMORY else CONTIGUOUS
+        failure = Failure("the process dies in this call", sample, place)
+        given = (sample.args, dict(sample.kwargs))
+        return _raising_text(FailedCall(context, _record(case, failure), failure, sample, given, place, case.property))
+    except (TypeError, ValueError):
+        return ""
+
+
+def rerun(context: Context, case: Case, note: str, *, forbid_fallback: bool = False) -> str:
+    """Return the program that runs a case of the suite again."""
+    option = ", forbid_fallback=True" if forbid_fallback else ""
+    about = [f"# {case.id}, on {context.device}", *(f"# {line}" for line in note.splitlines())]
+    lines = [
+        "from candelabra_conformance.rerun import check",
+        "",
+        f"check({str(context.device)!r}, {case.id!r}{option})",
+    ]
+    return "\n".join([*about, *lines, ""])
+
+
+def _programs(context: Context, case: Case, failure: Failure) -> Iterator[str]:
+    """Yield programs of plain calls that may show a failure, the best first."""
+    found = failure.sample
+    if found is None:
+        raise ValueError("the failure has no sample")
+    layout = failure.layout if failure.layout in MEMORY else CONTIGUOUS
+    given = (found.args, dict(found.kwargs))
+    call = FailedCall(context, _record(case, failure), failure, found, given, layout, case.property)
+    if "form" in failure.details:
+        yield two_forms(call)
+    elif "raised" in failure.details:
+        yield from _raising(call)
+    elif found.of is None and case.property in DUE:
+        due = DUE[case.property]
+        yield _written(due(call))
+        yield _written(due(replace(call, shrinks=False)))
+
+
+def _raising(call: FailedCall) -> Iterator[str]:
+    """Yield the programs of a call that raises an error: with smaller arrays, and with those of the sample."""
+    raised = call.failure.details["raised"]
+    whole = _raising_text(call)
+    if shows(whole, raised):
+        smaller = shrunk(call.given, lambda args: shows(_raising_text(replace(call, given=args)), raised), tries=40)
+        yield _raising_text(replace(call, given=smaller))
+    yield whole
+
+
+def _raising_text(call: FailedCall) -> str:
+    program = Program(str(call.context.device), call.layout)
+    arguments = argument_texts(program, call.record, *call.given)
+    written = Written(call.record, spelled(call.record, arguments), arguments, program, None, None)
+    lines = raising(call.property, written)
+    return composed(program, f"{call.record.name}: {call.property}", lines, _seed(call), str(call.failure))
 
 
 def _record(case: Case, failure: Failure) -> Record:
@@ -130,15 +190,6 @@ def spelled_inplace(record: Record) -> str:
 
 
 # -- expected results -------------------------------------------------------------------------------------------------
-def _shown(call: FailedCall) -> FailedCall:
-    """Print the result for the reader to judge."""
-    expected = call.failure.details.get("expected")
-    lines = ["print(got)"]
-    if isinstance(expected, np.ndarray) and expected.size <= literals.LIMIT:
-        lines.append(f"# expected: {expected.tolist()}")
-    return replace(call, due={"check": lines})
-
-
 def _plain(call: FailedCall) -> FailedCall:
     """Return the call unchanged, since the check of the property needs no expected result."""
     return call
@@ -156,8 +207,20 @@ def _value(call: FailedCall) -> FailedCall:
         return call
     details = call.failure.details
     if "expected" not in details:
-        return _zeros(call) if "has the other sign" in str(call.failure) else _shown(call)
+        if "has the other sign" not in str(call.failure):
+            raise ValueError("the failure has no expected value")
+        return _zeros(call)
+    return _expected(call)
+
+
+def _expected(call: FailedCall) -> FailedCall:
+    """Expect the values of the failure, on the arrays of the sample."""
+    details = call.failure.details
+    if "expected" not in details:
+        raise ValueError("the failure has no expected value")
     want = rounded(details["expected"], details["dtype"])
+    if want.dtype.kind in "biu":
+        return replace(call, due={"expected": want, "allowed": 0.0})
     limit = allowance(want)
     with np.errstate(all="ignore"):
         near = np.abs(wide(details["got"]) - wide(want)) <= limit
@@ -168,9 +231,9 @@ def _value(call: FailedCall) -> FailedCall:
 def _equal(call: FailedCall) -> FailedCall:
     """Expect a result that is not a tensor, if it is the only result."""
     due = call.failure.details["plain"]
-    return (
-        replace(call, due={"check": [f"assert got == {literals.plain(due)}, got"]}) if due is not None else _shown(call)
-    )
+    if due is None:
+        raise ValueError("the wrong result is one of several")
+    return replace(call, due={"check": [f"assert got == {literals.plain(due)}, got"]})
 
 
 def _zeros(call: FailedCall) -> FailedCall:
@@ -196,9 +259,17 @@ def _error(call: FailedCall) -> FailedCall:
     try:
         called(call.record, args, kwargs, reference)
     except Exception as error:
-        named = reference.device.type in str(error) or call.context.instance.capabilities.asynchronous
-        return replace(call, due={"expected": type(error) if named else error})
-    return _shown(call)
+        named = re.search(rf"\b{reference.device.type}\b", str(error)) is not None
+        asynchronous = call.context.instance.capabilities.asynchronous
+        return replace(call, due={"expected": type(error) if named or asynchronous else error})
+    raise ValueError("the reference raises nothing")
+
+
+def _unclaimed(call: FailedCall) -> FailedCall:
+    """Expect the correct values where the failure has them, and the reference's error elsewhere."""
+    if "expected" in call.failure.details:
+        return replace(_expected(call), property="value")
+    return _error(call)
 
 
 def _gradient(call: FailedCall) -> FailedCall:
@@ -212,7 +283,7 @@ def _gradient(call: FailedCall) -> FailedCall:
     with np.errstate(all="ignore"):
         differs = [not np.all(np.abs(wide(g) - wide(w)) <= a) for g, w, a in zip(got, want, limits, strict=True)]
     if not any(differs):
-        return _shown(call)
+        raise ValueError("the gradients of the sums of the outputs are right")
     return replace(call, property="gradient", due={"expected": tuple(want), "allowed": tuple(limits)})
 
 
@@ -236,6 +307,7 @@ def _dtypes(leaves: list[Array]) -> list[Any]:
 
 DUE: Final[dict[str, Callable[[FailedCall], FailedCall]]] = {
     "value": _value, "special": _value, "inplace": _value, "random": _plain, "inputs": _plain, "determinism": _plain,
-    "result": _result, "errors": _error, "aliasing": _plain, "gradient": _gradient,
+    "threads": _plain, "result": _result, "errors": _error, "aliasing": _plain, "gradient": _gradient,
+    "out": _expected, "unclaimed": _unclaimed,
 }  # fmt: skip
 """The function that determines the expected result, by property."""

@@ -27,7 +27,7 @@ IMPORTS: Final[dict[str, str]] = {
     "inf": "from math import inf", "nan": "from math import nan", "unpack": "from struct import unpack",
     "decompress": "from zlib import decompress", "b85decode": "from base64 import b85decode",
     "OPERATORS": "from candelabra.library import OPERATORS", "np": "import numpy as np",
-    "ml_dtypes": "import ml_dtypes",
+    "ml_dtypes": "import ml_dtypes", "ThreadPoolExecutor": "from concurrent.futures import ThreadPoolExecutor",
 }  # fmt: skip
 """The names that the texts of this module use, and the import statement for each."""
 CODES: Final[dict[str, str]] = {"bool": "?", "float16": "e", "bfloat16": "f", "float32": "f", "float64": "d"}

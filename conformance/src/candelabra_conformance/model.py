@@ -30,6 +30,8 @@ VERDICTS: Final[dict[str, str]] = {
 }
 BAD: Final = frozenset({FAILED, UNEXPECTED, CRASHED, TIMED_OUT})
 """The verdicts that make a run fail. A blocked case does not; the case that blocks it does."""
+HOLDS_BACK: Final = BAD | {BLOCKED, UNSUPPORTED}
+"""The verdicts with which a device does not reach the level of a case."""
 ROUTES: Final = ("native", "composite", "fallback", "unsupported")
 """The ways to serve an operator: the device's kernel (or strides), the operator's body, the reference device, none."""
 LEVELS: Final[dict[int, str]] = {
@@ -96,6 +98,19 @@ class Subject:
 
 
 @dataclass(frozen=True)
+class NextKernel:
+    """A kernel to write or to repair next."""
+
+    operator: str
+    unlocks: tuple[str, ...]
+    """The operators that work once it does."""
+    dtypes: tuple[str, ...] = ()
+    """The dtypes in which it is missing or broken."""
+    broken: bool = False
+    """Whether the device has such a kernel, and cases of it fail."""
+
+
+@dataclass(frozen=True)
 class Run:
     """A complete run, as the reports show it."""
 
@@ -105,8 +120,8 @@ class Run:
     """ISO 8601, UTC."""
     seconds: float
     options: Mapping[str, Any] = field(default_factory=dict)
-    next_kernels: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """The kernels to write next, each with the operators that it unblocks; the most useful first."""
+    next_kernels: tuple[NextKernel, ...] = ()
+    """The kernels to write or to repair next, the most useful first."""
     stale: tuple[str, ...] = ()
     """The patterns of expected failures that match no case, or have expired."""
     remaining: Mapping[int, int] = field(default_factory=dict)
@@ -114,14 +129,43 @@ class Run:
 
     @property
     def level(self) -> int:
-        """The highest level whose cases were all run and none failed, was blocked or unsupported; -1 if none."""
+        """The highest level whose cases were all run and none failed, was blocked or unsupported; -1 if none.
+
+        In a run of selected cases it says nothing about the device.
+        """
         reached = -1
         for level in sorted(LEVELS):
             at = [r for r in self.results if r.case.level == level]
-            if not at or self.remaining.get(level) or any(r.verdict in BAD | {BLOCKED, UNSUPPORTED} for r in at):
+            if not at or self.remaining.get(level) or any(r.verdict in HOLDS_BACK for r in at):
                 break
             reached = level
         return reached
+
+    @property
+    def required(self) -> int:
+        """The level that the device is held to: the option ``required``, by default the highest level of the run."""
+        asked = self.options.get("required", self.options.get("level"))
+        return asked if asked in LEVELS else max(LEVELS)
+
+    @property
+    def selected(self) -> bool:
+        """Whether only selected operators or cases were run, which decides no level."""
+        return bool(self.options.get("operators") or self.options.get("patterns"))
+
+    @property
+    def held_back_by(self) -> list[Result]:
+        """The results that keep the device from the required level."""
+        return [r for r in self.results if r.case.level <= self.required and r.verdict in HOLDS_BACK]
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether cases of the required level remain."""
+        return any(count for level, count in self.remaining.items() if level <= self.required)
+
+    @property
+    def conforms(self) -> bool:
+        """Whether the device reaches the required level, or in a run of selected cases, passes all of that level."""
+        return not self.held_back_by and not self.unfinished and (self.selected or self.level >= self.required)
 
     @property
     def green(self) -> bool:

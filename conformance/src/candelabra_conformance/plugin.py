@@ -16,12 +16,16 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 if TYPE_CHECKING:
-    from candelabra_conformance.model import Result
+    from candelabra_conformance.model import Result, Run
     from candelabra_conformance.session import Session
 
 PROPERTY: Final = "candelabra-conformance"
 """The name of the property with which a worker of xdist sends a test's result to the process that reports."""
 SESSIONS: Final = pytest.StashKey[dict[str, "Session"]]()
+OBSTACLES: Final = pytest.StashKey[list["Run"]]()
+"""The runs of devices that do not reach the required level."""
+SHOWN: Final = 20
+"""The number of obstacles that the terminal shows."""
 FORMS: Final = ("json", "junit", "markdown", "html", "badge")
 
 
@@ -33,6 +37,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="a device under test, such as acme or acme:1; may be repeated",
     )  # fmt: skip
     group.addoption("--candelabra-level", type=int, default=3, choices=range(4), help="cases up to this level")
+    group.addoption(
+        "--candelabra-require-level", type=int, choices=range(4),
+        help="fail if a device does not reach this level, also for unsupported cases, which are skipped tests",
+    )  # fmt: skip
     group.addoption("--candelabra-quick", action="store_true", help="every operator, pairs of the other axes only")
     group.addoption(
         "--candelabra-operator", metavar="OP", action="append", default=[], help="only this one; may be repeated"
@@ -101,17 +109,34 @@ _gathered: Final[list[Any]] = []
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the requested reports, in the process that collects the results."""
+    """Write the requested reports, in the process that collects the results, and fail if the required level is not
+    reached."""
     config = session.config
     wanted = {f: config.getoption(f"candelabra_{f}") for f in FORMS if config.getoption(f"candelabra_{f}")}
+    required = config.getoption("candelabra_require_level") is not None
     if not _gathered or hasattr(config, "workerinput"):
         return
-    rows, _gathered[:] = list(_gathered), []
-    if wanted:
-        from candelabra_conformance.session import written
+    rows, _gathered[:] = [json.loads(row) for row in _gathered], []
+    if not wanted and not required:
+        return
+    from candelabra_conformance.session import gathered, written
 
-        written(
-            next(iter(sessions_of(config).values())),
-            [json.loads(row) for row in rows],
-            {f: Path(p) for f, p in wanted.items()},
-        )
+    for place, tested in enumerate(sessions_of(config).values()):
+        run = gathered(tested, rows)
+        if run is None:
+            continue
+        if place == 0:
+            written(run, {f: Path(p) for f, p in wanted.items()})
+        if required and not run.conforms:
+            config.stash.setdefault(OBSTACLES, []).append(run)
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Show what keeps a device from the required level."""
+    for run in config.stash.get(OBSTACLES, []):
+        from candelabra_conformance.report import tally
+
+        terminalreporter.section(f"{run.subject.device}: {tally.standing(run)}")
+        for line in tally.obstacles(run)[:SHOWN]:
+            terminalreporter.write_line(line)

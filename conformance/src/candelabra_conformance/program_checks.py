@@ -151,13 +151,28 @@ def _raises(w: Written) -> list[str]:
     return lines if isinstance(due, type) else [*lines, f"assert str(found) == {str(due)!r}, str(found)"]
 
 
-def _inplace(w: Written) -> list[str]:
+def _threads(w: Written) -> list[str]:
+    return [
+        "def run(_):",
+        f"    got = {w.call}",
+        "    return str([g.tolist() for g in (got if isinstance(got, tuple) else (got,))])",
+        "alone = run(0)",
+        "with ThreadPoolExecutor(4) as pool:",
+        "    others = [result for result in pool.map(run, range(100)) if result != alone]",
+        'assert not others, f"{len(others)} of 100 results in 4 threads differ from {alone}: {others[0]}"',
+    ]
+
+
+def inplace_call(w: Written) -> str:
+    """Return the source of a call of the in-place form."""
     method = f"{w.record.name}_"
     if getattr(Tensor, method, None) is w.record.form("inplace"):
-        text = f"{w.arguments[0]}.{method}({', '.join(w.arguments[1:])})"
-    else:
-        text = f"OPERATORS[{w.record.name!r}].form('inplace')({', '.join(w.arguments)})"
-    return [f"got = {text}", f"assert got is {w.arguments[0]}", *compared(w)]
+        return f"{w.arguments[0]}.{method}({', '.join(w.arguments[1:])})"
+    return f"OPERATORS[{w.record.name!r}].form('inplace')({', '.join(w.arguments)})"
+
+
+def _inplace(w: Written) -> list[str]:
+    return [f"got = {inplace_call(w)}", f"assert got is {w.arguments[0]}", *compared(w)]
 
 
 def _out(w: Written) -> list[str]:
@@ -167,16 +182,30 @@ def _out(w: Written) -> list[str]:
 
 
 def _gradient(w: Written) -> list[str]:
+    leaves, lines = gradient_call(w)
+    return [*lines, *(["got = got[0]"] if leaves == 1 else []), *compared(w)]
+
+
+def gradient_call(w: Written) -> tuple[int, list[str]]:
+    """Return the number of leaves, and the lines that compute their gradients as the tuple ``got``."""
     leaves = [n for i, n in w.program.names.items() if _is_leaf(w, n)]
-    return [
+    return len(leaves), [
         f"leaves = [{', '.join(leaves)}]",
         "for leaf in leaves: leaf.requires_grad_()",
         f"out = {w.call}",
         "outs = [o for o in (out if isinstance(out, tuple) else (out,)) if o.requires_grad]",
-        "got = cd.autograd.grad([(o.real if o.is_complex() else o).sum() for o in outs], leaves)"
-        + ("[0]" if len(leaves) == 1 else ""),
-        *compared(w),
+        "got = cd.autograd.grad([(o.real if o.is_complex() else o).sum() for o in outs], leaves)",
     ]
+
+
+def raising(property: str, w: Written) -> list[str]:
+    """Return the lines of a call that raises an error, in the form that the property tests. The results are printed, so
+    that an asynchronous device raises the error there at the latest."""
+    if "gradient" in property:
+        return [*gradient_call(w)[1], "print(got)"]
+    if property == "inplace":
+        return [f"print({inplace_call(w)})"]
+    return [f"got = {w.call}", "print(got)"]
 
 
 def _is_leaf(w: Written, name: str) -> bool:
@@ -186,8 +215,8 @@ def _is_leaf(w: Written, name: str) -> bool:
 
 WRITERS: Final[dict[str, Callable[[Written], list[str]]]] = {
     "value": _value, "special": _value, "random": _bitwise, "result": _result, "inputs": _inputs,
-    "determinism": _determinism, "errors": _raises, "unclaimed": _raises, "inplace": _inplace, "out": _out,
-    "gradient": _gradient, "aliasing": _aliasing,
+    "determinism": _determinism, "threads": _threads, "errors": _raises, "unclaimed": _raises, "inplace": _inplace,
+    "out": _out, "gradient": _gradient, "aliasing": _aliasing,
 }  # fmt: skip
 """The function that writes the call and the check of each property."""
 VALUES: Final = ("value", "special", "random", "inplace", "out")

@@ -8,11 +8,12 @@ import warnings
 from collections.abc import Callable
 from typing import Final
 
-PASSES: Final = "# (it passed when it was tried: the fault hangs on what ran before, or on chance)\n"
+PASSES: Final = "# It passed when it was tried: the fault depends on what ran before, or on chance.\n"
 
 
-def shows(text: str) -> bool:
-    """Return whether a program ends with AssertionError, as a reproducer must. Its output is discarded."""
+def shows(text: str, raised: type[BaseException] = AssertionError) -> bool:
+    """Return whether a program ends with AssertionError, as a reproducer must, or with the error ``raised`` of a kernel
+    that fails. Its output is discarded."""
     quiet = io.StringIO()
     try:
         with contextlib.redirect_stdout(quiet), warnings.catch_warnings():
@@ -21,8 +22,8 @@ def shows(text: str) -> bool:
             exec(compile(text, "reproducer", "exec", dont_inherit=True), {"__name__": "__main__"})  # noqa: S102
     except AssertionError:
         return True
-    except Exception:
-        return False
+    except Exception as error:
+        return type(error) is raised
     return False
 
 

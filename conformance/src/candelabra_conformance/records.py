@@ -23,6 +23,7 @@ from candelabra.library import (
     title_of,
 )
 
+from candelabra_conformance.model import DEVICE
 from candelabra_conformance.samples.registry import DRAWS
 from candelabra_conformance.samples.sample import Sample
 
@@ -99,8 +100,17 @@ def everything_named(name: str) -> list[Record | OverloadSet]:
     if not found:
         found += [each for each in callable_members() if each.name == name]
     if not found:
-        raise UnknownNameError(f"there is no operator and no public name {name!r}")
+        raise UnknownNameError(f"there is no operator and no public name {name!r}{suggested(name)}")
     return found
+
+
+def suggested(name: str) -> str:
+    """Return the names most similar to an unknown one, as the end of a message: ``; did you mean 'tan'?``"""
+    from difflib import get_close_matches
+
+    known = {DEVICE, *OPERATORS, *map(title_of, entries())}
+    similar = get_close_matches(name, sorted(known), n=3)
+    return f"; did you mean {' or '.join(map(repr, similar))}?" if similar else ""
 
 
 def everything_tested() -> list[Record | OverloadSet]:

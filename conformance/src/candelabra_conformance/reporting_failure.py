@@ -31,9 +31,9 @@ def _described(value: Any) -> str:
 
 
 def reproduced(context: Context, case: Case, failure: BaseException | None) -> str:
-    """Return a stand-alone program that shows the failure, or an empty text if the failure has no sample."""
-    if not isinstance(failure, Failure) or failure.sample is None:
-        return ""
-    from candelabra_conformance.failure_program import of_failure
+    """Return a stand-alone program that shows the failure. Without an error, a forbidden fallback is the failure."""
+    from candelabra_conformance.failure_program import of_failure, rerun
 
+    if not isinstance(failure, Failure):
+        return rerun(context, case, "a fallback is forbidden", forbid_fallback=True)
     return of_failure(context, case, failure)

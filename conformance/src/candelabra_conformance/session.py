@@ -11,27 +11,25 @@ from typing import Any
 import pytest
 from candelabra.errors import BackendError, DeviceUnavailable
 
+from candelabra_conformance.causes import next_kernels
 from candelabra_conformance.context import Context
 from candelabra_conformance.model import BAD, Case, Result, Run
-from candelabra_conformance.running.blocking import blocked_by_memory, settled, unlocked
+from candelabra_conformance.records import UnknownNameError
+from candelabra_conformance.running.blocking import blocked_by_memory, settled
 from candelabra_conformance.running.expected import ExpectedFailure, applied, of_backend, read
-from candelabra_conformance.running.pairwise import pairwise
-from candelabra_conformance.running.run import forbidding, subject
+from candelabra_conformance.running.run import Options, forbidding, planned_cases, subject
 from candelabra_conformance.running.setup import prepared
-from candelabra_conformance.suite import plan, run_case
+from candelabra_conformance.suite import run_case
 
 
 @dataclass
 class Session:
-    """The state in one process. ``unavailable``: why the device does not exist; ``error``: why it cannot be tested.
-
-    ``partial``: some cases were not planned, so an expected failure that did not occur is not stale.
-    """
+    """The state in one process. ``unavailable``: why the device does not exist; ``error``: why it cannot be tested."""
 
     device: str
     context: Context | None = None
     cases: list[Case] = field(default_factory=list)
-    partial: bool = False
+    options: Options = field(default_factory=Options)
     expected: list[ExpectedFailure] = field(default_factory=list)
     forbid_fallback: bool = False
     unavailable: str = ""
@@ -54,18 +52,20 @@ class Session:
         except BackendError as error:
             made.error = str(error)
             return made
-        operators, patterns = config.getoption("candelabra_operator"), config.getoption("candelabra_case")
-        quick = config.getoption("candelabra_quick")
-        made.cases = plan(
-            made.context,
+        made.options = chosen = Options(
             level=config.getoption("candelabra_level"),
-            operators=operators or None,
-            patterns=patterns,
+            required=config.getoption("candelabra_require_level"),
+            quick=config.getoption("candelabra_quick"),
+            operators=tuple(config.getoption("candelabra_operator")) or None,
+            patterns=tuple(config.getoption("candelabra_case")),
+            forbid_fallback=made.forbid_fallback,
             huge=config.getoption("candelabra_huge"),
         )
-        if quick:
-            made.cases = pairwise(made.cases)
-        made.partial = bool(operators or patterns or quick)
+        try:
+            made.cases = planned_cases(made.context, chosen)
+        except UnknownNameError as error:
+            made.error = str(error)
+            return made
         path = config.getoption("candelabra_expected_failures") or of_backend(made.context.device.type)
         made.expected = read(Path(path)) if path is not None else []
         return made
@@ -97,13 +97,21 @@ class Session:
         return result
 
 
-def written(session: Session, rows: list[tuple[str, dict[str, Any]]], paths: dict[str, Path]) -> None:
-    """Return the reports of a session, from the results that its tests and those of workers sent with the device's
-    name."""
+def written(run: Run, paths: dict[str, Path]) -> None:
+    """Write the reports of a run."""
     from candelabra_conformance.cli import FORMS
 
+    for form, path in paths.items():
+        path.write_text(FORMS[form][1](run), encoding="utf-8")
+
+
+def gathered(session: Session, rows: list[tuple[str, dict[str, Any]]]) -> Run | None:
+    """Return the run of a session, from the results that its tests and those of workers sent with the device's name.
+
+    Return None if the device could not be opened.
+    """
     if session.context is None:
-        return
+        return None
     results = [
         Result(**{**row, "case": Case(**row["case"]), **_tuples(row)})
         for device, row in rows
@@ -113,16 +121,15 @@ def written(session: Session, rows: list[tuple[str, dict[str, Any]]], paths: dic
         sorted(results, key=lambda r: (r.case.level != 0, r.case)), session.expected, session.started.date()
     )
     results = settled(results)
-    done = Run(
+    return Run(
         subject(session.context),
         tuple(results),
         session.started.isoformat(timespec="seconds"),
         time.perf_counter() - session.clock,
-        next_kernels=unlocked(results),
-        stale=() if session.partial else stale,
+        options=session.options.changed(),
+        next_kernels=next_kernels(results),
+        stale=stale if session.options.complete else (),
     )
-    for form, path in paths.items():
-        path.write_text(FORMS[form][1](done), encoding="utf-8")
 
 
 def _tuples(row: dict[str, Any]) -> dict[str, Any]:

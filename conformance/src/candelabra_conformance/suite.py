@@ -6,13 +6,13 @@ import fnmatch
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from candelabra import fallback_counts
 from candelabra.dtypes import BY_NAME
 from candelabra.errors import FallbackWarning, UnsupportedDType, UnsupportedOperator
-from candelabra.library import Layer, Operator, OverloadSet, explain_key
+from candelabra.library import Operator, OverloadSet, explain_key
 
 from candelabra_conformance.context import Context, Failure, NotApplicable
 from candelabra_conformance.model import (
@@ -27,6 +27,7 @@ from candelabra_conformance.model import (
     Result,
 )
 from candelabra_conformance.properties import registry as properties
+from candelabra_conformance.recording import operators_called
 from candelabra_conformance.records import CallableRecord, Record, everything_named, everything_tested, name_of
 from candelabra_conformance.reporting_failure import reproduced
 from candelabra_conformance.samples.gather import generators_of
@@ -142,7 +143,7 @@ def _outcome(context: Context, case: Case) -> tuple[str, str, float | None, Base
     except (UnsupportedOperator, UnsupportedDType) as error:
         return UNSUPPORTED, str(error), None, error
     except Exception as error:
-        raised = Failure(f"{type(error).__name__}: {error}", *context.current)
+        raised = Failure(f"{type(error).__name__}: {error}", *context.current, raised=type(error))
         return FAILED, f"{_with_sample(raised)}\n{_frames(error)}", None, raised
 
 
@@ -228,25 +229,5 @@ def _route(context: Context, case: Case, missing: tuple[str, ...]) -> str:
 
 
 def _uses(context: Context, case: Case) -> tuple[str, ...]:
-    """Return the operators that are called before a failure. The case runs again under a layer that records them."""
-    seen: dict[str, None] = {}
-
-    def look(op: Operator[..., Any], next: Callable[..., Any], *args: Any) -> Any:
-        seen[op.name] = None
-        return _resumed(layer, next, args)
-
-    layer = Layer("conformance uses", look)
-    try:
-        with layer, warnings.catch_warnings():
-            warnings.simplefilter("ignore", FallbackWarning)
-            _outcome(context, case)
-    finally:
-        layer.remove()
-    return tuple(name for name in seen if name != case.operator)
-
-
-def _resumed(layer: Layer, next: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """Continue below the layer with the layer active again, so that it also records the operators of a composite's
-    body."""
-    with layer:
-        return next(*args)
+    """Return the operators that are called before a failure. The case runs again."""
+    return tuple(name for name in operators_called(lambda: _outcome(context, case)) if name != case.operator)

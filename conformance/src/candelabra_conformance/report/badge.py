@@ -6,6 +6,7 @@ from html import escape
 from typing import Final
 
 from candelabra_conformance.model import LEVELS, Run
+from candelabra_conformance.report import tally
 
 _COLOURS: Final = {-1: "#6e7781", 0: "#b35900", 1: "#8a6d00", 2: "#4d7a00", 3: "#1a7f37"}
 """Background colours by level. White text has a contrast of at least 4.5 to 1 on each (WCAG 2.2, 1.4.3)."""
@@ -25,11 +26,17 @@ _SVG: Final = """<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" heigh
 
 
 def to_badge(run: Run) -> str:
-    """Return the SVG for `run`: the device's type, and the level that it reached, or that the run failed."""
+    """Return the SVG for `run`: the device's type, and the level that it reached, or that the run failed.
+
+    A run of selected cases has no level.
+    """
     device = run.subject.device.split(":")[0]
     reached = f"level {run.level}" if run.level in LEVELS else "no level yet"
+    if run.selected:
+        reached = tally.many(len(run.results), "selected case")
     message = reached if run.green else f"{reached}, failing"
-    return svg(f"candelabra on {device}", message, _COLOURS[run.level] if run.green else _RED)
+    colour = _COLOURS[-1 if run.selected else run.level]
+    return svg(f"candelabra on {device}", message, colour if run.green else _RED)
 
 
 def svg(label: str, message: str, colour: str) -> str:

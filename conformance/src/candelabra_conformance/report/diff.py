@@ -68,7 +68,8 @@ class Difference:
     @property
     def regressed(self) -> bool:
         """Return whether a case got worse or the level fell. A new case that fails is no regression."""
-        return bool(self.regressions) or self.after.level < self.before.level
+        fell = self.after.level < self.before.level and not (self.after.selected or self.before.selected)
+        return bool(self.regressions) or fell
 
     @property
     def other_facts(self) -> dict[str, tuple[str, str]]:

@@ -55,6 +55,8 @@ def _indented(lines: str) -> str:
 def _verdict(difference: Difference) -> str:
     before, after = tally.level_text(difference.before.level), tally.level_text(difference.after.level)
     level = f"level {after}" if before == after else f"level {before} → {after}"
+    if difference.before.selected or difference.after.selected:
+        level = "selected cases"
     outcome = (
         f"{tally.many(len(difference.regressions), 'regression')}, {tally.many(len(difference.fixes), 'fix', 'fixes')}"
     )

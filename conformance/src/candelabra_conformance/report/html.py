@@ -38,8 +38,8 @@ def to_html(run: Run) -> str:
         "device": escape(subject.device),
         "badge": to_badge(run),
         "about": escape(
-            f"{subject.description} — {subject.backend} {subject.backend_version}. {cases} in "
-            f"{tally.seconds_text(run.seconds)}: level {tally.level_text(run.level)}. {remaining}".rstrip()
+            f"{tally.subject_text(run)}. {cases} in {tally.seconds_text(run.seconds)}: {tally.standing(run)}. "
+            f"{remaining}".rstrip()
         ),
         "counts": _counts(run),
         "facts": _facts(run),
@@ -103,10 +103,14 @@ def _lists(run: Run) -> str:
     levels = [
         f"{level}, {LEVELS[level]}: {_counts_text(counts)}" for level, counts in tally.counts_by_level(run).items()
     ]
-    kernels = [f"{kernel} unlocks {len(unlocked)}: {', '.join(unlocked)}" for kernel, unlocked in run.next_kernels]
+    kernels = [
+        f"{tally.kernel_text(each)} unlocks {len(each.unlocks)}: {', '.join(each.unlocks)}" for each in run.next_kernels
+    ]
     errors = [f"{tally.ulp_text(result.ulp)} ULP: {result.case.id}" for result in tally.worst_ulps(run)[:20]]
     blockers = [f"{name}: {tally.many(count, 'case')}" for name, count in tally.blockers(run)]
+    why = "what does not pass" if run.selected else f"why level {run.required} is not reached"
     lists = {
+        why: tally.obstacles(run),
         "levels": levels,
         "routes": routes,
         "kernels to write next": kernels,

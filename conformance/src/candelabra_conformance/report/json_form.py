@@ -16,7 +16,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
-from candelabra_conformance.model import LEVELS, VERDICTS, Case, Result, Run, Subject
+from candelabra_conformance.model import LEVELS, VERDICTS, Case, NextKernel, Result, Run, Subject
 from candelabra_conformance.report import tally
 
 SCHEMA: Final = 1
@@ -90,9 +90,14 @@ def to_json(run: Run) -> str:
         "started": run.started,
         "seconds": _number(run.seconds),
         "level": run.level,
+        "required": run.required,
+        "conforms": run.conforms,
+        "obstacles": tally.obstacles(run),
         "counts": tally.counts(run.results),
         "options": _plain(run.options),
-        "next_kernels": [[kernel, list(unlocked)] for kernel, unlocked in run.next_kernels],
+        "next_kernels": [
+            [each.operator, list(each.unlocks), list(each.dtypes), each.broken] for each in run.next_kernels
+        ],
         "stale": list(run.stale),
         "remaining": {str(level): count for level, count in run.remaining.items()},
         "columns": COLUMNS,
@@ -194,7 +199,9 @@ def from_json(text: str) -> Run:
     )
 
 
-_KIND_NAMES: Final[dict[type, str]] = {str: "a text", int: "an integer", list: "a list", dict: "an object"}
+_KIND_NAMES: Final[dict[type, str]] = {
+    str: "a text", int: "an integer", bool: "true or false", list: "a list", dict: "an object",
+}  # fmt: skip
 
 
 def _is(value: Any, kind: type, position: str) -> Any:
@@ -235,10 +242,18 @@ def _remaining(value: Any) -> dict[int, int]:
     return {known[level(name, "remaining")]: _is(count, int, f"remaining.{name}") for name, count in counts}
 
 
-def _kernel(row: Any, position: str) -> tuple[str, tuple[str, ...]]:
-    if not isinstance(row, list) or len(row) != 2:
-        raise ReportError(f"{position}: expected [operator, [operators that it unlocks]], got {row!r:.80}")
-    return _is(row[0], str, f"{position}[0]"), _names(row[1], f"{position}[1]")
+def _kernel(row: Any, position: str) -> NextKernel:
+    if not isinstance(row, list) or len(row) != 4:
+        raise ReportError(
+            f"{position}: expected [operator, [operators that it unlocks], [dtypes], is it broken], got {row!r:.80}"
+        )
+    operator, unlocks, dtypes, broken = row
+    return NextKernel(
+        _is(operator, str, f"{position}[0]"),
+        _names(unlocks, f"{position}[1]"),
+        _names(dtypes, f"{position}[2]"),
+        _is(broken, bool, f"{position}[3]"),
+    )
 
 
 def _one_of(known: Mapping[Any, Any], kind: type) -> Callable[[Any, str], Any]:

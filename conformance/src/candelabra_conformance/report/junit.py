@@ -1,7 +1,8 @@
 """A run as JUnit XML, the format that continuous integration servers read.
 
 There is no standard. This is the common subset that Jenkins, GitLab, Azure and Buildkite read and pytest writes:
-``testsuites`` > ``testsuite`` (an operator) > ``testcase`` (a case, whose name is its id). XML 1.0 cannot contain
+``testsuites`` > ``testsuite`` (an operator) > ``testcase`` (a case, whose name is its id). The last suite, ``level``,
+has a test case for each level up to the required one, which fails if the level is not reached. XML 1.0 cannot contain
 control characters, not even as references: they are escaped as in Python, ``\x1b``.
 """
 
@@ -10,13 +11,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from candelabra_conformance import model
-from candelabra_conformance.model import Result, Run
+from candelabra_conformance.model import LEVELS, Case, Result, Run
 from candelabra_conformance.report import tally
 
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -33,15 +35,25 @@ _ELEMENTS: Final = {
 }
 
 
+LEVEL: Final = "level"
+"""The name of the suite with a test case for each level."""
+OBSTACLES: Final = 50
+"""The maximum number of reasons in the message of a level that is not reached."""
+
+
 def to_junit(run: Run) -> str:
     """Return the run as XML text. The first line of a message is the attribute ``message``; the element has its full
     text."""
-    root = Element("testsuites", {"name": "candelabra-conformance"} | _totals(run.results))
+    decided = LEVELS if run.results and not run.selected else ()
+    levels = [_level(run, level) for level in decided if level <= run.required]
+    root = Element("testsuites", {"name": "candelabra-conformance"} | _totals([*run.results, *levels]))
     groups: dict[str, list[Result]] = {}
     for result in run.results:
         groups.setdefault(result.case.operator, []).append(result)
     for operator in sorted(groups, key=tally.operator_order):
         _suite(root, run, operator, sorted(groups[operator], key=lambda result: result.case))
+    if levels:
+        _suite(root, run, LEVEL, levels)
     ElementTree.indent(root, "")
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
@@ -51,14 +63,31 @@ def write_junit(run: Run, path: str | os.PathLike[str]) -> None:
     Path(path).write_text(to_junit(run), encoding="utf-8", newline="\n")
 
 
+def _level(run: Run, level: int) -> Result:
+    """Return the test case that a level is reached: blocked and unsupported cases, which servers show as skipped, are
+    no failures of their own."""
+    case = Case(LEVEL, str(level), level=level)
+    if run.level >= level:
+        return Result(case, model.PASSED)
+    why = "\n".join(tally.obstacles(replace(run, options={**run.options, "required": level}))[:OBSTACLES])
+    return Result(case, model.FAILED, message=f"level {level} is not reached\n{why}")
+
+
 def _suite(root: Element, run: Run, operator: str, results: list[Result]) -> None:
     suite = SubElement(root, "testsuite", {"name": _xml(operator), "timestamp": _xml(run.started)} | _totals(results))
     subject = run.subject
     facts = {
         "device": subject.device,
-        "backend": f"{subject.backend} {subject.backend_version}",
+        "description": subject.description,
+        "backend": f"{subject.backend} {subject.backend_version}".strip(),
         "core": subject.core,
         "suite": subject.suite,
+        "reference": subject.reference,
+        "python": subject.python,
+        "platform": subject.platform,
+        "level": "" if run.selected else str(run.level),
+        "required level": "" if run.selected else str(run.required),
+        "options": ", ".join(f"{name}={value}" for name, value in run.options.items()),
     }
     _properties(suite, facts)
     for result in results:

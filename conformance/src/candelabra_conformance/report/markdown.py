@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from candelabra_conformance.causes import Group, grouped
 from candelabra_conformance.model import LEVELS, VERDICTS, Result, Run
 from candelabra_conformance.report import tally
 
@@ -25,6 +26,7 @@ def to_markdown(run: Run, failures: int = 20, errors: int = 20) -> str:
     """
     sections = [
         _head(run),
+        _obstacles(run, failures),
         _verdicts(run),
         _failures(run, failures),
         _blockers(run),
@@ -81,16 +83,24 @@ def folded(title: str, text: str) -> str:
 
 def _head(run: Run) -> str:
     subject = run.subject
-    verdict = "conforms" if run.green else "does not conform"
+    verdict = "conforms" if run.conforms else "does not conform"
     lines = [
-        f"## {'✅' if run.green else '❌'} {escape(subject.device)} {verdict}: level {tally.level_text(run.level)}",
-        f"{escape(subject.description)} — {escape(subject.backend)} {escape(subject.backend_version)} on candelabra "
-        f"{escape(subject.core)}, suite {escape(subject.suite)}, held against {escape(subject.reference)}; "
-        f"Python {escape(subject.python)}, {escape(subject.platform)}",
+        f"## {'✅' if run.conforms else '❌'} {escape(subject.device)} {verdict}: {tally.standing(run)}",
+        escape(tally.subject_text(run)),
         f"{tally.many(len(run.results), 'case')} in {tally.seconds_text(run.seconds)}, started {escape(run.started)}",
         tally.remaining_text(run),
     ]
     return "\n\n".join(filter(None, lines))
+
+
+def _obstacles(run: Run, limit: int) -> str:
+    found = tally.obstacles(run)
+    if not found:
+        return ""
+    title = "What does not pass" if run.selected else f"Why level {run.required} is not reached"
+    lines = [f"- {escape(line[:_LONGEST])}" for line in found[:limit]]
+    rest = [f"- … and {len(found) - limit} more"] if len(found) > limit else []
+    return "\n".join([f"### {title}\n", *lines, *rest])
 
 
 def _verdicts(run: Run) -> str:
@@ -108,19 +118,25 @@ def _counts(name: str, groups: dict[str, dict[str, int]], shown: list[str]) -> s
 
 
 def _failures(run: Run, limit: int) -> str:
-    red = tally.failures(run)
-    if not red:
+    groups = grouped(run.results)
+    if not groups:
         return ""
-    shown = [_failure(result) for result in red[:limit]]
-    rest = [f"… and {len(red) - limit} more: see the JSON or the HTML report."] if len(red) > limit else []
-    return "\n\n".join([f"### {tally.many(len(red), 'failure')}", *shown, *rest])
+    shown = [_failure(group) for group in groups[:limit]]
+    left = sum(len(group.results) for group in groups[limit:])
+    rest = [f"… and {tally.many(left, 'more failure')}: see the JSON or the HTML report."] if left else []
+    total = sum(len(group.results) for group in groups)
+    title = f"### {tally.many(total, 'failure')} of {tally.many(len(groups), 'cause')}"
+    return "\n\n".join([title, *shown, *rest])
 
 
-def _failure(result: Result) -> str:
+def _failure(group: Group) -> str:
+    """Return the first case of a group of failures, under a title with the others."""
+    result = group.first
     facts = [f"**{result.verdict}**", code(result.case.id), f"level {result.case.level}"]
     facts += [escape(result.route)] if result.route else []
     facts += [f"{tally.ulp_text(result.ulp)} ULP"] if result.ulp is not None else []
-    parts = [", ".join(facts), block(result.message)] if result.message else [", ".join(facts)]
+    parts = [f"#### {escape(tally.group_title(group))}", ", ".join(facts)]
+    parts += [block(result.message)] if result.message else []
     if result.reproducer:
         parts.append(folded("reproducer", block(result.reproducer, "python")))
     return "\n\n".join(parts)
@@ -139,10 +155,13 @@ def _kernels(run: Run) -> str:
     if not run.next_kernels:
         return ""
     rows = [
-        [code(kernel), len(unlocked), ", ".join(map(code, unlocked[:8])) + (" …" if len(unlocked) > 8 else "")]
-        for kernel, unlocked in run.next_kernels[:10]
-    ]
-    return "### Kernels to write next\n\n" + table(["kernel", "unlocks", "operators"], rows)
+        [
+            code(each.operator), "broken" if each.broken else "missing", ", ".join(map(code, each.dtypes)),
+            len(each.unlocks), ", ".join(map(code, each.unlocks[:8])) + (" …" if len(each.unlocks) > 8 else ""),
+        ]
+        for each in run.next_kernels[:10]
+    ]  # fmt: skip
+    return "### Kernels to write next\n\n" + table(["kernel", "state", "dtypes", "unlocks", "operators"], rows)
 
 
 def _routes(run: Run) -> str:

@@ -9,7 +9,18 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from candelabra_conformance import model
-from candelabra_conformance.model import BAD, LEVELS, ROUTES, VERDICTS, Result, Run
+from candelabra_conformance.causes import Group, grouped, roots
+from candelabra_conformance.model import (
+    BAD,
+    BLOCKED,
+    HOLDS_BACK,
+    LEVELS,
+    ROUTES,
+    VERDICTS,
+    NextKernel,
+    Result,
+    Run,
+)
 
 WORST_FIRST: Final = (
     model.CRASHED,
@@ -116,6 +127,62 @@ def dtype_order(name: str) -> tuple[int, int, int, str]:
 def operator_order(name: str) -> tuple[bool, str]:
     """Return a sort key for names of operators: the device itself is first, then by name."""
     return name != model.DEVICE, name
+
+
+def standing(run: Run) -> str:
+    """Return the verdict of a run on the device: ``level 2 (training)``, or that a required level is not reached.
+
+    A run of selected cases says nothing about levels.
+    """
+    if run.selected:
+        bad = len(run.held_back_by)
+        if bad:
+            return f"{bad:,} of {many(len(run.results), 'selected case')} not passed"
+        return "all selected cases pass" if run.conforms else "not all selected cases were run"
+    reached = f"level {level_text(run.level)}"
+    return reached if run.level >= run.required else f"{reached}, level {run.required} is required"
+
+
+def obstacles(run: Run) -> list[str]:
+    """Return what keeps the device from the required level, in one line per operator, verdict and message."""
+    groups = grouped(run.results, HOLDS_BACK - {BLOCKED})
+    found = [obstacle(group) for group in groups if group.first.case.level <= run.required]
+    known = roots(run.results)
+    lost = Counter(r.blocked_by for r in run.held_back_by if r.verdict == BLOCKED and r.case.id not in known)
+    found += [f"blocked by {name or 'an unknown cause'}: {many(count, 'case')}" for name, count in lost.most_common()]
+    left = sum(count for level, count in run.remaining.items() if level <= run.required)
+    return [*found, f"not run for lack of time: {many(left, 'case')}"] if left else found
+
+
+def obstacle(group: Group) -> str:
+    """Return a group of failures in one line, with the number of cases that it blocks and the first message."""
+    first = group.first
+    words = f"{first.verdict} {group_title(group)}"
+    message = first.message.partition("\n")[0]
+    return f"{words}: {message}" if message else words
+
+
+def group_title(group: Group) -> str:
+    """Return operator, number of cases, properties and dtypes of a group of failures, and how many cases it blocks."""
+    words = f"{group.first.case.operator}: {many(len(group.results), 'case')} of {', '.join(group.properties)}"
+    words += f" in {', '.join(sorted(group.dtypes, key=dtype_order))}" if group.dtypes else ""
+    return words + (f", blocks {many(group.blocks, 'case')}" if group.blocks else "")
+
+
+def kernel_text(kernel: NextKernel) -> str:
+    """Return how a kernel to write or to repair is named: ``exp (broken in float16)``, ``exp (missing)``."""
+    dtypes = f" in {', '.join(sorted(kernel.dtypes, key=dtype_order))}" if kernel.dtypes else ""
+    return f"{kernel.operator} ({'broken' if kernel.broken else 'missing'}{dtypes})"
+
+
+def subject_text(run: Run) -> str:
+    """Return the device's description and the versions of backend, core and suite."""
+    s = run.subject
+    backend = f"{s.backend} {s.backend_version}".strip()
+    return (
+        f"{s.description} — {backend} on candelabra {s.core}, suite {s.suite}, held against {s.reference}; "
+        f"Python {s.python}, {s.platform}"
+    )
 
 
 def level_text(level: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from textwrap import indent
 from typing import Final
 
@@ -10,8 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from candelabra_conformance import model
-from candelabra_conformance.model import LEVELS, VERDICTS, Result, Run
+from candelabra_conformance.causes import grouped
+from candelabra_conformance.model import LEVELS, VERDICTS, NextKernel, Result, Run
 from candelabra_conformance.report import tally
+from candelabra_conformance.report.programs import fits_on_a_screen, saved
 
 STYLES: Final = {
     model.PASSED: "green",
@@ -27,15 +31,15 @@ STYLES: Final = {
 """The style of each verdict on a terminal."""
 
 
-def summary(run: Run, failures: int = 10, errors: int = 5) -> RenderableType:
-    """Return the summary of `run` for ``rich``, with the first `failures` failures and the `errors` largest errors.
+def summary(run: Run, failures: int = 10, errors: int = 5, files: Mapping[str, Path] | None = None) -> RenderableType:
+    """Return the summary of `run` for ``rich``, with the first `failures` groups of failures and the `errors` largest
+    errors.
 
-    Texts of the run are never interpreted as markup.
+    ``files`` contains the files of reproducers by case id. Texts of the run are never interpreted as markup.
     """
     parts: list[RenderableType] = [_verdicts(run)]
-    parts += _failures(run, failures)
-    parts += _lines("blocked by", [f"{name}: {tally.many(count, 'case')}" for name, count in tally.blockers(run)[:5]])
-    parts += _lines("kernels to write next", [_kernel(*entry) for entry in run.next_kernels[:5]])
+    parts += _failures(run, failures, files or {})
+    parts += _lines("kernels to write next", [_kernel(kernel) for kernel in run.next_kernels[:5]])
     parts += _lines(
         "routes",
         [f"{name}: {tally.many(c, 'case')}, {tally.many(o, 'operator')}" for name, (c, o) in tally.routes(run).items()],
@@ -44,13 +48,21 @@ def summary(run: Run, failures: int = 10, errors: int = 5) -> RenderableType:
     parts += _lines("largest errors", worst)
     parts += _lines("public callables without samples", _some(tally.without_samples(run)))
     parts += _lines("expected failures that match nothing any more, or have expired", list(run.stale))
-    parts.append(_verdict(run))
+    parts += _obstacles(run, failures)
+    parts += [Text(), Text(tally.subject_text(run), "dim"), _verdict(run)]
     return Group(*parts)
 
 
-def print_summary(run: Run, console: Console | None = None, failures: int = 10, errors: int = 5) -> None:
-    """Print the summary of `run` on `console`, by default the terminal."""
-    (console or Console()).print(summary(run, failures, errors), crop=False)
+def print_summary(
+    run: Run, console: Console | None = None, failures: int = 10, errors: int = 5, folder: Path | None = None
+) -> None:
+    """Print the summary of `run` on `console`, by default the terminal.
+
+    Reproducers that are longer than a screen are written into files of a new folder for temporary files. With
+    ``folder``, the reproducers of all groups of failures are written there.
+    """
+    files = saved(run, folder, failures)
+    (console or Console()).print(summary(run, failures, errors, files), crop=False)
 
 
 def _verdicts(run: Run) -> Table:
@@ -65,18 +77,43 @@ def _verdicts(run: Run) -> Table:
     return grid
 
 
-def _failures(run: Run, limit: int) -> list[RenderableType]:
-    red = tally.failures(run)
+def _failures(run: Run, limit: int, files: Mapping[str, Path]) -> list[RenderableType]:
+    groups = grouped(run.results)
     parts: list[RenderableType] = []
-    for result in red[:limit]:
+    for group in groups[:limit]:
+        result = group.first
         parts += [Text(), _title(result)]
+        if len(group.results) > 1 or group.blocks:
+            parts.append(_indented(tally.group_title(group)))
         if result.message:
             parts.append(_indented(result.message))
-        if result.reproducer:
-            parts += [Text("  reproducer:", "dim"), _indented(result.reproducer)]
-    if len(red) > limit:
-        parts += [Text(), Text(f"… and {len(red) - limit} more failures", "bold")]
+        parts += _program(result, files)
+    left = sum(len(group.results) for group in groups[limit:])
+    if left:
+        words = f"… and {tally.many(left, 'more failure')} of {tally.many(len(groups) - limit, 'other cause')}"
+        parts += [Text(), Text(words, "bold")]
     return parts
+
+
+def _program(result: Result, files: Mapping[str, Path]) -> list[RenderableType]:
+    """Return a reproducer that fits on a screen, and where the file of another one is."""
+    program, path = result.reproducer, files.get(result.case.id)
+    if not program:
+        return []
+    if fits_on_a_screen(program):
+        where = f" (also in {path})" if path is not None else ""
+        return [Text(f"  reproducer{where}:", "dim"), _indented(program)]
+    lines = tally.many(len(program.splitlines()), "line")
+    where = str(path) if path is not None else "the JSON and HTML reports"
+    return [_indented(f"reproducer of {lines} and {len(program):,} characters: {where}")]
+
+
+def _obstacles(run: Run, limit: int) -> list[RenderableType]:
+    """Return what keeps the device from the required level, the most blocking first."""
+    found = [line[:400] for line in tally.obstacles(run)]
+    title = "what does not pass" if run.selected else f"why level {run.required} is not reached"
+    rest = [f"… and {len(found) - limit} more"] if len(found) > limit else []
+    return _lines(title, [*found[:limit], *rest])
 
 
 def _title(result: Result) -> Text:
@@ -107,16 +144,17 @@ def _some(names: list[str]) -> list[str]:
     return [", ".join(names[:8]) + rest] if names else []
 
 
-def _kernel(name: str, unlocked: tuple[str, ...]) -> str:
-    return f"{name}: unlocks {len(unlocked)} ({', '.join(unlocked[:5])}{', …' if len(unlocked) > 5 else ''})"
+def _kernel(kernel: NextKernel) -> str:
+    named = ", ".join(kernel.unlocks[:5]) + (", …" if len(kernel.unlocks) > 5 else "")
+    return f"{tally.kernel_text(kernel)}: unlocks {len(kernel.unlocks)}" + (f" ({named})" if named else "")
 
 
 def _verdict(run: Run) -> Text:
     found = ", ".join(f"{count} {verdict}" for verdict, count in tally.counts(run.results).items()) or "no case"
-    style = "bold green" if run.green else "bold red"
-    level, remaining = tally.level_text(run.level), tally.remaining_text(run)
+    style = "bold green" if run.conforms else "bold red"
+    remaining = tally.remaining_text(run)
     return Text.assemble(
-        "\n",
-        (f"{run.subject.device}: level {level}", style),
+        (f"{run.subject.device}: {tally.standing(run)}", style),
         f"  {found} in {tally.seconds_text(run.seconds)}{'; ' if remaining else ''}{remaining}",
-    )
+        no_wrap=True, overflow="ignore",
+    )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
@@ -65,24 +64,3 @@ def _cause(result: Result, candidates: Iterable[Result]) -> Result | None:
 
 def _derivative(case: Case) -> bool:
     return "gradient" in case.property
-
-
-def unlocked(results: Iterable[Result]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the kernels to write next, each with the operators that it completes, the most useful first.
-
-    An operator lacks the kernels that were missing in its cases: its own or those that its body calls.
-    """
-    lacking: dict[str, set[str]] = {}
-    for result in results:
-        if result.case.operator != DEVICE:
-            lacking.setdefault(result.case.operator, set()).update(result.missing)
-    lacking = {op: missing for op, missing in lacking.items() if missing}
-    order: list[tuple[str, tuple[str, ...]]] = []
-    while lacking:
-        alone = Counter(next(iter(missing)) for missing in lacking.values() if len(missing) == 1)
-        every = Counter(name for missing in lacking.values() for name in missing)
-        kernel = min(every, key=lambda name: (-alone[name], -every[name], name))
-        ready = tuple(sorted(op for op, missing in lacking.items() if missing == {kernel}))
-        order.append((kernel, ready))
-        lacking = {op: rest for op, missing in lacking.items() if (rest := missing - {kernel})}
-    return tuple(order)

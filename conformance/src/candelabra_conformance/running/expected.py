@@ -83,13 +83,20 @@ def of_backend(device_type: str) -> Path | None:
         return None
     module = plugin.entry.value.split(":")[0] if plugin.entry is not None else type(plugin.backend).__module__
     while module:
-        spec = importlib.util.find_spec(module)
-        folders = list(spec.submodule_search_locations or ()) if spec is not None else []
-        for folder in folders:
+        for folder in _folders(module):
             if (Path(folder) / NAME).is_file():
                 return Path(folder) / NAME
         module = module.rpartition(".")[0]
     return None
+
+
+def _folders(module: str) -> list[str]:
+    """Return the folders of a package. A script, an interactive session and a module made by hand have none."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        return []
+    return list(spec.submodule_search_locations or ()) if spec is not None else []
 
 
 def applied(results: list[Result], entries: list[ExpectedFailure], today: date) -> tuple[list[Result], tuple[str, ...]]:

@@ -6,6 +6,7 @@ import contextlib
 import math
 import os
 import platform
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -19,10 +20,12 @@ import candelabra
 from candelabra import fallback
 from candelabra.library import plugins
 
+from candelabra_conformance.causes import next_kernels
 from candelabra_conformance.context import Context
 from candelabra_conformance.model import BLOCKED, Case, Result, Run, Subject
-from candelabra_conformance.running import expected
-from candelabra_conformance.running.blocking import blocked_by_memory, settled, unlocked
+from candelabra_conformance.running import expected, main_program
+from candelabra_conformance.running.blocking import blocked_by_memory, settled
+from candelabra_conformance.running.pairwise import pairwise
 from candelabra_conformance.running.setup import Setup, prepared
 from candelabra_conformance.running.workers import Work, run_in_workers
 from candelabra_conformance.suite import plan, run_case
@@ -32,13 +35,15 @@ from candelabra_conformance.suite import plan, run_case
 class Options:
     """The options of a run.
 
-    ``level``: the highest level. ``quick``: every operator, pairs of the other axes. ``operators`` and ``patterns``
-    restrict. ``jobs``: processes at once; 1 runs in this one unless ``isolate``. ``timeout``: seconds for a case, in
-    processes. ``expected``: a file of expected failures in place of the backend's own. ``huge``: beyond 2**31 bytes,
-    too. ``seconds``: no case begins later than this after the start, and the result lists the remaining cases.
+    ``level``: the highest level. ``required``: the level that the device is held to, by default ``level``. ``quick``:
+    every operator, pairs of the other axes. ``operators`` and ``patterns`` restrict. ``jobs``: processes at once; 1
+    runs in this one unless ``isolate``. ``timeout``: seconds for a case, in processes. ``expected``: a file of expected
+    failures in place of the backend's own. ``huge``: beyond 2**31 bytes, too. ``seconds``: no case begins later than
+    this after the start, and the result lists the remaining cases.
     """
 
     level: int = 3
+    required: int | None = None
     quick: bool = False
     operators: tuple[str, ...] | None = None
     patterns: tuple[str, ...] = ()
@@ -58,6 +63,11 @@ class Options:
             for name, value in vars(self).items()
             if value != getattr(plain, name)
         }
+
+    @property
+    def complete(self) -> bool:
+        """Whether every case up to the level is planned, so that a pattern without a match is stale."""
+        return not (self.patterns or self.operators or self.quick)
 
 
 Finished = Callable[[Result], None]
@@ -79,21 +89,22 @@ def run(
 ) -> Run:
     """Test a device. ``planned`` is called with the cases, ``finished`` with each preliminary result.
 
-    ``setup`` registers a backend without an entry point; it runs in each process and must be importable there.
+    ``setup`` registers a backend without an entry point; it runs in each process and must be importable there. With
+    several ``jobs`` and a script, each worker also executes the script up to this call, so a class and a backend that
+    the script defines before are known there.
     ``earlier``: runs of the same device and code, whose results are used; only the other cases are run.
     Raises ``BackendError`` or a subclass if the device cannot be opened, and :class:`ResumeError` if an earlier run has
     another device or other versions.
     """
+    replayed = main_program.reached()
+    if replayed is not None:
+        return replayed
     chosen = options or Options()
     started, clock = datetime.now(UTC), time.perf_counter()
     until = math.inf if chosen.seconds is None else time.monotonic() + chosen.seconds
     name = prepared(device, setup)
     context = Context(name)
-    cases = plan(context, level=chosen.level, operators=chosen.operators, patterns=chosen.patterns, huge=chosen.huge)
-    if chosen.quick:
-        from candelabra_conformance.running.pairwise import pairwise
-
-        cases = pairwise(cases)
+    cases = planned_cases(context, chosen)
     about = subject(context)
     known = _known(earlier, about, cases)
     left = [case for case in cases if case not in known]
@@ -102,20 +113,27 @@ def run(
     work = Work(device, setup, chosen.forbid_fallback)
     results = list(known.values()) + _results(context, left, chosen, work, finished, until)
     results.sort(key=lambda r: (r.case.level != 0, r.case))
-    done = {result.case for result in results}
+    ran = {result.case for result in results}
     results, stale = expected.applied(results, entries, started.date())
     results = settled(results)
-    remaining = Counter(case.level for case in cases if case not in done)
-    return Run(
+    remaining = Counter(case.level for case in cases if case not in ran)
+    done = Run(
         about,
         tuple(results),
         started.isoformat(timespec="seconds"),
         time.perf_counter() - clock,
         options=chosen.changed(),
-        next_kernels=unlocked(results),
-        stale=() if chosen.patterns or chosen.operators or chosen.quick or remaining else stale,
+        next_kernels=next_kernels(results),
+        stale=stale if chosen.complete and not remaining else (),
         remaining=dict(sorted(remaining.items())),
     )
+    return main_program.remember(done)
+
+
+def planned_cases(context: Context, chosen: Options) -> list[Case]:
+    """Return the cases of a run. Raises ``UnknownNameError`` for an unknown operator."""
+    cases = plan(context, level=chosen.level, operators=chosen.operators, patterns=chosen.patterns, huge=chosen.huge)
+    return pairwise(cases) if chosen.quick else cases
 
 
 def _known(earlier: Sequence[Run], about: Subject, cases: Sequence[Case]) -> dict[Case, Result]:
@@ -178,6 +196,8 @@ def subject(context: Context) -> Subject:
     info = instance.backend.devices()[instance.index]
     plugin = plugins.plugins().get(context.device.type)
     brought_by = plugin.distribution if plugin is not None else type(instance.backend).__module__
+    if brought_by == "__main__":
+        brought_by = Path(getattr(sys.modules["__main__"], "__file__", None) or "an interactive session").name
     return Subject(
         device=str(context.device),
         description=info.name,

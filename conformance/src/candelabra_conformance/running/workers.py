@@ -16,7 +16,11 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any, Final
 
+from candelabra.library import plugins
+
 from candelabra_conformance.model import BAD, CRASHED, TIMED_OUT, Case, Result
+from candelabra_conformance.running import crashes, main_program
+from candelabra_conformance.running.main_program import MainProgram
 from candelabra_conformance.running.setup import Setup, prepared
 from candelabra_conformance.threads import in_threads
 
@@ -28,6 +32,10 @@ STARTING: Final = 120.0
 GRACE: Final = 10.0
 """The time in seconds for running cases after the end of the run's time; then they are stopped and remain."""
 
+EXAMINED: Final = 10
+"""The maximum number of operators whose crashes a worker examines; each takes a few seconds."""
+EXAMINING: Final = 60.0
+"""The time limit in seconds for each answer of a process that examines a crash."""
 UNUSABLE: Final = "After it the device refused all work of this process; the next case ran in another one."
 
 
@@ -40,20 +48,36 @@ class Work:
     forbid_fallback: bool = False
 
 
-def _serve(connection: Connection, work: Work) -> None:
-    """Run a worker: open the device, then send for each case its result and whether more can run. None ends it."""
+def _serve(connection: Connection, program: MainProgram | None) -> None:
+    """Run a worker: execute the main program up to its call of ``run()``, then serve cases."""
+    if program is None:
+        _serve_cases(connection)
+    else:
+        program.execute(lambda: _serve_cases(connection))
+
+
+def _serve_cases(connection: Connection) -> None:
+    """Receive the work, open the device, then send for each case its result and whether more can run. None ends it.
+
+    Requests other than cases belong to the examination of a crash.
+    """
     from candelabra_conformance.context import Context
     from candelabra_conformance.suite import run_case
 
+    work: Work = connection.recv()  # only now: its setup may be a function of the main program
     context = Context(prepared(work.device, work.setup))
     # Few of the short-lived objects are cycles; without collecting the imported modules this saves an eighth of the
     # time.
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
     connection.send(None)
-    while (case := connection.recv()) is not None:
-        result = run_case(context, case, forbid_fallback=work.forbid_fallback)
-        connection.send((result, result.verdict not in BAD or _usable(context)))
+    while (asked := connection.recv()) is not None:
+        if isinstance(asked, Case):
+            result = run_case(context, asked, forbid_fallback=work.forbid_fallback)
+            connection.send((result, result.verdict not in BAD or _usable(context)))
+        else:
+            crashes.answer(context, asked, connection.send)
+            connection.send(None)
 
 
 def _usable(context: Context) -> bool:
@@ -71,6 +95,10 @@ def _usable(context: Context) -> bool:
     return True
 
 
+class WorkerError(RuntimeError):
+    """A worker process that did not start."""
+
+
 class Worker:
     """One process, which is started at the first use and again after it ended."""
 
@@ -78,6 +106,8 @@ class Worker:
         self.work, self.timeout = work, timeout
         self.process: BaseProcess | None = None
         self.connection: Connection | None = None
+        self.examined: dict[str, Result] = {}
+        """The examined crash of each operator."""
 
     def run(self, case: Case, until: float = math.inf) -> Result | None:
         """Return the result of one case, also if the process ends.
@@ -97,28 +127,68 @@ class Worker:
             result: Result
             result, usable = connection.recv()
         except (EOFError, OSError):
-            return Result(case, CRASHED, message=f"the process that ran it died: {self._end()}")
+            return self._crashed(case, until)
         if usable:
             return result
         self.stop(kill=True)
         return replace(result, message=f"{result.message}\n{UNUSABLE}")
 
+    def _crashed(self, case: Case, until: float) -> Result:
+        """Return the result of a case in which the process died. The first crash of an operator is examined."""
+        died = f"the process that ran it died: {self._end()}"
+        known = self.examined.get(case.operator)
+        if known is not None:
+            died += f"\nThe report of {known.case.id} has the call of this operator that was examined."
+            return Result(case, CRASHED, message=died, uses=known.uses)
+        if len(self.examined) >= EXAMINED or time.monotonic() >= until:
+            return Result(case, CRASHED, message=died)
+        self.examined[case.operator] = found = crashes.examined(case, self.work.device, died, self._ask)
+        return found
+
+    def _ask(self, request: crashes.Request) -> tuple[list[Any], bool]:
+        """Send a request to a new process. Return its answers, and whether it died."""
+        self.stop(kill=True)
+        answers: list[Any] = []
+        connection = self._start()
+        try:
+            connection.send(request)
+            while connection.poll(EXAMINING) and (answer := connection.recv()) is not None:
+                answers.append(answer)
+        except (EOFError, OSError):
+            self._end()
+            return answers, True
+        self.stop(kill=True)
+        return answers, False
+
     def _start(self) -> Connection:
         methods = multiprocessing.get_context("spawn")
         ours, theirs = methods.Pipe()
-        self.process = methods.Process(target=_serve, args=(theirs, self.work), daemon=True)
-        self.process.start()
+        arguments = (theirs, main_program.of_this_process())
+        self.process = methods.Process(target=_serve, args=arguments, daemon=True)
+        with main_program.hidden():
+            self.process.start()
         theirs.close()
         self.connection = ours
         try:
+            ours.send(self.work)
             if not ours.poll(STARTING):
-                raise RuntimeError(f"a worker did not start within {STARTING:g} s")
+                raise WorkerError(f"a worker did not start within {STARTING:g} s")
             ours.recv()
-        except EOFError:
-            raise RuntimeError(
-                f"a worker could not open {self.work.device!r}: {self._end()}; its own error stands above"
+        except (EOFError, OSError):
+            raise WorkerError(
+                f"a worker could not open {self.work.device!r}: {self._end()}; its own error stands above{self._hint()}"
             ) from None
         return ours
+
+    def _hint(self) -> str:
+        """Return what to do if a program registers the backend that workers cannot execute again."""
+        plugin = plugins.plugins().get(self.work.device.partition(":")[0])
+        if plugin is None or plugin.entry is not None or self.work.setup is not None:
+            return ""
+        return (
+            ". No entry point names the backend, so each worker has to register it: put the program into a file, or "
+            "pass setup=, a function of an importable module; jobs=1 needs neither"
+        )
 
     def _end(self) -> str:
         assert self.process is not None

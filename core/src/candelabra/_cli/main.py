@@ -90,6 +90,8 @@ def _plugin_command(name: str, arguments: list[str]) -> int:
     if name in found:
         try:
             return int(found[name](arguments) or 0)
+        except BrokenPipeError:  # the reader of the output has closed the pipe, which main() reports
+            raise
         except Exception:
             import traceback
 

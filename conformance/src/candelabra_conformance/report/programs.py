@@ -1,0 +1,45 @@
+"""Write reproducers into files. A terminal shows only those that fit on a screen."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from candelabra_conformance.causes import grouped
+from candelabra_conformance.model import Result, Run
+
+LINES: Final = 40
+"""The number of lines of a screen."""
+COLUMNS: Final = 100
+"""The number of characters of a line of a screen; longer lines are several."""
+
+
+def fits_on_a_screen(program: str) -> bool:
+    """Return whether a terminal shows a program on one screen."""
+    return sum(1 + max(0, len(line) - 1) // COLUMNS for line in program.splitlines()) <= LINES
+
+
+def saved(run: Run, folder: Path | None, shown: int) -> Mapping[str, Path]:
+    """Write reproducers into files, and return the path of each by the id of its case.
+
+    With a ``folder``, that of the first case of each group of failures is written there. Otherwise those of the first
+    ``shown`` groups that are longer than a screen are written into a new folder for temporary files.
+    """
+    firsts = [group.first for group in grouped(run.results) if group.first.reproducer]
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        return _written(firsts, folder)
+    long = [result for result in firsts[:shown] if not fits_on_a_screen(result.reproducer)]
+    return _written(long, Path(tempfile.mkdtemp(prefix="candelabra-reproducers-"))) if long else {}
+
+
+def _written(results: Iterable[Result], folder: Path) -> dict[str, Path]:
+    paths = {}
+    for result in results:
+        path = folder / (re.sub(r"[^\w.-]+", "__", result.case.id) + ".py")
+        path.write_text(result.reproducer, encoding="utf-8", errors="backslashreplace")
+        paths[result.case.id] = path
+    return paths

@@ -1,0 +1,87 @@
+"""Programs that call ``run()``: scripts with a backend of their own, with and without worker processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+DEFINITIONS = """
+    from candelabra.library import plugins
+    from candelabra_conformance.fake import FakeAccelerator
+    from candelabra_conformance.running import Options, run
+
+    class Scripted(FakeAccelerator):
+        def __init__(self):
+            super().__init__("scripted")
+
+    def setup():
+        plugins.add_backend(Scripted())
+
+    FEW = ("device/copy/float32", "device/item/float32", "tanh/value/float32/contiguous")
+    def shown(done):
+        print(done.green, len(done.results), done.subject.backend)
+"""
+SCRIPT = """
+    print("begins")
+    shown(run("fake", Options(patterns=FEW[:1])))
+    remove = plugins.add_backend(Scripted())
+    try:
+        shown(run("scripted:0", Options(patterns=FEW, jobs=2)))
+    finally:
+        remove()
+    print("ends")
+"""
+GUARDED = """
+    if __name__ == "__main__":
+        shown(run("scripted:0", Options(patterns=FEW, isolate=True), setup=setup))
+"""
+
+
+def python(*arguments: str, cwd: Path, program: str = "") -> subprocess.CompletedProcess[str]:
+    """Run Python in a folder, with a program on its standard input."""
+    return subprocess.run(
+        [sys.executable, *arguments], input=program, capture_output=True, text=True, check=False, cwd=cwd
+    )
+
+
+def test_a_script_without_a_guard_may_use_workers(tmp_path: Path) -> None:
+    """Its class is known to each worker, which neither runs the script twice nor prints what the script prints."""
+    (tmp_path / "script.py").write_text(dedent(DEFINITIONS) + dedent(SCRIPT))
+    done = python("script.py", cwd=tmp_path)
+    assert done.stderr == ""
+    fake, own = "candelabra_conformance.fake.backend", "script.py"
+    assert done.stdout.splitlines() == ["begins", f"True 1 {fake}", f"True 3 {own}", "ends"]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("arguments", [["guarded.py"], ["-m", "guarded"]])
+def test_a_script_with_a_guard_may_give_its_own_setup(tmp_path: Path, arguments: list[str]) -> None:
+    """A function of the script registers the backend in each worker, whichever way the script is started."""
+    (tmp_path / "guarded.py").write_text(dedent(DEFINITIONS) + dedent(GUARDED))
+    done = python(*arguments, cwd=tmp_path)
+    assert (done.stdout, done.stderr) == ("True 3 guarded.py\n", "")
+
+
+@pytest.mark.thorough
+def test_the_error_for_a_program_without_a_file_says_what_to_do(tmp_path: Path) -> None:
+    """Workers cannot know what was typed in; the error says so, and one process needs no file."""
+    typed = dedent(DEFINITIONS) + "setup()\nshown(run('scripted:0', Options(patterns=FEW{})))\n"
+    done = python("-", cwd=tmp_path, program=typed.format(", isolate=True"))
+    assert "a worker could not open 'scripted:0': exit status 1; its own error stands above. No entry" in done.stderr
+    assert "put the program into a file, or pass setup=, a function of an importable module" in done.stderr
+    done = python("-", cwd=tmp_path, program=typed.format(""))
+    assert (done.stdout, done.stderr) == ("True 3 <stdin>\n", "")
+
+
+@pytest.mark.thorough
+def test_a_program_that_cannot_be_executed_again_ends_the_run(tmp_path: Path) -> None:
+    """The worker's own error, here of a file that exists already, is on the error stream."""
+    begin = "from pathlib import Path\nPath('made').mkdir()\n"
+    (tmp_path / "script.py").write_text(begin + dedent(DEFINITIONS) + dedent(SCRIPT))
+    done = python("script.py", cwd=tmp_path)
+    assert "FileExistsError: [Errno 17] File exists: 'made'" in done.stderr
+    assert "a worker could not open 'scripted:0': exit status 1" in done.stderr
