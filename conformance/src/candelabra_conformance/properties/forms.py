@@ -12,14 +12,30 @@ from candelabra.library import Instance, Operator, real_part
 
 from candelabra_conformance.calling import called, tensors_in
 from candelabra_conformance.context import Context, Failure
-from candelabra_conformance.layouts import CONTIGUOUS, GUARD, OFFSET, STEP, TRANSPOSED, placed, to_layout
+from candelabra_conformance.layouts import (
+    ALIASED,
+    CONTIGUOUS,
+    MEMORY,
+    MIXED,
+    OFFSET,
+    PLACEMENTS,
+    REPEATING,
+    ROWS,
+    STEP,
+    TRANSPOSED,
+    layout_of,
+    placed,
+    to_layout,
+)
 from candelabra_conformance.numpy_dtypes import host_dtype
 from candelabra_conformance.perturbation import with_arrays
 from candelabra_conformance.properties.axes import main_on_all_layouts, of_callable, some
 from candelabra_conformance.properties.effects import same, storage
 from candelabra_conformance.properties.gradients import (
+    Cotangents,
     compare_gradients,
     cotangents,
+    cotangents_beside,
     first_derivatives,
     has_gradient,
     leaves_of,
@@ -31,7 +47,7 @@ from candelabra_conformance.samples.sample import LARGE, Sample
 from candelabra_conformance.tolerance import eps, wide
 from candelabra_conformance.transport import Array, to_device, to_host
 
-WRITABLE = (CONTIGUOUS, TRANSPOSED, OFFSET, STEP)
+WRITABLE = tuple(layout for layout in MEMORY if layout not in (*REPEATING, ALIASED))
 
 
 def has_inplace(op: Operator[..., Any]) -> bool:
@@ -39,19 +55,19 @@ def has_inplace(op: Operator[..., Any]) -> bool:
     return op.inplace
 
 
-@operator_property("inplace", main_on_all_layouts(2, has_inplace))
+@operator_property("inplace", main_on_all_layouts(2, has_inplace, layouts=WRITABLE, more=(MIXED,)))
 def inplace(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
     """The in-place form writes the function's result into the given tensor, returns it, and increments its version.
 
-    The memory around a target that is a slice does not change.
+    The memory around a target that is a slice does not change. In ``mixed`` its layout is not that of the operands.
     """
     worst = None
     for sample in context.each(op, d, layout):
         args = placed(sample.args, layout, context.instance)
-        if not _fits(op, context, sample, d) or not isinstance(args[0], Tensor) or layout not in WRITABLE:
+        if not fits(op, context, sample, d) or not isinstance(args[0], Tensor):
             continue
         target = args[0]
-        apart = [to_layout(to_host(a), layout, context.instance) if a is target else a for a in args[1:]]
+        apart = [to_layout(to_host(a), layout, context.instance, 1) if a is target else a for a in args[1:]]
         around = storage(target)
         version = target._version[0]
         kwargs = placed(dict(sample.kwargs), layout, context.instance)
@@ -68,21 +84,16 @@ def inplace(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> 
 
 def _around(target: Tensor, before: Array, got: Array, sample: Sample, layout: str) -> None:
     """Check that a write changed no element of the storage outside the target."""
-    if not hasattr(target, "_base"):
+    found = PLACEMENTS.get(layout_of(got, layout))
+    if found is None or not hasattr(target, "_base"):
         return
     due = before.copy()  # on the host, since the device may write outside the target
-    _same_view(due, layout)[...] = got
+    found.view(due, got.shape)[...] = got
     if not same(storage(target), due):
         raise Failure("in place: memory other than the target was written to", sample, layout)
 
 
-def _same_view(base: Array, layout: str) -> Array:
-    if layout == TRANSPOSED:
-        return base.swapaxes(0, -1)
-    return base[GUARD:-GUARD] if layout == OFFSET else base[..., 1::2]
-
-
-def _fits(op: Operator[..., Any], context: Context, sample: Sample, d: dtype) -> bool:
+def fits(op: Operator[..., Any], context: Context, sample: Sample, d: dtype) -> bool:
     """Return whether the result can be written into the first argument, by its shape and its dtype."""
     first = sample.args[0] if sample.args else None
     if not isinstance(first, np.ndarray) or sample.of is not None:
@@ -110,7 +121,7 @@ def inplace_gradient(context: Context, op: Operator[..., Any], d: dtype, layout:
         if (
             not sample.gradient
             or sample.kind == LARGE
-            or not _fits(op, context, sample, d)
+            or not fits(op, context, sample, d)
             or not _first_is_leaf(op, sample)
         ):
             continue
@@ -118,7 +129,7 @@ def inplace_gradient(context: Context, op: Operator[..., Any], d: dtype, layout:
             continue
         got = _through_inplace(op, sample, layout, context.instance)
         widened = with_arrays(sample, wide)
-        want = first_derivatives(op, widened, CONTIGUOUS, context.reference)
+        want = first_derivatives(op, widened, CONTIGUOUS, context.reference, Cotangents())
         size = max((float(np.max(np.abs(w), initial=0.0)) for w in want), default=0.0)
         spread = [np.full(w.shape, 4 * eps(d) * size) for w in want]
         worst = max(worst or 0.0, compare_gradients(sample, layout, d, got, want, spread))
@@ -137,7 +148,8 @@ def _through_inplace(op: Operator[..., Any], sample: Sample, layout: str, instan
     target = source * 1  # an operator's result: leaves cannot be written to
     rest = [target if a is source else a for a in args[1:]]
     called(op, [target, *rest], kwargs, instance, op.form("inplace"))
-    grads = autograd.grad([target], leaves, cotangents([target], op.name, instance), allow_unused=True)
+    given = cotangents([target], op.name, instance, cotangents_beside(layout))
+    grads = autograd.grad([target], leaves, given, allow_unused=True)
     return tuple(to_host(g) if g is not None else np.zeros(leaf.shape) for g, leaf in zip(grads, leaves, strict=True))
 
 
