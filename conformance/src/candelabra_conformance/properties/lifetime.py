@@ -14,10 +14,9 @@ from candelabra.library import Instance, Operator, open_device
 
 from candelabra_conformance.calling import called, determined, tensors
 from candelabra_conformance.context import Context, Failure, NotApplicable
-from candelabra_conformance.layouts import CONTIGUOUS, MIXED, placed
-from candelabra_conformance.numpy_dtypes import device_dtype
+from candelabra_conformance.layouts import placed
 from candelabra_conformance.properties.axes import some
-from candelabra_conformance.properties.effects import given_tensors, marked, same
+from candelabra_conformance.properties.effects import differing, given_tensors, same
 from candelabra_conformance.properties.registry import Axis, operator_property
 from candelabra_conformance.properties.value import agree
 from candelabra_conformance.samples.sample import Sample, arrays
@@ -29,7 +28,12 @@ FEW: Final = 2
 """The number of samples on each other device of the type."""
 
 
-@operator_property("overwritten", some(1, layouts=(CONTIGUOUS, MIXED), when=lambda op: not op.view))
+def _reads(op: Operator[..., Any]) -> bool:
+    """Return whether an operator computes a result from tensors."""
+    return not op.view and bool(op.schema.tensors)
+
+
+@operator_property("overwritten", some(1, when=_reads))
 def overwritten(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
     """A result that is read after its inputs were overwritten is that of their values at the time of the call."""
     if op.name in context.instance.capabilities.nondeterministic:
@@ -39,7 +43,7 @@ def overwritten(context: Context, op: Operator[..., Any], d: dtype, layout: str)
         want = [to_host(t) for t in first]
         args, kwargs = _arguments(sample, layout, context.instance)
         given = given_tensors([args, kwargs])
-        others = [to_device(marked(to_host(t)), context.instance) for t in given]
+        others = [to_device(differing(to_host(t)), context.instance) for t in given]
         made = tensors(called(op, args, kwargs, context.instance))
         for tensor, other in zip(given, others, strict=True):
             if tensor.numel():
@@ -69,7 +73,7 @@ def alive(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> fl
     want = [to_host(t) for t in every[0]]
     own = [t for t in every[-1] if t.numel() and not any(t is g for g in given)]
     for tensor in own:
-        tensor.copy_(to_device(marked(to_host(tensor)), context.instance))
+        tensor.copy_(to_device(differing(to_host(tensor)), context.instance))
     for number, results in enumerate(every[:-1] if own else every):
         if not all(same(to_host(t), v) for t, v in zip(results, want, strict=True)):
             raise Failure(f"of {ALIVE} results the {number + 1}th is other after a write into the last", sample, layout)

@@ -57,7 +57,12 @@ OVERLAPS: Final = (
 )
 
 
-@operator_property("inplace-overlap", some(2, when=has_inplace))
+def _combines(op: Operator[..., Any]) -> bool:
+    """Return whether an in-place form has a second operand."""
+    return has_inplace(op) and len(op.schema.differentiable) > 1
+
+
+@operator_property("inplace-overlap", some(2, when=_combines))
 def inplace_overlap(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
     """An operand that overlaps the target in memory is read as if it had been copied before the write.
 
