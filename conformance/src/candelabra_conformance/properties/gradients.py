@@ -43,7 +43,7 @@ from candelabra_conformance.properties.value import scale_of
 from candelabra_conformance.records import CallableRecord, Record, arguments_of, parameter_names, takes_tensors
 from candelabra_conformance.samples.sample import LARGE, Sample
 from candelabra_conformance.tolerance import eps, wide
-from candelabra_conformance.transport import Array, to_device, to_host
+from candelabra_conformance.transport import Array, to_host
 
 DIFFERENCED: Final = 200
 """The maximum number of elements for finite differences. Larger samples would only take more time."""
@@ -112,8 +112,8 @@ def gradient2(context: Context, op: Operator[..., Any], d: dtype, layout: str) -
 class Cotangents(NamedTuple):
     """How the cotangents of a sample are made: their layout, and whether all values of each are equal.
 
-    Equal values may cancel (in the gradient of softmax). For the bound, each is then changed by ``step``, up or down, in
-    the random direction of ``seed``.
+    Equal values may cancel (in the gradient of softmax). For the bound, each is then changed by ``step``, up or down,
+    in the random direction of ``seed``.
     """
 
     layout: str = CONTIGUOUS

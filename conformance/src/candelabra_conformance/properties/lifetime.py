@@ -8,13 +8,13 @@ from typing import Any, Final
 
 import candelabra as cd
 import numpy as np
-from candelabra import Tensor
 from candelabra.dtypes import dtype
 from candelabra.library import Instance, Operator, open_device
 
 from candelabra_conformance.calling import called, determined, tensors
 from candelabra_conformance.context import Context, Failure, NotApplicable
 from candelabra_conformance.layouts import placed
+from candelabra_conformance.numpy_dtypes import host_dtype
 from candelabra_conformance.properties.axes import some
 from candelabra_conformance.properties.effects import differing, given_tensors, same
 from candelabra_conformance.properties.registry import Axis, operator_property
@@ -106,6 +106,9 @@ def indices(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> 
                 for tensor in tensors(made):
                     if tensor.device != instance.device:
                         raise Failure(f"the result is on {tensor.device}")
+                    there = to_device(np.zeros(tuple(tensor.shape), host_dtype(tensor.dtype)), instance)
+                    if not same(to_host(there.copy_(tensor)), to_host(tensor)):
+                        raise Failure("a copy of the result has other values")
                 got = determined(sample, made, context.reference)
                 worst = max(worst or 0.0, agree(context, op, d, sample, layout, got))
     return worst

@@ -42,9 +42,9 @@ COPIES: Final[dict[str, Callable[[Array, Any], Tensor]]] = {
     "tensor(array)": lambda a, device: cd.tensor(a, device=device),
     "asarray(array, copy=True)": lambda a, device: cd.asarray(a, device=device, copy=True),
     "from_numpy(array).to(device, copy=True)": lambda a, device: cd.from_numpy(a).to(device, copy=True),
-    "copy_(from_numpy(array))": lambda a, device: cd.empty(
-        a.shape, dtype=cd.from_numpy(a).dtype, device=device
-    ).copy_(cd.from_numpy(a)),
+    "copy_(from_numpy(array))": lambda a, device: cd.empty(a.shape, dtype=cd.from_numpy(a).dtype, device=device).copy_(
+        cd.from_numpy(a)
+    ),
 }
 """The ways to copy an array of the host to a device."""
 
@@ -109,7 +109,9 @@ def dlpack_lifetime(context: Context, d: dtype | None, layout: str) -> None:
     instance = context.instance
     if instance.capabilities.dlpack is None:
         raise NotApplicable("the backend claims no DLPack")
-    held = next((d for d in ALL if d.name in ("float32", "int32", "uint8") and d in instance.capabilities.storage), None)
+    held = next(
+        (d for d in ALL if d.name in ("float32", "int32", "uint8") and d in instance.capabilities.storage), None
+    )
     if held is None:
         raise NotApplicable("the device stores none of the usual dtypes")
     values = bit_patterns(held, (4099,))

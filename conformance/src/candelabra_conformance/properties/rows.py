@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +14,7 @@ from candelabra.library import Operator
 from candelabra_conformance.context import Context, Failure
 from candelabra_conformance.layouts import CONTIGUOUS, MIXED, to_layout
 from candelabra_conformance.numpy_dtypes import host_dtype
+from candelabra_conformance.perturbation import with_arrays
 from candelabra_conformance.properties.axes import main_on_all_layouts, some
 from candelabra_conformance.properties.effects import same, storage
 from candelabra_conformance.properties.registry import operator_property
@@ -23,6 +25,8 @@ from candelabra_conformance.transport import Array, to_device, to_host
 MANY: Final = 130
 """A number of rows beyond those that one launch of usual kernels takes as arguments."""
 
+ROLLS: Final = 4
+"""The number of distinct rows of one shape."""
 STEPS: Final = 30
 """The number of steps of a training."""
 
@@ -54,7 +58,13 @@ def _lists(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> I
         if not number and layout == CONTIGUOUS:
             yield samples[:1]
             small = [s for s in samples if 0 < np.size(s.args[0]) < 100]
-            yield [small[place % len(small)] for place in range(MANY)]
+            distinct = [with_arrays(s, partial(_rolled, by=by)) for by in range(ROLLS) for s in small]
+            yield [distinct[place % len(distinct)] for place in range(MANY)]
+
+
+def _rolled(array: Array, by: int) -> Array:
+    """Return an array of the same values in another order, so that rows of one shape differ."""
+    return np.roll(array.reshape(-1), by).reshape(array.shape)
 
 
 def _tensors(op: Operator[..., Any]) -> int:
