@@ -111,7 +111,7 @@ class Source:
 
     def swapaxes(self, first: int, second: int) -> Source:
         """Return the source of the view with two dims exchanged."""
-        return Source(f"{self.text}.swapaxes({first}, {second})")
+        return Source(f"{self.text}.transpose({first}, {second})")
 
     def expand(self, shape: tuple[int, ...]) -> Source:
         """Return the source of the view that is repeated to a shape."""

@@ -13,7 +13,7 @@ import numpy as np
 from candelabra.backend import Backend, Kernel, contiguous_strides
 
 from candelabra_conformance.mutants.mirror import Image, Mirror
-from candelabra_conformance.mutants.mutant import Array, Mutant, array_of, breaks_kernel, listed, payload_of
+from candelabra_conformance.mutants.mutant import Array, Mutant, array_of, breaks_backend, listed, payload_of
 from candelabra_conformance.mutants.storage import (
     as_if_contiguous,
     each_image,
@@ -228,12 +228,56 @@ def _reads_elements_that_are_written(mirror: Mirror, right: Kernel, args: tuple[
 
 
 # -- cotangents -------------------------------------------------------------------------------------------------------
-@breaks_kernel("where", caught_by="relu/gradient/*/offset where/gradient/*/offset where/value/*/broadcast-all")
-def selects_from_a_repeated_element_once(mirror: Mirror, right: Kernel, mask: Image, x: Any, y: Any) -> Any:
-    """If an operand is one repeated element, as the cotangent of a sum is, the rest of the result is 0."""
-    out = right(mask, x, y)
-    if not any(isinstance(v, Image) and _is_one_element(mirror, v) and v.shape == out.shape for v in (x, y)):
-        return out
-    array = array_of(mirror, out)
-    array.reshape(-1)[1:] = 0
-    return payload_of(mirror, array, out.index)
+class _OfGradients(Mirror):
+    """A kernel of a derivative that reads its cotangent wrongly; the operator itself is correct."""
+
+    kernel = ""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        right = self.table[self.kernel]
+        self.table[self.kernel] = lambda g, *rest: right(self.read(g), *rest)
+
+    def read(self, g: Image) -> Image:
+        """Return the cotangent as the kernel reads it."""
+        return as_if_contiguous(self, g)
+
+
+@breaks_backend("relu", caught_by="relu/gradient/*/offset")
+class ReluReadsOneElementOfACotangent(_OfGradients):
+    """The derivative of relu reads the first element of a cotangent that is expanded, and zeros after it."""
+
+    kernel = "relu_backward"
+
+    def read(self, g: Image) -> Image:
+        """Keep the first element of a repeated one."""
+        if not _is_one_element(self, g):
+            return g
+        array = array_of(self, g)
+        array.reshape(-1)[1:] = 0
+        return payload_of(self, array, g.index)
+
+
+@breaks_backend("tanh", caught_by="tanh/gradient/*/transposed tanh/gradient2/*/transposed")
+class TanhReadsCotangentsWithoutGaps(_OfGradients):
+    """The derivative of tanh reads a cotangent with gaps between its rows as contiguous."""
+
+    kernel = "tanh_backward"
+
+    def read(self, g: Image) -> Image:
+        """Ignore the gaps."""
+        return as_if_contiguous(self, g) if _has_gaps(self, g) else g
+
+
+@breaks_backend("sigmoid", caught_by="*/gradient/*/step */gradient2/*/step")
+class SigmoidIgnoresTheCotangentsStrides(_OfGradients):
+    """The derivative of sigmoid reads every cotangent as contiguous."""
+
+    kernel = "sigmoid_backward"
+
+
+@breaks_backend("softmax", caught_by="softmax/gradient/*/step softmax/gradient2/*/step")
+class SoftmaxIgnoresTheCotangentsStrides(_OfGradients):
+    """The derivative of softmax reads every cotangent as contiguous."""
+
+    kernel = "softmax_backward"
