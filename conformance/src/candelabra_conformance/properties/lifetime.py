@@ -76,7 +76,7 @@ def alive(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> fl
         tensor.copy_(to_device(differing(to_host(tensor)), context.instance))
     for number, results in enumerate(every[:-1] if own else every):
         if not all(same(to_host(t), v) for t, v in zip(results, want, strict=True)):
-            raise Failure(f"of {ALIVE} results the {number + 1}th is other after a write into the last", sample, layout)
+            raise Failure(f"result {number + 1} of {ALIVE} is other after a write into the last one", sample, layout)
     return None
 
 

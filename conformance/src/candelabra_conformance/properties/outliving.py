@@ -99,7 +99,7 @@ def many_alive(context: Context, d: dtype | None, layout: str) -> None:
         kept.append(cd.full((5,), number, dtype=held, device=context.device))
     for place, tensor in enumerate(kept):
         if np.any(to_host(tensor) != place // 3):
-            raise Failure(f"of {len(kept)} tensors that exist at once, the {place + 1}th has another one's values")
+            raise Failure(f"tensor {place + 1} of {len(kept)} that exist at once has the values of another one")
 
 
 # -- exported memory --------------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from candelabra.dtypes import dtype
 
 from candelabra_conformance.mutants.mirror import Image, Memory, Mirror, first_image
 from candelabra_conformance.mutants.mutant import array_of, breaks_backend, payload_of
-from candelabra_conformance.mutants.storage import overwrite
 from candelabra_conformance.numpy_dtypes import host_dtype
 
 Shape = tuple[int, ...]
@@ -118,14 +117,14 @@ class _Pooled(Mirror):
 
 
 @breaks_backend("exp", "neg", caught_by="*/alive/*")
-class UnaryResultsHave256Buffers(_Pooled):
+class UnaryResultsTakeTurns(_Pooled):
     """The results of unary functions use 256 buffers in turn."""
 
     pooled = ("exp", "neg")
 
 
 @breaks_backend("sum", "matmul", caught_by="*/alive/*")
-class OtherResultsHave512Buffers(_Pooled):
+class OtherResultsTakeTurns(_Pooled):
     """The results of reductions and products use 512 buffers in turn."""
 
     pooled = ("sum", "matmul")
@@ -133,7 +132,7 @@ class OtherResultsHave512Buffers(_Pooled):
 
 
 @breaks_backend("add", caught_by="device/alive* add/alive/*")
-class SumsHave900Buffers(_Pooled):
+class SumsTakeTurns(_Pooled):
     """The results of additions use 900 buffers in turn."""
 
     pooled = ("add",)
@@ -167,9 +166,9 @@ class TwoUploadsShareAStage(Mirror):
         if len(data) > STAGED:
             last, self.last = self.last, made
             if last is not None and last.shape == made.shape and self.dtype_of(last) is dtype:
-                mixed = array_of(self, last)
-                mixed.reshape(-1)[-5:] = array_of(self, made).reshape(-1)[-5:]
-                overwrite(self, last, mixed)
+                mixed = array_of(self, last).reshape(-1).view(np.uint8)
+                mixed[-5:] = np.frombuffer(data, np.uint8)[-5:]
+                self.copy_(last, super().from_host(index, memoryview(mixed.data), shape, dtype))
         return made
 
 
@@ -252,9 +251,6 @@ class OtherDevicesCopyShortly(Mirror):
 
     def from_host(self, index: int, data: memoryview, shape: Shape, dtype: dtype) -> Any:
         """Set the last element to 0 on other devices."""
-        image: Image = super().from_host(index, data, shape, dtype)
-        if index and 0 not in image.shape:
-            array = array_of(self, image)
-            array.reshape(-1)[-1] = 0
-            overwrite(self, image, array)
-        return image
+        content = np.frombuffer(data, np.uint8).copy()
+        content[content.size - dtype.itemsize * bool(index) :] = 0
+        return super().from_host(index, memoryview(content.data), shape, dtype)

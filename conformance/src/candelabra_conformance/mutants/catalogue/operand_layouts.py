@@ -244,7 +244,7 @@ class _OfGradients(Mirror):
 
 
 @breaks_backend("relu", caught_by="relu/gradient/*/offset")
-class ReluReadsOneElementOfACotangent(_OfGradients):
+class ReluReadsOneElementOfTheCotangent(_OfGradients):
     """The derivative of relu reads the first element of a cotangent that is expanded, and zeros after it."""
 
     kernel = "relu_backward"
