@@ -104,10 +104,11 @@ def test_cotangents_have_layouts() -> None:
 
 
 def test_lower_levels_have_one_of_the_further_layouts() -> None:
-    """Up to level 2, values and in-place forms of the first dtype are tried with mixed operands; level 3 has all."""
+    """Up to level 2, values and in-place forms of the first dtype are tried with mixed operands, and with a repeated one
+    if there are several; level 3 has all layouts."""
     cases = plan(Context("cpu"), operators=["sub"])
     further = {(c.property, c.layout) for c in cases if c.level < 3 and c.layout in MEMORY[len(BASIC) :]}
-    assert further == {("value", MIXED), ("inplace", MIXED)}
+    assert further == {("value", MIXED), ("value", BROADCAST_MIDDLE), ("value", BROADCAST_ALL), ("inplace", MIXED)}
     assert {c.layout for c in cases if c.property == "value"} >= set(MEMORY)
     assert not {c.layout for c in cases if c.property == "inplace"} & {*REPEATING, ALIASED}
 

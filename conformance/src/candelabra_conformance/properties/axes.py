@@ -31,15 +31,18 @@ def _is_basic(layout: str) -> bool:
 def everywhere(level: int) -> Axes:
     """Yield every dtype with every layout, and four dtypes with large inputs; unusual ones at level 3.
 
-    Of the layouts of level 3, one belongs to ``level``: operands with different layouts, in the first dtype.
+    Of the layouts of level 3, some belong to ``level`` in the first dtype: operands with different layouts, and for
+    pointwise operators of several operands one that is repeated.
     """
 
     def axes(context: Context, op: Record) -> Iterator[Axis]:
         long = context.main_dtypes(op, count=4)
+        combines = getattr(op.rule, "pointwise", False) and len(op.schema.differentiable) > 1
+        further = (MIXED, *REPEATING) if combines else (MIXED,)
         for d in context.dtypes(op):
             for layout in context.layouts(op, d):
                 if layout != LARGE or d in long:
-                    low = _is_basic(layout) or (layout == MIXED and d in long[:1])
+                    low = _is_basic(layout) or (layout in further and d in long[:1])
                     yield Axis(d, layout, level if low and usual(context, d) else 3)
 
     return axes
