@@ -1,4 +1,4 @@
-"""Memory layouts of samples: where the elements lie, which samples fit, and what operands of one call get."""
+"""Memory layouts of samples: their strides, the samples that fit, and the layouts of the operands of one call."""
 
 import re
 from typing import Any
@@ -28,7 +28,7 @@ from candelabra_conformance.mutants.catalogue import load
 from candelabra_conformance.mutants.hunting import installed
 from candelabra_conformance.mutants.mirror import Mirror
 from candelabra_conformance.properties import registry
-from candelabra_conformance.properties.gradients import Cotangents, cotangents, cotangents_beside
+from candelabra_conformance.properties.gradients import Cotangents, cotangents, cotangents_with
 from candelabra_conformance.samples.sample import sample
 from candelabra_conformance.suite import plan, run_case
 from candelabra_conformance.transport import to_host
@@ -49,7 +49,7 @@ def numbers(*shape: int) -> np.ndarray[Any, Any]:
 
 @pytest.mark.parametrize("layout", STRIDES)
 def test_a_layout_has_its_strides(layout: str) -> None:
-    """Rows with gaps, channels last, and repeated dims lie in memory as their names say, with the array's values."""
+    """Rows with gaps, channels last, and repeated dims have the strides of their names, and the array's values."""
     array = repeated(numbers(*SHAPE), layout) if layout in REPEATING else numbers(*SHAPE)
     tensor = to_layout(array, layout, "cpu")
     assert tensor.stride() == STRIDES[layout]
@@ -90,22 +90,22 @@ def test_samples_fit_by_their_dims_and_core() -> None:
 
 
 def test_cotangents_have_layouts() -> None:
-    """Cotangents are expanded beside sliced inputs, with equal values that can be moved, and strided beside others."""
+    """Cotangents are expanded for sliced inputs, with equal values that can be moved, and strided for others."""
     context = Context("cpu")
     outputs = [to_layout(numbers(3, 5), CONTIGUOUS, "cpu")]
-    (made,) = cotangents(outputs, "op", context.instance, cotangents_beside("offset"))
+    (made,) = cotangents(outputs, "op", context.instance, cotangents_with("offset"))
     assert made.stride() == (0, 0)
     (plain,) = cotangents(outputs, "op", context.instance, Cotangents(equal=True))
     assert np.array_equal(to_host(plain), to_host(made))
     (moved,) = cotangents(outputs, "op", context.instance, Cotangents(equal=True, step=0.5))
     assert len(np.unique(to_host(moved))) == 2
-    (strided,) = cotangents(outputs, "op", context.instance, cotangents_beside("transposed"))
+    (strided,) = cotangents(outputs, "op", context.instance, cotangents_with("transposed"))
     assert strided.stride() == (8, 1)
 
 
 def test_lower_levels_have_one_of_the_further_layouts() -> None:
-    """Up to level 2, values and in-place forms of the first dtype are tried with mixed operands, and with a repeated one
-    if there are several; level 3 has all layouts."""
+    """Up to level 2, values and in-place forms of the first dtype have mixed operands, and values a repeated one
+    too; level 3 has all layouts."""
     cases = plan(Context("cpu"), operators=["sub"])
     further = {(c.property, c.layout) for c in cases if c.level < 3 and c.layout in MEMORY[len(BASIC) :]}
     assert further == {("value", MIXED), ("value", BROADCAST_MIDDLE), ("value", BROADCAST_ALL), ("inplace", MIXED)}
@@ -165,7 +165,7 @@ def test_an_overlap_may_be_refused(writes: bool) -> None:
     assert not writes or "RuntimeError: the operands share memory" in result.message
 
 
-def test_a_write_beside_an_overlapping_target_fails() -> None:
+def test_a_write_outside_an_overlapping_target_fails() -> None:
     """A kernel that also writes the operand, where it overlaps the target, fails with the name of the operand."""
     made = Mirror("spilling")
     right = made.table["sub_"]

@@ -1,4 +1,4 @@
-"""Time, lifetime and lists of rows: what the cases say about a device whose results depend on what follows a call."""
+"""Time, lifetime and lists of rows: the messages for devices whose results depend on later calls or on other rows."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -70,7 +70,7 @@ def test_one_device_has_no_cases_of_others() -> None:
         assert run(context, "device/indices/float32").verdict == PASSED
 
 
-def test_a_wrong_copy_of_a_result_is_told_with_its_device(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_copy_of_a_result_is_reported_with_its_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """A result on another device that is not copied there correctly fails with the name of the device."""
     made = Mirror("pair")
     right = made.copy_
@@ -86,7 +86,7 @@ def test_a_wrong_copy_of_a_result_is_told_with_its_device(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("change", ["array", "source"])
-def test_a_copy_that_shares_memory_is_told_with_its_size(monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+def test_a_copy_that_shares_memory_is_reported_with_its_size(monkeypatch: pytest.MonkeyPatch, change: str) -> None:
     """A tensor that changes with the array that it was copied from, and the reverse way, fail with the size."""
     context = Context("cpu")
     if change == "array":
@@ -161,7 +161,7 @@ def test_a_row_of_several_shapes_is_refused() -> None:
 
 # -- skipped ----------------------------------------------------------------------------------------------------------
 def test_what_a_device_cannot_do_is_skipped_with_the_reason() -> None:
-    """Writes into immutable tensors, DLPack without a claim, and operators that may differ are not held against it."""
+    """Writes into immutable tensors, DLPack without a claim, and operators that may differ are skipped."""
     with installed(Mirror("ice", mutable=False)) as context:
         result = run(context, "exp/alive/float32/contiguous")
         assert (result.verdict, result.message) == (SKIPPED, "a write replaces the array of an immutable tensor")

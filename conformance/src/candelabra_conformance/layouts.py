@@ -91,11 +91,11 @@ ORDERS: Final = {1: (STEP, OFFSET, CONTIGUOUS), 2: (ROWS, TRANSPOSED, STEP), 3: 
 """The layouts of the first, second, … operand in ``mixed``, by its dims; arrays of more dims use those of 3."""
 
 
-def layout_of(array: Array, layout: str, place: int = 0) -> str:
-    """Return the layout that an array gets: contiguous if it does not fit, and one by its place if it is ``mixed``."""
+def layout_of(array: Array, layout: str, position: int = 0) -> str:
+    """Return the layout that an array gets: contiguous if it does not fit, and one by its position for ``mixed``."""
     if layout == MIXED:
         order = ORDERS.get(min(array.ndim, 3), (CONTIGUOUS,))
-        layout = order[place % len(order)]
+        layout = order[position % len(order)]
     found = PLACEMENTS.get(layout)
     if found is None or array.ndim < found.dims:
         return CONTIGUOUS
@@ -106,13 +106,13 @@ def layout_of(array: Array, layout: str, place: int = 0) -> str:
     return layout
 
 
-def to_layout(array: Array, layout: str, device: Any, place: int = 0) -> Tensor:
+def to_layout(array: Array, layout: str, device: Any, position: int = 0) -> Tensor:
     """Copy the array to the device, with a layout.
 
     The result is contiguous if the array has too few dims for the layout, or differing values where the layout repeats
-    them, and for kinds of samples other than layouts. ``place`` is the number of the operand, for ``mixed``.
+    them, and for kinds of samples other than layouts. ``position`` is the number of the operand, for ``mixed``.
     """
-    found = PLACEMENTS.get(layout_of(array, layout, place))
+    found = PLACEMENTS.get(layout_of(array, layout, position))
     if found is None:
         return to_device(array, device)
     placed_view: Tensor = found.view(to_device(found.base(array), device), array.shape)

@@ -36,10 +36,10 @@ class Program:
     def tensor(self, array: Array, name: str) -> str:
         """Return the name of a variable that contains the array on the device, in the requested layout."""
         if id(array) not in self.names:
-            taken, place = set(self.names.values()), len(self.names) - self.first
+            taken, position = set(self.names.values()), len(self.names) - self.first
             self.names[id(array)] = name if name not in taken else f"{name}{len(taken)}"
             layout = self.layout if isinstance(self.layout, str) else self.layout.get(id(array), CONTIGUOUS)
-            self.setup.append(f"{self.names[id(array)]} = {placed(array, layout, place)}")
+            self.setup.append(f"{self.names[id(array)]} = {placed(array, layout, position)}")
         return self.names[id(array)]
 
     def argument(self, value: Any, name: str) -> str:
@@ -88,11 +88,11 @@ def method_text(name: str, is_property: bool, arguments: Sequence[str]) -> str:
     return f"{first}.{name}" if is_property else f"{first}.{name}({', '.join(rest)})"
 
 
-def placed(array: Array, layout: str | Strides, place: int = 0) -> str:
+def placed(array: Array, layout: str | Strides, position: int = 0) -> str:
     """Return the source of a tensor with the layout that :func:`candelabra_conformance.layouts.to_layout` gives it."""
     if not isinstance(layout, str):
         return _strided(array, *layout)
-    found = PLACEMENTS.get(layout_of(array, layout, place))
+    found = PLACEMENTS.get(layout_of(array, layout, position))
     if found is None:
         return literals.tensor(array)
     view: Source = found.view(Source(literals.tensor(np.ascontiguousarray(found.base(array)))), array.shape)

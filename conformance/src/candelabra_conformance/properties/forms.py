@@ -34,7 +34,7 @@ from candelabra_conformance.properties.gradients import (
     Cotangents,
     compare_gradients,
     cotangents,
-    cotangents_beside,
+    cotangents_with,
     first_derivatives,
     has_gradient,
     leaves_of,
@@ -147,7 +147,7 @@ def _through_inplace(op: Operator[..., Any], sample: Sample, layout: str, instan
     target = source * 1  # an operator's result: leaves cannot be written to
     rest = [target if a is source else a for a in args[1:]]
     called(op, [target, *rest], kwargs, instance, op.form("inplace"))
-    given = cotangents([target], op.name, instance, cotangents_beside(layout))
+    given = cotangents([target], op.name, instance, cotangents_with(layout))
     grads = autograd.grad([target], leaves, given, allow_unused=True)
     return tuple(to_host(g) if g is not None else np.zeros(leaf.shape) for g, leaf in zip(grads, leaves, strict=True))
 
@@ -158,7 +158,7 @@ def _through_inplace(op: Operator[..., Any], sample: Sample, layout: str, instan
 def out(context: Context, op: Record, d: dtype, layout: str) -> float | None:
     """``out=`` gets the values: a tensor that fits, one without elements (which is resized), and one of another layout.
 
-    Several results are written into a tuple of tensors. Beside a target of another layout, the operands have different
+    Several results are written into a tuple of tensors. With a target of another layout, the operands have different
     layouts, and the memory around the target does not change. The target may be the first operand.
     """
     for number, sample in enumerate(context.each(op, d, layout)):
@@ -184,21 +184,28 @@ def out(context: Context, op: Record, d: dtype, layout: str) -> float | None:
 
 
 def _written(
-    context: Context, op: Record, d: dtype, sample: Sample, layout: str, args: Any, kwargs: Any, given: Sequence[Tensor]
+    context: Context,
+    op: Record,
+    d: dtype,
+    sample: Sample,
+    layout: str,
+    args: Any,
+    kwargs: Any,
+    receivers: Sequence[Tensor],
 ) -> None:
     """Call the operator with ``out=`` and check the results."""
-    versions = [t._version[0] for t in given]
+    versions = [t._version[0] for t in receivers]
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         warnings.filterwarnings("default", message="operator .* has no kernel")
-        receiver = given[0] if len(given) == 1 else tuple(given)
+        receiver = receivers[0] if len(receivers) == 1 else tuple(receivers)
         back = tensors_in(called(op, args, {**kwargs, "out": receiver}, context.instance))
-    if len(back) != len(given) or any(b is not t for b, t in zip(back, given, strict=True)):
+    if len(back) != len(receivers) or any(b is not t for b, t in zip(back, receivers, strict=True)):
         raise Failure("out=: the result is not the tensor that was given", sample, layout)
-    itself = any(t is a for t in given for a in args)  # positive(x, out=x) has nothing to write
-    if not itself and any(t._version[0] == version for t, version in zip(given, versions, strict=True)):
+    itself = any(t is a for t in receivers for a in args)  # positive(x, out=x) has nothing to write
+    if not itself and any(t._version[0] == version for t, version in zip(receivers, versions, strict=True)):
         raise Failure("out=: the version counter did not move", sample, layout)
-    agree(context, op, d, sample, layout, tuple(to_host(t) for t in given))
+    agree(context, op, d, sample, layout, tuple(to_host(t) for t in receivers))
 
 
 def _over_an_operand(

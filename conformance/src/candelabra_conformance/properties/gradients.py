@@ -125,7 +125,7 @@ class Cotangents(NamedTuple):
 Derivatives = Callable[[Record, Sample, str, Instance, Cotangents], tuple[Array, ...]]
 
 
-def cotangents_beside(layout: str) -> Cotangents:
+def cotangents_with(layout: str) -> Cotangents:
     """Return the kind of cotangents that is used with a layout of the inputs."""
     chosen = COTANGENTS.get(layout, CONTIGUOUS)
     return Cotangents(chosen, chosen == BROADCAST_ALL)
@@ -133,7 +133,7 @@ def cotangents_beside(layout: str) -> Cotangents:
 
 def _hold(context: Context, op: Record, d: dtype, layout: str, derivatives: Derivatives) -> float | None:
     worst = None
-    kind = cotangents_beside(layout)
+    kind = cotangents_with(layout)
     for sample in context.each(op, d, layout):
         if not sample.gradient or sample.kind == LARGE or not differentiable_places(op, sample):
             continue
@@ -148,7 +148,7 @@ def _agreed(
     context: Context, op: Record, sample: Sample, layout: str, derivatives: Derivatives, d: dtype, got: Any
 ) -> float:
     """Return the largest error, with the inputs perturbed in as many directions as necessary."""
-    kind = cotangents_beside(layout)
+    kind = cotangents_with(layout)
     for directions in DIRECTIONS:
         try:
             return compare_gradients(

@@ -1,4 +1,4 @@
-"""In-place forms whose target and operand lie in the same memory."""
+"""In-position forms whose target and operand lie in the same memory."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ OVERLAPS: Final = (
 
 
 def _combines(op: Operator[..., Any]) -> bool:
-    """Return whether an in-place form has a second operand."""
+    """Return whether an in-position form has a second operand."""
     return has_inplace(op) and len(op.schema.differentiable) > 1
 
 
@@ -70,20 +70,20 @@ def inplace_overlap(context: Context, op: Operator[..., Any], d: dtype, layout: 
     """
     worst = None
     for overlap in OVERLAPS:
-        for sample, place, base in _overlapping(context, op, d, overlap):
+        for sample, position, base in _overlapping(context, op, d, overlap):
             if fits(op, context, sample, d):
-                worst = max(worst or 0.0, _written(context, op, d, overlap, sample, place, base))
+                worst = max(worst or 0.0, _written(context, op, d, overlap, sample, position, base))
     return worst
 
 
 def _overlapping(
     context: Context, op: Operator[..., Any], d: dtype, overlap: Overlap
 ) -> Iterator[tuple[Sample, int, Array]]:
-    """Yield samples whose first argument and another one are views of a base, with that place and the base."""
+    """Yield samples whose first argument and another one are views of a base, with that position and the base."""
     found = 0
     for given in context.each(op, d, CONTIGUOUS):
         first = given.args[0] if given.args else None
-        for place, other in enumerate(given.args[1:], 1):
+        for position, other in enumerate(given.args[1:], 1):
             if not isinstance(first, np.ndarray) or not isinstance(other, np.ndarray) or found == SAMPLES:
                 continue
             arrays = [a for a in given.args if isinstance(a, np.ndarray)]
@@ -93,9 +93,9 @@ def _overlapping(
             if base is None or (overlap.pointwise and not getattr(op.rule, "pointwise", False)):
                 continue
             args = [np.resize(a, base.shape) if overlap.pointwise and _is_array(a) else a for a in given.args]
-            args[0], args[place] = overlap.target(base), overlap.operand(base)
+            args[0], args[position] = overlap.target(base), overlap.operand(base)
             found += 1
-            yield replace(given, args=tuple(args)), place, base
+            yield replace(given, args=tuple(args)), position, base
 
 
 def _is_array(value: Any) -> bool:
@@ -103,14 +103,14 @@ def _is_array(value: Any) -> bool:
 
 
 def _written(
-    context: Context, op: Operator[..., Any], d: dtype, overlap: Overlap, sample: Sample, place: int, base: Array
+    context: Context, op: Operator[..., Any], d: dtype, overlap: Overlap, sample: Sample, position: int, base: Array
 ) -> float:
-    """Run the in-place form on views of one tensor, and return the largest error in ULP."""
+    """Run the in-position form on views of one tensor, and return the largest error in ULP."""
     memory = to_device(np.ascontiguousarray(base), context.instance)
     args = list(placed(sample.args, CONTIGUOUS, context.instance))
     args[0] = overlap.target(memory)
-    args[place] = args[0] if overlap.operand(base) is base else overlap.operand(memory)
-    name = op.schema.parameters[place].name
+    args[position] = args[0] if overlap.operand(base) is base else overlap.operand(memory)
+    name = op.schema.parameters[position].name
     try:
         called(op, args, {}, context.instance, op.form("inplace"))
     except RuntimeError as error:
@@ -122,10 +122,10 @@ def _written(
         worst = agree(context, op, d, sample, CONTIGUOUS, (got,), d)
     except Failure as failure:
         raise Failure(
-            f"in place, where {name!r} is {overlap.name}: {failure}", sample, CONTIGUOUS, **failure.details
+            f"in position, where {name!r} is {overlap.name}: {failure}", sample, CONTIGUOUS, **failure.details
         ) from None
     due = np.array(base)
     overlap.target(due)[...] = got
     if not same(to_host(memory), due):
-        raise Failure(f"in place, where {name!r} is {overlap.name}: other memory was written to", sample, CONTIGUOUS)
+        raise Failure(f"in position, where {name!r} is {overlap.name}: other memory was written to", sample, CONTIGUOUS)
     return worst
