@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from candelabra import Tensor
@@ -25,81 +25,115 @@ CONTIGUOUS, TRANSPOSED, OFFSET, STEP, BROADCAST, ALIASED = (
     "broadcast",
     "aliased",
 )
+ROWS, CHANNELS_LAST, BROADCAST_MIDDLE, BROADCAST_ALL, MIXED = (
+    "rows",
+    "channels-last",
+    "broadcast-middle",
+    "broadcast-all",
+    "mixed",
+)
+BASIC: Final = (CONTIGUOUS, TRANSPOSED, OFFSET, STEP, BROADCAST, ALIASED)
+"""The layouts of all levels."""
+MEMORY: Final = (*BASIC, MIXED, ROWS, CHANNELS_LAST, BROADCAST_MIDDLE, BROADCAST_ALL)
+"""All memory layouts; the first one is contiguous. Those that are not in :data:`BASIC` belong to level 3, except
+``mixed``, in which the operands have different ones of them."""
+REPEATING: Final = (BROADCAST, BROADCAST_MIDDLE, BROADCAST_ALL)
+"""The layouts with a stride of 0, whose elements share memory and are equal."""
 GUARD: Final = 3
 """The number of elements before and after an offset slice. Their value is 1, which is valid for any operator."""
 
 
-def _contiguous(array: Array, device: Any) -> Tensor:
-    return to_device(array, device)
+class Placement(NamedTuple):
+    """How a layout stores an array: a contiguous base, and the view of it that has the array's values."""
+
+    dims: int
+    """The layout needs at least as many dims."""
+    base: Callable[[Array], Array]
+    view: Callable[[Any, tuple[int, ...]], Any]
+    """Returns the view, given the base (a tensor, an array, or the source of a program) and the array's shape."""
 
 
-def _transposed(array: Array, device: Any) -> Tensor:
-    """Return a tensor whose first and last dim are exchanged in memory."""
-    return to_device(np.ascontiguousarray(array.swapaxes(0, -1)), device).transpose(0, -1)
+def _surrounded(array: Array, dim: int, before: int, after: int) -> Array:
+    """Return an array of ones that is longer in one dim and contains the array."""
+    shape = list(array.shape)
+    shape[dim] += before + after
+    base = np.ones(shape, array.dtype)
+    np.moveaxis(base, dim, 0)[before : base.shape[dim] - after] = np.moveaxis(array, dim, 0)
+    return base
 
 
-def _offset(array: Array, device: Any) -> Tensor:
-    """Return a slice of a longer first dim: contiguous, with an offset, and shorter than its storage."""
-    base = np.ones((array.shape[0] + 2 * GUARD, *array.shape[1:]), array.dtype)
-    base[GUARD:-GUARD] = array
-    return to_device(base, device)[GUARD:-GUARD]
-
-
-def _step(array: Array, device: Any) -> Tensor:
-    """Return every second element of a last dim of twice the size."""
+def _every_second(array: Array) -> Array:
     base = np.ones((*array.shape[:-1], 2 * array.shape[-1]), array.dtype)
     base[..., 1::2] = array
-    return to_device(base, device)[..., 1::2]
+    return base
 
 
-def _broadcast(array: Array, device: Any) -> Tensor:
-    """Return one row that the first dim repeats with stride 0, or a contiguous tensor if the rows differ."""
-    if array.tobytes() != repeated(array).tobytes():
-        return to_device(array, device)
-    return to_device(array[:1], device).expand(array.shape)
+def _channels_last(base: Any, shape: tuple[int, ...]) -> Any:
+    """Return a view whose dim 1 is the last one of its memory."""
+    for dim in range(1, len(shape) - 1):
+        base = base.swapaxes(dim, -1)
+    return base
 
 
-PLACE: Final[dict[str, Callable[[Array, Any], Tensor]]] = {
-    CONTIGUOUS: _contiguous,
-    TRANSPOSED: _transposed,
-    OFFSET: _offset,
-    STEP: _step,
-    BROADCAST: _broadcast,
-    ALIASED: _contiguous,
+PLACEMENTS: Final[dict[str, Placement]] = {
+    TRANSPOSED: Placement(2, lambda a: a.swapaxes(0, -1), lambda x, _: x.swapaxes(0, -1)),
+    OFFSET: Placement(1, lambda a: _surrounded(a, 0, GUARD, GUARD), lambda x, _: x[GUARD:-GUARD]),
+    STEP: Placement(1, _every_second, lambda x, _: x[..., 1::2]),
+    ROWS: Placement(2, lambda a: _surrounded(a, -1, 1, 2), lambda x, _: x[..., 1:-2]),
+    CHANNELS_LAST: Placement(3, lambda a: np.moveaxis(a, 1, -1), _channels_last),
+    BROADCAST: Placement(1, lambda a: a[:1], lambda x, shape: x.expand(shape)),
+    BROADCAST_MIDDLE: Placement(3, lambda a: a[:, :1], lambda x, shape: x.expand(shape)),
+    BROADCAST_ALL: Placement(1, lambda a: a[(slice(1),) * a.ndim], lambda x, shape: x.expand(shape)),
 }
-MEMORY: Final = tuple(PLACE)
-"""All memory layouts; the first one is contiguous."""
+"""The layouts other than contiguous: exchanged dims, slices of a longer dim, every second element, rows with gaps
+between them, channels last, and dims that are repeated with stride 0."""
+ORDERS: Final = {1: (STEP, OFFSET, CONTIGUOUS), 2: (ROWS, TRANSPOSED, STEP), 3: (CHANNELS_LAST, ROWS, TRANSPOSED, STEP)}
+"""The layouts of the first, second, … operand in ``mixed``, by its dims; arrays of more dims use those of 3."""
 
 
-def to_layout(array: Array, layout: str, device: Any) -> Tensor:
+def layout_of(array: Array, layout: str, position: int = 0) -> str:
+    """Return the layout that an array gets: contiguous if it does not fit, and one by its position for ``mixed``."""
+    if layout == MIXED:
+        order = ORDERS.get(min(array.ndim, 3), (CONTIGUOUS,))
+        layout = order[position % len(order)]
+    found = PLACEMENTS.get(layout)
+    if found is None or array.ndim < found.dims:
+        return CONTIGUOUS
+    if layout in REPEATING:
+        base = found.base(array)
+        if not base.size or np.broadcast_to(base, array.shape).tobytes() != array.tobytes():
+            return CONTIGUOUS
+    return layout
+
+
+def to_layout(array: Array, layout: str, device: Any, position: int = 0) -> Tensor:
     """Copy the array to the device, with a layout.
 
-    The result is contiguous if the array has too few dims for the layout, and for kinds of samples other than layouts.
+    The result is contiguous if the array has too few dims for the layout, or differing values where the layout repeats
+    them, and for kinds of samples other than layouts. ``position`` is the number of the operand, for ``mixed``.
     """
-    least = {TRANSPOSED: 2, OFFSET: 1, STEP: 1, BROADCAST: 1}.get(layout, 0)
-    if array.ndim < least or (layout == BROADCAST and array.shape[0] == 0):
+    found = PLACEMENTS.get(layout_of(array, layout, position))
+    if found is None:
         return to_device(array, device)
-    return PLACE.get(layout, _contiguous)(array, device)
+    placed_view: Tensor = found.view(to_device(found.base(array), device), array.shape)
+    return placed_view
 
 
 def fitted(op: Record, sample: Sample, layout: str) -> Sample | None:
     """Return the sample with values that fit a layout, or None if the layout does not change the sample.
 
-    ``broadcast`` repeats the first row of an array with more dims than the operator's core dims. ``aliased`` replaces
-    all operands of equal shape and dtype by one array, which :func:`placed` converts to one tensor.
+    The layouts of :data:`REPEATING` repeat the values of one array, in dims that are not the operator's core dims.
+    ``aliased`` replaces all operands of equal shape and dtype by one array, which :func:`placed` converts to one
+    tensor.
     """
     if sample.layouts and layout not in sample.layouts:
         return None
     every = list(arrays((sample.args, dict(sample.kwargs))))
-    if layout == TRANSPOSED:
-        return sample if any(a.ndim > 1 for a in every) else None
-    if layout in (OFFSET, STEP):
-        return sample if any(a.ndim for a in every) else None
-    if layout == BROADCAST:
-        able = [a for a in every if a.ndim > sample.core and a.shape[0] > 1 and a.dtype.kind in "fcV"]
-        # One of them, in turn, so that it is combined with rows that differ.
+    if layout in REPEATING:
+        able = [a for a in every if _repeatable(a, layout, sample.core)]
+        # One of them, in turn, so that it is combined with values that differ.
         able = able[sum(a.size for a in every) % len(able) :][:1] if able else []
-        return _replaced(sample, lambda a: repeated(a) if _among(a, able) else a) if able else None
+        return _replaced(sample, lambda a: repeated(a, layout) if _among(a, able) else a) if able else None
     if layout == ALIASED:
         # The last of them: it may be a divisor, and is never 0.
         chosen = next(reversed(_operands(op, sample)), None)
@@ -107,7 +141,19 @@ def fitted(op: Record, sample: Sample, layout: str) -> Sample | None:
         if chosen is None or len(twins) < 2 or sample.core:
             return None
         return _replaced(sample, lambda a: chosen if _among(a, twins) else a)
-    return sample
+    if layout == MIXED:
+        return sample if sum(a.ndim for a in every) > 1 else None
+    return sample if layout == CONTIGUOUS or any(a.ndim >= PLACEMENTS[layout].dims for a in every) else None
+
+
+def _repeatable(array: Array, layout: str, core: int) -> bool:
+    """Return whether a layout of :data:`REPEATING` repeats values of an array other than along its core dims."""
+    if array.dtype.kind not in "fcV" or array.ndim < PLACEMENTS[layout].dims:
+        return False
+    if layout == BROADCAST_ALL:
+        return core == 0 and array.size > 1
+    dim = int(layout == BROADCAST_MIDDLE)
+    return array.ndim > core + dim and array.shape[dim] > 1
 
 
 def _operands(op: Record, sample: Sample) -> list[Array]:
@@ -124,9 +170,9 @@ def _among(array: Array, chosen: list[Array]) -> bool:
     return any(array is one for one in chosen)
 
 
-def repeated(array: Array) -> Array:
-    """Return the array with every row replaced by the first."""
-    return np.broadcast_to(array[:1], array.shape)
+def repeated(array: Array, layout: str) -> Array:
+    """Return the array with the values that a layout of :data:`REPEATING` repeats."""
+    return np.broadcast_to(PLACEMENTS[layout].base(array), array.shape)
 
 
 def placed(value: Any, layout: str, device: Any) -> Any:
@@ -135,7 +181,7 @@ def placed(value: Any, layout: str, device: Any) -> Any:
 
     def one(array: Array) -> Tensor:
         if id(array) not in made:
-            made[id(array)] = to_layout(array, layout, device)
+            made[id(array)] = to_layout(array, layout, device, len(made))
         return made[id(array)]
 
     return mapped(value, one)

@@ -10,7 +10,7 @@ import candelabra as cd
 import numpy as np
 
 from candelabra_conformance import literals
-from candelabra_conformance.layouts import BROADCAST, CONTIGUOUS, GUARD, OFFSET, STEP, TRANSPOSED
+from candelabra_conformance.layouts import CONTIGUOUS, PLACEMENTS, layout_of
 from candelabra_conformance.records import CallableRecord, Record, parameter_names, set_of
 from candelabra_conformance.transport import Array
 
@@ -30,14 +30,16 @@ class Program:
     setup: list[str] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
     """Variables by the identity of their array. An array that occurs twice becomes one tensor."""
+    first: int = 0
+    """The number of the first variable of these arguments: keywords count from 0 too."""
 
     def tensor(self, array: Array, name: str) -> str:
         """Return the name of a variable that contains the array on the device, in the requested layout."""
         if id(array) not in self.names:
-            taken = set(self.names.values())
+            taken, position = set(self.names.values()), len(self.names) - self.first
             self.names[id(array)] = name if name not in taken else f"{name}{len(taken)}"
             layout = self.layout if isinstance(self.layout, str) else self.layout.get(id(array), CONTIGUOUS)
-            self.setup.append(f"{self.names[id(array)]} = {placed(array, layout)}")
+            self.setup.append(f"{self.names[id(array)]} = {placed(array, layout, position)}")
         return self.names[id(array)]
 
     def argument(self, value: Any, name: str) -> str:
@@ -55,6 +57,7 @@ def argument_texts(program: Program, record: Record, args: Sequence[Any], kwargs
     names = parameter_names(record, len(args))
     names += [f"argument{i}" for i in range(len(names), len(args))]
     texts = [program.argument(value, LETTERS.get(name, name)) for name, value in zip(names, args, strict=False)]
+    program.first = len(program.names)
     return texts + [f"{name}={program.argument(value, LETTERS.get(name, name))}" for name, value in kwargs.items()]
 
 
@@ -85,23 +88,41 @@ def method_text(name: str, is_property: bool, arguments: Sequence[str]) -> str:
     return f"{first}.{name}" if is_property else f"{first}.{name}({', '.join(rest)})"
 
 
-def placed(array: Array, layout: str | Strides) -> str:
+def placed(array: Array, layout: str | Strides, position: int = 0) -> str:
     """Return the source of a tensor with the layout that :func:`candelabra_conformance.layouts.to_layout` gives it."""
     if not isinstance(layout, str):
         return _strided(array, *layout)
-    if layout == TRANSPOSED and array.ndim > 1:
-        return f"{literals.tensor(np.ascontiguousarray(array.swapaxes(0, -1)))}.transpose(0, -1)"
-    if layout == OFFSET and array.ndim:
-        base = np.ones((array.shape[0] + 2 * GUARD, *array.shape[1:]), array.dtype)
-        base[GUARD:-GUARD] = array
-        return f"{literals.tensor(base)}[{GUARD}:-{GUARD}]"
-    if layout == STEP and array.ndim:
-        base = np.ones((*array.shape[:-1], 2 * array.shape[-1]), array.dtype)
-        base[..., 1::2] = array
-        return f"{literals.tensor(base)}[..., 1::2]"
-    if layout == BROADCAST and array.ndim and array.shape[0] and _repeats(array):
-        return f"{literals.tensor(array[:1])}.expand({tuple(array.shape)})"
-    return literals.tensor(array)
+    found = PLACEMENTS.get(layout_of(array, layout, position))
+    if found is None:
+        return literals.tensor(array)
+    view: Source = found.view(Source(literals.tensor(np.ascontiguousarray(found.base(array)))), array.shape)
+    return view.text
+
+
+@dataclass(frozen=True)
+class Source:
+    """The source of a tensor, whose methods return the sources of its views."""
+
+    text: str
+
+    def __getitem__(self, key: Any) -> Source:
+        parts = key if isinstance(key, tuple) else (key,)
+        return Source(f"{self.text}[{', '.join(_subscript(part) for part in parts)}]")
+
+    def swapaxes(self, first: int, second: int) -> Source:
+        """Return the source of the view with two dims exchanged."""
+        return Source(f"{self.text}.transpose({first}, {second})")
+
+    def expand(self, shape: tuple[int, ...]) -> Source:
+        """Return the source of the view that is repeated to a shape."""
+        return Source(f"{self.text}.expand({tuple(shape)})")
+
+
+def _subscript(part: Any) -> str:
+    if part is Ellipsis:
+        return "..."
+    bounds = ["" if bound is None else str(bound) for bound in (part.start, part.stop)]
+    return ":".join([*bounds, *([str(part.step)] if part.step is not None else [])])
 
 
 def _strided(array: Array, strides: tuple[int, ...], offset: int) -> str:
@@ -111,8 +132,3 @@ def _strided(array: Array, strides: tuple[int, ...], offset: int) -> str:
     steps = [step * array.itemsize for step in strides]
     np.lib.stride_tricks.as_strided(base[offset:], array.shape, steps)[...] = array
     return f"{literals.tensor(base)}.as_strided({tuple(array.shape)}, {tuple(strides)}, {offset})"
-
-
-def _repeats(array: Array) -> bool:
-    with np.errstate(invalid="ignore"):
-        return bool(((array == array[:1]) | ((array != array) & (array[:1] != array[:1]))).all())

@@ -10,7 +10,7 @@ from candelabra import Tensor
 from candelabra.autograd import no_grad
 
 from candelabra_conformance.closeness import assert_close
-from candelabra_conformance.layouts import ALIASED, BROADCAST, MEMORY, TRANSPOSED, fitted, repeated
+from candelabra_conformance.layouts import ALIASED, MEMORY, PLACEMENTS, REPEATING, fitted, repeated
 from candelabra_conformance.opchecking.derivatives import body, gradient, gradient2
 from candelabra_conformance.opchecking.subject import Subject, given_tensors
 from candelabra_conformance.opchecking.verdicts import Broken, NotApplicable
@@ -176,11 +176,17 @@ def _fitted(subject: Subject, layout: str) -> Sample | None:
     if subject.record is not None:
         return fitted(subject.record, subject.call, layout)
     found = list(arrays((subject.call.args, dict(subject.call.kwargs))))
-    if layout == ALIASED or not any(a.ndim > (layout == TRANSPOSED) for a in found):
+    least = PLACEMENTS[layout].dims if layout in PLACEMENTS else 1
+    if layout == ALIASED or not any(a.ndim >= least for a in found):
         return None
-    if layout != BROADCAST:
+    if layout not in REPEATING:
         return subject.call
-    return with_arrays(subject.call, lambda a: repeated(a) if a.ndim and a.shape[0] and a.dtype.kind in "fcV" else a)
+
+    def fit(array: Array) -> Array:
+        whole = array.ndim < least or not array.size or array.dtype.kind not in "fcV"
+        return array if whole else repeated(array, layout)
+
+    return with_arrays(subject.call, fit)
 
 
 def devices(subject: Subject) -> None:

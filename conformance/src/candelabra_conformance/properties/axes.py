@@ -8,7 +8,7 @@ from typing import Any, Final
 from candelabra.dtypes import BY_NAME, dtype
 
 from candelabra_conformance.context import MAIN, Context
-from candelabra_conformance.layouts import ALIASED, BROADCAST, CONTIGUOUS, MEMORY
+from candelabra_conformance.layouts import ALIASED, BASIC, CONTIGUOUS, MEMORY, MIXED, REPEATING
 from candelabra_conformance.oracle import as_given
 from candelabra_conformance.properties.registry import Axes, Axis
 from candelabra_conformance.records import CallableRecord, Record
@@ -23,15 +23,27 @@ def usual(context: Context, d: dtype) -> bool:
     return d.name in USUAL or d.name == next((n for n in MAIN[:4] if context.computes(BY_NAME[n])), "")
 
 
+def _is_basic(layout: str) -> bool:
+    """Return whether a layout, or a kind of samples, belongs to all levels."""
+    return layout not in MEMORY[len(BASIC) :]
+
+
 def everywhere(level: int) -> Axes:
-    """Yield every dtype with every layout, and four dtypes with large inputs; unusual ones at level 3."""
+    """Yield every dtype with every layout, and four dtypes with large inputs; unusual ones at level 3.
+
+    Of the layouts of level 3, some belong to ``level`` in the first dtype: operands with different layouts, and for
+    pointwise operators of several operands one that is repeated.
+    """
 
     def axes(context: Context, op: Record) -> Iterator[Axis]:
         long = context.main_dtypes(op, count=4)
+        combines = getattr(op.rule, "pointwise", False) and len(op.schema.differentiable) > 1
+        further = (MIXED, *REPEATING) if combines else (MIXED,)
         for d in context.dtypes(op):
             for layout in context.layouts(op, d):
                 if layout != LARGE or d in long:
-                    yield Axis(d, layout, level if usual(context, d) else 3)
+                    low = _is_basic(layout) or (layout in further and d in long[:1])
+                    yield Axis(d, layout, level if low and usual(context, d) else 3)
 
     return axes
 
@@ -69,13 +81,22 @@ def each_category(level: int, layouts: tuple[str, ...]) -> Axes:
         for d in sorted(kinds.values(), key=able.index):
             for layout in layouts if d in able[:1] else layouts[:1]:
                 if context.laid_out(op, d, layout):
-                    yield Axis(d, layout, level if usual(context, d) else 3)
+                    yield Axis(d, layout, level if _is_basic(layout) and usual(context, d) else 3)
 
     return axes
 
 
-def main_on_all_layouts(level: int, when: Callable[[Any], bool] = lambda op: True, floating: bool = False) -> Axes:
-    """The first dtype on every layout of memory, every other dtype on contiguous memory."""
+def main_on_all_layouts(
+    level: int,
+    when: Callable[[Any], bool] = lambda op: True,
+    floating: bool = False,
+    layouts: tuple[str, ...] = MEMORY,
+    more: tuple[str, ...] = (),
+) -> Axes:
+    """The first dtype on each of ``layouts``, by default all of memory; every other dtype on contiguous memory.
+
+    The layouts that are neither in :data:`~candelabra_conformance.layouts.BASIC` nor in ``more`` belong to level 3.
+    """
 
     def axes(context: Context, op: Record) -> Iterator[Axis]:
         if not when(op):
@@ -83,9 +104,10 @@ def main_on_all_layouts(level: int, when: Callable[[Any], bool] = lambda op: Tru
         able = [d for d in context.dtypes(op) if not floating or d.is_floating_point or d.is_complex]
         main = [d for d in context.main_dtypes(op, count=99) if d in able][:1]
         for d in able:
-            for layout in MEMORY if d in main else (CONTIGUOUS,):
+            for layout in layouts if d in main else (CONTIGUOUS,):
                 if context.laid_out(op, d, layout):
-                    yield Axis(d, layout, level if usual(context, d) else 3)
+                    low = _is_basic(layout) or layout in more
+                    yield Axis(d, layout, level if low and usual(context, d) else 3)
 
     return axes
 
@@ -115,7 +137,7 @@ def of_callable(
         for axis in found:
             if axis.dtype is None or (floating and not (axis.dtype.is_floating_point or axis.dtype.is_complex)):
                 continue
-            if not op.writes or axis.layout not in (BROADCAST, ALIASED):
+            if not op.writes or axis.layout not in (*REPEATING, ALIASED):
                 yield axis
 
     return axes

@@ -100,7 +100,7 @@ def _write_into(
     before = [storage(t) for t in arguments]
     others = [to_host(t) for t in results if t is not tensor]
     version = tensor._version[0]
-    marked = _marked(to_host(tensor))
+    marked = differing(to_host(tensor))
     tensor.copy_(to_device(marked, context.instance))
     if not same(to_host(tensor), marked):
         raise Failure("writing into the result does not change it", sample, layout)
@@ -123,7 +123,7 @@ def _arguments(context: Context, sample: Sample, layout: str) -> tuple[Any, Any]
     return placed(sample.args, layout, context.instance), placed(dict(sample.kwargs), layout, context.instance)
 
 
-def _marked(values: Array) -> Array:
+def differing(values: Array) -> Array:
     """Return an array whose elements all differ."""
     if values.dtype.kind == "b":
         return ~values

@@ -6,11 +6,10 @@ that is derived from the change of the gradient when the inputs change.
 
 from __future__ import annotations
 
-import contextlib
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from candelabra import Tensor, autograd
@@ -20,7 +19,21 @@ from candelabra.library import Instance, Operator
 from candelabra_conformance.calling import called, tensors_in
 from candelabra_conformance.comparing import described, error_in_ulp, wrong
 from candelabra_conformance.context import Context, Failure
-from candelabra_conformance.layouts import CONTIGUOUS, STEP, TRANSPOSED, placed
+from candelabra_conformance.layouts import (
+    BASIC,
+    BROADCAST,
+    BROADCAST_ALL,
+    CHANNELS_LAST,
+    CONTIGUOUS,
+    MIXED,
+    OFFSET,
+    ROWS,
+    STEP,
+    TRANSPOSED,
+    placed,
+    repeated,
+    to_layout,
+)
 from candelabra_conformance.numpy_dtypes import device_dtype, host_dtype
 from candelabra_conformance.oracle import DIRECTIONS, as_given
 from candelabra_conformance.perturbation import perturbed, with_arrays
@@ -30,13 +43,26 @@ from candelabra_conformance.properties.value import scale_of
 from candelabra_conformance.records import CallableRecord, Record, arguments_of, parameter_names, takes_tensors
 from candelabra_conformance.samples.sample import LARGE, Sample
 from candelabra_conformance.tolerance import eps, wide
-from candelabra_conformance.transport import Array, to_device, to_host
+from candelabra_conformance.transport import Array, to_host
 
 DIFFERENCED: Final = 200
 """The maximum number of elements for finite differences. Larger samples would only take more time."""
 TWICE: Final = ("float32", "float64", "complex64", "complex128", "float16")
 """The dtypes of second derivatives. On the reference, those of 8 and 16 bytes are compared with finite differences."""
+LAYOUTS: Final = (*BASIC, MIXED, ROWS, CHANNELS_LAST)
+"""The layouts of first derivatives. Values that are all equal are left out: they are ties or kinks of many
+functions."""
 LAYOUTS_TWICE: Final = (CONTIGUOUS, TRANSPOSED, STEP)
+COTANGENTS: Final = {
+    TRANSPOSED: ROWS,
+    OFFSET: BROADCAST_ALL,
+    STEP: TRANSPOSED,
+    BROADCAST: STEP,
+    MIXED: CHANNELS_LAST,
+    ROWS: STEP,
+}
+"""The layout of the cotangents, by the layout of the inputs; with any other they are contiguous. ``broadcast-all`` is
+that of the cotangent of a sum, whose values are equal."""
 
 
 def has_gradient(op: Operator[..., Any]) -> bool:
@@ -68,7 +94,7 @@ def _of_callable(context: Context, op: CallableRecord) -> Iterator[Axis]:
                 yield Axis(d, layout, 2 if usual(context, d) else 3)
 
 
-@operator_property("gradient", main_on_all_layouts(2, has_gradient, floating=True), _of_callable)
+@operator_property("gradient", main_on_all_layouts(2, has_gradient, floating=True, layouts=LAYOUTS), _of_callable)
 def gradient(context: Context, op: Record, d: dtype, layout: str) -> float | None:
     """The vector-Jacobian product with fixed cotangents is right for every differentiable input.
 
@@ -83,15 +109,35 @@ def gradient2(context: Context, op: Operator[..., Any], d: dtype, layout: str) -
     return _hold(context, op, d, layout, second_derivatives)
 
 
-Derivatives = Callable[[Record, Sample, str, Instance], tuple[Array, ...]]
+class Cotangents(NamedTuple):
+    """How the cotangents of a sample are made: their layout, and whether all values of each are equal.
+
+    Equal values may cancel (in the gradient of softmax). For the bound, each is then changed by ``step``, up or down,
+    in the random direction of ``seed``.
+    """
+
+    layout: str = CONTIGUOUS
+    equal: bool = False
+    step: float = 0.0
+    seed: int = 0
+
+
+Derivatives = Callable[[Record, Sample, str, Instance, Cotangents], tuple[Array, ...]]
+
+
+def cotangents_with(layout: str) -> Cotangents:
+    """Return the kind of cotangents that is used with a layout of the inputs."""
+    chosen = COTANGENTS.get(layout, CONTIGUOUS)
+    return Cotangents(chosen, chosen == BROADCAST_ALL)
 
 
 def _hold(context: Context, op: Record, d: dtype, layout: str, derivatives: Derivatives) -> float | None:
     worst = None
+    kind = cotangents_with(layout)
     for sample in context.each(op, d, layout):
         if not sample.gradient or sample.kind == LARGE or not differentiable_places(op, sample):
             continue
-        got = derivatives(op, sample, layout, context.instance)
+        got = derivatives(op, sample, layout, context.instance, kind)
         if context.is_reference and d.itemsize == (16 if d.is_complex else 8):
             _against_differences(op, sample, layout, context.instance, twice=derivatives is second_derivatives)
         worst = max(worst or 0.0, _agreed(context, op, sample, layout, derivatives, d, got))
@@ -102,26 +148,33 @@ def _agreed(
     context: Context, op: Record, sample: Sample, layout: str, derivatives: Derivatives, d: dtype, got: Any
 ) -> float:
     """Return the largest error, with the inputs perturbed in as many directions as necessary."""
-    for directions in DIRECTIONS[:-1]:
-        with contextlib.suppress(Failure):
+    kind = cotangents_with(layout)
+    for directions in DIRECTIONS:
+        try:
             return compare_gradients(
-                sample, layout, d, got, *_expected(context, op, sample, derivatives, d, directions)
+                sample, layout, d, got, *_expected(context, op, sample, derivatives, d, directions, kind.equal)
             )
-    return compare_gradients(sample, layout, d, got, *_expected(context, op, sample, derivatives, d, DIRECTIONS[-1]))
+        except Failure as failure:
+            if directions == DIRECTIONS[-1]:
+                about = f"with {kind.layout} cotangents, " if kind.layout != CONTIGUOUS else ""
+                raise Failure(f"{about}{failure}", sample, layout, **failure.details) from None
+    raise AssertionError("there are no directions")
 
 
 def _expected(
-    context: Context, op: Record, sample: Sample, derivatives: Derivatives, d: dtype, directions: int
+    context: Context, op: Record, sample: Sample, derivatives: Derivatives, d: dtype, directions: int, equal: bool
 ) -> tuple[tuple[Array, ...], list[Array]]:
     """Return the reference's derivatives in the widest precision, and their change. They do not depend on layouts."""
-    key = (derivatives.__name__, id(sample), directions)
+    key = (derivatives.__name__, id(sample), directions, equal)
+    kind = Cotangents(equal=equal)
 
     def make() -> tuple[tuple[Array, ...], list[Array]]:
         widened = sample if as_given(op) else with_arrays(sample, wide)
-        want = derivatives(op, widened, CONTIGUOUS, context.reference)
+        want = derivatives(op, widened, CONTIGUOUS, context.reference, kind)
         sensitivity = [np.zeros(w.shape) for w in want]
         for seed in range(directions):
-            moved = derivatives(op, perturbed(op, widened, eps(d), seed), CONTIGUOUS, context.reference)
+            beside = kind._replace(step=eps(d) if equal else 0.0, seed=seed)
+            moved = derivatives(op, perturbed(op, widened, eps(d), seed), CONTIGUOUS, context.reference, beside)
             with np.errstate(all="ignore"):
                 sensitivity = [
                     np.maximum(s, np.nan_to_num(np.abs(m - w), nan=np.inf)) for s, m, w in zip(sensitivity, moved, want)
@@ -215,8 +268,8 @@ def _computed(op: Record, sample: Sample, args: Any, kwargs: Any, instance: Inst
     return made if sample.of is None else sample.of(made)
 
 
-def cotangents(outputs: list[Tensor], seed: str, instance: Instance) -> list[Tensor]:
-    """Return fixed cotangents in the outputs' dtypes, with equal values in every precision down to float16."""
+def cotangents(outputs: list[Tensor], seed: str, instance: Instance, kind: Cotangents) -> list[Tensor]:
+    """Return fixed cotangents in the outputs' dtypes, with the same values in every precision down to float16."""
     random = np.random.Generator(np.random.Philox(zlib.crc32(seed.encode())))
     made = []
     for out in outputs:
@@ -224,31 +277,40 @@ def cotangents(outputs: list[Tensor], seed: str, instance: Instance) -> list[Ten
         values = np.round(random.uniform(0.5, 1.5, shape) * random.choice((-1, 1), shape) * 64) / 64
         if out.is_complex():
             values = values + 1j * np.round(random.uniform(-1.5, 1.5, shape) * 64) / 64
-        made.append(to_device(np.asarray(values).astype(host_dtype(out.dtype)), instance))
+        array = np.asarray(values).astype(host_dtype(out.dtype))
+        if kind.equal and array.ndim:
+            array = np.ascontiguousarray(repeated(array, BROADCAST_ALL))
+            signs = np.random.Generator(np.random.Philox(kind.seed)).choice((-1, 1), shape)
+            array = np.asarray(array * (1 + kind.step * signs), array.dtype)
+        made.append(to_layout(array, kind.layout, instance))
     return made
 
 
-def first_derivatives(op: Record, sample: Sample, layout: str, instance: Instance) -> tuple[Array, ...]:
+def first_derivatives(
+    op: Record, sample: Sample, layout: str, instance: Instance, kind: Cotangents
+) -> tuple[Array, ...]:
     """Return the gradients of the leaves, with zeros for a leaf that no output depends on."""
     outputs, leaves = _outputs(op, sample, layout, instance)
     if not outputs:
         return ()
-    grads = autograd.grad(outputs, leaves, cotangents(outputs, op.name, instance), allow_unused=True)
+    grads = autograd.grad(outputs, leaves, cotangents(outputs, op.name, instance, kind), allow_unused=True)
     return tuple(_on_host(g, leaf) for g, leaf in zip(grads, leaves, strict=True))
 
 
-def second_derivatives(op: Record, sample: Sample, layout: str, instance: Instance) -> tuple[Array, ...]:
+def second_derivatives(
+    op: Record, sample: Sample, layout: str, instance: Instance, kind: Cotangents
+) -> tuple[Array, ...]:
     """Return the gradients of the gradients with respect to the leaves and the cotangents."""
     outputs, leaves = _outputs(op, sample, layout, instance)
     if not outputs:
         return ()
-    given = [c.requires_grad_() for c in cotangents(outputs, op.name, instance)]
+    given = [c.detach().requires_grad_() for c in cotangents(outputs, op.name, instance, kind)]
     grads = autograd.grad(outputs, leaves, given, create_graph=True, allow_unused=True)
     again = [g for g in grads if g is not None and g.requires_grad]
     if not again:
         return ()
     by = [*leaves, *given]
-    twice = autograd.grad(again, by, cotangents(again, op.name + " twice", instance), allow_unused=True)
+    twice = autograd.grad(again, by, cotangents(again, op.name + " twice", instance, kind), allow_unused=True)
     return tuple(_on_host(g, leaf) for g, leaf in zip(twice, by, strict=True))
 
 

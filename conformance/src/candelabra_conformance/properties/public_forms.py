@@ -15,7 +15,7 @@ from candelabra.library import Operator, entry_named, factory_keywords
 
 from candelabra_conformance.calling import called, split, tensors_in
 from candelabra_conformance.context import Context, Failure
-from candelabra_conformance.layouts import CONTIGUOUS, placed
+from candelabra_conformance.layouts import CONTIGUOUS, TRANSPOSED, placed
 from candelabra_conformance.program import Program, argument_texts, method_text, spelled
 from candelabra_conformance.properties.axes import of_callable, some
 from candelabra_conformance.properties.effects import same
@@ -175,7 +175,9 @@ def factory(context: Context, op: CallableRecord, d: dtype, layout: str) -> floa
         result = computed(context, op, sample, layout)
         want = split(sample, result, context.reference)
         _keywords(context, op, sample, layout, result, want, served)
-        for target in targets(tuple(result.shape), result.dtype, context.instance) if "out" in served else ():
+        for target in (
+            targets(tuple(result.shape), result.dtype, TRANSPOSED, context.instance) if "out" in served else ()
+        ):
             back = _call(context, op, sample, layout, {"out": target})
             if back is not target:
                 raise Failure("out=: the result is not the tensor that was given", sample, layout)

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from candelabra.dtypes import BOOL
 
-from candelabra_conformance.layouts import BROADCAST, MEMORY
+from candelabra_conformance.layouts import MEMORY, REPEATING
 from candelabra_conformance.samples.maker import Array, Maker
 from candelabra_conformance.samples.registry import inputs, mistakes, only
 from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_SIZE, Sample, sample
@@ -85,7 +85,7 @@ def no_integrals(t: Maker) -> Iterator[Sample]:
     yield sample(x(3), dim=1, note="dim out of range")
 
 
-UNREPEATED: Final = tuple(layout for layout in MEMORY if layout != BROADCAST)
+UNREPEATED: Final = tuple(layout for layout in MEMORY if layout not in REPEATING)
 """The layouts that do not repeat values, since coordinates must differ."""
 
 

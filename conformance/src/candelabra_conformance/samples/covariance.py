@@ -7,11 +7,14 @@ from typing import Any
 
 from candelabra.dtypes import BOOL
 
+from candelabra_conformance.layouts import BROADCAST_ALL, MEMORY
 from candelabra_conformance.samples.maker import Array, Maker
 from candelabra_conformance.samples.registry import inputs, mistakes, only
 from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_DIM, ZERO_SIZE, Sample, sample
 
 COVARIANCES = ("cov", "cov_weighted")
+VARYING = tuple(layout for layout in MEMORY if layout != BROADCAST_ALL)
+"""The layouts in which a variable has a variance. Divided by a variance of 0, a rounding error has any value."""
 only(lambda d: d.category != BOOL, "cov", "corrcoef")
 only(lambda d: d.category != BOOL and d.name != "uint64", "cov_weighted")  # the weights are int64
 only(lambda d: d.name != "uint64", "vander")
@@ -37,7 +40,7 @@ def correlations(t: Maker) -> Iterator[Sample]:
     yield sample(apart, gradient=False)
     yield sample(apart[:2], gradient=False)
     if t.is_floating or t.is_complex:
-        yield sample(t(3, 9), gradient=False)
+        yield sample(t(3, 9), gradient=False, layouts=VARYING)
     yield sample(apart[0], gradient=False, note="a vector")
     yield sample(apart[:1], kind=LENGTH_ONE, gradient=False)
     yield sample(t(0, 3), kind=ZERO_SIZE, gradient=False)

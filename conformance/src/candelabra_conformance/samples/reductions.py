@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from candelabra.dtypes import FLOATING, complex64, dtype, float32, int32, int64
 
-from candelabra_conformance.layouts import BROADCAST, MEMORY
+from candelabra_conformance.layouts import BROADCAST, MEMORY, REPEATING
 from candelabra_conformance.samples.maker import Array, Maker
 from candelabra_conformance.samples.registry import inputs, mistakes, only, special
 from candelabra_conformance.samples.sample import Sample, sample
@@ -23,7 +23,7 @@ PLACES = ("argmax", "argmin")
 BOTH = ("max_dim", "min_dim")
 TRUTHS = ("all", "any")
 LONG = 100_000
-UNLIKE = tuple(layout for layout in MEMORY if layout != BROADCAST)
+UNLIKE = tuple(layout for layout in MEMORY if layout not in REPEATING)
 """The layouts in which the elements of a row differ."""
 
 
