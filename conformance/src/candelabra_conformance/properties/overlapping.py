@@ -122,10 +122,10 @@ def _written(
         worst = agree(context, op, d, sample, CONTIGUOUS, (got,), d)
     except Failure as failure:
         raise Failure(
-            f"in position, where {name!r} is {overlap.name}: {failure}", sample, CONTIGUOUS, **failure.details
+            f"in place, where {name!r} is {overlap.name}: {failure}", sample, CONTIGUOUS, **failure.details
         ) from None
     due = np.array(base)
     overlap.target(due)[...] = got
     if not same(to_host(memory), due):
-        raise Failure(f"in position, where {name!r} is {overlap.name}: other memory was written to", sample, CONTIGUOUS)
+        raise Failure(f"in place, where {name!r} is {overlap.name}: other memory was written to", sample, CONTIGUOUS)
     return worst
