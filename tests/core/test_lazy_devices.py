@@ -148,7 +148,7 @@ def test_writes_without_a_backward_pass_are_computed_from_time_to_time(lazy: Laz
     assert accumulated(20 * WRITES) == accumulated(3 * WRITES) < 4 * WRITES
 
 
-def test_writes_through_views_reach_the_base(lazy: LazyBackend) -> None:
+def test_writes_through_views_are_computed_with_the_base(lazy: LazyBackend) -> None:
     """A write through a view replaces the payload of its base, which is then computed from time to time."""
     base = cd.zeros(2, 3, device="lazy")
     row = base[0]

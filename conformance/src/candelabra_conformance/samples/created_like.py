@@ -13,6 +13,16 @@ from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_DIM, Z
 only(lambda d: d.category >= INTEGER, "new_linspace")
 
 
+@inputs("new_uniform")
+def drawn_like(t: Maker) -> Iterator[Sample]:
+    """Yield shapes, seeds and offsets, with numbers in another dtype than the operand's."""
+    yield sample(t(2, 3), 5, 7, dtype=float32)
+    yield sample(t(17), (3 << 32) + 5, (1 << 32) + 7, dtype=float64)
+    yield sample(t(), 1, 0, dtype=float32, kind=ZERO_DIM)
+    yield sample(t(1, 1), 1, 2, dtype=float32, kind=LENGTH_ONE)
+    yield sample(t(0, 2), 1, 2, dtype=float32, kind=ZERO_SIZE)
+
+
 @inputs("new_linspace")
 def spaced_like(t: Maker) -> Iterator[Sample]:
     """Yield ascending and descending numbers, in the operand's dtype and in another."""

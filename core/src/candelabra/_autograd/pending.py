@@ -8,7 +8,7 @@ device (:meth:`Backend.evaluate`) to compute
   of an optimizer, running statistics;
 - all that was written in place after each :data:`WRITES` writes, for loops without a backward pass.
 
-Other devices pay for one comparison in each backward pass.
+Other devices make one comparison in each backward pass.
 """
 
 from __future__ import annotations

@@ -25,6 +25,12 @@ def random_uniform(shape: Shape, seed: int, offset: int, *, dtype: DType, device
     ...
 
 
+@operator(like_input, promote=unpromoted, method=False, out=False, public=False, random=True)
+def new_uniform(input: Tensor, seed: int, offset: int, *, dtype: DType) -> Tensor:
+    """Return :func:`random_uniform` in the shape of ``input`` and on its device."""
+    return random_uniform.canonical(shape_of(input), seed, offset, dtype=dtype, device=input._instance)
+
+
 @operator(given_shape, promote=unpromoted, method=False, out=False, public=False, random=True)
 def random_normal(shape: Shape, seed: int, offset: int, *, dtype: DType, device: Device) -> Tensor:
     """Return standard normal numbers, of a floating or complex dtype; section 7."""
@@ -95,8 +101,8 @@ def random_multinomial(input: Tensor, num_samples: int, replacement: bool, seed:
 
 
 for _draw in (
-    random_uniform, random_normal, random_exponential, random_integers, random_permutation, random_bernoulli,
-    random_multinomial,
+    random_uniform, new_uniform, random_normal, random_exponential, random_integers, random_permutation,
+    random_bernoulli, random_multinomial,
 ):  # fmt: skip
     _draw.no_gradient("random numbers are not a differentiable function of any tensor")
 

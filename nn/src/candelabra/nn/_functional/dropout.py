@@ -62,7 +62,7 @@ def _dropout(input: Tensor, lead: int | None, p: float, training: bool, inplace:
         instance = input._instance
         instance.keys_for(float32)  # raises before the generator advances
         seed, offset = take_counters("dropout", None, instance, "uniform", input.numel(), float32.name)
-        return _written(input, dropped.function(input, p, seed, offset).values, inplace)
+        return _written(input, dropped.canonical(input, p, seed, offset).values, inplace)
     return _written(input, masked_dropout(input, _draw_mask(input, lead, p), p), inplace)
 
 

@@ -9,7 +9,7 @@ from candelabra.typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
 
-cast, random_uniform = record("cast"), record("random_uniform")
+cast, new_uniform = record("cast"), record("new_uniform")
 
 
 class Dropped(NamedTuple):
@@ -34,8 +34,8 @@ def dropout(input: Tensor, p: float, seed: int, offset: int) -> Dropped:
     factors have no gradient. Srivastava and others, Dropout: a simple way to prevent neural networks from overfitting,
     2014.
     """
-    drawn = random_uniform.function(shape_of(input), seed, offset, dtype=float32, device=input._instance)
-    factors = cast(drawn >= p, dtype=input.dtype) * (0.0 if p == 1 else 1.0 / (1.0 - p))
+    kept = new_uniform.canonical(input, seed, offset, dtype=float32) >= p
+    factors = cast(kept, dtype=input.dtype) * (0.0 if p == 1 else 1.0 / (1.0 - p))
     return Dropped(input * factors, factors)
 
 
