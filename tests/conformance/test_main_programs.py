@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
+from types import ModuleType
 
 import pytest
+from candelabra_conformance.running import Options, main_program, run
 
 DEFINITIONS = """
     from candelabra.library import plugins
@@ -55,6 +57,29 @@ def test_a_script_without_a_guard_may_use_workers(tmp_path: Path) -> None:
     assert done.stderr == ""
     fake, own = "candelabra_conformance.fake.backend", "script.py"
     assert done.stdout.splitlines() == ["begins", f"True 1 {fake}", f"True 3 {own}", "ends"]
+
+
+def test_the_main_program_is_hidden_from_a_process_that_starts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The block gets the program and the runs before it; afterwards ``__main__`` is what it was."""
+    script = ModuleType("__main__")
+    script.__file__ = str(tmp_path / "script.py")
+    monkeypatch.setitem(sys.modules, "__main__", script)
+    with main_program.hidden() as program:
+        assert program is None  # the file is gone, or was never one
+        assert not hasattr(sys.modules["__main__"], "__file__")
+    (tmp_path / "script.py").touch()
+    done = run("fake", Options(patterns=("device/copy/float32",)))
+    with main_program.hidden() as program:
+        assert program is not None
+        assert (program.module, program.path, program.finished[-1]) == ("", script.__file__, done)
+    assert sys.modules["__main__"] is script
+
+
+def test_a_module_without_source_cannot_be_executed_again() -> None:
+    """The error names the module."""
+    program = main_program.MainProgram("sys", "sys.py", ())
+    with pytest.raises(ImportError, match="the main program 'sys' has no source that a worker could execute"):
+        program.code()
 
 
 @pytest.mark.thorough

@@ -78,10 +78,14 @@ def _contrast(ink: str, ground: str) -> float:
 
 def test_the_head_says_who_was_tested_and_what_came_out(page: Page) -> None:
     """Counts, facts and lists are plain text, readable without the script."""
-    assert "ACME X1 <rev 2> — candelabra-acme 1.0. 21 cases in 75 s: level none." in page.text("header")
+    head = page.text("header")
+    assert "ACME X1 <rev 2> — candelabra-acme 1.0 on candelabra 0.1.0, suite 0.1.0, held against host:0" in head
+    assert "21 cases in 75 s: level none, level 3 is required." in head
+    why = page.texts("#lists li")[0]
+    assert why == "crashed device: 1 case of copy in float32, blocks 1 case: signal 11"
     assert page.texts("#counts button")[:3] == ["2 passed", "10 failed", "1 skipped"]
     assert "driver4.2" in page.text("#lists dl").replace("\n", "")
-    assert "matmul unlocks 2: linear, bmm" in page.texts("#lists li")
+    assert "matmul (missing in float16, float32) unlocks 2: linear, bmm" in page.texts("#lists li")
     assert NASTY["quotes"] in page.texts("#lists li")
 
 

@@ -202,7 +202,11 @@ def test_help_lists_the_commands_of_plugins(capsys: Output) -> None:
     assert re.search(r"doctor\s+check every plugin", out)
 
 
-@pytest.mark.parametrize("command", [["doctor"], ["ops"], ["explain", "add"]], ids=lambda c: c[0])
+CONFORMANCE = ["conformance", "--device", "fake", "--case", "device/copy/float32", "--jobs", "1"]
+"""A command of a plugin."""
+
+
+@pytest.mark.parametrize("command", [["doctor"], ["ops"], ["explain", "add"], CONFORMANCE], ids=lambda c: c[0])
 def test_a_reader_that_goes_away_is_no_error(command: list[str]) -> None:
     """``candelabra ops
     head -1`` prints no traceback and has the exit status of a broken pipe.

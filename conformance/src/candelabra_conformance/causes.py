@@ -66,8 +66,9 @@ def grouped(results: Sequence[Result], verdicts: Collection[str] = BAD) -> list[
 
 
 def _kind(message: str) -> str:
-    """Return the first line of a message without its numbers and without the sample."""
+    """Return the first line of a message without its numbers and places and without the sample."""
     line = message.partition("\n")[0].partition(", for (")[0]
+    line = re.sub(r" at \[[\d, ]*\]", "", line)
     line = re.sub(r"\b(nan|inf|True|False)\b", "0", line)
     line = re.sub(r"\b(bool|u?int\d+|b?float\d+|complex\d+)\b", "dtype", line)
     line = re.sub(r"-?\d[\d.]*(e[-+]?\d+)?j?", "0", line)

@@ -9,8 +9,9 @@ says so.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -272,28 +273,44 @@ def _unclaimed(call: FailedCall) -> FailedCall:
     return _error(call)
 
 
-def _gradient(call: FailedCall) -> FailedCall:
-    """Expect the gradients of the sum of the outputs, if they differ from those of the reference."""
+def _gradient(call: FailedCall, twice: bool = False) -> FailedCall:
+    """Expect the gradients of the sum of the outputs, if they differ from those of the reference.
+
+    ``twice``: the gradients of the sum of these gradients.
+    """
     leaves = list({id(a): a for a in arrays(call.given) if a.dtype.kind not in "biu"}.values())
-    want = [rounded(g, d) for g, d in _gradients(call, leaves, True)]
-    got = [g for g, _ in _gradients(call, leaves, False)]
+    want = [rounded(g, d) for g, d in _gradients(call, leaves, True, twice)]
+    got = _gradients(call, leaves, False, twice)
     limits = [
-        64 * eps(d) * np.full(w.shape, np.max(np.abs(wide(w)), initial=0.0)) for w, d in zip(want, _dtypes(leaves))
+        64 * eps(d) * np.full(w.shape, np.max(np.abs(wide(w)), initial=0.0))
+        for w, (_, d) in zip(want, got, strict=True)
     ]
     with np.errstate(all="ignore"):
-        differs = [not np.all(np.abs(wide(g) - wide(w)) <= a) for g, w, a in zip(got, want, limits, strict=True)]
+        differs = [not np.all(np.abs(wide(g) - wide(w)) <= a) for (g, _), w, a in zip(got, want, limits, strict=True)]
     if not any(differs):
         raise ValueError("the gradients of the sums of the outputs are right")
-    return replace(call, property="gradient", due={"expected": tuple(want), "allowed": tuple(limits)})
+    property = "gradient2" if twice else "gradient"
+    return replace(call, property=property, due={"expected": tuple(want), "allowed": tuple(limits)})
 
 
-def _gradients(call: FailedCall, leaves: list[Array], on_reference: bool) -> list[tuple[Array, Any]]:
+def _gradients(call: FailedCall, leaves: list[Array], on_reference: bool, twice: bool) -> list[tuple[Array, Any]]:
+    """Return each gradient with the dtype of its leaf, without those that are None."""
     instance = call.context.reference if on_reference else call.context.instance
     made = {id(a): to_device(wide(a) if on_reference else a, instance).requires_grad_() for a in leaves}
     args, kwargs = _with_leaves(call.given, made, instance)
-    outs = [o for o in tensors_in(called(call.record, args, kwargs, instance)) if o.requires_grad]
-    found = autograd.grad([(o.real if o.is_complex() else o).sum() for o in outs], [made[id(a)] for a in leaves])
-    return [(to_host(g), d) for g, d in zip(found, _dtypes(leaves), strict=True)]
+    by = [made[id(a)] for a in leaves]
+    found = _of_sums(
+        tensors_in(called(call.record, args, kwargs, instance)), by, create_graph=twice, allow_unused=twice
+    )
+    if twice:
+        found = _of_sums([g for g in found if g is not None], by, allow_unused=True)
+    return [(to_host(g), device_dtype(a.dtype)) for g, a in zip(found, leaves, strict=True) if g is not None]
+
+
+def _of_sums(outputs: Iterable[Any], by: list[Any], **options: bool) -> tuple[Any, ...]:
+    """Return the gradients of the sums of those outputs that require grad."""
+    sums = [(o.real if o.is_complex() else o).sum() for o in outputs if o.requires_grad]
+    return tuple(autograd.grad(sums, by, **options))
 
 
 def _with_leaves(arguments: Any, leaves: dict[int, Any], instance: Any) -> Any:
@@ -301,13 +318,9 @@ def _with_leaves(arguments: Any, leaves: dict[int, Any], instance: Any) -> Any:
     return mapped(arguments, lambda a: leaves[id(a)] if id(a) in leaves else to_device(a, instance))
 
 
-def _dtypes(leaves: list[Array]) -> list[Any]:
-    return [device_dtype(a.dtype) for a in leaves]
-
-
 DUE: Final[dict[str, Callable[[FailedCall], FailedCall]]] = {
     "value": _value, "special": _value, "inplace": _value, "random": _plain, "inputs": _plain, "determinism": _plain,
     "threads": _plain, "result": _result, "errors": _error, "aliasing": _plain, "gradient": _gradient,
-    "out": _expected, "unclaimed": _unclaimed,
+    "gradient2": partial(_gradient, twice=True), "out": _expected, "unclaimed": _unclaimed,
 }  # fmt: skip
 """The function that determines the expected result, by property."""

@@ -94,7 +94,10 @@ def pytest_runtest_makereport(
         device, result = tested
         report.user_properties.append((PROPERTY, json.dumps((device, asdict(result)))))
         if report.failed:
-            report.longrepr = result.message + (f"\n\nReproducer:\n\n{result.reproducer}" if result.reproducer else "")
+            from candelabra_conformance.report.programs import on_a_screen
+
+            program = f"\n\nReproducer:\n\n{on_a_screen(result)}" if result.reproducer else ""
+            report.longrepr = result.message + program
     return report
 
 

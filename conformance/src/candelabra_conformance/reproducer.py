@@ -43,11 +43,11 @@ def reproducer(
     array), and ``HERE`` represents the device. ``expected`` depends on ``property``: for ``"value"``, ``"special"``,
     ``"inplace"``, ``"out"`` and ``"random"`` the values (an array, or a tuple of them for several outputs; None:
     computed now, on the reference device), for ``"gradient"`` the gradients of the sum of the outputs, one per floating
-    array, for ``"errors"`` and ``"unclaimed"`` the expected exception or its class, for ``"result"`` a list of (dtype,
-    shape). ``"inputs"``, ``"aliasing"``, ``"determinism"`` and ``"threads"`` need none. ``allowed`` is the largest
-    permitted error, a number or an array per output; the default is a few units in the last place. ``seed`` is set
-    first. The lines of ``check``, if given, replace the property's own after the call, whose result is ``got``;
-    ``inputs`` is a list of the tensors.
+    array, for ``"gradient2"`` the gradients of their sum, for ``"errors"`` and ``"unclaimed"`` the expected exception
+    or its class, for ``"result"`` a list of (dtype, shape). ``"inputs"``, ``"aliasing"``, ``"determinism"`` and
+    ``"threads"`` need none. ``allowed`` is the largest permitted error, a number or an array per output; the default is
+    a few units in the last place. ``seed`` is set first. The lines of ``check``, if given, replace the property's own
+    after the call, whose result is ``got``; ``inputs`` is a list of the tensors.
 
     While the fault exists, the program raises AssertionError with the difference. Raises ``ValueError`` for an unknown
     property, unless ``check`` is given, and ``TypeError`` for arguments without a literal.

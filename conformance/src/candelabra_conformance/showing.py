@@ -24,7 +24,7 @@ def shown(console: Console, device: str) -> Iterator[tuple[Planned, Finished]]:
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[note]}"),
         TimeRemainingColumn(),
     )  # fmt: skip
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(f"{device}: planning", total=None, note="")
         failed = 0
 

@@ -15,7 +15,7 @@ from candelabra_conformance import model
 from candelabra_conformance.causes import grouped
 from candelabra_conformance.model import LEVELS, VERDICTS, NextKernel, Result, Run
 from candelabra_conformance.report import tally
-from candelabra_conformance.report.programs import fits_on_a_screen, saved
+from candelabra_conformance.report.programs import described, fits_on_a_screen, saved
 
 STYLES: Final = {
     model.PASSED: "green",
@@ -58,7 +58,7 @@ def print_summary(
 ) -> None:
     """Print the summary of `run` on `console`, by default the terminal.
 
-    Reproducers that are longer than a screen are written into files of a new folder for temporary files. With
+    Reproducers that are longer than a screen are written into files of a folder for temporary files. With
     ``folder``, the reproducers of all groups of failures are written there.
     """
     files = saved(run, folder, failures)
@@ -103,9 +103,8 @@ def _program(result: Result, files: Mapping[str, Path]) -> list[RenderableType]:
     if fits_on_a_screen(program):
         where = f" (also in {path})" if path is not None else ""
         return [Text(f"  reproducer{where}:", "dim"), _indented(program)]
-    lines = tally.many(len(program.splitlines()), "line")
     where = str(path) if path is not None else "the JSON and HTML reports"
-    return [_indented(f"reproducer of {lines} and {len(program):,} characters: {where}")]
+    return [_indented(f"reproducer of {described(program)}: {where}")]
 
 
 def _obstacles(run: Run, limit: int) -> list[RenderableType]:

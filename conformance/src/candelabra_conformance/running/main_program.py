@@ -44,10 +44,11 @@ class MainProgram:
         sys.modules["__main__"] = sys.modules[NAME] = module
         _serving.append(_Serving(list(self.finished), serve, sys.stdout))
         sys.stdout = io.StringIO()
-        exec(self._code(), module.__dict__)  # noqa: S102 - the program that the user has started
+        exec(self.code(), module.__dict__)  # noqa: S102 - the program that the user has started
         reached()
 
-    def _code(self) -> CodeType:
+    def code(self) -> CodeType:
+        """Return the compiled program. Raises ``ImportError`` for a module without source."""
         if not self.module:
             return compile(Path(self.path).read_bytes(), self.path, "exec", dont_inherit=True)
         spec = importlib.util.find_spec(self.module)
@@ -70,9 +71,10 @@ _serving: Final[list[_Serving]] = []
 _finished: Final[list[Run]] = []
 """The runs of this process, in order."""
 _starting: Final = threading.Lock()
+"""Held while the main program is hidden."""
 
 
-def of_this_process() -> MainProgram | None:
+def _of_this_process() -> MainProgram | None:
     """Return the main program, or None if it cannot be executed again: an interactive session, a package's command."""
     main = sys.modules["__main__"]
     name = getattr(main.__spec__, "name", "") or ""
@@ -105,13 +107,22 @@ def remember(run: Run) -> Run:
 
 
 @contextmanager
-def hidden() -> Iterator[None]:
-    """Hide the main program for a ``with`` block that starts a process, so that ``multiprocessing`` does not import
-    it."""
+def hidden() -> Iterator[MainProgram | None]:
+    """Hide the main program for a ``with`` block that starts a process, so that ``multiprocessing`` does not import it.
+
+    The block gets the program, or None if it cannot be executed again. One thread at a time is in such a block.
+    """
     with _starting:
-        main = sys.modules["__main__"]
+        main, program = sys.modules["__main__"], _of_this_process()
         sys.modules["__main__"] = ModuleType("__main__")
         try:
-            yield
+            yield program
         finally:
             sys.modules["__main__"] = main
+
+
+@contextmanager
+def visible() -> Iterator[None]:
+    """Keep other threads from hiding the main program for a ``with`` block, which may pickle functions of it."""
+    with _starting:
+        yield

@@ -163,14 +163,14 @@ class Worker:
     def _start(self) -> Connection:
         methods = multiprocessing.get_context("spawn")
         ours, theirs = methods.Pipe()
-        arguments = (theirs, main_program.of_this_process())
-        self.process = methods.Process(target=_serve, args=arguments, daemon=True)
-        with main_program.hidden():
+        with main_program.hidden() as program:
+            self.process = methods.Process(target=_serve, args=(theirs, program), daemon=True)
             self.process.start()
         theirs.close()
         self.connection = ours
         try:
-            ours.send(self.work)
+            with main_program.visible():
+                ours.send(self.work)
             if not ours.poll(STARTING):
                 raise WorkerError(f"a worker did not start within {STARTING:g} s")
             ours.recv()
