@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
+from candelabra_arrayapi.placement import beside
+
 Assign = Callable[[Any, Any, Any], Any]
 """``assign(x, index, values)`` performs ``x[index] = values`` and returns the result: ``x`` itself or a new array."""
 
@@ -19,6 +21,44 @@ def assign_in_place(x: Any, index: Any, values: Any) -> Any:
     """The :data:`Assign` of mutable arrays."""
     x[index] = values
     return x
+
+
+def assign_by_search(xp: Any) -> Assign:
+    """Return an :data:`Assign` for immutable arrays of a namespace that has no such function.
+
+    Each element of the result is found by a binary search for its position among the positions that ``index`` selects,
+    which must be unique. That takes O((n + m) log m) for m values in an array of n elements, and no writes. Raises
+    ``TypeError`` if the namespace lacks a function that this needs.
+    """
+    lacking = [name for name in ("arange", "argsort", "searchsorted", "take", "where") if not hasattr(xp, name)]
+    if lacking:
+        raise TypeError(
+            f"assign_by_search() needs {', '.join(lacking)} in namespace {getattr(xp, '__name__', xp)!r}: add them "
+            "to it, or write assign(x, index, values) with functions of the library"
+        )
+
+    def assign(x: Any, index: Any, values: Any) -> Any:
+        positions = xp.arange(prod(x.shape), **beside(x))
+        if not isinstance(index, tuple):  # the index array of rows
+            width = prod(x.shape[1:])
+            columns = xp.arange(width, **beside(x))
+            selected = xp.expand_dims(index, axis=1) * width + columns
+            selected = xp.reshape(selected, (*index.shape, *x.shape[1:]))
+        else:
+            selected = xp.reshape(positions, x.shape)[index]
+        values = xp.reshape(xp.broadcast_to(values, selected.shape), (-1,))
+        selected = xp.reshape(selected, (-1,))
+        if not selected.shape[0]:
+            return xp.asarray(x, copy=True)
+        order = xp.argsort(selected)
+        ordered = xp.take(selected, order)
+        found = xp.searchsorted(ordered, positions)
+        found = xp.where(found < ordered.shape[0], found, 0)
+        written = xp.take(ordered, found) == positions
+        values = xp.take(values, xp.take(order, found))
+        return xp.reshape(xp.where(written, values, xp.reshape(x, (-1,))), x.shape)
+
+    return assign
 
 
 class RowUpdates:
@@ -59,7 +99,7 @@ class RowUpdates:
         order = xp.argsort(rows, stable=True)
         ordered = xp.take(rows, order)
         inverse = xp.argsort(order, stable=True)
-        positions = xp.arange(rows.shape[0], dtype=self.int64)
+        positions = xp.arange(rows.shape[0], dtype=self.int64, **beside(rows))
         before = positions - xp.searchsorted(ordered, ordered, side="left")
         after = xp.searchsorted(ordered, ordered, side="right") - positions - 1
         return xp.take(before, inverse), xp.take(after, inverse)

@@ -5,33 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from candelabra_arrayapi.placement import on
+
 
 def kernels(xp: Any, dtypes: Mapping[Any, Any], device: Callable[[int], Any]) -> dict[str, Callable[..., Any]]:
     """Return the kernels over the namespace ``xp``.
 
     ``dtypes`` maps the dtypes of candelabra to those of the namespace. ``device(index)`` returns the object that the
-    namespace's creation functions take as ``device=``.
+    namespace's creation functions take as ``device=``. Fractional ranges are computed in float64 and complex128; the
+    kernels decline them if these dtypes are missing.
     """
+    by_name = {d.name: held for d, held in dtypes.items()}
 
     def full(shape: tuple[int, ...], value: Any, dtype: Any, index: int) -> Any:
-        return xp.full(shape, value, dtype=dtypes[dtype], device=device(index))
+        return xp.full(shape, value, dtype=dtypes[dtype], **on(device(index)))
 
     def arange(start: Any, step: Any, length: int, dtype: Any, index: int) -> Any:
         integral = isinstance(start, int) and isinstance(step, int)
-        wide = next(v for k, v in dtypes.items() if k.name == ("int64" if integral else "float64"))
-        counter = xp.arange(length, dtype=wide, device=device(index))
+        wide = by_name.get("int64" if integral else "float64")
+        if wide is None:
+            return NotImplemented
+        counter = xp.arange(length, dtype=wide, **on(device(index)))
         return xp.astype(counter * step + start, dtypes[dtype])
 
     def linspace(start: Any, end: Any, steps: int, dtype: Any, index: int) -> Any:
-        wide = next(
-            v
-            for k, v in dtypes.items()
-            if k.name == ("complex128" if complex in (type(start), type(end)) else "float64")
-        )
-        return xp.astype(xp.linspace(start, end, steps, dtype=wide, device=device(index)), dtypes[dtype])
+        wide = by_name.get("complex128" if complex in (type(start), type(end)) else "float64")
+        if wide is None:
+            return NotImplemented
+        return xp.astype(xp.linspace(start, end, steps, dtype=wide, **on(device(index))), dtypes[dtype])
 
     def eye(n: int, m: int, dtype: Any, index: int) -> Any:
-        return xp.eye(n, m, dtype=dtypes[dtype], device=device(index))
+        return xp.eye(n, m, dtype=dtypes[dtype], **on(device(index)))
 
     def cast(x: Any, dtype: Any) -> Any:
         # isdtype() raises for dtypes that the standard does not define, such as bfloat16, so dtypes are compared.

@@ -210,6 +210,8 @@ def _keywords(
         if tensor.requires_grad is not keywords.get("requires_grad", False) or not tensor.is_leaf:
             raise Failure(f"{words}: requires_grad is {tensor.requires_grad}", sample, layout)
         where = context.device if keywords.get("device", HERE) is HERE else keywords["device"]
+        if "device" not in served:  # frombuffer() shares the host's memory, whatever the device
+            where = result.device
         if tensor.device != where or tensor.dtype is not keywords.get("dtype", result.dtype):
             raise Failure(f"{words}: the result is {tensor.dtype.name} on {tensor.device}", sample, layout)
         same = tensor.dtype is result.dtype and where == context.device  # elsewhere other bits may come out

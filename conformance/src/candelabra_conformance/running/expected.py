@@ -77,12 +77,15 @@ def _entry(file: str, number: int, entry: Any) -> ExpectedFailure:
 
 
 def of_backend(device_type: str) -> Path | None:
-    """Return the file in the package of the device type's entry point or of the backend's module, or None."""
+    """Return the file in the package of the device type's entry point or of the backend's module, or None.
+
+    A backend that a program or an interactive session defines itself has no package, so it has no such file.
+    """
     plugin = plugins.plugins().get(device_type)
     if plugin is None:
         return None
     module = plugin.entry.value.split(":")[0] if plugin.entry is not None else type(plugin.backend).__module__
-    while module:
+    while module and module != "__main__":  # which has no spec
         spec = importlib.util.find_spec(module)
         folders = list(spec.submodule_search_locations or ()) if spec is not None else []
         for folder in folders:
