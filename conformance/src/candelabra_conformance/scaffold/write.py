@@ -167,6 +167,8 @@ def package(name: str, author: str, namespace: str | None = None) -> dict[str, s
 def _libraries(namespace: str) -> list[str]:
     """Return the distributions with the namespace's module, or its first name if it is not installed."""
     first = namespace.partition(".")[0]
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        return [metadata.distribution(first).name]
     return sorted(set(metadata.packages_distributions().get(first, [first])))
 
 
