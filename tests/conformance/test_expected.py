@@ -129,14 +129,3 @@ def test_the_list_lives_in_the_backends_own_package(tmp_path: Path, monkeypatch:
 def test_no_list_is_no_expectation() -> None:
     """A device type without a file, and an unknown device type, have no expected failures."""
     assert of_backend("nobody") is None
-
-
-def test_a_backend_that_a_program_defines_has_no_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its module is ``__main__``, which belongs to no package."""
-    backend = Mirror("typed")
-    monkeypatch.setattr(type(backend), "__module__", "__main__")
-    remove = plugins.add_backend(backend)
-    try:
-        assert of_backend("typed") is None
-    finally:
-        remove()

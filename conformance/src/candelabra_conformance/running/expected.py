@@ -77,22 +77,26 @@ def _entry(file: str, number: int, entry: Any) -> ExpectedFailure:
 
 
 def of_backend(device_type: str) -> Path | None:
-    """Return the file in the package of the device type's entry point or of the backend's module, or None.
-
-    A backend that a program or an interactive session defines itself has no package, so it has no such file.
-    """
+    """Return the file in the package of the device type's entry point or of the backend's module, or None."""
     plugin = plugins.plugins().get(device_type)
     if plugin is None:
         return None
     module = plugin.entry.value.split(":")[0] if plugin.entry is not None else type(plugin.backend).__module__
-    while module and module != "__main__":  # which has no spec
-        spec = importlib.util.find_spec(module)
-        folders = list(spec.submodule_search_locations or ()) if spec is not None else []
-        for folder in folders:
+    while module:
+        for folder in _folders(module):
             if (Path(folder) / NAME).is_file():
                 return Path(folder) / NAME
         module = module.rpartition(".")[0]
     return None
+
+
+def _folders(module: str) -> list[str]:
+    """Return the folders of a package. A script, an interactive session and a module made by hand have none."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        return []
+    return list(spec.submodule_search_locations or ()) if spec is not None else []
 
 
 def applied(results: list[Result], entries: list[ExpectedFailure], today: date) -> tuple[list[Result], tuple[str, ...]]:
