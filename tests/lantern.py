@@ -33,7 +33,7 @@ def silent(kernel: Kernel) -> Kernel:
     def run(*args: Any) -> Any:
         with np.errstate(all="ignore"):
             result = kernel(*args)
-        return result if result is NotImplemented or isinstance(result, tuple) else np.asarray(result)
+        return result if isinstance(result, tuple) or result is NotImplemented else np.asarray(result)
 
     return run
 

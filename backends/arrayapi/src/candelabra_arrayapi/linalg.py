@@ -19,28 +19,36 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
     linalg = xp.linalg
     int32 = next((v for k, v in dtypes.items() if k.name == "int32"), None)
 
-    def with_info(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        try:
-            out = function(*arguments, **options)
-        except Exception:  # a singular matrix, of which the standard leaves the consequence open, or a wrong shape
-            return NotImplemented
+    def with_info(out: Any) -> tuple[Any, Any]:
         failed = xp.any(~xp.isfinite(out), axis=(-2, -1))
         return out, xp.astype(failed, int32)
 
+    def attempted(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Return the result with its status, or NotImplemented: a library may refuse a batch for one matrix of it."""
+        matrices = arguments[0]
+        try:
+            return with_info(function(*arguments, **options))
+        except Exception:
+            if matrices.ndim < 2 or matrices.shape[-2] != matrices.shape[-1]:
+                raise
+            return NotImplemented
+
     def cholesky_ex(x: Any, upper: bool) -> Any:
-        return with_info(linalg.cholesky, _hermitian_from_triangle(xp, x, "U" if upper else "L"), upper=upper)
+        return attempted(linalg.cholesky, _hermitian_from_triangle(xp, x, "U" if upper else "L"), upper=upper)
 
     def inv_ex(x: Any) -> Any:
-        return with_info(linalg.inv, x)
+        return attempted(linalg.inv, x)
 
     def solve_ex(a: Any, b: Any) -> Any:
-        return with_info(linalg.solve, a, b)
+        return attempted(linalg.solve, a, b)
 
     def complex_result(x: Any) -> Any:
         """Return ``x`` as complex numbers: some namespaces return real numbers if all imaginary parts are 0."""
         if xp.isdtype(x.dtype, "complex floating"):
             return x
-        return xp.astype(x, next(held for d, held in dtypes.items() if d.is_complex and x.dtype == real_parts[d.name]))
+        return xp.astype(
+            x, next(held for d, held in dtypes.items() if d.is_complex and x.dtype == real_parts.get(d.name))
+        )
 
     real_parts = {d.to_complex().name: held for d, held in dtypes.items() if d.is_floating_point and not d.is_half}
 

@@ -12,26 +12,27 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any], device: Callable[[int], Any]) ->
     """Return the kernels over the namespace ``xp``.
 
     ``dtypes`` maps the dtypes of candelabra to those of the namespace. ``device(index)`` returns the object that the
-    namespace's creation functions take as ``device=``. Fractional ranges are computed in float64 and complex128; the
-    kernels decline them if these dtypes are missing.
+    namespace's creation functions take as ``device=``.
     """
-    by_name = {d.name: held for d, held in dtypes.items()}
+
+    named = {known.name: held for known, held in dtypes.items()}
+
+    def widest(names: Sequence[str], dtype: Any) -> Any:
+        """Return the first of the named dtypes that the namespace has, or else the result's."""
+        return next((named[name] for name in names if name in named), dtypes[dtype])
 
     def full(shape: tuple[int, ...], value: Any, dtype: Any, index: int) -> Any:
         return xp.full(shape, value, dtype=dtypes[dtype], **on(device(index)))
 
     def arange(start: Any, step: Any, length: int, dtype: Any, index: int) -> Any:
         integral = isinstance(start, int) and isinstance(step, int)
-        wide = by_name.get("int64" if integral else "float64")
-        if wide is None:
-            return NotImplemented
+        wide = widest(("int64", "int32") if integral else ("float64", "float32"), dtype)
         counter = xp.arange(length, dtype=wide, **on(device(index)))
         return xp.astype(counter * step + start, dtypes[dtype])
 
     def linspace(start: Any, end: Any, steps: int, dtype: Any, index: int) -> Any:
-        wide = by_name.get("complex128" if complex in (type(start), type(end)) else "float64")
-        if wide is None:
-            return NotImplemented
+        numbers = ("complex128", "complex64") if complex in (type(start), type(end)) else ("float64", "float32")
+        wide = widest(numbers, dtype)
         return xp.astype(xp.linspace(start, end, steps, dtype=wide, **on(device(index))), dtypes[dtype])
 
     def eye(n: int, m: int, dtype: Any, index: int) -> Any:
