@@ -9,8 +9,9 @@ from typing import Any
 import candelabra_arrayapi
 import numpy as np
 import pytest
-from candelabra_arrayapi import assign_by_search
+from candelabra_arrayapi import MissingFunctionsWarning, assign_by_search
 from candelabra_arrayapi.requirements import snapshot
+from candelabra_arrayapi.rows import SEARCH_NEEDS
 from numpy.random import Generator
 
 from tests.arrayapi.recording import DTYPES
@@ -111,9 +112,21 @@ def test_assignment_by_search_equals_assignment(shape: tuple[int, ...], rng: Gen
             assert x.tolist() == before.tolist()
 
 
-def test_assignment_by_search_names_what_it_lacks() -> None:
-    """The error says what the vendor can do."""
-    with pytest.raises(
-        TypeError, match=r"assign_by_search\(\) needs searchsorted, take in namespace 'slate': add them to"
-    ):
-        assign_by_search(SimpleNamespace(__name__="slate", arange=1, argsort=1, where=1))
+def test_assignment_by_search_needs_sorting() -> None:
+    """Without it the operators that assign have no kernel, except additions if the library can accumulate."""
+    xp = snapshot(np, DTYPES)
+    del xp.searchsorted
+    with pytest.warns(MissingFunctionsWarning, match="basic_index_adjoint, basic_index_scatter, index_add, index_put"):
+        table = candelabra_arrayapi.kernels(xp, DTYPES, assign=assign_by_search(xp))
+    assert not {"basic_index_adjoint", "basic_index_scatter", "index_add"} & set(table)
+    with pytest.warns(MissingFunctionsWarning):
+        table = candelabra_arrayapi.kernels(xp, DTYPES, assign=assign_by_search(xp), accumulate=lambda x, i, v: x)
+    assert {"scatter_add", "index_add"} <= set(table)
+
+
+def test_assignment_by_search_uses_what_it_declares() -> None:
+    """A namespace with only these functions suffices."""
+    xp = SimpleNamespace(**{name: getattr(np, name) for name in SEARCH_NEEDS})
+    assign = assign_by_search(xp)
+    assert assign(np.arange(3), (slice(1, 2), ...), np.array([7])).tolist() == [0, 7, 2]
+    assert assign(np.arange(3), np.array([2, 0]), np.array([7, 8])).tolist() == [8, 1, 7]

@@ -52,7 +52,7 @@ def kernels(
         raise ValueError("kernels() needs int64 among the dtypes: indices have this dtype")
     held = snapshot(xp, dtypes)
     table = _table(held, dtypes, device, strided, assign, accumulate)
-    absent = missing_functions(xp, table, accumulate is not None)
+    absent = missing_functions(xp, table, getattr(assign, "needs", ()), accumulate is not None)
     warn(xp, absent, missing)
     return {name: kernel for name, kernel in table.items() if name not in absent}
 

@@ -71,6 +71,14 @@ NEEDS: Final[dict[str, str]] = {
 }  # fmt: skip
 """The functions and constants of the standard that each kernel uses, separated by spaces."""
 
+ASSIGNING: Final = frozenset(
+    {"scatter_add", "scatter_src", "index_add", "index_put", "basic_index_adjoint", "basic_index_scatter"}
+)
+"""The operators whose kernels use ``assign``."""
+
+ADDING: Final = frozenset({"scatter_add", "index_add"})
+"""The operators whose kernels use ``accumulate`` in place of ``assign``, if the backend has it."""
+
 SUPPLIED: Final = frozenset({"isdtype"})
 """The functions that :func:`snapshot` supplies if the namespace lacks them."""
 
@@ -81,14 +89,17 @@ class MissingFunctionsWarning(UserWarning):
     """A namespace lacks functions of the Array API standard, so some operators have no kernel."""
 
 
-def needs(operator: str, accumulate: bool = False) -> frozenset[str]:
+def needs(operator: str, assign: Iterable[str] = (), accumulate: bool = False) -> frozenset[str]:
     """Return the names that the kernel of an operator uses.
 
-    A view operator that is not in :data:`NEEDS` is gathered from the flattened array. With ``accumulate``, the kernel
-    table has such a function, and additions to rows need no others.
+    A view operator that is not in :data:`NEEDS` is gathered from the flattened array. ``assign`` are the names that
+    this function needs. ``accumulate``: there is such a function, and additions to rows need neither ``assign`` nor
+    sorting.
     """
     found = frozenset(NEEDS.get(operator, _GATHERED_VIEW).split())
-    return found - frozenset(_ADD_ROWS.split()) if accumulate and operator in ("scatter_add", "index_add") else found
+    if accumulate and operator in ADDING:
+        return found - frozenset(_ADD_ROWS.split())
+    return found | frozenset(assign) if operator in ASSIGNING else found
 
 
 def names() -> list[str]:
@@ -120,12 +131,17 @@ def _isdtype(dtypes: Mapping[Any, Any]) -> Any:
 
 
 def missing_functions(
-    xp: Any, operators: Iterable[str] | None = None, accumulate: bool = False
+    xp: Any, operators: Iterable[str] | None = None, assign: Iterable[str] = (), accumulate: bool = False
 ) -> dict[str, list[str]]:
-    """Return ``{operator: names that it needs and the namespace lacks}``, for operators that lack any."""
+    """Return ``{operator: names that it needs and the namespace lacks}``, for operators that lack any.
+
+    ``assign`` and ``accumulate`` are those of :func:`needs`.
+    """
     held = snapshot(xp, {})
     lacking = {name for name in names() if name not in SUPPLIED and _get(held, name) is None}
-    wanted = {name: sorted(needs(name, accumulate) & lacking) for name in (NEEDS if operators is None else operators)}
+    wanted = {
+        name: sorted(needs(name, assign, accumulate) & lacking) for name in (NEEDS if operators is None else operators)
+    }
     return {operator: found for operator, found in wanted.items() if found}
 
 

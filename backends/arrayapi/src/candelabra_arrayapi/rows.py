@@ -14,7 +14,10 @@ from typing import Any
 from candelabra_arrayapi.placement import beside
 
 Assign = Callable[[Any, Any, Any], Any]
-"""``assign(x, index, values)`` performs ``x[index] = values`` and returns the result: ``x`` itself or a new array."""
+"""``assign(x, index, values)`` performs ``x[index] = values`` and returns the result: ``x`` itself or a new array.
+
+An attribute ``needs`` may name the functions of the namespace that it uses.
+"""
 
 
 def assign_in_place(x: Any, index: Any, values: Any) -> Any:
@@ -23,19 +26,19 @@ def assign_in_place(x: Any, index: Any, values: Any) -> Any:
     return x
 
 
+SEARCH_NEEDS = frozenset(
+    {"arange", "argsort", "asarray", "broadcast_to", "expand_dims", "reshape", "searchsorted", "take", "where"}
+)
+"""The functions of the standard that :func:`assign_by_search` uses."""
+
+
 def assign_by_search(xp: Any) -> Assign:
     """Return an :data:`Assign` for immutable arrays of a namespace that has no such function.
 
     Each element of the result is found by a binary search for its position among the positions that ``index`` selects,
-    which must be unique. That takes O((n + m) log m) for m values in an array of n elements, and no writes. Raises
-    ``TypeError`` if the namespace lacks a function that this needs.
+    which must be unique. That takes O((n + m) log m) for m values in an array of n elements, and no writes. It uses
+    :data:`SEARCH_NEEDS`.
     """
-    lacking = [name for name in ("arange", "argsort", "searchsorted", "take", "where") if not hasattr(xp, name)]
-    if lacking:
-        raise TypeError(
-            f"assign_by_search() needs {', '.join(lacking)} in namespace {getattr(xp, '__name__', xp)!r}: add them "
-            "to it, or write assign(x, index, values) with functions of the library"
-        )
 
     def assign(x: Any, index: Any, values: Any) -> Any:
         positions = xp.arange(prod(x.shape), **beside(x))
@@ -58,6 +61,7 @@ def assign_by_search(xp: Any) -> Assign:
         values = xp.take(values, xp.take(order, found))
         return xp.reshape(xp.where(written, values, xp.reshape(x, (-1,))), x.shape)
 
+    assign.needs = SEARCH_NEEDS  # type: ignore[attr-defined]
     return assign
 
 
