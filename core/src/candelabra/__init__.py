@@ -46,6 +46,11 @@ def __getattr__(name: str) -> Any:
         from candelabra._device_modules import device_module
 
         found = device_module(name)
+        if found is None:
+            from candelabra._plugins.operators import declare_all
+
+            declare_all()
+            found = _publishing.public_function(name)
     if found is None and name not in _exports.EXPORTS:
         raise AttributeError(f"module 'candelabra' has no attribute {name!r}")
     globals()[name] = found

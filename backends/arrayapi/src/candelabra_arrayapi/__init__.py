@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from candelabra_arrayapi import fft, floating, indexing, linalg, network, pointwise, reductions, shaping, sorting, views
-from candelabra_arrayapi.rows import Assign, assign_in_place
+from candelabra_arrayapi import (
+    fft,
+    floating,
+    indexing,
+    linalg,
+    network,
+    pointwise,
+    reductions,
+    shaping,
+    sorting,
+    views,
+)
+from candelabra_arrayapi.requirements import MissingFunctionsWarning, missing_functions, snapshot, warn
+from candelabra_arrayapi.rows import Assign, assign_by_search, assign_in_place
+
+__all__ = ["Assign", "assign_by_search", "assign_in_place", "kernels", "missing_functions", "MissingFunctionsWarning"]
 
 
 def kernels(
@@ -17,17 +31,41 @@ def kernels(
     strided: bool = True,
     assign: Assign = assign_in_place,
     accumulate: Assign | None = None,
+    missing: Collection[str] = (),
 ) -> dict[str, Callable[..., Any]]:
     """Return the kernel table ``{operator: kernel}`` over the namespace ``xp``.
 
-    ``dtypes`` maps the dtypes of candelabra to those of the namespace. ``device(index)`` returns the object that the
-    namespace's creation functions take as ``device=``. With ``strided=False`` the table contains kernels for views,
+    ``dtypes`` maps the dtypes of candelabra to those of the namespace. ``int64`` must be among them, since indices have
+    this dtype. ``device(index)`` returns the object that the namespace's creation functions take as ``device=``, or
+    None if they have no such parameter. With ``strided=False`` the table contains kernels for views,
     which the core cannot create itself on arrays without strides.
 
     Immutable arrays need two more functions. ``assign(x, index, values)`` returns a copy of ``x`` with ``values`` at
     ``index``. ``accumulate(x, index, values)`` is optional: it returns a copy of ``x`` in which ``values`` are added at
-    ``index``, in order; an index that occurs twice receives both values.
+    ``index``, in order; an index that occurs twice receives both values. :func:`assign_by_search` creates an ``assign``
+    for a namespace without such a function.
+
+    An operator whose kernel needs a function that the namespace lacks is not in the table. One
+    :class:`MissingFunctionsWarning` lists them, except those that need only functions in ``missing``.
     """
+    if not any(d.name == "int64" for d in dtypes):
+        raise ValueError("kernels() needs int64 among the dtypes: indices have this dtype")
+    held = snapshot(xp, dtypes)
+    table = _table(held, dtypes, device, strided, assign, accumulate)
+    absent = missing_functions(xp, table, getattr(assign, "needs", ()), accumulate is not None)
+    warn(xp, absent, missing)
+    return {name: kernel for name, kernel in table.items() if name not in absent}
+
+
+def _table(
+    xp: Any,
+    dtypes: Mapping[Any, Any],
+    device: Callable[[int], Any],
+    strided: bool,
+    assign: Assign,
+    accumulate: Assign | None,
+) -> dict[str, Callable[..., Any]]:
+    """Return the table of all kernels, also of those that cannot run."""
     return {
         **pointwise.kernels(xp),
         **floating.kernels(xp),

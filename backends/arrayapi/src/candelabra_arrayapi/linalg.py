@@ -1,7 +1,8 @@
 """Linear algebra by the standard's extension ``linalg``.
 
 The standard does not report where a factorization fails. These kernels return ``info = 1`` for each matrix whose result
-is not finite. A backend that knows the failing minor or pivot overrides the kernel.
+is not finite. They decline calls for which the namespace raises an error. A backend that knows the failing minor or
+pivot overrides the kernel.
 """
 
 from __future__ import annotations
@@ -11,13 +12,11 @@ from typing import Any
 
 
 def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]:
-    """Return the kernels over the namespace ``xp``; an empty table if it lacks the extension ``linalg``.
+    """Return the kernels over the namespace ``xp``; ``dtypes`` maps the dtypes of candelabra to those of ``xp``.
 
-    ``dtypes`` maps the dtypes of candelabra to those of the namespace.
+    Without int32, the dtype of ``info``, the factorizations with ``info`` have no kernel.
     """
-    linalg = getattr(xp, "linalg", None)
-    if linalg is None:
-        return {}
+    linalg = xp.linalg
     int32 = next((v for k, v in dtypes.items() if k.name == "int32"), None)
 
     def with_info(out: Any) -> tuple[Any, Any]:
@@ -42,6 +41,23 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
 
     def solve_ex(a: Any, b: Any) -> Any:
         return attempted(linalg.solve, a, b)
+
+    def complex_result(x: Any) -> Any:
+        """Return ``x`` as complex numbers: some namespaces return real numbers if all imaginary parts are 0."""
+        if xp.isdtype(x.dtype, "complex floating"):
+            return x
+        return xp.astype(
+            x, next(held for d, held in dtypes.items() if d.is_complex and x.dtype == real_parts.get(d.name))
+        )
+
+    real_parts = {d.to_complex().name: held for d, held in dtypes.items() if d.is_floating_point and not d.is_half}
+
+    def eig(x: Any) -> tuple[Any, Any]:
+        values, vectors = linalg.eig(x)
+        return complex_result(values), complex_result(vectors)
+
+    def eigvals(x: Any) -> Any:
+        return complex_result(linalg.eigvals(x))
 
     def qr(x: Any, mode: str) -> tuple[Any, Any]:
         q, r = linalg.qr(x, mode="reduced" if mode == "r" else mode)
@@ -68,13 +84,12 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
         return xp.vecdot(x, y, axis=dim if dim < 0 else dim - x.ndim)
 
     table = {
-        "linalg_cholesky_ex": cholesky_ex, "linalg_inv_ex": inv_ex, "linalg_solve_ex": solve_ex, "linalg_qr": qr,
+        "linalg_qr": qr, "linalg_eig": eig, "linalg_eigvals": eigvals,
         "linalg_svd": svd, "linalg_svdvals": linalg.svdvals, "linalg_eigh": eigh, "linalg_eigvalsh": eigvalsh,
         "linalg_det": linalg.det, "linalg_slogdet": slogdet, "linalg_vecdot": vecdot,
     }  # fmt: skip
-    if hasattr(linalg, "eig") and hasattr(linalg, "eigvals"):  # part of the standard since 2025.12
-        table["linalg_eig"] = lambda x: tuple(linalg.eig(x))
-        table["linalg_eigvals"] = linalg.eigvals
+    if int32 is not None:
+        table |= {"linalg_cholesky_ex": cholesky_ex, "linalg_inv_ex": inv_ex, "linalg_solve_ex": solve_ex}
     return table
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from candelabra_arrayapi.placement import beside
+
 RENAMED = {
     "neg": "negative", "bitwise_not": "bitwise_invert", "sub": "subtract", "mul": "multiply", "div": "divide",
     "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
@@ -29,7 +31,7 @@ def kernels(xp: Any) -> dict[str, Callable[..., Any]]:
         return xp.asarray(x, copy=True)
 
     def exp2(x: Any) -> Any:
-        return xp.pow(xp.asarray(2, dtype=x.dtype), x)
+        return xp.pow(xp.asarray(2, dtype=x.dtype, **beside(x)), x)
 
     def round(x: Any, decimals: int) -> Any:
         if decimals == 0:

@@ -11,14 +11,58 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
+from candelabra_arrayapi.placement import beside
+
 Assign = Callable[[Any, Any, Any], Any]
-"""``assign(x, index, values)`` performs ``x[index] = values`` and returns the result: ``x`` itself or a new array."""
+"""``assign(x, index, values)`` performs ``x[index] = values`` and returns the result: ``x`` itself or a new array.
+
+An attribute ``needs`` may name the functions of the namespace that it uses.
+"""
 
 
 def assign_in_place(x: Any, index: Any, values: Any) -> Any:
     """The :data:`Assign` of mutable arrays."""
     x[index] = values
     return x
+
+
+SEARCH_NEEDS = frozenset(
+    {"arange", "argsort", "asarray", "broadcast_to", "expand_dims", "reshape", "searchsorted", "take", "where"}
+)
+"""The functions of the standard that :func:`assign_by_search` uses."""
+
+
+def assign_by_search(xp: Any) -> Assign:
+    """Return an :data:`Assign` for immutable arrays of a namespace that has no such function.
+
+    Each element of the result is found by a binary search for its position among the positions that ``index`` selects,
+    which must be unique. That takes O((n + m) log m) for m values in an array of n elements, and no writes. It uses
+    :data:`SEARCH_NEEDS`.
+    """
+
+    def assign(x: Any, index: Any, values: Any) -> Any:
+        positions = xp.arange(prod(x.shape), **beside(x))
+        if not isinstance(index, tuple):  # the index array of rows
+            width = prod(x.shape[1:])
+            columns = xp.arange(width, **beside(x))
+            selected = xp.expand_dims(index, axis=1) * width + columns
+            selected = xp.reshape(selected, (*index.shape, *x.shape[1:]))
+        else:
+            selected = xp.reshape(positions, x.shape)[index]
+        values = xp.reshape(xp.broadcast_to(values, selected.shape), (-1,))
+        selected = xp.reshape(selected, (-1,))
+        if not selected.shape[0]:
+            return xp.asarray(x, copy=True)
+        order = xp.argsort(selected)
+        ordered = xp.take(selected, order)
+        found = xp.searchsorted(ordered, positions)
+        found = xp.where(found < ordered.shape[0], found, 0)
+        written = xp.take(ordered, found) == positions
+        values = xp.take(values, xp.take(order, found))
+        return xp.reshape(xp.where(written, values, xp.reshape(x, (-1,))), x.shape)
+
+    assign.needs = SEARCH_NEEDS  # type: ignore[attr-defined]
+    return assign
 
 
 class RowUpdates:
@@ -59,7 +103,7 @@ class RowUpdates:
         order = xp.argsort(rows, stable=True)
         ordered = xp.take(rows, order)
         inverse = xp.argsort(order, stable=True)
-        positions = xp.arange(rows.shape[0], dtype=self.int64)
+        positions = xp.arange(rows.shape[0], dtype=self.int64, **beside(rows))
         before = positions - xp.searchsorted(ordered, ordered, side="left")
         after = xp.searchsorted(ordered, ordered, side="right") - positions - 1
         return xp.take(before, inverse), xp.take(after, inverse)

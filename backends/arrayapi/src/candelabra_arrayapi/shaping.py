@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from candelabra_arrayapi.placement import on
+
 
 def kernels(xp: Any, dtypes: Mapping[Any, Any], device: Callable[[int], Any]) -> dict[str, Callable[..., Any]]:
     """Return the kernels over the namespace ``xp``.
@@ -20,21 +22,21 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any], device: Callable[[int], Any]) ->
         return next((named[name] for name in names if name in named), dtypes[dtype])
 
     def full(shape: tuple[int, ...], value: Any, dtype: Any, index: int) -> Any:
-        return xp.full(shape, value, dtype=dtypes[dtype], device=device(index))
+        return xp.full(shape, value, dtype=dtypes[dtype], **on(device(index)))
 
     def arange(start: Any, step: Any, length: int, dtype: Any, index: int) -> Any:
         integral = isinstance(start, int) and isinstance(step, int)
         wide = widest(("int64", "int32") if integral else ("float64", "float32"), dtype)
-        counter = xp.arange(length, dtype=wide, device=device(index))
+        counter = xp.arange(length, dtype=wide, **on(device(index)))
         return xp.astype(counter * step + start, dtypes[dtype])
 
     def linspace(start: Any, end: Any, steps: int, dtype: Any, index: int) -> Any:
         numbers = ("complex128", "complex64") if complex in (type(start), type(end)) else ("float64", "float32")
         wide = widest(numbers, dtype)
-        return xp.astype(xp.linspace(start, end, steps, dtype=wide, device=device(index)), dtypes[dtype])
+        return xp.astype(xp.linspace(start, end, steps, dtype=wide, **on(device(index))), dtypes[dtype])
 
     def eye(n: int, m: int, dtype: Any, index: int) -> Any:
-        return xp.eye(n, m, dtype=dtypes[dtype], device=device(index))
+        return xp.eye(n, m, dtype=dtypes[dtype], **on(device(index)))
 
     def cast(x: Any, dtype: Any) -> Any:
         # isdtype() raises for dtypes that the standard does not define, such as bfloat16, so dtypes are compared.

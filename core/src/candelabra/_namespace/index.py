@@ -75,11 +75,19 @@ def note(module: str, undo: journal.Undo) -> None:
         journal.note(undo)
 
 
+def declare_contributed() -> None:
+    """Declare the operators of plugins without a device, once."""
+    from candelabra._plugins.operators import declare_all
+
+    declare_all()
+
+
 def load_all() -> None:
-    """Import every module that declares names."""
+    """Import every module that declares names, and declare the operators of plugins without a device."""
     for places in (OPERATORS_IN, FUNCTIONS_IN, METHODS_IN):
         for module in dict.fromkeys(places.values()):
             load(module)
+    declare_contributed()
 
 
 class StaleIndex(RuntimeError):
@@ -95,6 +103,9 @@ class Declared(dict[str, V]):
     """Operators by name. Looking up a name imports the module that declares it; iteration imports all modules."""
 
     def __missing__(self, name: str) -> V:
+        if name not in OPERATORS_IN:
+            declare_contributed()
+            return self.present()[name]
         load(OPERATORS_IN[name])
         found: V | None = dict.get(self, name)
         if found is None:

@@ -140,8 +140,18 @@ def entries() -> list[Entry]:
 def entry_named(name: str) -> Entry | None:
     """Return the entry of a public name, such as ``"linalg.inv"`` or ``"Tensor.to"``, or None if it does not exist.
 
-    Raises ``StaleIndex`` if the index lists the name for a module that does not declare it.
+    An unknown name may be one of a plugin: their operators are declared then. Raises ``StaleIndex`` if the index lists
+    the name for a module that does not declare it.
     """
+    found = _declared_entry(name)
+    if found is None:
+        index.declare_contributed()
+        found = _declared_entry(name)
+    return found
+
+
+def _declared_entry(name: str) -> Entry | None:
+    """Return the entry of a public name that the library or a loaded plugin declares."""
     if name.startswith("Tensor."):
         method = name.removeprefix("Tensor.")
         if method not in METHODS and method in index.METHODS_IN:
@@ -156,7 +166,7 @@ def entry_named(name: str) -> Entry | None:
 
 def public_function(name: str) -> Any:
     """Return the function ``candelabra.<name>``, or None. In-place methods are functions too: ``candelabra.add_``."""
-    entry = entry_named(name)
+    entry = _declared_entry(name)
     if entry is not None:
         return entry.form("function")
     if not is_inplace(name):

@@ -1,0 +1,132 @@
+"""Kernels over namespaces whose arrays have no device, no strides and no assignment, and that lack dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import candelabra_arrayapi
+import numpy as np
+import pytest
+from candelabra_arrayapi import MissingFunctionsWarning, assign_by_search
+from candelabra_arrayapi.requirements import snapshot
+from candelabra_arrayapi.rows import SEARCH_NEEDS
+from numpy.random import Generator
+
+from tests.arrayapi.recording import DTYPES
+
+
+class Bare(np.ndarray):
+    """An array without ``.device``."""
+
+    @property
+    def device(self) -> Any:
+        """Raise the error of a missing attribute."""
+        raise AttributeError("device")
+
+
+def bare_namespace() -> SimpleNamespace:
+    """Return NumPy's namespace with functions that know no ``device=``, over arrays that do not either."""
+    xp = snapshot(np, DTYPES)
+
+    def bare(function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any, **options: Any) -> Any:
+            assert "device" not in options
+            result = function(*arguments, **options)
+            return result.view(Bare) if type(result) is np.ndarray else result
+
+        return run
+
+    for name, found in vars(xp).items():
+        if callable(found) and not isinstance(found, type):
+            setattr(xp, name, bare(found))
+    return xp
+
+
+def test_arrays_need_no_device() -> None:
+    """Kernels that create arrays beside their argument do so without ``device=`` if it does not know its device."""
+    table = candelabra_arrayapi.kernels(bare_namespace(), DTYPES, strided=False)
+    x = np.arange(12.0).reshape(1, 1, 3, 4).view(Bare)
+    padded = table["conv"](x, np.ones((1, 1, 3, 3)).view(Bare), None, (1, 1), (1, 1), (1, 1), 1)
+    assert padded[0, 0, 1].tolist() == [27.0, 45.0, 54.0, 39.0]
+    values, indices = table["max_pool"](x, (2, 2), (2, 2), (0, 0), (1, 1), (1, 2))
+    assert (values.tolist(), indices.tolist()) == ([[[[5.0, 7.0]]]], [[[[5, 7]]]])
+    assert table["full"]((2,), 3.0, next(d for d in DTYPES if d.name == "float32"), 0).tolist() == [3.0, 3.0]
+    assert table["gather"](x[0, 0], 1, np.array([[3], [0]]).view(Bare)).tolist() == [[3.0], [4.0]]
+    assert table["diagonal"](x[0, 0], 0, 0, 1).tolist() == [0.0, 5.0, 10.0]
+    assert table["sort"](np.array([2.0, np.nan, 1.0]).view(Bare), 0, False, True)[1].tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize("missing", [(), ("float64", "complex128"), ("complex128",)])
+def test_fractional_ranges_use_the_widest_dtype_that_there_is(missing: tuple[str, ...]) -> None:
+    """Without float64 and complex128 they are computed in float32 and complex64."""
+    dtypes = {d: held for d, held in DTYPES.items() if d.name not in missing}
+    by_name = {d.name: d for d in DTYPES}
+    table = candelabra_arrayapi.kernels(np, dtypes)
+    assert table["arange"](2, 3, 3, by_name["int64"], 0).tolist() == [2, 5, 8]
+    assert table["arange"](0.0, 0.5, 3, by_name["float32"], 0).tolist() == [0.0, 0.5, 1.0]
+    assert table["linspace"](0.0, 1.0, 3, by_name["float32"], 0).tolist() == [0.0, 0.5, 1.0]
+    assert table["linspace"](0j, 1j, 3, by_name["complex64"], 0).tolist() == [0, 0.5j, 1j]
+
+
+def test_singular_matrices_are_declined_where_the_library_raises() -> None:
+    """The standard leaves the consequence open; another device reports which matrix is singular."""
+    table = candelabra_arrayapi.kernels(np, DTYPES)
+    singular = np.array([[1.0, 2.0], [2.0, 4.0]])
+    assert table["linalg_inv_ex"](singular) is NotImplemented
+    assert table["linalg_cholesky_ex"](-singular, False) is NotImplemented
+    assert table["linalg_solve_ex"](singular, np.ones((2, 1))) is NotImplemented
+    inverse, info = table["linalg_inv_ex"](np.array([[2.0, 0.0], [0.0, 4.0]]))
+    assert (inverse.tolist(), info.tolist(), info.dtype.name) == ([[0.5, 0.0], [0.0, 0.25]], 0, "int32")
+
+
+def test_factorizations_with_info_need_int32() -> None:
+    """``info`` has this dtype; other functions of linear algebra stay."""
+    dtypes = {d: held for d, held in DTYPES.items() if d.name != "int32"}
+    table = candelabra_arrayapi.kernels(np, dtypes)
+    assert not {"linalg_inv_ex", "linalg_cholesky_ex", "linalg_solve_ex"} & set(table)
+    assert {"linalg_qr", "linalg_det"} <= set(table)
+
+
+def test_eigenvalues_are_complex() -> None:
+    """Also where the library returns real numbers for real eigenvalues."""
+    table = candelabra_arrayapi.kernels(np, DTYPES)
+    x = np.array([[2.0, 0.0], [0.0, 3.0]], dtype=np.float32)
+    assert {a.dtype.name for a in (*table["linalg_eig"](x), table["linalg_eigvals"](x))} == {"complex64"}
+    assert table["linalg_eigvals"](x).tolist() == [2.0, 3.0]
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 3, 4), (3, 0), (1,)])
+def test_assignment_by_search_equals_assignment(shape: tuple[int, ...], rng: Generator) -> None:
+    """For slices with steps, integers, single values, rows in any order, and nothing at all; the argument is kept."""
+    assign = assign_by_search(np)
+    x = rng.normal(size=shape)
+    rows = rng.permutation(shape[0])[: max(1, shape[0] - 1)]
+    for index in [(slice(1, None, 2), ...), (0, ...), (...,), (slice(0, 0), ...), (..., slice(0, 2)), rows, rows[:0]]:
+        for values in (rng.normal(size=x[index].shape), np.asarray(7.0)):
+            want = x.copy()
+            want[index] = values
+            before = x.copy()
+            assert assign(x, index, values).tolist() == want.tolist()
+            assert x.tolist() == before.tolist()
+
+
+def test_assignment_by_search_needs_sorting() -> None:
+    """Without it the operators that assign have no kernel, except additions if the library can accumulate."""
+    xp = snapshot(np, DTYPES)
+    del xp.searchsorted
+    with pytest.warns(MissingFunctionsWarning, match="basic_index_adjoint, basic_index_scatter, index_add, index_put"):
+        table = candelabra_arrayapi.kernels(xp, DTYPES, assign=assign_by_search(xp))
+    assert not {"basic_index_adjoint", "basic_index_scatter", "index_add"} & set(table)
+    with pytest.warns(MissingFunctionsWarning):
+        table = candelabra_arrayapi.kernels(xp, DTYPES, assign=assign_by_search(xp), accumulate=lambda x, i, v: x)
+    assert {"scatter_add", "index_add"} <= set(table)
+
+
+def test_assignment_by_search_uses_what_it_declares() -> None:
+    """A namespace with only these functions suffices."""
+    xp = SimpleNamespace(**{name: getattr(np, name) for name in SEARCH_NEEDS})
+    assign = assign_by_search(xp)
+    assert assign(np.arange(3), (slice(1, 2), ...), np.array([7])).tolist() == [0, 7, 2]
+    assert assign(np.arange(3), np.array([2, 0]), np.array([7, 8])).tolist() == [8, 1, 7]
