@@ -168,6 +168,7 @@ def test_several_files_load_as_one(tmp_path: Path, form: str) -> None:
         (b'{"weight_map": {"x": "../a"}}', "the name of a file next to the index for 'x', got '../a'"),
         (b'{"weight_map": {"x": ".."}}', "the name of a file next to the index for 'x', got '..'"),
         (b'{"weight_map": {"x": "/etc/a"}}', "the name of a file next to the index for 'x', got '/etc/a'"),
+        (b'{"weight_map": {"x": "%s"}}' % (b"a" * 300), "the name of a file next to the index for 'x', got 'aaaa"),
         (b'{"weight_map": {"x": 3}}', "the name of a file next to the index for 'x', got 3"),
         (b'{"weight_map": {"x": "a\\u0000"}}', "the name of a file next to the index for 'x', got 'a\\x00'"),
         (b'{"weight_map": {"x": "a\\ud800"}}', "the name of a file next to the index for 'x', got 'a\\ud800'"),

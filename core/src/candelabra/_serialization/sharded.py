@@ -73,11 +73,10 @@ def _weight_map(path: str) -> dict[str, str]:
 
 
 def _is_file_name(name: str) -> bool:
-    """Return whether a name is that of a file in the same folder, without separators or characters that no name has."""
+    """Return whether a name is that of a file in the same folder, of a length and of characters that names can have."""
     if os.path.basename(name) != name or "\\" in name or "\0" in name or name in ("", ".", ".."):
         return False
     try:
-        os.fsencode(name)
+        return len(os.fsencode(name)) <= 255
     except UnicodeEncodeError:  # half of a surrogate pair, which JSON can express
         return False
-    return True
