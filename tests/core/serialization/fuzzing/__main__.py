@@ -1,12 +1,14 @@
 """A fuzzer of `candelabra.load`: files of all formats, made and damaged by their structure.
 
 `files.py` writes valid files, `damage.py` damages them, and this program loads them within bounds on time and memory
-and records the audit events that reading a file must not cause. ``python -m tests.core.serialization.fuzzing SEED COUNT [FIRST]``
+and records the audit events that reading a file must not cause.
+``python -m tests.core.serialization.fuzzing SEED COUNT [FIRST]``
 loads the files FIRST to FIRST + COUNT of a seed, which are the same on every machine, and prints a summary as JSON.
 """
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
 import os
@@ -146,6 +148,8 @@ def run(seed: str, count: int, first: int) -> dict[str, Any]:
             cd.save({"x": cd.ones(2)}, Path(folder) / "good", format=form)
             cd.load(Path(folder) / "good", mmap=True)
         cd.load(io.BytesIO(_saved({"x": cd.nn.Linear(2, 3)})))
+        for codec in ("ascii", "latin-1", "raw_unicode_escape", "unicode_escape"):  # of the strings in pickles
+            codecs.lookup(codec)
         loader = Loader(Path(folder))
         taken = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         resource.setrlimit(resource.RLIMIT_AS, (taken + MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
