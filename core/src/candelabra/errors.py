@@ -58,17 +58,21 @@ class FileFormatError(RuntimeError):
 
     Attributes:
         file: the path, or a description of a file object.
-        expected: the content that the format requires.
-        got: the actual content.
+        expected: the content that the format requires. Long texts are shortened, because a file may determine them.
+        got: the actual content, shortened too.
         hint: advice for the user, or "".
     """
 
     def __init__(self, file: str, expected: str, got: str, hint: str = "") -> None:
         self.file = file
-        self.expected = expected
-        self.got = got
+        self.expected = expected = _shortened(expected)
+        self.got = got = _shortened(got)
         self.hint = hint
         super().__init__(f"cannot read {file}: expected {expected}, got {got}" + (f"; {hint}" if hint else ""))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 1000 else f"{text[:700]} … {text[-200:]}"
 
 
 __all__ = [

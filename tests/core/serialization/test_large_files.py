@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import struct
 import sys
 import tracemalloc  # NumPy reports its memory to it
 from pathlib import Path
@@ -120,6 +121,23 @@ def test_damaged_offsets_of_an_archive(tmp_path: Path) -> None:
         cd.load(tmp_path / "x")
 
 
+def test_an_archive_that_begins_before_its_file(tmp_path: Path) -> None:
+    """zipfile moves all offsets by what the end of an archive says; a record before the file's start is an error."""
+    cd.save({"w": cd.ones(3)}, tmp_path / "x", format="pt")
+    data = bytearray((tmp_path / "x").read_bytes())
+    end = data.rindex(b"PK\5\6")
+    place = data.rindex(b"archive/data/0") - 46  # its entry in the directory
+    (offset,) = struct.unpack_from("<I", data, end + 16)
+    struct.pack_into("<I", data, end + 16, offset + 8)
+    for start in (m.start() for m in re.finditer(b"PK\1\2", data)):
+        (where,) = struct.unpack_from("<I", data, start + 42)
+        struct.pack_into("<I", data, start + 42, 3 if start == place else where + 8)
+    (tmp_path / "x").write_bytes(data)
+    for mapped in (False, True):
+        with pytest.raises(FileFormatError, match="the bytes of the record 'data/0', got a negative offset; damaged"):
+            cd.load(tmp_path / "x", mmap=mapped)
+
+
 # -- several files ----------------------------------------------------------------------------------------------------
 def shards(folder: Path, form: str = "safetensors") -> Path:
     """Write a checkpoint in two files, and return the path of its index."""
@@ -150,8 +168,13 @@ def test_several_files_load_as_one(tmp_path: Path, form: str) -> None:
         (b'{"weight_map": {"x": "../a"}}', "the name of a file next to the index for 'x', got '../a'"),
         (b'{"weight_map": {"x": ".."}}', "the name of a file next to the index for 'x', got '..'"),
         (b'{"weight_map": {"x": "/etc/a"}}', "the name of a file next to the index for 'x', got '/etc/a'"),
+        (b'{"weight_map": {"x": "%s"}}' % (b"a" * 300), "the name of a file next to the index for 'x', got 'aaaa"),
         (b'{"weight_map": {"x": 3}}', "the name of a file next to the index for 'x', got 3"),
+        (b'{"weight_map": {"x": "a\\u0000"}}', "the name of a file next to the index for 'x', got 'a\\x00'"),
+        (b'{"weight_map": {"x": "a\\ud800"}}', "the name of a file next to the index for 'x', got 'a\\ud800'"),
+        (b'{"weight_map": {"x": "m.index.json"}}', "the name of a file of tensors for 'x', got that of an index"),
         (b'{"weight_map": {"q": "a"}}', "a tensor 'q' in a, got none"),
+        (b'{"weight_map": {"q": "old"}}', "a file of safetensors or a zip file of PyTorch, as part of an index"),
         (b"{", "the index in JSON"),
         (b"\xff", "an index in UTF-8"),
     ],
@@ -159,6 +182,7 @@ def test_several_files_load_as_one(tmp_path: Path, form: str) -> None:
 def test_an_index_that_is_damaged(tmp_path: Path, text: bytes, message: str) -> None:
     """The error says what the index lacks; an index names no file elsewhere."""
     index = shards(tmp_path)
+    (tmp_path / "old").write_bytes((DATA / "views-legacy.pt").read_bytes())
     index.write_bytes(text)
     with pytest.raises(FileFormatError, match=re.escape(message)):
         cd.load(index)

@@ -193,6 +193,8 @@ HOSTILE = [
     (b"t.", "expected a mark on the stack of the pickle, got none"),
     (b"1.", "expected a mark on the stack of the pickle, got none"),
     (b"h\5.", "expected an object that was stored, got number 5, which was not"),
+    (b"Np4294967296\n.", "expected an index of 32 bits, got another"),
+    (b"Np-1\n.", "expected an index of 32 bits, got another"),
     (b"", "expected a pickle, got ValueError: pickle exhausted before seeing STOP"),
     (b"\xff.", "expected a pickle, got ValueError: at position 0, opcode b'\\xff' unknown"),
     (b"X\xff\xff\xff\xffab.", "expected a pickle, got ValueError: expected 4294967295 bytes in a unicodestring4"),

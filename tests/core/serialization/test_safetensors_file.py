@@ -150,7 +150,14 @@ DAMAGED: list[tuple[bytes, str]] = [
     (_file({"a": _entry([])}), "expected a dtype of BOOL, U8, I8, "),
     (_file({"a": _entry("U16")}, b"ab"), "expected 4 bytes for 'a' (U16 of [2]), got data_offsets 0 to 2"),
     (_file({"a": _entry(offsets=[2, 0])}), "expected 2 bytes for 'a' (U8 of [2]), got data_offsets 2 to 0"),
-    (_file({"a": _entry(shape=[2**62, 2**62])}), f"expected {2**124} bytes for 'a'"),
+    (_file({"a": _entry(shape=[2**62, 2**62])}), f"shape ({2**62}, {2**62}) of uint8 takes 2**63 bytes or more"),
+    (
+        _file({"a": _entry(shape=[2**62, 2, 0], offsets=(0, 0))}),
+        "of 'a' that tensors can have, got shape (461168601842",
+    ),
+    (_file({"a": _entry(shape=[2**62] * 300)}), "of 'a' that tensors can have, got 300 dimensions are more than 65"),
+    (_file({"a": _entry(shape=[-1] * 300)}), "lists of sizes as shape and data_offsets of 'a', got a list, [0, 2]"),
+    (_file({"a" * 5000: _entry("F9")}), "aaa … aaa"),
     (_file({"a": _entry(offsets=[1, 3])}, b"abc"), "expected 'a' to begin at byte 0 of the data, got byte 1"),
     (
         _file({"a": _entry(), "b": _entry(offsets=[1, 3])}, b"abc"),

@@ -46,6 +46,28 @@ def test_a_long_dimension_is_copied_at_once() -> None:
     assert stored.contiguous_bytes() == matrix.T.tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "complex128"])
+def test_many_dims_that_overlap_agree_with_numpy(dtype: str) -> None:
+    """Overlapping, repeated and merged dims come together, in more copies than are prepared at once."""
+    shape, strides = (2,) * 17 + (3, 2, 2), (1, 5, 0, 2, 6, 3, 1, 0, 12, 6, 3, 1, 2, 0, 9, 4, 2, 7, 1, 0)
+    size = ITEM_SIZE[dtype]
+    storage = np.arange(100 * size, dtype="uint8")
+    elements = np.frombuffer(storage.tobytes(), _WORD[size])[1:]
+    expected = np.lib.stride_tricks.as_strided(elements, shape, [s * size for s in strides])
+    stored = StoredTensor(dtype, shape, strides, 1, storage.tobytes())
+    assert 4096 < stored.copies <= 65536
+    assert stored.contiguous_bytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (1000, 2), (2, 1000), (500, 2, 3)])
+def test_repeated_elements_and_blocks_agree_with_numpy(shape: tuple[int, ...]) -> None:
+    """A few long blocks and many short ones are repeated in different ways."""
+    strides = (2, 0, 1)[: len(shape)]
+    storage = bytes(np.arange(2002, dtype="uint16").astype("uint8"))
+    expected = np.lib.stride_tricks.as_strided(np.frombuffer(storage, "uint8"), shape, strides)
+    assert StoredTensor("uint8", shape, strides, 0, storage).contiguous_bytes() == expected.tobytes()
+
+
 def test_a_storage_that_ends_within_an_element_is_read_up_to_it() -> None:
     """Bytes after the last complete element are ignored."""
     assert StoredTensor("int16", (1,), (3,), 1, b"abcde").contiguous_bytes() == b"cd"
@@ -64,10 +86,16 @@ def test_a_storage_that_ends_within_an_element_is_read_up_to_it() -> None:
         (StoredTensor("int8", (3,), (1,), 0, b"ab"), "reach element 2 of a storage of 2"),
         (StoredTensor("int16", (2,), (1,), 0, b"abc"), "reach element 1 of a storage of 1"),
         (StoredTensor("int8", (1,), (1,), 2, b"ab"), "reach element 2 of a storage of 2"),
-        (StoredTensor("int8", (2, 2**62), (1, 2**62), 0, b"ab"), "of a storage of 2"),
+        (StoredTensor("int8", (2, 2**61), (1, 2**61), 0, b"ab"), "of a storage of 2"),
         (
-            StoredTensor("int8", (2**62, 2**62), (0, 0), 0, b"ab"),
-            f"takes {2**124} bytes, expanded from a storage of 2; the limit for that is {MAX_EXPANDED_BYTES}",
+            StoredTensor("int8", (2**31, 2**31), (0, 0), 0, b"ab"),
+            f"takes {2**62} bytes, expanded from a storage of 2; the limit for that is {MAX_EXPANDED_BYTES}",
+        ),
+        (StoredTensor("int8", (2**62, 2), (0, 0), 0, b"ab"), f"shape ({2**62}, 2) of int8 takes 2**63 bytes or more"),
+        (StoredTensor("int32", (2**61, 0), (0, 0), 0, b""), f"shape ({2**61}, 0) of int32 takes 2**63 bytes or more"),
+        (
+            StoredTensor("int8", (2,) * 18, (1,) * 18, 0, b"a" * 100),
+            "overlap in 131072 pieces of a storage of 100; the limit for that is 65536",
         ),
         (
             StoredTensor("int8", (1,), (1,), 0, b"a", True),
@@ -111,3 +139,9 @@ def test_strides_of_c_order() -> None:
 def test_bytes_are_swapped_within_a_number(dtype: str, swapped: bytes) -> None:
     """A complex number consists of two numbers, which keep their order."""
     assert swap_bytes(b"abcdefgh", dtype) == swapped
+
+
+def test_bytes_after_the_last_number_stay() -> None:
+    """A storage of bytes may have tensors of wider numbers."""
+    assert swap_bytes(b"abcde", "int16") == b"badce"
+    assert swap_bytes(b"a", "float64") == b"a"

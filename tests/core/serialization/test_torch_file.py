@@ -238,7 +238,8 @@ _OTHER = "TypeError: offset, shape, strides or requires_grad is of another type 
 PICKLES = [
     (_tensor_pickle(b"K\0K\x03\x85K\x01\x85\x89}"), "expected a tensor inside its storage, got shape (3,)"),
     (_tensor_pickle(b"K\x01K\x02\x85K\x01\x85\x89}"), "reach element 2 of a storage of 2"),
-    (_tensor_pickle(b"K\0\x8a\x08" + b"\xff" * 7 + b"\x7f\x85K\0\x85\x89}"), "the limit for that is 268435456"),
+    (_tensor_pickle(b"K\0\x8a\x08" + b"\xff" * 7 + b"\x7f\x85K\0\x85\x89}"), "of float32 takes 2**63 bytes or more"),
+    (_tensor_pickle(b"K\0\x8a\x04" + b"\xff" * 3 + b"\x7f\x85K\0\x85\x89}"), "the limit for that is 268435456"),
     (_tensor_pickle(b"J\xff\xff\xff\xffK\x02\x85K\x01\x85\x89}"), _V2 + _OTHER),
     (_tensor_pickle(b"K\0J\xff\xff\xff\xff\x85K\x01\x85\x89}"), _V2 + _OTHER),
     (_tensor_pickle(b"K\0K\x02\x85J\xff\xff\xff\xff\x85\x89}"), _V2 + _OTHER),

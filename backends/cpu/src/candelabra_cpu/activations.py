@@ -13,13 +13,16 @@ from candelabra_cpu.rows import for_each_flat_block
 
 
 def relu(x: Any) -> Any:
-    """``max(x, 0)``."""
-    return np.maximum(x, x.dtype.type(0))
+    """``max(x, 0)``, and -0.0 for -0.0."""
+    zero = x.dtype.type(0)
+    # Of two zeros NumPy returns the second, in float16 the first.
+    return np.maximum(x, zero) if x.dtype.char == "e" else np.maximum(zero, x)
 
 
 def relu_(x: Any) -> Any:
-    """``max(x, 0)`` in place."""
-    return np.maximum(x, x.dtype.type(0), out=x)
+    """``max(x, 0)`` in place, and -0.0 for -0.0."""
+    zero = x.dtype.type(0)
+    return np.maximum(x, zero, out=x) if x.dtype.char == "e" else np.maximum(zero, x, out=x)
 
 
 def relu_backward(g: Any, y: Any) -> Any:

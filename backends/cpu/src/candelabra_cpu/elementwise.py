@@ -89,9 +89,9 @@ def _logaddexp_with(x: Any, y: Any, exp: Kernel, log1p: Kernel) -> Any:
 
 def _log1p(x: Any) -> Any:
     """``log1p`` of numbers in [0, 1]. float32 is computed in float64, which is faster than NumPy's function and as
-    accurate.
+    accurate, except for numbers below 1e-8, which are their own logarithm in float32.
     """
-    return np.log(1 + x.astype(np.float64)) if x.dtype.char == "f" else np.log1p(x)
+    return np.where(x < 1e-8, x, np.log(1 + x.astype(np.float64))) if x.dtype.char == "f" else np.log1p(x)
 
 
 def _logaddexp(x: Any, y: Any) -> Any:

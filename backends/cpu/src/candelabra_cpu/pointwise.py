@@ -133,6 +133,18 @@ def _cast_scalar(ufunc: np.ufunc) -> Callable[..., Any]:
     return function
 
 
+def _clamp(ufunc: np.ufunc) -> Callable[..., Any]:
+    """Wrap np.maximum or np.minimum. Of two zeros they return the second, in float16 the first; this the operand."""
+
+    def function(x: Any, y: Any, out: Any = None) -> Any:
+        char = x.dtype.char
+        if char == "e":
+            return ufunc(x, y, out=out)
+        return ufunc(x.dtype.type(y) if y.__class__ is not ndarray and char == "E" else y, x, out=out)
+
+    return function
+
+
 def _copy_integers(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a rounding kernel that copies integers; a kernel must not return its argument."""
     return unary_kernel(lambda x: x.copy() if x.dtype.kind in "biu" else function(x))
@@ -189,10 +201,9 @@ KERNELS: dict[str, Any] = {
     # NumPy accepts the output of these two by keyword only.
     "maximum_": inplace_kernel(lambda x, y, out: np.maximum(x, y, out=out)),
     "minimum_": inplace_kernel(lambda x, y, out: np.minimum(x, y, out=out)),
-    "clamp_min": binary_kernel(_cast_scalar(np.maximum)), "clamp_max": binary_kernel(_cast_scalar(np.minimum)),
+    "clamp_min": binary_kernel(_clamp(np.maximum)), "clamp_max": binary_kernel(_clamp(np.minimum)),
     "copysign": binary_kernel(_cast_scalar(np.copysign)),
-    "clamp_min_": inplace_kernel(lambda x, y, out: np.maximum(x, y, out=out)),
-    "clamp_max_": inplace_kernel(lambda x, y, out: np.minimum(x, y, out=out)),
+    "clamp_min_": inplace_kernel(_clamp(np.maximum)), "clamp_max_": inplace_kernel(_clamp(np.minimum)),
     "exp2": vectorized(unary_kernel(np.exp2), FUNCTIONS["exp2"]),
     # A comparison is several times as fast as NumPy's logical function of floats.
     "logical_not": unary_kernel(lambda x: np.logical_not(x) if x.dtype.kind == "b" else np.equal(x, 0)),

@@ -45,6 +45,15 @@ LGAMMA_TERMS: Final = 24
 """Terms of the series of lgamma around 2, up to a distance of 3/8. Each term is a fifth of the previous one."""
 
 
+def _erfinv() -> Kernel:
+    erfinv = import_module("scipy.special").erfinv
+
+    def function(x: Any) -> Any:
+        return np.copysign(erfinv(x), x)  # SciPy's is 0.0 at -0.0
+
+    return function
+
+
 def _lgamma() -> Kernel:
     special = import_module("scipy.special")
     gammaln = special.gammaln
@@ -207,7 +216,7 @@ def _polygamma_of() -> Kernel:
 
 
 KERNELS: dict[str, Any] = {
-    **{name: scipy_kernel(name) for name in ("erfc", "erfinv")},
+    "erfc": scipy_kernel("erfc"), "erfinv": lazy_kernel(_erfinv),
     "erf": vectorized(scipy_kernel("erf"), FUNCTIONS["erf"]),
     **{f"special_{name}": scipy_kernel(name) for name in (
         "entr", "erfcx", "i0e", "log_ndtr", "ndtr", "ndtri",

@@ -41,7 +41,7 @@ def hardsigmoid(x: Array) -> Any:
 @reference("hardswish")
 def hardswish(x: Array) -> Any:
     """Compute the definition."""
-    return x * np.clip(x + 3, 0, 6) / 6
+    return x * (np.clip(x + 3, 0, 6) / 6)
 
 
 @reference("mish")

@@ -45,9 +45,12 @@ def _limits(t: Maker) -> Any:
 
 
 def more_floats(t: Maker) -> Array:
-    """Return the special values for operators of one tensor: also ties, angles and large arguments."""
+    """Return the special values for operators of one tensor: also ties, angles and large arguments.
+
+    A quarter of the largest number overflows in a formula whose result does not.
+    """
     largest = float(_limits(t).max)
-    large = [v for v in (1e4, -1e4, 1e8, -1e8) if abs(v) < largest]
+    large = [largest / 4, *(v for v in (1e4, -1e4, 1e8, -1e8) if abs(v) < largest)]
     return np.concatenate([floats(t), np.array([*HALVES, *ANGLES, *large]).astype(t.numpy)])
 
 
@@ -105,7 +108,8 @@ def _large(x: Array, y: Array) -> Any:
 
 def _zeta(s: Array, q: Array) -> Any:
     wide_s, wide_q = s.astype(np.float64), q.astype(np.float64)
-    return ~(np.isfinite(wide_s) & np.isfinite(wide_q) & (wide_q > 1e-3) & (wide_q < 1e6) & (wide_s < 50))
+    limit = (wide_s == math.inf) & (wide_q > 0) & (wide_q <= 1)
+    return ~(np.isfinite(wide_s) & np.isfinite(wide_q) & (wide_q > 1e-3) & (wide_q < 1e6) & (wide_s < 50) | limit)
 
 
 _ZEROS: Final = ("f", _opposite_zeros, "IEEE 754 lets either zero be the larger")
@@ -118,12 +122,14 @@ _PHASE: Final = ("biuf", lambda x: np.abs(x.astype(float)) > 1e3, "no digit is r
 EITHER_ZERO: Final = {
     "log_sigmoid": "a difference of zeros", "relu": "the larger of two zeros", "sign": "0 has no sign here",
     "sgn": "0 has no sign here", "remainder": "Python's and C's zeros differ", "sinc": "the sine of a multiple of pi",
-    "floor_divide": "a quotient rounded to 0", "erfinv": "SciPy's is 0.0 at -0.0 too",
-    **dict.fromkeys(("elu", "elu_of_alpha", "celu", "selu"), "expm1 or the input itself"),
+    "floor_divide": "a quotient rounded to 0",
     **dict.fromkeys(("hardtanh", "hardtanh_checked", "relu6"), "the larger of two zeros"),
     **dict.fromkeys(POLYNOMIALS, "a sum of zeros"),
 }  # fmt: skip
 """Operators for which either zero is correct, and the reason."""
+
+FAR_APART: Final = {"logaddexp": (-8.0, -16.0, -25.0, -40.0, -80.0), "logaddexp2": (-12.0, -24.0, -40.0, -60.0, -120.0)}
+"""Arguments beside 0 whose result is a small number: 1 plus it is 1 in one dtype or another."""
 
 NO_ANSWER: Final[dict[str, tuple[str, Undefined, str]]] = {
     **dict.fromkeys(("maximum", "minimum", "fmax", "fmin", "clamp_min", "clamp_max"), _ZEROS),
@@ -160,6 +166,10 @@ def special_of_record(op: Operator[..., Any], t: Maker) -> Iterator[Sample]:
         given = [g[kept] for g in given]
     if given[0].size:
         yield sample(*given, gradient=False, note="special values")
+    if op.name in FAR_APART and t.is_floating:
+        near, far = t.array(FAR_APART[op.name]), t.array((0.0,) * len(FAR_APART[op.name]))
+        yield sample(near, far, gradient=False, note="far apart")
+        yield sample(far, near, gradient=False, note="far apart")
 
 
 def _grid(op: Operator[..., Any], t: Maker, tensors: int) -> list[Array]:

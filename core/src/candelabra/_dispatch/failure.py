@@ -5,21 +5,28 @@ Successful calls do not run the rule: kernels check the arguments once, and only
 
 from __future__ import annotations
 
+from math import prod
+
 from candelabra._annotations import TYPE_CHECKING, Any, NoReturn
 from candelabra._tensor import Tensor
-from candelabra.errors import BackendError
+from candelabra.errors import BackendError, OutOfMemoryError
 
 if TYPE_CHECKING:
     from candelabra._records.record import Operator
 
 
 def fail(op: Operator[..., Any], error: BaseException, args: tuple[Any, ...]) -> NoReturn:
-    """Raise the rule's error about the arguments or, if it has none, the kernel's own error with a note."""
+    """Raise the rule's error about the arguments or, if it has none, the kernel's own error with a note.
+
+    If memory was the reason, which kernels report in many ways, the error is OutOfMemoryError.
+    """
     try:
-        check(op, args)
+        shape = check(op, args)
     except Exception as found:
         found.__cause__ = None if type(found) is type(error) else error
         raise found from (None if found is error else error)
+    if not isinstance(error, OutOfMemoryError) and (isinstance(error, MemoryError) or _is_too_large(shape)):
+        raise OutOfMemoryError(f"{op.name}(): the device has not enough memory: {error}; {describe(args)}") from error
     error.add_note(f"raised by the kernel of {op.name!r} on {describe(args)}")
     raise error
 
@@ -48,6 +55,11 @@ def check(op: Operator[..., Any], args: tuple[Any, ...]) -> Any:
     if op.check is not None:
         op.check(*args)
     return shape
+
+
+def _is_too_large(shape: Any) -> bool:
+    """Return whether a result of a shape has more elements than any memory can hold."""
+    return isinstance(shape, tuple) and all(isinstance(n, int) for n in shape) and prod(shape) >= 2**56
 
 
 def describe(args: tuple[Any, ...]) -> str:

@@ -186,21 +186,27 @@ def _what_else(start: bytes) -> tuple[str, str]:
 
 
 class _TensorMaker:
-    """Creates a Tensor from each stored tensor, and limits their total size."""
+    """Creates a Tensor from each stored tensor, and limits their total size and the time that they take."""
 
     def __init__(self, make: MakeTensor, file: str, file_size: int, device: object) -> None:
-        from candelabra._serialization.stored import MAX_EXPANDED_BYTES
+        from candelabra._serialization.stored import MAX_COPIES, MAX_EXPANDED_BYTES
 
         self.make = make
         self.file = file
         self.device = device
         self.limit = _VIEWS * file_size + MAX_EXPANDED_BYTES
         self.taken = 0
+        self.copies_left = file_size + 4 * MAX_COPIES
 
     def __call__(self, stored: StoredTensor) -> object:
         self.taken += stored.nbytes
         if self.taken > self.limit:
             raise FileFormatError(self.file, f"tensors of at most {self.limit} bytes together", f"{self.taken}")
+        self.copies_left -= stored.copies
+        if self.copies_left < 0:
+            raise FileFormatError(
+                self.file, "tensors that overlap in few pieces", "more pieces than the file has bytes"
+            )
         try:
             data = stored.contiguous_bytes()
         except ValueError as error:

@@ -9,7 +9,7 @@ Other attacks by a file:
 
 - *Deep nesting*: no function recurses over the data.
 - *Hashing*: a deep tuple overflows the C stack, and the hashes of tuples and long ints, unlike those of strings, can be
-  chosen to collide. So keys are strings and numbers of 64 bits.
+  chosen to collide. So keys are strings and numbers of 64 bits, and indices numbers of 32 bits.
 - *Copies*: one instruction of two bytes may copy a list of a million items repeatedly. Copied items are deducted from a
   budget of the pickle's own size.
 - *Cycles* and shared containers: containers keep their identity, and each is visited once.
@@ -151,7 +151,7 @@ class PickleReader:
         if name in _PUSHES_ARGUMENT:
             self.stack.append(argument)
         elif name in _PUTS:
-            self.memo[argument] = self._top()
+            self.memo[self._index(argument)] = self._top()
         elif name in _GETS:
             self.stack.append(self._remembered(argument))
         elif name in _CONSTANTS:
@@ -190,6 +190,12 @@ class PickleReader:
     def _push_container(self, container: Any) -> None:
         self.containers.append(container)
         self.stack.append(container)
+
+    def _index(self, index: int) -> int:
+        """Return the index of an object to store, which PUT has as text: the hashes of longer ints may collide."""
+        if not 0 <= index < 2**32:
+            raise self._damaged("an index of 32 bits", "another")
+        return index
 
     def _remembered(self, index: int) -> Any:
         if index not in self.memo:

@@ -20,7 +20,16 @@ from math import prod
 from candelabra._annotations import Any, BinaryIO, NamedTuple
 from candelabra._serialization import tree
 from candelabra._serialization.kinds import kind_of
-from candelabra._serialization.stored import ITEM_SIZE, Bytes, Source, StoredTensor, contiguous_strides, stored_tensor
+from candelabra._serialization.stored import (
+    ITEM_SIZE,
+    MAX_DIMENSIONS,
+    Bytes,
+    Source,
+    StoredTensor,
+    byte_count,
+    contiguous_strides,
+    stored_tensor,
+)
 from candelabra.dtypes import ALL
 from candelabra.errors import FileFormatError
 
@@ -232,11 +241,15 @@ def _parse_entry(name: str, fields: object, file: str) -> _Entry:
         raise FileFormatError(file, f"dtype, shape and data_offsets of {name!r}", "other fields")
     code, shape, offsets = fields["dtype"], fields["shape"], fields["data_offsets"]
     if not _are_sizes(shape) or not _are_sizes(offsets) or len(offsets) != 2:
-        raise FileFormatError(file, f"lists of sizes as shape and data_offsets of {name!r}", f"{shape!r}, {offsets!r}")
+        got = f"{_listed(shape)}, {_listed(offsets)}"
+        raise FileFormatError(file, f"lists of sizes as shape and data_offsets of {name!r}", got)
     if not isinstance(code, str) or code not in _DTYPE:
         raise FileFormatError(file, f"a dtype of {', '.join(_DTYPE)} for {name!r}", repr(code))
     entry = _Entry(name, _DTYPE[code], tuple(shape), *offsets)
-    wanted = prod(entry.shape) * ITEM_SIZE[entry.dtype]
+    try:
+        wanted = byte_count(entry.shape, entry.dtype, MAX_DIMENSIONS + 1)  # complex128 has one more dim here
+    except ValueError as error:
+        raise FileFormatError(file, f"a shape of {name!r} that tensors can have", str(error)) from None
     if entry.end - entry.begin != wanted:
         raise FileFormatError(
             file, f"{wanted} bytes for {name!r} ({code} of {shape})", f"data_offsets {entry.begin} to {entry.end}"
@@ -246,6 +259,13 @@ def _parse_entry(name: str, fields: object, file: str) -> _Entry:
 
 def _are_sizes(values: object) -> bool:
     return isinstance(values, list) and all(type(n) is int and 0 <= n < 2**63 for n in values)
+
+
+def _listed(values: object) -> str:
+    """Return a list of few numbers or a string as text, and the type of any other value."""
+    if isinstance(values, list) and len(values) <= MAX_DIMENSIONS and all(isinstance(n, int | float) for n in values):
+        return repr(values)
+    return repr(values[:60]) if isinstance(values, str) else kind_of(values)
 
 
 def _check_cover(entries: Iterable[_Entry], size: int, file: str) -> None:

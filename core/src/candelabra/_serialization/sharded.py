@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from candelabra._annotations import Any
 from candelabra._serialization.kinds import kind_of
-from candelabra._serialization.safetensors_file import MAX_HEADER_BYTES, parse_json
+from candelabra._serialization.safetensors_file import MAX_HEADER_BYTES, looks_like, parse_json
+from candelabra._serialization.torch_file import ZIP_START
 from candelabra.errors import FileFormatError
 
 __all__ = ["read"]
@@ -34,10 +35,17 @@ def read(path: str, names: frozenset[str] | None, load: Callable[[str, frozenset
             order.append(name)
     found: dict[str, Any] = {}
     for file, some in files.items():
-        tensors = load(os.path.join(folder, file), frozenset(some))
+        shard = os.path.join(folder, file)
+        with open(shard, "rb") as f:
+            start = f.read(9)
+        if not looks_like(start) and not start.startswith(ZIP_START):
+            raise FileFormatError(
+                shard, "a file of safetensors or a zip file of PyTorch, as part of an index", "another"
+            )
+        tensors = load(shard, frozenset(some))
         if len(tensors) < len(some):
             missing = next(name for name in some if name not in tensors)
-            raise FileFormatError(path, f"a tensor {missing!r} in {file}", "none")
+            raise FileFormatError(path, f"a tensor {missing!r} in {file[:100]}", "none")
         found |= tensors
     return {name: found[name] for name in order}
 
@@ -57,6 +65,18 @@ def _weight_map(path: str) -> dict[str, str]:
     if not isinstance(files, dict):
         raise FileFormatError(path, "a JSON object with a weight_map", kind_of(index))
     for name, file in files.items():
-        if not isinstance(file, str) or os.path.basename(file) != file or "\\" in file or file in ("", ".", ".."):
+        if not isinstance(file, str) or not _is_file_name(file):
             raise FileFormatError(path, f"the name of a file next to the index for {name!r}", repr(file)[:100])
+        if file.endswith(".index.json"):
+            raise FileFormatError(path, f"the name of a file of tensors for {name!r}", "that of an index")
     return files
+
+
+def _is_file_name(name: str) -> bool:
+    """Return whether a name is that of a file in the same folder, of a length and of characters that names can have."""
+    if os.path.basename(name) != name or "\\" in name or "\0" in name or name in ("", ".", ".."):
+        return False
+    try:
+        return len(os.fsencode(name)) <= 255
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can express
+        return False

@@ -22,6 +22,7 @@ __all__ = [
     "Bytes",
     "Source",
     "StoredTensor",
+    "byte_count",
     "contiguous_strides",
     "stored_tensor",
     "swap_bytes",
@@ -37,6 +38,12 @@ MAX_EXPANDED_BYTES = 1 << 28
 may otherwise ask for terabytes."""
 
 MAX_DIMENSIONS = 64
+
+MAX_COPIES = 1 << 16
+"""A tensor that overlaps itself may need more strided copies than its storage has elements, but not more than these."""
+
+_AT_ONCE = 4096
+"""The number of strided copies whose offsets are computed together."""
 
 _WORD: dict[int, Literal["B", "H", "I", "Q"]] = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
@@ -74,6 +81,7 @@ class StoredTensor(NamedTuple):
             )
         if self.requires_grad and not self.dtype.startswith(("float", "bfloat", "complex")):
             raise ValueError(f"requires_grad is for floating and complex numbers, not {self.dtype}")
+        nbytes = byte_count(self.shape, self.dtype)
         if 0 in self.shape:
             return
         held = memoryview(self.storage).nbytes // ITEM_SIZE[self.dtype]
@@ -83,17 +91,40 @@ class StoredTensor(NamedTuple):
                 f"shape {self.shape}, strides {self.strides} and offset {self.offset} reach element {last} "
                 f"of a storage of {held}"
             )
-        if self.nbytes > max(memoryview(self.storage).nbytes, MAX_EXPANDED_BYTES):
+        if nbytes > max(memoryview(self.storage).nbytes, MAX_EXPANDED_BYTES):
             raise ValueError(
-                f"shape {self.shape} takes {self.nbytes} bytes, expanded from a storage of "
+                f"shape {self.shape} takes {nbytes} bytes, expanded from a storage of "
                 f"{memoryview(self.storage).nbytes}; the limit for that is {MAX_EXPANDED_BYTES}"
             )
+        if self.copies > max(held, MAX_COPIES):
+            raise ValueError(
+                f"shape {self.shape} and strides {self.strides} overlap in {self.copies} pieces of a storage "
+                f"of {held}; the limit for that is {MAX_COPIES}"
+            )
+
+    @property
+    def copies(self) -> int:
+        """The number of strided copies that `contiguous_bytes` takes: the elements, apart from the longest dim."""
+        sizes = [n for n, _ in self._merged()]
+        return prod(sizes) // max(1, *sizes) if sizes else 1
+
+    def _merged(self) -> list[tuple[int, int]]:
+        """Return the size and stride of each dim, without those that repeat, after merging dims that form one."""
+        merged: list[tuple[int, int]] = []
+        for n, step in zip(self.shape, self.strides, strict=True):
+            if n == 1 or step == 0:
+                continue
+            if merged and merged[-1][1] == n * step:
+                n *= merged.pop()[0]
+            merged.append((n, step))
+        return merged
 
     def contiguous_bytes(self) -> Bytes:
         """Return the elements in C order.
 
         A contiguous tensor is a slice, without a copy. Otherwise there is one strided copy (in C, by memoryview) per
-        index of all dims except the longest. A dim of stride 0 is copied once and then repeated.
+        index of all dims except the longest; `check` bounds their number. A dim of stride 0 is copied once and then
+        repeated.
 
         Raises:
             ValueError: see `check`; or a bool that is neither 0 nor 1.
@@ -110,15 +141,27 @@ class StoredTensor(NamedTuple):
         view = memoryview(self.storage).cast("B")
         if all(n == 1 or have == want for n, have, want in zip(self.shape, self.strides, dense, strict=True)):
             return view[self.offset * size : self.offset * size + self.nbytes]
-        distinct = tuple(1 if step == 0 else n for n, step in zip(self.shape, self.strides, strict=True))
-        data = _strided_copy(view, size, distinct, self.strides, self.offset)
+        data: bytes | bytearray = _strided_copy(view, size, self._merged(), self.offset)
         inner = size
-        for dim in reversed(range(len(self.shape))):
-            if distinct[dim] != self.shape[dim]:
-                count = self.shape[dim]
-                data = b"".join(data[i : i + inner] * count for i in range(0, len(data), inner))
-            inner *= self.shape[dim]
+        for n, step in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if step == 0 and n > 1:
+                data = _repeated(data, inner, n)
+            inner *= n
         return data
+
+
+def byte_count(shape: tuple[int, ...], dtype: str, dims: int = MAX_DIMENSIONS) -> int:
+    """Return the number of bytes of a contiguous tensor.
+
+    Raises:
+        ValueError: more than ``dims`` dims; or 2**63 bytes or more, where a dim of size 0 counts as one of
+            size 1, because array libraries cannot describe such a tensor even without elements.
+    """
+    if len(shape) > dims:
+        raise ValueError(f"{len(shape)} dimensions are more than {dims}")
+    if prod(max(n, 1) for n in shape) * ITEM_SIZE[dtype] >= 2**63:
+        raise ValueError(f"shape {shape} of {dtype} takes 2**63 bytes or more")
+    return prod(shape) * ITEM_SIZE[dtype]
 
 
 def stored_tensor(
@@ -187,28 +230,49 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def swap_bytes(data: Bytes, dtype: str) -> bytes:
-    """Return the same numbers in the other byte order (a complex number is two)."""
+    """Return the same numbers in the other byte order (a complex number is two). Bytes after the last one stay."""
     width = ITEM_SIZE[dtype] // 2 if dtype.startswith("complex") else ITEM_SIZE[dtype]
     source = memoryview(data).cast("B")
-    swapped = bytearray(len(source))
+    end = len(source) // width * width
+    swapped = bytearray(source)
     for i in range(width):
-        swapped[i::width] = source[width - 1 - i :: width]
+        swapped[i:end:width] = source[width - 1 - i : end : width]
     return bytes(swapped)
 
 
-def _strided_copy(view: memoryview, size: int, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> bytes:
-    """Return the C-order bytes of a strided tensor with at least one element and without repeated dims."""
+def _strided_copy(view: memoryview, size: int, dims: list[tuple[int, int]], offset: int) -> bytes:
+    """Return the C-order bytes of a strided tensor with at least one element; ``dims`` are pairs of size and stride."""
     if size not in _WORD:  # complex128: two words of 8 bytes
-        shape, strides, offset, size = (*shape, 2), (*(2 * s for s in strides), 1), 2 * offset, size // 2
+        dims, offset, size = [*((n, 2 * step) for n, step in dims), (2, 1)], 2 * offset, size // 2
     source = view[: len(view) // size * size].cast(_WORD[size])
+    dims = dims or [(1, 1)]
+    shape = tuple(n for n, _ in dims)
     result = bytearray(prod(shape) * size)
     target = memoryview(result).cast(_WORD[size])
-    dense = contiguous_strides(shape)
-    longest = max(range(len(shape)), key=lambda dim: shape[dim])
-    count, take, put = shape[longest], strides[longest] or 1, dense[longest]
-    others = [(range(n), strides[d], dense[d]) for d, n in enumerate(shape) if d != longest]
-    for index in product(*(steps for steps, _, _ in others)):
-        first = offset + sum(i * step for i, (_, step, _) in zip(index, others, strict=True))
-        start = sum(i * step for i, (_, _, step) in zip(index, others, strict=True))
-        target[start : start + (count - 1) * put + 1 : put] = source[first : first + (count - 1) * take + 1 : take]
+    outer = [(n, take, put) for (n, take), put in zip(dims, contiguous_strides(shape), strict=True)]
+    count, take, put = outer.pop(max(range(len(dims)), key=shape.__getitem__))
+    inner = [(offset, 0)]  # the beginnings of a copy in the source and in the target, for the last of the other dims
+    while outer and len(inner) * outer[-1][0] <= _AT_ONCE:
+        n, *steps = outer.pop()
+        inner = [(at + i * steps[0], to + i * steps[1]) for i in range(n) for at, to in inner]
+    for index in product(*(range(n) for n, _, _ in outer)):
+        skip = sum(i * step for i, (_, step, _) in zip(index, outer, strict=True))
+        skip_to = sum(i * step for i, (_, _, step) in zip(index, outer, strict=True))
+        for at, to in inner:
+            first, start = at + skip, to + skip_to
+            target[start : start + (count - 1) * put + 1 : put] = source[first : first + (count - 1) * take + 1 : take]
     return bytes(result)
+
+
+def _repeated(data: bytes | bytearray, length: int, count: int) -> bytes | bytearray:
+    """Return ``data`` with each block of ``length`` bytes ``count`` times in a row.
+
+    There is one step per block, or one per byte of a repeated block, whichever are fewer: at most the root of the
+    number of bytes.
+    """
+    if len(data) // length <= length * count:
+        return b"".join(data[i : i + length] * count for i in range(0, len(data), length))
+    result = bytearray(len(data) * count)
+    for place in range(length * count):
+        result[place :: length * count] = data[place % length :: length]
+    return result

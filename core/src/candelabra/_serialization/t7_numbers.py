@@ -105,7 +105,10 @@ class AsciiNumbers(Numbers):
     """Decimal numbers separated by white space; characters are followed by a line end."""
 
     def integer(self) -> int:
-        return self.longs(1)[0]
+        value = self.longs(1)[0]
+        if not -(2**31) <= value < 2**31:
+            raise FileFormatError(self.file, "an int of 32 bits", str(value))
+        return value
 
     def longs(self, length: int) -> tuple[int, ...]:
         return tuple(self._integer(token) for token in self._tokens(length))

@@ -181,6 +181,8 @@ class _Records:
         if name not in self:
             raise FileFormatError(self.file, f"a record {self.folder + name!r}", "none")
         info = self.infos[self.folder + name]
+        if info.header_offset < 0:  # zipfile adds the distance of the archive from where its end says it begins
+            raise FileFormatError(self.file, f"the bytes of the record {name!r}", "a negative offset", "damaged")
         header = bytes(self.source.read(info.header_offset, 30))
         begin = info.header_offset + 30 + sum(int.from_bytes(header[i : i + 2], "little") for i in (26, 28))
         if header[:4] != ZIP_START or begin + info.file_size > self.source.size:

@@ -13,10 +13,11 @@ EXPRESSIONS: dict[str, Entry] = {
     "masked_fill": {"any": "{b} ? {c} : {a}"},
     "maximum": _LARGER,
     "minimum": _SMALLER,
-    "clamp_min": _LARGER,
-    "clamp_max": _SMALLER,
+    # Of two zeros the operand, not the limit, as PyTorch: clamp_min(-0.0, 0) is -0.0.
+    "clamp_min": {**_LARGER, "float": "({a} >= {b}) | ({a} != {a}) ? {a} : {b}"},
+    "clamp_max": {**_SMALLER, "float": "({a} <= {b}) | ({a} != {a}) ? {a} : {b}"},
     "fmax": {**_LARGER, "float": "({a} >= {b}) | ({b} != {b}) ? {a} : {b}"},
     "fmin": {**_SMALLER, "float": "({a} <= {b}) | ({b} != {b}) ? {a} : {b}"},
-    "relu": {"float": "({a} > 0) | ({a} != {a}) ? {a} : 0", "signed": "{a} < 0 ? 0 : {a}", "unsigned": "{a}"},
+    "relu": {"float": "{a} < 0 ? 0 : {a}", "signed": "{a} < 0 ? 0 : {a}", "unsigned": "{a}"},
     "relu_backward": {"number": "{b} <= 0 ? 0 : {a}", "bool": "{b} & {a}"},
 }

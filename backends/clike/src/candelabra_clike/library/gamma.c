@@ -151,6 +151,8 @@ FUNCTION T zeta_T(T s, T q) {
         const T sum = zeta_sum_T(s, first, !far && q < 0.0 ? 9 - (int)whole : 9);
         value += part > 0 && (part == 1) == odd ? -sum : sum;
     }
+    const T limit = q < 1.0 ? INFINITE_W : q == 1.0 ? 1.0 : NAN_W;
     const T below = q == whole ? INFINITE_W : broken ? NAN_W : value;
-    return s != s || q != q ? s + q : s == 1.0 ? INFINITE_W : s < 1.0 ? NAN_W : q <= 0.0 ? below : value;
+    return s != s || q != q ? s + q : s == 1.0 ? INFINITE_W : s < 1.0 ? NAN_W : q <= 0.0 ? below
+        : s == INFINITE_W ? limit : value;
 }

@@ -52,10 +52,16 @@ def new_eye(input: Tensor, n: int, m: int, *, dtype: DType | None = None) -> Ten
 
 
 # -- the indices of triangles -----------------------------------------------------------------------------------------
+def _sum_of_clamped(stop: int, limit: int) -> int:
+    """Return the sum of ``min(max(i, 0), limit)`` over all i below ``stop``."""
+    ramp = min(max(stop, 0), limit + 1)
+    return ramp * (ramp - 1) // 2 + max(stop - limit - 1, 0) * limit
+
+
 @by
 def _index_pairs(row: int, col: int, offset: int, upper: bool, *_: object) -> tuple[int, int]:
     end = offset if upper else offset + 1
-    below = sum([min(max(i + end, 0), col) for i in range(row)])
+    below = _sum_of_clamped(end + row, col) - _sum_of_clamped(end, col)  # elements per row, from 0 to col
     return 2, row * col - below if upper else below
 
 

@@ -43,7 +43,5 @@ def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """
     shape = _vander_shape(linalg_vander, (x, N))
     column = x.reshape((*shape[:-1], 1))
-    powers = [column.new_ones(column.shape), column]
-    while len(powers) < shape[-1]:
-        powers.append(powers[-1] * column)
-    return cat(powers, -1)
+    powers = column.expand((*column.shape[:-1], shape[-1] - 1)).cumprod(-1)
+    return cat((powers.new_ones(column.shape), powers), -1)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import comb
-
 from candelabra._annotations import TYPE_CHECKING
 from candelabra._operators.creation.filled import new_full
 from candelabra._operators.creation.ranges import new_arange
@@ -15,14 +13,25 @@ from candelabra._records.callables import public
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
 from candelabra.dtypes import int64
+from candelabra.errors import OutOfMemoryError
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
 
 
+MAX_LENGTH = 1 << 16
+"""The most elements of a combination."""
+
+
 def _count(n: int, r: int, with_replacement: bool) -> int:
-    """Return the number of ways to choose ``r`` of ``n`` elements."""
-    return comb(n + r - 1 if n and with_replacement else n, r)
+    """Return the number of ways to choose ``r`` of ``n`` elements. Raise ``OutOfMemoryError`` from 2**48 on."""
+    n = n + r - 1 if n and with_replacement else n
+    count = 1 if r <= n else 0
+    for i in range(min(r, n - r)):  # the number at least doubles until the middle, so this ends soon
+        count = count * (n - i) // (i + 1)
+        if count >= 2**48:
+            raise OutOfMemoryError(f"combinations(): there are 2**48 or more combinations of {r} elements")
+    return count
 
 
 @by
@@ -39,11 +48,17 @@ def _combinations(input: Tensor, r: int, with_replacement: bool) -> tuple[int, .
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """Return all combinations of ``r`` elements of a vector, one row each, in the order of :mod:`itertools`.
 
-    Raises ``RuntimeError`` if ``input`` is not 1-d or ``r`` is negative.
+    Raises ``RuntimeError`` if ``input`` is not 1-d or ``r`` is negative, and ``OutOfMemoryError`` for 2**48 or more
+    combinations or for very long ones.
     """
     _combinations(combinations, (input, r, with_replacement))
     if not r:
         return new_full(input, (0,), 0)
+    count = _count(input.shape[0], r, with_replacement)
+    if not count:
+        return new_full(input, (0, r), 0)
+    if r > MAX_LENGTH:
+        raise OutOfMemoryError(f"combinations(): {r} elements are more than {MAX_LENGTH}, one step each")
     return input.take(_chosen_indices(input, r, with_replacement))
 
 

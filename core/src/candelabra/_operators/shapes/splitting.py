@@ -17,6 +17,7 @@ from candelabra._records.callables import public
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
 from candelabra._tensor import Tensor
+from candelabra.errors import OutOfMemoryError
 
 if TYPE_CHECKING:
     from candelabra.typing import Dim, Integer
@@ -172,6 +173,8 @@ def tensor_split(input: Tensor, indices_or_sections: int | Sequence[int] | Tenso
     if isinstance(where, int):
         if where <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {where}")
+        if where >= 2**32:
+            raise OutOfMemoryError(f"tensor_split(): {where} views need more memory than the host has")
         return split_views(input, [size // where + (i < size % where) for i in range(where)], d)
     bounds = [*[slice(None, i).indices(size)[1] for i in where], size]
     views, start = [], 0

@@ -1,7 +1,7 @@
 """Classical orthogonal polynomials, by their three-term recurrences.
 
 Source of the recurrences: NIST Digital Library of Mathematical Functions, 18.9. The degree is truncated to an integer,
-and a polynomial of negative degree is 0. Unlike PyTorch's, they are differentiable in ``input``. They are
+and a polynomial of negative degree is 0. Degrees above `MAX_DEGREE` raise ``RuntimeError``. Unlike PyTorch's, they are differentiable in ``input``. They are
 data-dependent: the number of steps is the largest degree.
 """
 
@@ -19,6 +19,9 @@ from candelabra._records.rules import pointwise
 if TYPE_CHECKING:
     from candelabra.typing import Number, Tensor
 
+MAX_DEGREE = 1 << 20
+"""The largest degree, so that no number in a call takes years."""
+
 Step = Callable[[Any, int, Any, Any], Any]
 """``(x, k, p[k-1], p[k-2]) -> p[k]``."""
 
@@ -30,7 +33,10 @@ def evaluate(x: Any, n: Any, first: Any, step: Step) -> Any:
     The number of steps is the largest degree; each element keeps the value of its own degree.
     """
     degrees: Any = n.trunc() if hasattr(n, "_payload") else None
-    top = int(n) if degrees is None else int(degrees.max().item()) if degrees.numel() else 0
+    largest: Any = n if degrees is None else degrees.max().item() if degrees.numel() else 0
+    if not largest <= MAX_DEGREE:
+        raise RuntimeError(f"the degree of a polynomial must be at most {MAX_DEGREE}, one step each, but got {largest}")
+    top = int(largest)
     one = new_full(first, (), 1).expand(first.shape)
     previous, current = one, first
     result = None if degrees is None else where(degrees == 0, one, 0.0)

@@ -114,7 +114,8 @@ def elu(input: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: floa
 
     It serves elu, selu and celu.
     """
-    return where(input > 0, input * scale, (input * input_scale).clamp_max(0).expm1() * (alpha * scale))
+    # -0.0 takes the first branch, in which its sign does not depend on clamp_max().
+    return where(input >= 0, input * scale, (input * input_scale).clamp_max(0).expm1() * (alpha * scale))
 
 
 def _elu_vjp(g: Tensor, input: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
@@ -183,7 +184,7 @@ def hardsigmoid(input: Tensor) -> Tensor:
 @operator(pointwise, accepts=FLOATS, namespace="nn.functional", inplace="argument", out=False)
 def hardswish(input: Tensor) -> Tensor:
     """``input * hardsigmoid(input)``."""
-    return input * hardtanh(input + 3, 0.0, 6.0) / 6
+    return input * (hardtanh(input + 3, 0.0, 6.0) / 6)  # the product of both in float16 overflows
 
 
 @operator(pointwise, accepts=FLOATS, namespace="nn.functional", inplace="argument", out=False)

@@ -49,6 +49,7 @@ def adaptive_max_pool(input: Tensor, output_size: Ints) -> Pooled:
     if not prod(output_size):
         shape = (*input.shape[:lead], *output_size)
         return Pooled(input.new_zeros(shape), input.new_zeros(shape, dtype=int64))
+    input.new_empty((*input.shape[:lead], *output_size))  # for its error, before lists of that size
     windows, elements, copied = [], [], input
     for dim, (size, count) in enumerate(zip(sizes, output_size, strict=True)):
         length, indices = _window_elements(size, count)
