@@ -80,6 +80,12 @@ def many_products(t: Maker) -> Iterator[Sample]:
     yield sample(cycle(t, 3, 2), cycle(t, 2, ROWS), core=2, note="columns", **PLAIN)
 
 
+@sizes("matmul", "dot")
+def long_sums(t: Maker) -> Iterator[Sample]:
+    """Yield a sum of 50,001 products of one sign, whose rounding errors accumulate."""
+    yield sample(t(50_001, low=0.1, high=1.0), t(50_001, low=0.1, high=1.0), note="one sign", **PLAIN)
+
+
 @sizes("bmm", "baddbmm")
 def batches(t: Maker) -> Iterator[Sample]:
     """Yield a batch of many matrices."""
