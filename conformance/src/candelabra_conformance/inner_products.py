@@ -2,8 +2,8 @@
 
 A matrix product with n products per element, computed in any order, has an error of at most ``n u |A| |B|``, where u is
 the unit roundoff (Higham, Accuracy and Stability of Numerical Algorithms, 2002, ch. 3.1 and 3.5). A plain loop attains
-a good part of it if all products have one sign, so no device has to be better. Half types are added in float32: their sums are
-held to its unit roundoff, and their results are rounded again.
+a good part of it if all products have one sign, so no device has to be better. Half types are added in float32: their
+sums are held to its unit roundoff, and their results are rounded again.
 
 Both |A| |B| and n are computed by the operator itself, on magnitudes and on ones.
 """

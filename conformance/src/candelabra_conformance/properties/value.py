@@ -15,7 +15,7 @@ from candelabra_conformance.inner_products import INNER_PRODUCTS, sequential_err
 from candelabra_conformance.layouts import CONTIGUOUS, MEMORY, placed
 from candelabra_conformance.numpy_dtypes import host_dtype
 from candelabra_conformance.oracle import DIRECTIONS, Answer, as_given, dtypes_of
-from candelabra_conformance.properties.axes import everywhere, of_callable, some
+from candelabra_conformance.properties.axes import everywhere, extremes, of_callable, some
 from candelabra_conformance.properties.registry import operator_property
 from candelabra_conformance.records import CallableRecord, Record
 from candelabra_conformance.samples.gather import generators_of
@@ -159,9 +159,7 @@ def _has_special(op: Record) -> bool:
     return bool(generators_of(op.name, "special"))
 
 
-@operator_property(
-    "special", some(3, dtypes=0, layouts=(CONTIGUOUS,)), of_callable(3, (CONTIGUOUS,), when=_has_special)
-)
+@operator_property("special", extremes(2), of_callable(3, (CONTIGUOUS,), when=_has_special))
 def special(context: Context, op: Record, d: dtype, layout: str) -> float | None:
     """Results for NaN, infinities, signed zeros, subnormals and extremes agree with the oracle, also signs of zeros."""
     worst = None
