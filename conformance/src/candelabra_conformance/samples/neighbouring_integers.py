@@ -23,8 +23,12 @@ ORDER: Final[dict[str, tuple[Any, ...]]] = {
 
 
 def near(t: Maker) -> Array:
-    """Return neighbours around 2**24 and 2**53, as far as the dtype represents them, in no order."""
-    around = [b + k for b in (1 << 24, 1 << 53) for k in (1, 0, 2, -1)]
+    """Return two rows of four neighbours around 2**24 and two around 2**53, as far as the dtype represents them.
+
+    The largest of the first row and the smallest of the second are odd, and are ties with the element before them if
+    they are rounded to a float.
+    """
+    around = [b + k for b in (1 << 24, 1 << 53) for k in (0, 1, -2, -1, 4, 3, 6, 5)]
     limit = np.iinfo(t.numpy).max
     return np.array([n for n in around if n <= limit], t.numpy)
 
@@ -65,7 +69,7 @@ def members(t: Maker) -> Iterator[Sample]:
         values = near(t)
         yield sample(values, values[1::2], note="few")
         yield sample(values, np.concatenate([values[1::2], np.arange(40).astype(t.numpy)]), note="many")
-        yield sample(values, int(values[0]), note="a number")
+        yield sample(values, int(values[1]), note="a number")
 
 
 @special("full")
@@ -81,14 +85,14 @@ def filled_like(t: Maker) -> Iterator[Sample]:
     """Yield a number that no float represents."""
     if _exceeds_floats(t):
         size = ((2,),) if t.operator == "Tensor.new_full" else ()
-        yield sample(t(3), *size, int(near(t)[-4]), note="a neighbour")
+        yield sample(t(3), *size, int(near(t)[-3]), note="a neighbour")
 
 
 @special("masked_fill", "where")
 def selected(t: Maker) -> Iterator[Sample]:
     """Yield numbers that no float represents."""
     if _exceeds_floats(t):
-        mask, number = np.array([True, False, True]), int(near(t)[-4])
+        mask, number = np.array([True, False, True]), int(near(t)[-3])
         yield sample(t(3), mask, number) if t.operator == "masked_fill" else sample(mask, t(3), number)
 
 
@@ -97,22 +101,22 @@ def limited(t: Maker) -> Iterator[Sample]:
     """Yield bounds that no float represents."""
     if _exceeds_floats(t):
         x = near(t)
-        yield sample(x, int(x[0]), None, note="from below")
-        yield sample(x, None, int(x[-4]), note="from above")
+        yield sample(x, int(x[1]), None, note="from below")
+        yield sample(x, None, int(x[-3]), note="from above")
 
 
 @special("scatter_value", "index_fill")
 def scattered(t: Maker) -> Iterator[Sample]:
     """Yield a number that no float represents."""
     if _exceeds_floats(t):
-        yield sample(t(4), 0, t.index(2, 0), int(near(t)[-4]))
+        yield sample(t(4), 0, t.index(2, 0), int(near(t)[-3]))
 
 
 @special("arange")
 def ranges(t: Maker) -> Iterator[Sample]:
     """Yield a range across 2**24, and one across 2**53, with steps of 1."""
     if _exceeds_floats(t):
-        for start in (int(n) - 3 for n in near(t)[1::4]):
+        for start in (int(n) - 3 for n in near(t)[1::8]):
             yield sample(start, 1, 7, dtype=t.dtype, device=HERE, note=f"from {start}")
 
 

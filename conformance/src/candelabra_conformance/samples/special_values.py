@@ -59,8 +59,8 @@ def more_floats(t: Maker) -> Array:
     return np.concatenate([floats(t), np.array([*HALVES, *ANGLES, *large]).astype(t.numpy)])
 
 
-NEIGHBOURS: Final = ((1 << 24) + 1, (1 << 24) + 2, (1 << 53) + 1, (1 << 53) + 2)
-"""Neighbours of which float32 or float64 represents only one."""
+NEIGHBOURS: Final = (1 << 24, (1 << 24) + 1, 1 << 53, (1 << 53) + 1)
+"""Neighbours that are equal in float32 or float64."""
 
 
 def neighbours(t: Maker) -> Array:
@@ -187,9 +187,9 @@ def _by_numbers(op: Operator[..., Any], t: Maker, parameters: list[Parameter]) -
     """Yield Python numbers that float32 does not represent, in place of one of two tensors."""
     if len(parameters) != 2 or op.name in POLYNOMIALS or (t.is_integer and op.promote(t.dtype).is_floating_point):
         return  # floats that are computed from integers have rounded the number before
-    numbers: list[int | float] = [int(n) for n in neighbours(t)[::2] if n > 0] if t.is_integer else []
+    numbers: list[int | float] = [int(n) for n in neighbours(t) if n > 0 and n % 2] if t.is_integer else []
     numbers += [0.1] if t.dtype.name in ("float64", "complex128") else []
-    values = integers(t) if t.is_integer else t.array(ORDINARY)
+    values = integers(t) if t.is_integer else t.array([*ORDINARY, 0.1])
     kinds, undefined, _ = NO_ANSWER.get(op.name, ("", None, ""))
     for place, p in enumerate(parameters):
         for number in numbers if p.kind == OPERAND else ():
