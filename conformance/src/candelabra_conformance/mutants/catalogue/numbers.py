@@ -224,3 +224,16 @@ def complex_quotients_square_the_divisor(right: Kernel, x: Any, y: Any) -> Any:
     with np.errstate(all="ignore"):
         divisor = np.asarray(y).astype(out.dtype)
         return (x * np.conj(divisor) / (divisor.real**2 + divisor.imag**2)).astype(out.dtype)
+
+
+# -- moved elements ---------------------------------------------------------------------------------------------------
+def _usual_nans(right: Kernel, *args: Any) -> Any:
+    """Elements pass through a floating operation on their way, which replaces NaN by the usual one."""
+    out = np.array(right(*args))
+    if out.dtype.kind in "fV":
+        out[np.isnan(out)] = np.nan
+    return out
+
+
+for _operator in ("cat", "clone", "flip", "gather", "index", "index_select", "masked_select", "scatter_src", "where"):
+    breaks(_operator, caught_by=f"{_operator}/bits/*", name=f"{_operator}-changes-nan".replace("_", "-"))(_usual_nans)
