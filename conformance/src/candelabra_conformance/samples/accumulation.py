@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from candelabra_conformance.samples.maker import Maker
-from candelabra_conformance.samples.registry import inputs, special
+from candelabra_conformance.samples.registry import special
 from candelabra_conformance.samples.sample import HERE, Sample, sample
 
 ONES: Final = 4096
@@ -134,12 +134,12 @@ def numbers_in_double_precision(t: Maker) -> Iterator[Sample]:
     yield sample(*calls[t.operator], **options, gradient=False, note=f"{number}")
 
 
-@inputs("addmm", "baddbmm")
+@special("addmm", "baddbmm")
 def factors_in_double_precision(t: Maker) -> Iterator[Sample]:
     """Yield factors that float32 does not represent."""
     if t.dtype.name in ("float64", "complex128"):
         shapes = ((3, 2), (3, 4), (4, 2)) if t.operator == "addmm" else ((2, 3, 2), (2, 3, 4), (2, 4, 2))
-        yield sample(*(t(*s) for s in shapes), beta=0.1, alpha=0.3, core=2, note="0.1 and 0.3")
+        yield sample(*(t(*s) for s in shapes), beta=0.1, alpha=0.3, core=2, gradient=False, note="0.1 and 0.3")
 
 
 # -- complex quotients ------------------------------------------------------------------------------------------------
