@@ -25,12 +25,15 @@ def error_in_ulp(got: Array, want: Array, d: dtype, least: Array | float = 0.0) 
     return float(np.max(distance, initial=0.0, where=finite))
 
 
-def wrong(got: Array, want: Array, sensitivity: Array | float, length: int, d: dtype, exact: bool = False) -> Array:
+def wrong(
+    got: Array, want: Array, sensitivity: Array | float, length: int, d: dtype, exact: bool = False,
+    least: Array | float = 0.0,
+) -> Array:  # fmt: skip
     """Return True for each wrong value. The shapes are equal.
 
     Integers and bools must be equal, as must floats of an operator that is ``exact``. The error of other values must be
-    within :func:`~candelabra_conformance.tolerance.bound`. NaN must match NaN, and an infinity the same infinity,
-    unless the answer itself jumps there when the inputs change by one eps.
+    within :func:`~candelabra_conformance.tolerance.bound`, or within ``least`` if that is larger. NaN must match NaN,
+    and an infinity the same infinity, unless the answer itself jumps there when the inputs change by one eps.
     """
     if not (d.is_floating_point or d.is_complex):
         return np.asarray(got != want)
@@ -41,7 +44,7 @@ def wrong(got: Array, want: Array, sensitivity: Array | float, length: int, d: d
         if exact:
             return np.asarray(~same)
         distance = np.abs(values - want)
-        allowed = bound(want, sensitivity, length, d)
+        allowed = np.maximum(bound(want, sensitivity, length, d), least)
         # A NaN or an infinity on one side only is an error for any finite bound.
         near = np.where(np.isfinite(distance), distance <= allowed, np.isinf(allowed) & ~np.isinf(np.abs(want)))
         near |= _near_overflow(values, want, allowed, d)
@@ -62,7 +65,10 @@ def _near_overflow(values: Array, want: Array, allowed: Array, d: dtype) -> Arra
     )
 
 
-def described(got: Array, want: Array, bad: Array, d: dtype, sensitivity: Array | float, length: int) -> str:
+def described(
+    got: Array, want: Array, bad: Array, d: dtype, sensitivity: Array | float, length: int,
+    least: Array | float = 0.0,
+) -> str:  # fmt: skip
     """Return a text with the number of wrong elements, and the worst of them with its index."""
     count = int(bad.sum())
     index = _worst(got, want, bad)
@@ -72,7 +78,8 @@ def described(got: Array, want: Array, bad: Array, d: dtype, sensitivity: Array 
     if d.is_floating_point or d.is_complex:
         with np.errstate(all="ignore"):
             units = float(np.abs(wide(got)[index] - want[index]) / unit_in_last_place(want, d)[index])
-            allowed = float(bound(want, sensitivity, length, d)[index] / unit_in_last_place(want, d)[index])
+            limit = np.maximum(bound(want, sensitivity, length, d), least)
+            allowed = float(limit[index] / unit_in_last_place(want, d)[index])
         text += f" ({units:.3g} ULP away, {allowed:.3g} allowed)" if np.isfinite(units) else ""
     return text
 

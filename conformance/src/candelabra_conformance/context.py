@@ -86,7 +86,7 @@ class Context:
 
     # -- samples ------------------------------------------------------------------------------------------------------
     def samples(self, op: Record, d: dtype, kind: str = "inputs") -> list[Sample]:
-        """Return all samples of the operator in a dtype: ``"inputs"``, ``"special"`` or ``"mistakes"``."""
+        """Return all samples of the operator in a dtype, of a kind: a key of the tables of generators."""
         self._only(op)
         key = (kind, d.name)
         if key not in self._samples:

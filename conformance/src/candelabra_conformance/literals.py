@@ -1,7 +1,7 @@
 """Write values as Python source that is exact to the bit, short, and needs only ``import candelabra as cd``.
 
 The ``repr`` of a Python float is the shortest decimal that reads back as the same number, and float64 represents every
-number of the narrower dtypes, so decimals are exact. The payload of a NaN is lost.
+number of the narrower dtypes, so decimals are exact. NaN keeps its sign and loses its payload.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def number(value: Any) -> str:
     if isinstance(value, complex):
         return f"complex({number(value.real)}, {number(value.imag)})"
     if isinstance(value, float):
-        return "nan" if math.isnan(value) else repr(value)
+        return repr(value) if not math.isnan(value) else "-nan" if math.copysign(1, value) < 0 else "nan"
     return repr(int(value))
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, Final
 
-from candelabra.dtypes import BY_NAME, dtype
+from candelabra.dtypes import ALL, BY_NAME, dtype, float64
+from candelabra.library import OPERATORS, Operator
 
 from candelabra_conformance.context import MAIN, Context
 from candelabra_conformance.layouts import ALIASED, BASIC, CONTIGUOUS, MEMORY, MIXED, REPEATING
@@ -28,11 +30,32 @@ def _is_basic(layout: str) -> bool:
     return layout not in MEMORY[len(BASIC) :]
 
 
-def everywhere(level: int) -> Axes:
-    """Yield every dtype with every layout, and four dtypes with large inputs; unusual ones at level 3.
+def represents(context: Context, op: Record, d: dtype) -> bool:
+    """Return whether an unusual dtype of an operator belongs to level 2 on contiguous memory.
 
-    Of the layouts of level 3, some belong to ``level`` in the first dtype: operands with different layouts, and for
-    pointwise operators of several operands one that is repeated.
+    Every primitive does in float64, in which an error of single precision is least visible, and in any other dtype one
+    primitive of each family. A family is a module that declares operators.
+    """
+    if not isinstance(op, Operator) or op.body is not None:
+        return False
+    if d is float64:
+        return True
+    able = [other for other in _family(op.declared_in) if d in context.dtypes(other)]
+    return bool(able) and able[ALL.index(d) % len(able)] is op
+
+
+@cache
+def _family(module: str) -> tuple[Operator[..., Any], ...]:
+    """Return the primitives that a module declares."""
+    return tuple(op for _, op in sorted(OPERATORS.items()) if op.declared_in == module and op.body is None)
+
+
+def everywhere(level: int) -> Axes:
+    """Yield every dtype with every layout, and four dtypes with large inputs.
+
+    Unusual dtypes belong to level 2 for the representatives of a family, on contiguous memory, and to level 3
+    otherwise. Of the layouts of level 3, some belong to ``level`` in the first dtype: operands with different layouts,
+    and for pointwise operators of several operands one that is repeated.
     """
 
     def axes(context: Context, op: Record) -> Iterator[Axis]:
@@ -40,10 +63,24 @@ def everywhere(level: int) -> Axes:
         combines = getattr(op.rule, "pointwise", False) and len(op.schema.differentiable) > 1
         further = (MIXED, *REPEATING) if combines else (MIXED,)
         for d in context.dtypes(op):
+            lower = level if usual(context, d) else 3
+            plain = max(level, 2) if lower == 3 and represents(context, op, d) else lower
             for layout in context.layouts(op, d):
                 if layout != LARGE or d in long:
                     low = _is_basic(layout) or (layout in further and d in long[:1])
-                    yield Axis(d, layout, level if low and usual(context, d) else 3)
+                    yield Axis(d, layout, plain if layout == CONTIGUOUS else lower if low else 3)
+
+    return axes
+
+
+def extremes(level: int) -> Axes:
+    """Yield every dtype on contiguous memory, with levels as in :func:`everywhere`."""
+
+    def axes(context: Context, op: Record) -> Iterator[Axis]:
+        for d in context.dtypes(op):
+            if context.laid_out(op, d, CONTIGUOUS):
+                lower = usual(context, d) or represents(context, op, d)
+                yield Axis(d, CONTIGUOUS, level if lower else 3)
 
     return axes
 

@@ -90,16 +90,16 @@ def errors(context: Context, op: Record, d: dtype, layout: str) -> float | None:
     The text may be that of the operator's rule instead, if it raises the same class.
     """
     for sample in context.each_of(op, d, "mistakes"):
-        if not _refused_equally(context, op, sample):
+        if not refused_equally(context, op, sample):
             raise Failure(f"the reference raises nothing for this mistake{_note(sample)}", sample, layout)
         if isinstance(op, Operator) and has_inplace(op) and sample.args and isinstance(sample.args[0], np.ndarray):
-            _refused_equally(context, op, sample, op.form("inplace"))
+            refused_equally(context, op, sample, op.form("inplace"))
     good = context.laid_out(op, d, CONTIGUOUS)[0]
     agree(context, op, d, good, CONTIGUOUS, results(context, op, good, CONTIGUOUS))
     return None
 
 
-def _refused_equally(context: Context, op: Record, sample: Sample, function: Any = None) -> bool:
+def refused_equally(context: Context, op: Record, sample: Sample, function: Any = None) -> bool:
     """Check that the device raises the reference's error. Return False if the reference raises none."""
     want = outcome(op, sample, context.reference, function)
     if want is None:

@@ -17,9 +17,9 @@ def _like(value: Any, x: Any) -> Any:
     return value.astype(x.dtype) if isinstance(value, np.ndarray) and isinstance(x, np.ndarray) else value
 
 
+references({"where": lambda condition, a, b: np.where(condition, a, b)})
 references(
     {
-        "where": lambda condition, a, b: np.where(condition, a, b),
         "masked_fill": lambda x, mask, value: np.where(mask, _like(value, x), x),
         "masked_fill_cast": lambda x, mask, value: np.where(mask, np.asarray(value).astype(x.dtype), x),
         "Tensor.where": lambda x, condition, y: np.where(condition, x, y),

@@ -30,8 +30,8 @@ def arange(start: Any, step: Any, length: int, dtype: DType, device: Any) -> Arr
 def linspace(start: Any, end: Any, steps: int, dtype: DType, device: Any) -> Array:
     """Compute in 80 bits, truncated for integers."""
     wide = np.clongdouble if dtype.is_complex else np.longdouble
-    share = np.arange(steps, dtype=wide) / max(steps - 1, 1)
-    values = wide(start) + (wide(end) - wide(start)) * share
+    # The product first: a quotient that is an integer is then exact, and is not truncated to the one below.
+    values = wide(start) + (wide(end) - wide(start)) * np.arange(steps, dtype=wide) / max(steps - 1, 1)
     return np.trunc(values).astype(host_dtype(dtype)) if dtype.category <= INTEGER else values
 
 

@@ -21,7 +21,11 @@ TABLES: Final[dict[str, dict[str, list[Generator]]]] = {
     "inputs": registry.INPUTS,
     "mistakes": registry.MISTAKES,
     "special": registry.SPECIAL,
+    "sizes": registry.SIZES,
+    "bounds": registry.BOUNDS,
 }
+FROM_RECORD: Final = ("inputs", "mistakes", "special")
+"""The kinds of samples that follow from an operator's record too."""
 
 
 def gathered(op: Record, d: dtype, kind: str) -> Iterator[Sample]:
@@ -29,9 +33,16 @@ def gathered(op: Record, d: dtype, kind: str) -> Iterator[Sample]:
     depend on other generators."""
     generators = generators_of(op.name, kind)
     for generator in generators:
-        yield from generator(maker(op, d))
-    if isinstance(op, Operator) and (kind != "inputs" or not generators):
+        if d.name in registry.DTYPES.get(generator, (d.name,)):
+            yield from generator(maker(op, d))
+    if isinstance(op, Operator) and kind in FROM_RECORD and (kind != "inputs" or not generators):
         yield from of_record(kind)(op, maker(op, d))
+
+
+def declared_dtypes(name: str, kind: str) -> list[str]:
+    """Return the dtypes for which the generators of a kind are declared; without a declaration, float32."""
+    named = [d for g in generators_of(name, kind) for d in registry.DTYPES.get(g, ("float32",))]
+    return list(dict.fromkeys(named))
 
 
 def generators_of(name: str, kind: str) -> list[Generator]:

@@ -23,6 +23,9 @@ G = TypeVar("G", bound=Generator)
 INPUTS: Final[dict[str, list[Generator]]] = {}
 MISTAKES: Final[dict[str, list[Generator]]] = {}
 SPECIAL: Final[dict[str, list[Generator]]] = {}
+SIZES: Final[dict[str, list[Generator]]] = {}
+BOUNDS: Final[dict[str, list[Generator]]] = {}
+DTYPES: Final[dict[Generator, tuple[str, ...]]] = {}
 DOMAINS: Final[dict[str, tuple[float, float]]] = {}
 ONLY: Final[dict[str, Callable[[dtype], bool]]] = {}
 DRAWS: Final[set[str]] = set()
@@ -50,6 +53,29 @@ def mistakes(*operators: str) -> Callable[[G], G]:
 def special(*operators: str) -> Callable[[G], G]:
     """Mark a generator of calls on NaN, infinities, signed zeros, and the limits of the dtype."""
     return _marks(SPECIAL, operators)
+
+
+def sizes(*operators: str, dtypes: tuple[str, ...] = ("float32",)) -> Callable[[G], G]:
+    """Mark a generator of calls beyond the usual limits of implementations, in these dtypes only: more rows than the
+    blocks of a grid, more elements than a buffer.
+
+    The values should be so that the results are exact, because the bound of rounded ones takes further runs of the
+    reference.
+    """
+    return _in_dtypes(_marks(SIZES, operators), dtypes)
+
+
+def bounds(*operators: str, dtypes: tuple[str, ...] = ("float32",)) -> Callable[[G], G]:
+    """Mark a generator of calls with many indices of which one is out of bounds, in these dtypes only."""
+    return _in_dtypes(_marks(BOUNDS, operators), dtypes)
+
+
+def _in_dtypes(mark: Callable[[G], G], dtypes: tuple[str, ...]) -> Callable[[G], G]:
+    def declare(generator: G) -> G:
+        DTYPES[generator] = dtypes
+        return mark(generator)
+
+    return declare
 
 
 def domain(low: float, high: float, *operators: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
-from candelabra.library import OPERAND, TENSOR, Operator
+from candelabra.library import OPERAND, TENSOR, Operator, Parameter
 
 from candelabra_conformance.samples.maker import Maker
 from candelabra_conformance.samples.pointwise import POLYNOMIALS, QUOTIENTS, follows_from_record
@@ -36,7 +36,15 @@ def floats(t: Maker) -> Array:
     limits = _limits(t)
     odd = 2.0 ** (limits.nmant + 1) - 1  # the largest odd number: the dtype does not represent half of it
     extremes = (limits.smallest_subnormal, limits.tiny, limits.eps, 1 + float(limits.eps), odd, limits.max, limits.min)
-    return np.array([*ORDINARY, *[float(e) for e in extremes], math.inf, -math.inf, math.nan]).astype(t.numpy)
+    values = np.array([*ORDINARY, *[float(e) for e in extremes], math.inf, -math.inf, math.nan]).astype(t.numpy)
+    return np.concatenate([values, odd_nans(t)])
+
+
+def odd_nans(t: Maker) -> Array:
+    """Return two quiet NaNs of other bits than the usual one: with the sign bit, and with every bit of the payload."""
+    limits, bits = _limits(t), 8 * t.numpy.itemsize
+    quiet = ((1 << limits.nexp) - 1) << limits.nmant | 1 << (limits.nmant - 1)
+    return np.array([quiet | 1 << (bits - 1), (1 << (bits - 1)) - 1], f"u{t.numpy.itemsize}").view(t.numpy)
 
 
 def _limits(t: Maker) -> Any:
@@ -54,14 +62,26 @@ def more_floats(t: Maker) -> Array:
     return np.concatenate([floats(t), np.array([*HALVES, *ANGLES, *large]).astype(t.numpy)])
 
 
+NEIGHBOURS: Final = (1 << 24, (1 << 24) + 1, 1 << 53, (1 << 53) + 1)
+"""Neighbours that are equal in float32 or float64."""
+
+
+def neighbours(t: Maker) -> Array:
+    """Return neighbours beyond 2**24 and 2**53 that the dtype represents, and their negatives."""
+    limits = np.iinfo(t.numpy)
+    held = [n for n in NEIGHBOURS if n <= limits.max]
+    return np.array([*held, *(-n for n in held if limits.min < 0)], t.numpy)
+
+
 def integers(t: Maker) -> Array:
-    """Return the limits of an integer dtype, small numbers, and two patterns of alternating bits."""
+    """Return the limits of an integer dtype, small numbers, neighbours that floats do not distinguish, and two patterns
+    of alternating bits."""
     limits = np.iinfo(t.numpy)
     ones = (1 << limits.bits) // 3  # 0101…01
     patterns = np.array([ones, ones << 1], f"u{t.numpy.itemsize}").view(t.numpy)
     few = [v for v in (0, 1, -1, 2, 7) if v >= limits.min]
     ends = (limits.min, limits.min + 1, limits.max - 1, limits.max)
-    return np.concatenate([np.array([*few, *ends], t.numpy), patterns])
+    return np.concatenate([np.array([*few, *ends], t.numpy), patterns, neighbours(t)])
 
 
 def complexes(t: Maker, components: tuple[float, ...]) -> Array:
@@ -170,6 +190,29 @@ def special_of_record(op: Operator[..., Any], t: Maker) -> Iterator[Sample]:
         near, far = t.array(FAR_APART[op.name]), t.array((0.0,) * len(FAR_APART[op.name]))
         yield sample(near, far, gradient=False, note="far apart")
         yield sample(far, near, gradient=False, note="far apart")
+    yield from _by_numbers(op, t, parameters)
+
+
+def _by_numbers(op: Operator[..., Any], t: Maker, parameters: list[Parameter]) -> Iterator[Sample]:
+    """Yield Python numbers that float32 does not represent, in place of one of two tensors."""
+    if len(parameters) != 2 or op.name in POLYNOMIALS or (t.is_integer and op.promote(t.dtype).is_floating_point):
+        return  # floats that are computed from integers have rounded the number before
+    numbers: list[int | float] = [int(n) for n in neighbours(t) if n > 0 and n % 2] if t.is_integer else []
+    numbers += [0.1] if t.dtype.name in ("float64", "complex128") else []
+    values = integers(t) if t.is_integer else t.array([*ORDINARY, 0.1])
+    kinds, undefined, _ = NO_ANSWER.get(op.name, ("", None, ""))
+    for place, p in enumerate(parameters):
+        for number in numbers if p.kind == OPERAND else ():
+            pair = [values, values]
+            pair[place] = t.array(np.full(values.shape, number))
+            defined = np.ones(values.shape, bool)
+            if undefined is not None and ("f" if t.is_floating else t.numpy.kind) in kinds:
+                with np.errstate(all="ignore"):
+                    defined = ~np.asarray(undefined(*pair), bool)
+            given: list[Any] = [v[defined] for v in pair]
+            given[place] = number
+            if defined.any():
+                yield sample(*given, gradient=False, note=f"{p.name}={number!r}")
 
 
 def _grid(op: Operator[..., Any], t: Maker, tensors: int) -> list[Array]:

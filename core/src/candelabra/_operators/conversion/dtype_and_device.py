@@ -39,7 +39,11 @@ if TYPE_CHECKING:
 # -- operators --------------------------------------------------------------------------------------------------------
 @operator(like_input, promote=unpromoted, out=False, public=False)
 def cast(input: Tensor, *, dtype: DType) -> Tensor:
-    """Return the values in another dtype: integer dtypes truncate floats, real dtypes discard the imaginary part."""
+    """Return the values in another dtype: integer dtypes truncate floats, real dtypes discard the imaginary part.
+
+    A number is rounded once, to nearest and a tie to even; on the way to bfloat16 it may be rounded to float32 first,
+    as in PyTorch. NaN stays NaN, whatever its payload.
+    """
     ...
 
 

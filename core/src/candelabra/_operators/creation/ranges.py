@@ -134,7 +134,11 @@ def _check_steps(steps: int) -> tuple[int]:
     by(lambda start, end, steps, *_: _check_steps(steps)), promote=unpromoted, method=False, out=False, public=False
 )
 def linspace(start: Number, end: Number, steps: int, *, dtype: DType, device: Device) -> Tensor:
-    """Return ``steps`` evenly spaced numbers from ``start`` to ``end``, both included."""
+    """Return ``steps`` evenly spaced numbers from ``start`` to ``end``, both included.
+
+    Half types are computed in float32 and rounded once, so that the distance of the ends may be larger than the
+    largest number of the dtype.
+    """
     ...
 
 

@@ -21,7 +21,7 @@ from candelabra._records.overloads import overloads
 from candelabra._records.promotion import real_part
 from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
-from candelabra.dtypes import COMPLEX, FLOATING, can_cast, dtype
+from candelabra.dtypes import COMPLEX, FLOATING, can_cast, dtype, float32
 
 if TYPE_CHECKING:
     from candelabra.typing import Dim, Dims, DType, Tensor
@@ -49,7 +49,12 @@ def _norm_shape(x: Tensor, ord: float, dim: Any, keepdim: bool, *_: Any) -> Ints
 
 @operator(_norm_shape, promote=FLOATING_ONLY, result=real_part, public=False, autocast=Autocast("float32"))
 def linalg_vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    """``sum(abs(x)**ord)**(1/ord)`` over ``dim`` (all dims if None), which is real."""
+    """``sum(abs(x)**ord)**(1/ord)`` over ``dim`` (all dims if None), which is real.
+
+    Half types are computed in float32 and rounded once: neither the powers nor their sum overflow or lose digits.
+    """
+    if x.dtype.is_half:
+        return linalg_vector_norm(x.to(float32), ord, dim, keepdim).to(x.dtype)
     size = x.abs()
     if ord == math.inf:
         return size.amax(dim, keepdim)

@@ -30,6 +30,8 @@ def std(input: Tensor, dim: Dims = None, *, correction: Correction = 1, keepdim:
     """Return the standard deviation over ``dim`` (all dims if None): the square root of the variance, see
     :func:`var`.
     """
+    if input.dtype.is_half:  # in float32, the variance does not overflow
+        return std(input.to(float32), dim, correction=correction, keepdim=keepdim).to(input.dtype)
     return var(input, dim, correction=correction, keepdim=keepdim).sqrt()
 
 

@@ -55,6 +55,10 @@ def normalize(input: Tensor, weight: Tensor | None, bias: Tensor | None, dims: I
     ``weight`` and ``bias`` broadcast to the input. Ba, Kiros and Hinton, Layer normalization, 2016; Ioffe and Szegedy,
     Batch normalization, 2015.
     """
+    if input.dtype.is_half:  # in float32, the squares do not overflow
+        scale, shift = (None if factor is None else factor.to(float32) for factor in (weight, bias))
+        wide = normalize(input.to(float32), scale, shift, dims, eps)
+        return Normalized(*(part.to(input.dtype) for part in wide))
     mean = input.mean(dims, True)
     centred = input - mean
     rstd = ((centred * centred).mean(dims, True) + eps).rsqrt()

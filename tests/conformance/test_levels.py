@@ -1,0 +1,50 @@
+"""Level 2 tries values in each dtype that a device claims, and special values."""
+
+import functools
+
+import candelabra as cd
+from candelabra.dtypes import ALL
+from candelabra.library import OPERATORS
+from candelabra_conformance.context import Context
+from candelabra_conformance.properties import registry
+
+PRIMITIVES = tuple(sorted(name for name, op in OPERATORS.items() if op.body is None))
+
+
+@functools.cache
+def tried(property: str, names: tuple[str, ...]) -> frozenset[tuple[str, str]]:
+    """Return pairs of operator and dtype whose case of a property belongs to level 2 or below, on the reference."""
+    registry.load()
+    context = Context(str(cd.get_default_device()))
+    context.planning = True
+    axes = registry.OF_OPERATORS[property].axes
+    each = ((name, axis) for name in names for axis in axes(context, OPERATORS[name]))
+    return frozenset((name, axis.dtype.name) for name, axis in each if axis.dtype is not None and axis.level <= 2)
+
+
+def accepted(name: str) -> set[str]:
+    """Return the dtypes that a primitive accepts on the reference."""
+    return {d.name for d in Context(str(cd.get_default_device())).dtypes(OPERATORS[name])}
+
+
+def test_each_family_has_a_value_case_in_each_claimed_dtype() -> None:
+    """For each module that declares primitives, one is tried at level 2 in each dtype that one of them takes."""
+    families = {(OPERATORS[name].declared_in, dtype) for name, dtype in tried("value", PRIMITIVES)}
+    for name in PRIMITIVES:
+        module = OPERATORS[name].declared_in
+        assert {(module, dtype) for dtype in accepted(name)} <= families, name
+    assert {dtype for _, dtype in families} == {d.name for d in ALL}
+
+
+def test_each_primitive_is_tried_in_float64() -> None:
+    """An error of single precision in float64 is found at level 2: every primitive has a value case."""
+    assert {name for name, dtype in tried("value", PRIMITIVES) if dtype == "float64"} == {
+        name for name in PRIMITIVES if "float64" in accepted(name)
+    }
+
+
+def test_special_values_belong_to_level_2() -> None:
+    """A maximum that ignores NaN is found at level 2, in the usual dtypes and in float64."""
+    names = ("maximum", "amax", "exp", "sort")
+    due = {(name, dtype) for name in names for dtype in ("float32", "float64", "int64")}
+    assert due <= tried("special", names)
