@@ -64,7 +64,7 @@ class Session:
             huge=config.getoption("candelabra_huge"),
         )
         if quick:
-            made.cases = pairwise(made.cases)
+            made.cases = pairwise(made.cases, made.context.instance.kernels)
         made.partial = bool(operators or patterns or quick)
         path = config.getoption("candelabra_expected_failures") or of_backend(made.context.device.type)
         made.expected = read(Path(path)) if path is not None else []

@@ -93,7 +93,7 @@ def run(
     if chosen.quick:
         from candelabra_conformance.running.pairwise import pairwise
 
-        cases = pairwise(cases)
+        cases = pairwise(cases, context.instance.kernels)
     about = subject(context)
     known = _known(earlier, about, cases)
     left = [case for case in cases if case not in known]
