@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -16,7 +15,7 @@ from candelabra_conformance.layouts import CONTIGUOUS, MEMORY, placed
 from candelabra_conformance.numpy_dtypes import host_dtype
 from candelabra_conformance.oracle import DIRECTIONS, Answer, as_given, dtypes_of
 from candelabra_conformance.properties.axes import everywhere, of_callable, some
-from candelabra_conformance.properties.registry import Axes, Axis, operator_property
+from candelabra_conformance.properties.registry import operator_property
 from candelabra_conformance.records import CallableRecord, Record
 from candelabra_conformance.samples.gather import generators_of
 from candelabra_conformance.samples.sample import KINDS, LENGTH_ONE, ZERO_DIM, ZERO_SIZE, Sample, arrays
@@ -26,22 +25,9 @@ from candelabra_conformance.transport import Array
 
 SMALL: Final = (*MEMORY, *KINDS[1:-1])
 """The layouts and kinds of samples for public callables."""
-EXACT: Final = ("int64", "int32", "bool")
-"""The dtypes whose special values belong to level 2, since they are exact on any device."""
 
 
-def _of_level_2(axes: Axes, when: Callable[[dtype], bool]) -> Axes:
-    """Move the cases on contiguous memory in further dtypes from level 3 to level 2."""
-
-    def moved(context: Context, op: Record) -> Iterator[Axis]:
-        for axis in axes(context, op):
-            low = axis.dtype is not None and axis.layout == CONTIGUOUS and when(axis.dtype)
-            yield axis._replace(level=min(axis.level, 2)) if low else axis
-
-    return moved
-
-
-@operator_property("value", _of_level_2(everywhere(1), lambda d: True), of_callable(1, SMALL))
+@operator_property("value", everywhere(1), of_callable(1, SMALL))
 def value(context: Context, op: Record, d: dtype, layout: str) -> float | None:
     """Every output agrees with the oracle within the derived bound; other results than tensors are equal."""
     worst = None
@@ -163,9 +149,7 @@ def _has_special(op: Record) -> bool:
 
 
 @operator_property(
-    "special",
-    _of_level_2(some(3, dtypes=0, layouts=(CONTIGUOUS,)), lambda d: d.name in EXACT),
-    of_callable(3, (CONTIGUOUS,), when=_has_special),
+    "special", some(3, dtypes=0, layouts=(CONTIGUOUS,)), of_callable(3, (CONTIGUOUS,), when=_has_special)
 )
 def special(context: Context, op: Record, d: dtype, layout: str) -> float | None:
     """Results for NaN, infinities, signed zeros, subnormals and extremes agree with the oracle, also signs of zeros."""
