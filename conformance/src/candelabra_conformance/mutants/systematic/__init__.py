@@ -45,5 +45,6 @@ def _every(name: str, switch: Switch) -> Iterator[Fault]:
 
 
 def kernels_of(operator: str, mirror: Mirror) -> list[str]:
-    """Return the names in the table that serve an operator: its own and the in-place one."""
-    return [name for name in (operator, operator + "_") if name in mirror.table]
+    """Return the names in the table that serve an operator: its own, and the in-place one if the operator has it."""
+    names = (operator, operator + "_") if OPERATORS[operator].inplace else (operator,)
+    return [name for name in names if name in mirror.table]

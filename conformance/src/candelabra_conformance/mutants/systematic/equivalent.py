@@ -5,9 +5,26 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
+WHOLE: Final = "eye sign random_binomial random_integers random_permutation random_poisson triangle_indices"
+TRUTHS: Final = "all any logical_and logical_not logical_or logical_xor"
 NO_FAULT: Final = (
     ("negated", "(-Q)(-R) is a decomposition as well", "linalg_qr"),
     ("stable ignored", "the reference sorts stably in any case", "argsort sort"),
+    ("sorted ignored", "the reference sorts the largest elements in any case", "topk"),
+    ("padding_idx ignored", "only the derivative reads it", "embedding"),
+    ("scale_grad_by_freq ignored", "only the derivative reads it", "embedding"),
+    ("groups ignored", "another number of groups does not fit the shapes and raises", "conv conv_weight"),
+    ("shape ignored", "another shape does not fit the operands and raises", "conv_weight"),
+    ("pivot ignored", "a factorization without pivots is refused", "linalg_lu_factor_ex"),
+    ("no elements refused", "the result always has elements", "vdot conv_weight"),
+    ("one element", "the result has no dims", "vdot"),
+    ("first element of several", "the result is one element", "vdot"),
+    ("last element beyond 16", "the result is one element", "vdot"),
+    ("float32 with half its digits", "the results are small whole numbers", WHOLE),
+    ("float64 with half its digits", "the results are small whole numbers", WHOLE),
+    ("int64 computed in float64", "no number but 0 becomes 0", TRUTHS),
+    ("int64 computed in float32", "no number but 0 becomes 0", TRUTHS),
+    ("int32 computed in float32", "no number but 0 becomes 0", TRUTHS),
 )
 """The words of the fault, the reason, and the kernels."""
 

@@ -79,13 +79,16 @@ def of_strides(name: str, record: Operator[..., Any], switch: Switch) -> Iterato
         return
     yield Fault(name, "strides ignored", of_arguments(switch, _contiguous(lambda *_: True)), _strided(lambda *_: True))
     for words, kind in KINDS.items():
-        yield Fault(name, f"{words} ignored", of_arguments(switch, _contiguous(kind)), _strided(kind))
+        fault = of_arguments(switch, _contiguous(kind))
+        # Core dims are never repeated, so that operators of matrices see no strides of 0.
+        yield Fault(name, f"{words} ignored", fault, _strided(kind), only_if_reached=kind is _expanded)
     yield Fault(name, "offsets ignored", of_arguments(switch, _from_the_start), _offset)
     if len(places) > 1:
         for place in places:
             p = record.schema.parameters[place]
             yield Fault(name, f"strides of {p.name} ignored", _of_one(switch, place), _strided_at(place))
-        yield Fault(name, "strides of the first operand for all", _as_the_first(switch), _unlike_the_first)
+        fault = _as_the_first(switch)
+        yield Fault(name, "strides of the first operand for all", fault, _unlike_the_first, only_if_reached=True)
 
 
 def _strided(kind: Kind) -> Reached:

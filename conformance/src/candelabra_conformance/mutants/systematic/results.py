@@ -105,7 +105,8 @@ def of_results(name: str, record: Operator[..., Any], switch: Switch) -> Iterato
     if not record.view:
         for words, (change, reached) in RESULTS.items():
             if words not in DIGITS or any(result(float32).is_floating_point for result in record.results):
-                yield Fault(name, words, of_result(switch, change), reached)
+                rare = words in (*DIGITS, "no dims")
+                yield Fault(name, words, of_result(switch, change), reached, only_if_reached=rare)
     yield Fault(name, "no elements refused", _no_elements(switch), _empty)
 
 

@@ -68,7 +68,8 @@ class Fault:
     wrong: Wrong
     reached: Reached = always
     only_if_reached: bool = False
-    """Whether there is no such mutant of a kernel whose own cases never reach it: of a dtype that it does not have."""
+    """Whether there is no such mutant of a kernel whose own cases never reach it: the kernel does not have the dtype,
+    its results always have dims, or its operands never have different strides."""
     of_family: bool = False
     """Whether the mutant has the fault in all kernels of the operator's family, any of which may be caught. It is so
     for limits beyond 65,000, which one operator of each family exceeds, since such samples take time."""
