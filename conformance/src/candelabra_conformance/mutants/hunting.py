@@ -17,7 +17,7 @@ from candelabra_conformance.fake.backend import FakeAccelerator
 from candelabra_conformance.model import BAD, DEVICE, Case
 from candelabra_conformance.mutants.catalogue import load
 from candelabra_conformance.mutants.mirror import Mirror
-from candelabra_conformance.mutants.mutant import Mutant
+from candelabra_conformance.mutants.mutant import Mutant, operator_of
 from candelabra_conformance.mutants.systematic import Fault, Switch, faults, kernels_of
 from candelabra_conformance.running.pairwise import pairwise
 from candelabra_conformance.suite import plan, run_case
@@ -255,9 +255,9 @@ def _hunted(context: Context, fault: Fault, switch: Switch, cases: list[Case], q
 
 
 def family_of(kernel: str) -> str:
-    """Return the subject under which a kernel's operator is declared, such as ``reductions``."""
-    record = OPERATORS[kernel if kernel in OPERATORS else kernel[:-1]]
-    return record.declared_in.partition("_operators.")[2].partition(".")[0]
+    """Return the subject under which a kernel's operator is declared, such as ``reductions``, or ``nn``."""
+    package, _, module = OPERATORS[operator_of(kernel)].declared_in.partition("._operators.")
+    return module.partition(".")[0] if package == "candelabra" else package.rpartition(".")[2]
 
 
 def combined(findings: Iterable[Finding]) -> list[Finding]:

@@ -35,6 +35,8 @@ ONE: Final[dict[str, Arguments]] = {
     "basic_index_adjoint": lambda t: (t(1), (1,), (slice(0, 1, 1),)),
     "basic_index_scatter": lambda t: (t(1), t(1), (slice(0, 1, 1),)),
     "embedding": lambda t: (t(4, 1), t.index(2)),
+    "resample": lambda t: (t(3), 0, t.index(1), t(1, 2)),
+    "normalize_backward": lambda t: _normalized_backward(t),
     "random_multinomial": lambda t: (t.array([2.0]), 1, True, 5, 5),
     "kthvalue": lambda t: (t(1, 1), 1, 1),
     "fft_c2r": lambda t: (t(1, 1).real.astype(t.numpy), (1,), "backward", 1),
@@ -52,6 +54,11 @@ ONE: Final[dict[str, Arguments]] = {
     "linalg_eigvalsh": lambda t: (hermitian(t, 1, 1), "L"),
     "linalg_householder_product": lambda t: (t(1, 1), t(1, low=0.3, high=1.2)),
 }
+
+
+def _normalized_backward(t: Maker) -> tuple[Any, ...]:
+    x = t(1, 1)
+    return t(1, 1), x, x.copy(), t.array([[10.0]]), t(1), (1,)
 
 
 @inputs(*ONE)
@@ -91,12 +98,17 @@ SEVERAL: Final[dict[str, Arguments]] = {
     "linalg_vector_norm": lambda t: (t(MANY, 3), 2.0, 1),
     "linalg_vecdot": lambda t: (t(MANY, 3), t(MANY, 3)),
     "log_gamma_slope": lambda t: (_repeated(t, 0.25, 0.5, 6.0, 5.0), _repeated(t, 0.5, 0.25, 1.0, 2.5)),
+    "index_add": lambda t: (t(MANY), 0, t.indices(2 * MANY, below=MANY), t(2 * MANY)),
+    "scatter_add": lambda t: (t(MANY), 0, t.indices(2 * MANY, below=MANY), t(2 * MANY)),
+    "basic_index_adjoint": lambda t: (t(MANY), (MANY + 1,), (slice(0, MANY, 1),)),
+    "basic_index_scatter": lambda t: (t(MANY), t(MANY), (slice(0, MANY, 1),)),
     "addmv": lambda t: (t(MANY), t(MANY, 3), t(3)),
     "addbmm": lambda t: (t(MANY, 3), t(2, MANY, 3), t(2, 3, 3)),
     "cross_product": lambda t: (t(MANY, 3), t(MANY, 3), 1),
     "nanmedian_dim": lambda t: (t(MANY, 3), 1),
     "median_dim": lambda t: (t(MANY, 3), 1),
     "kthvalue": lambda t: (t(MANY, 3), 2, 1),
+    "scatter_extreme": lambda t: (t(MANY), 0, t.indices(2 * MANY, below=MANY), t(2 * MANY), "amax", True),
     "tally": lambda t: (t.indices(3 * MANY, below=MANY), t(3 * MANY, low=0, high=1), MANY),
     "linalg_inv_ex": lambda t: (matrix(t, MANY, 2, 2),),
     "linalg_det": lambda t: (matrix(t, MANY, 2, 2),),
@@ -121,6 +133,19 @@ def of_several_hundred(t: Maker) -> Iterator[Sample]:
     if t.operator.startswith(("linalg", "triangular")) and not factorizable(t.dtype) and "vec" not in t.operator:
         return
     yield sample(*SEVERAL[t.operator](t), kind=LARGE, gradient=False)
+
+
+WRITTEN: Final[dict[str, Arguments]] = {
+    "copied": lambda t: (t(MANY), t(MANY)),
+    "filled": lambda t: (t(MANY), t()),
+    "index_put": lambda t: (t(MANY), (t.indices(5, below=MANY),), t(), False),
+}
+
+
+@inputs(*WRITTEN)
+def of_long_targets(t: Maker) -> Iterator[Sample]:
+    """Yield targets of in-place kernels, which are tried in every layout."""
+    yield sample(*WRITTEN[t.operator](t), gradient=False, note="several hundred")
 
 
 def _repeated(t: Maker, *values: float) -> Any:

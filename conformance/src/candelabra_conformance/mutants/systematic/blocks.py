@@ -41,7 +41,7 @@ def of_blocks(name: str, record: Operator[..., Any], switch: Switch) -> Iterator
         if operands_of(record):
             yield Fault(name, f"inputs beyond {count:,}", inputs, _more_inputs(count), of_family=large)
     rows = of_result(switch, _rows_beyond(GRID))
-    yield Fault(name, f"rows beyond {GRID:,}", rows, _more_rows(GRID), of_family=True)
+    yield Fault(name, f"rows beyond {GRID:,}", rows, _more_rows(GRID), only_if_reached=True, of_family=True)
     for block in (VECTOR, *BLOCKS):
         yield Fault(name, f"tail of {block}", of_result(switch, _tail(block)), _with_tail(block))
 

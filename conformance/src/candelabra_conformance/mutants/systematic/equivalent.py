@@ -7,7 +7,14 @@ from typing import Final
 
 WHOLE: Final = "eye sign random_binomial random_integers random_permutation random_poisson triangle_indices"
 TRUTHS: Final = "all any logical_and logical_not logical_or logical_xor"
-NO_FAULT: Final = (
+RECURRENT: Final = (
+    "gru_sequence gru_sequence_backward lstm_sequence lstm_sequence_backward rnn_sequence rnn_sequence_backward"
+)
+SEVERAL: Final = (
+    "first element of several", "last element beyond 16", "elements beyond 64", "elements beyond 256", "tail of 4",
+    "tail of 64", "tail of 256",
+)  # fmt: skip
+NO_FAULT: Final[tuple[tuple[str, str, str], ...]] = (
     ("negated", "(-Q)(-R) is a decomposition as well", "linalg_qr"),
     ("stable ignored", "the reference sorts stably in any case", "argsort sort"),
     ("sorted ignored", "the reference sorts the largest elements in any case", "topk"),
@@ -17,9 +24,11 @@ NO_FAULT: Final = (
     ("shape ignored", "another shape does not fit the operands and raises", "conv_weight"),
     ("pivot ignored", "a factorization without pivots is refused", "linalg_lu_factor_ex"),
     ("no elements refused", "the result always has elements", "vdot conv_weight"),
-    ("one element", "the result has no dims", "vdot"),
-    ("first element of several", "the result is one element", "vdot"),
-    ("last element beyond 16", "the result is one element", "vdot"),
+    ("one element", "the result has no dims, or several rows", "vdot cross_product triangle_indices"),
+    *((words, "the result is one element", "vdot") for words in SEVERAL),
+    ("strides ignored", "most strides are refused", "view_as_complex"),
+    ("weight_hr ignored", "another number of outputs does not fit the shapes and raises", "lstm_sequence"),
+    ("batch_sizes ignored", "other sizes do not fit the rows and raise", RECURRENT),
     ("float32 with half its digits", "the results are small whole numbers", WHOLE),
     ("float64 with half its digits", "the results are small whole numbers", WHOLE),
     ("int64 computed in float64", "no number but 0 becomes 0", TRUTHS),

@@ -80,13 +80,15 @@ def of_strides(name: str, record: Operator[..., Any], switch: Switch) -> Iterato
     yield Fault(name, "strides ignored", of_arguments(switch, _contiguous(lambda *_: True)), _strided(lambda *_: True))
     for words, kind in KINDS.items():
         fault = of_arguments(switch, _contiguous(kind))
-        # Core dims are never repeated, so that operators of matrices see no strides of 0.
-        yield Fault(name, f"{words} ignored", fault, _strided(kind), only_if_reached=kind is _expanded)
-    yield Fault(name, "offsets ignored", of_arguments(switch, _from_the_start), _offset)
+        # The core dims of a matrix are never repeated, and vectors have no rows.
+        yield Fault(name, f"{words} ignored", fault, _strided(kind), only_if_reached=True)
+    yield Fault(name, "offsets ignored", of_arguments(switch, _from_the_start), _offset, only_if_reached=True)
     if len(places) > 1:
         for place in places:
             p = record.schema.parameters[place]
-            yield Fault(name, f"strides of {p.name} ignored", _of_one(switch, place), _strided_at(place))
+            yield Fault(
+                name, f"strides of {p.name} ignored", _of_one(switch, place), _strided_at(place), only_if_reached=True
+            )
         fault = _as_the_first(switch)
         yield Fault(name, "strides of the first operand for all", fault, _unlike_the_first, only_if_reached=True)
 
@@ -180,9 +182,17 @@ def of_target_strides(name: str, record: Operator[..., Any], switch: Switch) -> 
     """Yield the faults of an in-place kernel that writes and reads strided memory."""
     for words, kind in KINDS.items():
         if kind is not _expanded:  # no element can be written twice
-            yield Fault(name, f"{words} of the target ignored", _written(switch, kind), _target(kind))
+            yield Fault(
+                name, f"{words} of the target ignored", _written(switch, kind), _target(kind), only_if_reached=True
+            )
     if len(operands_of(record)) > 1:
-        yield Fault(name, "strides of the target for all operands", _read_as_the_target(switch), _unlike_the_first)
+        yield Fault(
+            name,
+            "strides of the target for all operands",
+            _read_as_the_target(switch),
+            _unlike_the_first,
+            only_if_reached=True,
+        )
 
 
 def _target(kind: Kind) -> Reached:

@@ -95,14 +95,23 @@ class Switch:
     def __call__(self, *args: Any) -> Any:
         if self.fault is None:
             out = self.right(*args)
-            if self.watched:
+            if self.watched and out is not NotImplemented:
                 self._watch(args, out)
             return out
         try:
-            return self.fault.wrong(self.mirror, self.right, args)
+            return self.fault.wrong(self.mirror, self._served, args)
         except Refused:
             self.differed = True
             raise
+        except Declined:
+            return NotImplemented
+
+    def _served(self, *args: Any) -> Any:
+        """Call the correct kernel for a fault. Raises :class:`Declined` if it declines."""
+        out = self.right(*args)
+        if out is NotImplemented:
+            raise Declined
+        return out
 
     def _watch(self, args: tuple[Any, ...], out: Any) -> None:
         call = Call(self.mirror, args, images_of(out))
@@ -111,6 +120,10 @@ class Switch:
     def differs(self) -> None:
         """Record that a fault gave another result than the correct one."""
         self.differed = True
+
+
+class Declined(Exception):
+    """Raised in a fault by a correct kernel that declines the call, so that the fault has no result to change."""
 
 
 class Refused(RuntimeError):
