@@ -88,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--device", required=True, help="the device, such as acme or acme:1")
     levels = "; ".join(f"{level} {meaning}" for level, meaning in LEVELS.items())
     parser.add_argument("--level", type=int, choices=sorted(LEVELS), default=3, help=f"up to this level: {levels}")
-    parser.add_argument("--quick", action="store_true", help="every operator, pairs of the other axes only")
+    parser.add_argument("--quick", action="store_true", help="every operator, pairs of axes for kernels")
     parser.add_argument(
         "--operator", action="append", default=[], metavar="NAME", help="an operator or public name; may be repeated"
     )

@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="a device under test, such as acme or acme:1; may be repeated",
     )  # fmt: skip
     group.addoption("--candelabra-level", type=int, default=3, choices=range(4), help="cases up to this level")
-    group.addoption("--candelabra-quick", action="store_true", help="every operator, pairs of the other axes only")
+    group.addoption("--candelabra-quick", action="store_true", help="every operator, pairs of axes for kernels")
     group.addoption(
         "--candelabra-operator", metavar="OP", action="append", default=[], help="only this one; may be repeated"
     )
