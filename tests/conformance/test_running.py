@@ -165,6 +165,22 @@ def test_a_quick_run_has_every_pair_of_every_operator() -> None:
     assert [c for c in quick if c.operator == "device"] == [c for c in cases if c.operator == "device"]
 
 
+def test_a_quick_run_tries_the_axes_of_composites_one_by_one() -> None:
+    """Of an operator without a kernel, each property, dtype and layout occurs, but not each pair; views, which strides
+    serve, keep all pairs."""
+    cases = plan(Context(str(cd.get_default_device())), level=2, operators=["softmax", "permute", "hardsigmoid"])
+    every = {name: [c for c in cases if c.operator == name] for name in ("softmax", "permute", "hardsigmoid")}
+    quick = pairwise(cases, {"softmax", "sub_"})
+    for name in ("softmax", "permute"):
+        assert [c for c in quick if c.operator == name] == pairwise(every[name])
+    composite = [c for c in quick if c.operator == "hardsigmoid"]
+    assert len(composite) < len(pairwise(every["hardsigmoid"])) / 2
+    for axis in ("property", "dtype", "layout"):
+        assert {getattr(c, axis) for c in composite} >= {
+            getattr(c, axis) for c in every["hardsigmoid"] if c.layout != "large"
+        }
+
+
 # -- workers ----------------------------------------------------------------------------------------------------------
 def _dies(right: Any, *args: Any) -> Any:
     os.abort()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, Final
 
 import candelabra as cd
@@ -113,7 +114,10 @@ class Context:
             every = self.samples(op, d)
             if layout in MEMORY:
                 ordinary = (s for s in every if s.kind == ORDINARY)
-                self._samples[key] = [f for s in ordinary if (f := fitted(op, s, layout)) is not None]
+                fitting = (f for s in ordinary if (f := fitted(op, s, layout)) is not None)
+                # Planning asks whether there is a sample; only on contiguous memory it looks at all of them.
+                first = self.planning and layout != MEMORY[0] and isinstance(op, Operator)
+                self._samples[key] = list(islice(fitting, 1)) if first else list(fitting)
             else:
                 self._samples[key] = [s for s in every if s.kind == layout]
         return self._samples[key]

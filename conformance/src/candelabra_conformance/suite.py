@@ -173,13 +173,18 @@ def has_samples(context: Context, op: Record) -> None:
 
     A public callable is tested in the dtypes of its samples; one without samples is skipped and listed.
     """
-    taken = context.dtypes(op)
-    empty = [d.name for d in taken if not context.samples(op, d)]
+    context.planning = True  # shapes and dtypes suffice, and take a fraction of the time of values
+    try:
+        taken = context.dtypes(op)
+        empty = [d.name for d in taken if not context.samples(op, d)]
+        if not empty:
+            for found in properties.properties_of(op).values():
+                list(found.axes(context, op))  # an exception of a generator or an axis is this case's failure
+    finally:
+        context.planning = False
     advice = "add a generator to candelabra_conformance/samples, or to what the plugin gives as candelabra_samples()"
     if empty:
         raise Failure(f"operator {op.name!r} {NO_SAMPLES} in {', '.join(empty)}: {advice}")
-    for found in properties.properties_of(op).values():
-        list(found.axes(context, op))  # an exception of a generator or an axis is this case's failure
     if not taken and isinstance(op, CallableRecord):
         if generators_of(op.name, "inputs"):
             raise NotApplicable(f"public callable {op.name!r} has no results that the device stores")

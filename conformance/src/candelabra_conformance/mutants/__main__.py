@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from candelabra_conformance.mutants import matrix, reporting
 from candelabra_conformance.mutants.catalogue import load
-from candelabra_conformance.mutants.hunting import KILLED, SURVIVED, SYSTEMATIC, Finding
+from candelabra_conformance.mutants.hunting import KILLED, SURVIVED, SYSTEMATIC, Finding, combined
 
 
 def parser() -> argparse.ArgumentParser:
@@ -27,6 +27,7 @@ def parser() -> argparse.ArgumentParser:
         help="the mutants computed from the kernel table too, of all operators; or, without NAME, of these only",
     )
     mirror.add_argument("--thorough", action="store_true", help="ask of every property whether it catches a mutant")
+    mirror.add_argument("--quick", action="store_true", help="run only the own cases of --quick --level 2")
     mirror.add_argument("--list", action="store_true", help="only list the mutants and what is wrong with them")
     mirror.add_argument("--jobs", type=int, default=2, help="processes at once (2)")
     mirror.add_argument("--report", type=Path, metavar="DIRECTORY", help="write mutants.md and mutants.json there")
@@ -50,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for name in names:
             console.print(f"{name:45} {load()[name].fault}", markup=False, highlight=False)
         return 0
-    findings = _hunted(matrix.tasks(names, operators, options.thorough), options.jobs, console)
+    findings = combined(_hunted(matrix.tasks(names, operators, options.thorough, options.quick), options.jobs, console))
     _print_outcome(findings, console)
     if options.report is not None:
         for path in reporting.write(findings, options.report):
@@ -73,7 +74,7 @@ def _hunted(todo: dict[str, matrix.Task], jobs: int, console: Console) -> list[F
             findings += found
             progress.update(bar, advance=1, last=name)
             for finding in found:
-                if finding.verdict != KILLED:
+                if finding.verdict != KILLED and not finding.of_family:
                     progress.console.print(_line(finding), markup=False, highlight=False)
     return findings
 
@@ -92,7 +93,8 @@ def _print_outcome(findings: list[Finding], console: Console) -> None:
             killed = sum(f.verdict == KILLED for f in of)
             survived = sum(f.verdict == SURVIVED for f in of)
             text = f"{len(of)} mutants {words}: {killed} killed, {len(of) - killed - survived} by another case, "
-            console.print(text + f"{survived} survived", markup=False, highlight=False)
+            text += f"{survived} survived; {reporting.shares(of)}"
+            console.print(text, markup=False, highlight=False)
 
 
 if __name__ == "__main__":

@@ -46,15 +46,17 @@ def operators_with_kernels(patterns: Sequence[str] = ("*",)) -> list[str]:
     return found
 
 
-def tasks(mutants: Sequence[str], operators: Sequence[str], thorough: bool) -> dict[str, Task]:
+def tasks(
+    mutants: Sequence[str], operators: Sequence[str], thorough: bool = False, quick: bool = False
+) -> dict[str, Task]:
     """Return the tasks, by the name that is shown while they run."""
-    found: dict[str, Task] = {name: partial(_one, name, thorough) for name in mutants}
-    found.update({f"{name} (systematic)": partial(hunt_operator, name) for name in operators})
+    found: dict[str, Task] = {f"{name} (systematic)": partial(hunt_operator, name, quick) for name in operators}
+    found.update({name: partial(_one, name, thorough, quick) for name in mutants})
     return found
 
 
-def _one(name: str, thorough: bool) -> list[Finding]:
-    return [hunt(name, thorough)]
+def _one(name: str, thorough: bool, quick: bool) -> list[Finding]:
+    return [hunt(name, thorough, quick)]
 
 
 def run(todo: dict[str, Task], jobs: int = 2) -> Iterator[tuple[str, list[Finding]]]:

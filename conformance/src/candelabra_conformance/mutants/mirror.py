@@ -104,6 +104,8 @@ class Mirror(Backend):
             if place is not None:
                 inner[place] = 0
             result = kernel(*inner)
+            if result is NotImplemented:  # the kernel declines the call
+                return result
             if shares and self.capabilities.strided:
                 return Image(result, index, _of(first).memory)
             if isinstance(result, tuple):

@@ -53,6 +53,8 @@ class Mutant:
     family: str
     forbid_fallback: bool = False
     """Whether the suite runs with ``--forbid-fallback``, so that a fallback fails."""
+    make_one: Callable[[str], Backend] | None = None
+    """For a mutant of kernels, creates a new backend on which only this operator is broken."""
 
     @property
     def device_type(self) -> str:
@@ -93,14 +95,14 @@ def breaks(*operators: str, caught_by: str, only: str = "", name: str = "") -> C
     def mark(function: F) -> F:
         mutant, fault, family = description_of(function, name)
 
-        def make() -> Backend:
+        def make(*broken: str) -> Backend:
             mirror = Mirror(mutant.replace("-", "_"))
-            for each in operators:
+            for each in broken or operators:
                 mirror.table.pop(each + "_", None)
                 mirror.table[each] = on_host(mirror, OPERATORS[each], mirror.table[each], function, only)
             return mirror
 
-        listed(Mutant(mutant, fault, make, operators, tuple(caught_by.split()), family))
+        listed(Mutant(mutant, fault, make, operators, tuple(caught_by.split()), family, make_one=make))
         return function
 
     return mark
@@ -113,17 +115,23 @@ def breaks_kernel(*kernels: str, caught_by: str) -> Callable[[F], F]:
     def mark(function: F) -> F:
         mutant, fault, family = description_of(function)
 
-        def make() -> Backend:
+        def make(*broken: str) -> Backend:
             mirror = Mirror(mutant.replace("-", "_"))
             for each in kernels:
-                mirror.table[each] = _bound(mirror, mirror.table[each], function)
+                if not broken or operator_of(each) in broken:
+                    mirror.table[each] = _bound(mirror, mirror.table[each], function)
             return mirror
 
-        operators = tuple(dict.fromkeys(each if each in OPERATORS else each[:-1] for each in kernels))
-        listed(Mutant(mutant, fault, make, operators, tuple(caught_by.split()), family))
+        operators = tuple(dict.fromkeys(operator_of(each) for each in kernels))
+        listed(Mutant(mutant, fault, make, operators, tuple(caught_by.split()), family, make_one=make))
         return function
 
     return mark
+
+
+def operator_of(kernel: str) -> str:
+    """Return the operator that a kernel serves, of whose in-place form too."""
+    return kernel if kernel in OPERATORS else kernel[:-1]
 
 
 def breaks_backend(*operators: str, caught_by: str, forbid_fallback: bool = False) -> Callable[[B], B]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from candelabra_conformance.model import DEVICE
 from candelabra_conformance.mutants.catalogue import load
-from candelabra_conformance.mutants.hunting import ELSEWHERE, KILLED, SURVIVED, SYSTEMATIC, Finding
+from candelabra_conformance.mutants.hunting import KILLED, QUICK_LEVEL, SURVIVED, SYSTEMATIC, VERDICTS, Finding
+from candelabra_conformance.mutants.systematic.equivalent import NO_FAULT
+from candelabra_conformance.mutants.systematic.layouts import KINDS
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
 COLUMNS: Final = (
     "value", "result", "special", "inputs", "aliasing", "inplace", "out", "gradient", "gradient2", "inplace-gradient",
     "errors", "unclaimed", "determinism", "threads", DEVICE,
@@ -41,7 +44,8 @@ def as_json(findings: Sequence[Finding]) -> str:
 def _row(finding: Finding) -> dict[str, Any]:
     """Return a row of the JSON form without empty fields, so that thousands of them stay readable."""
     left_out = {"seconds", *(("family", "fault", "properties") if finding.family == SYSTEMATIC else ())}
-    return {k: v for k, v in asdict(finding).items() if k not in left_out and v not in ("", {}, True)}
+    fields = asdict(finding).items()
+    return {k: v for k, v in fields if k not in left_out and v not in ("", {}, ()) and (k, v) != ("differed", True)}
 
 
 def _order(finding: Finding) -> tuple[bool, str, str]:
@@ -56,7 +60,11 @@ def markdown(findings: Sequence[Finding]) -> str:
         "# Mutants of the conformance suite",
         "",
         "A mutant is a deliberately broken backend; the suite has to catch each one, by the case that names its fault.",
-        "Written by `make mutants`.",
+        "An operator's *own cases* are those of `--operator X`, X being the operator whose kernel is broken. They",
+        "catch a mutant of several kernels if those of each operator catch its broken kernel. *Quick* are the own",
+        f"cases that `--quick --level {QUICK_LEVEL}` runs. Written by `make mutants`.",
+        "",
+        f"**{len(findings):,} mutants: {share(findings, _killed)} killed, {shares(findings)}.**",
         "",
     ]
     if listed:
@@ -66,42 +74,73 @@ def markdown(findings: Sequence[Finding]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def _killed(finding: Finding) -> bool:
+    return finding.verdict != SURVIVED
+
+
+def share(findings: Sequence[Finding], caught: Callable[[Finding], bool]) -> str:
+    """Return the share of the findings for which ``caught`` holds, rounded down to a tenth of a percent."""
+    return f"{math.floor(1000 * sum(map(caught, findings)) / max(len(findings), 1)) / 10:g} %"
+
+
+def shares(findings: Sequence[Finding]) -> str:
+    """Return the shares that are caught by own cases and by quick ones."""
+    own, quick = share(findings, lambda f: f.own), share(findings, lambda f: f.quick)
+    return f"{own} by the operators' own cases, {quick} by the quick ones"
+
+
 def _counted(findings: Sequence[Finding]) -> list[str]:
     rows: dict[str, Counter[str]] = defaultdict(Counter)
     for f in findings:
-        rows[f.family][f.verdict] += 1
-        rows["**all**"][f.verdict] += 1
-    lines = ["| family | mutants | killed by the case that names the fault | by another | survived |", "|" + "---|" * 5]
+        for name in (f.family, "**all**"):
+            rows[name][f.verdict] += 1
+            rows[name]["own"] += f.own
+            rows[name]["quick"] += f.quick
+    lines = [
+        "| family | mutants | killed by the case that names the fault | by another | survived | by own cases | quick |",
+        "|" + "---|" * 7,
+    ]
     families = sorted(rows, key=lambda name: (name == "**all**", name))
     for name in families:
         c = rows[name]
-        lines.append(f"| {name} | {c.total()} | {c[KILLED]} | {c[ELSEWHERE]} | {c[SURVIVED]} |")
+        each = (sum(c[v] for v in VERDICTS), *(c[v] for v in (*VERDICTS, "own", "quick")))
+        lines.append(f"| {name} | " + " | ".join(map(str, each)) + " |")
     return lines
 
 
-def _survivors(findings: Iterable[Finding]) -> list[str]:
+def _survivors(findings: Sequence[Finding]) -> list[str]:
     lines = []
     for f in findings:
         if f.verdict != KILLED:
             due = " ".join(f"`{p}`" for p in load()[f.mutant].caught_by)
             by = f"caught by `{f.caught_by}`" if f.caught_by else "**survived**"
             lines.append(f"- {f.mutant} ({f.family}): {by}, {due} was to catch it. {f.fault}")
-    return ["Not killed by the case that names the fault:", "", *lines, ""] if lines else []
+    found = ["Not killed by the case that names the fault:", "", *lines, ""] if lines else []
+    missed = [_missed(f) for f in findings if not f.own]
+    found += ["Not killed by the operators' own cases:", "", *missed, ""] if missed else []
+    slow = [f"`{f.mutant}`" for f in findings if not f.quick]
+    return found + (["Not killed by the quick cases:", "", ", ".join(slow), ""] if slow else [])
+
+
+def _missed(finding: Finding) -> str:
+    of = f", in {', '.join(finding.missed)}" if finding.missed else ""
+    return f"- {finding.mutant} ({finding.family}){of}. {finding.fault}"
 
 
 def _matrix(findings: Sequence[Finding]) -> list[str]:
     lines = [
         f"{NAMED}: caught by the case that names the fault; {CAUGHT}: caught by another.",
         "",
-        "| mutant | " + " | ".join(COLUMNS) + " |",
-        "|---|" + ":-:|" * len(COLUMNS),
+        "| mutant | " + " | ".join(("own", "quick", *COLUMNS)) + " |",
+        "|---|" + ":-:|" * (2 + len(COLUMNS)),
     ]
     family = ""
     for f in findings:
         if f.family != family:
             family = f.family
-            lines.append(f"| **{family}** |" + " |" * len(COLUMNS))
-        lines.append(f"| {f.mutant} | " + " | ".join(_cell(f, column) for column in COLUMNS) + " |")
+            lines.append(f"| **{family}** |" + " |" * (2 + len(COLUMNS)))
+        cells = ("yes" if f.own else "**no**", "yes" if f.quick else "no", *(_cell(f, column) for column in COLUMNS))
+        lines.append(f"| {f.mutant} | " + " | ".join(cells) + " |")
     lines += ["", "What is wrong with each:", ""]
     lines += [f"- `{f.mutant}`: {f.fault} Caught by `{f.caught_by or 'nothing'}`." for f in findings]
     return [*lines, ""]
@@ -116,23 +155,44 @@ def _cell(finding: Finding, column: str) -> str:
 
 
 def _systematic(findings: Sequence[Finding]) -> list[str]:
-    """Return the counts by kind of fault, and the survivors."""
+    """Return the counts by kind of fault, and the survivors. Only own cases run on these mutants."""
     rows: dict[str, Counter[str]] = defaultdict(Counter)
     for f in findings:
-        kind = "a parameter ignored" if f.fault.endswith(" ignored") and f.fault != "strides ignored" else f.fault
-        for name in (kind, "**all**"):
+        for name in (_kind(f.fault), "**all**"):
             rows[name][_outcome(f)] += 1
-    lines = ["| fault | mutants | killed | gave other bits and survived | never gave other bits |", "|" + "---|" * 5]
+            rows[name]["quick"] += f.quick
+    lines = [
+        "| fault | mutants | killed by own cases | quick | gave other bits and survived | never gave other bits |",
+        "|" + "---|" * 6,
+    ]
     for name in sorted(rows, key=lambda name: (name == "**all**", name)):
         c = rows[name]
-        lines.append(f"| {name} | {c.total()} | {c[KILLED]} | {c['unseen']} | {c['equal']} |")
+        each = (c.total() - c["quick"], c[KILLED], c["quick"], c["unseen"], c["equal"])
+        lines.append(f"| {name} | " + " | ".join(map(str, each)) + " |")
     for outcome, words in (
         ("unseen", "Gave other bits and survived: a check is missing."),
-        ("equal", "Never gave other bits: no sample reaches the fault, or there is none."),
+        ("equal", "Never gave other bits: no sample reaches the fault."),
     ):
         found = [f"`{f.mutant}`" for f in findings if _outcome(f) == outcome]
         lines += ["", words, "", ", ".join(found) if found else "None."]
-    return [*lines, ""]
+    lines += ["", "Not killed by the quick cases:", ""]
+    slow = Counter(_kind(f.fault) for f in findings if not f.quick)
+    lines.append(", ".join(f"{fault} ({n})" for fault, n in slow.most_common()) or "None.")
+    return [*lines, "", "No faults, and therefore not among the mutants:", "", *_no_faults()]
+
+
+def _kind(fault: str) -> str:
+    """Return the words of a table for the faults of one parameter each."""
+    subject = fault.removesuffix(" ignored")
+    if subject == fault or subject in (*KINDS, "strides", "offsets"):
+        return fault
+    if subject.startswith("strides of "):
+        return "strides of one operand ignored"
+    return "a parameter ignored" if " " not in subject else fault
+
+
+def _no_faults() -> list[str]:
+    return [f"- {fault}, since {reason}: {operators.replace(' ', ', ')}." for fault, reason, operators in NO_FAULT]
 
 
 def _outcome(finding: Finding) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -18,17 +19,18 @@ def _complex(x: Array) -> Array:
     return x.astype(np.result_type(x.dtype, np.complex128))
 
 
-def _points(n: int, like: Array, forward: bool) -> Any:
+@lru_cache(maxsize=2)  # a matrix of 1,024 points takes 32 MB, and as much time as its product
+def _points(n: int, of: np.dtype[Any], forward: bool) -> Any:
     """Return the matrix of ``exp(∓2 pi i j k / n)``, from a table of n numbers, so that no angle is large."""
-    real = like.real.dtype.type
+    real = np.empty(0, of).real.dtype.type
     angles = np.arange(n).astype(real) * (8 * np.arctan(real(1)) / real(n))
     table = np.cos(angles) + (-1j if forward else 1j) * np.sin(angles)
-    return table.astype(like.dtype)[np.outer(np.arange(n), np.arange(n)) % n]
+    return table.astype(of)[np.outer(np.arange(n), np.arange(n)) % n]
 
 
 def _summed(x: Array, dims: tuple[int, ...], forward: bool) -> Array:
     for d in dims:
-        x = np.moveaxis(np.moveaxis(x, d, -1) @ _points(x.shape[d], x, forward), -1, d)
+        x = np.moveaxis(np.moveaxis(x, d, -1) @ _points(x.shape[d], x.dtype, forward), -1, d)
     return x
 
 
@@ -66,7 +68,7 @@ def complex_to_real(input: Array, dim: tuple[int, ...], norm: str, size: int) ->
     if size % 2 == 0:
         half[..., -1] = half[..., -1].real
     whole = np.concatenate([half, np.conj(half[..., (size - 1) // 2 : 0 : -1])], -1)
-    out = np.moveaxis((whole @ _points(size, whole, False)).real, -1, dim[-1])
+    out = np.moveaxis((whole @ _points(size, whole.dtype, False)).real, -1, dim[-1])
     return np.asarray(out / _scale(_counted(out, dim), norm, False, out))
 
 

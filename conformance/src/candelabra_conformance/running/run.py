@@ -133,7 +133,7 @@ def run(
 def planned_cases(context: Context, chosen: Options) -> list[Case]:
     """Return the cases of a run. Raises ``UnknownNameError`` for an unknown operator."""
     cases = plan(context, level=chosen.level, operators=chosen.operators, patterns=chosen.patterns, huge=chosen.huge)
-    return pairwise(cases) if chosen.quick else cases
+    return pairwise(cases, context.instance.kernels) if chosen.quick else cases
 
 
 def _known(earlier: Sequence[Run], about: Subject, cases: Sequence[Case]) -> dict[Case, Result]:

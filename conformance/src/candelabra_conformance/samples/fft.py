@@ -97,7 +97,7 @@ def over_one(t: Maker) -> Iterator[Sample]:
     yield sample(t(2, 3, 5), n=1, dim=2, note="one point")
     yield sample(t(2, 1), 1, kind=LENGTH_ONE)
     yield sample(t(0, 3), kind=ZERO_SIZE)
-    yield sample(t(3, 513 if t.operator in TO_REAL else 1023), kind=LARGE)
+    yield sample(t(3, 129 if t.operator in TO_REAL else 511), kind=LARGE)
 
 
 # -- several dims -----------------------------------------------------------------------------------------------------

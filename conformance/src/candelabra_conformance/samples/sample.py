@@ -97,14 +97,21 @@ FIELDS: Final = ("kind", "note", "core", "gradient", "constant", "exact", "of", 
 
 def arrays(value: Any) -> Iterator[np.ndarray[Any, Any]]:
     """Yield the arrays in a sample's arguments, in order."""
+    found: list[np.ndarray[Any, Any]] = []
+    _collect(value, found)
+    return iter(found)
+
+
+def _collect(value: Any, found: list[np.ndarray[Any, Any]]) -> None:
+    # The suite calls this for every sample and layout: a list is faster than nested generators, dict than Mapping.
     if isinstance(value, np.ndarray):
-        yield value
+        found.append(value)
     elif isinstance(value, (list, tuple)):
         for part in value:
-            yield from arrays(part)
-    elif isinstance(value, Mapping):
+            _collect(part, found)
+    elif isinstance(value, dict):
         for part in value.values():
-            yield from arrays(part)
+            _collect(part, found)
 
 
 def mapped(value: Any, function: Callable[[np.ndarray[Any, Any]], Any]) -> Any:

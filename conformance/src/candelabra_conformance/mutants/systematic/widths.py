@@ -1,0 +1,73 @@
+"""Faults of dtypes: a kernel that computes a dtype in a narrower one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+from candelabra.backend import Kernel
+from candelabra.library import INDEX, INDICES, MASK, Operator
+
+from candelabra_conformance.mutants.mirror import Image, Mirror
+from candelabra_conformance.mutants.mutant import Array, array_of, payload_of
+from candelabra_conformance.mutants.storage import each_image
+from candelabra_conformance.mutants.systematic.parameters import operands_of
+from candelabra_conformance.mutants.systematic.switch import Call, Fault, Reached, Switch, Wrong, images_of, instead
+
+WIDTHS: Final = (
+    ("int64", "float64"),
+    ("int64", "float32"),
+    ("int64", "int32"),
+    ("int32", "float32"),
+    ("float64", "float32"),
+    ("complex128", "complex64"),
+)
+"""Dtypes and the narrower ones in which kernels compute them by mistake."""
+
+
+def of_widths(name: str, record: Operator[..., Any], switch: Switch) -> Iterator[Fault]:
+    """Yield a fault for each narrower dtype, to which the operands and the results are rounded."""
+    places = [i for i in operands_of(record) if record.schema.parameters[i].kind not in (INDEX, INDICES, MASK)]
+    for wide, narrow in WIDTHS if places else ():
+        through = _through(switch, places, wide, narrow)
+        yield Fault(name, f"{wide} computed in {narrow}", through, _of_dtype(places, wide), only_if_reached=True)
+
+
+def _of_dtype(places: Sequence[int], name: str) -> Reached:
+    def reached(call: Call) -> bool:
+        images = images_of([call.args[i] for i in places if i < len(call.args)])
+        return any(call.mirror.dtype_of(image).name == name for image in images)
+
+    return reached
+
+
+def rounded(array: Array, narrow: str) -> Array:
+    """Return the array in its own dtype after a conversion to a narrower one. Too large integers saturate."""
+    with np.errstate(all="ignore"):
+        if array.dtype.kind == "i" and narrow.startswith("float"):
+            bounds = np.iinfo(array.dtype)
+            through = array.astype(narrow)
+            return np.where(through >= float(bounds.max), bounds.max, through.astype(array.dtype)).astype(array.dtype)
+        return np.asarray(array.astype(narrow).astype(array.dtype))
+
+
+def _through(switch: Switch, places: Sequence[int], wide: str, narrow: str) -> Wrong:
+    def one(mirror: Mirror, image: Image) -> Image:
+        if mirror.dtype_of(image).name != wide:
+            return image
+        array = array_of(mirror, image)
+        changed = rounded(array, narrow)
+        return image if changed.tobytes() == array.tobytes() else payload_of(mirror, changed, image.index)
+
+    def wrong(mirror: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
+        changed = list(args)
+        for i in places:
+            changed[i] = each_image(args[i], lambda image: one(mirror, image))
+        out = instead(switch, mirror, right, right(*args), tuple(changed))
+        less = each_image(out, lambda image: one(mirror, image))
+        if any(a is not b for a, b in zip(images_of(less), images_of(out), strict=True)):
+            switch.differs()
+        return less
+
+    return wrong
