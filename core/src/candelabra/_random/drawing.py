@@ -39,6 +39,11 @@ def take_counters(
     return place
 
 
+def give_back(generator: Any, instance: Instance, offset: int) -> None:
+    """Return the counters of a draw that failed, so that a call that raises draws nothing."""
+    (generators.default_generator(instance) if generator is None else generator).give_back(offset)
+
+
 def draw(
     name: str, kind: str, shape: tuple[int, ...], d: dtype, instance: Instance, generator: Generator | None
 ) -> Tensor:
@@ -48,7 +53,11 @@ def draw(
     if min(shape, default=0) < 0:
         given_shape(record, (shape,))
     seed, offset = take_counters(name, generator, instance, kind, prod(shape), d.name)
-    out: Tensor = record.function(shape, seed, offset, dtype=d, device=instance)
+    try:
+        out: Tensor = record.function(shape, seed, offset, dtype=d, device=instance)
+    except Exception:
+        give_back(generator, instance, offset)
+        raise
     return out
 
 
@@ -61,7 +70,11 @@ def draw_integers(
     given_shape(draws.random_integers, (shape,))
     whole = d if d.category <= INTEGER else int64
     seed, offset = take_counters(name, generator, instance, "integers", prod(shape), whole.name, high - low)
-    out: Tensor = draws.random_integers.function(shape, low, high, seed, offset, dtype=whole, device=instance)
+    try:
+        out: Tensor = draws.random_integers.function(shape, low, high, seed, offset, dtype=whole, device=instance)
+    except Exception:
+        give_back(generator, instance, offset)
+        raise
     return cast_to(out, d)
 
 
@@ -77,7 +90,11 @@ def draw_bernoulli(
         if tuple(chance._payload.shape) != shape:
             chance = chance.expand(shape)
     seed, offset = take_counters(name, generator, instance, "bernoulli", prod(shape), kind)
-    out: Tensor = draws.random_bernoulli.function(chance, shape, seed, offset, device=instance)
+    try:
+        out: Tensor = draws.random_bernoulli.function(chance, shape, seed, offset, device=instance)
+    except Exception:
+        give_back(generator, instance, offset)
+        raise
     return out
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from candelabra.dtypes import PYTHON_NAMES, float32
-from candelabra.library import NO_GRAD, mode, public, record
+from candelabra.library import NO_GRAD, check_targets, mode, public, record
 from candelabra.nn._operators.normalization import normalize
 from candelabra.typing import TYPE_CHECKING
 
@@ -196,6 +196,7 @@ def _update_statistics(
     n: int,
 ) -> None:
     with mode(include=NO_GRAD):
+        check_targets(running_mean, running_var)
         if running_mean is not None:
             running_mean.mul_(1 - momentum).add_(mean.reshape(running_mean.shape) * momentum)
         if running_var is not None:
