@@ -90,8 +90,8 @@ def _compile_direct(op: Operator[..., Any], key: int, kernel: Callable[..., Any]
         scope["check_overlap"] = check_overlap
         lines.append(f"check_overlap({first})")
         scope["check_operand_overlap"] = check_operand_overlap
-        operands = op.schema.tensors[1:] if is_exclusive(op) else ()
-        others = [p.name for p in operands if p.kind in (TENSOR, OPERAND) and p.name != call.scalar]
+        compared = op.schema.tensors[1:] if is_exclusive(op) else ()
+        others = [p.name for p in compared if p.kind in (TENSOR, OPERAND) and p.name != call.scalar]
         lines += [f"check_operand_overlap({first}, {n})" for n in others]
     arguments = ", ".join(payload_argument(p, call) for p in op.schema.parameters)
     lines += [
