@@ -85,6 +85,8 @@ oracle: .venv-peer/.packages index ## hold the operators against PyTorch, with t
 	.venv-peer/bin/python tools/oracle.py --report docs/reports/oracle.md $(ARGS)
 	.venv-peer/bin/python tools/oracle_optimizers.py
 	.venv-peer/bin/python tools/oracle_modules.py
+	.venv-peer/bin/python tools/oracle_bad_calls.py
+	.venv-peer/bin/python tools/bad_calls.py --report docs/reports/bad-calls.md
 	.venv-peer/bin/python tools/peer_names.py --report docs/reports/names.md
 
 mutants: .venv/.packages index ## broken backends that the conformance suite must catch; the kill matrix

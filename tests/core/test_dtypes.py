@@ -2,6 +2,7 @@
 
 import copy
 import pickle  # noqa: TID251 - what is unpickled here was pickled here
+from fractions import Fraction
 
 import candelabra as cd
 import pytest
@@ -136,8 +137,16 @@ def test_result_type_of_two_numbers() -> None:
     assert cd.result_type(1, 2) is cd.int64
     assert cd.result_type(True, 2.0) is cd.float32
     assert cd.result_type(cd.tensor(1), 1.5) is cd.float32
-    with pytest.raises(TypeError, match=r"result_type\(\) takes tensors and numbers, not str"):
-        cd.result_type(cd.ones(1), "1")
+    with pytest.raises(TypeError, match=r"result_type\(\) takes tensors and numbers, not Fraction"):
+        cd.result_type(cd.ones(1), Fraction(1, 2))
+    with pytest.raises(TypeError, match=r"promote_types\(\): argument 'type2' \(position 2\) must be dtype, not str"):
+        promote_types(cd.float32, "x")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"can_cast\(\): argument 'from_' \(position 1\) must be dtype, not str"):
+        can_cast("x", cd.float32)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"finfo\(\) requires a floating point input type, got 'x'"):
+        cd.finfo("x")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"iinfo\(\) requires an integer input type, got None"):
+        cd.iinfo(None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("row", range(15), ids=lambda i: ALL[i].name)

@@ -32,7 +32,7 @@ def test_a_number_stands_for_a_reduction(name: str, call: Callable[[Any, Any], A
         assert cd.equal(call(top, number), call(getattr(F, name), reduction))
     with pytest.raises(ValueError, match="3 is not a valid value for reduction"):
         call(top, 3)
-    with pytest.raises(TypeError, match=rf"{name}\(\): argument 'reduction' must be int, not str"):
+    with pytest.raises(TypeError, match=rf"{name}\(\): argument 'reduction'.* must be int, not str"):
         call(top, "mean")
 
 

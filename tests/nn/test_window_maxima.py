@@ -112,7 +112,7 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
     (lambda x: F.adaptive_max_pool2d(x[0, 0], 2), RuntimeError, "Expected 3D or 4D tensor, but got"),
     (lambda x: F.adaptive_max_pool2d(x[0, 0], (2, 2)), ValueError, "Input dimension should be at least 3"),
     (lambda x: F.adaptive_max_pool1d(x[0], (2, 2)), RuntimeError, "should contain one int .got 2."),
-    (lambda x: F.adaptive_max_pool1d(x[0], None), TypeError, "must be tuple of ints, not NoneType"),
+    (lambda x: F.adaptive_max_pool1d(x[0], None), TypeError, "must be int or tuple of ints, not NoneType"),
     (lambda x: F.adaptive_max_pool2d(x, (2,)), RuntimeError, "output_size.size.. must be 2"),
     (lambda x: F.adaptive_max_pool2d(x, 2.5), TypeError, "'output_size' must be ints or None, not 2.5"),
     (lambda x: F.adaptive_max_pool2d(x, -1), RuntimeError, "Trying to create tensor with negative dimension -1"),

@@ -173,6 +173,8 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     a, b = type1, type2
     if a is b:
         return a
+    if not (isinstance(a, dtype) and isinstance(b, dtype)):
+        raise not_dtypes("promote_types", type1=a, type2=b)
     if a.category != b.category:
         low, high = (a, b) if a.category < b.category else (b, a)
         if high is complex64 and low is float64:
@@ -226,13 +228,29 @@ def can_cast(from_: dtype, to: dtype) -> bool:
 
     As ``torch.can_cast``: a cast to a lower category is not allowed, a narrower dtype of the same category is.
     """
-    return not (from_.category > to.category or (from_.category != BOOL and to.category == BOOL))
+    try:
+        return not (from_.category > to.category or (from_.category != BOOL and to.category == BOOL))
+    except AttributeError:
+        raise not_dtypes("can_cast", from_=from_, to=to) from None
+
+
+def not_dtypes(name: str, **arguments: object) -> TypeError:
+    """Return the error for the first argument that is not a dtype."""
+    position, parameter, value = next(
+        (position, parameter, value)
+        for position, (parameter, value) in enumerate(arguments.items(), 1)
+        if not isinstance(value, dtype)
+    )
+    kind = type(value).__name__
+    return TypeError(f"{name}(): argument '{parameter}' (position {position}) must be dtype, not {kind}")
 
 
 class finfo:
     """The limits of a floating dtype (for a complex one, of its parts): ``bits``, ``eps``, ``max``, ``tiny`` …"""
 
     def __init__(self, type: dtype | None = None) -> None:
+        if not isinstance(type, dtype | None):
+            raise TypeError(f"candelabra.finfo() requires a floating point input type, got {type!r}")
         d = (type or get_default_dtype()).to_real()
         if not d.is_floating_point:
             raise TypeError(f"candelabra.finfo() requires a floating point input type, got {d}; use iinfo")
@@ -255,7 +273,7 @@ class iinfo:
     """The limits of an integer dtype: ``bits``, ``min``, ``max``."""
 
     def __init__(self, type: dtype) -> None:
-        if type.category != INTEGER:
+        if not isinstance(type, dtype) or type.category != INTEGER:
             raise TypeError(f"candelabra.iinfo() requires an integer input type, got {type}; use finfo")
         self.dtype = type.name
         self.bits = type.itemsize * 8

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from candelabra._annotations import Any
 from candelabra._autograd.hooks import RemovableHandle, add_hook
+from candelabra._autograd.views import check_targets
 from candelabra._codegen.overloading import bind, member_for
 from candelabra._codegen.source import build, indent
 from candelabra._device import Instance, get_default_device, instance_of_key, kernel_for, open_device, open_instances
@@ -91,7 +92,7 @@ __all__ = [
     "checked_pointwise", "like_input", "pointwise", "reduction", "shape_of", "unchecked", "accumulated", "boolean",
     "common", "index", "real_part", "same", "highest", "identical", "to_float", "to_integer", "unpromoted",
     "applied", "build",
-    "conjugate", "indent", "fail", "store", "take_counters", "wrap_dim",
+    "conjugate", "indent", "fail", "store", "take_counters", "wrap_dim", "check_targets",
     # reading
     "ENTRIES", "METHODS", "OPERATORS", "Entry", "Signature", "Schema", "Parameter", "REQUIRED", "BOUND", "DEVICE",
     "DIFFERENTIABLE", "DIM", "DIMS", "DTYPE", "INDEX", "INDICES", "LIST", "MASK", "OPERAND", "OPTIONAL", "PLAIN",

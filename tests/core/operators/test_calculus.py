@@ -159,7 +159,7 @@ def test_vander_is_numpys(increasing: bool) -> None:
 X, FREQUENCIES = cd.ones(2, 3), cd.tensor([1, 1, 1])
 ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: cd.diff(cd.tensor(1.0)), RuntimeError, "diff expects input to be at least one-dimensional"),
-    (lambda: cd.diff(X, "1"), TypeError, r"diff\(\): argument 'n' must be int, not str"),
+    (lambda: cd.diff(X, "1"), TypeError, r"diff\(\): argument 'n'.* must be int, not str"),
     (lambda: cd.diff([1]), TypeError, "argument 'input' .position 1. must be Tensor, not list"),
     (lambda: cd.diff(X, prepend=[1]), TypeError, "argument 'prepend' .position 4. must be Tensor, not list"),
     (lambda: cd.diff(X, -1), RuntimeError, "order must be non-negative but got -1"),

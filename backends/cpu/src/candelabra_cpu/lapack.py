@@ -44,6 +44,9 @@ def cholesky(x: Any, upper: bool) -> tuple[Any, Any]:
     out, info = np.empty_like(x), np.zeros(_batch_shape(x), np.int32)
     for i in _batch_indices(info.shape):
         out[i], info[i] = potrf(x[i], lower=not upper, clean=True)
+        if not info[i]:  # LAPACK lets NaN pass
+            wrong = np.flatnonzero(np.isnan(out[i].diagonal()))
+            info[i] = wrong[0] + 1 if wrong.size else 0
     return out, info
 
 

@@ -22,11 +22,13 @@ def _zero_info(x: Any) -> Any:
 
 def _cholesky(x: Any, upper: bool) -> tuple[Any, Any]:
     try:
-        return np.linalg.cholesky(x, upper=upper), _zero_info(x)
+        factor = np.linalg.cholesky(x, upper=upper)
+        if not np.isnan(factor.diagonal(axis1=-2, axis2=-1)).any():  # NumPy lets NaN pass
+            return factor, _zero_info(x)
     except np.linalg.LinAlgError:
         if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
             raise
-        return lapack.cholesky(x, upper)
+    return lapack.cholesky(x, upper)
 
 
 def _inverse(x: Any) -> tuple[Any, Any]:

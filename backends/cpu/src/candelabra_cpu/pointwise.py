@@ -107,7 +107,10 @@ def _inplace_after_computing(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Return an in-place kernel that computes the result before writing: if it raises, the tensor is unchanged."""
 
     def into(x: Any, *rest: Any) -> Any:
-        np.copyto(x, kernel(x, *rest))
+        value = kernel(x, *rest)
+        if value.shape != x.shape:
+            raise ValueError(f"the result has shape {value.shape}, the tensor has {x.shape}")
+        np.copyto(x, value)
         return x
 
     return into

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 TensorOrTensors = Any
 
 
-def _as_tuple(value: Any, argument: str) -> tuple[Any, ...]:
-    if value is None or hasattr(value, "_payload"):
+def _as_tuple(value: Any, argument: str, absent: bool = False) -> tuple[Any, ...]:
+    """Return one tensor or several as a tuple. ``absent``: they may be None."""
+    if hasattr(value, "_payload"):
         return (value,)
     found = tuple(value) if hasattr(value, "__iter__") else (value,)
     for item in found:
-        if item is not None and not hasattr(item, "_payload"):
+        if not hasattr(item, "_payload") and (item is not None or not absent):
             raise TypeError(f"{argument} must be a Tensor or a sequence of Tensors, got {type(item).__name__}")
     return found
 
@@ -92,7 +93,7 @@ def backward(
             )
         grad_tensors = grad_variables
     outputs = _as_tuple(tensors, "tensors")
-    gradients = (None,) * len(outputs) if grad_tensors is None else _as_tuple(grad_tensors, "grad_tensors")
+    gradients = (None,) * len(outputs) if grad_tensors is None else _as_tuple(grad_tensors, "grad_tensors", True)
     keep = create_graph if retain_graph is None else retain_graph
     if inputs is None:
         _pass(outputs, gradients, keep, create_graph)
@@ -145,7 +146,7 @@ def grad(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
         )
     outs, targets = _as_tuple(outputs, "outputs"), _as_tuple(inputs, "inputs")
-    gradients = (None,) * len(outs) if grad_outputs is None else _as_tuple(grad_outputs, "grad_outputs")
+    gradients = (None,) * len(outs) if grad_outputs is None else _as_tuple(grad_outputs, "grad_outputs", True)
     keep = create_graph if retain_graph is None else retain_graph
     if not targets:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")

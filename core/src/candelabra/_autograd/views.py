@@ -180,6 +180,40 @@ def check_overlap(target: Tensor) -> None:
         )
 
 
+def check_targets(*targets: Tensor | None) -> None:
+    """Raise RuntimeError if one of several tensors cannot be written, before the first of them is."""
+    for target in targets:
+        if target is not None:
+            check_writable(target)
+            check_overlap(target)
+
+
+def check_operand_overlap(target: Tensor, operand: Any) -> None:
+    """Raise RuntimeError for an operand that shares a part of the written memory, as in ``x[1:] += x[:-1]``.
+
+    The result would depend on the order in which a kernel reads and writes. Tensors of one memory share their version
+    counter. As in PyTorch, only tensors without gaps are compared, and exactly the same elements are allowed.
+    """
+    if operand is target or getattr(operand, "_version", None) is not target._version:
+        return
+    spans = []
+    for tensor in (target, operand):
+        shape, (strides, offset) = tuple(tensor._payload.shape), tensor._layout()
+        dims = sorted((step, size) for step, size in zip(strides, shape, strict=True) if size != 1)
+        count = 1
+        for step, size in dims:
+            if step != count:
+                return
+            count *= size
+        spans.append((offset, offset + count, dims and [s for s, n in zip(strides, shape, strict=True) if n != 1]))
+    (first, end, strides), (other, other_end, others) = spans
+    if first < other_end and other < end and (first, end, strides) != (other, other_end, others):
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+            "memory location. Please clone() the tensor before performing the operation."
+        )
+
+
 def write_recorded(target: Tensor, value: Tensor) -> Tensor:
     """Write ``value`` and make its node the target's history. If the target is a view, this goes through its base."""
     write(target, value._payload)

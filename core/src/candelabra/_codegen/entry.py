@@ -11,9 +11,11 @@ from collections.abc import Callable, Collection, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen import arguments
-from candelabra._codegen.source import build
+from candelabra._codegen.fitting import PLAIN_TYPES, check_types
+from candelabra._codegen.source import build, indent
 from candelabra._dispatch.factories import factory_lines
 from candelabra._dispatch.out import store
+from candelabra._dispatch.refusing import passed_arguments, passed_sizes, refuse
 from candelabra._keys import OVERRIDE, SCALAR_BITS, SCALAR_FIRST, active, state
 from candelabra._records.registry import factory_keywords
 from candelabra._records.schema import (
@@ -30,6 +32,7 @@ from candelabra._records.schema import (
     MASK,
     OPERAND,
     OPTIONAL,
+    PLAIN,
     REQUIRED,
     SHAPE,
     TENSOR,
@@ -77,13 +80,39 @@ def compile_entry(
         signature, body = head_lines(operator, parameters, kind, choosing, scope)
     itself = {"reflected": names[-1]}.get(kind, names[0]) if infix else None
     body += key_lines(parameters, operator, infix, itself, canonical, inplace)
-    body += [] if canonical else canonical_lines(parameters)
+    body += [] if canonical else plain_lines(parameters, scope) + canonical_lines(parameters)
     body.append(f"return table[key]({', '.join(names)})")
     entry = operator if choosing is None else choosing[0]
     title = entry.name + ("_" if inplace else "")
+    if not canonical:
+        body = guarded_lines(body, entry, "_" if inplace else "", parameters, scope, choosing is not None)
     function = build(title, ", ".join(signature), body, scope, title)
     doc = entry.doc if not inplace else f"In-place form of :func:`candelabra.{entry.name}`."
     return named(function, title, doc, entry.namespace)
+
+
+def guarded_lines(
+    body: list[str],
+    entry: Any,
+    suffix: str,
+    parameters: Sequence[Parameter],
+    scope: dict[str, Any],
+    choosing: bool = False,
+) -> list[str]:
+    """Return the lines of an entry with a handler that describes errors by the arguments; see ``refuse``.
+
+    ``choosing``: the entry is that of :func:`sizes_lines`, where a variadic parameter has its own name.
+    """
+    scope |= {"refuse": refuse, "passed_sizes": passed_sizes, "PARAMETERS": tuple(parameters), "guarded": entry}
+    values = [
+        p.name if not flattened(p) else f"passed_sizes({p.name}, {'None' if choosing else '_' + p.name})"
+        for p in parameters
+    ]
+    title = f"guarded.title + {suffix!r}" if suffix else "guarded.title"
+    return [
+        "try:", *indent(body), "except Exception as _error:",
+        f"    refuse({title}, PARAMETERS, _error, ({''.join(f'{value}, ' for value in values)}))", "    raise",
+    ]  # fmt: skip
 
 
 def head_lines(
@@ -182,9 +211,9 @@ def compile_callable(entry: PublicCallable) -> Callable[..., Any]:
     }  # fmt: skip
     extra, lines = keyword_lines(parameters, scope, bool(entry.out), entry.title)
     if not (extra or entry.factory):
-        return entry.declared
+        return guarded(entry) if entry.guarded or (entry.is_function and entry.methods()) else entry.declared
     call = f"body({', '.join(passed_on(p) for p in parameters)})"
-    lines += [f"{p.name} = as_sizes({p.name})" for p in parameters if flattened(p)]
+    lines += [f"{p.name} = as_sizes({p.name})" for p in parameters if flattened(p)] + plain_lines(parameters, scope)
     if entry.factory:
         extra += factory_keywords(entry)
         call = in_class_of(parameters[:1], call, scope)
@@ -200,8 +229,36 @@ def compile_callable(entry: PublicCallable) -> Callable[..., Any]:
         ]
     else:
         lines.append(f"return {call}")
+    lines = guarded_lines(lines, entry, "", parameters, scope)
     function = build(entry.title, ", ".join(signature_of(parameters, scope, extra)), lines, scope, entry.title)
     return named(function, entry.title, entry.doc, entry.namespace)
+
+
+def guarded(entry: PublicCallable) -> Callable[..., Any]:
+    """Return the declared function with the handler of :func:`guarded_lines`, and a check of the arguments' types.
+
+    The types of a call are checked once, as in the entry of an overload set; the values after a failure.
+    """
+    declared, parameters = entry.declared, entry.parameters
+    checked: set[tuple[Any, ...]] = set()
+    first = int(entry.is_function)  # a method's own tensor is not counted
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        types = (*map(type, args), *kwargs, *map(type, kwargs.values())) if kwargs else tuple(map(type, args))
+        if types not in checked:
+            check_types(entry.title, parameters, passed_arguments(parameters, args, kwargs), first)
+            checked.add(types)
+        try:
+            return declared(*args, **kwargs)
+        except Exception as error:
+            trace = error.__traceback__
+            if trace is not None and trace.tb_next is not None:  # otherwise the arguments do not fit the signature
+                refuse(entry.title, parameters, error, passed_arguments(parameters, args, kwargs), first)
+            raise
+
+    call.__wrapped__ = declared  # type: ignore[attr-defined]
+    call.__annotations__ = declared.__annotations__
+    return named(call, declared.__name__, entry.doc, entry.namespace)
 
 
 def in_class_of(first: Sequence[Parameter], call: str, scope: dict[str, Any]) -> str:
@@ -377,6 +434,34 @@ def operand_lines(n: str, first: bool, infix: bool) -> list[str]:
         *([f"    else: _k_{n} |= SCALAR_FIRST"] if first else []),
         *([f"    if _k_{n} is None: return NotImplemented"] if infix else []),
     ]
+
+
+def plain_lines(parameters: Sequence[Parameter], scope: dict[str, Any]) -> list[str]:
+    """Return the lines that refuse plain values of another type, such as ``keepdim="False"``.
+
+    Most arguments are the default itself or exactly of the type, which costs a comparison.
+    """
+    lines = []
+    for p in parameters:
+        words = p.annotation.removesuffix(" | None").split(" | ") if p.kind == PLAIN and not p.variadic else [""]
+        if any(word not in PLAIN_TYPES for word in words):
+            continue
+        types = tuple([t for word in words for t in PLAIN_TYPES[word]])
+        n = p.name
+        if types == (bool,):
+            test = f"{n} is not False and {n} is not True"
+        else:
+            scope[f"types_of_{n}"] = frozenset(types)
+            test = f"type({n}) not in types_of_{n}"
+            if p.default is not REQUIRED:
+                scope[f"plain_{n}"] = p.default
+                test = f"{n} is not plain_{n} and {test}"
+        if p.optional and p.default is not None:
+            test = f"{n} is not None and {test}"
+        scope |= {"check_types": check_types, f"parameter_{n}": (p,)}
+        position = [q.name for q in parameters].index(n) + 1
+        lines.append(f"if {test}: check_types(guarded.title, parameter_{n}, ({n},), {position})")
+    return lines
 
 
 def canonical_lines(parameters: Sequence[Parameter]) -> list[str]:

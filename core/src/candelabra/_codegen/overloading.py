@@ -13,30 +13,12 @@ from collections.abc import Callable
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import kind_of
 from candelabra._codegen.entry import ALIASES, compile_entry, flattened, named
+from candelabra._codegen.fitting import fits
 from candelabra._overrides import call_override, participates
 from candelabra._records.record import Operator
 from candelabra._records.registry import factory_keywords
-from candelabra._records.schema import (
-    BOUND,
-    DEVICE,
-    DIM,
-    DIMS,
-    DTYPE,
-    INDEX,
-    INDICES,
-    INT,
-    LIST,
-    MASK,
-    OPERAND,
-    OPTIONAL,
-    PLAIN,
-    REQUIRED,
-    SHAPE,
-    TENSOR,
-    Parameter,
-)  # fmt: skip
+from candelabra._records.schema import PLAIN, REQUIRED, Parameter
 from candelabra._tensor import Tensor
-from candelabra.dtypes import dtype
 
 if TYPE_CHECKING:
     from candelabra._records.overloads import OverloadSet
@@ -138,8 +120,6 @@ def member_for(overload_set: OverloadSet, args: tuple[Any, ...], kwargs: dict[st
     )
 
 
-INTEGERS = ("DistinctDims", "ExpandedShape", "InferredShape", "UnitDims")
-"""Annotations that accept one integer or several."""
 OUT = Parameter("out", "optional", "Tensor | None", None, True)
 
 
@@ -185,51 +165,3 @@ def bind(
         taken.add(p.name)
     missing = [p for p in parameters if p.default is REQUIRED and not p.variadic and p.name not in taken]
     return None if missing else found
-
-
-def fits(p: Parameter, value: Any) -> bool:
-    """Return whether a value is of the kind that a parameter takes. The items of a sequence are not checked."""
-    if value is None:
-        return p.default is None or p.kind in (DIMS, DEVICE) or p.optional
-    if p.kind in (TENSOR, OPTIONAL, INDEX, MASK):
-        return isinstance(value, Tensor)
-    if p.kind in (OPERAND, BOUND):
-        return isinstance(value, Tensor) or is_number(value)
-    if p.kind in (LIST, INDICES):
-        return isinstance(value, (tuple, list))
-    if p.kind == DTYPE:
-        return isinstance(value, (dtype, type))
-    if p.kind in (DIM, INT):
-        return is_integer(value)
-    if p.kind in (DIMS, SHAPE) or p.annotation in INTEGERS or "Sequence[int]" in p.annotation:
-        return is_integer(value) or isinstance(value, (tuple, list))
-    return any(is_of(word, value) for word in p.annotation.split(" | "))
-
-
-def is_of(word: str, value: Any) -> bool:
-    """Return whether a plain value is of the type that a word of an annotation names. Unknown words accept any."""
-    if word == "bool":
-        return isinstance(value, bool)
-    if word in ("int", "InsertedDim"):
-        return is_integer(value)
-    if word in ("float", "Number"):
-        return is_number(value)
-    if word == "str":
-        return isinstance(value, str)
-    if word == "Tensor":
-        return isinstance(value, Tensor)
-    if word.startswith(("Sequence", "tuple", "list")) or word == "Permutation":
-        return isinstance(value, (tuple, list))
-    return word != "None"
-
-
-def is_integer(value: Any) -> bool:
-    """Return whether a value is an integer of Python or an array library. Bools and tensors with dims are not."""
-    return hasattr(value, "__index__") and not isinstance(value, bool) and not hasattr(value, "_payload")
-
-
-def is_number(value: Any) -> bool:
-    """Return whether a value is a Python number, or a scalar of an array library."""
-    return isinstance(value, (bool, int, float, complex)) or (
-        getattr(value, "shape", None) == () and hasattr(value, "item") and not hasattr(value, "_payload")
-    )

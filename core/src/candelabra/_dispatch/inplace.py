@@ -13,6 +13,7 @@ from collections.abc import Callable
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.saved import with_node
 from candelabra._autograd.views import (
+    check_operand_overlap,
     check_overlap,
     check_writable,
     refresh_all,
@@ -39,7 +40,7 @@ from candelabra._keys import (
     switch,
 )
 from candelabra._records.promotion import real_part
-from candelabra._records.schema import OPERAND
+from candelabra._records.schema import OPERAND, TENSOR
 from candelabra.dtypes import can_cast, dtype
 
 if TYPE_CHECKING:
@@ -88,6 +89,10 @@ def _compile_direct(op: Operator[..., Any], key: int, kernel: Callable[..., Any]
     if key & VIEW:
         scope["check_overlap"] = check_overlap
         lines.append(f"check_overlap({first})")
+        scope["check_operand_overlap"] = check_operand_overlap
+        compared = op.schema.tensors[1:] if is_exclusive(op) else ()
+        others = [p.name for p in compared if p.kind in (TENSOR, OPERAND) and p.name != call.scalar]
+        lines += [f"check_operand_overlap({first}, {n})" for n in others]
     arguments = ", ".join(payload_argument(p, call) for p in op.schema.parameters)
     lines += [
         f"try: _p = kernel({arguments})",
@@ -97,6 +102,11 @@ def _compile_direct(op: Operator[..., Any], key: int, kernel: Callable[..., Any]
         f"return {first}",
     ]
     return build(op.name + "_", passed, lines, scope, op.name + "_")
+
+
+def is_exclusive(op: Operator[..., Any]) -> bool:
+    """Return whether the target must not share a part of its memory with an operand. Copies may: they read first."""
+    return getattr(op.rule, "pointwise", False) and op.name != "copied"
 
 
 def fail_inplace(op: Operator[..., Any], error: BaseException, args: tuple[Any, ...]) -> None:
@@ -120,6 +130,7 @@ def writing(op: Operator[..., Any]) -> Callable[..., Any]:
     composite = op.body is not None and not op.differentiable and op.not_differentiable is None
     needs_input = composite or any(first in rule.names for rule in op.rules.values())
     recorded = composite or op.differentiable
+    exclusive = is_exclusive(op)
 
     def inplace(*args: Any) -> Any:
         if refresh_all(op, args):
@@ -127,6 +138,9 @@ def writing(op: Operator[..., Any]) -> Callable[..., Any]:
         target = args[0]
         recording = recorded and not state.bits & NO_GRAD and any(_requires_grad(a) for a in args)
         check_writable(target)
+        if exclusive:
+            for operand in args[1:]:
+                check_operand_overlap(target, operand)
         if not recording:
             value = _cast(redispatch(op, args), target)
             check_inplace_shape(op, target, value)

@@ -146,7 +146,10 @@ def packed(numbers: Iterable[Any], d: dtype) -> tuple[memoryview, dtype]:
         parts = chain.from_iterable(map(attrgetter("real", "imag"), numbers))
         return memoryview(array(d.format, parts)).cast("B"), d
     wide = float32 if d.is_half else d
-    return memoryview(array(wide.format, numbers)).cast("B"), wide
+    try:
+        return memoryview(array(wide.format, numbers)).cast("B"), wide
+    except TypeError:
+        raise TypeError("must be real number, not complex") from None
 
 
 def _integers(numbers: Iterable[Any], d: dtype) -> memoryview:
@@ -181,4 +184,6 @@ def fitted(value: Any, d: dtype) -> Any:
         return bool(value)
     if d.category == INTEGER:
         return _integer(int(value) if isinstance(value, bool) else value, d)
+    if isinstance(value, complex) and not d.is_complex:
+        raise TypeError("must be real number, not complex")
     return complex(value) if d.is_complex else float(value)

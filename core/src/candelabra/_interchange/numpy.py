@@ -87,7 +87,7 @@ def shared_array(array: Any) -> Tensor:
             "The given NumPy array is not writable. candelabra copies it, so that a write to the tensor does not reach "
             "memory that is meant to be constant; pass a copy to silence this warning.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
         return copied_array(array, instance)
     payload = instance.backend.from_dlpack(array, instance.index, None)

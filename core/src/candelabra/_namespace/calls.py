@@ -29,7 +29,12 @@ class Names:
         self.entry = entry
         self.names: set[str] = set()
         self.seen: set[CodeType] = set()
-        self.callables = {id(e.form("function")): e for e in entries() if isinstance(e, PublicCallable)}
+        self.callables = {
+            id(function): e
+            for e in entries()
+            if isinstance(e, PublicCallable)
+            for function in (e.form("function"), e.declared)
+        }
 
     def sorted_names(self) -> list[str]:
         """Return the names in alphabetical order."""

@@ -26,7 +26,7 @@ def check_tensors(name: str, **arguments: Any) -> None:
 
 
 # -- dtype ------------------------------------------------------------------------------------------------------------
-@public(method=False)
+@public(method=False, guarded=False)
 def is_tensor(obj: object) -> bool:
     """Return whether an object is a Tensor."""
     from candelabra._tensor import Tensor
@@ -46,14 +46,14 @@ def typename(obj: object) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-@public(method=False)
+@public(method=False, guarded=False)
 def is_floating_point(input: Tensor) -> bool:
     """Return whether the dtype is a real floating dtype."""
     check_tensors("is_floating_point", input=input)
     return input.is_floating_point()
 
 
-@public(method=False)
+@public(method=False, guarded=False)
 def is_complex(input: Tensor) -> bool:
     """Return whether the dtype is complex."""
     check_tensors("is_complex", input=input)
@@ -82,7 +82,7 @@ def _operand(value: Any) -> Operand:
 
 
 # -- shape and device -------------------------------------------------------------------------------------------------
-@public(method=False)
+@public(method=False, guarded=False)
 def numel(input: Tensor) -> int:
     """Return the number of elements."""
     check_tensors("numel", input=input)
@@ -96,7 +96,7 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
     return bool(input.shape == other.shape)
 
 
-@public
+@public(guarded=False)
 def is_nonzero(input: Tensor) -> bool:
     """Return whether the only element is not 0. Raises ``RuntimeError`` unless there is exactly one."""
     check_tensors("is_nonzero", input=input)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
+from candelabra._autograd.views import check_targets
 from candelabra._operators.creation.filled import new_full
 from candelabra._records.autocasting import Autocast
 from candelabra._records.callables import public
@@ -140,6 +141,10 @@ def native_batch_norm(
     if training:
         mean, variance, scale = _statistics(wide, dims, eps)
         count = prod(input.shape[d] for d in dims)
+        for name, running in (("running_mean", running_mean), ("running_var", running_var)):
+            if running is not None and tuple(running.shape) != (input.shape[1],):
+                raise RuntimeError(f"{name} should contain {input.shape[1]} elements not {running.numel()}")
+        check_targets(running_mean, running_var)
         _update(running_mean, mean, momentum)
         _update(running_var, variance * (count / max(count - 1, 1)), momentum)
         saved = [s.detach().reshape(-1).to(input.dtype) for s in (mean, scale)]

@@ -10,7 +10,7 @@ from candelabra._operators.conversion.dtype_and_device import cast
 from candelabra._operators.creation.filled import given_shape
 from candelabra._operators.random import draws
 from candelabra._operators.value_checks import raise_if_nonzero
-from candelabra._random.generator import take_counters
+from candelabra._random.generator import give_back, take_counters
 from candelabra.dtypes import BOOL, COMPLEX, INTEGER, dtype, finfo, float32, iinfo, int64
 
 if TYPE_CHECKING:
@@ -32,7 +32,11 @@ def draw(
     if min(shape, default=0) < 0:
         given_shape(record, (shape,))
     seed, offset = take_counters(name, generator, instance, kind, prod(shape), d.name)
-    out: Tensor = record.function(shape, seed, offset, dtype=d, device=instance)
+    try:
+        out: Tensor = record.function(shape, seed, offset, dtype=d, device=instance)
+    except Exception:
+        give_back(generator, instance, offset)
+        raise
     return out
 
 
@@ -45,7 +49,11 @@ def draw_integers(
     given_shape(draws.random_integers, (shape,))
     whole = d if d.category <= INTEGER else int64
     seed, offset = take_counters(name, generator, instance, "integers", prod(shape), whole.name, high - low)
-    out: Tensor = draws.random_integers.function(shape, low, high, seed, offset, dtype=whole, device=instance)
+    try:
+        out: Tensor = draws.random_integers.function(shape, low, high, seed, offset, dtype=whole, device=instance)
+    except Exception:
+        give_back(generator, instance, offset)
+        raise
     return cast_to(out, d)
 
 
@@ -61,7 +69,11 @@ def draw_bernoulli(
         if tuple(chance._payload.shape) != shape:
             chance = chance.expand(shape)
     seed, offset = take_counters(name, generator, instance, "bernoulli", prod(shape), kind)
-    out: Tensor = draws.random_bernoulli.function(chance, shape, seed, offset, device=instance)
+    try:
+        out: Tensor = draws.random_bernoulli.function(chance, shape, seed, offset, device=instance)
+    except Exception:
+        give_back(generator, instance, offset)
+        raise
     return out
 
 

@@ -38,13 +38,15 @@ class Generator:
     seeded.
     """
 
-    __slots__ = ("__weakref__", "_device", "_lock", "_offset", "_seed")
+    __slots__ = ("__weakref__", "_device", "_lock", "_offset", "_seed", "_taken")
 
     def __init__(self, device: device | str | int | None = None) -> None:
         self._device = device
         self._lock = threading.Lock()
         self._seed = _NEW_SEED
         self._offset = 0
+        self._taken = -1
+        """The offset of the last draw."""
 
     @property
     def device(self) -> device:
@@ -89,7 +91,14 @@ class Generator:
                     f"the generator is exhausted: offset {offset} + {counters} exceeds 2**64 - 1; seed it again"
                 )
             self._offset = offset + counters
+            self._taken = offset
         return seed, offset
+
+    def give_back(self, offset: int) -> None:
+        """Undo a draw that failed, unless there has been another one since."""
+        with self._lock:
+            if self._taken == offset:
+                self._offset = offset
 
     def get_state(self) -> Tensor:
         """Return the state as a uint8 tensor of 16 elements in the host's memory: seed and offset, little-endian."""
@@ -196,6 +205,11 @@ def take_counters(
         raise TypeError(f"{name}(): argument 'generator' must be Generator, not {type(generator).__name__}")
     place: tuple[int, int] = generator.take(counters_used(kind, n, dtype, span))
     return place
+
+
+def give_back(generator: Any, instance: Instance, offset: int) -> None:
+    """Return the counters of a draw that failed, so that a call that raises draws nothing."""
+    (default_generator(instance) if generator is None else generator).give_back(offset)
 
 
 def __getattr__(name: str) -> Generator:

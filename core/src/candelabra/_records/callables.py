@@ -36,6 +36,7 @@ class PublicCallable:
         aliases: tuple[str, ...] = (),
         out: bool | str = False,
         factory: bool | tuple[str, ...] = False,
+        guarded: bool = True,
     ) -> None:
         self.name: Final = function.__name__ if name is None else name
         self.title = self.name
@@ -54,6 +55,9 @@ class PublicCallable:
         self.aliases: Final = aliases
         self.out: Final = out
         self.factory: Final = factory
+        self.guarded: Final = guarded and not is_property and (is_function or len(self.parameters) > 1)
+        """Whether the method, too, describes errors by the arguments. That takes one more frame per call, so methods
+        of a microsecond go without: their tensor is one."""
         self._function: Callable[..., Any] | None = None
         if not self.doc:
             raise TypeError(f"public callable {self.name}: a docstring is required, as it is the documentation")
@@ -62,10 +66,16 @@ class PublicCallable:
         """Return ``{method of Tensor: form}``."""
         if not self.public:
             return {}
-        return dict.fromkeys(method_names(self.name, self.method, self.namespace, self.aliases), "function")
+        names = method_names(self.name, self.method, self.namespace, self.aliases)
+        return dict.fromkeys(names, "function" if self.guarded else "method")
 
     def form(self, kind: str) -> Callable[..., Any]:
-        """Return the function that users call: the declared one, or an entry that adds the grammar's keywords."""
+        """Return the function that users call: the declared one with a handler of errors and the grammar's keywords.
+
+        The ``"method"`` form of a callable without a handler is the declared function.
+        """
+        if kind == "method":
+            return self.declared
         if self._function is None:
             self._function = compile_callable(self)
         return self._function
@@ -99,6 +109,10 @@ def public(function: Any = None, /, *, is_function: bool = True, **options: Any)
     keywords that it names). A factory's sizes and dtypes (``Shape``, ``DType``) are canonical before it is called.
     ``axis`` and ``keepdims`` are accepted for ``dim`` and ``keepdim`` as in records.
 
+    The function that users call describes errors of the interpreter in their words, at the cost of one frame.
+    ``guarded=False`` leaves that out of the method, and of the function that is returned: for functions that take about
+    a microsecond.
+
     ``public=False`` declares a member of an overload set, which has no public name of its own.
 
     Returns the function that users call; with ``public=False``, the :class:`PublicCallable`. Raises ``ValueError`` if
@@ -110,4 +124,4 @@ def public(function: Any = None, /, *, is_function: bool = True, **options: Any)
     if not entry.public:
         return entry
     add(entry)
-    return entry.form("function")
+    return entry.form("function") if entry.guarded else entry.declared

@@ -35,6 +35,8 @@ class OverloadSet:
         declared_in: str = "",
     ) -> None:
         self.name: Final = name
+        self.title: Final = name
+        """The name in errors."""
         self.members: Final[tuple[tuple[Any, tuple[Parameter, ...]], ...]] = tuple([_member(name, m) for m in members])
         """Each entry with the parameters that its overload accepts."""
         self.doc: Final = doc or "\n\n".join(dict.fromkeys(entry.doc for entry, _ in self.members))

@@ -163,7 +163,7 @@ def test_norms_refuse_what_they_are_not_of() -> None:
         with pytest.raises(RuntimeError, match=words):
             call()
     with pytest.raises(
-        TypeError, match=r"linalg_vector_norm\(\): argument 'ord' \(position 2\) must be Number, not str"
+        TypeError, match=r"linalg_vector_norm\(\): argument 'ord' \(position 2\) must be float, not str"
     ):
         vector(a, "fro")
 

@@ -298,7 +298,7 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (lambda g: cd.normal(0.0, -1.0, (2,), generator=g), RuntimeError, "normal expects std >= 0.0, but found std -1"),
     (lambda g: cd.normal(0.0, 1.0, generator=g), TypeError, "got two numbers without 'size'"),
     (
-        lambda g: cd.normal(cd.zeros(2), 1.0, (2,), generator=g),
+        lambda g: cd.normal(cd.tensor(0.0), 1.0, (2,), generator=g),
         TypeError,
         "accepts 'size', 'dtype' and 'device' only if mean",
     ),
@@ -314,8 +314,16 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     (lambda g: cd.zeros(2).uniform_(NAN, 1, generator=g), RuntimeError, "from is out of bounds for float"),
     (lambda g: cd.zeros(2).uniform_(-3e38, 3e38, generator=g), RuntimeError, "in to-from to exceed the limit"),
     (lambda g: cd.zeros(2).random_(3, 3, generator=g), RuntimeError, "but got from=3 >= to=3"),
-    (lambda g: cd.zeros(2).random_(2.5, generator=g), TypeError, "argument 'to' must be int, not float"),
-    (lambda g: cd.zeros(2).random_("a", 3, generator=g), TypeError, "argument 'from' must be int, not str"),
+    (
+        lambda g: cd.zeros(2).random_(2.5, generator=g),
+        TypeError,
+        r"'to' \(position 2\) must be int, not float",
+    ),
+    (
+        lambda g: cd.zeros(2).random_("a", 3, generator=g),
+        TypeError,
+        r"'from' \(position 2\) must be int, not str",
+    ),
     (
         lambda g: cd.zeros(2, dtype=cd.complex64).random_(generator=g),
         NotImplementedError,

@@ -106,8 +106,8 @@ def test_short_time_transforms_have_gradients_of_both_orders(rng: np.random.Gene
 
 X, S = cd.ones(20), cd.ones(5, 4, dtype=cd.complex64)
 ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
-    (lambda: cd.stft(X, "8"), TypeError, r"stft\(\): argument 'n_fft' must be int, not str"),
-    (lambda: cd.istft(S, 8, 2.0), TypeError, r"istft\(\): argument 'hop_length' must be int, not float"),
+    (lambda: cd.stft(X, "8"), TypeError, r"stft\(\): argument 'n_fft'.* must be int, not str"),
+    (lambda: cd.istft(S, 8, 2.0), TypeError, r"istft\(\): argument 'hop_length'.* must be int, not float"),
     (
         lambda: cd.stft(X, 8, window=[1], return_complex=True),
         TypeError,

@@ -63,8 +63,8 @@ def test_windows_refuse_what_pytorchs_refuse(name: str) -> None:
 
 
 WINDOW_ERRORS: list[tuple[Callable[[], Any], type[Exception], str]] = [
-    (lambda: windows.hann(2.5), TypeError, "argument 'M' must be int, not float"),
-    (lambda: cd.hann_window("3"), TypeError, "argument 'window_length' must be int, not str"),
+    (lambda: windows.hann(2.5), TypeError, "argument 'M'.* must be int, not float"),
+    (lambda: cd.hann_window("3"), TypeError, "argument 'window_length'.* must be int, not str"),
     (lambda: windows.exponential(3, tau=0), ValueError, "Tau must be positive, got: 0 instead."),
     (lambda: windows.exponential(3, center=1.0), ValueError, "Center must be None for symmetric windows"),
     (lambda: windows.gaussian(3, std=-1), ValueError, "Standard deviation must be positive, got: -1 instead."),

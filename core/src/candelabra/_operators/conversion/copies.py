@@ -80,11 +80,13 @@ DTYPE_AND_DEVICE = DTYPE_MASK | (-1 << DEVICE_SHIFT)
 """The bits of a key that encode dtype and device."""
 
 
-@public(is_function=False)
+@public(is_function=False, guarded=False)
 def copy_(input: Tensor, src: Tensor | Number, non_blocking: bool = False) -> Tensor:
     """Write ``src``, a tensor or a number, into this tensor. It is broadcast, cast and moved to its device as needed;
     autograd records it.
     """
+    if non_blocking is not False and non_blocking is not True:
+        raise TypeError(f"copy_(): argument 'non_blocking' must be bool, not {kind_of(non_blocking)}")
     if not isinstance(src, Tensor):
         if isinstance(src, (bool, int, float, complex)):
             return filled.form("inplace")(input, fitted(src, input.dtype))

@@ -95,7 +95,7 @@ def converted(input: Tensor, d: dtype, target: Device = None) -> Tensor:
 
 
 # -- to ---------------------------------------------------------------------------------------------------------------
-@public(is_function=False)
+@public(is_function=False, guarded=False)
 def to(
     input: Tensor, *args: Tensor | DType | Device | bool, **kwargs: Tensor | DType | Device | bool | memory_format
 ) -> Tensor:

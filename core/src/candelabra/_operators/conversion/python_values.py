@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from candelabra.typing import Number, Tensor
 
 
-@public(is_function=False)
+@public(is_function=False, guarded=False)
 def item(input: Tensor) -> Any:
     """Return the only element as a Python bool, int, float or complex. Raises ``RuntimeError`` unless there is exactly
     one.

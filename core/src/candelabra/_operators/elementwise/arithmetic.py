@@ -13,7 +13,7 @@ from candelabra._records.overloads import overloads
 from candelabra._records.promotion import boolean, real_part, to_float, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import checked_pointwise, pointwise
-from candelabra.dtypes import FLOATING, category_of_scalar
+from candelabra.dtypes import BOOL, COMPLEX, FLOATING, category_of_scalar
 
 if TYPE_CHECKING:
     from candelabra.typing import Number, Tensor
@@ -42,16 +42,22 @@ def _category(value: Any) -> int:
 
 
 def _check_alpha(input: Any, other: Any, alpha: Number) -> None:
-    if type(alpha) is not float or (getattr(input, "_keys", 0) | getattr(other, "_keys", 0)) & FLOATING_BITS:
+    kind = type(alpha)
+    if kind is int or (kind is float and (getattr(input, "_keys", 0) | getattr(other, "_keys", 0)) & FLOATING_BITS):
         return
-    if max(_category(input), _category(other)) < FLOATING:
+    category = max(_category(input), _category(other))
+    if kind is bool and category != BOOL:
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if kind is float and category < FLOATING:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    if kind is complex and category != COMPLEX:
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
 
 
 @operator(checked_pointwise(_check_alpha), public=False)
 def add_scaled(input: Tensor | Number, other: Tensor | Number, *, alpha: Number) -> Tensor:
     """``input + alpha * other``; ``alpha`` must be an integer if both are."""
-    if type(alpha) is float:
+    if type(alpha) is not int:
         _check_alpha(input, other, alpha)
     return add.function(input, other * alpha)
 

@@ -115,7 +115,7 @@ def fill(input: Tensor, value: Tensor | Number) -> Tensor:
     return filled.function(input, _fitted(input, value))
 
 
-@public
+@public(guarded=False)
 def fill_(input: Tensor, value: Tensor | Number) -> Tensor:
     """Set every element to ``value``, a number or a 0-d tensor, cast to the dtype of ``input``.
 
@@ -138,7 +138,7 @@ def _fitted(input: Tensor, value: Any) -> Any:
     return fitted(value, input.dtype)
 
 
-@public
+@public(guarded=False)
 def zero_(input: Tensor) -> Tensor:
     """Set every element to 0."""
     out: Tensor = filled.form("inplace")(input, False)  # a bool needs no promotion of any dtype

@@ -53,8 +53,6 @@ def checked_norm(norm: str | None) -> str:
 
 
 def _checked_count(count: Any) -> int:
-    if not hasattr(count, "__index__"):
-        raise TypeError(f"the number of data points must be int, not {type(count).__name__}")
     if count < 1:
         raise RuntimeError(f"Invalid number of data points ({count}) specified")
     return int(count)

@@ -34,6 +34,8 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: DType | None = None, device: Devic
     They are 0, 1, …, then the negative ones, -n // 2, …, -1, divided by ``n * d``.
     """
     kind = _checked_dtype("fftfreq", dtype)
+    if n < 0:
+        raise RuntimeError(f"fftfreq(): n must be non-negative, got {n}")
     positive = arange(0, 1, (n + 1) // 2, dtype=kind, device=device)
     negative = arange(-(n // 2), 1, n // 2, dtype=kind, device=device)
     return cat((positive, negative), 0) * (1.0 / (n * d) if n else 1.0)

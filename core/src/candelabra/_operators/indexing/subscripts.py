@@ -44,7 +44,7 @@ class Parsed(NamedTuple):
 
 
 # -- x[index] ---------------------------------------------------------------------------------------------------------
-@public(is_function=False)
+@public(is_function=False, guarded=False)
 def __getitem__(input: Tensor, index: Any) -> Tensor:
     """``input[index]``: a view for ints, slices, None and Ellipsis; a copy for an index with a tensor, list or bool.
 
@@ -261,7 +261,7 @@ def _per_dim(tensors: list[tuple[int, Tensor]]) -> list[Tensor | None]:
 
 
 # -- x[index] = value -------------------------------------------------------------------------------------------------
-@public(is_function=False)
+@public(is_function=False, guarded=False)
 def __setitem__(input: Tensor, index: Any, value: Tensor | Number) -> None:
     """``input[index] = value``: a number, or a tensor that broadcasts to ``input[index]``, cast to ``input``'s dtype.
 

@@ -125,7 +125,7 @@ def _cdist_shape(x1: Tensor, x2: Tensor, p: float, compute_mode: str) -> Ints:
             raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x.dtype.title}")
     if a[-1] != b[-1]:
         raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {a[-1]} X2: {b[-1]}")
-    if p < 0:
+    if not p >= 0:
         raise RuntimeError("cdist only supports non-negative p values")
     return (*broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-2])
 
@@ -157,7 +157,7 @@ def _pdist_shape(input: Tensor, p: float) -> tuple[int]:
     shape = shape_of(input)
     if len(shape) != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {len(shape)}D")
-    if p < 0:
+    if not p >= 0:
         raise RuntimeError("pdist only supports non-negative p values")
     return (shape[0] * (shape[0] - 1) // 2,)
 

@@ -24,7 +24,7 @@ from candelabra._records.rules import by, shape_of
 from candelabra.dtypes import COMPLEX, FLOATING, can_cast, dtype, float32
 
 if TYPE_CHECKING:
-    from candelabra.typing import Dim, Dims, DType, Tensor
+    from candelabra.typing import Dim, Dims, DType, Number, Tensor
 
 Ints = tuple[int, ...]
 INFINITE = (math.inf, -math.inf)
@@ -34,8 +34,6 @@ FLOATING_ONLY = floating("linalg.vector_norm", half=True)
 # -- vector_norm ------------------------------------------------------------------------------------------------------
 @by
 def _norm_shape(x: Tensor, ord: float, dim: Any, keepdim: bool, *_: Any) -> Ints:
-    if isinstance(ord, str) or not hasattr(ord, "__float__"):
-        raise TypeError(f"linalg_vector_norm(): argument 'ord' (position 2) must be Number, not {type(ord).__name__}")
     shape = shape_of(x)
     if (ord < 0 or ord == math.inf) and 0 in (shape if dim is None else [shape[d] for d in dim]):
         order = {math.inf: "inf", -math.inf: "-inf"}.get(ord) or f"{ord:g}"
@@ -162,15 +160,15 @@ def _renorm_shape(input: Tensor, p: float, dim: int, maxnorm: float) -> Ints:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {len(shape)} dimensions")
     if isinstance(p, complex):
         raise RuntimeError("renorm: p must be real-valued")
-    if p <= 0:
+    if not p > 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
-    if maxnorm < 0:
+    if not maxnorm >= 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
     return shape
 
 
 @operator(_renorm_shape, promote=floating("renorm", half=True), inplace=True, autocast=Autocast("float32"))
-def renorm(input: Tensor, p: float, dim: Dim, maxnorm: float) -> Tensor:
+def renorm(input: Tensor, p: Number, dim: Dim, maxnorm: float) -> Tensor:
     """Scale each slice along ``dim`` whose norm of order ``p`` exceeds ``maxnorm`` down to that norm."""
     _renorm_shape(renorm, (input, p, dim, maxnorm))
     size = norm_of_order(input, p, [d for d in range(input.ndim) if d != dim], True)

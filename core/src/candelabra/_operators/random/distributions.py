@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._codegen.arguments import as_device, as_sizes
+from candelabra._codegen.arguments import as_device, as_integer, as_sizes, kind_of
+from candelabra._codegen.fitting import is_number
 from candelabra._layout import broadcast_shapes
 from candelabra._operators.random.draws import random_binomial, random_multinomial, random_poisson
 from candelabra._operators.random.factories import draw_continuous
@@ -17,7 +18,7 @@ from candelabra._random.drawing import (
     draw_bernoulli,
     scaled,
 )
-from candelabra._random.generator import take_counters
+from candelabra._random.generator import give_back, take_counters
 from candelabra._records.accepts import check_dtype
 from candelabra._records.callables import public
 from candelabra._records.overloads import overloads
@@ -38,6 +39,9 @@ def normal_tensors(mean: Tensor | Number, std: Tensor | Number = 1.0, *, generat
     """
     parameters: tuple[Any, ...] = (mean, std)
     tensors = [v for v in parameters if hasattr(v, "_payload")]
+    for name, value in zip(("mean", "std"), parameters, strict=True):
+        if not hasattr(value, "_payload") and not is_number(value):
+            raise TypeError(f"normal(): argument '{name}' must be Tensor or Number, not {kind_of(value)}")
     if not tensors:
         raise TypeError(
             "normal() expects normal(mean, std, size) or at least one tensor, got two numbers without 'size'"
@@ -99,6 +103,7 @@ def multinomial(
     The rows of ``input``, of shape (n,) or (rows, n), are weights. Their sum need not be 1.
     """
     shape = tuple(input.shape)
+    num_samples = as_integer(num_samples, "num_samples")
     if len(shape) not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if input.dtype.category != FLOATING:
@@ -111,7 +116,11 @@ def multinomial(
     rows = shape[0] if len(shape) == 2 else 1
     count = rows * (num_samples if replacement else shape[-1])
     seed, offset = take_counters("multinomial", generator, input._instance, "multinomial", count)
-    return random_multinomial.function(input.detach(), num_samples, bool(replacement), seed, offset)
+    try:
+        return random_multinomial.function(input.detach(), num_samples, replacement, seed, offset)
+    except Exception:
+        give_back(generator, input._instance, offset)
+        raise
 
 
 # -- counts -----------------------------------------------------------------------------------------------------------
@@ -124,7 +133,11 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """
     check_dtype("poisson", input.dtype, "real floating")
     seed, offset = take_counters("poisson", generator, input._instance, "poisson", input.numel())
-    return random_poisson.function(input, seed, offset)
+    try:
+        return random_poisson.function(input, seed, offset)
+    except Exception:
+        give_back(generator, input._instance, offset)
+        raise
 
 
 @public(method=False)
@@ -139,4 +152,8 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
         check_dtype("binomial", t.dtype, "real floating")
     shape = broadcast_shapes(tuple(count.shape), tuple(prob.shape))
     seed, offset = take_counters("binomial", generator, count._instance, "binomial", prod(shape))
-    return random_binomial.function(count.expand(shape), prob.expand(shape), seed, offset)
+    try:
+        return random_binomial.function(count.expand(shape), prob.expand(shape), seed, offset)
+    except Exception:
+        give_back(generator, count._instance, offset)
+        raise

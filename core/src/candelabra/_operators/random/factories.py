@@ -9,7 +9,7 @@ from candelabra._codegen.arguments import as_device, as_dtype, as_integer, as_si
 from candelabra._operators.creation.filled import given_shape
 from candelabra._operators.random import draws
 from candelabra._random.drawing import cast_to, draw, draw_integers, limits_of
-from candelabra._random.generator import take_counters
+from candelabra._random.generator import give_back, take_counters
 from candelabra._records.accepts import check_dtype
 from candelabra._records.callables import public
 from candelabra._records.overloads import overloads
@@ -151,5 +151,10 @@ def randperm(
         raise RuntimeError(f"n cannot be greater than {largest} for {d.title} type.")
     instance = as_device(device)
     seed, offset = take_counters("randperm", generator, instance, "permutation", count)
-    integer_dtype = d if d.category == INTEGER else int64
-    return cast_to(draws.random_permutation.function(count, seed, offset, dtype=integer_dtype, device=instance), d)
+    whole = d if d.category == INTEGER else int64
+    try:
+        order = draws.random_permutation.function(count, seed, offset, dtype=whole, device=instance)
+    except Exception:
+        give_back(generator, instance, offset)
+        raise
+    return cast_to(order, d)

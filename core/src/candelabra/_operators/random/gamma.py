@@ -14,7 +14,7 @@ from candelabra._operators.elementwise.exponential import exp, expm1
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.special.gamma import digamma
 from candelabra._random.drawing import cast_to
-from candelabra._random.generator import take_counters
+from candelabra._random.generator import give_back, take_counters
 from candelabra._records.accepts import check_dtype
 from candelabra._records.callables import public
 from candelabra._records.promotion import unpromoted
@@ -90,7 +90,11 @@ random_log_gamma.vjp(concentration=lambda g, concentration, out: g * log_gamma_s
 def _log_gamma(name: str, concentration: Tensor, generator: Generator | None) -> Tensor:
     check_dtype(name, concentration.dtype, "real floating")
     seed, offset = take_counters(name, generator, concentration._instance, "gamma", concentration.numel())
-    return random_log_gamma.function(concentration, seed, offset)
+    try:
+        return random_log_gamma.function(concentration, seed, offset)
+    except Exception:
+        give_back(generator, concentration._instance, offset)
+        raise
 
 
 @public(method=False)

@@ -79,9 +79,8 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
 
     Raises ``TypeError`` for indices that are not integers, ``ValueError`` for a negative size.
     """
-    if not isinstance(indices, Tensor) or indices.dtype.category != INTEGER:
-        kind = indices.dtype if isinstance(indices, Tensor) else type(indices).__name__
-        raise TypeError(f"expected 'indices' to be integer dtype, but got {kind}")
+    if indices.dtype.category != INTEGER:
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     if not isinstance(shape, (int, tuple, list)):
         raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _view = view_shape.table
 
 
-@public
+@public(guarded=False)
 def reshape(input: Tensor, *sizes: int | Sequence[int], shape: int | Sequence[int] | None = None) -> Tensor:
     """Return the same elements in another shape: a view if possible, else a copy. One size may be -1.
 
@@ -52,7 +52,7 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     return reshape(input, tuple(other.shape))
 
 
-@public
+@public(guarded=False)
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Merge the dims from ``start_dim`` to ``end_dim`` into one; a view if possible."""
     shape = tuple(input._payload.shape)

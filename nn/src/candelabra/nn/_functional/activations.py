@@ -19,7 +19,7 @@ log_softmax_record = record("log_softmax")
 copied = record("copied")
 
 
-@public(namespace="nn.functional")
+@public(namespace="nn.functional", guarded=False)
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """``max(input, 0)``; NaN stays NaN. ``inplace=True`` writes the result into the input."""
     out: Tensor = relu_record.form("inplace" if inplace else "function")(input)
@@ -74,7 +74,7 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
 threshold_record = threshold
 
 
-@public(namespace="nn.functional")
+@public(namespace="nn.functional", guarded=False)
 def relu_(input: Tensor) -> Tensor:
     """In-place form of :func:`relu`."""
     return relu(input, True)
@@ -110,6 +110,8 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     """
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+    if logits.ndim:
+        logits.size(dim)  # raises before the generator advances
     noise = -logits.new_empty(logits.shape).exponential_().log()
     soft: Tensor = softmax_record.function((logits + noise) / tau, dim)
     if not hard:

@@ -90,7 +90,7 @@ def _output_size(name: str, rank: int, input: Tensor, output_size: Any) -> Ints:
         if len(given) != 1:
             raise RuntimeError(f"{name}() argument 'output_size' should contain one int (got {len(given)})")
         if given[0] is None:
-            raise TypeError(f"{name}(): argument 'output_size' (position 2) must be tuple of ints, not NoneType")
+            raise TypeError(f"{name}(): argument 'output_size' (position 2) must be int or tuple of ints, not NoneType")
     if len(given) != rank:
         raise RuntimeError(f"{name}(): internal error: output_size.size() must be {rank}")
     if not all(v is None or hasattr(v, "__index__") for v in given):
@@ -114,6 +114,8 @@ def _adaptive_max_pool(rank: int, input: Tensor, output_size: Any) -> tuple[Tens
     if min(sizes) < 0:
         shape = [*input.shape[: input.ndim - rank], *sizes]
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}: {shape}")
+    if max(sizes) >= 1 << 31:
+        raise RuntimeError(f"{name}(): output_size {list(sizes)} is too large")
     _check_floating(name, input)
     found = adaptive_max_pool(input, sizes)
     return found.values, found.indices

@@ -82,7 +82,7 @@ def _warn_of_rank(name: str, input: Tensor, spatial: int) -> None:
             f"{name}: Received a {input.ndim}-D input to {name}, which is deprecated and will result in an error in a "
             f"future release. {name} drops channels of {spatial + 1}-D or {spatial + 2}-D inputs; use dropout for "
             "others.",
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
@@ -105,7 +105,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         warnings.warn(
             "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired "
             "- input is interpreted as shape (N, C, L), where C is the channel dim. Use dropout1d for it.",
-            stacklevel=2,
+            stacklevel=3,
         )
     return _dropout(input, 2, p, training, inplace)
 

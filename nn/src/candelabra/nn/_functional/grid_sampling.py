@@ -20,7 +20,7 @@ def _corners(align_corners: bool | None) -> bool:
             "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
             "specify align_corners=True if the old behavior is desired. See the documentation of grid_sample for "
             "details.",
-            stacklevel=3,
+            stacklevel=4,
         )
     return bool(align_corners)
 
@@ -80,7 +80,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         warnings.warn(
             "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. This "
             "is not an intended use case of affine_grid. See the documentation of affine_grid for details.",
-            stacklevel=2,
+            stacklevel=3,
         )
     elif min(sizes) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")

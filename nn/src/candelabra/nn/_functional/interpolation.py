@@ -164,7 +164,7 @@ def _resample_bytes(band: Band, input: Tensor, dim: int) -> Tensor:
 
 def _warn(name: str) -> None:
     text = f"`nn.functional.{name}` is deprecated. Use `nn.functional.interpolate` instead."
-    warnings.warn(text, stacklevel=3)
+    warnings.warn(text, stacklevel=4)
 
 
 @public(namespace="nn.functional")

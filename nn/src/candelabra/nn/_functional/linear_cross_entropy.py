@@ -52,7 +52,7 @@ def linear_cross_entropy(
             f"label_smoothing == 0, target.dtype == int64, out_features == (). Got reduction={reduction!r}, "
             f"label_smoothing={label_smoothing}, target.dtype={target.dtype}, "
             f"out_features={tuple(linear_weight.shape[1:-1])}.",
-            stacklevel=2,
+            stacklevel=3,
         )
     if linear_weight.ndim > 2:
         count = math.prod(linear_weight.shape[:-1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from candelabra.library import NO_GRAD, mode, public
+from candelabra.library import NO_GRAD, check_targets, mode, public
 from candelabra.nn._operators.normalization import check_dtypes, narrowed, normalize
 from candelabra.typing import TYPE_CHECKING
 
@@ -111,6 +111,7 @@ def _update_statistics(
     n: int,
 ) -> None:
     with mode(include=NO_GRAD):
+        check_targets(running_mean, running_var)
         if running_mean is not None:
             running_mean.mul_(1 - momentum).add_(mean.reshape(running_mean.shape) * momentum)
         if running_var is not None:

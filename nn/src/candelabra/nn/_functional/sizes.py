@@ -11,11 +11,10 @@ Sizes = int | Sequence[int]
 
 def per_dim(value: Any, rank: int) -> Ints | None:
     """Return one int per spatial dim from an int, or from one or ``rank`` ints; None for anything else."""
-    if isinstance(value, (tuple, list)):
-        if len(value) == 1:
-            return (int(value[0]),) * rank
-        if len(value) == rank:
-            return tuple([int(v) for v in value])
-    elif hasattr(value, "__index__"):
-        return (value.__index__(),) * rank
-    return None
+    values = value if isinstance(value, (tuple, list)) else (value,)
+    for v in values:
+        if type(v) is not int and (isinstance(v, bool) or not hasattr(v, "__index__")):
+            return None
+    if len(values) == 1:
+        return (values[0].__index__(),) * rank
+    return tuple([v.__index__() for v in values]) if len(values) == rank else None

@@ -257,7 +257,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 @operator(pointwise, accepts=FLOATS, inplace=False, namespace="nn.functional")
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """``input`` moved towards 0 by ``lambd``, or 0 if ``abs(input) <= lambd``."""
-    if lambd < 0:
+    if not lambd >= 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
     return where(input > 0, input - lambd, input + lambd).masked_fill(input.abs() <= lambd, 0)
 

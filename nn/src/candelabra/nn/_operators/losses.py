@@ -148,7 +148,7 @@ def smooth_l1_loss(
     """``0.5 * d² / beta`` if the distance d is below ``beta``, else ``d - beta / 2``."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     _check_width("smooth_l1_loss", "beta", beta)
-    if beta < 0:
+    if not beta >= 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     _check_pair(input, target)
     distance = (input - target).abs()
@@ -164,7 +164,7 @@ def huber_loss(
 ) -> Tensor:
     """``0.5 * d²`` if the distance d is at most ``delta``, else ``delta * (d - delta / 2)``."""
     _check_width("huber_loss", "delta", delta)
-    if delta <= 0:
+    if not delta > 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     _check_pair(input, target)
     distance = (input - target).abs()

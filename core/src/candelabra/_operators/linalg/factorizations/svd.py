@@ -16,6 +16,7 @@ from candelabra._operators.creation.matrices import new_eye
 from candelabra._operators.linalg.factorizations.qr import linalg_qr
 from candelabra._operators.linalg.rules import check_matrix, check_tensor, diagonal, floating, matrices
 from candelabra._operators.value_checks import raise_if_nonzero
+from candelabra._random.generator import default_generator
 from candelabra._records.autocasting import Autocast
 from candelabra._records.callables import public
 from candelabra._records.overloads import overloads
@@ -245,8 +246,14 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
     wide = X.shape[-2] < X.shape[-1]
     if wide:
         X = X.mH
-    Q = _range(X, count, rounds)
-    U, S, Vh = linalg_svd(Q.mH @ X, False)
+    generator = default_generator(A._instance)
+    before = generator.get_offset()
+    try:
+        Q = _range(X, count, rounds)
+        U, S, Vh = linalg_svd(Q.mH @ X, False)
+    except Exception:
+        generator.give_back(before)
+        raise
     U, V = Q @ U, Vh.mH
     return LowRank(V, S, U) if wide else LowRank(U, S, V)
 
