@@ -9,13 +9,13 @@ import candelabra as cd
 import numpy as np
 import pytest
 from candelabra.library import OPERATORS
-from candelabra_conformance.context import Context
+from candelabra_conformance.context import Context, Failure, NotApplicable
 from candelabra_conformance.model import FAILED, PASSED, SKIPPED, Result
 from candelabra_conformance.mutants.catalogue import load
 from candelabra_conformance.mutants.catalogue.row_lists import RowKernel
 from candelabra_conformance.mutants.hunting import installed
 from candelabra_conformance.mutants.mirror import Mirror
-from candelabra_conformance.properties import outliving
+from candelabra_conformance.properties import lifetime, outliving
 from candelabra_conformance.suite import plan, run_case
 
 MESSAGES = {
@@ -172,3 +172,67 @@ def test_what_a_device_cannot_do_is_skipped_with_the_reason() -> None:
             run(context, case).message for case in ("device/dlpack-lifetime", "exp/overwritten/float32/contiguous")
         ]
     assert reasons == ["the backend claims no DLPack", "the backend declares the operator non-deterministic"]
+
+
+def test_a_device_without_the_usual_dtypes_is_skipped() -> None:
+    """A thousand results need a dtype to compute in, and DLPack one to store."""
+    made = Mirror("halves")
+    made.capabilities = replace(
+        made.capabilities, storage=frozenset({cd.float16, cd.bool}), arithmetic=frozenset({cd.float16})
+    )
+    with installed(made) as context:
+        with pytest.raises(NotApplicable, match="the device computes in none of the usual dtypes"):
+            outliving.many_alive(context, None, "")
+        with pytest.raises(NotApplicable, match="the device stores none of the usual dtypes"):
+            outliving.dlpack_lifetime(context, None, "")
+
+
+def test_a_capsule_that_nothing_imports_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A backend that does not import its own capsules is not tested for their lifetime."""
+    made = Mirror("exporter")
+    monkeypatch.setattr(made, "from_dlpack", lambda source, index, copy: None)
+    with installed(made) as context, pytest.raises(NotApplicable, match="uint8 does not go through DLPack here: "):
+        outliving.dlpack_lifetime(context, None, "")
+
+
+# -- further messages -------------------------------------------------------------------------------------------------
+def test_imported_memory_outlives_its_capsule(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tensor that was imported through DLPack and changes when the capsule is gone fails."""
+    imported: list[Any] = []
+    right = cd.from_dlpack
+
+    def remembered(source: Any) -> Any:
+        imported.append(right(source))
+        return imported[0]
+
+    def reused(context: Context, values: Any) -> None:
+        for tensor in imported:
+            tensor.zero_()
+
+    monkeypatch.setattr(cd, "from_dlpack", remembered)
+    monkeypatch.setattr(outliving, "_overwritten_after_free", reused)
+    with pytest.raises(Failure, match="imported from a DLPack capsule has other values once the capsule is gone"):
+        outliving.dlpack_lifetime(Context("cpu"), None, "")
+
+
+def test_a_result_on_another_device_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A result that is not on the device of the call fails with both devices."""
+    monkeypatch.setattr(lifetime, "called", lambda *args: cd.ones(1, device="cpu"))
+    with installed(Mirror("pair")) as context:
+        assert run(context, "exp/indices/float32/contiguous").message.startswith("on pair:1: the result is on cpu")
+
+
+def test_an_exception_on_another_device_is_reported_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception of the contract on another index fails with the device and the class of the exception."""
+    made = Mirror("pair")
+    right = made.empty
+
+    def one_device(index: int, shape: tuple[int, ...], d: Any) -> Any:
+        if index:
+            raise OverflowError("no such device")
+        return right(index, shape, d)
+
+    monkeypatch.setattr(made, "empty", one_device)
+    with installed(made) as context:
+        message = run(context, "device/indices/float32").message
+    assert message.startswith("on pair:1: OverflowError: no such device")
