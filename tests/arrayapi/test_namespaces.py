@@ -45,7 +45,7 @@ def bare_namespace() -> SimpleNamespace:
 
 
 def test_arrays_need_no_device() -> None:
-    """Kernels that create arrays beside their argument do so without ``device=`` if it does not know its device."""
+    """Kernels create arrays without ``device=`` if their argument does not know its device."""
     table = candelabra_arrayapi.kernels(bare_namespace(), DTYPES, strided=False)
     x = np.arange(12.0).reshape(1, 1, 3, 4).view(Bare)
     padded = table["conv"](x, np.ones((1, 1, 3, 3)).view(Bare), None, (1, 1), (1, 1), (1, 1), 1)

@@ -32,7 +32,7 @@ def shell_steps(workflow: dict[str, Any]) -> list[dict[str, Any]]:
 
 def expanded(text: str, values: dict[str, str]) -> str:
     """Return the text with its expressions ``${{ … }}`` replaced. An unknown expression raises ``KeyError``."""
-    return re.sub(r"\$\{\{ *(.*?) *\}\}", lambda found: values[found[1]], text)
+    return re.sub(r"\$\{\{ *(.*?) *\}\}", lambda match: values[match[1]], text)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-from candelabra_arrayapi.placement import beside
+from candelabra_arrayapi.placement import same_device
 from candelabra_arrayapi.rows import Assign, RowUpdates, assign_in_place
 
 Kernel = Callable[..., Any]
@@ -28,11 +28,11 @@ def kernels(
 
     def nonzero(x: Any) -> Any:
         if not x.ndim:
-            return xp.zeros((int(bool(x != 0)), 0), dtype=rows.int64, **beside(x))
+            return xp.zeros((int(bool(x != 0)), 0), dtype=rows.int64, **same_device(x))
         return xp.astype(xp.stack(xp.nonzero(x), axis=1), rows.int64)
 
     def basic_index_adjoint(x: Any, shape: tuple[int, ...], index: tuple[Any, ...]) -> Any:
-        return assign(xp.zeros(shape, dtype=x.dtype, **beside(x)), (*index, ...), x)
+        return assign(xp.zeros(shape, dtype=x.dtype, **same_device(x)), (*index, ...), x)
 
     def basic_index_scatter(x: Any, src: Any, index: tuple[Any, ...]) -> Any:
         return assign(rows.copy(x), (*index, ...), src)
@@ -64,7 +64,7 @@ class _SingleDimIndexing:
         stride, flat = 1, xp.zeros_like(index)
         for d in range(len(shape) - 1, -1, -1):
             sizes = tuple(-1 if i == d else 1 for i in range(len(shape)))
-            numbers = xp.arange(index.shape[d], dtype=self.rows.int64, **beside(index))
+            numbers = xp.arange(index.shape[d], dtype=self.rows.int64, **same_device(index))
             along = index if d == dim else xp.reshape(numbers, sizes)
             flat = flat + along * stride
             stride *= shape[d]
@@ -73,7 +73,7 @@ class _SingleDimIndexing:
     def gather(self, x: Any, dim: int, index: Any) -> Any:
         xp, flatten = self.xp, self.rows.flatten
         if 0 in index.shape:  # an empty index may have any rank, as in PyTorch
-            return xp.empty(index.shape, dtype=x.dtype, **beside(x))
+            return xp.empty(index.shape, dtype=x.dtype, **same_device(x))
         x1, i1 = (x, index) if x.ndim and index.ndim else (flatten(x), flatten(index))
         return xp.reshape(xp.take(flatten(x1), self.flat_index(x1.shape, dim, i1)), index.shape)
 

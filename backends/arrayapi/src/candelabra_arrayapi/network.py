@@ -12,7 +12,7 @@ from itertools import product
 from math import inf, prod
 from typing import Any
 
-from candelabra_arrayapi.placement import beside
+from candelabra_arrayapi.placement import same_device
 
 Ints = tuple[int, ...]
 Kernel = Callable[..., Any]
@@ -45,7 +45,7 @@ def _pad_function(xp: Any) -> Kernel:
     def filled(x: Any, axis: int, size: int, value: Any) -> Any:
         """Return an array of one value, with the shape of ``x`` except for the size of one axis."""
         shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
-        return xp.full(shape, value, dtype=x.dtype, **beside(x))
+        return xp.full(shape, value, dtype=x.dtype, **same_device(x))
 
     def pad(x: Any, before: Ints, after: Ints, value: Any = 0) -> Any:
         """Pad the last dims of ``x`` with ``value``; negative sizes crop."""
@@ -72,7 +72,7 @@ def _dilate(xp: Any, y: Any, stride: Ints) -> Any:
         if step > 1 and y.shape[axis]:
             n = y.shape[axis]
             y = xp.expand_dims(y, axis=axis + 1)
-            gap = xp.zeros((*y.shape[: axis + 1], step - 1, *y.shape[axis + 2 :]), dtype=y.dtype, **beside(y))
+            gap = xp.zeros((*y.shape[: axis + 1], step - 1, *y.shape[axis + 2 :]), dtype=y.dtype, **same_device(y))
             y = xp.concat([y, gap], axis=axis + 1)
             y = xp.reshape(y, (*y.shape[:axis], n * step, *y.shape[axis + 2 :]))
             y = y[(..., slice(0, (n - 1) * step + 1), *[slice(None)] * (y.ndim - axis - 1))]
@@ -133,7 +133,7 @@ def _max_pools(xp: Any, pad: Kernel) -> dict[str, Kernel]:
     def max_pool(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, output: Ints) -> tuple[Any, Any]:
         sizes = x.shape[x.ndim - len(kernel) :]
         after = end_padding(sizes, kernel, stride, padding, dilation, output)
-        flat_index = xp.reshape(xp.arange(prod(sizes), dtype=xp.int64, **beside(x)), sizes)
+        flat_index = xp.reshape(xp.arange(prod(sizes), dtype=xp.int64, **same_device(x)), sizes)
         flat_index = pad(flat_index, padding, after, -1)
         padded = pad(x, padding, after, lowest(x))
         best: Any = None

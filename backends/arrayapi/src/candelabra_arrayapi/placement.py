@@ -10,6 +10,6 @@ def on(device: Any) -> dict[str, Any]:
     return {} if device is None else {"device": device}
 
 
-def beside(x: Any) -> dict[str, Any]:
+def same_device(x: Any) -> dict[str, Any]:
     """Return the keywords that create an array on the device of ``x``, or none if ``x`` does not know its device."""
     return on(getattr(x, "device", None))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from candelabra_arrayapi.placement import beside
+from candelabra_arrayapi.placement import same_device
 
 RENAMED = {
     "neg": "negative", "bitwise_not": "bitwise_invert", "sub": "subtract", "mul": "multiply", "div": "divide",
@@ -31,7 +31,7 @@ def kernels(xp: Any) -> dict[str, Callable[..., Any]]:
         return xp.asarray(x, copy=True)
 
     def exp2(x: Any) -> Any:
-        return xp.pow(xp.asarray(2, dtype=x.dtype, **beside(x)), x)
+        return xp.pow(xp.asarray(2, dtype=x.dtype, **same_device(x)), x)
 
     def round(x: Any, decimals: int) -> Any:
         if decimals == 0:

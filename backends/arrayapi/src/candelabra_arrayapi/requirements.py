@@ -1,4 +1,4 @@
-"""What each kernel needs of a namespace, and what a namespace lacks.
+"""The functions of a namespace that each kernel uses, and those that a namespace lacks.
 
 A test records the functions that each kernel calls and compares them with :data:`NEEDS`.
 ``docs/your-array-library.md`` has the same content as tables.

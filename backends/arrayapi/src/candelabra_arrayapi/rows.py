@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
-from candelabra_arrayapi.placement import beside
+from candelabra_arrayapi.placement import same_device
 
 Assign = Callable[[Any, Any, Any], Any]
 """``assign(x, index, values)`` performs ``x[index] = values`` and returns the result: ``x`` itself or a new array.
@@ -41,10 +41,10 @@ def assign_by_search(xp: Any) -> Assign:
     """
 
     def assign(x: Any, index: Any, values: Any) -> Any:
-        positions = xp.arange(prod(x.shape), **beside(x))
+        positions = xp.arange(prod(x.shape), **same_device(x))
         if not isinstance(index, tuple):  # the index array of rows
             width = prod(x.shape[1:])
-            columns = xp.arange(width, **beside(x))
+            columns = xp.arange(width, **same_device(x))
             selected = xp.expand_dims(index, axis=1) * width + columns
             selected = xp.reshape(selected, (*index.shape, *x.shape[1:]))
         else:
@@ -103,7 +103,7 @@ class RowUpdates:
         order = xp.argsort(rows, stable=True)
         ordered = xp.take(rows, order)
         inverse = xp.argsort(order, stable=True)
-        positions = xp.arange(rows.shape[0], dtype=self.int64, **beside(rows))
+        positions = xp.arange(rows.shape[0], dtype=self.int64, **same_device(rows))
         before = positions - xp.searchsorted(ordered, ordered, side="left")
         after = xp.searchsorted(ordered, ordered, side="right") - positions - 1
         return xp.take(before, inverse), xp.take(after, inverse)

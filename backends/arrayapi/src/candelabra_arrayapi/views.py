@@ -13,7 +13,7 @@ from typing import Any
 from candelabra.backend import contiguous_strides, extent
 from candelabra.library import OPERATORS
 
-from candelabra_arrayapi.placement import beside
+from candelabra_arrayapi.placement import same_device
 
 Kernel = Callable[..., Any]
 Ints = tuple[int, ...]
@@ -30,16 +30,16 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Kernel]:
         """Gather the elements of ``x`` with this shape, these strides and this offset into a new array."""
         flat = xp.reshape(x, (-1,))
         if 0 in shape:
-            return xp.zeros(shape, dtype=x.dtype, **beside(x))
+            return xp.zeros(shape, dtype=x.dtype, **same_device(x))
         end = offset + extent(shape, strides)
         if end > flat.shape[0]:
             raise IndexError(
                 f"a view of shape {shape} with strides {strides} and offset {offset} needs {end} elements, "
                 f"the array has {flat.shape[0]}"
             )
-        indices = xp.full((1,) * len(shape), offset, dtype=int64, **beside(x))
+        indices = xp.full((1,) * len(shape), offset, dtype=int64, **same_device(x))
         for dim, (size, step) in enumerate(zip(shape, strides)):
-            along = xp.arange(size, dtype=int64, **beside(x)) * step
+            along = xp.arange(size, dtype=int64, **same_device(x)) * step
             indices = indices + xp.reshape(along, tuple(size if d == dim else 1 for d in range(len(shape))))
         return xp.reshape(xp.take(flat, xp.reshape(indices, (-1,))), shape)
 
