@@ -1,8 +1,8 @@
 """Classical orthogonal polynomials, by their three-term recurrences.
 
 Source of the recurrences: NIST Digital Library of Mathematical Functions, 18.9. The degree is truncated to an integer,
-and a polynomial of negative degree is 0. Degrees above `MAX_DEGREE` raise ``RuntimeError``. Unlike PyTorch's, they are differentiable in ``input``. They are
-data-dependent: the number of steps is the largest degree.
+and a polynomial of negative degree is 0. Degrees above `MAX_DEGREE` raise ``RuntimeError``. Unlike PyTorch's, they are
+differentiable in ``input``. They are data-dependent: the number of steps is the largest degree.
 """
 
 from __future__ import annotations
