@@ -1,6 +1,8 @@
 """Memory of a device: statistics, the pool, and running out of memory."""
 
 import gc
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +15,7 @@ from candelabra.library import plugins
 from candelabra_clike import Engine
 from candelabra_opencl.backend import OpenCLBackend
 from candelabra_opencl.engine import ASYNC_WRITE_SIZE
-from candelabra_opencl.memory import OpenCLMemory
+from candelabra_opencl.memory import OpenCLMemory, address_space_left
 
 MEBI = 1 << 20
 
@@ -110,8 +112,8 @@ def test_a_refusal_of_the_driver_is_tried_again_once(engine: Engine, times: int)
     waited: list[int] = []
     queue = cl.CommandQueue(engine.context)  # type: ignore[attr-defined]
     memory = OpenCLMemory("here:0", queue, 1 << 30, 1 << 30, lambda: waited.append(1))
-    refusing = _Refusing(memory._pool, times)
-    memory._pool = refusing  # type: ignore[misc, assignment]
+    refusing = _Refusing(memory.pool, times)
+    memory.pool = refusing  # type: ignore[misc, assignment]
     if times == 1:
         assert memory.allocate(100).size >= 100
     else:
@@ -165,3 +167,42 @@ def test_tensors_of_a_dead_graph_leave_no_memory(device: cd.device, engine: Engi
     for _ in range(30):
         last = step()
     assert last == settled
+
+
+LIMITED = """
+import resource
+import candelabra as cd
+x = cd.arange(10.0, device="opencl:0")
+assert (x + 1).sum().item() == 55
+with open("/proc/self/statm") as file:
+    taken = int(file.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (taken + (600 << 20), -1))
+kept = []
+try:
+    for i in range(20):
+        kept.append(cd.zeros(25_000_000, device="opencl:0") + i)
+        assert kept[-1][-1].item() == i
+except cd.OutOfMemoryError as error:
+    print(error)
+assert 0 < len(kept) < 7
+del kept
+print(cd.ones(25_000_000, device="opencl:0").sum().item())
+"""
+
+
+def test_a_limit_of_the_process_is_an_error_and_no_abort() -> None:
+    """PoCL aborts the process if it cannot allocate a buffer at its first use, so the limit is checked before."""
+    found = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, check=True)
+    refused, answer = found.stdout.splitlines()
+    assert refused.startswith("opencl:0 is out of memory: tried to allocate 95.4 MiB; ")
+    assert float(answer) == 25e6
+
+
+def test_without_a_limit_any_amount_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a limit of the address space is a bound, on systems that say what is taken."""
+    import resource
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert address_space_left() == float("inf")
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1 << 60, 1 << 60))
+    assert 1 << 59 < address_space_left() < 1 << 60

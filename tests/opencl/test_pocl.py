@@ -116,3 +116,53 @@ def test_processes_share_a_cache_and_damage_costs_builds_only(tmp_path: Path) ->
     third = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert kept
     assert third.stdout == ANSWER
+
+
+def test_an_entry_that_another_process_may_write_is_kept(tmp_path: Path) -> None:
+    """An incomplete entry is deleted if no other process uses the folder, or if it is old."""
+    assert CacheGuard(tmp_path).check()  # it holds the lock of the folder, as a running process does
+    partial = entry(tmp_path, "partial")
+    DAMAGE["a library is cut"](partial)
+    later = CacheGuard(tmp_path)
+    assert not later.check()
+    assert partial.exists()
+    later.record()
+    assert not (tmp_path / RECORDS_FILE).exists()
+    for path in (partial, partial / "program.bc", partial / "kernel/1-1-1/kernel.so"):
+        os.utime(path, (1, 1))
+    assert CacheGuard(tmp_path).check()
+    assert not partial.exists()
+
+
+def test_a_process_leaves_what_another_one_compiles(tmp_path: Path) -> None:
+    """It takes a folder of its own for that time, so that neither fails."""
+    folder = tmp_path / "opencl" / "pocl"
+    folder.mkdir(parents=True)
+    assert CacheGuard(folder).check()
+    partial = entry(folder, "partial")
+    DAMAGE["a library is empty"](partial)
+    environment = {**os.environ, "CANDELABRA_CACHE": str(tmp_path)}
+    command = [sys.executable, "-c", PROGRAM]
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert found.stdout == ANSWER
+    assert os.listdir(folder / "AB") == ["partial"]
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """The device works without a cache, and a warning says why later runs compile again."""
+    (tmp_path / "file").write_text("not a folder")
+    environment = {**os.environ, "CANDELABRA_CACHE": str(tmp_path / "file" / "cache")}
+    command = [sys.executable, "-c", PROGRAM]
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert found.stdout == ANSWER
+    assert found.stderr.count("compiled kernels are not kept for later runs") == 1
+    assert f"Not a directory: '{tmp_path / 'file' / 'cache' / 'opencl'}'" in found.stderr
+    assert "CANDELABRA_CACHE" in found.stderr
+
+
+def test_a_folder_of_another_user_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder may exist and not be writable."""
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.warns(RuntimeWarning, match="no permission to write to .*pocl"):
+        guard = guarded_cache(tmp_path / "pocl")
+    assert guard.folder != tmp_path / "pocl"

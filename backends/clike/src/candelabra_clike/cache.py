@@ -7,10 +7,14 @@ is that of its last use.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
+import shutil
 import tempfile
+import warnings
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -24,11 +28,14 @@ def cache_folder(backend: str) -> Path:
     """Return the cache folder of a backend: below ``$CANDELABRA_CACHE``, or below the user's cache folder of the
     system.
 
-    If neither is writable, the folder is below the system's folder for temporary files.
+    If neither is writable, the folder is below the system's folder for temporary files. If ``$CANDELABRA_CACHE`` is
+    not, a warning is emitted, and the folder is one that is removed when the process ends.
     """
     setting = os.environ.get(VARIABLE, "")
     if setting not in ("", "0"):
-        return Path(setting).expanduser() / backend
+        folder = Path(setting).expanduser() / backend
+        reason = why_unwritable(folder)
+        return without_cache(folder, reason) if reason else folder
     base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
     for folder in (Path(base) if base else Path("~/.cache").expanduser(), Path(tempfile.gettempdir())):
         candidate = folder / "candelabra" / backend
@@ -38,7 +45,36 @@ def cache_folder(backend: str) -> Path:
             continue
         if os.access(candidate, os.W_OK):
             return candidate
-    return Path(tempfile.mkdtemp(prefix=f"candelabra-{backend}-"))
+    return temporary_folder(backend)
+
+
+def why_unwritable(folder: Path) -> str:
+    """Create a folder, and return the reason why files cannot be written there, or an empty string."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        return str(error)
+    return "" if os.access(folder, os.W_OK | os.X_OK) else f"no permission to write to {str(folder)!r}"
+
+
+@lru_cache(None)
+def without_cache(folder: Path, reason: str) -> Path:
+    """Warn that a folder cannot be used, once, and return one for this process alone."""
+    warnings.warn(
+        f"compiled kernels are not kept for later runs, because their folder cannot be written: {reason}. Set "
+        f"{VARIABLE} to a folder of your own, or to 0 to keep none",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return temporary_folder(folder.name)
+
+
+@lru_cache(None)
+def temporary_folder(name: str) -> Path:
+    """Return a folder that is removed when the process ends."""
+    folder = Path(tempfile.mkdtemp(prefix=f"candelabra-{name}-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def write_atomically(path: Path, content: bytes) -> None:

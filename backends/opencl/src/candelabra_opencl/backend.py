@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
+from weakref import WeakSet
 
 from candelabra.backend import Capabilities, DeviceInfo
 from candelabra.dtypes import ALL, complex128, float64
 from candelabra_clike import CLikeBackend
 
 from candelabra_opencl.discovery import OpenCLDevice, find
-from candelabra_opencl.engine import OpenCLEngine
+from candelabra_opencl.engine import OpenCLEngine, after_fork
 from candelabra_opencl.streams import OpenCLStream
+
+_backends: Final[WeakSet[OpenCLBackend]] = WeakSet()
+
+
+def _after_fork() -> None:
+    for backend in list(_backends):
+        backend.after_fork()
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class OpenCLBackend(CLikeBackend):
@@ -28,9 +41,12 @@ class OpenCLBackend(CLikeBackend):
     def __init__(self, name: str = "opencl", **traits: Any) -> None:
         self.name = name
         self._traits: Final = traits
-        self._lock: Final = threading.Lock()
+        self._lock = threading.Lock()
         self._engines: Final[dict[int, OpenCLEngine]] = {}
         self._device_list: list[OpenCLDevice] | None = None
+        self._of_parent: dict[int, OpenCLEngine] | None = None
+        """In a forked process, the engines of the process that it was forked from, if that had loaded the drivers."""
+        _backends.add(self)
 
     def devices(self) -> Sequence[DeviceInfo]:
         return [DeviceInfo(device.name, device.facts) for device in self._devices()]
@@ -47,11 +63,22 @@ class OpenCLBackend(CLikeBackend):
             return self._engines[index]
         except KeyError:
             pass
+        if self._of_parent is not None:
+            raise after_fork(f"{self.name}:{index}")
         description = self._devices()[index]
         with self._lock:
             if index not in self._engines:
                 self._engines[index] = OpenCLEngine(description.device, index, f"{self.name}:{index}", self._traits)
             return self._engines[index]
+
+    def after_fork(self) -> None:
+        """Forbid the devices in a forked process. Drivers that the other process had not loaded work as usual."""
+        self._lock = threading.Lock()  # another thread may have held it
+        if self._device_list is not None and self._of_parent is None:
+            self._of_parent = dict(self._engines)
+            self._engines.clear()
+            for engine in self._of_parent.values():
+                engine.forbid()
 
     def capabilities_of(self, index: int) -> Capabilities:
         """What the device can do. Without float64 it holds and moves such tensors, but does not compute in them."""

@@ -24,6 +24,10 @@ CACHING_PLATFORMS: Final = ("Portable Computing Language", "NVIDIA CUDA")
 """Platforms whose drivers cache compiled programs on disk."""
 SILENT_SECONDS: Final = 3.0
 """The build time in seconds after which a message is written to a terminal."""
+ATTEMPTS: Final = 4
+"""The number of builds by a driver with a cache of its own that gives no reason for a failure."""
+PAUSE: Final = 0.25
+"""The seconds between two of them."""
 QUIET: Final = "-w"
 """The option that suppresses warnings. PoCL writes the number of warnings to the standard error stream."""
 log: Final = logging.getLogger("candelabra.opencl")
@@ -100,12 +104,17 @@ class ProgramBuilder:
         )  # fmt: skip
 
     def _from_source(self, name: str, text: str, options: str) -> Any:
-        program = _cl._Program(self._context, text)
         start = time.monotonic()
-        try:
-            self._build(program, options)
-        except cl.Error as error:
-            raise self._build_error(name, program, options, error) from error
+        for left in reversed(range(ATTEMPTS)):
+            program = _cl._Program(self._context, text)
+            try:
+                self._build(program, options)
+                break
+            except cl.Error as error:
+                # PoCL may have read a file of its cache that another process was writing; a compiler gives a reason.
+                if self.cache is not None or not left or "error:" in self._build_log(program):
+                    raise self._build_error(name, program, options, error) from error
+                time.sleep(PAUSE)
         self.built += 1
         self._seconds += time.monotonic() - start
         if self._seconds > SILENT_SECONDS and not self._announced:

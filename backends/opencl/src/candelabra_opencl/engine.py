@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 import pyopencl as cl
@@ -43,6 +43,14 @@ def traits_of(device: Any) -> Traits:
     )
 
 
+def after_fork(name: str) -> RuntimeError:
+    """Return the error of a device in a forked process."""
+    return RuntimeError(
+        f"{name} cannot be used in a forked process: the driver's threads exist only in the process that it was forked "
+        "from. Start worker processes with multiprocessing's method 'spawn', or use the device only in the workers"
+    )
+
+
 class OpenCLEngine(Engine):
     """A device of one OpenCL driver. ``traits`` override those of the device."""
 
@@ -58,19 +66,42 @@ class OpenCLEngine(Engine):
         self.errors = DeviceErrors(self)
         self.streams: Final = Streams(name, self.context, self.errors.check, self.blocking)
         self.memory: Final = OpenCLMemory(
-            name, self.streams.default.queue, self.traits.memory, self.traits.largest, self.streams.finish
-        )
+            name, self.streams.default.queue, self.traits.memory, self.traits.largest, self.streams.finish,
+            on_host=bool(device.type & cl.device_type.CPU),
+        )  # fmt: skip
         # On devices whose work-items are lanes, the engine chooses the work-group size and launches whole groups.
         language = replace(OPENCL, rounds_up=True)
         self.builder: Final = ProgramBuilder(name, self.context, device, self.traits, language, program_cache(device))
         self.allocate = self.memory.allocate  # type: ignore[method-assign]
         self._kernels: Final[dict[Source, OpenCLKernel]] = {}
         self._lock: Final = threading.Lock()
+        self.forked = False
+        """Whether this is the copy of an engine in a forked process, in which the driver's threads do not exist."""
         self._pending_writes: Final[deque[Any]] = deque()
         """Events of incomplete writes; each keeps the host data that it reads."""
 
     def __repr__(self) -> str:
         return self.name
+
+    def forbid(self) -> None:
+        """Make every use of the device raise. Called in a forked process.
+
+        The objects of the driver are never released, because that would wait for its threads.
+        """
+        from ctypes import py_object, pythonapi
+
+        for kept in (self.context, *self.streams.queues(), self.memory.pool):
+            pythonapi.Py_IncRef(py_object(kept))
+        self.forked = True
+        for name in ("allocate", "read", "write", "copy", "compile", "synchronize"):
+            setattr(self, name, self._refuse)
+        for name in ("current", "new", "finish", "wait_for"):
+            setattr(self.streams, name, self._refuse)
+        for kernel in self._kernels.values():
+            kernel.forget_thread()
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        raise after_fork(self.name)
 
     # -- memory -------------------------------------------------------------------------------------------------------
     def allocate(self, nbytes: int) -> Any:  # replaced by the pool's method in __init__: every call uses it

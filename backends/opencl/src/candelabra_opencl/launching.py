@@ -114,7 +114,13 @@ class OpenCLKernel:
         most = kernel.get_work_group_info(cl.kernel_work_group_info.WORK_GROUP_SIZE, self.engine.device)
         return min(GROUP_SIZE, int(most))
 
+    def forget_thread(self) -> None:
+        """Make the next launch in this thread take the path without a kernel object, which checks for a fork."""
+        self._thread.__dict__.clear()
+
     def _thread_kernel(self) -> Any:
+        if self.engine.forked:
+            self.engine.synchronize()  # it raises
         self._thread.kernel = kernel = _cl.Kernel(self.program, self.name)
         return kernel
 

@@ -4,6 +4,10 @@ PoCL loads cached files without checking them: a truncated or modified file cras
 folder of its own. When a process ends, it records the size and the modification time of each file. Before PoCL is
 loaded, entries with a changed file are deleted. Files without a record, because their process was killed or is still
 running, are inspected. Deleted entries are compiled again.
+
+An entry that another process is writing looks damaged too, and that process fails if it is deleted. So every process
+holds a lock of the folder, and damaged entries are deleted while no other process holds it, or when they are old. If
+one remains, the process uses a folder of its own.
 """
 
 from __future__ import annotations
@@ -13,19 +17,30 @@ import json
 import os
 import shutil
 import struct
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from candelabra_clike.cache import VARIABLE, cache_folder, write_atomically
+from candelabra_clike.cache import (
+    VARIABLE,
+    cache_folder,
+    temporary_folder,
+    why_unwritable,
+    without_cache,
+    write_atomically,
+)
 
 from candelabra_opencl.icd import environment_variable
 
 FOLDER: Final = "POCL_CACHE_DIR"
 WANTED: Final = "POCL_KERNEL_CACHE"
 RECORDS_FILE: Final = "records.json"
+LOCK_FILE: Final = "users.lock"
+OLD: Final = 3600.0
+"""The seconds after which an entry is no longer being written."""
 LOADED_SUFFIXES: Final = (".so", ".bc")
 """The suffixes of files that PoCL loads. Its other files are times and texts."""
 BITCODE: Final = b"BC\xc0\xde"
@@ -56,9 +71,15 @@ def pocl_cache() -> Iterator[None]:
 
 @lru_cache(None)
 def guarded_cache(folder: Path) -> CacheGuard:
-    """Return the guard of a folder. It is active until the process ends."""
+    """Return the guard of a folder that PoCL may use: the given one, or one of this process alone. It is active until
+    the process ends.
+    """
+    reason = why_unwritable(folder)
+    if reason:
+        return CacheGuard(without_cache(folder, reason))
     guard = CacheGuard(folder)
-    guard.check()
+    if not guard.check():
+        return CacheGuard(temporary_folder(folder.name))
     atexit.register(guard.record)
     return guard
 
@@ -68,20 +89,60 @@ class CacheGuard:
 
     def __init__(self, folder: Path) -> None:
         self.folder: Final = folder
+        self._lock = -1
 
-    def check(self) -> None:
-        """Delete the entries that PoCL must not load."""
-        records = self._records()
+    def check(self) -> bool:
+        """Delete the entries that PoCL must not load. Return whether none is left."""
+        alone = self._take_lock()
+        try:
+            return self._delete_damaged(alone)
+        finally:
+            self._share_lock()
+
+    def _delete_damaged(self, alone: bool) -> bool:
+        records, left = self._records(), False
         for entry in self._entries():
             files = records.get(entry)
             entry_folder = f"{self.folder}/{entry}"
             if not (all_files_complete(entry_folder) if files is None else unchanged(entry_folder, files)):
-                shutil.rmtree(entry_folder, ignore_errors=True)
+                if alone or is_old(entry_folder):
+                    shutil.rmtree(entry_folder, ignore_errors=True)
+                else:
+                    left = True
+        return not left
+
+    def _take_lock(self) -> bool:
+        """Lock the folder until the process ends. Return whether no other process has locked it."""
+        try:
+            from fcntl import LOCK_EX, LOCK_NB, flock
+
+            self._lock = os.open(self.folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o666)
+            flock(self._lock, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            return False
+        except (ImportError, OSError):  # a system or a file system without locks
+            return True
+        return True
+
+    def _share_lock(self) -> None:
+        """Let other processes lock the folder too."""
+        if self._lock < 0:
+            return
+        with suppress(ImportError, OSError):
+            from fcntl import LOCK_SH, flock
+
+            flock(self._lock, LOCK_SH)
 
     def record(self) -> None:
-        """Record the files of new entries, and remove the records of deleted ones."""
-        records = self._records()
-        now = {entry: records.get(entry) or file_states(f"{self.folder}/{entry}") for entry in self._entries()}
+        """Record the files of new entries, and remove the records of deleted ones. Entries that another process is
+        writing get no record.
+        """
+        records, now = self._records(), {}
+        for entry in self._entries():
+            if entry in records:
+                now[entry] = records[entry]
+            elif all_files_complete(f"{self.folder}/{entry}"):
+                now[entry] = file_states(f"{self.folder}/{entry}")
         if now != records:
             try:
                 write_atomically(self.folder / RECORDS_FILE, json.dumps(now).encode())
@@ -118,6 +179,15 @@ def file_states(entry_folder: str) -> Files:
             continue
         files[os.path.relpath(path, entry_folder)] = [status.st_size, status.st_mtime_ns]
     return files
+
+
+def is_old(entry_folder: str) -> bool:
+    """Return whether nothing in an entry has changed for an hour, so that no process is writing it."""
+    try:
+        paths = (entry_folder, *loaded_files(entry_folder))
+        return time.time() - max(os.stat(path).st_mtime for path in paths) > OLD
+    except OSError:
+        return False
 
 
 def loaded_files(entry_folder: str) -> Iterator[str]:

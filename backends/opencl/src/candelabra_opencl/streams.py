@@ -169,6 +169,10 @@ class Streams:
                 self.default.queue.finish()  # its work may use memory that has been freed
         return stream
 
+    def queues(self) -> list[Any]:
+        """Return the queues of all streams."""
+        return [stream.queue for stream in (self.default, *self._others)]
+
     def finish(self) -> None:
         """Wait for all streams, and raise errors of the driver."""
         self.wait_for(self.default.queue.finish)
