@@ -101,7 +101,7 @@ def guarded_lines(
 ) -> list[str]:
     """Return the lines of an entry with a handler that describes errors by the arguments; see ``refuse``.
 
-    ``choosing``: the entry is that of :func:`sizes_lines`, where a variadic parameter has its own name.
+    ``choosing``: the entry chooses among overloads; a variadic parameter has its own name there (``sizes_lines``).
     """
     scope |= {"refuse": refuse, "passed_sizes": passed_sizes, "PARAMETERS": tuple(parameters), "guarded": entry}
     values = [
@@ -109,9 +109,10 @@ def guarded_lines(
         for p in parameters
     ]
     title = f"guarded.title + {suffix!r}" if suffix else "guarded.title"
+    given = "".join(f"{value}, " for value in values)
     return [
         "try:", *indent(body), "except Exception as _error:",
-        f"    refuse({title}, PARAMETERS, _error, ({''.join(f'{value}, ' for value in values)}))", "    raise",
+        f"    refuse({title}, PARAMETERS, _error, ({given}){', chosen=True' if choosing else ''})", "    raise",
     ]  # fmt: skip
 
 

@@ -27,15 +27,21 @@ KERNEL: Final = "raised by the kernel of"
 
 
 def refuse(
-    title: str, parameters: Sequence[Parameter], error: Exception, values: tuple[Any, ...], first: int = 1
+    title: str,
+    parameters: Sequence[Parameter],
+    error: Exception,
+    values: tuple[Any, ...],
+    first: int = 1,
+    chosen: bool = False,
 ) -> None:
     """Raise an error that describes the arguments in place of ``error``, or return if that one already does.
 
     The arguments ``values`` may have their canonical form already. ``first`` is the position of the first one.
+    With ``chosen``, the entry calls the overloads of a set, which describe their arguments themselves.
     """
     generic = getattr(error, "unexplained", False)
     plain = not generic and is_plain(error)
-    if plain and not names_another(title, error):
+    if plain and (chosen or not names_another(title, error)):
         return
     if any(participates(type(value)) and not isinstance(value, Tensor) for value in values):
         return
