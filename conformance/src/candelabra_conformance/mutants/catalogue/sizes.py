@@ -149,7 +149,7 @@ def _without_tail(data: memoryview, buffer: int) -> memoryview:
 
 
 @breaks_backend(caught_by="device/long-copies/*")
-class CopiesToTheHostEndWithABuffer(Mirror):
+class CopiesToTheHostEndWithFullBuffers(Mirror):
     """Copies to the host go through a buffer of 64 KiB, and its last, incomplete filling is lost."""
 
     def to_host(self, payload: Any) -> memoryview:
@@ -158,7 +158,7 @@ class CopiesToTheHostEndWithABuffer(Mirror):
 
 
 @breaks_backend(caught_by="device/long-copies/*")
-class CopiesFromTheHostEndWithABuffer(Mirror):
+class CopiesFromTheHostEndWithFullBuffers(Mirror):
     """Copies from the host go through a buffer of 1 MiB, and its last, incomplete filling is lost."""
 
     def from_host(self, index: int, data: memoryview, shape: tuple[int, ...], dtype: Any) -> Any:
