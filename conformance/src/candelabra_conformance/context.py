@@ -115,7 +115,7 @@ class Context:
             if layout in MEMORY:
                 ordinary = (s for s in every if s.kind == ORDINARY)
                 fitting = (f for s in ordinary if (f := fitted(op, s, layout)) is not None)
-                # Planning asks whether there is a sample; only on contiguous memory it looks at all of them.
+                # Planning asks whether there is a sample; only on contiguous memory it reads all of them.
                 first = self.planning and layout != MEMORY[0] and isinstance(op, Operator)
                 self._samples[key] = list(islice(fitting, 1)) if first else list(fitting)
             else:

@@ -110,7 +110,7 @@ def max_pool_values(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation:
 def scatter_planes(x: Any, index: Any, size: int, distinct: bool) -> Any:
     """Scatter or add values at indices into planes of zeros."""
     planes = prod(x.shape[:-1])
-    flat = (index.reshape(planes, -1) + np.arange(planes, dtype=np.int64)[:, None] * size).reshape(-1)
+    flat = (index.reshape(planes, index.shape[-1]) + np.arange(planes, dtype=np.int64)[:, None] * size).reshape(-1)
     if index.size and (int(index.min()) < 0 or int(index.max()) >= size):
         raise IndexError(f"index out of range for a plane of {size} elements")
     if distinct:

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from candelabra_conformance.samples.maker import Array, Maker
-from candelabra_conformance.samples.registry import special
-from candelabra_conformance.samples.sample import Sample, sample
+from candelabra_conformance.samples.registry import inputs, special
+from candelabra_conformance.samples.sample import Sample, mapped, sample
 
 PRODUCTS: Final[dict[str, Callable[[Array, Array, Array], tuple[Any, ...]]]] = {
     "addmm": lambda x, one, zero: (zero.reshape(1, 1), x.reshape(1, 1), one.reshape(1, 1)),
@@ -44,6 +44,41 @@ def neighbours_in_double_precision(t: Maker) -> Iterator[Sample]:
 
 @special("all", "any")
 def numbers_near_zero(t: Maker) -> Iterator[Sample]:
-    """Yield a number other than 0 that single precision rounds to 0, beside zeros."""
-    if t.dtype.name in ("float64", "complex128"):
-        yield sample(np.array([[1e-300, 0.0], [0.0, 0.0], [1e-300, 1e-300]], t.numpy), (1,), note="nearly 0")
+    """Yield numbers other than 0 that a narrower dtype rounds or cuts to 0, and zeros."""
+    least = {"float64": 1e-300, "complex128": 1e-300, "int64": 1 << 32}.get(t.dtype.name)
+    if least is not None:
+        yield sample(np.array([[least, 0], [0, 0], [least, least]], t.numpy), (1,), note="nearly 0")
+
+
+@inputs("all", "any")
+def rows_of_zeros(t: Maker) -> Iterator[Sample]:
+    """Yield rows whose truth changes with any of their elements."""
+    yield sample(t.array([[0, 0], [1, 0], [1, 1]]), (1,), gradient=False, note="zeros")
+
+
+COPIED: Final[dict[str, Callable[[Array, Array], tuple[Any, ...]]]] = {
+    "clone": lambda x, index: (x,),
+    "copied": lambda x, index: (np.zeros_like(x), x),
+    "cat": lambda x, index: ((x, x),),
+    "tril": lambda x, index: (x.reshape(-1, 1),),
+    "triu": lambda x, index: (x.reshape(1, -1),),
+    "gather": lambda x, index: (x, 0, index),
+    "index": lambda x, index: (x, (index,)),
+    "index_select": lambda x, index: (x, 0, index),
+    "index_put": lambda x, index: (np.zeros_like(x), (index,), x),
+    "scatter_src": lambda x, index: (np.zeros_like(x), 0, index, x),
+    "masked_select": lambda x, index: (x, x > 0),
+    "basic_index_adjoint": lambda x, index: (x, (x.size + 1,), (slice(0, x.size, 1),)),
+    "basic_index_scatter": lambda x, index: (np.zeros_like(x), x, (slice(0, x.size, 1),)),
+    "cross_product": lambda x, index: (np.resize(x, 3) * (1, 0, 0), np.ones_like(np.resize(x, 3)) * (0, 1, 0), 0),
+}
+"""The arguments of operators that copy numbers, given the numbers and an index in reverse order."""
+
+
+@special(*COPIED)
+def copies_of_large_integers(t: Maker) -> Iterator[Sample]:
+    """Yield integers that narrower dtypes do not represent."""
+    if t.is_integer and t.dtype.itemsize >= 4:
+        x = np.array([(1 << bits) + 1 for bits in (24, 53)[: t.dtype.itemsize // 4]] * 2, t.numpy)
+        arguments = COPIED[t.operator](x, np.arange(x.size)[::-1].copy())
+        yield sample(*mapped(arguments, lambda a: a.astype(t.numpy) if t.operator == "cross_product" else a))

@@ -14,7 +14,7 @@ from candelabra_conformance.samples import linalg_choices as choices
 from candelabra_conformance.samples.conditioned import factorizable, hermitian, matrix
 from candelabra_conformance.samples.maker import Maker
 from candelabra_conformance.samples.registry import inputs
-from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, Sample, sample
+from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_SIZE, Sample, sample
 
 MANY: Final = 301
 """The number of rows or matrices: one block of 256, and 45 elements more, which is no multiple of 4."""
@@ -85,6 +85,20 @@ def factors_of_one_and_many(t: Maker) -> Iterator[Sample]:
     arguments, of = FACTORS[t.operator]
     yield sample(*arguments(t, (1, 1)), kind=LENGTH_ONE, of=of, gradient=False)
     yield sample(*arguments(t, (MANY, 2, 2)), kind=LARGE, of=of, gradient=False)
+
+
+# -- no elements ------------------------------------------------------------------------------------------------------
+NONE: Final[dict[str, Arguments]] = {
+    "addbmm": lambda t: (t(0, 3), t(2, 0, 4), t(2, 4, 3)),
+    "scatter_extreme": lambda t: (t(0), 0, t.indices(0, below=1), t(0), "prod", True),
+    "scatter_planes": lambda t: (t(0, 3), t.indices(0, 3, below=4), 4, True),
+}
+
+
+@inputs(*NONE)
+def of_no_elements(t: Maker) -> Iterator[Sample]:
+    """Yield calls whose result has no elements."""
+    yield sample(*NONE[t.operator](t), kind=ZERO_SIZE, gradient=False)
 
 
 # -- several hundred --------------------------------------------------------------------------------------------------

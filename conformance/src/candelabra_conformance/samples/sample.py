@@ -97,21 +97,21 @@ FIELDS: Final = ("kind", "note", "core", "gradient", "constant", "exact", "of", 
 
 def arrays(value: Any) -> Iterator[np.ndarray[Any, Any]]:
     """Yield the arrays in a sample's arguments, in order."""
-    found: list[np.ndarray[Any, Any]] = []
-    _collect(value, found)
-    return iter(found)
+    every: list[np.ndarray[Any, Any]] = []
+    _collect(value, every)
+    return iter(every)
 
 
-def _collect(value: Any, found: list[np.ndarray[Any, Any]]) -> None:
+def _collect(value: Any, into: list[np.ndarray[Any, Any]]) -> None:
     # The suite calls this for every sample and layout: a list is faster than nested generators, dict than Mapping.
     if isinstance(value, np.ndarray):
-        found.append(value)
+        into.append(value)
     elif isinstance(value, (list, tuple)):
         for part in value:
-            _collect(part, found)
+            _collect(part, into)
     elif isinstance(value, dict):
         for part in value.values():
-            _collect(part, found)
+            _collect(part, into)
 
 
 def mapped(value: Any, function: Callable[[np.ndarray[Any, Any]], Any]) -> Any:

@@ -48,7 +48,7 @@ def _expanded(shape: Steps, strides: Steps) -> bool:
 
 
 def _with_gaps(shape: Steps, strides: Steps) -> bool:
-    """Return whether the rows are contiguous, in order, and lie apart."""
+    """Return whether each row is contiguous, with a gap before the next one."""
     dims = _several(shape, strides)
     return len(dims) > 1 and dims[-1][1] == 1 and all(a[1] >= b[0] * b[1] > 0 for a, b in pairwise(dims))
 
@@ -74,8 +74,8 @@ KINDS: Final[dict[str, Kind]] = {
 
 def of_strides(name: str, record: Operator[..., Any], switch: Switch) -> Iterator[Fault]:
     """Yield the faults of a kernel that reads strided memory."""
-    places = operands_of(record)
-    if not places:
+    positions = operands_of(record)
+    if not positions:
         return
     yield Fault(name, "strides ignored", of_arguments(switch, _contiguous(lambda *_: True)), _strided(lambda *_: True))
     for words, kind in KINDS.items():
@@ -83,11 +83,15 @@ def of_strides(name: str, record: Operator[..., Any], switch: Switch) -> Iterato
         # The core dims of a matrix are never repeated, and vectors have no rows.
         yield Fault(name, f"{words} ignored", fault, _strided(kind), only_if_reached=True)
     yield Fault(name, "offsets ignored", of_arguments(switch, _from_the_start), _offset, only_if_reached=True)
-    if len(places) > 1:
-        for place in places:
-            p = record.schema.parameters[place]
+    if len(positions) > 1:
+        for position in positions:
+            p = record.schema.parameters[position]
             yield Fault(
-                name, f"strides of {p.name} ignored", _of_one(switch, place), _strided_at(place), only_if_reached=True
+                name,
+                f"strides of {p.name} ignored",
+                _of_one(switch, position),
+                _strided_at(position),
+                only_if_reached=True,
             )
         fault = _as_the_first(switch)
         yield Fault(name, "strides of the first operand for all", fault, _unlike_the_first, only_if_reached=True)
@@ -107,9 +111,9 @@ def _offset(call: Call) -> bool:
     return any(offset for _, _, offset in call.layouts)
 
 
-def _strided_at(place: int) -> Reached:
+def _strided_at(position: int) -> Reached:
     def reached(call: Call) -> bool:
-        images = images_of(call.args[place]) if place < len(call.args) else ()
+        images = images_of(call.args[position]) if position < len(call.args) else ()
         return any(not is_contiguous(call.mirror, image) for image in images)
 
     return reached
@@ -146,13 +150,13 @@ def _from_the_start(mirror: Mirror, image: Image) -> Image:
     return read_as(mirror, image, offset=0) if mirror.reference.layout(image.inner)[1] else image
 
 
-def _of_one(switch: Switch, place: int) -> Wrong:
+def _of_one(switch: Switch, position: int) -> Wrong:
     """Return a fault that reads one operand as if it were contiguous."""
     change = _contiguous(lambda *_: True)
 
     def wrong(mirror: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
-        changed = each_image(args[place], lambda image: change(mirror, image))
-        return instead(switch, mirror, right, right(*args), (*args[:place], changed, *args[place + 1 :]))
+        changed = each_image(args[position], lambda image: change(mirror, image))
+        return instead(switch, mirror, right, right(*args), (*args[:position], changed, *args[position + 1 :]))
 
     return wrong
 

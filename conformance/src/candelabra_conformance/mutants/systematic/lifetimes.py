@@ -49,7 +49,7 @@ def _late(switch: Switch) -> Wrong:
 
 
 def _again(
-    switch: Switch, mirror: Mirror, right: Kernel, args: tuple[Any, ...], due: Image, place: int
+    switch: Switch, mirror: Mirror, right: Kernel, args: tuple[Any, ...], due: Image, position: int
 ) -> Callable[[], Any]:
     """Return a function that computes one result. If the call raises by now, it returns the correct one."""
 
@@ -58,7 +58,7 @@ def _again(
             out = right(*args)
         except Exception:
             return due.inner
-        image = out[place] if isinstance(out, tuple) else out
+        image = out[position] if isinstance(out, tuple) else out
         if image.shape != due.shape or array_of(mirror, image).tobytes() == array_of(mirror, due).tobytes():
             return due.inner
         switch.differs()

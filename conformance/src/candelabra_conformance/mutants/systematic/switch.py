@@ -51,7 +51,7 @@ def images_of(value: Any) -> tuple[Image, ...]:
 
 
 Reached = Callable[[Call], bool]
-"""Returns whether a fault can make a difference to a call. It may be true where there is none, never the reverse."""
+"""Returns whether a fault can make a difference to a call. It may be true without a difference, never the reverse."""
 
 
 def always(call: Call) -> bool:

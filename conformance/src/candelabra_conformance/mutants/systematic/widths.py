@@ -28,15 +28,15 @@ WIDTHS: Final = (
 
 def of_widths(name: str, record: Operator[..., Any], switch: Switch) -> Iterator[Fault]:
     """Yield a fault for each narrower dtype, to which the operands and the results are rounded."""
-    places = [i for i in operands_of(record) if record.schema.parameters[i].kind not in (INDEX, INDICES, MASK)]
-    for wide, narrow in WIDTHS if places else ():
-        through = _through(switch, places, wide, narrow)
-        yield Fault(name, f"{wide} computed in {narrow}", through, _of_dtype(places, wide), only_if_reached=True)
+    positions = [i for i in operands_of(record) if record.schema.parameters[i].kind not in (INDEX, INDICES, MASK)]
+    for wide, narrow in WIDTHS if positions else ():
+        through = _through(switch, positions, wide, narrow)
+        yield Fault(name, f"{wide} computed in {narrow}", through, _of_dtype(positions, wide), only_if_reached=True)
 
 
-def _of_dtype(places: Sequence[int], name: str) -> Reached:
+def _of_dtype(positions: Sequence[int], name: str) -> Reached:
     def reached(call: Call) -> bool:
-        images = images_of([call.args[i] for i in places if i < len(call.args)])
+        images = images_of([call.args[i] for i in positions if i < len(call.args)])
         return any(call.mirror.dtype_of(image).name == name for image in images)
 
     return reached
@@ -52,7 +52,7 @@ def rounded(array: Array, narrow: str) -> Array:
         return np.asarray(array.astype(narrow).astype(array.dtype))
 
 
-def _through(switch: Switch, places: Sequence[int], wide: str, narrow: str) -> Wrong:
+def _through(switch: Switch, positions: Sequence[int], wide: str, narrow: str) -> Wrong:
     def one(mirror: Mirror, image: Image) -> Image:
         if mirror.dtype_of(image).name != wide:
             return image
@@ -62,7 +62,7 @@ def _through(switch: Switch, places: Sequence[int], wide: str, narrow: str) -> W
 
     def wrong(mirror: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
         changed = list(args)
-        for i in places:
+        for i in positions:
             changed[i] = each_image(args[i], lambda image: one(mirror, image))
         out = instead(switch, mirror, right, right(*args), tuple(changed))
         less = each_image(out, lambda image: one(mirror, image))
