@@ -67,6 +67,7 @@ COPIED: Final[dict[str, Callable[[Array, Array], tuple[Any, ...]]]] = {
     "index_select": lambda x, index: (x, 0, index),
     "index_put": lambda x, index: (np.zeros_like(x), (index,), x),
     "scatter_src": lambda x, index: (np.zeros_like(x), 0, index, x),
+    "embedding": lambda x, index: (x.reshape(-1, 1), index),
     "masked_select": lambda x, index: (x, x > 0),
     "basic_index_adjoint": lambda x, index: (x, (x.size + 1,), (slice(0, x.size, 1),)),
     "basic_index_scatter": lambda x, index: (np.zeros_like(x), x, (slice(0, x.size, 1),)),

@@ -14,10 +14,12 @@ from candelabra_conformance.samples import linalg_choices as choices
 from candelabra_conformance.samples.conditioned import factorizable, hermitian, matrix
 from candelabra_conformance.samples.maker import Maker
 from candelabra_conformance.samples.registry import inputs
-from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_SIZE, Sample, sample
+from candelabra_conformance.samples.sample import HERE, LARGE, LENGTH_ONE, ZERO_SIZE, Sample, sample
 
 MANY: Final = 301
 """The number of rows or matrices: one block of 256, and 45 elements more, which is no multiple of 4."""
+GRID: Final = 65_539
+"""More than the largest number of blocks along the second dim of a grid."""
 Arguments = Callable[[Maker], tuple[Any, ...]]
 
 # -- one element ------------------------------------------------------------------------------------------------------
@@ -123,7 +125,8 @@ SEVERAL: Final[dict[str, Arguments]] = {
     "median_dim": lambda t: (t(MANY, 3), 1),
     "kthvalue": lambda t: (t(MANY, 3), 2, 1),
     "scatter_extreme": lambda t: (t(MANY), 0, t.indices(2 * MANY, below=MANY), t(2 * MANY), "amax", True),
-    "tally": lambda t: (t.indices(3 * MANY, below=MANY), t(3 * MANY, low=0, high=1), MANY),
+    "tally": lambda t: (t.indices(2 * GRID, below=GRID), t(2 * GRID, low=0, high=1), GRID),
+    "kron": lambda t: (t(MANY), t(2)),
     "linalg_inv_ex": lambda t: (matrix(t, MANY, 2, 2),),
     "linalg_det": lambda t: (matrix(t, MANY, 2, 2),),
     "linalg_slogdet": lambda t: (matrix(t, MANY, 2, 2),),
@@ -147,6 +150,14 @@ def of_several_hundred(t: Maker) -> Iterator[Sample]:
     if t.operator.startswith(("linalg", "triangular")) and not factorizable(t.dtype) and "vec" not in t.operator:
         return
     yield sample(*SEVERAL[t.operator](t), kind=LARGE, gradient=False)
+
+
+@inputs("random_bernoulli")
+def of_many_probabilities(t: Maker) -> Iterator[Sample]:
+    """Yield more probabilities than a grid has blocks along its second dim."""
+    if t.is_floating:
+        probabilities = t.array(np.resize([0.25, 0.5, 0.75], GRID))
+        yield sample(probabilities, (GRID,), 1, 2, device=HERE, kind=LARGE, gradient=False)
 
 
 WRITTEN: Final[dict[str, Arguments]] = {
