@@ -149,7 +149,7 @@ EITHER_ZERO: Final = {
 """Operators for which either zero is correct, and the reason."""
 
 FAR_APART: Final = {"logaddexp": (-8.0, -16.0, -25.0, -40.0, -80.0), "logaddexp2": (-12.0, -24.0, -40.0, -60.0, -120.0)}
-"""Arguments beside 0 whose result is a small number: 1 plus it is 1 in one dtype or another."""
+"""Arguments next to 0 whose result is a small number: 1 plus it is 1 in one dtype or another."""
 
 NO_ANSWER: Final[dict[str, tuple[str, Undefined, str]]] = {
     **dict.fromkeys(("maximum", "minimum", "fmax", "fmin", "clamp_min", "clamp_max"), _ZEROS),
