@@ -28,7 +28,7 @@ class Scene:
             grad = tensor.grad if tensor.is_leaf else None
             found += [
                 tensor.tolist(),
-                tensor._version[0],
+                tensor._version,
                 tensor.requires_grad,
                 type(tensor.grad_fn).__name__,
                 tuple(tensor.shape),

@@ -132,7 +132,7 @@ def _nothing(rows: Rows, *options: Any) -> None:
 def _all_versions(rows: Rows, *options: Any) -> None:
     for row in rows:
         for tensor in row:
-            tensor._version[0] += 1
+            tensor._counter[0] += 1
 
 
 @pytest.mark.parametrize(

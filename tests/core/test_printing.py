@@ -131,9 +131,9 @@ def test_suffixes_of_the_graph() -> None:
     assert repr(x * 2) == "tensor([2., 2.], grad_fn=<MulBackward>)"
     assert repr((x * 2)[0].detach()) == "tensor(2.)"
     y = cd.zeros(3)
-    node, version = y._node, y._version[0]
+    node, version = y._node, y._version
     repr(y)
-    assert (y._node, y._version[0]) == (node, version)
+    assert (y._node, y._version) == (node, version)
 
 
 def test_a_view_is_printed_as_it_is_now() -> None:

@@ -47,13 +47,14 @@ class Tensor(Methods):
     """
 
     __slots__ = (
-        "_payload", "_keys", "_node", "_version", "_base", "_parent", "_replay", "_seen", "_grad", "__dict__",
+        "_payload", "_keys", "_node", "_counter", "_base", "_parent", "_replay", "_seen", "_grad", "__dict__",
         "__weakref__",
     )  # fmt: skip
     _payload: Any
     _keys: int
     _node: Node | None
-    _version: list[int]
+    _counter: list[int]
+    """The count of in-place writes, in a list that views share."""
     _base: Tensor
     _parent: Tensor
     _replay: tuple[Any, tuple[Any, ...]] | None
@@ -91,6 +92,11 @@ class Tensor(Methods):
         return result if cls is Tensor else _converted(result, cls)
 
     # -- attributes ---------------------------------------------------------------------------------------------------
+    @property
+    def _version(self) -> int:
+        """The number of in-place writes to the memory, which views share. As PyTorch's."""
+        return self._counter[0]
+
     @property
     def shape(self) -> Size:
         """The sizes of all dims, a tuple."""
@@ -202,7 +208,7 @@ class Tensor(Methods):
     # -- autograd -----------------------------------------------------------------------------------------------------
     def _fresh(self) -> Tensor:
         """Refresh the tensor if it is a stale view, and return it."""
-        if self._keys & VIEW and self._seen != self._version[0]:
+        if self._keys & VIEW and self._seen != self._counter[0]:
             from candelabra._autograd.views import refresh
 
             refresh(self)
@@ -476,7 +482,7 @@ class Tensor(Methods):
             with DisableTorchFunctionSubclass():
                 return self.view_as(self).as_subclass(cls)
         out: Any = new(cls)
-        for slot in ("_payload", "_keys", "_node", "_version", "_base", "_parent", "_replay", "_seen"):
+        for slot in ("_payload", "_keys", "_node", "_counter", "_base", "_parent", "_replay", "_seen"):
             if hasattr(self, slot):
                 setattr(out, slot, getattr(self, slot))
         out._keys = (out._keys & ~OVERRIDE) | (bit_of(cls) if cls is not Tensor else 0)
@@ -499,5 +505,5 @@ def wrap(payload: Any, keys: int) -> Tensor:
     out._payload = payload
     out._keys = keys & ~OVERRIDE
     out._node = None
-    out._version = [0]
+    out._counter = [0]
     return out

@@ -109,7 +109,7 @@ def test_a_view_that_shows_elements_more_than_once_is_not_written_to() -> None:
     windows = x.unfold(0, 2, 1)
     with pytest.raises(RuntimeError, match="a view made by 'unfold' cannot be written to: it shows elements more than"):
         windows.add_(1)
-    assert (x.tolist(), windows.tolist()[0], x._version[0]) == ([0.0, 1.0, 2.0, 3.0], [0.0, 1.0], 0)
+    assert (x.tolist(), windows.tolist()[0], x._version) == ([0.0, 1.0, 2.0, 3.0], [0.0, 1.0], 0)
 
 
 def test_what_grad_is_not_asked_for() -> None:
@@ -141,7 +141,7 @@ def test_memory_of_a_view_is_not_exchanged() -> None:
         cd.add(x, x, out=view)
     with pytest.raises(TypeError, match="Variable data has to be a tensor, but got list"):
         x.data = [1.0]
-    assert (x.tolist(), view.shape, x._version[0]) == ([1.0, 1.0, 1.0], (0,), 0)
+    assert (x.tolist(), view.shape, x._version) == ([1.0, 1.0, 1.0], (0,), 0)
 
 
 def test_a_decorated_generator_is_closed_in_its_mode() -> None:

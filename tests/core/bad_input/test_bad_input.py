@@ -42,7 +42,7 @@ def tensors() -> SimpleNamespace:
 
 def snapshot(tensors: SimpleNamespace) -> dict[str, Any]:
     """Return values, versions and gradients."""
-    return {name: (t.detach().tolist(), t._version[0], t.requires_grad, t.grad) for name, t in vars(tensors).items()}
+    return {name: (t.detach().tolist(), t._version, t.requires_grad, t.grad) for name, t in vars(tensors).items()}
 
 
 @pytest.mark.parametrize("row", ALL)

@@ -56,13 +56,13 @@ def inputs(context: Context, op: Record, d: dtype, layout: str) -> float | None:
         written = isinstance(op, CallableRecord) and op.writes
         given = given_tensors([args[written:], kwargs])
         before = [storage(t) for t in given]
-        versions = [t._version[0] for t in given]
+        versions = [t._version for t in given]
         for tensor in tensors_in(called(op, args, kwargs, context.instance)):
             to_host(tensor)  # wait for asynchronous work
         for tensor, values, version in zip(given, before, versions, strict=True):
             if not same(storage(tensor), values):
                 raise Failure("an input was written to", sample, layout)
-            if tensor._version[0] != version:
+            if tensor._version != version:
                 raise Failure("an input's version counter moved", sample, layout)
     return None
 
@@ -99,18 +99,18 @@ def _write_into(
 ) -> None:
     before = [storage(t) for t in arguments]
     others = [to_host(t) for t in results if t is not tensor]
-    version = tensor._version[0]
+    version = tensor._version
     marked = differing(to_host(tensor))
     tensor.copy_(to_device(marked, context.instance))
     if not same(to_host(tensor), marked):
         raise Failure("writing into the result does not change it", sample, layout)
     changed = [not same(storage(t), values) for t, values in zip(arguments, before, strict=True)]
-    bumped = [t._version[0] != version for t in arguments if t._version is tensor._version]
+    bumped = [t._version != version for t in arguments if t._counter is tensor._counter]
     if op.view and arguments and not any(changed):
         raise Failure("a view: writing into it does not write into its source", sample, layout)
     if op.view and not all(bumped):
         raise Failure("a view: writing into it leaves its source's version where it was", sample, layout)
-    if op.view and arguments and not any(t._version is tensor._version for t in arguments):
+    if op.view and arguments and not any(t._counter is tensor._counter for t in arguments):
         raise Failure("a view: it has a version counter of its own", sample, layout)
     if not op.view and any(changed):
         raise Failure("the result shares memory with an input", sample, layout)

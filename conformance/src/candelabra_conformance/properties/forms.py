@@ -68,12 +68,12 @@ def inplace(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> 
         target = args[0]
         apart = [to_layout(to_host(a), layout, context.instance, 1) if a is target else a for a in args[1:]]
         around = storage(target)
-        version = target._version[0]
+        version = target._version
         kwargs = placed(dict(sample.kwargs), layout, context.instance)
         back = called(op, [target, *apart], kwargs, context.instance, op.form("inplace"))
         if back is not target:
             raise Failure("in place: the result is not the tensor that was given", sample, layout)
-        if target._version[0] == version:
+        if target._version == version:
             raise Failure("in place: the version counter did not move", sample, layout)
         got = to_host(target)
         worst = max(worst or 0.0, agree(context, op, d, sample, layout, (got,), d))
@@ -194,7 +194,7 @@ def _written(
     receivers: Sequence[Tensor],
 ) -> None:
     """Call the operator with ``out=`` and check the results."""
-    versions = [t._version[0] for t in receivers]
+    versions = [t._version for t in receivers]
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         warnings.filterwarnings("default", message="operator .* has no kernel")
@@ -203,7 +203,7 @@ def _written(
     if len(back) != len(receivers) or any(b is not t for b, t in zip(back, receivers, strict=True)):
         raise Failure("out=: the result is not the tensor that was given", sample, layout)
     itself = any(t is a for t in receivers for a in args)  # positive(x, out=x) has nothing to write
-    if not itself and any(t._version[0] == version for t, version in zip(receivers, versions, strict=True)):
+    if not itself and any(t._version == version for t, version in zip(receivers, versions, strict=True)):
         raise Failure("out=: the version counter did not move", sample, layout)
     agree(context, op, d, sample, layout, tuple(to_host(t) for t in receivers))
 

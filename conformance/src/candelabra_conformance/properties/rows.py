@@ -82,7 +82,7 @@ def _step(context: Context, op: Operator[..., Any], d: dtype, layout: str, sampl
     written = [named.index(name) if name in named else 0 for name in op.schema.outputs]
     given = [_row(context, op, sample, layout, number) for number, sample in enumerate(samples)]
     around = [[storage(t) for t in row] for row in given]
-    versions = [[t._version[0] for t in row] for row in given]
+    versions = [[t._version for t in row] for row in given]
     with autograd.no_grad():
         op.over_rows(given, *samples[0].args[_tensors(op) :])
     worst = 0.0
@@ -90,7 +90,7 @@ def _step(context: Context, op: Operator[..., Any], d: dtype, layout: str, sampl
         context.current = (sample, layout)
         about = f"row {number} of {len(given)}"
         for place, tensor in enumerate(row):
-            moved = tensor._version[0] != versions[number][place]
+            moved = tensor._version != versions[number][place]
             if moved != (place in written):
                 words = "did not move" if place in written else "moved, although it is not an output"
                 raise Failure(f"{about}: the version counter of {named[place]!r} {words}", sample, layout)

@@ -86,7 +86,7 @@ def _aliasing(before: Snapshot, tensor: Tensor) -> Finding | None:
     if before.record.view or tensor._instance.immutable or not tensor.numel():
         return None
     for position, argument in enumerate(before.tensors):
-        if argument is not tensor and argument._payload is tensor._payload and argument._version is not tensor._version:
+        if argument is not tensor and argument._payload is tensor._payload and argument._counter is not tensor._counter:
             return Finding(
                 "aliasing",
                 f"the result shares the memory of tensor {position} of the arguments, but is not a view of it",

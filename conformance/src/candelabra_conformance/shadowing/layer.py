@@ -115,7 +115,7 @@ class _Watch:
         except AssertionError as error:  # the payload contradicts its tensor: report where it came from
             self.log.unchecked.setdefault(op.name, str(error))
             return self._below(next, args)
-        versions = {id(t): t._version[0] for t in before.tensors}
+        versions = {id(t): t._version for t in before.tensors}
         found_inside = len(self.log.divergences)
         try:
             result = self._below(next, args)
@@ -139,7 +139,7 @@ class _Watch:
     # -- comparison ---------------------------------------------------------------------------------------------------
     def _returned(self, before: Snapshot, versions: dict[int, int], result: Any, next: Callable[..., Any]) -> None:
         first = before.args[0] if before.args else None
-        written = isinstance(first, Tensor) and result is first and first._version[0] != versions[id(first)]
+        written = isinstance(first, Tensor) and result is first and first._version != versions[id(first)]
         name = before.record.name + "_" * written
         self.number += 1
         positional, named = before.split()

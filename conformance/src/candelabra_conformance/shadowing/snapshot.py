@@ -66,7 +66,7 @@ class Snapshot:
         ``but``, to which the call was allowed to write."""
         found = []
         for tensor in self.tensors:
-            if but is not None and (tensor is but or tensor._version is but._version):
+            if but is not None and (tensor is but or tensor._counter is but._counter):
                 continue
             before, after = self.arrays[id(tensor)], to_host(tensor)
             if before.tobytes() != after.tobytes():

@@ -32,11 +32,11 @@ def save(tensor: Any, output: int, node: Any) -> Any:
         refuse_inference()
     if output >= 0:
         handle = wrap(tensor._payload, tensor._keys & ~(AUTOGRAD | VIEW))
-        handle._version = tensor._version
+        handle._counter = tensor._counter
         tensor = handle
     if state.bits & PACK:
         return Packed(tensor, "saved tensor", output)
-    return SavedValue(tensor, tensor._node, tensor._version[0], output)
+    return SavedValue(tensor, tensor._node, tensor._counter[0], output)
 
 
 def unpack(value: Any, node: Any) -> Any:
@@ -46,10 +46,10 @@ def unpack(value: Any, node: Any) -> Any:
     if not isinstance(value, SavedValue):
         return value.unpack(node)
     tensor = value.tensor
-    if tensor._version[0] != value.version:
+    if tensor._counter[0] != value.version:
         raise changed(
-            node, "saved tensor", tuple(tensor._payload.shape), tensor._keys, tensor._version[0], value.version
+            node, "saved tensor", tuple(tensor._payload.shape), tensor._keys, tensor._counter[0], value.version
         )
     if value.output >= 0:
-        return saved_output(node, value.output, "saved tensor", tensor._payload, tensor._version, value.version)
+        return saved_output(node, value.output, "saved tensor", tensor._payload, tensor._counter, value.version)
     return tensor if tensor._node is value.node else with_node(tensor, value.node)

@@ -196,7 +196,7 @@ class Released:
     _node = None
 
     @property
-    def _version(self) -> list[int]:
+    def _counter(self) -> list[int]:
         raise GraphFreed(
             "Trying to backward through the graph a second time (or directly access saved tensors after they have "
             "already been freed). Saved intermediate values of the graph are freed when you call .backward() or "
@@ -205,10 +205,10 @@ class Released:
         )
 
     def __getitem__(self, _: int) -> int:
-        return self._version[0]
+        return self._counter[0]
 
     def unpack(self) -> Any:
-        return self._version
+        return self._counter
 
 
 RELEASED: Final[Any] = Released()

@@ -30,7 +30,7 @@ def saved_output(node: Any, position: int, name: str, payload: Any, cell: Any, v
         out = wrap(payload, node.all_keys[position])
         port = node.ports[position]()  # the output's own port, so that its hooks and captures include this use
         out._node = port or Port(node, position, node.shapes[position], node.all_keys[position])
-    out._version = cell
+    out._counter = cell
     return out
 
 
@@ -42,10 +42,10 @@ def _output_keys(node: Any, position: int) -> int:
 def with_node(tensor: Any, node: Node | None) -> Any:
     """Return a tensor with the same payload and version, and with the node that it had when it was saved."""
     if not isinstance(tensor, Tensor):
-        return tensor._version  # released: raises
+        return tensor._counter  # released: raises
     keys = tensor._keys & ~(AUTOGRAD | VIEW)
     out = wrap(tensor._payload, keys if node is None else keys | AUTOGRAD)
-    out._version = tensor._version
+    out._counter = tensor._counter
     out._node = node
     return out
 
@@ -53,10 +53,10 @@ def with_node(tensor: Any, node: Node | None) -> Any:
 def checked_list(node: Node, name: str, tensors: Any, versions: list[int]) -> list[Tensor | None]:
     """Return a saved list argument after comparing every version."""
     if not isinstance(tensors, (list, tuple)):
-        return [tensors._version]  # released: raises
+        return [tensors._counter]  # released: raises
     for tensor, version in zip(tensors, versions, strict=True):
-        if tensor is not None and tensor._version[0] != version:
-            raise changed(node, name, tensor.shape, tensor._keys, tensor._version[0], version)
+        if tensor is not None and tensor._counter[0] != version:
+            raise changed(node, name, tensor.shape, tensor._keys, tensor._counter[0], version)
     return list(tensors)
 
 
@@ -84,7 +84,7 @@ class Packed:
     def __init__(self, tensor: Tensor, name: str, position: int) -> None:
         pack, self.unpack_hook = _stack.pairs[-1]
         self.name = name
-        self.cell = tensor._version
+        self.cell = tensor._counter
         self.version = self.cell[0]
         self.shape = tuple(tensor._payload.shape)
         self.keys = tensor._keys
@@ -99,13 +99,13 @@ class Packed:
 
     def unpack(self, node: Any) -> Any:
         # A hook that keeps something else than the tensor is not affected by later writes to the tensor.
-        if self.cell[0] != self.version and getattr(self.content, "_version", None) is self.cell:
+        if self.cell[0] != self.version and getattr(self.content, "_counter", None) is self.cell:
             raise changed(node, self.name, self.shape, self.keys, self.cell[0], self.version)
         tensor = self.unpack_hook(self.content)
         if not isinstance(tensor, Tensor):
             raise TypeError(f"an unpack hook must return a Tensor, got {type(tensor).__name__}")
         if self.position >= 0:
-            return saved_output(node, self.position, self.name, tensor._payload, tensor._version, tensor._version[0])
+            return saved_output(node, self.position, self.name, tensor._payload, tensor._counter, tensor._counter[0])
         return tensor if tensor._node is self.node else with_node(tensor, self.node)
 
 
@@ -125,7 +125,7 @@ def pack_saved(node: Any, outputs: tuple[str, ...]) -> None:
         if kind == "p_":
             position = outputs.index(name)
             tensor = wrap(value, _output_keys(node, position) & ~AUTOGRAD)
-            tensor._version = getattr(node, f"c_{name}")
+            tensor._counter = getattr(node, f"c_{name}")
             setattr(node, f"s_{name}", Packed(tensor, name, position))
             setattr(node, f"p_{name}", None)
             setattr(node, f"c_{name}", None)

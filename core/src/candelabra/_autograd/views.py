@@ -54,7 +54,7 @@ def chain_of(view: Tensor) -> list[Step]:
 def refresh(view: Tensor) -> None:
     """Compute the node (and on immutable arrays the payload) of a stale view again, after those of stale parents."""
     stale = [view]
-    while (parent := stale[-1]._parent)._keys & VIEW and parent._seen != parent._version[0]:
+    while (parent := stale[-1]._parent)._keys & VIEW and parent._seen != parent._counter[0]:
         stale.append(parent)
     before = state.bits
     switch(before & ~(NO_GRAD | INFERENCE_MODE))
@@ -73,7 +73,7 @@ def _remake(view: Tensor) -> None:
         if node is not None and not node.is_leaf:
             view._node = None
             view._keys &= ~AUTOGRAD
-        view._seen = view._version[0]
+        view._seen = view._counter[0]
         return
     made = redispatch(op, (view._parent, *arguments))
     if made._payload.shape != view._payload.shape or (not immutable and made._layout() != view._layout()):
@@ -91,7 +91,7 @@ def _remake(view: Tensor) -> None:
         view._keys |= AUTOGRAD
     if immutable:
         view._payload = made._payload
-    view._seen = view._version[0]
+    view._seen = view._counter[0]
 
 
 def refresh_all(op: Operator[..., Any], args: tuple[Any, ...]) -> bool:
@@ -100,7 +100,7 @@ def refresh_all(op: Operator[..., Any], args: tuple[Any, ...]) -> bool:
 
     def one(tensor: Tensor, _: str) -> Tensor:
         nonlocal changed
-        if tensor._keys & VIEW and tensor._seen != tensor._version[0]:
+        if tensor._keys & VIEW and tensor._seen != tensor._counter[0]:
             keys = tensor._keys
             refresh(tensor)
             changed |= tensor._keys != keys
@@ -163,7 +163,7 @@ def write(target: Tensor, payload: Any) -> None:
         target._payload = payload
         if instance.lazy:
             note_write(target)
-    target._version[0] += 1
+    target._counter[0] += 1
 
 
 def check_overlap(target: Tensor) -> None:
@@ -194,7 +194,7 @@ def check_operand_overlap(target: Tensor, operand: Any) -> None:
     The result would depend on the order in which a kernel reads and writes. Tensors of one memory share their version
     counter. As in PyTorch, only tensors without gaps are compared, and exactly the same elements are allowed.
     """
-    if operand is target or getattr(operand, "_version", None) is not target._version:
+    if operand is target or getattr(operand, "_counter", None) is not target._counter:
         return
     spans = []
     for tensor in (target, operand):
@@ -237,8 +237,8 @@ def _share_saved_output(value: Tensor, target: Tensor) -> None:
         return
     if getattr(node, "p_out", None) is value._payload and value._payload is not None:
         node.p_out = target._payload
-        node.c_out = target._version
-        node.v_out = target._version[0]
+        node.c_out = target._counter
+        node.v_out = target._counter[0]
 
 
 class Overwrite(Node):
@@ -300,7 +300,7 @@ def detached(tensor: Tensor) -> Tensor:
         followed: Tensor = OPERATORS["detach"].function(tensor)
         return followed
     out = wrap(tensor._payload, tensor._keys & ~(AUTOGRAD | VIEW))
-    out._version = tensor._version
+    out._counter = tensor._counter
     return out
 
 
@@ -318,7 +318,7 @@ def rebind(tensor: Tensor, payload: Any) -> None:
     if tensor._keys & VIEW:
         raise RuntimeError("a view cannot be resized or given other memory; use its base, or a clone")
     tensor._payload = payload
-    tensor._version[0] += 1
+    tensor._counter[0] += 1
 
 
 def set_data(tensor: Tensor, value: Any) -> None:
@@ -329,7 +329,7 @@ def set_data(tensor: Tensor, value: Any) -> None:
     special = AUTOGRAD | VIEW | OVERRIDE
     if tensor._keys & VIEW:
         tensor._keys &= ~VIEW  # it is no longer a view
-        tensor._version = [tensor._version[0]]
+        tensor._counter = [tensor._counter[0]]
     rebind(tensor, value._payload)
     tensor._keys = (value._keys & ~special) | (tensor._keys & (AUTOGRAD | OVERRIDE))
     node = tensor._node

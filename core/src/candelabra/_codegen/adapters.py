@@ -160,11 +160,11 @@ def single_output_lines(call: Call, dynamic: str | None) -> list[str]:
         if call.key & VIEW:
             base = f"{first}._base if {first}._keys & VIEW else {first}"
         lines += [
-            f"_o0._version = {first}._version", f"_o0._seen = {first}._version[0]", f"_o0._base = {base}",
+            f"_o0._counter = {first}._counter", f"_o0._seen = {first}._counter[0]", f"_o0._base = {base}",
             f"_o0._parent = {first}", f"_o0._replay = (op, ({arguments}{',' if arguments else ''}))",
         ]  # fmt: skip
     else:
-        lines.append("_o0._version = [0]")
+        lines.append("_o0._counter = [0]")
     if dynamic:
         mark = " | VIEW" if call.operator.view else ""
         return [*lines, f"_o0._keys = _k{mark}"]
@@ -181,7 +181,7 @@ def several_outputs_lines(call: Call) -> list[str]:
             f"_o{i} = new(Tensor)",
             f"_o{i}._payload = _p[{i}]",
             f"_o{i}._node = None",
-            f"_o{i}._version = [0]",
+            f"_o{i}._counter = [0]",
             f"_o{i}._keys = K{i}",
         ]
     return lines
@@ -226,10 +226,10 @@ def guard_lines(op: Operator[..., Any], passed: str, scope: dict[str, Any], scal
         if n == scalar:
             continue
         if p.kind in (LIST, INDICES):
-            tests.append(f"any([_t is not None and _t._keys & VIEW and _t._seen != _t._version[0] for _t in {n}])")
+            tests.append(f"any([_t is not None and _t._keys & VIEW and _t._seen != _t._counter[0] for _t in {n}])")
         else:
             some = f"hasattr({n}, '_keys') and " if p.kind == BOUND else f"{n} is not None and " if p.optional else ""
-            tests.append(f"({some}{n}._keys & VIEW and {n}._seen != {n}._version[0])")
+            tests.append(f"({some}{n}._keys & VIEW and {n}._seen != {n}._counter[0])")
     if not tests:
         return []
     return [f"if {' or '.join(tests)}:", f"    return refreshed(op, ({passed},))"]

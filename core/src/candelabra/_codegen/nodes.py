@@ -131,8 +131,8 @@ class Plan:
             if not self.variant.differentiable[position]:
                 return [f"_node.s_{name} = {source}", f"_node.v_{name} = 0"]
             return [
-                f"_node.p_{name} = {source}._payload", f"_node.c_{name} = {source}._version",
-                f"_node.v_{name} = {source}._version[0]",
+                f"_node.p_{name} = {source}._payload", f"_node.c_{name} = {source}._counter",
+                f"_node.v_{name} = {source}._counter[0]",
             ]  # fmt: skip
         kind = self.kinds[name]
         if kind not in (TENSOR, OPERAND, OPTIONAL, LIST, INDEX, MASK, INDICES) or name == self.variant.scalar:
@@ -140,11 +140,11 @@ class Plan:
         if kind in (LIST, INDICES):
             return [
                 f"_node.s_{name} = {name}",
-                f"_node.v_{name} = [0 if _t is None else _t._version[0] for _t in {name}]",
+                f"_node.v_{name} = [0 if _t is None else _t._counter[0] for _t in {name}]",
             ]
         if name in self.optional:
-            return [f"_node.s_{name} = {name}", f"_node.v_{name} = -1 if {name} is None else {name}._version[0]"]
-        return [f"_node.s_{name} = {name}", f"_node.v_{name} = {name}._version[0]"]
+            return [f"_node.s_{name} = {name}", f"_node.v_{name} = -1 if {name} is None else {name}._counter[0]"]
+        return [f"_node.s_{name} = {name}", f"_node.v_{name} = {name}._counter[0]"]
 
     def inference_lines(self) -> list[str]:
         """Return the lines that refuse to save inference tensors, whose versions are not counted."""
@@ -262,8 +262,8 @@ class Plan:
             return f"self.s_{name}.unpack(self)", []
         lines = [
             f"{name} = self.s_{name}",
-            f"if {name}._version[0] != self.v_{name}:",
-            f"    _now, _shape = {name}._version[0], {name}._payload.shape",
+            f"if {name}._counter[0] != self.v_{name}:",
+            f"    _now, _shape = {name}._counter[0], {name}._payload.shape",
             f"    raise changed(self, {name!r}, _shape, {name}._keys, _now, self.v_{name})",
         ]
         if name in self.edges:

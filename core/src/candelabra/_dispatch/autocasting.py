@@ -159,8 +159,8 @@ def _cast(tensor: Tensor, target: dtype, instance: Instance) -> Tensor:
         return tensor.to(target)
     key = id(tensor), target
     kept = settings.cached.get(key)
-    if kept is None or kept[1] != tensor._version[0]:
-        kept = settings.cached[key] = tensor, tensor._version[0], tensor.to(target)
+    if kept is None or kept[1] != tensor._counter[0]:
+        kept = settings.cached[key] = tensor, tensor._counter[0], tensor.to(target)
     return kept[2]
 
 

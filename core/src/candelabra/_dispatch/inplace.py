@@ -98,7 +98,7 @@ def _compile_direct(op: Operator[..., Any], key: int, kernel: Callable[..., Any]
         f"try: _p = kernel({arguments})",
         f"except Exception as _error: fail(op, _error, ({passed},))",
         f"if _p is NotImplemented: return declined({passed})",
-        f"{first}._version[0] += 1",
+        f"{first}._counter[0] += 1",
         f"return {first}",
     ]
     return build(op.name + "_", passed, lines, scope, op.name + "_")
@@ -147,7 +147,7 @@ def writing(op: Operator[..., Any]) -> Callable[..., Any]:
             write(target, value._payload)
             return target
         shadow = with_node(_clone(target) if needs_input else target, target._node)
-        shadow._version = [0]
+        shadow._counter = [0]
         value = _cast(redispatch(op, tuple(shadow if a is target else a for a in args)), target)
         check_inplace_shape(op, target, value)
         return write_recorded(target, value)

@@ -68,7 +68,7 @@ def check_disjoint(out: Tensor, arguments: Any) -> None:
     if isinstance(arguments, (tuple, list)):
         for element in arguments:
             check_disjoint(out, element)
-    elif getattr(arguments, "_version", None) is out._version and out.is_contiguous() and arguments.is_contiguous():
+    elif getattr(arguments, "_counter", None) is out._counter and out.is_contiguous() and arguments.is_contiguous():
         starts = out.storage_offset(), arguments.storage_offset()
         if max(starts) < min(starts[0] + out.numel(), starts[1] + arguments.numel()):
             raise RuntimeError(

@@ -136,6 +136,6 @@ def by_kernel(op: Operator[..., Any], kernel: Callable[..., Any]) -> Callable[[S
             return
         for i in written:
             for t in columns[i]:
-                t._version[0] += 1
+                t._counter[0] += 1
 
     return call

@@ -56,13 +56,13 @@ def become_view(input: Tensor, view: Callable[..., Tensor], *arguments: Any) -> 
     # For any other tensor the step is recorded even if recording is off: its node must know the new shape.
     with mode(include=NO_GRAD) if leaf else mode(exclude=NO_GRAD):
         made = view(same_tensor(input), *arguments)
-    input._version[0] += 1
+    input._counter[0] += 1
     input._payload = made._payload
     if was_view:
         # The chain from the same base grows by one step: the tensor's earlier state is the parent of the new one.
         for slot in VIEW_SLOTS:
             setattr(input, slot, getattr(made, slot))
-        input._seen = input._version[0]
+        input._seen = input._counter[0]
     if leaf and input._node is not None:  # recording is off, or check_writable would have raised
         input._node.shape = tuple(made._payload.shape)
     else:
@@ -73,7 +73,7 @@ def become_view(input: Tensor, view: Callable[..., Tensor], *arguments: Any) -> 
 def same_tensor(input: Tensor) -> Tensor:
     """Return a plain tensor object for the same tensor: same memory, version counter and node."""
     twin = new(Tensor)
-    for slot in ("_payload", "_keys", "_node", "_version", *(VIEW_SLOTS if input._keys & VIEW else ())):
+    for slot in ("_payload", "_keys", "_node", "_counter", *(VIEW_SLOTS if input._keys & VIEW else ())):
         setattr(twin, slot, getattr(input, slot))
     twin._keys &= ~OVERRIDE
     return twin

@@ -46,11 +46,11 @@ def deep_copy(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
 def _copied_memory(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
     """Return a copy of the base's memory, once per memo. The version cell, which views share, identifies the memory."""
     base = tensor._base if tensor._keys & VIEW else tensor
-    found = memo.get(id(base._version))
+    found = memo.get(id(base._counter))
     if found is None:
         with mode(include=NO_GRAD):
             found = wrap(base._payload, base._keys & ~(AUTOGRAD | VIEW)).clone()
-        memo[id(base._version)] = found
+        memo[id(base._counter)] = found
         memo.setdefault(id(memo), []).append(base)  # an id is valid only while its object is alive
     return found
 
@@ -58,7 +58,7 @@ def _copied_memory(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
 def _alias(out: Tensor) -> Tensor:
     """Return a second tensor on the same payload and version, which may require grad without affecting the first."""
     made = wrap(out._payload, out._keys)
-    made._version = out._version
+    made._counter = out._counter
     return made
 
 

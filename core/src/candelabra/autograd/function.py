@@ -293,7 +293,7 @@ class _Outputs:
         foreign = _among(out, self.args) or _among(out, earlier) or out._node is not None
         if foreign or (self.node is not None and out._keys & VIEW):
             handle = wrap(out._payload, out._keys & ~(AUTOGRAD | VIEW))
-            handle._version = out._version
+            handle._counter = out._counter
             handle.__dict__["_inplace_refused"] = (
                 f"Output of {self.cls.__name__}Backward is a view and is being modified inplace. This view was created "
                 "inside a custom Function (or because an input was returned as-is) and the autograd logic to handle "

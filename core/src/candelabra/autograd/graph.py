@@ -95,7 +95,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """
     written: Any = (tensor,) if hasattr(tensor, "_payload") else tensor
     for one in written:
-        one._version[0] += 1
+        one._counter[0] += 1
 
 
 __all__ = [

@@ -16,14 +16,14 @@ def scalar(value: float) -> Tensor:
     """
     made = full((), value, dtype=float64 if get_default_dtype() is float64 else float32)
     if value == int(value) and abs(value) <= 1 << 24:  # exact in float32
-        made.known = (value, made._version[0])  # type: ignore[attr-defined]
+        made.known = (value, made._counter[0])  # type: ignore[attr-defined]
     return made
 
 
 def number_in(kept: Any) -> float:
     """Return the value of a number, or of a 0-d tensor."""
     known = getattr(kept, "known", None)
-    return known[0] if known is not None and known[1] == kept._version[0] else float(kept)
+    return known[0] if known is not None and known[1] == kept._counter[0] else float(kept)
 
 
 def __dir__() -> list[str]:

@@ -55,7 +55,7 @@ def resize_(input: Tensor, *sizes: Shape, memory_format: memory_format | None = 
         grown = cat([kept[:count], old.new_empty((prod(shape) - count,))])
         grown = reshape(grown, shape) if order is None else as_strided(grown, shape, strides)
     input._payload = grown._payload
-    input._version[0] += 1
+    input._counter[0] += 1
     return input
 
 
