@@ -7,7 +7,7 @@ import sys
 
 from candelabra._plugins import registry
 from candelabra._switches import get_num_interop_threads, get_num_threads
-from candelabra._counter import __version__
+from candelabra._version import __version__
 
 
 def show() -> str:

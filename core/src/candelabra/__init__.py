@@ -11,7 +11,7 @@ from candelabra._namespace import moved as _moved
 from candelabra._namespace import publishing as _publishing
 from candelabra._namespace.index import read as _read_index
 from candelabra._tensor import Tensor as Tensor
-from candelabra._counter import __version__ as __version__
+from candelabra._version import __version__ as __version__
 
 if TYPE_CHECKING:  # the names that __getattr__ finds, from the generated stubs
     from candelabra._functions import *  # noqa: F403

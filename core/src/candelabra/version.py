@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from candelabra._annotations import Any
-from candelabra._counter import __version__ as __version__
+from candelabra._version import __version__ as __version__
 
 debug = False
 git_version: str | None = None

@@ -11,7 +11,7 @@ from candelabra._cli.main import COMMANDS
 from candelabra._plugins import contributions, registry
 from candelabra._plugins.describing import summary
 from candelabra._plugins.examining import Examination, examine_isolated
-from candelabra._counter import __version__
+from candelabra._version import __version__
 from candelabra.backend import API_VERSION
 from candelabra.errors import BackendError
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from candelabra._annotations import Final
-from candelabra._counter import __version__
+from candelabra._version import __version__
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "devices": ("candelabra._cli.devices", "list the devices of every backend that is installed"),
