@@ -23,24 +23,14 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
         failed = xp.any(~xp.isfinite(out), axis=(-2, -1))
         return out, xp.astype(failed, int32)
 
-    def attempted(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-        """Return the result with its status, or NotImplemented: a library may refuse a batch for one matrix of it."""
-        matrices = arguments[0]
-        try:
-            return with_info(function(*arguments, **options))
-        except Exception:
-            if matrices.ndim < 2 or matrices.shape[-2] != matrices.shape[-1]:
-                raise
-            return NotImplemented
+    def cholesky_ex(x: Any, upper: bool) -> tuple[Any, Any]:
+        return with_info(linalg.cholesky(_hermitian_from_triangle(xp, x, "U" if upper else "L"), upper=upper))
 
-    def cholesky_ex(x: Any, upper: bool) -> Any:
-        return attempted(linalg.cholesky, _hermitian_from_triangle(xp, x, "U" if upper else "L"), upper=upper)
+    def inv_ex(x: Any) -> tuple[Any, Any]:
+        return with_info(linalg.inv(x))
 
-    def inv_ex(x: Any) -> Any:
-        return attempted(linalg.inv, x)
-
-    def solve_ex(a: Any, b: Any) -> Any:
-        return attempted(linalg.solve, a, b)
+    def solve_ex(a: Any, b: Any) -> tuple[Any, Any]:
+        return with_info(linalg.solve(a, b))
 
     def complex_result(x: Any) -> Any:
         """Return ``x`` as complex numbers: some namespaces return real numbers if all imaginary parts are 0."""
