@@ -200,6 +200,7 @@ def test_pytest_plans_the_operators_that_are_named() -> None:
     assert "Traceback" not in done.stdout
 
 
+@pytest.mark.thorough
 def test_pytest_holds_a_device_to_a_level(tmp_path: Path) -> None:
     """Unsupported cases are skipped tests; with a required level they fail the session, which says what is missing."""
     run = ["--candelabra-device", "fake?-tanh", "--candelabra-case", "tanh/value/float32/contiguous"]

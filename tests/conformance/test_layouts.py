@@ -118,8 +118,8 @@ MESSAGES = {
     ("sub-uses-one-operands-strides-for-all", "sub/value/float32/mixed"): r"elements wrong; .* \[mixed\]$",
     ("sub-writes-rows-without-their-gaps", "sub/inplace/float32/mixed"): r"elements wrong; .* \[mixed\]$",
     ("neg-clears-the-gaps-between-rows", "neg/inplace/float32/mixed"): "in place: memory other than the target was",
-    ("sub-reads-elements-that-are-written", "sub/inplace-overlap/float32/contiguous"): (
-        "in place, where 'other' is the elements before the target's: .* elements wrong"
+    ("copied-reads-elements-that-are-written", "copied/inplace-overlap/float32/contiguous"): (
+        "in place, where 'src' is the elements before the target's: .* elements wrong"
     ),
     ("relu-reads-one-element-of-the-cotangent", "relu/gradient/float32/offset"): (
         "^with broadcast-all cotangents, gradient 0: .* elements wrong"
@@ -148,7 +148,7 @@ def assert_fails(mutant: str, case: str, message: str) -> None:
 def test_an_overlap_may_be_refused(writes: bool) -> None:
     """A RuntimeError about the memory is right for an operand that overlaps the target, unless it was written to."""
     made = Mirror("refusing")
-    right = made.table["sub_"]
+    right = made.table["copied_"]
 
     def refuse(x: Any, y: Any) -> Any:
         if getattr(y, "memory", None) is x.memory:
@@ -157,9 +157,9 @@ def test_an_overlap_may_be_refused(writes: bool) -> None:
             raise RuntimeError("the operands share memory")
         return right(x, y)
 
-    made.table["sub_"] = refuse
+    made.table["copied_"] = refuse
     with installed(made) as context:
-        (case,) = plan(context, patterns=["sub/inplace-overlap/float32/*"])
+        (case,) = plan(context, patterns=["copied/inplace-overlap/float32/*"])
         result = run_case(context, case, explained=False)
     assert result.verdict == ("failed" if writes else "passed"), result.message
     assert not writes or "RuntimeError: the operands share memory" in result.message
@@ -168,16 +168,16 @@ def test_an_overlap_may_be_refused(writes: bool) -> None:
 def test_a_write_outside_an_overlapping_target_fails() -> None:
     """A kernel that also writes the operand, where it overlaps the target, fails with the name of the operand."""
     made = Mirror("spilling")
-    right = made.table["sub_"]
+    right = made.table["copied_"]
 
     def spill(x: Any, y: Any) -> Any:
         out = right(x, y)
         if getattr(y, "memory", None) is x.memory and made.layout(y)[1] < made.layout(x)[1]:
-            made.copy_(made.restride(y, (1,), (1,), 0), made.restride(x, (1,), (1,), made.layout(x)[1]))
+            made.copy_(made.restride(y, (1,), (1,), 0), made.restride(x, (1,), (1,), made.layout(x)[1] + 1))
         return out
 
-    made.table["sub_"] = spill
+    made.table["copied_"] = spill
     with installed(made) as context:
-        (case,) = plan(context, patterns=["sub/inplace-overlap/float32/*"])
+        (case,) = plan(context, patterns=["copied/inplace-overlap/float32/*"])
         result = run_case(context, case, explained=False)
-    assert "where 'other' is the elements before the target's: other memory was written to" in result.message
+    assert "where 'src' is the elements before the target's: other memory was written to" in result.message

@@ -86,7 +86,8 @@ def wide(values: Array) -> Array:
     kind = values.dtype.kind
     if kind in "biu":
         return values
-    return values.astype(np.complex128 if kind == "c" else np.float64)
+    with np.errstate(invalid="ignore"):  # signaling NaN in memory that was not written yet
+        return values.astype(np.complex128 if kind == "c" else np.float64)
 
 
 def representable(want: Array, d: dtype) -> bool:

@@ -61,7 +61,7 @@ def test_an_argument_of_the_wrong_type_is_named(call: Callable[[], Any], text: s
         (lambda: cd.add(X, X, alpha=True), RuntimeError, "Boolean alpha only supported for Boolean results"),
         (lambda: cd.sub(X, X, alpha=1j), RuntimeError, "alpha must not be a complex number"),
         (lambda: cd.fft.fftfreq(-3), RuntimeError, r"fftfreq\(\): n must be non-negative, got -3"),
-        (lambda: F.adaptive_max_pool1d(IMAGE[0], 2**40), RuntimeError, r"output_size \[1099511627776\] is too large"),
+        (lambda: F.adaptive_max_pool1d(IMAGE[0], 2**40), cd.OutOfMemoryError, r"output_size \[1099511627776\] is too large"),
         (lambda: X.pow_(X[None]), RuntimeError, r"output with shape \[2, 3\] doesn't match the broadcast shape"),
         (lambda: cd.tensor([1j], dtype=cd.float32), TypeError, "must be real number, not complex"),
     ],

@@ -22,6 +22,8 @@ from candelabra.errors import OutOfMemoryError
 
 PASSING: Final = (OSError, ImportError, EOFError, Warning, RecursionError)
 """Errors about something else than the arguments."""
+OF_ARGUMENTS: Final = (TypeError, AttributeError, LookupError, ValueError, ArithmeticError, MemoryError)
+"""Errors by which the interpreter and array libraries report arguments."""
 KERNEL: Final = "raised by the kernel of"
 """The beginning of the note on errors of kernels."""
 
@@ -129,6 +131,8 @@ def is_plain(error: Exception) -> bool:
         return is_raised(last) and (not isinstance(error, AssertionError) or bool(error.args))  # no assert statement
     position = max(i for i, entry in enumerate(trace) if is_ours(entry))
     if any(note.startswith(KERNEL) for note in getattr(error, "__notes__", ())):
+        if not isinstance(error, OF_ARGUMENTS):
+            return True  # a driver's own error
         return is_generated(trace[position]) and is_raised(last) and type(error).__module__ == "builtins"
     return _package(trace[position]) == "candelabra"  # the core and nn call no array library, but user's functions
 

@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 from candelabra._annotations import Any, Final
@@ -90,7 +91,8 @@ def examine_isolated(plugins: Iterable[registry.Plugin], seconds: float = SECOND
 
 
 def _is_here(plugin: registry.Plugin) -> bool:
-    return plugin.entry is None or plugin.loaded or plugin.error is not None or not sys.executable
+    installed = isinstance(plugin.entry, EntryPoint)  # otherwise another process does not find it
+    return not installed or plugin.loaded or plugin.error is not None or not sys.executable
 
 
 class _Run:

@@ -275,7 +275,7 @@ BAD: list[tuple[Any, type[Exception], str]] = [
         "check_random_bounds handles only",
     ),
     (lambda g: cd.randint(1.5, (2,), generator=g), TypeError, "must be int, not float"),
-    (lambda g: cd.randint(3, 5, generator=g), TypeError, "argument 'size' must be tuple of ints, not int"),
+    (lambda g: cd.randint(3, 5, generator=g), TypeError, r"'size' \(position 2\) must be tuple of ints, not int"),
     (lambda g: cd.randint(3, generator=g), TypeError, r"randint\(\) received an invalid combination of arguments"),
     (lambda g: cd.randint_like(cd.zeros(2), 3, 3, generator=g), RuntimeError, "but got from=3 >= to=3"),
     (lambda g: cd.randperm(-1, generator=g), RuntimeError, "negative dimension -1"),

@@ -55,6 +55,9 @@ class Watch:
         first = arguments[0] if arguments else ""
         if event == "import" and str(first).startswith("candelabra."):
             return
+        caller = sys._getframe(1).f_code.co_filename
+        if event == "marshal.loads" and caller == "<frozen importlib._bootstrap_external>":  # the code of such a module
+            return
         if event == "exec" and getattr(first, "co_filename", "").startswith(OURS):
             return
         if event == "compile" and str(arguments[1]).startswith(OURS):

@@ -208,7 +208,7 @@ def _reads_an_operand_with_the_targets_strides(mirror: Mirror, right: Kernel, ar
 
 @_everywhere(
     "An operand that overlaps the target is read while the target is written.",
-    "add_ sub_ mul_ atan2_ maximum_ copied_",
+    "copied_",
     "inplace-overlap/*",
 )
 def _reads_elements_that_are_written(mirror: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:

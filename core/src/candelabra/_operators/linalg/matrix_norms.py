@@ -146,6 +146,8 @@ def linalg_norm(
     dims, matrices = _norm_dims(shape_of(input), ord, dim)
     if ord is None or not matrices:
         return norm_of_order(input, 2.0 if ord is None else ord, dims, keepdim, dtype)
+    if isinstance(dims, int):
+        _matrix_dims(shape_of(input), ord, dims)  # raises
     return linalg_matrix_norm(input, ord, dims, keepdim, dtype=dtype)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from candelabra.errors import OutOfMemoryError
 from candelabra.library import public, shape_of
 from candelabra.nn._functional.bands import averages, resample_by
 from candelabra.nn._functional.sizes import Ints, Sizes
@@ -115,7 +116,7 @@ def _adaptive_max_pool(rank: int, input: Tensor, output_size: Any) -> tuple[Tens
         shape = [*input.shape[: input.ndim - rank], *sizes]
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}: {shape}")
     if max(sizes) >= 1 << 31:
-        raise RuntimeError(f"{name}(): output_size {list(sizes)} is too large")
+        raise OutOfMemoryError(f"{name}(): output_size {list(sizes)} is too large: it needs more memory than there is")
     _check_floating(name, input)
     found = adaptive_max_pool(input, sizes)
     return found.values, found.indices
