@@ -109,5 +109,10 @@ class Engine(ABC):
 
 @lru_cache(4096)
 def contiguous(shape: Shape) -> tuple[int, Shape]:
-    """Return the size and the strides of a contiguous array. Every call uses this function, so it is cached."""
+    """Return the size and the strides of a contiguous array. Every call uses this function, so it is cached.
+
+    Raises ``ValueError`` for a negative size, which an even number of them would hide.
+    """
+    if min(shape, default=0) < 0:
+        raise ValueError(f"no array has the shape {shape}")
     return prod(shape), contiguous_strides(shape)
