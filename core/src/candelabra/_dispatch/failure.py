@@ -26,7 +26,8 @@ def fail(op: Operator[..., Any], error: BaseException, args: tuple[Any, ...]) ->
         found.__cause__ = None if type(found) is type(error) else error
         raise found from (None if found is error else error)
     if not isinstance(error, OutOfMemoryError) and (isinstance(error, MemoryError) or _is_too_large(shape)):
-        raise OutOfMemoryError(f"{op.name}(): the device has not enough memory: {error}; {describe(args)}") from error
+        reason = f": {error}" if isinstance(error, MemoryError) and str(error) else ""
+        raise OutOfMemoryError(f"{op.name}(): the device has not enough memory{reason}; {describe(args)}") from error
     error.add_note(f"raised by the kernel of {op.name!r} on {describe(args)}")
     raise error
 

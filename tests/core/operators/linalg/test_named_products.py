@@ -148,6 +148,8 @@ def test_principal_components(rng: np.random.Generator) -> None:
             ValueError, match=r"q\(=7\) must be non-negative integer and not greater than min\(m, n\)=6"
         ):
             function(cd.tensor(a), q=7)
+        with pytest.raises(ValueError, match=r"niter\(=1099511627776\) must be less than 2\*\*31"):
+            cd.svd_lowrank(cd.ones(3, 2), q=1, niter=2**40)
         with pytest.raises(ValueError, match=r"niter\(=-1\) must be non-negative integer"):
             function(cd.tensor(a), niter=-1)
 
