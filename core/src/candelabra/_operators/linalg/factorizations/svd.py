@@ -243,7 +243,7 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
     if rounds < 0:
         raise ValueError(f"niter(={rounds}) must be non-negative integer")
     if rounds >= 1 << 31:
-        raise ValueError(f"niter(={rounds}) must be less than 2**31: so many iterations do not end")
+        raise ValueError(f"niter(={rounds}) must be less than 2**31")
     X = A if M is None else A - M
     wide = X.shape[-2] < X.shape[-1]
     if wide:
