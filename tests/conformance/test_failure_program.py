@@ -1,5 +1,6 @@
 """The reproducers of failed cases: they fail where the case failed, and pass on a correct device."""
 
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -143,6 +144,14 @@ def test_program_of_a_kernel_that_raises_ends_with_its_error(broken: Break, case
     assert len(result.reproducer) < 1000
     broken()
     run(result.reproducer)
+
+
+def test_the_message_has_the_error_of_the_array_library(broken: Break) -> None:
+    """An error of the library that the core describes in its own words stands behind these words."""
+    broken(exp=lambda kernel: lambda x: x.nothing_of_this_name)
+    result = run_case(Context("broken:0"), Case("exp", "value", "float32", "contiguous"))
+    first = result.message.splitlines()[0]
+    assert re.search("cannot compute with these arguments.*, from AttributeError: .*nothing_of_this_name", first), first
 
 
 def second_call(kernel: Any) -> Any:

@@ -143,8 +143,16 @@ def _outcome(context: Context, case: Case) -> tuple[str, str, float | None, Base
     except (UnsupportedOperator, UnsupportedDType) as error:
         return UNSUPPORTED, str(error), None, error
     except Exception as error:
-        raised = Failure(f"{type(error).__name__}: {error}", *context.current, raised=type(error))
+        raised = Failure(_with_cause(error), *context.current, raised=type(error))
         return FAILED, f"{_with_sample(raised)}\n{_frames(error)}", None, raised
+
+
+def _with_cause(error: Exception) -> str:
+    """Return an error as text, with the error of the array library for which it was raised."""
+    text, cause = f"{type(error).__name__}: {error}", error.__cause__
+    if cause is None or not str(cause) or str(cause) in text:
+        return text
+    return f"{text}, from {type(cause).__name__}: {str(cause).splitlines()[0]}"
 
 
 def _checked(context: Context, case: Case) -> float | None:
