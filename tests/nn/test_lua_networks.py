@@ -14,7 +14,7 @@ from candelabra import nn
 from candelabra.nn import functional as F
 from candelabra.nn.utils.lua import CONTAINERS, LAYERS, load_lua, module_from_lua
 
-from tests.core.serialization.test_t7_file import Storage, Table, Tensor, Torch, Writer
+from tests.core.serialization.t7_writer import Storage, Table, Tensor, Torch, Writer
 from tests.nn.network_samples import array, normal, tensor
 
 
