@@ -185,6 +185,7 @@ def test_pytest_plans_every_case_by_default() -> None:
     assert re.search(r"\d+ passed, \d{5,} deselected", done.stdout)
 
 
+@pytest.mark.thorough
 def test_pytest_plans_the_operators_that_are_named() -> None:
     """A selection without a case is a failure."""
     done = pytest_run(

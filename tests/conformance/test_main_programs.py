@@ -50,6 +50,7 @@ def python(*arguments: str, cwd: Path, program: str = "") -> subprocess.Complete
     )
 
 
+@pytest.mark.thorough
 def test_a_script_without_a_guard_may_use_workers(tmp_path: Path) -> None:
     """Its class is known to each worker, which neither runs the script twice nor prints what the script prints."""
     (tmp_path / "script.py").write_text(dedent(DEFINITIONS) + dedent(SCRIPT))

@@ -77,6 +77,7 @@ def execute(script: str, folder: Path, environment: dict[str, str]) -> str:
     return done.stdout
 
 
+@pytest.mark.thorough
 def test_the_shell_lines_of_a_generated_workflow_run(folder: Path, runner: dict[str, str], tmp_path: Path) -> None:
     """They build the wheel, install it in a fresh environment, run the tests and the suite, and write the reports."""
     workflow = parsed((folder / ".github/workflows/conformance.yml").read_text())
