@@ -175,7 +175,10 @@ def _expected(
     def make() -> tuple[tuple[Array, ...], list[Array]]:
         widened = sample if as_given(op) else with_arrays(sample, wide)
         want = derivatives(op, widened, CONTIGUOUS, context.reference, kind)
-        sensitivity = [np.zeros(w.shape) for w in want]
+        # Equal cotangents may cancel exactly; the terms are as large as a gradient by other ones.
+        terms = derivatives(op, widened, CONTIGUOUS, context.reference, Cotangents()) if equal else want
+        sizes = [np.max(np.abs(t), initial=0.0, where=np.isfinite(t)) if equal else 0.0 for t in terms]
+        sensitivity = [np.full(w.shape, eps(d) * size) for w, size in zip(want, sizes, strict=True)]
         for seed in range(directions):
             beside = kind._replace(step=eps(d) if equal else 0.0, seed=seed)
             moved = derivatives(op, perturbed(op, widened, eps(d), seed), CONTIGUOUS, context.reference, beside)
