@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from candelabra_clike.array import StridedArray
 from candelabra_clike.backend import CLikeBackend
-from candelabra_clike.dialect import CUDA, OPENCL, Dialect
+from candelabra_clike.dialect import Dialect
+from candelabra_clike.dialects import CUDA, OPENCL, C
 from candelabra_clike.engine import Engine, Launch, Traits
 from candelabra_clike.source import Source
 
-__all__ = ["CLikeBackend", "CUDA", "Dialect", "Engine", "Launch", "OPENCL", "Source", "StridedArray", "Traits"]
+__all__ = ["C", "CLikeBackend", "CUDA", "Dialect", "Engine", "Launch", "OPENCL", "Source", "StridedArray", "Traits"]

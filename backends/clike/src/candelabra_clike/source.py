@@ -26,6 +26,12 @@ class Parameter(NamedTuple):
             return f"const {self.type} {self.name}"
         return f"GLOBAL {'' if self.written else 'const '}{self.type}* {self.name}"
 
+    def from_slot(self, position: int, index: str) -> str:
+        """Return the expression of the argument in ``slots``, for dialects with ``ranges``."""
+        if self.buffer:
+            return f"({'' if self.written else 'const '}{self.type}*)slots[{position}]"
+        return f"*(const {index if self.type == 'INDEX' else self.type}*)(slots + {position})"
+
 
 def reads(name: str, type: str) -> Parameter:
     """Declare a buffer that is only read. It may alias a buffer that is written: there is no ``restrict``."""
@@ -91,8 +97,20 @@ class Source:
             parameters = (*parameters, COUNT)
             body = f"if (GLOBAL_ID >= {COUNT.name}) return;\n{body}"
         declared = ", ".join(p.declaration() for p in parameters)
+        if dialect is not None and dialect.ranges:
+            return self._over_range(name or self.name, declared, body)
         group = f"REQUIRED_GROUP({self.group}) " if self.group else ""
         return f"KERNEL {group}void {name or self.name}({declared}) {{\n{body}\n}}\n"
+
+    def _over_range(self, name: str, declared: str, body: str) -> str:
+        """Return the entry point for hosts that call it for a range of work-items: a function of one, and its loop."""
+        arguments = "".join(f"{p.from_slot(i, self.index)}, " for i, p in enumerate(self.parameters))
+        return (
+            f"KERNEL void {name}_item({declared}{', ' * bool(declared)}const INDEX global_id, const INDEX global_size) "
+            f"{{\n{body}\n}}\n"
+            f'__attribute__((visibility("default"))) void {name}(const u64* slots, u64 first, u64 last, u64 total) {{\n'
+            f"for (u64 item = first; item < last; ++item) {name}_item({arguments}(INDEX)item, (INDEX)total);\n}}\n"
+        )
 
     def program(self, dialect: Dialect) -> str:
         """Return the complete program in one language."""

@@ -1,0 +1,63 @@
+"""NumPy arrays as the strided arrays of C kernels, and back, without a copy."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from candelabra_clike import StridedArray
+from candelabra_cpu.backend import FROM_NUMPY, TO_NUMPY, address, storage_of
+
+from candelabra_clike.templates.elementwise.calls import STRIDES
+
+ndarray: Final = np.ndarray
+
+
+class Unsuitable(Exception):
+    """An array whose layout C kernels do not address: negative strides, or elements off their boundaries."""
+
+
+def strided(x: Any, engine: Any) -> StridedArray:
+    """Return an array that is only read. Its buffer is the array itself. Raises :class:`Unsuitable`."""
+    d = FROM_NUMPY[x.dtype]
+    flags = x.flags
+    if flags.c_contiguous and flags.aligned:
+        return StridedArray(engine, x, x.shape, STRIDES[x.shape], 0, d, x.size, True)
+    return _with_steps(x, engine, x, 0, d)
+
+
+def shared(x: Any, engine: Any) -> StridedArray:
+    """Return an array that may share memory with others of the call.
+
+    Arrays of one storage have one buffer, so that kernels see where they overlap. Raises :class:`Unsuitable`.
+    """
+    owner = storage_of(x)
+    distance, off = divmod(address(x) - address(owner), x.itemsize)
+    if off:
+        raise Unsuitable
+    return _with_steps(x, engine, owner, distance, FROM_NUMPY[x.dtype])
+
+
+def _with_steps(x: Any, engine: Any, buffer: Any, offset: int, d: Any) -> StridedArray:
+    size = x.itemsize
+    steps = []
+    for step in x.strides:
+        if step < 0 or step % size:
+            raise Unsuitable
+        steps.append(step // size)
+    flags = x.flags
+    if not flags.aligned:
+        raise Unsuitable
+    contiguous = flags.c_contiguous
+    strides = STRIDES[x.shape] if contiguous else tuple(steps)
+    return StridedArray(engine, buffer, x.shape, strides, offset, d, x.size, contiguous)
+
+
+def payload(a: Any) -> Any:
+    """Return the NumPy array over the memory of a kernel's result."""
+    if a.__class__ is not StridedArray:
+        return a if a.__class__ is not tuple else tuple([payload(each) for each in a])
+    if a.contiguous:
+        return ndarray(a.shape, TO_NUMPY[a.dtype], a.buffer, a.offset * a.dtype.itemsize)
+    size = a.dtype.itemsize
+    return ndarray(a.shape, TO_NUMPY[a.dtype], a.buffer, a.offset * size, [step * size for step in a.strides])

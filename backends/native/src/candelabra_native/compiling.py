@@ -1,0 +1,98 @@
+"""Compile sources to shared libraries with a C compiler of the clang family, several kernels per call.
+
+Kernels need no library and no C runtime, so that a compiler for any system can produce the file for any other.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from candelabra.errors import BackendError
+from candelabra_clike import C, Source
+from candelabra_clike.cache import ProgramCache
+from candelabra_clike.library import needed
+
+TARGETS: Final = {
+    "x86_64_v3": ("x86_64-linux-gnu", "x86-64-v3"),
+    "x86_64_v4": ("x86_64-linux-gnu", "x86-64-v4"),
+    "aarch64": ("aarch64-linux-gnu", "generic"),
+}
+"""The target and the processor of each level, in the words of clang."""
+LINKING: Final = ("-shared", "-nostdlib", "-Wl,--no-undefined")
+
+
+def kernel_name(source: Source) -> str:
+    """Return the name of a kernel's entry point: a hash of everything that its code depends on."""
+    options = C.options if source.contract else (*C.options, *C.exact_options)
+    return "k" + ProgramCache.key(source.program(C), " ".join(options))[:24]
+
+
+@lru_cache(1)
+def compiler() -> tuple[str, ...] | None:
+    """Return the command of a compiler that understands clang's extensions, or None: ``$CC``, clang, or zig's."""
+    for command in (os.environ.get("CC", "").split(), ["clang"]):
+        if command and shutil.which(command[0]) and _is_clang(command):
+            return tuple(command)
+    if importlib.util.find_spec("ziglang") is not None:
+        return (sys.executable, "-m", "ziglang", "cc")
+    return None
+
+
+def _is_clang(command: Sequence[str]) -> bool:
+    try:
+        shown = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=20, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return "clang" in shown
+
+
+@lru_cache(1)
+def version() -> str:
+    """Return the compiler's version, of which the files of the cache depend. There must be a compiler."""
+    command = compiler()
+    assert command is not None
+    return subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+
+
+def unit(sources: Sequence[Source]) -> str:
+    """Return one program with the entry points of several sources, which have one preamble."""
+    preamble = sources[0].preamble(C)
+    functions = needed("\n".join(source.body for source in sources))
+    return preamble + functions + "".join(source.entry(C, kernel_name(source)) for source in sources)
+
+
+def compile_unit(sources: Sequence[Source], level: str, to: Path) -> Path:
+    """Compile sources of one preamble into the shared library ``to``. Raises ``BackendError`` with the reason."""
+    command = compiler()
+    if command is None:
+        raise BackendError("no C compiler was found: pip install candelabra-native[jit], or set CC to a clang")
+    target, processor = TARGETS[level]
+    zig = "ziglang" in command
+    machine = f"-mcpu={processor.replace('-', '_')}" if zig or level == "aarch64" else f"-march={processor}"
+    exact = () if sources[0].contract else C.exact_options
+    with tempfile.TemporaryDirectory(prefix="candelabra-native-") as folder:
+        text, made = Path(folder, "kernels.c"), Path(folder, "kernels.so")
+        text.write_text(unit(sources))
+        done = subprocess.run(
+            [*command, "-target", target, machine, *C.options, *exact, *LINKING, "-o", made, text],
+            capture_output=True, text=True,
+        )  # fmt: skip
+        if done.returncode:
+            names = ", ".join(source.name for source in sources[:5])
+            shown = "\n".join(done.stderr.splitlines()[:20])
+            raise BackendError(f"the compiler ({' '.join(command)}) cannot build {names}:\n{shown}")
+        to.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=to.parent, prefix=".writing-")
+        os.close(handle)
+        shutil.copyfile(made, temporary)
+        os.replace(temporary, to)
+    return to
