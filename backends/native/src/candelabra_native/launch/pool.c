@@ -1,0 +1,356 @@
+/* The process's thread pool.
+ *
+ * A call posts a job, works on it, and waits for the helpers that joined. Nothing depends on a helper's coming: a job
+ * that nobody joins is done by its caller alone, so there is no deadlock, and waking is a matter of speed only.
+ *
+ * The work-items are cut into chunks, which are handed out one by one, so a slow thread takes fewer. A chunk's result
+ * does not depend on who computes it. Several jobs may be posted at once, from several threads. */
+#include "pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "crash.h"
+
+enum {
+    JOBS = 8,               /* jobs at once; one more runs in its caller's thread alone */
+    CHUNKS_PER_THREAD = 16, /* a thread that is late costs at most 1/16 of its share */
+    STACK_SIZE = 4 << 20,   /* musl's default is 128 KiB */
+    SPIN_NS = 50000,
+};
+
+typedef struct {
+    /* Places that are left for helpers in the low half, and the number of the job in the high half, so that a helper that
+     * looked at an earlier job cannot join a later one. Without places the job is closed. */
+    _Alignas(64) _Atomic uint64_t state;
+    atomic_bool taken;
+    /* Written while the job is closed, read after joining it. */
+    kernel_function function;
+    const char *name;
+    const uint64_t *slots;
+    uint64_t total, chunks;
+    uint32_t helpers, control;
+    /* Chunks taken from the front in the low half, from the back in the high half. */
+    _Alignas(64) _Atomic uint64_t next;
+    _Atomic uint32_t left; /* helpers that joined and are done */
+    atomic_bool waiting;   /* the caller sleeps until they are */
+    pthread_mutex_t mutex;
+    pthread_cond_t done;
+} job_t;
+
+typedef struct {
+    _Alignas(64) atomic_bool asleep;
+    pthread_mutex_t mutex;
+    pthread_cond_t wake;
+} worker_t;
+
+static job_t jobs[JOBS];
+static worker_t workers[POOL_MAX_THREADS]; /* the first is not used: it stands for a caller */
+static pthread_mutex_t starting;
+static _Atomic uint32_t started; /* workers that run */
+static _Atomic uint32_t limit = 1;
+static _Atomic uint32_t callers;
+static _Atomic uint64_t posted;
+
+/* ---- the processor ---- */
+
+static inline void pause_briefly(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Rounding and the treatment of denormal numbers: a helper takes over its caller's, or results would depend on who
+ * computes them. */
+static inline uint32_t floating_point_control(void)
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_stmxcsr() & ~0x3fu; /* without the flags of past exceptions */
+#elif defined(__aarch64__)
+    uint64_t control;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    return (uint32_t)control;
+#else
+    return 0;
+#endif
+}
+
+static inline void set_floating_point_control(uint32_t control)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_ldmxcsr(control);
+#elif defined(__aarch64__)
+    __asm__ volatile("msr fpcr, %0" : : "r"((uint64_t)control));
+#endif
+}
+
+static uint64_t nanoseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Spins until *word differs from value (or equals it, if until_equal). Returns 0 if it took too long. */
+#define SPIN(condition)                                                                                                \
+    ({                                                                                                                 \
+        int met = 0;                                                                                                   \
+        uint64_t end = nanoseconds() + SPIN_NS;                                                                        \
+        do {                                                                                                           \
+            for (int i = 0; i < 32 && !(met = (condition)); i++)                                                       \
+                pause_briefly();                                                                                       \
+        } while (!met && nanoseconds() < end);                                                                         \
+        met;                                                                                                           \
+    })
+
+/* ---- a job ---- */
+
+/* Returns whether there was a chunk left, and its number. The caller takes chunks from the front and helpers from the
+ * back, so that in a sequence of kernels over the same memory, a thread mostly finds its part in its own cache. */
+static int take(job_t *job, int helper, uint64_t *chunk)
+{
+    uint64_t next = atomic_fetch_add_explicit(&job->next, helper ? (uint64_t)1 << 32 : 1, memory_order_relaxed);
+    uint64_t front = next & UINT32_MAX, back = next >> 32;
+    *chunk = helper ? job->chunks - 1 - back : front;
+    return front + back < job->chunks;
+}
+
+/* A thread takes part as long as there are no more than `limit` of them, the callers counted. */
+static int may_help(uint32_t index)
+{
+    return index + atomic_load_explicit(&callers, memory_order_relaxed) <=
+           atomic_load_explicit(&limit, memory_order_relaxed);
+}
+
+static void work(job_t *job, uint32_t index)
+{
+    uint64_t size = job->total / job->chunks, longer = job->total % job->chunks, chunk;
+    crash_kernel = job->name;
+    while ((!index || may_help(index)) && take(job, index != 0, &chunk)) {
+        uint64_t first = chunk * size + (chunk < longer ? chunk : longer);
+        job->function(job->slots, first, first + size + (chunk < longer), job->total);
+    }
+    crash_kernel = NULL;
+}
+
+static int join(job_t *job, uint32_t index)
+{
+    uint64_t state = atomic_load_explicit(&job->state, memory_order_acquire);
+    while ((state & UINT32_MAX) && may_help(index))
+        if (atomic_compare_exchange_weak_explicit(&job->state, &state, state - 1, memory_order_acquire,
+                                                  memory_order_acquire))
+            return 1;
+    return 0;
+}
+
+/* The last access to the job may come after its caller's return: jobs are never freed. */
+static void leave(job_t *job)
+{
+    atomic_fetch_add(&job->left, 1);
+    if (atomic_load(&job->waiting)) {
+        pthread_mutex_lock(&job->mutex);
+        pthread_cond_broadcast(&job->done);
+        pthread_mutex_unlock(&job->mutex);
+    }
+}
+
+/* Lets nobody join any more, and waits for those who did. */
+static void finish(job_t *job)
+{
+    uint64_t state = atomic_fetch_and(&job->state, ~(uint64_t)UINT32_MAX);
+    uint32_t joined = job->helpers - (uint32_t)state;
+    if (!joined || SPIN(atomic_load(&job->left) == joined))
+        return;
+    pthread_mutex_lock(&job->mutex);
+    atomic_store(&job->waiting, 1);
+    while (atomic_load(&job->left) != joined)
+        pthread_cond_wait(&job->done, &job->mutex);
+    atomic_store(&job->waiting, 0);
+    pthread_mutex_unlock(&job->mutex);
+}
+
+/* ---- the workers ---- */
+
+/* Wakes up to two of the first `number` workers. Whoever joins a job does it, so that waking many takes logarithmic
+ * time. */
+static void wake_two(uint32_t number)
+{
+    int woken = 0;
+    for (uint32_t i = 1; i <= number && woken < 2; i++) {
+        worker_t *worker = &workers[i];
+        if (!atomic_load(&worker->asleep))
+            continue;
+        pthread_mutex_lock(&worker->mutex);
+        if (atomic_exchange(&worker->asleep, 0)) {
+            woken++;
+            pthread_cond_signal(&worker->wake);
+        }
+        pthread_mutex_unlock(&worker->mutex);
+    }
+}
+
+static int help(uint32_t index)
+{
+    int helped = 0;
+    for (int i = 0; i < JOBS; i++) {
+        if (!join(&jobs[i], index))
+            continue;
+        wake_two(jobs[i].helpers);
+        uint32_t own = floating_point_control();
+        if (own != jobs[i].control)
+            set_floating_point_control(jobs[i].control);
+        work(&jobs[i], index);
+        leave(&jobs[i]);
+        helped = 1;
+    }
+    return helped;
+}
+
+/* Waits for a job after the first `seen`. A thread that spins answers at once, but takes its processor from others:
+ * after a while it sleeps. */
+static void wait_for_job(worker_t *worker, uint64_t seen)
+{
+    if (SPIN(atomic_load(&posted) != seen))
+        return;
+    pthread_mutex_lock(&worker->mutex);
+    atomic_store(&worker->asleep, 1);
+    /* Whoever posts a job counts it first and looks for sleepers then, so one of both sees the other. */
+    while (atomic_load(&worker->asleep) && atomic_load(&posted) == seen)
+        pthread_cond_wait(&worker->wake, &worker->mutex);
+    atomic_store(&worker->asleep, 0);
+    pthread_mutex_unlock(&worker->mutex);
+}
+
+static void *worker_main(void *argument)
+{
+    uint32_t index = (uint32_t)(uintptr_t)argument;
+    for (;;) {
+        uint64_t seen = atomic_load(&posted);
+        if (!help(index))
+            wait_for_job(&workers[index], seen);
+    }
+    return NULL;
+}
+
+/* Starts a thread that handles no signals but its own faults: handlers belong to the threads of the program. */
+static int start_worker(uint32_t index)
+{
+    sigset_t all, before;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigfillset(&all);
+    sigdelset(&all, SIGSEGV);
+    sigdelset(&all, SIGBUS);
+    sigdelset(&all, SIGFPE);
+    sigdelset(&all, SIGILL);
+    atomic_store(&workers[index].asleep, 0);
+    pthread_mutex_init(&workers[index].mutex, NULL);
+    pthread_cond_init(&workers[index].wake, NULL);
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, STACK_SIZE);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(&thread, &attributes, worker_main, (void *)(uintptr_t)index);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return error;
+}
+
+/* Starts workers until there are `number`. If the system refuses, those that there are must do. */
+static void start_workers(uint32_t number)
+{
+    pthread_mutex_lock(&starting);
+    uint32_t index = atomic_load(&started);
+    while (index < number && !start_worker(index + 1))
+        atomic_store(&started, ++index);
+    pthread_mutex_unlock(&starting);
+}
+
+/* ---- calls ---- */
+
+static void run_alone(kernel_function function, const char *name, const uint64_t *slots, uint64_t total)
+{
+    crash_kernel = name;
+    function(slots, 0, total, total);
+    crash_kernel = NULL;
+}
+
+static job_t *take_job(void)
+{
+    for (int i = 0; i < JOBS; i++)
+        if (!atomic_load_explicit(&jobs[i].taken, memory_order_relaxed) && !atomic_exchange(&jobs[i].taken, 1))
+            return &jobs[i];
+    return NULL;
+}
+
+static void run_with_helpers(job_t *job, uint32_t helpers)
+{
+    if (atomic_load(&started) < helpers)
+        start_workers(helpers);
+    job->helpers = helpers;
+    job->control = floating_point_control();
+    atomic_store_explicit(&job->next, 0, memory_order_relaxed);
+    atomic_store_explicit(&job->left, 0, memory_order_relaxed);
+    uint64_t number = (atomic_load_explicit(&job->state, memory_order_relaxed) >> 32) + 1;
+    atomic_store_explicit(&job->state, number << 32 | helpers, memory_order_release);
+    atomic_fetch_add(&posted, 1);
+    wake_two(helpers);
+    work(job, 0);
+    finish(job);
+}
+
+void pool_run(kernel_function function, const char *name, const uint64_t *slots, uint64_t total)
+{
+    uint32_t threads = atomic_load_explicit(&limit, memory_order_relaxed);
+    if (total < 2 || threads < 2) {
+        if (total)
+            run_alone(function, name, slots, total);
+        return;
+    }
+    uint32_t others = atomic_fetch_add(&callers, 1);
+    job_t *job = others + 1 < threads ? take_job() : NULL;
+    if (job) {
+        uint32_t helpers = threads - others - 1;
+        job->function = function;
+        job->name = name;
+        job->slots = slots;
+        job->total = total;
+        job->chunks = (uint64_t)threads * CHUNKS_PER_THREAD;
+        if (job->chunks > total)
+            job->chunks = total;
+        run_with_helpers(job, helpers < total - 1 ? helpers : (uint32_t)(total - 1));
+        atomic_store_explicit(&job->taken, 0, memory_order_release);
+    } else {
+        run_alone(function, name, slots, total);
+    }
+    atomic_fetch_sub(&callers, 1);
+}
+
+void pool_set_num_threads(unsigned number)
+{
+    atomic_store(&limit, number < POOL_MAX_THREADS ? number : POOL_MAX_THREADS);
+}
+
+unsigned pool_num_threads(void)
+{
+    return atomic_load(&limit);
+}
+
+void pool_reset(void)
+{
+    pthread_mutex_init(&starting, NULL);
+    atomic_store(&started, 0);
+    atomic_store(&callers, 0);
+    for (int i = 0; i < JOBS; i++) {
+        atomic_store(&jobs[i].state, 0);
+        atomic_store(&jobs[i].taken, 0);
+        atomic_store(&jobs[i].waiting, 0);
+        pthread_mutex_init(&jobs[i].mutex, NULL);
+        pthread_cond_init(&jobs[i].done, NULL);
+    }
+}
