@@ -49,7 +49,7 @@ class NativeEngine(Engine):
     # -- memory -------------------------------------------------------------------------------------------------------
     def allocate(self, nbytes: int) -> Any:
         try:
-            return np.empty(nbytes, np.uint8)
+            return _launch.allocate(nbytes)
         except MemoryError as error:
             raise OutOfMemoryError(f"cannot allocate {nbytes} bytes on the CPU: {error}") from error
 

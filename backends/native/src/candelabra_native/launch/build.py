@@ -13,7 +13,7 @@ import sysconfig
 from pathlib import Path
 from typing import Final
 
-SOURCES: Final = ("launch.c", "pool.c", "crash.c")
+SOURCES: Final = ("launch.c", "pool.c", "crash.c", "memory.c")
 NAME: Final = "_launch.abi3.so"
 OPTIONS: Final = (
     "-O2",

@@ -11,9 +11,10 @@
 #include <structmember.h>
 
 #include "crash.h"
+#include "memory.h"
 #include "pool.h"
 
-enum { MAX_ARGUMENTS = 64 };
+enum { MAX_ARGUMENTS = 512 };
 
 /* A kernel, and the `self` of the function that launches it. */
 typedef struct {
@@ -304,7 +305,9 @@ static int execute(PyObject *module)
         pool_reset();
     prepared = 1;
     PyObject **type = PyModule_GetState(module);
-    return (*type = PyType_FromModuleAndSpec(module, &kernel_spec, NULL)) ? 0 : -1;
+    if (!(*type = PyType_FromModuleAndSpec(module, &kernel_spec, NULL)))
+        return -1;
+    return memory_add_to(module);
 }
 
 static int clear(PyObject *module)

@@ -1,0 +1,165 @@
+/* Memory for results: blocks aligned to cache lines, and reused.
+
+A block is a Python object that exports its bytes. NumPy's arrays over it keep it alive, views too. When the last one is
+gone, the memory of a large block is kept for the next block of its size class: the system would unmap it, and map it,
+page by page, for the next result. A size class is at most an eighth larger than what was asked for. The Python lock
+protects everything here. */
+
+#include "memory.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+    ALIGNMENT = 64,
+    /* Smaller blocks are left to malloc, which keeps them itself. */
+    LEAST_KEPT = 1 << 18,
+    /* Blocks of at least this size ask for huge pages. */
+    LEAST_HUGE = 1 << 22,
+    CLASSES = 8 * 64
+};
+
+static const size_t MOST_KEPT = (size_t)256 << 20;
+
+typedef struct Kept {
+    struct Kept *next;
+} Kept;
+
+typedef struct {
+    PyObject_HEAD
+    void *start;
+    size_t size;     /* what was asked for */
+    size_t reserved; /* what the block has */
+    Py_ssize_t length;
+} Block;
+
+static Kept *kept[CLASSES];
+static size_t bytes_kept, bytes_allocated, bytes_peak;
+static PyTypeObject *block_type;
+
+/* The size class of a size: its highest bit, and the three bits below it, rounded up. */
+static int class_of(size_t size, size_t *rounded) {
+    int bit = 63 - __builtin_clzll(size);
+    size_t step = (size_t)1 << (bit - 3);
+    *rounded = (size + step - 1) & ~(step - 1);
+    bit = 63 - __builtin_clzll(*rounded);
+    return bit * 8 + (int)((*rounded >> (bit - 3)) & 7);
+}
+
+static void release_kept(void) {
+    for (int i = 0; i < CLASSES; ++i)
+        while (kept[i]) {
+            Kept *first = kept[i];
+            kept[i] = first->next;
+            free(first);
+        }
+    bytes_kept = 0;
+}
+
+static void *new_memory(size_t size) {
+    void *start = NULL;
+    if (posix_memalign(&start, ALIGNMENT, size)) {
+        release_kept();
+        if (posix_memalign(&start, ALIGNMENT, size)) return NULL;
+    }
+#ifdef MADV_HUGEPAGE
+    if (size >= LEAST_HUGE) {
+        uintptr_t first = ((uintptr_t)start + 4095) & ~(uintptr_t)4095;
+        uintptr_t last = ((uintptr_t)start + size) & ~(uintptr_t)4095;
+        madvise((void *)first, last - first, MADV_HUGEPAGE);
+    }
+#endif
+    return start;
+}
+
+static PyObject *allocate(PyObject *module, PyObject *argument) {
+    (void)module;
+    size_t size = PyLong_AsSize_t(argument), reserved = size;
+    if (size == (size_t)-1 && PyErr_Occurred()) return NULL;
+    if (size > PY_SSIZE_T_MAX / 2) return PyErr_NoMemory();
+    void *start = NULL;
+    if (size >= LEAST_KEPT) {
+        int class = class_of(size, &reserved);
+        if (kept[class]) {
+            start = kept[class];
+            kept[class] = kept[class]->next;
+            bytes_kept -= reserved;
+        }
+    }
+    if (!start) start = new_memory(reserved ? reserved : 1);
+    if (!start) return PyErr_NoMemory();
+    Block *block = PyObject_New(Block, block_type);
+    if (!block) {
+        free(start);
+        return NULL;
+    }
+    block->start = start;
+    block->size = size;
+    block->reserved = reserved;
+    block->length = (Py_ssize_t)size;
+    bytes_allocated += reserved;
+    if (bytes_allocated > bytes_peak) bytes_peak = bytes_allocated;
+    return (PyObject *)block;
+}
+
+static void block_dealloc(PyObject *object) {
+    Block *block = (Block *)object;
+    bytes_allocated -= block->reserved;
+    if (block->reserved >= LEAST_KEPT && bytes_kept + block->reserved <= MOST_KEPT) {
+        size_t rounded;
+        int class = class_of(block->reserved, &rounded);
+        Kept *first = block->start;
+        first->next = kept[class];
+        kept[class] = first;
+        bytes_kept += block->reserved;
+    } else {
+        free(block->start);
+    }
+    PyTypeObject *type = Py_TYPE(object);
+    PyObject_Free(object);
+    Py_DECREF(type);
+}
+
+static int block_get_buffer(PyObject *object, Py_buffer *view, int flags) {
+    Block *block = (Block *)object;
+    return PyBuffer_FillInfo(view, object, block->start, block->length, 0, flags);
+}
+
+static PyType_Slot block_slots[] = {
+    {Py_tp_doc, "Uninitialised memory, aligned to cache lines. It exports its bytes."},
+    {Py_tp_dealloc, (void *)block_dealloc},
+    {Py_bf_getbuffer, (void *)block_get_buffer},
+    {0, NULL},
+};
+
+static PyType_Spec block_spec = {
+    "candelabra_native.launch._launch.Block", sizeof(Block), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, block_slots,
+};
+
+static PyObject *statistics(PyObject *module, PyObject *nothing) {
+    (void)module, (void)nothing;
+    return Py_BuildValue(
+        "{s:n,s:n,s:n}", "allocated", (Py_ssize_t)bytes_allocated, "reserved",
+        (Py_ssize_t)(bytes_allocated + bytes_kept), "peak", (Py_ssize_t)bytes_peak);
+}
+
+static PyObject *release(PyObject *module, PyObject *nothing) {
+    (void)module, (void)nothing;
+    release_kept();
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"allocate", allocate, METH_O, "allocate(nbytes): return a new block of memory. Raises MemoryError."},
+    {"statistics", statistics, METH_NOARGS, "Return the bytes that are allocated, reserved, and were at most allocated."},
+    {"release", release, METH_NOARGS, "Return the memory that is kept for reuse to the system."},
+    {NULL, NULL, 0, NULL},
+};
+
+int memory_add_to(PyObject *module) {
+    block_type = (PyTypeObject *)PyType_FromSpec(&block_spec);
+    return block_type ? PyModule_AddFunctions(module, methods) : -1;
+}
