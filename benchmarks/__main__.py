@@ -17,6 +17,7 @@ from rich.table import Table
 
 from benchmarks import operators
 from benchmarks.cases import CASES, Case
+from benchmarks.processor import PROCESSOR
 from benchmarks.sides import Side
 
 
@@ -64,13 +65,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--peer", default=".venv-peer/bin/python", help="a Python with PyTorch")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--only", default="", help="cases whose name contains this, or whose group is this")
     parser.add_argument("--json", help="write the figures to this file")
     parser.add_argument("--operators", action="store_true", help="every operator at its natural large size")
     arguments = parser.parse_args()
     if arguments.operators:
         return every_operator(arguments)
-    cases = [case for case in CASES if arguments.only in case.name]
+    cases = [case for case in (*CASES, *PROCESSOR) if arguments.only in case.name or arguments.only == case.group]
     own, peer = Side(sys.executable, "candelabra"), Side(arguments.peer, "torch")
     results = measure(cases, own, peer, arguments.rounds)
     kept = show(results)
