@@ -124,7 +124,7 @@ def test_a_declined_call_goes_to_what_served_before(contribute: Any) -> None:
 def test_a_declined_call_reaches_the_body_where_the_owner_has_no_kernel(
     contribute: Any, lantern: LanternBackend
 ) -> None:
-    """If nobody has another kernel, the composite body or the fallback serves what a contribution declines."""
+    """If no other kernel exists, the composite body or the fallback serves what a contribution declines."""
     contribute(lambda *_: {"softmax": lambda *_: NotImplemented, "sinh": lambda _: NotImplemented}, device="lantern")
     x = cd.tensor([[1.0, 1.0]], device="lantern")
     assert cd.softmax(x, 1).tolist() == [[0.5, 0.5]]
@@ -185,7 +185,7 @@ def test_precedence_orders_contributions_and_ties_go_by_name(contribute: Any) ->
     assert cd.zeros(1).exp().tolist() == [2.0]
     undo = contribute(adding(4), "zeta", 3)
     assert cd.zeros(1).exp().tolist() == [4.0]
-    assert cd.zeros(1).sinh().tolist() == [7.0]  # each was given what served below it, in whatever order they came
+    assert cd.zeros(1).sinh().tolist() == [7.0]  # each got what served below it, in whatever order they came
     assert [each.distribution for each in plugins.plugins()["cpu"].contributions] == ["zeta", "alpha", "beta"]
     undo()
     assert cd.zeros(1).sinh().tolist() == [3.0]
@@ -290,8 +290,8 @@ def test_a_wrong_contribution_is_refused_as_a_whole(contribute: Any, make: Make,
     """One wrong kernel refuses all of a contribution, and the other ones stay in force."""
     contribute(lambda *_: {"exp": lambda x: x + 2}, "beta")
 
-    def with_another(*given: Any) -> Any:
-        made: Any = make(*given)
+    def with_another(*arguments: Any) -> Any:
+        made: Any = make(*arguments)
         return {"exp": lambda x: x + 3, **made} if isinstance(made, dict) else made
 
     with pytest.raises(BackendError, match=text):
@@ -306,13 +306,15 @@ def test_objects_without_the_hook_and_odd_precedences_are_refused(contribute: An
         add_contribution("cpu", object())
     with pytest.raises(BackendError, match="the precedence of its kernels must be an int, got 'high'"):
         contribute(lambda *_: {}, precedence="high")
-    with pytest.raises(BackendError, match="device type 'meta' belongs to the core, to which nobody contributes"):
+    with pytest.raises(
+        BackendError, match="device type 'meta' belongs to the core, which takes no contributed kernels"
+    ):
         contribute(lambda *_: {}, device="meta")
     with pytest.raises(BackendError, match="no backend is installed for device type 'nowhere'"):
         contribute(lambda *_: {}, device="nowhere")
 
 
-def test_a_machine_that_lacks_something_is_told_by_hand_too(contribute: Any) -> None:
+def test_the_reason_of_a_contribution_that_does_not_fit_the_machine_is_raised(contribute: Any) -> None:
     """DeviceUnavailable is the reason of a contribution that does not fit the machine."""
 
     def make(*_: Any) -> Any:
@@ -425,7 +427,7 @@ def test_a_machine_without_what_the_kernels_need_is_no_failure(site: Site) -> No
     assert (done.stdout, done.stderr) == ("[1.0, 1.0]\n", "")
 
 
-def test_contributions_reach_a_backend_that_is_added_by_hand(site: Site) -> None:
+def test_contributions_serve_a_backend_that_is_added_by_hand(site: Site) -> None:
     """A backend without an entry point gets the kernels that distributions contribute to its device type."""
     site.install("acme", FAST.replace("small(x) + 2", "small(small(x))"), "acme-fast", "kernels")
     program = "from tests.lantern import LanternBackend\nclass Acme(LanternBackend): name = 'acme'\n"

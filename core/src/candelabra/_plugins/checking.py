@@ -85,7 +85,7 @@ def checked_kernels(backend: Backend) -> dict[str, Kernel]:
 
 
 def check_kernel(who: str, name: Any, kernel: Any) -> None:
-    """Check one entry of a kernel table. ``who`` brings it, such as ``backend 'acme'``."""
+    """Check one entry of a kernel table. ``who`` is its source, such as ``backend 'acme'``."""
     if not isinstance(name, str):
         raise BackendError(f"{who} has a kernel for {shown(name)}, which is not the name of an operator")
     base = name[:-1] if name.endswith("_") and name not in OPERATORS else name

@@ -203,7 +203,7 @@ def add_contribution(device_type: str, plugin: Any, distribution: str = "") -> C
     device type, for one of the core, and for a contribution that is refused or fails.
     """
     if device_type in registry.BUILT_IN:
-        raise BackendError(f"device type {device_type!r} belongs to the core, to which nobody contributes kernels")
+        raise BackendError(f"device type {device_type!r} belongs to the core, which takes no contributed kernels")
     registry.backend(device_type)
     with registry.loading():
         owner = registry.plugins()[device_type]
