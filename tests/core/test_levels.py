@@ -8,10 +8,10 @@ from typing import Any
 
 import candelabra as cd
 import pytest
-from candelabra.backend import Backend, Capabilities, DeviceInfo
+from candelabra.backend import Backend, Capabilities, DeviceInfo, hookimpl
 from candelabra.dtypes import ALL, dtype
 from candelabra.errors import UnsupportedOperator
-from candelabra.library import OPERATORS, level, open_device, plugins, redispatch, wrap
+from candelabra.library import OPERATORS, add_contribution, level, open_device, own_kernels, plugins, redispatch, wrap
 
 
 class NestedPayload:
@@ -129,3 +129,26 @@ def test_a_virtual_device_never_falls_back() -> None:
         pytest.raises(UnsupportedOperator, match=r"'lgamma' is not available.*never fall back"),
     ):
         cd.lgamma(nested_tensor(instance, cd.ones(2)))
+
+
+class ExpAndTwo:
+    """A contribution whose exp returns ``x + 2``."""
+
+    @hookimpl
+    def candelabra_kernels(self) -> dict[str, Any]:
+        return {"exp": lambda x: x + 2}
+
+
+def test_own_kernels_reaches_the_devices_below_a_level() -> None:
+    """The mode belongs to no level: it is the thread's, also if the level was entered before or after it."""
+    remove = add_contribution("cpu", ExpAndTwo())
+    try:
+        with nested_device() as instance:
+            x = nested_tensor(instance, cd.zeros(2))
+            assert x.exp()._payload.tensor.tolist() == [2.0, 2.0]
+            with own_kernels():
+                assert x.exp()._payload.tensor.tolist() == [1.0, 1.0]
+        with own_kernels(), nested_device() as instance:
+            assert nested_tensor(instance, cd.zeros(2)).exp()._payload.tensor.tolist() == [1.0, 1.0]
+    finally:
+        remove()

@@ -1,11 +1,5 @@
 """Plugins as installed distributions: each test creates some on its own path and runs a new interpreter."""
 
-import os
-import subprocess
-import sys
-import textwrap
-from pathlib import Path
-
 import pytest
 from candelabra._plugins import contributions, registry
 from candelabra._plugins.checking import accepts
@@ -14,60 +8,7 @@ from candelabra.backend import Backend, Capabilities, hookimpl
 from candelabra.errors import BackendError
 
 from tests.lantern import LanternBackend
-
-ROOT = Path(__file__).resolve().parents[2]
-GOOD = """
-from candelabra.backend import hookimpl
-from tests.lantern import LanternBackend
-
-class Made(LanternBackend):
-    name = NAME
-
-class Plugin:
-    @hookimpl
-    def candelabra_backend(self):
-        return Made()
-
-plugin = Plugin()
-"""
-
-
-class Site:
-    """A folder of fake distributions, which is first on sys.path of the programs."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def install(self, device_type: str, source: str, distribution: str = "") -> None:
-        """Create one distribution with one module and its entry point."""
-        distribution = distribution or f"acme-{device_type}"
-        module = distribution.replace("-", "_") + "_module"
-        source = textwrap.dedent(source).replace("NAME", repr(device_type))
-        (self.folder / f"{module}.py").write_text(source)
-        info = self.folder / f"{distribution.replace('-', '_')}-1.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text(f"[candelabra.backends]\n{device_type} = {module}:plugin\n")
-
-    def run(self, program: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run Python text in a new interpreter."""
-        paths = os.pathsep.join([str(self.folder), str(ROOT)])
-        return subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(program)],
-            env={**os.environ, "PYTHONPATH": paths, **environment},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    def output_of(self, program: str, **environment: str) -> str:
-        """Return the output of a program that must succeed."""
-        completed = self.run(
-            "import candelabra as cd\nfrom candelabra._plugins import registry\n" + textwrap.dedent(program),
-            **environment,
-        )
-        assert completed.returncode == 0, completed.stdout + completed.stderr
-        return completed.stdout
+from tests.site import GOOD, Site
 
 
 def named(more: str) -> str:
@@ -88,12 +29,6 @@ except cd.errors.BackendError as error:
     print(error)
 print(cd.ones(2).tolist())
 """
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    """Return an empty site."""
-    return Site(tmp_path)
 
 
 def test_plugin_is_imported_when_its_device_is_named(site: Site) -> None:

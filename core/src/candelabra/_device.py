@@ -201,19 +201,6 @@ def instance_of_key(key: int) -> Instance:
     return _by_bit[(bits & -bits) << DEVICE_SHIFT]
 
 
-def kernel_for(instance: Instance, name: str, compute: dtype) -> Callable[..., Any] | None:
-    """Return the device's kernel for an operator and a dtype, or None if it has none or declines the dtype."""
-    kernel: Any = instance.kernels.get(name)
-    choose: Callable[[dtype], Callable[..., Any] | None] | None = getattr(kernel, "for_dtype", None)
-    if choose is not None:
-        kernel = choose(compute)
-    if kernel is None or not instance.capabilities.virtual:
-        return kernel  # type: ignore[no-any-return]
-    from candelabra._dispatch.levels import Lowered
-
-    return Lowered(kernel, instance)
-
-
 def instances_of_key(key: int) -> list[Instance]:
     """Return every device whose bit is in a key."""
     return [instance for bit, instance in _by_bit.items() if key & bit]

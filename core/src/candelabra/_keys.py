@@ -50,9 +50,11 @@ NO_OVERRIDE: Final = 1 << 66
 """Mode: subclasses are treated as plain tensors."""
 FUNCTION_MODE: Final = 1 << 67
 """Mode: a function mode (``candelabra.overrides.TorchFunctionMode``) handles calls."""
-DEVICE_SHIFT: Final = 68
+OWN_KERNELS: Final = 1 << 68
+"""Mode: the kernels of a device's owner serve, not those that other distributions contribute."""
+DEVICE_SHIFT: Final = 69
 """From here up: one bit per device instance, assigned at the first use of the device."""
-MODE_MASK: Final = NO_GRAD | INFERENCE_MODE | NO_OVERRIDE | FUNCTION_MODE | PACK | ANOMALY | LAYER_MASK
+MODE_MASK: Final = NO_GRAD | INFERENCE_MODE | NO_OVERRIDE | FUNCTION_MODE | OWN_KERNELS | PACK | ANOMALY | LAYER_MASK
 
 
 class ThreadState(threading.local):

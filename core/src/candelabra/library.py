@@ -7,7 +7,7 @@ Modules whose names begin with an underscore may change in any release.
 - Declaring: ``operator``, ``overloads``, ``public``; rules for shapes, dtypes and derivatives; ``record`` for an
   existing operator.
 - Reading: the registry of operators and public names, schemas, dispatch keys, ``explain``.
-- Extending: ``Layer``, ``register_kernel``, ``plugins``.
+- Extending: ``Layer``, ``register_kernel``, ``add_contribution``, ``own_kernels``, ``plugins``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from candelabra._autograd.hooks import RemovableHandle, add_hook
 from candelabra._autograd.views import check_targets
 from candelabra._codegen.overloading import bind, member_for
 from candelabra._codegen.source import build, indent
-from candelabra._device import Instance, get_default_device, instance_of_key, kernel_for, open_device, open_instances
+from candelabra._device import Instance, get_default_device, instance_of_key, open_device, open_instances
 from candelabra._dispatch.explain import Explanation, canonical, explain, explain_key
 from candelabra._dispatch.failure import fail
 from candelabra._dispatch.fallback import fallback, fallback_policy
@@ -25,6 +25,7 @@ from candelabra._dispatch.key import redispatch
 from candelabra._dispatch.layers import Layer
 from candelabra._dispatch.levels import level
 from candelabra._dispatch.out import store
+from candelabra._dispatch.own_kernels import own_kernels
 from candelabra._dispatch.promote import common_dtype
 from candelabra._interchange.numpy import dtype_of_array
 from candelabra._keys import AUTOGRAD, DEVICE_SHIFT, NO_GRAD, VIEW, mode, state
@@ -40,6 +41,7 @@ from candelabra._namespace.publishing import (
 from candelabra._overrides import disabled_torch_function
 from candelabra._plugins import contributions
 from candelabra._plugins import registry as plugins
+from candelabra._plugins.contributed_kernels import add_contribution
 from candelabra._plugins.kernels import get_kernel, register_kernel
 from candelabra._plugins.names import registered_names as device_names
 from candelabra._random.generator import take_counters
@@ -84,6 +86,7 @@ from candelabra._records.schema import (
     Parameter,
     Schema,
 )
+from candelabra._serving import kernel_for
 from candelabra._tensor import Tensor, wrap
 
 __all__ = [
@@ -103,7 +106,8 @@ __all__ = [
     "Tensor", "wrap", "dtype_of_array",
     # extending
     "Layer", "level", "redispatch", "command", "contributions", "device_names", "fallback", "fallback_policy",
-    "get_kernel", "plugins", "register_kernel", "RemovableHandle", "add_hook", "disabled_torch_function",
+    "get_kernel", "plugins", "register_kernel", "add_contribution", "own_kernels", "RemovableHandle", "add_hook",
+    "disabled_torch_function",
 ]  # fmt: skip
 
 

@@ -21,7 +21,7 @@ _COROUTINE: Final = 0x80 | 0x100
 _ASYNC_GENERATOR: Final = 0x200
 
 
-class _Mode:
+class Mode:
     """A reentrant context manager and decorator. Subclasses define how the mode bits change."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class _Mode:
         """Return the mode bits inside the block, given those outside."""
         raise NotImplementedError(f"{type(self).__name__} does not implement _bits()")
 
-    def _again(self) -> _Mode:
+    def _again(self) -> Mode:
         """Return a new mode with the same settings, for one call of a decorated function."""
         return type(self)()
 
@@ -55,7 +55,7 @@ class _Mode:
 _MODES: Final = NO_GRAD | INFERENCE_MODE
 
 
-def _decorated(mode: _Mode, function: Any) -> Any:
+def _decorated(mode: Mode, function: Any) -> Any:
     if isinstance(function, type):
         function.__init__ = _decorated(mode, function.__init__)  # type: ignore[misc]
         return function
@@ -89,14 +89,14 @@ def _decorated(mode: _Mode, function: Any) -> Any:
 class _Steps:
     """An awaitable that runs each of its steps in a mode."""
 
-    def __init__(self, mode: _Mode, steps: Generator[Any, Any, Any]) -> None:
+    def __init__(self, mode: Mode, steps: Generator[Any, Any, Any]) -> None:
         self.mode, self.steps = mode, steps
 
     def __await__(self) -> Generator[Any, Any, Any]:
         return (yield from _stepped(self.mode, self.steps))
 
 
-def _stepped(mode: _Mode, inner: Any) -> Generator[Any, Any, Any]:
+def _stepped(mode: Mode, inner: Any) -> Generator[Any, Any, Any]:
     """Run each step of a generator in the mode, and the consumer's code between the steps in its own mode."""
     step, value = inner.__next__, ()
     while True:
@@ -120,7 +120,7 @@ def _stepped(mode: _Mode, inner: Any) -> Generator[Any, Any, Any]:
                 step, value = inner.send, (received,)  # type: ignore[assignment]
 
 
-class no_grad(_Mode):
+class no_grad(Mode):
     """Disable recording: results do not require grad, and in-place writes to leaves are allowed. As ``torch.no_grad``.
 
     ``with no_grad():``, ``@no_grad()`` or ``@no_grad``.
@@ -133,7 +133,7 @@ class no_grad(_Mode):
         return before | NO_GRAD
 
 
-class enable_grad(_Mode):
+class enable_grad(Mode):
     """Enable recording inside :class:`no_grad`. It has no effect in inference mode. As ``torch.enable_grad``."""
 
     def __new__(cls, function: Any = None) -> Any:
@@ -143,7 +143,7 @@ class enable_grad(_Mode):
         return before if before & INFERENCE_MODE else before & ~NO_GRAD
 
 
-class set_grad_enabled(_Mode):
+class set_grad_enabled(Mode):
     """Switch recording on or off at once; as a context manager, until the end of the block.
 
     As ``torch.set_grad_enabled``; as a decorator it leaves the caller's mode as it was.
@@ -160,7 +160,7 @@ class set_grad_enabled(_Mode):
             return before | NO_GRAD
         return before if before & INFERENCE_MODE else before & ~NO_GRAD
 
-    def _again(self) -> _Mode:
+    def _again(self) -> Mode:
         return _Bits(self._bits)
 
     def __enter__(self) -> None:
@@ -177,7 +177,7 @@ class set_grad_enabled(_Mode):
         return f"set_grad_enabled(mode={self.mode})"
 
 
-class _Bits(_Mode):
+class _Bits(Mode):
     """A mode that is defined by a function of the bits."""
 
     def __init__(self, function: Callable[[int], int]) -> None:
@@ -185,7 +185,7 @@ class _Bits(_Mode):
         self._bits = function  # type: ignore[assignment,method-assign]
 
 
-class inference_mode(_Mode):
+class inference_mode(Mode):
     """Disable recording and create inference tensors, which autograd cannot save. As ``torch.inference_mode``.
 
     ``inference_mode(False)`` inside the block leaves the mode and enables recording.
@@ -201,7 +201,7 @@ class inference_mode(_Mode):
     def _bits(self, before: int) -> int:
         return before | _MODES if self.mode else before & ~_MODES
 
-    def _again(self) -> _Mode:
+    def _again(self) -> Mode:
         return inference_mode(self.mode)
 
 

@@ -26,6 +26,7 @@ from candelabra._keys import (
     NO_GRAD,
     NO_OVERRIDE,
     OVERRIDE,
+    OWN_KERNELS,
     PACK,
     SCALAR_BITS,
     SCALAR_FIRST,
@@ -50,7 +51,7 @@ STEPS: Final[tuple[tuple[str, str], ...]] = (
 NUMBERS: Final = {**{route: i for i, (route, _) in enumerate(STEPS, 1)}, "strided": 4}
 FLAGS: Final = {
     "autograd": AUTOGRAD, "view": VIEW, "inference": INFERENCE, "no_grad": NO_GRAD, "saved-tensor hooks": PACK,
-    "anomaly": ANOMALY,
+    "anomaly": ANOMALY, "own kernels": OWN_KERNELS,
 }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from candelabra._device import Instance, open_device
 from candelabra._invalidation import invalidate
 from candelabra._plugins import registry
 from candelabra._records.schema import DEVICE
+from candelabra._serving import kernel_for
 from candelabra.dtypes import dtype
 from candelabra.errors import BackendError, FallbackWarning, UnsupportedOperator
 
@@ -67,14 +68,19 @@ def reference_device(instance: Instance) -> Instance | None:
     return None if found.backend is instance.backend else found
 
 
-def fallback_kernel(op: Operator[..., Any], instance: Instance, compute: dtype) -> Callable[..., Any] | None:
-    """Return a kernel that copies payloads to the reference device, runs there, and copies the results back."""
+def fallback_kernel(
+    op: Operator[..., Any], instance: Instance, compute: dtype, own: bool = False
+) -> Callable[..., Any] | None:
+    """Return a kernel that copies payloads to the reference device, runs there, and copies the results back.
+
+    With ``own``, the kernel that runs there is that of the reference device's owner.
+    """
     if op.view or instance.capabilities.virtual or not instance.capabilities.data or fallback_policy(op) == "error":
         return None
     host = reference_device(instance)
-    if host is None or op.name not in host.kernels:
+    kernel = None if host is None else kernel_for(host, op.name, compute, own)
+    if host is None or kernel is None:
         return None
-    kernel = host.kernels[op.name]
     several = op.schema.result is not None
     mark = (str(instance.device), op.name)
     lacking = f"for {compute.name} " if compute not in instance.capabilities.arithmetic else ""

@@ -23,7 +23,7 @@ from candelabra._autograd.views import (
 )
 from candelabra._codegen.adapters import Call, guard_lines, payload_argument
 from candelabra._codegen.source import build
-from candelabra._device import Instance, kernel_for
+from candelabra._device import Instance
 from candelabra._dispatch.failure import fail
 from candelabra._dispatch.key import redispatch
 from candelabra._dispatch.promote import check_inplace_shape
@@ -33,6 +33,7 @@ from candelabra._keys import (
     INFERENCE,
     INFERENCE_MODE,
     NO_GRAD,
+    OWN_KERNELS,
     SCALAR_FIRST,
     SCALAR_MASK,
     VIEW,
@@ -41,6 +42,7 @@ from candelabra._keys import (
 )
 from candelabra._records.promotion import real_part
 from candelabra._records.schema import OPERAND, TENSOR
+from candelabra._serving import Link, serving
 from candelabra.dtypes import can_cast, dtype
 
 if TYPE_CHECKING:
@@ -57,10 +59,10 @@ def compile_inplace(op: Operator[..., Any], key: int, compute: dtype, instance: 
     if not can_cast(result, compute):
         raise RuntimeError(f"result type {result.title} can't be cast to the desired output type {compute.title}")
     recording = bool(key & AUTOGRAD) and not key & NO_GRAD
-    kernel = kernel_for(instance, op.name + "_", compute)
+    kernels = serving(instance, op.name + "_", compute, bool(key & OWN_KERNELS))
     foreign = key & INFERENCE and not key & INFERENCE_MODE  # inference tensors are writable in inference mode only
     if (
-        kernel is None
+        not kernels
         or recording
         or foreign
         or result is not compute
@@ -68,10 +70,12 @@ def compile_inplace(op: Operator[..., Any], key: int, compute: dtype, instance: 
         or compute not in instance.capabilities.arithmetic
     ):
         return writing(op)
-    return _compile_direct(op, key, kernel)
+    return _compile_direct(op, key, kernels)
 
 
-def _compile_direct(op: Operator[..., Any], key: int, kernel: Callable[..., Any]) -> Callable[..., Any]:
+def _compile_direct(op: Operator[..., Any], key: int, kernels: list[Link]) -> Callable[..., Any]:
+    """Compile an adapter that calls the first in-place kernel. The next one serves the calls that it declines."""
+    (kernel, _), *below = kernels
     call = Call(op, key, (), {})
     operands = [p.name for p in op.schema.parameters if p.kind == OPERAND]
     if key & SCALAR_MASK:
@@ -80,7 +84,8 @@ def _compile_direct(op: Operator[..., Any], key: int, kernel: Callable[..., Any]
     passed = ", ".join(names)
     first = names[0]
     scope: dict[str, Any] = {
-        "kernel": kernel, "fail": fail_inplace, "op": op, "VIEW": VIEW, "declined": writing(op),
+        "kernel": kernel, "fail": fail_inplace, "op": op, "VIEW": VIEW,
+        "declined": _compile_direct(op, key, below) if below else writing(op),
     }  # fmt: skip
     lines = guard_lines(op, passed, scope, call.scalar) if key & VIEW and not key & NO_GRAD else []
     lines = [line.replace("refreshed(op,", "refreshed_inplace(op,") for line in lines]

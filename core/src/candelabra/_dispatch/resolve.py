@@ -13,7 +13,7 @@ from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._codegen.adapters import Call, compile_adapter
 from candelabra._codegen.entry import passed_on
 from candelabra._codegen.source import build
-from candelabra._device import Instance, instance_of_key, instances_of_key, kernel_for
+from candelabra._device import Instance, instance_of_key, instances_of_key
 from candelabra._dispatch.crossing import cross_device
 from candelabra._dispatch.failure import fail
 from candelabra._dispatch.fallback import fallback_kernel, no_kernel
@@ -32,6 +32,7 @@ from candelabra._keys import (
     NO_GRAD,
     NO_OVERRIDE,
     OVERRIDE,
+    OWN_KERNELS,
     SCALAR_FIRST,
     SCALAR_MASK,
     SCALAR_SHIFT,
@@ -39,6 +40,7 @@ from candelabra._keys import (
 from candelabra._records.accepts import refusal, refused_operand
 from candelabra._records.promotion import highest, unpromoted
 from candelabra._records.schema import OPERAND
+from candelabra._serving import Link, serving
 from candelabra._switches import switches
 from candelabra.dtypes import ALL, BY_BIT, DTYPE_MASK, FLOATING, INTEGER, dtype
 
@@ -97,20 +99,25 @@ def resolution(op: Operator[..., Any], key: int, inplace: bool = False) -> Resol
 
 
 class Declined:
-    """The function for calls that a kernel declines. It resolves the remaining steps at the first such call."""
+    """The function for calls that a kernel declines. It resolves the remaining steps at the first such call.
 
-    def __init__(self, op: Operator[..., Any], key: int, compute: dtype, instance: Instance) -> None:
-        self.given = op, key, compute, instance
+    ``below``: the kernels that served before the one that declines, if it is contributed.
+    """
+
+    def __init__(self, op: Operator[..., Any], key: int, compute: dtype, instance: Instance, below: list[Link]) -> None:
+        self.given = op, key, compute, instance, below
         self.function: Callable[..., Any] | None = None
 
     def __call__(self, *args: Any) -> Any:
         if self.function is None:
-            self.function = _served(*self.given, declined=True).function
+            self.function = _served(*self.given).function
         return self.function(*args)
 
 
-def _served(op: Operator[..., Any], key: int, compute: dtype, instance: Instance, declined: bool = False) -> Resolution:
-    """Resolve steps 4 to 7. With ``declined``, skip the kernel, which has declined the call."""
+def _served(
+    op: Operator[..., Any], key: int, compute: dtype, instance: Instance, kernels: list[Link] | None = None
+) -> Resolution:
+    """Resolve steps 4 to 7. ``kernels``: the kernels that may serve, without those that have declined the call."""
     wants_grad = bool(key & AUTOGRAD) and not key & NO_GRAD
     name = str(instance.device)
     call = Call(op, key, output_keys(op, key, compute, instance), _keymap(op, key, instance))
@@ -119,14 +126,20 @@ def _served(op: Operator[..., Any], key: int, compute: dtype, instance: Instance
     if key & SCALAR_MASK:
         operands = [p.name for p in op.schema.parameters if p.kind == OPERAND]
         call.scalar = operands[0] if key & SCALAR_FIRST else operands[-1]
-    kernel = None if declined else kernel_for(instance, op.name, compute)
+    own = bool(key & OWN_KERNELS)
+    if kernels is None:
+        kernels = serving(instance, op.name, compute, own)
     if switches.deterministic and op.name in instance.capabilities.nondeterministic:
         _nondeterministic(op, name)
     composite_above = op.body is not None and not op.differentiable and op.not_differentiable is None
     # 4. The backend's kernel, unless autograd has to record the operators of a composite.
-    if kernel is not None and not (composite_above and wants_grad) and (op.view or _computes(instance, compute)):
-        call.kernel, call.declined = kernel, Declined(op, key, compute, instance)
-        return Resolution(compile_adapter(call), "native", f"kernel {op.name!r} of backend {instance.backend.name!r}")
+    if kernels and not (composite_above and wants_grad) and (op.view or _computes(instance, compute)):
+        (call.kernel, contributor), *below = kernels
+        call.declined = Declined(op, key, compute, instance, below)
+        origin = f", contributed by {contributor}" if contributor else ""
+        return Resolution(
+            compile_adapter(call), "native", f"kernel {op.name!r} of backend {instance.backend.name!r}{origin}"
+        )
     if op.view and instance.capabilities.strided:
         call.kernel = strided_view_kernel(op, instance)
         if call.kernel is not None:
@@ -135,9 +148,7 @@ def _served(op: Operator[..., Any], key: int, compute: dtype, instance: Instance
     if op.body is not None:
         if composite_above:
             why = (
-                "inference only: the backend's override was passed over"
-                if kernel is not None
-                else "its operators are dispatched"
+                "inference only: the backend's override was passed over" if kernels else "its operators are dispatched"
             )
             return Resolution(by_position(op, op.body), "composite", why)
         call.kernel, call.on_tensors = op.body, True
@@ -145,7 +156,7 @@ def _served(op: Operator[..., Any], key: int, compute: dtype, instance: Instance
             compile_adapter(call), "composite", "the body runs with recording off, one derivative for all of it"
         )
     # 6. The fallback policy.
-    call.kernel = fallback_kernel(op, instance, compute)
+    call.kernel = fallback_kernel(op, instance, compute, own)
     if call.kernel is not None:
         return Resolution(
             compile_adapter(call), "fallback", f"{name} has no kernel {op.name!r}; the reference device has"

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final, NamedTuple
-from candelabra._device import instance_of_key, kernel_for
+from candelabra._device import instance_of_key
 from candelabra._dispatch.failure import fail
 from candelabra._keys import (
     AUTOGRAD,
@@ -25,10 +25,12 @@ from candelabra._keys import (
     NO_GRAD,
     NO_OVERRIDE,
     OVERRIDE,
+    OWN_KERNELS,
     PACK,
     VIEW,
     state,
 )
+from candelabra._serving import kernel_for
 from candelabra.dtypes import BY_BIT, DTYPE_MASK
 
 if TYPE_CHECKING:
@@ -76,7 +78,8 @@ def resolution(op: Operator[..., Any], key: int) -> Resolution:
     if not overridden and (key & NO_GRAD or not key & AUTOGRAD):
         # 3. The backend's kernel.
         instance = instance_of_key(key)
-        kernel = None if instance.immutable else kernel_for(instance, op.name + "_", d)
+        own = bool(key & OWN_KERNELS)
+        kernel = None if instance.immutable else kernel_for(instance, op.name + "_", d, own)
         if kernel is not None:
             return Resolution(by_kernel(op, kernel), "native")
     # 4. The in-place body for each row.

@@ -80,21 +80,23 @@ def checked_kernels(backend: Backend) -> dict[str, Kernel]:
     """Return the kernel table. Raise BackendError for unknown operators and for values that are not callable."""
     table = dict(backend.kernels())
     for name, kernel in table.items():
-        check_kernel(backend.name, name, kernel)
+        check_kernel(f"backend {backend.name!r}", name, kernel)
     return table
 
 
-def check_kernel(backend: str, name: str, kernel: Any) -> None:
-    """Check one entry of a kernel table."""
+def check_kernel(who: str, name: Any, kernel: Any) -> None:
+    """Check one entry of a kernel table. ``who`` is its source, such as ``backend 'acme'``."""
+    if not isinstance(name, str):
+        raise BackendError(f"{who} has a kernel for {shown(name)}, which is not the name of an operator")
     base = name[:-1] if name.endswith("_") and name not in OPERATORS else name
     if base not in OPERATORS:
-        raise BackendError(f"backend {backend!r} has a kernel for {name!r}, but no operator has that name")
+        raise BackendError(f"{who} has a kernel for {name!r}, but no operator has that name")
     if not callable(kernel):
-        raise BackendError(f"backend {backend!r}: the kernel of {name!r} is not callable: {shown(kernel)}")
+        raise BackendError(f"{who}: the kernel of {name!r} is not callable: {shown(kernel)}")
     count = PARAMETERS[base] if base in PARAMETERS else len(OPERATORS[base].schema.parameters)
     if not accepts(kernel, count):
         raise BackendError(
-            f"backend {backend!r}: the kernel of {name!r} does not accept {count} positional "
+            f"{who}: the kernel of {name!r} does not accept {count} positional "
             f"argument{'s' * (count != 1)}: {', '.join(p.name for p in OPERATORS[base].schema.parameters)}"
         )
 

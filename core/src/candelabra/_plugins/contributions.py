@@ -87,9 +87,8 @@ def _objects() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 def _tool(entry: Any) -> Any:
     """Return a plugin without a device, which is imported and registered at the first use."""
-    from candelabra._plugins.loading import manager, register
+    from candelabra._plugins.loading import register
 
-    name = f"{GROUP}:{entry.name}"
-    if not manager().has_plugin(name):
-        register(name, entry.load())
-    return manager().get_plugin(name)
+    loaded = entry.load()
+    register(f"{GROUP}:{entry.name}", loaded)
+    return loaded

@@ -9,7 +9,7 @@ import pluggy
 from candelabra._annotations import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from candelabra.backend import Backend
+    from candelabra.backend import Backend, Kernel
 
 hookspec = pluggy.HookspecMarker("candelabra")
 hookimpl = pluggy.HookimplMarker("candelabra")
@@ -21,6 +21,16 @@ class Hooks:
     @hookspec(firstresult=True)
     def candelabra_backend(self) -> Backend:  # type: ignore[empty-body]
         """Return the backend. Its name must be equal to that of the entry point."""
+
+    @hookspec
+    def candelabra_kernels(self, device_type: str, kernels: Mapping[str, Kernel]) -> Mapping[str, Kernel]:
+        """Return kernels for a device type that another distribution owns, ``{operator: function of payloads}``.
+
+        For objects in the entry point group ``candelabra.kernels``. ``kernels`` is what serves so far: the owner's
+        table, and over it the contributions of lower precedence. A kernel may call them. Raise ``DeviceUnavailable``
+        with the reason if this machine lacks something that the kernels need; the device then works without them.
+        """
+        return {}
 
     @hookspec
     def candelabra_operators(self) -> None:

@@ -1,9 +1,13 @@
-"""Replace or add the kernel of one operator on one device type at run time, and undo it."""
+"""Replace or add the kernel of one operator on one device type at run time, and undo it.
+
+A kernel that is registered here serves before all others of its operator, contributed ones included, and also inside
+``own_kernels()``.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from candelabra import _journal as journal
 from candelabra._annotations import TYPE_CHECKING, Any, Final
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
 
 _lock: Final = threading.Lock()
 _overrides: Final[dict[tuple[int, str], list[Any]]] = {}
-"""(id of a kernel table, kernel's name) → the original kernel (or None), then the overrides in order."""
+"""(id of a kernel table, kernel's name) → the original entry (or None), then the overrides in order."""
 
 
 def register_kernel(device_type: str, operator: str | Operator[..., Any], kernel: Kernel) -> Callable[[], None]:
@@ -29,7 +33,7 @@ def register_kernel(device_type: str, operator: str | Operator[..., Any], kernel
     """
     name = operator if isinstance(operator, str) else operator.name
     backend, table = registry.backend(device_type)
-    check_kernel(backend.name, name, kernel)
+    check_kernel(f"backend {backend.name!r}", name, kernel)
     slot = (id(table), name)
     mark = (kernel,)  # a distinct object, since the same function may be registered twice
     with _lock:
@@ -59,6 +63,19 @@ def _serve(table: dict[str, Any], name: str, slot: tuple[int, str]) -> None:
     record = OPERATORS.get(name) or OPERATORS.get(name[:-1])
     if record is not None:
         record.clear()
+
+
+def rebase(table: dict[str, Any], entries: Mapping[str, Any]) -> None:
+    """Replace the original entries of a table, to which undoing returns. Registered kernels stay in force."""
+    with _lock:
+        for name in [*table, *(name for name in entries if name not in table)]:
+            stack = _overrides.get((id(table), name))
+            if stack is not None:
+                stack[0] = (entries.get(name),)
+            elif name in entries:
+                table[name] = entries[name]
+            else:
+                del table[name]
 
 
 def get_kernel(device_type: str, operator: str | Operator[..., Any]) -> Kernel:

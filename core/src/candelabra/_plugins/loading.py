@@ -30,6 +30,8 @@ def register(name: str, plugin: Any) -> Callable[[], None]:
     Raises pluggy's errors for an implementation of an unknown hook, or of a hook with other parameters.
     """
     pm = manager()
+    if pm.is_registered(plugin):  # one object may have hooks of several entry point groups
+        return lambda: None
     pm.register(plugin, name)
 
     def undo() -> None:
@@ -44,12 +46,17 @@ def register(name: str, plugin: Any) -> Callable[[], None]:
     return undo
 
 
-def call_hook(plugin: Any, hook: str) -> Any:
-    """Call one plugin's implementation of a hook. Return None if it has none."""
+def call_hook(plugin: Any, hook: str, **arguments: Any) -> Any:
+    """Call one plugin's implementation of a hook with the arguments that it takes. Return None if it has none."""
     for implementation in getattr(manager().hook, hook).get_hookimpls():
         if implementation.plugin is plugin:
-            return implementation.function()
+            return implementation.function(*[arguments[name] for name in implementation.argnames])
     return None
+
+
+def has_hook(plugin: Any, hook: str) -> bool:
+    """Return whether a registered plugin implements a hook."""
+    return any(each.plugin is plugin for each in getattr(manager().hook, hook).get_hookimpls())
 
 
 def checked_backend(name: str, plugin: Any) -> Backend:

@@ -24,6 +24,7 @@ from candelabra.errors import BackendError, DeviceUnavailable
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from candelabra._plugins.contributed_kernels import Contribution
     from candelabra.backend import Backend, DeviceInfo, Kernel
 
 GROUP: Final = "candelabra.backends"
@@ -53,8 +54,14 @@ class Plugin:
     name: str
     entry: EntryPoint | None
     distribution: str = ""
+    """The owner of the device type."""
     backend: Backend | None = None
+    own: dict[str, Kernel] = field(default_factory=dict)
+    """The owner's kernels."""
     kernels: dict[str, Kernel] = field(default_factory=dict)
+    """The kernels that serve: the owner's, those that other distributions contribute, and registered ones."""
+    contributions: list[Contribution] = field(default_factory=list)
+    """The contributions of other distributions. The one that serves first comes first."""
     error: BaseException | None = None
     traceback: str = ""
     steps: list[str] = field(default_factory=lambda: ["found"])
@@ -102,7 +109,7 @@ def _discover() -> dict[str, Plugin]:
     for entry in sorted(entry_points(group=GROUP), key=lambda e: (e.name, e.value)):
         if allowed is not None and entry.name not in allowed:
             continue
-        owner = _canonical(entry.dist.name) if entry.dist is not None else entry.value
+        owner = canonical(entry.dist.name) if entry.dist is not None else entry.value
         first = found.setdefault(entry.name, Plugin(entry.name, entry, owner))
         same = first.entry is not None and (first.distribution, first.entry.value) == (owner, entry.value)
         if first.entry is not entry and not same:  # equal if one installation is found through two paths
@@ -114,7 +121,8 @@ def _discover() -> dict[str, Plugin]:
     return found
 
 
-def _canonical(distribution: str) -> str:
+def canonical(distribution: str) -> str:
+    """Return a distribution's name in lower case and with hyphens."""
     return distribution.lower().replace("_", "-")
 
 
@@ -148,6 +156,8 @@ def load(plugin: Plugin) -> tuple[Backend, dict[str, Kernel]]:
                 )
             if plugin.backend is None and plugin.error is None:
                 _load(plugin)
+                if plugin.backend is not None:
+                    _warn_of_contributions(plugin)
     if plugin.backend is None:
         assert plugin.error is not None
         if isinstance(plugin.error, DeviceUnavailable):
@@ -166,6 +176,7 @@ def _load(plugin: Plugin) -> None:
         with journal.Recording() as recording:
             try:
                 backend, kernels, loaded = _import_plugin(plugin)
+                _set_kernels(plugin, kernels)
             except BaseException:
                 recording.undo()
                 raise
@@ -178,7 +189,7 @@ def _load(plugin: Plugin) -> None:
         return
     finally:
         plugin.loading = False
-    plugin.kernels, plugin.plugin = kernels, loaded
+    plugin.plugin = loaded
     plugin.backend = backend  # last: a thread that reads it without the lock must also find the other attributes
 
 
@@ -196,6 +207,26 @@ def _import_plugin(plugin: Plugin) -> tuple[Backend, dict[str, Kernel], Any]:
     kernels = checked_kernels(backend)
     plugin.steps.append(f"{len(kernels)} kernels")
     return backend, kernels, loaded
+
+
+def _set_kernels(plugin: Plugin, kernels: dict[str, Kernel]) -> None:
+    """Set the owner's kernels and build the table that serves, with the contributions of other distributions."""
+    from candelabra._plugins.contributed_kernels import load_contributions
+
+    plugin.own, plugin.kernels, plugin.contributions = kernels, dict(kernels), []
+    load_contributions(plugin)
+
+
+def _warn_of_contributions(plugin: Plugin) -> None:
+    if plugin.contributions:
+        from candelabra._plugins.contributed_kernels import warn_of_failures
+
+        warn_of_failures(plugin)
+
+
+def loading() -> threading.RLock:
+    """Return the lock that is held while a plugin loads or changes."""
+    return _loading
 
 
 def add_backend(backend: Backend, plugin: Any = None) -> Callable[[], None]:
@@ -223,11 +254,12 @@ def add_backend(backend: Backend, plugin: Any = None) -> Callable[[], None]:
                 if plugin is not None:
                     journal.note(register(name, plugin))
                     declare_operators(plugin)
-                kernels = checked_kernels(backend)
+                added = Plugin(name, None, type(backend).__module__, backend, steps=["added by hand"], plugin=plugin)
+                _set_kernels(added, checked_kernels(backend))
+                _warn_of_contributions(added)
             except BaseException:
                 recording.undo()
                 raise
-        added = Plugin(name, None, type(backend).__module__, backend, kernels, steps=["added by hand"], plugin=plugin)
         table[name] = added
 
     def remove() -> None:
