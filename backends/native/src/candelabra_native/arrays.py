@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import numpy as np
 from candelabra_clike import StridedArray
-from candelabra_cpu.backend import FROM_NUMPY, TO_NUMPY, address, storage_of
-
 from candelabra_clike.templates.elementwise.calls import STRIDES
+from candelabra_cpu.backend import FROM_NUMPY, TO_NUMPY, address, storage_of
+from candelabra_native.launch._launch import Block, address_of
 
 ndarray: Final = np.ndarray
 
@@ -27,15 +27,22 @@ def strided(x: Any, engine: Any) -> StridedArray:
 
 
 def shared(x: Any, engine: Any) -> StridedArray:
-    """Return an array that may share memory with others of the call.
+    """Return an array of a call that writes to one of its arrays.
 
-    Arrays of one storage have one buffer, so that kernels see where they overlap. Raises :class:`Unsuitable`.
+    Arrays of one storage have one buffer, so that kernels see where they overlap. Raises :class:`Unsuitable`, also for
+    arrays that must not be written, and for foreign memory, of which two arrays may exist that know nothing of each
+    other.
     """
     owner = storage_of(x)
-    distance, off = divmod(address(x) - address(owner), x.itemsize)
-    if off:
+    buffer = owner.base
+    if buffer is None:
+        buffer = owner
+    elif buffer.__class__ is not Block:
         raise Unsuitable
-    return _with_steps(x, engine, owner, distance, FROM_NUMPY[x.dtype])
+    distance, off = divmod(address(x) - address_of(buffer), x.itemsize)
+    if off or not x.flags.writeable:
+        raise Unsuitable
+    return _with_steps(x, engine, buffer, distance, FROM_NUMPY[x.dtype])
 
 
 def _with_steps(x: Any, engine: Any, buffer: Any, offset: int, d: Any) -> StridedArray:

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from candelabra.dtypes import dtype
 from candelabra.library import OPERATORS, Operator, Parameter, build
-from candelabra_clike import StridedArray
+from candelabra_clike.expressions import EXPRESSIONS, expression_for
 from candelabra_clike.kernels import table
+from candelabra_clike.refusals import reasons_in
 
 from candelabra_native.arrays import Unsuitable, ndarray, payload, shared, strided
 from candelabra_native.engine import NativeEngine
@@ -31,9 +32,24 @@ def contributed(own: Mapping[str, Kernel]) -> dict[str, Kernel]:
     kernels: dict[str, Kernel] = {}
     for name, kernel in table(lambda index: ENGINE).items():
         record = OPERATORS.get(name) or OPERATORS.get(name.removesuffix("_"))
-        if record is not None and not record.view and threshold(name) is not None:
+        if record is not None and not record.view and threshold(name) is not None and not writes_by_index(name, record):
             kernels[name] = Native(name, record, kernel, own.get(name))
     return kernels
+
+
+def writes_by_index(name: str, record: Operator[..., Any]) -> bool:
+    """Return whether a kernel writes in place where an index tensor says.
+
+    C reports an index out of bounds after it has written other elements. The owner's kernel leaves the tensor as it was.
+    """
+    return name != record.name and any(p.kind in ("index", "indices") for p in record.schema.parameters)
+
+
+def may_refuse(name: str, record: Operator[..., Any], d: dtype) -> bool:
+    """Return whether a kernel writes in place and refuses values, for the same reason as :func:`writes_by_index`."""
+    entry = EXPRESSIONS.get(record.name)
+    expression = None if entry is None else expression_for(entry, d)
+    return name != record.name and isinstance(expression, str) and bool(reasons_in(expression))
 
 
 class Native:
@@ -50,7 +66,8 @@ class Native:
         """Return the function for a dtype: the owner's if C has none for it."""
         if d not in self._functions:
             kernel, own = _chosen(self.kernel, d), _chosen(self.own, d)
-            self._functions[d] = own if kernel is None else wrapped(self.name, self.record, kernel, own, d)
+            left = kernel is None or may_refuse(self.name, self.record, d)
+            self._functions[d] = own if left else wrapped(self.name, self.record, kernel, own, d)
         return self._functions[d]
 
     def __call__(self, *arguments: Any) -> Any:
@@ -90,7 +107,9 @@ def wrapped(name: str, record: Operator[..., Any], kernel: Kernel, own: Kernel |
         "except (Missing, Unsuitable):",
         f"    return small({names})",
         "errors = engine.errors",
-        "if errors.possible: errors.check()",
+        "if errors.possible:",
+        "    try: errors.check()",
+        f"    except Exception: return small({names})",  # which raises the owner's error
         f"if out is NotImplemented: return small({names})",
         f"return {'out' if rows else parameters[0].name if inplace else 'payload(out)'}",
     ]

@@ -139,6 +139,15 @@ static PyType_Spec block_spec = {
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, block_slots,
 };
 
+static PyObject *address_of(PyObject *module, PyObject *object) {
+    (void)module;
+    Py_buffer view;
+    if (PyObject_GetBuffer(object, &view, PyBUF_STRIDES)) return NULL;
+    PyObject *address = PyLong_FromVoidPtr(view.buf);
+    PyBuffer_Release(&view);
+    return address;
+}
+
 static PyObject *statistics(PyObject *module, PyObject *nothing) {
     (void)module, (void)nothing;
     return Py_BuildValue(
@@ -154,6 +163,7 @@ static PyObject *release(PyObject *module, PyObject *nothing) {
 
 static PyMethodDef methods[] = {
     {"allocate", allocate, METH_O, "allocate(nbytes): return a new block of memory. Raises MemoryError."},
+    {"address_of", address_of, METH_O, "address_of(object): return the address of the first element of a buffer."},
     {"statistics", statistics, METH_NOARGS, "Return the bytes that are allocated, reserved, and were at most allocated."},
     {"release", release, METH_NOARGS, "Return the memory that is kept for reuse to the system."},
     {NULL, NULL, 0, NULL},
@@ -161,5 +171,6 @@ static PyMethodDef methods[] = {
 
 int memory_add_to(PyObject *module) {
     block_type = (PyTypeObject *)PyType_FromSpec(&block_spec);
-    return block_type ? PyModule_AddFunctions(module, methods) : -1;
+    if (!block_type || PyModule_AddFunctions(module, methods)) return -1;
+    return PyModule_AddType(module, block_type);
 }
