@@ -1,0 +1,100 @@
+"""NumPy arrays as the arrays of C kernels, and back."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from candelabra_clike import StridedArray
+from candelabra_native.arrays import Unsuitable, payload, shared, strided
+from candelabra_native.engine import NativeEngine
+from candelabra_native.launch._launch import address_of, allocate, release, statistics
+
+ENGINE = NativeEngine()
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.arange(6.0), np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(2, 3).T, np.arange(6.0)[::2],
+        np.broadcast_to(np.arange(3.0), (2, 3)), np.arange(24.0).reshape(2, 3, 4)[:, 1:2], np.array(3.0),
+    ],
+    ids=["1d", "2d", "transposed", "every second", "broadcast", "a size of 1", "0d"],
+)  # fmt: skip
+def test_a_kernel_reads_the_elements_of_any_layout(x: np.ndarray) -> None:
+    """Address, strides and offset of the strided array lead to the array's elements."""
+    a = strided(x, ENGINE)
+    assert a.shape == x.shape
+    first = address_of(a.buffer) + a.offset * x.itemsize
+    at = [first + sum(i * step * x.itemsize for i, step in zip(index, a.strides)) for index in np.ndindex(x.shape)]
+    start = x.__array_interface__["data"][0]
+    assert at == [start + sum(i * step for i, step in zip(index, x.strides)) for index in np.ndindex(x.shape)]
+
+
+def test_arrays_that_c_does_not_address_are_refused() -> None:
+    """Negative strides, elements off their boundaries, and strides between elements are left to NumPy."""
+    off = np.frombuffer(bytearray(41), np.uint8)[1:].view(np.float64)
+    between = np.zeros(4, np.dtype([("a", np.int32), ("b", np.float64)], align=False))["b"]
+    for x in (np.arange(6.0)[::-1], off, between):
+        with pytest.raises(Unsuitable):
+            strided(x, ENGINE)
+
+
+def test_views_of_one_array_share_a_buffer() -> None:
+    """A kernel that writes sees that its operands overlap, also if their memory is a kernel's result."""
+    for whole in (np.zeros((4, 4)), payload(ENGINE.empty((4, 4), strided(np.zeros(1), ENGINE).dtype))):
+        first, second = shared(whole[1:], ENGINE), shared(whole[:, 2], ENGINE)
+        assert first.buffer is second.buffer
+        assert (first.offset, second.offset) == (4, 2)
+
+
+def test_arrays_that_must_not_be_written_are_refused() -> None:
+    """Read-only arrays and foreign memory are left to NumPy, which knows what to say."""
+    fixed = np.arange(6.0)
+    fixed.flags.writeable = False
+    for x in (fixed, np.frombuffer(bytearray(16))):
+        with pytest.raises(Unsuitable):
+            shared(x, ENGINE)
+
+
+def test_a_result_starts_at_a_cache_line_and_outlives_its_first_array() -> None:
+    """A view keeps the memory of a result alive, whatever becomes of the array that it was made from."""
+    x = payload(ENGINE.empty((1 << 18,), strided(np.zeros(1, np.float32), ENGINE).dtype))
+    assert x.ctypes.data % 64 == 0
+    x[:] = 7
+    view = x[1:].reshape(-1)[5:]
+    bytes_of_view = memoryview(view)
+    del x, view
+    others = [allocate(1 << 20) for _ in range(4)]
+    assert np.asarray(bytes_of_view).min() == 7
+    assert all(address_of(other) % 64 == 0 for other in others)
+
+
+def test_large_memory_is_reused_and_given_back() -> None:
+    """The memory of a large result serves the next one; release() returns what is kept."""
+    release()
+    before = statistics()
+    block = allocate(3 << 20)
+    where = address_of(block)
+    assert statistics()["allocated"] - before["allocated"] in range(3 << 20, (3 << 20) * 9 // 8 + 1)
+    del block
+    assert statistics()["allocated"] == before["allocated"]
+    assert statistics()["reserved"] > before["reserved"]
+    assert address_of(allocate(3 << 20)) == where
+    release()
+    assert statistics()["reserved"] == before["reserved"]
+
+
+def test_memory_that_does_not_exist_is_refused() -> None:
+    """A size beyond the address space is an error of memory."""
+    with pytest.raises(MemoryError):
+        allocate(1 << 62)
+    with pytest.raises(OverflowError, match="too large|out of range|convert"):
+        allocate(1 << 70)
+
+
+def test_bfloat16_passes_without_a_format() -> None:
+    """A dtype that the buffer protocol has no format for has an address."""
+    x = np.ones(4, ml_dtypes.bfloat16)
+    assert address_of(x) == x.ctypes.data
+    assert payload(strided(x, ENGINE)).dtype == x.dtype
