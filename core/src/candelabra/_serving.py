@@ -24,6 +24,11 @@ class Link(NamedTuple):
     kernel: Function
     distribution: str
 
+    def origin(self, name: str, instance: Instance) -> str:
+        """Return which kernel serves, and where it comes from."""
+        contributed = f", contributed by {self.distribution}" if self.distribution else ""
+        return f"kernel {name!r} of backend {instance.backend.name!r}{contributed}"
+
 
 class Chain:
     """The kernels of one operator in the order in which they serve. Called as a kernel, it tries one after another."""

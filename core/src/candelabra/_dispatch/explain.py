@@ -32,6 +32,7 @@ from candelabra._keys import (
     SCALAR_FIRST,
     SCALAR_MASK,
     VIEW,
+    state,
 )
 from candelabra._namespace.publishing import entry_named, public_function
 from candelabra._records.overloads import OverloadSet
@@ -124,9 +125,12 @@ def explain(operator: Operator[..., Any] | str | Callable[..., Any], /, *args: A
 
 
 def explain_key(record: Operator[..., Any], instance: Instance, d: dtype, grad: bool) -> Explanation:
-    """Return how a device serves the operator on tensors of one dtype, with or without a gradient."""
+    """Return how a device serves the operator on tensors of one dtype, with or without a gradient.
+
+    Of the thread's modes, only ``own_kernels`` counts.
+    """
     tensors = [p for p in record.schema.parameters if p.kind in ("tensor", "operand", "list", "optional")]
-    key = instance.keys_for(d) if tensors else instance.bit
+    key = (instance.keys_for(d) if tensors else instance.bit) | state.bits & OWN_KERNELS
     compute = record.promote(d) if tensors else None
     return follow(record, key | (AUTOGRAD if grad and tensors else 0), False, compute)
 

@@ -94,7 +94,8 @@ def resolution(op: Operator[..., Any], key: int, inplace: bool = False) -> Resol
     if words is not None:
         return Resolution(casting(op, words), "promotion", "the input is cast to the dtype that is named first")
     if inplace:
-        return Resolution(compile_inplace(op, key, compute, instance), "native", "in-place form")
+        function, reason = compile_inplace(op, key, compute, instance)
+        return Resolution(function, "native", reason)
     return _served(op, key, compute, instance)
 
 
@@ -134,12 +135,9 @@ def _served(
     composite_above = op.body is not None and not op.differentiable and op.not_differentiable is None
     # 4. The backend's kernel, unless autograd has to record the operators of a composite.
     if kernels and not (composite_above and wants_grad) and (op.view or _computes(instance, compute)):
-        (call.kernel, contributor), *below = kernels
-        call.declined = Declined(op, key, compute, instance, below)
-        origin = f", contributed by {contributor}" if contributor else ""
-        return Resolution(
-            compile_adapter(call), "native", f"kernel {op.name!r} of backend {instance.backend.name!r}{origin}"
-        )
+        first, *below = kernels
+        call.kernel, call.declined = first.kernel, Declined(op, key, compute, instance, below)
+        return Resolution(compile_adapter(call), "native", first.origin(op.name, instance))
     if op.view and instance.capabilities.strided:
         call.kernel = strided_view_kernel(op, instance)
         if call.kernel is not None:

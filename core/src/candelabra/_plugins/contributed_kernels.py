@@ -40,6 +40,10 @@ ENVIRONMENT: Final = "CANDELABRA_CONTRIBUTIONS"
 """The environment variable that limits contributions: ``0`` for none, ``1`` for all (the default), or a comma-separated
 list of distributions."""
 
+LOST: Final[dict[str, str]] = {}
+"""Device types whose contributions ended the process that loaded them, or hung, with the reason. They are not loaded in
+this process."""
+
 
 @dataclass(eq=False)
 class Contribution:
@@ -77,6 +81,12 @@ class Contribution:
             self.error, self.traceback = error, traceback.format_exc()
 
 
+def is_allowed(contribution: Contribution) -> bool:
+    """Return whether the environment lets a distribution contribute kernels."""
+    allowed = allowed_distributions()
+    return allowed is None or contribution.distribution in allowed
+
+
 def allowed_distributions() -> set[str] | None:
     """Return the distributions that may contribute kernels, or None if all may."""
     only = os.environ.get(ENVIRONMENT, "1").strip()
@@ -102,9 +112,8 @@ def installed(device_type: str | None = None) -> list[Contribution]:
 
 def load_contributions(plugin: registry.Plugin) -> None:
     """Load what distributions contribute to a backend that is being loaded, and build the device's table."""
-    allowed = allowed_distributions()
     for each in installed(plugin.name):
-        if allowed is None or each.distribution in allowed:
+        if is_allowed(each):
             _isolated(each, _import, each)
             plugin.contributions.append(each)
     if plugin.contributions:
@@ -113,6 +122,8 @@ def load_contributions(plugin: registry.Plugin) -> None:
 
 def _import(contribution: Contribution) -> None:
     assert contribution.entry is not None
+    if contribution.device_type in LOST:
+        raise BackendError(LOST[contribution.device_type])
     loaded = contribution.entry.load()
     journal.note(register(f"{GROUP}:{contribution.distribution}:{contribution.device_type}", loaded))
     check_contribution(contribution, loaded)
