@@ -12,7 +12,17 @@ import pytest
 from candelabra.backend import hookimpl
 from candelabra.dtypes import float32, float64
 from candelabra.errors import BackendError, DeviceUnavailable, FallbackWarning
-from candelabra.library import add_contribution, kernel_for, open_device, own_kernels, plugins, record, register_kernel
+from candelabra.library import (
+    add_contribution,
+    kernel_for,
+    open_device,
+    own_kernels,
+    plugins,
+    record,
+    register_kernel,
+    serve_every_size,
+    state,
+)
 
 from tests.lantern import LanternBackend
 from tests.site import GOOD, Site
@@ -236,6 +246,35 @@ def test_own_kernels_is_a_mode_of_one_thread(contribute: Any) -> None:
     assert x.mul_(3).tolist() == [9.0, 9.0]
 
 
+def test_contributed_kernels_can_serve_calls_of_every_size(contribute: Any) -> None:
+    """In the mode, what the hook returns for every size serves, if it makes a difference; own_kernels() goes first."""
+    asked: list[bool] = []
+
+    class Limited:
+        @hookimpl
+        def candelabra_kernels(self, kernels: Mapping[str, Any], every_size: bool) -> dict[str, Any]:
+            asked.append(every_size)
+            small, least = kernels["exp"], 0 if every_size else 4
+            made = {"exp": lambda x: small(x) if x.size < least else x + 2}
+            return made if every_size else {**made, "sinh": lambda x: x + 3}
+
+    remove = add_contribution("cpu", Limited())
+    try:
+        assert cd.zeros(1).exp().tolist() == [1.0]
+        assert asked == [False]
+        with serve_every_size():
+            assert cd.zeros(1).exp().tolist() == [2.0]
+            assert cd.zeros(1).sinh().tolist() == [3.0]
+            assert "every size" in cd.explain("exp", cd.zeros(1)).key
+            with own_kernels():
+                assert cd.zeros(4).exp().tolist() == [1.0] * 4
+            assert cd.zeros(1, requires_grad=True).exp().tolist() == [2.0]
+        assert cd.zeros(1).exp().tolist() == [1.0]
+        assert asked == [False, True]
+    finally:
+        remove()
+
+
 def test_the_mode_of_the_backward_pass_is_that_of_the_call_to_backward(contribute: Any) -> None:
     """Neither kernels nor the mode of the forward pass are remembered by the graph."""
 
@@ -266,7 +305,8 @@ def test_kernel_for_tries_the_kernels_in_turn(contribute: Any) -> None:
     assert kernel is not None
     assert kernel(np.zeros(1, np.float32)).tolist() == [2.0]
     assert kernel(np.zeros(2, np.float32)).tolist() == [1.0, 1.0]
-    own = kernel_for(open_device("cpu"), "exp", float32, own=True)
+    with own_kernels():
+        own = kernel_for(open_device("cpu"), "exp", float32, state.bits)
     assert own is not None
     assert own(np.zeros(1, np.float32)).tolist() == [1.0]
     chain: Any = cd.get_kernel("cpu", "exp")

@@ -20,8 +20,10 @@ from candelabra._dispatch.resolve import resolution
 from candelabra._keys import (
     ANOMALY,
     AUTOGRAD,
+    EVERY_SIZE,
     FUNCTION_MODE,
     INFERENCE,
+    KERNEL_MODES,
     LAYER_MASK,
     NO_GRAD,
     NO_OVERRIDE,
@@ -53,6 +55,7 @@ NUMBERS: Final = {**{route: i for i, (route, _) in enumerate(STEPS, 1)}, "stride
 FLAGS: Final = {
     "autograd": AUTOGRAD, "view": VIEW, "inference": INFERENCE, "no_grad": NO_GRAD, "saved-tensor hooks": PACK,
     "anomaly": ANOMALY, "own kernels": OWN_KERNELS,
+    "every size": EVERY_SIZE,
 }  # fmt: skip
 
 
@@ -127,10 +130,10 @@ def explain(operator: Operator[..., Any] | str | Callable[..., Any], /, *args: A
 def explain_key(record: Operator[..., Any], instance: Instance, d: dtype, grad: bool) -> Explanation:
     """Return how a device serves the operator on tensors of one dtype, with or without a gradient.
 
-    Of the thread's modes, only ``own_kernels`` counts.
+    Of the thread's modes, only ``own_kernels`` and ``serve_every_size`` count.
     """
     tensors = [p for p in record.schema.parameters if p.kind in ("tensor", "operand", "list", "optional")]
-    key = (instance.keys_for(d) if tensors else instance.bit) | state.bits & OWN_KERNELS
+    key = (instance.keys_for(d) if tensors else instance.bit) | state.bits & KERNEL_MODES
     compute = record.promote(d) if tensors else None
     return follow(record, key | (AUTOGRAD if grad and tensors else 0), False, compute)
 

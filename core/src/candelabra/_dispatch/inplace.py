@@ -33,7 +33,6 @@ from candelabra._keys import (
     INFERENCE,
     INFERENCE_MODE,
     NO_GRAD,
-    OWN_KERNELS,
     SCALAR_FIRST,
     SCALAR_MASK,
     VIEW,
@@ -61,7 +60,7 @@ def compile_inplace(
     if not can_cast(result, compute):
         raise RuntimeError(f"result type {result.title} can't be cast to the desired output type {compute.title}")
     recording = bool(key & AUTOGRAD) and not key & NO_GRAD
-    kernels = serving(instance, op.name + "_", compute, bool(key & OWN_KERNELS))
+    kernels = serving(instance, op.name + "_", compute, key)
     foreign = key & INFERENCE and not key & INFERENCE_MODE  # inference tensors are writable in inference mode only
     if (
         not kernels

@@ -32,7 +32,6 @@ from candelabra._keys import (
     NO_GRAD,
     NO_OVERRIDE,
     OVERRIDE,
-    OWN_KERNELS,
     SCALAR_FIRST,
     SCALAR_MASK,
     SCALAR_SHIFT,
@@ -127,9 +126,8 @@ def _served(
     if key & SCALAR_MASK:
         operands = [p.name for p in op.schema.parameters if p.kind == OPERAND]
         call.scalar = operands[0] if key & SCALAR_FIRST else operands[-1]
-    own = bool(key & OWN_KERNELS)
     if kernels is None:
-        kernels = serving(instance, op.name, compute, own)
+        kernels = serving(instance, op.name, compute, key)
     if switches.deterministic and op.name in instance.capabilities.nondeterministic:
         _nondeterministic(op, name)
     composite_above = op.body is not None and not op.differentiable and op.not_differentiable is None
@@ -154,7 +152,7 @@ def _served(
             compile_adapter(call), "composite", "the body runs with recording off, one derivative for all of it"
         )
     # 6. The fallback policy.
-    call.kernel = fallback_kernel(op, instance, compute, own)
+    call.kernel = fallback_kernel(op, instance, compute, key)
     if call.kernel is not None:
         return Resolution(
             compile_adapter(call), "fallback", f"{name} has no kernel {op.name!r}; the reference device has"
