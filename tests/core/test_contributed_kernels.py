@@ -12,7 +12,17 @@ import pytest
 from candelabra.backend import hookimpl
 from candelabra.dtypes import float32, float64
 from candelabra.errors import BackendError, DeviceUnavailable, FallbackWarning
-from candelabra.library import add_contribution, kernel_for, open_device, own_kernels, plugins, record, register_kernel
+from candelabra.library import (
+    add_contribution,
+    kernel_for,
+    open_device,
+    own_kernels,
+    plugins,
+    record,
+    register_kernel,
+    serve_every_size,
+    state,
+)
 
 from tests.lantern import LanternBackend
 from tests.site import GOOD, Site
@@ -236,6 +246,35 @@ def test_own_kernels_is_a_mode_of_one_thread(contribute: Any) -> None:
     assert x.mul_(3).tolist() == [9.0, 9.0]
 
 
+def test_contributed_kernels_can_serve_calls_of_every_size(contribute: Any) -> None:
+    """In the mode, what the hook returns for every size serves, if it makes a difference; own_kernels() goes first."""
+    asked: list[bool] = []
+
+    class Limited:
+        @hookimpl
+        def candelabra_kernels(self, kernels: Mapping[str, Any], every_size: bool) -> dict[str, Any]:
+            asked.append(every_size)
+            small, least = kernels["exp"], 0 if every_size else 4
+            made = {"exp": lambda x: small(x) if x.size < least else x + 2}
+            return made if every_size else {**made, "sinh": lambda x: x + 3}
+
+    remove = add_contribution("cpu", Limited())
+    try:
+        assert cd.zeros(1).exp().tolist() == [1.0]
+        assert asked == [False]
+        with serve_every_size():
+            assert cd.zeros(1).exp().tolist() == [2.0]
+            assert cd.zeros(1).sinh().tolist() == [3.0]
+            assert "every size" in cd.explain("exp", cd.zeros(1)).key
+            with own_kernels():
+                assert cd.zeros(4).exp().tolist() == [1.0] * 4
+            assert cd.zeros(1, requires_grad=True).exp().tolist() == [2.0]
+        assert cd.zeros(1).exp().tolist() == [1.0]
+        assert asked == [False, True]
+    finally:
+        remove()
+
+
 def test_the_mode_of_the_backward_pass_is_that_of_the_call_to_backward(contribute: Any) -> None:
     """Neither kernels nor the mode of the forward pass are remembered by the graph."""
 
@@ -266,7 +305,8 @@ def test_kernel_for_tries_the_kernels_in_turn(contribute: Any) -> None:
     assert kernel is not None
     assert kernel(np.zeros(1, np.float32)).tolist() == [2.0]
     assert kernel(np.zeros(2, np.float32)).tolist() == [1.0, 1.0]
-    own = kernel_for(open_device("cpu"), "exp", float32, own=True)
+    with own_kernels():
+        own = kernel_for(open_device("cpu"), "exp", float32, state.bits)
     assert own is not None
     assert own(np.zeros(1, np.float32)).tolist() == [1.0]
     chain: Any = cd.get_kernel("cpu", "exp")
@@ -354,7 +394,7 @@ def test_the_environment_limits_contributions(site: Site) -> None:
         "0": "[1.0, 1.0]\n",
         "1": "best\nfast\n[8.0, 8.0]\n",
         "acme-fast": "fast\n[3.0, 3.0]\n",
-        " ACME_best ,nobody": "best\n[6.0, 6.0]\n",
+        " ACME_best ,acme-else": "best\n[6.0, 6.0]\n",
     }
     assert {value: site.output_of(EXP, CANDELABRA_CONTRIBUTIONS=value) for value in outputs} == outputs
 
@@ -453,3 +493,89 @@ def test_one_object_may_serve_several_groups_and_device_types(site: Site) -> Non
     output = site.output_of("import candelabra.library\n" + program)
     assert output.startswith("[3.0, 3.0]\n")
     assert output.endswith("glowing\n['acme-fast']\n")
+
+
+# -- what names who serves --------------------------------------------------------------------------------------------
+COMMAND = "import sys; from candelabra._cli.main import main; sys.exit(main({!r}))"
+ALONE = {"CANDELABRA_BACKENDS": "cpu"}
+
+
+def test_devices_and_doctor_name_the_distributions_that_contribute(site: Site) -> None:
+    """One line per device says how many kernels each distribution contributes, in the order in which they serve."""
+    site.install("cpu", FAST, "acme-fast", "kernels")
+    site.install("cpu", FAST.replace("= 0", "= 3"), "acme-best", "kernels")
+    site.install("nowhere", FAST, "acme-lost", "kernels")
+    done = site.run(COMMAND.format(["devices"]), **ALONE)
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("cpu")]
+    words = "1 kernel contributed by acme-best, precedence 3, 1 kernel contributed by acme-fast"
+    assert done.returncode == 0
+    assert line.endswith(words)
+    done = site.run(COMMAND.format(["doctor"]), **ALONE)
+    assert done.returncode == 0, done.stdout
+    assert "  1 kernel contributed by acme-best, precedence 3 (acme_best_module:plugin)\n  1 kernel" in done.stdout
+    assert "acme-lost contributes kernels to device type 'nowhere', which has no backend" in done.stdout
+    done = site.run(COMMAND.format(["explain", "exp", "--device", "cpu"]))
+    assert "=> 4. native: kernel 'exp' of backend 'cpu', contributed by acme-best" in done.stdout
+
+
+def test_devices_and_doctor_report_failed_and_absent_contributions(site: Site) -> None:
+    """A failed contribution is an exit status of 1 with its traceback; one that does not fit or is switched off is a
+    line.
+    """
+    site.install("cpu", "raise ValueError('no driver')", "acme-bad", "kernels")
+    source = "from candelabra.errors import DeviceUnavailable\nraise DeviceUnavailable('needs AVX2')"
+    site.install("cpu", source, "acme-new", "kernels")
+    site.install("cpu", FAST, "acme-off", "kernels")
+    names = {"CANDELABRA_CONTRIBUTIONS": "acme-bad,acme-new", **ALONE}
+    done = site.run(COMMAND.format(["devices"]), **names)
+    assert done.returncode == 1
+    assert "cpu: the kernels of acme-bad failed to load: ValueError: no driver\n" in done.stdout
+    assert "cpu: no kernels of acme-new: needs AVX2\n" in done.stdout
+    assert "cpu: no kernels of acme-off: switched off by CANDELABRA_CONTRIBUTIONS\n" in done.stdout
+    done = site.run(COMMAND.format(["doctor"]), **names)
+    assert done.returncode == 1
+    assert "CANDELABRA_CONTRIBUTIONS=acme-bad,acme-new: only these distributions contribute kernels" in done.stdout
+    assert "  the kernels of acme-bad failed to load: ValueError: no driver (acme_bad_module:plugin)\n" in done.stdout
+    assert "    Traceback (most recent call last):" in done.stdout
+    assert site.run(COMMAND.format(["devices"]), CANDELABRA_CONTRIBUTIONS="0", **ALONE).returncode == 0
+
+
+def test_a_contribution_that_ends_the_process_does_not_take_the_device_with_it(site: Site) -> None:
+    """Doctor finds that the device works without contributions, and uses it so; it shows what the process printed."""
+    site.install("cpu", "import os\nprint('wrong instruction', flush=True)\nos._exit(7)", "acme-fast", "kernels")
+    done = site.run(COMMAND.format(["doctor"]), **ALONE)
+    assert done.returncode == 1
+    words = "with contributed kernels, the process that loaded it ended with status 7; without them, it works"
+    assert f"the kernels of acme-fast failed to load: BackendError: {words}" in done.stdout
+    assert "    wrong instruction" in done.stdout
+    assert "reference device: cpu" in done.stdout
+    program = """
+        from candelabra._plugins.examining import examine_isolated
+        examine_isolated([registry.plugins()["cpu"]])
+        import warnings
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            print(cd.zeros(1).exp().tolist())
+        print(len(caught), "it works" in str(caught[0].message))
+    """
+    assert site.output_of(program) == "[1.0]\n1 True\n"
+
+
+def test_a_contribution_that_is_added_by_hand_is_examined_here(host_alone: None, contribute: Any, capsys: Any) -> None:
+    """Doctor reports contributions without an entry point too."""
+    from candelabra.library import command
+
+    contribute(lambda *_: {"exp": lambda x: x + 2})
+    assert command(["doctor"]) == 0
+    assert "  1 kernel contributed by acme-fast (added by hand)\n" in capsys.readouterr().out
+
+
+def test_explain_names_who_serves_an_in_place_form(contribute: Any) -> None:
+    """The reason of an in-place form says whether a kernel writes, and whose, or whether the result is copied."""
+    x = cd.ones(2)
+    assert cd.explain("mul_", x, 2).reason == "in-place kernel 'mul_' of backend 'cpu'"
+    contribute(lambda *_: {"mul_": lambda x, other: NotImplemented})
+    assert cd.explain("mul_", x, 2).reason == "in-place kernel 'mul_' of backend 'cpu', contributed by acme-fast"
+    y = cd.ones(2, requires_grad=True) * 1
+    assert cd.explain("mul_", y, 2).reason == "in-place form: the result is copied into the tensor"
+    assert cd.explain("squeeze_", x).reason == "in-place form of a view"

@@ -52,9 +52,12 @@ FUNCTION_MODE: Final = 1 << 67
 """Mode: a function mode (``candelabra.overrides.TorchFunctionMode``) handles calls."""
 OWN_KERNELS: Final = 1 << 68
 """Mode: the kernels of a device's owner serve, not those that other distributions contribute."""
-DEVICE_SHIFT: Final = 69
+EVERY_SIZE: Final = 1 << 69
+"""Mode: contributed kernels serve calls of every size, also those that they leave to the owner's."""
+KERNEL_MODES: Final = OWN_KERNELS | EVERY_SIZE
+DEVICE_SHIFT: Final = 70
 """From here up: one bit per device instance, assigned at the first use of the device."""
-MODE_MASK: Final = NO_GRAD | INFERENCE_MODE | NO_OVERRIDE | FUNCTION_MODE | OWN_KERNELS | PACK | ANOMALY | LAYER_MASK
+MODE_MASK: Final = NO_GRAD | INFERENCE_MODE | NO_OVERRIDE | FUNCTION_MODE | KERNEL_MODES | PACK | ANOMALY | LAYER_MASK
 
 
 class ThreadState(threading.local):

@@ -10,19 +10,36 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
+from candelabra._keys import KERNEL_MODES, OWN_KERNELS
 
 if TYPE_CHECKING:
     from candelabra._device import Instance
+    from candelabra._plugins.contributed_kernels import Contribution
     from candelabra.dtypes import dtype
 
 Function = Callable[..., Any]
 
 
 class Link(NamedTuple):
-    """One kernel of a chain. ``distribution`` is the one that contributes it, or empty for the owner's kernel."""
+    """One kernel of a chain, which a distribution contributes unless that is the owner."""
 
     kernel: Function
-    distribution: str
+    contribution: Contribution | None = None
+
+    def origin(self, name: str, instance: Instance) -> str:
+        """Return which kernel serves, and where it comes from."""
+        contributed = f", contributed by {self.contribution.distribution}" if self.contribution else ""
+        return f"kernel {name!r} of backend {instance.backend.name!r}{contributed}"
+
+    def function(self, name: str, compute: dtype, key: int) -> Function | None:
+        """Return the function that serves a dtype under the modes in a key, or None if the kernel declines it."""
+        kernel: Any = self.kernel
+        if self.contribution is not None and key & KERNEL_MODES:
+            if key & OWN_KERNELS:
+                return None
+            kernel = self.contribution.of_every_size().get(name, kernel)
+        choose: Callable[[dtype], Function | None] | None = getattr(kernel, "for_dtype", None)
+        return kernel if choose is None else choose(compute)
 
 
 class Chain:
@@ -34,23 +51,18 @@ class Chain:
         self.links = tuple(links)
 
     def __repr__(self) -> str:
-        return f"<kernels of {', then '.join(link.distribution or 'the owner' for link in self.links)}>"
+        names = [link.contribution.distribution if link.contribution else "the owner" for link in self.links]
+        return f"<kernels of {', then '.join(names)}>"
 
     def for_dtype(self, compute: dtype) -> Function | None:
         """Return the function that serves a dtype, or None if all kernels decline it."""
-        functions = [of_dtype(link.kernel, compute) for link in self.links]
+        functions = [link.function("", compute, 0) for link in self.links]
         return in_turn([function for function in functions if function is not None])
 
     def __call__(self, *args: Any) -> Any:
         function = in_turn([link.kernel for link in self.links])
         assert function is not None
         return function(*args)
-
-
-def of_dtype(kernel: Any, compute: dtype) -> Function | None:
-    """Return the function of a kernel that serves a dtype, or None if the kernel declines it."""
-    choose: Callable[[dtype], Function | None] | None = getattr(kernel, "for_dtype", None)
-    return kernel if choose is None else choose(compute)
 
 
 def in_turn(functions: Sequence[Function]) -> Function | None:
@@ -68,30 +80,27 @@ def in_turn(functions: Sequence[Function]) -> Function | None:
     return kernel
 
 
-def serving(instance: Instance, name: str, compute: dtype, own: bool = False) -> list[Link]:
+def serving(instance: Instance, name: str, compute: dtype, key: int = 0) -> list[Link]:
     """Return the functions that serve an operator and a dtype on a device, in order; those that decline it are left
     out.
 
-    With ``own``, contributed kernels are left out too.
+    Under the mode OWN_KERNELS in ``key``, contributed kernels are left out too; under EVERY_SIZE, they serve calls of
+    every size.
     """
     kernel: Any = instance.kernels.get(name)
     if kernel is None:
         return []
-    links = kernel.links if isinstance(kernel, Chain) else (Link(kernel, ""),)
-    found = []
-    for link in links:
-        function = None if own and link.distribution else of_dtype(link.kernel, compute)
-        if function is not None:
-            found.append(Link(_lowered(function, instance), link.distribution))
-    return found
+    links = kernel.links if isinstance(kernel, Chain) else (Link(kernel),)
+    found = [(link.function(name, compute, key), link.contribution) for link in links]
+    return [Link(_lowered(function, instance), source) for function, source in found if function is not None]
 
 
-def kernel_for(instance: Instance, name: str, compute: dtype, own: bool = False) -> Function | None:
+def kernel_for(instance: Instance, name: str, compute: dtype, key: int = 0) -> Function | None:
     """Return the function that serves an operator and a dtype on a device, or None if there is none.
 
-    With ``own``, it is the owner's, and contributed kernels are passed over.
+    The modes in ``key`` decide whether it is a contributed one, as in :func:`serving`.
     """
-    return in_turn([link.kernel for link in serving(instance, name, compute, own)])
+    return in_turn([link.kernel for link in serving(instance, name, compute, key)])
 
 
 def _lowered(function: Function, instance: Instance) -> Function:

@@ -18,6 +18,7 @@ from candelabra._autograd.views import check_targets
 from candelabra._codegen.overloading import bind, member_for
 from candelabra._codegen.source import build, indent
 from candelabra._device import Instance, get_default_device, instance_of_key, open_device, open_instances
+from candelabra._dispatch.contributed import own_kernels, serve_every_size
 from candelabra._dispatch.explain import Explanation, canonical, explain, explain_key
 from candelabra._dispatch.failure import fail
 from candelabra._dispatch.fallback import fallback, fallback_policy
@@ -25,7 +26,6 @@ from candelabra._dispatch.key import redispatch
 from candelabra._dispatch.layers import Layer
 from candelabra._dispatch.levels import level
 from candelabra._dispatch.out import store
-from candelabra._dispatch.own_kernels import own_kernels
 from candelabra._dispatch.promote import common_dtype
 from candelabra._interchange.numpy import dtype_of_array
 from candelabra._keys import AUTOGRAD, DEVICE_SHIFT, NO_GRAD, VIEW, mode, state
@@ -106,7 +106,8 @@ __all__ = [
     "Tensor", "wrap", "dtype_of_array",
     # extending
     "Layer", "level", "redispatch", "command", "contributions", "device_names", "fallback", "fallback_policy",
-    "get_kernel", "plugins", "register_kernel", "add_contribution", "own_kernels", "RemovableHandle", "add_hook",
+    "get_kernel", "plugins", "register_kernel", "add_contribution", "own_kernels", "serve_every_size",
+    "RemovableHandle", "add_hook",
     "disabled_torch_function",
 ]  # fmt: skip
 

@@ -7,8 +7,9 @@ import os
 import platform
 
 from candelabra._cli.devices import add_arguments as add_timeout
+from candelabra._cli.devices import contributed
 from candelabra._cli.main import COMMANDS
-from candelabra._plugins import contributions, registry
+from candelabra._plugins import contributed_kernels, contributions, registry
 from candelabra._plugins.describing import summary
 from candelabra._plugins.examining import Examination, examine_isolated
 from candelabra._version import __version__
@@ -26,12 +27,20 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"candelabra {__version__}, core API {API_VERSION[0]}.{API_VERSION[1]}, Python {platform.python_version()}")
     if registry.allowed_names() is not None:
         print(f"{registry.ENVIRONMENT}={os.environ[registry.ENVIRONMENT]}: only these backends are seen")
+    if contributed_kernels.allowed_distributions() is not None:
+        value = os.environ[contributed_kernels.ENVIRONMENT]
+        print(f"{contributed_kernels.ENVIRONMENT}={value}: only these distributions contribute kernels")
     plugins = registry.plugins()
     if not plugins:
         print(registry.nothing_installed())
         return 1
     examinations = examine_isolated(plugins.values(), arguments.timeout)
     healthy = [_report(plugin, each) for plugin, each in zip(plugins.values(), examinations, strict=True)]
+    for stray in contributed_kernels.installed():
+        if stray.device_type not in plugins:
+            print(
+                f"{stray.distribution} contributes kernels to device type {stray.device_type!r}, which has no backend"
+            )
     print(f"reference device: {_reference()}")
     found, problems = contributions.commands(tuple(COMMANDS))
     if found:
@@ -60,7 +69,10 @@ def _report(plugin: registry.Plugin, examination: Examination) -> bool:
         print(f"  {name}  {description}")
     if not examination.devices:
         print(f"  no devices: {examination.unavailable or 'the backend gives no reason'}")
-    return True
+    for each in examination.contributions:
+        print(f"  {contributed(each)} ({each.source})")
+        _indented(each.traceback)
+    return not any(each.failure for each in examination.contributions)
 
 
 def _indented(text: str) -> None:

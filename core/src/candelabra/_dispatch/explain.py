@@ -20,8 +20,10 @@ from candelabra._dispatch.resolve import resolution
 from candelabra._keys import (
     ANOMALY,
     AUTOGRAD,
+    EVERY_SIZE,
     FUNCTION_MODE,
     INFERENCE,
+    KERNEL_MODES,
     LAYER_MASK,
     NO_GRAD,
     NO_OVERRIDE,
@@ -32,6 +34,7 @@ from candelabra._keys import (
     SCALAR_FIRST,
     SCALAR_MASK,
     VIEW,
+    state,
 )
 from candelabra._namespace.publishing import entry_named, public_function
 from candelabra._records.overloads import OverloadSet
@@ -52,6 +55,7 @@ NUMBERS: Final = {**{route: i for i, (route, _) in enumerate(STEPS, 1)}, "stride
 FLAGS: Final = {
     "autograd": AUTOGRAD, "view": VIEW, "inference": INFERENCE, "no_grad": NO_GRAD, "saved-tensor hooks": PACK,
     "anomaly": ANOMALY, "own kernels": OWN_KERNELS,
+    "every size": EVERY_SIZE,
 }  # fmt: skip
 
 
@@ -124,9 +128,12 @@ def explain(operator: Operator[..., Any] | str | Callable[..., Any], /, *args: A
 
 
 def explain_key(record: Operator[..., Any], instance: Instance, d: dtype, grad: bool) -> Explanation:
-    """Return how a device serves the operator on tensors of one dtype, with or without a gradient."""
+    """Return how a device serves the operator on tensors of one dtype, with or without a gradient.
+
+    Of the thread's modes, only ``own_kernels`` and ``serve_every_size`` count.
+    """
     tensors = [p for p in record.schema.parameters if p.kind in ("tensor", "operand", "list", "optional")]
-    key = instance.keys_for(d) if tensors else instance.bit
+    key = (instance.keys_for(d) if tensors else instance.bit) | state.bits & KERNEL_MODES
     compute = record.promote(d) if tensors else None
     return follow(record, key | (AUTOGRAD if grad and tensors else 0), False, compute)
 

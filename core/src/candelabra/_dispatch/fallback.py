@@ -68,17 +68,15 @@ def reference_device(instance: Instance) -> Instance | None:
     return None if found.backend is instance.backend else found
 
 
-def fallback_kernel(
-    op: Operator[..., Any], instance: Instance, compute: dtype, own: bool = False
-) -> Callable[..., Any] | None:
+def fallback_kernel(op: Operator[..., Any], instance: Instance, compute: dtype, key: int) -> Callable[..., Any] | None:
     """Return a kernel that copies payloads to the reference device, runs there, and copies the results back.
 
-    With ``own``, the kernel that runs there is that of the reference device's owner.
+    The modes in ``key`` decide whether a contributed kernel runs there (``serving``).
     """
     if op.view or instance.capabilities.virtual or not instance.capabilities.data or fallback_policy(op) == "error":
         return None
     host = reference_device(instance)
-    kernel = None if host is None else kernel_for(host, op.name, compute, own)
+    kernel = None if host is None else kernel_for(host, op.name, compute, key)
     if host is None or kernel is None:
         return None
     several = op.schema.result is not None

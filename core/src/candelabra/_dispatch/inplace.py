@@ -33,7 +33,6 @@ from candelabra._keys import (
     INFERENCE,
     INFERENCE_MODE,
     NO_GRAD,
-    OWN_KERNELS,
     SCALAR_FIRST,
     SCALAR_MASK,
     VIEW,
@@ -49,17 +48,19 @@ if TYPE_CHECKING:
     from candelabra._records.record import Operator
 
 
-def compile_inplace(op: Operator[..., Any], key: int, compute: dtype, instance: Instance) -> Callable[..., Any]:
-    """Compile the in-place form for one key."""
+def compile_inplace(
+    op: Operator[..., Any], key: int, compute: dtype, instance: Instance
+) -> tuple[Callable[..., Any], str]:
+    """Compile the in-place form for one key, and return it with a sentence about it."""
     if op.view:
-        return inplace_view(op)
+        return inplace_view(op), "in-place form of a view"
     result = op.results[0](compute)
     if op.results[0] is real_part and compute.is_complex:
         raise RuntimeError(f"In-place {op.name} is not supported for complex tensors.")
     if not can_cast(result, compute):
         raise RuntimeError(f"result type {result.title} can't be cast to the desired output type {compute.title}")
     recording = bool(key & AUTOGRAD) and not key & NO_GRAD
-    kernels = serving(instance, op.name + "_", compute, bool(key & OWN_KERNELS))
+    kernels = serving(instance, op.name + "_", compute, key)
     foreign = key & INFERENCE and not key & INFERENCE_MODE  # inference tensors are writable in inference mode only
     if (
         not kernels
@@ -69,8 +70,8 @@ def compile_inplace(op: Operator[..., Any], key: int, compute: dtype, instance: 
         or instance.immutable
         or compute not in instance.capabilities.arithmetic
     ):
-        return writing(op)
-    return _compile_direct(op, key, kernels)
+        return writing(op), "in-place form: the result is copied into the tensor"
+    return _compile_direct(op, key, kernels), f"in-place {kernels[0].origin(op.name + '_', instance)}"
 
 
 def _compile_direct(op: Operator[..., Any], key: int, kernels: list[Link]) -> Callable[..., Any]:

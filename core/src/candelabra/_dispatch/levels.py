@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
-from candelabra._keys import OWN_KERNELS, state, switch
+from candelabra._keys import KERNEL_MODES, state, switch
 
 if TYPE_CHECKING:
     from candelabra._device import Instance
@@ -50,7 +50,7 @@ def level(instance: Instance) -> Iterator[None]:
 class Lowered:
     """A kernel of a virtual device, which runs under the mode bits of the level below.
 
-    The mode ``own_kernels`` belongs to no level: it is kept.
+    The modes ``own_kernels`` and ``serve_every_size`` belong to no level: they are kept.
     """
 
     def __init__(self, kernel: Any, instance: Instance) -> None:
@@ -59,7 +59,7 @@ class Lowered:
 
     def __call__(self, *args: Any) -> Any:
         mode = state.bits
-        switch(_levels.outer.get(self.bit, 0) & ~OWN_KERNELS | mode & OWN_KERNELS)
+        switch(_levels.outer.get(self.bit, 0) & ~KERNEL_MODES | mode & KERNEL_MODES)
         try:
             return self.kernel(*args)
         finally:

@@ -32,7 +32,6 @@ from candelabra._keys import (
     NO_GRAD,
     NO_OVERRIDE,
     OVERRIDE,
-    OWN_KERNELS,
     SCALAR_FIRST,
     SCALAR_MASK,
     SCALAR_SHIFT,
@@ -94,7 +93,8 @@ def resolution(op: Operator[..., Any], key: int, inplace: bool = False) -> Resol
     if words is not None:
         return Resolution(casting(op, words), "promotion", "the input is cast to the dtype that is named first")
     if inplace:
-        return Resolution(compile_inplace(op, key, compute, instance), "native", "in-place form")
+        function, reason = compile_inplace(op, key, compute, instance)
+        return Resolution(function, "native", reason)
     return _served(op, key, compute, instance)
 
 
@@ -126,20 +126,16 @@ def _served(
     if key & SCALAR_MASK:
         operands = [p.name for p in op.schema.parameters if p.kind == OPERAND]
         call.scalar = operands[0] if key & SCALAR_FIRST else operands[-1]
-    own = bool(key & OWN_KERNELS)
     if kernels is None:
-        kernels = serving(instance, op.name, compute, own)
+        kernels = serving(instance, op.name, compute, key)
     if switches.deterministic and op.name in instance.capabilities.nondeterministic:
         _nondeterministic(op, name)
     composite_above = op.body is not None and not op.differentiable and op.not_differentiable is None
     # 4. The backend's kernel, unless autograd has to record the operators of a composite.
     if kernels and not (composite_above and wants_grad) and (op.view or _computes(instance, compute)):
-        (call.kernel, contributor), *below = kernels
-        call.declined = Declined(op, key, compute, instance, below)
-        origin = f", contributed by {contributor}" if contributor else ""
-        return Resolution(
-            compile_adapter(call), "native", f"kernel {op.name!r} of backend {instance.backend.name!r}{origin}"
-        )
+        first, *below = kernels
+        call.kernel, call.declined = first.kernel, Declined(op, key, compute, instance, below)
+        return Resolution(compile_adapter(call), "native", first.origin(op.name, instance))
     if op.view and instance.capabilities.strided:
         call.kernel = strided_view_kernel(op, instance)
         if call.kernel is not None:
@@ -156,7 +152,7 @@ def _served(
             compile_adapter(call), "composite", "the body runs with recording off, one derivative for all of it"
         )
     # 6. The fallback policy.
-    call.kernel = fallback_kernel(op, instance, compute, own)
+    call.kernel = fallback_kernel(op, instance, compute, key)
     if call.kernel is not None:
         return Resolution(
             compile_adapter(call), "fallback", f"{name} has no kernel {op.name!r}; the reference device has"

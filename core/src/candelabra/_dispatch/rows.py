@@ -25,7 +25,6 @@ from candelabra._keys import (
     NO_GRAD,
     NO_OVERRIDE,
     OVERRIDE,
-    OWN_KERNELS,
     PACK,
     VIEW,
     state,
@@ -78,8 +77,7 @@ def resolution(op: Operator[..., Any], key: int) -> Resolution:
     if not overridden and (key & NO_GRAD or not key & AUTOGRAD):
         # 3. The backend's kernel.
         instance = instance_of_key(key)
-        own = bool(key & OWN_KERNELS)
-        kernel = None if instance.immutable else kernel_for(instance, op.name + "_", d, own)
+        kernel = None if instance.immutable else kernel_for(instance, op.name + "_", d, key)
         if kernel is not None:
             return Resolution(by_kernel(op, kernel), "native")
     # 4. The in-place body for each row.

@@ -40,6 +40,10 @@ ENVIRONMENT: Final = "CANDELABRA_CONTRIBUTIONS"
 """The environment variable that limits contributions: ``0`` for none, ``1`` for all (the default), or a comma-separated
 list of distributions."""
 
+LOST: Final[dict[str, str]] = {}
+"""Device types whose contributions ended the process that loaded them, or hung, with the reason. They are not loaded in
+this process."""
+
 
 @dataclass(eq=False)
 class Contribution:
@@ -52,11 +56,14 @@ class Contribution:
     """The object with the hook, after it has been imported."""
     precedence: int = 0
     kernels: dict[str, Kernel] = field(default_factory=dict)
+    below: Mapping[str, Kernel] = field(default_factory=dict)
+    """What serves without this contribution and those above it."""
     error: BaseException | None = None
     traceback: str = ""
     unavailable: str = ""
     """The distribution's reason for having no kernels on this machine."""
     reported: bool = False
+    _of_every_size: dict[str, Kernel] | None = None
 
     @property
     def failure(self) -> str:
@@ -68,6 +75,25 @@ class Contribution:
         """The sort key: the contribution that serves first comes first."""
         return -self.precedence, self.distribution
 
+    def of_every_size(self) -> dict[str, Kernel]:
+        """Return the kernels that serve calls of every size. The hook makes them at the first use."""
+        with registry.loading():
+            if self._of_every_size is None:
+                self._of_every_size = self.from_hook(every_size=True)
+            return self._of_every_size
+
+    def from_hook(self, every_size: bool) -> dict[str, Kernel]:
+        """Call the hook, and return its kernels after checking them."""
+        who = f"distribution {self.distribution!r}"
+        arguments = {"device_type": self.device_type, "kernels": self.below, "every_size": every_size}
+        returned = call_hook(self.plugin, HOOK, **arguments)
+        if not isinstance(returned, Mapping):
+            raise BackendError(f"{who}: {HOOK}() returned {shown(returned)}, not a mapping")
+        kernels = dict(returned)
+        for name, kernel in kernels.items():
+            check_kernel(who, name, kernel)
+        return kernels
+
     def fail(self, error: BaseException) -> None:
         """Keep the error of a contribution, which has no effect from now on."""
         self.kernels = {}
@@ -75,6 +101,12 @@ class Contribution:
             self.unavailable = text_of(error)
         else:
             self.error, self.traceback = error, traceback.format_exc()
+
+
+def is_allowed(contribution: Contribution) -> bool:
+    """Return whether the environment lets a distribution contribute kernels."""
+    allowed = allowed_distributions()
+    return allowed is None or contribution.distribution in allowed
 
 
 def allowed_distributions() -> set[str] | None:
@@ -102,9 +134,8 @@ def installed(device_type: str | None = None) -> list[Contribution]:
 
 def load_contributions(plugin: registry.Plugin) -> None:
     """Load what distributions contribute to a backend that is being loaded, and build the device's table."""
-    allowed = allowed_distributions()
     for each in installed(plugin.name):
-        if allowed is None or each.distribution in allowed:
+        if is_allowed(each):
             _isolated(each, _import, each)
             plugin.contributions.append(each)
     if plugin.contributions:
@@ -113,6 +144,8 @@ def load_contributions(plugin: registry.Plugin) -> None:
 
 def _import(contribution: Contribution) -> None:
     assert contribution.entry is not None
+    if contribution.device_type in LOST:
+        raise BackendError(LOST[contribution.device_type])
     loaded = contribution.entry.load()
     journal.note(register(f"{GROUP}:{contribution.distribution}:{contribution.device_type}", loaded))
     check_contribution(contribution, loaded)
@@ -139,31 +172,23 @@ def build_table(plugin: registry.Plugin) -> None:
     for each in reversed(plugin.contributions):
         if each.plugin is not None and _isolated(each, _call_hook, each, table):
             for name, kernel in each.kernels.items():
-                table[name] = _over(kernel, each.distribution, table.get(name))
+                table[name] = _over(Link(kernel, each), table.get(name))
     rebase(plugin.kernels, table)
     invalidate()
 
 
 def _call_hook(contribution: Contribution, table: dict[str, Kernel]) -> None:
     """Get and check a distribution's kernels."""
-    who = f"distribution {contribution.distribution!r}"
-    given = {"device_type": contribution.device_type, "kernels": MappingProxyType(dict(table))}
-    found = call_hook(contribution.plugin, HOOK, **given)
-    if not isinstance(found, Mapping):
-        raise BackendError(f"{who}: {HOOK}() returned {shown(found)}, not a mapping")
-    kernels = dict(found)
-    for name, kernel in kernels.items():
-        check_kernel(who, name, kernel)
+    contribution.below, contribution._of_every_size = MappingProxyType(dict(table)), None
+    contribution.kernels = contribution.from_hook(every_size=False)
     contribution.error, contribution.traceback, contribution.unavailable = None, "", ""
-    contribution.kernels = kernels
 
 
-def _over(kernel: Kernel, distribution: str, below: Kernel | None) -> Chain:
+def _over(link: Link, below: Kernel | None) -> Chain:
     """Return the entry of a table that tries a contributed kernel before what serves so far."""
-    link = Link(kernel, distribution)
     if below is None:
         return Chain([link])
-    return Chain([link, *(below.links if isinstance(below, Chain) else [Link(below, "")])])
+    return Chain([link, *(below.links if isinstance(below, Chain) else [Link(below)])])
 
 
 def _isolated(contribution: Contribution, step: Callable[..., None], *args: Any) -> bool:

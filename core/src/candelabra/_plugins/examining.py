@@ -6,19 +6,21 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 from candelabra._annotations import Any, Final
 from candelabra._device import named_device
-from candelabra._plugins import registry
+from candelabra._plugins import contributed_kernels, registry
+from candelabra._plugins.contributed_kernels import Contribution
 from candelabra._plugins.describing import summary, text_of
 from candelabra.errors import BackendError, DeviceUnavailable
 
@@ -30,6 +32,21 @@ PROGRAM: Final = (
 )
 LAST: Final = 2000
 """The number of characters of a plugin's output that are shown if its process ends."""
+
+
+@dataclass
+class ExaminedContribution:
+    """What was found about the kernels that a distribution contributes to a device type."""
+
+    distribution: str
+    source: str
+    """The value of the entry point."""
+    kernels: int = 0
+    precedence: int = 0
+    note: str = ""
+    """The reason for having no kernels, if it is not a failure."""
+    failure: str = ""
+    traceback: str = ""
 
 
 @dataclass
@@ -46,6 +63,7 @@ class Examination:
     """The plugin's reason for having no devices."""
     failure: str = ""
     traceback: str = ""
+    contributions: list[ExaminedContribution] = field(default_factory=list)
 
 
 def examine(plugin: registry.Plugin) -> Examination:
@@ -61,6 +79,7 @@ def examine(plugin: registry.Plugin) -> Examination:
         found.steps, found.failure = plugin.steps, summary(error if known is None else known)
         found.traceback = plugin.traceback
         return found
+    found.contributions = [_examined(each) for each in _contributions(plugin)]
     low, high = backend.api
     found.steps, found.window = plugin.steps, f"{low[0]}.{low[1]} to {high[0]}.{high[1]}"
     try:
@@ -75,15 +94,37 @@ def examine(plugin: registry.Plugin) -> Examination:
     return found
 
 
+def _contributions(plugin: registry.Plugin) -> list[Contribution]:
+    """Return the loaded contributions to a device type in the order in which they serve, then those that are switched
+    off.
+    """
+    hidden = [each for each in contributed_kernels.installed(plugin.name) if not contributed_kernels.is_allowed(each)]
+    return [*plugin.contributions, *hidden]
+
+
+def _examined(contribution: Contribution) -> ExaminedContribution:
+    hidden = contribution.entry is not None and not contributed_kernels.is_allowed(contribution)
+    return ExaminedContribution(
+        contribution.distribution,
+        contribution.entry.value if contribution.entry is not None else "added by hand",
+        len(contribution.kernels),
+        contribution.precedence,
+        f"switched off by {contributed_kernels.ENVIRONMENT}" if hidden else contribution.unavailable,
+        contribution.failure,
+        contribution.traceback,
+    )
+
+
 def examine_isolated(plugins: Iterable[registry.Plugin], seconds: float = SECONDS) -> list[Examination]:
     """Examine each plugin in a process of its own, several at once.
 
     A plugin that is loaded already, or was added by hand, is examined here. A plugin whose process hangs or dies is not
-    loaded in this process either: its error says so from then on.
+    loaded in this process either: its error says so from then on. If it works without the kernels that distributions
+    contribute to it, only they are not loaded.
     """
-    runs = [(plugin, None if _is_here(plugin) else _Run(plugin.name, seconds)) for plugin in plugins]
+    runs = [(plugin, None if _is_here(plugin) else _Run(plugin, seconds)) for plugin in plugins]
     try:
-        return [examine(plugin) if run is None else run.result(plugin) for plugin, run in runs]
+        return [examine(plugin) if run is None else run.result() for plugin, run in runs]
     finally:
         for _, run in runs:
             if run is not None:
@@ -98,7 +139,8 @@ def _is_here(plugin: registry.Plugin) -> bool:
 class _Run:
     """A process that examines one plugin."""
 
-    def __init__(self, name: str, seconds: float) -> None:
+    def __init__(self, plugin: registry.Plugin, seconds: float, environment: Mapping[str, str] | None = None) -> None:
+        self.plugin = plugin
         self.seconds = seconds
         self.until = time.monotonic() + seconds
         self.folder = tempfile.TemporaryDirectory(prefix="candelabra-", ignore_cleanup_errors=True)
@@ -106,29 +148,50 @@ class _Run:
         self.output = Path(self.folder.name, "output.txt")
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", PROGRAM, json.dumps(sys.path), name, str(self.answer)],
+                [sys.executable, "-c", PROGRAM, json.dumps(sys.path), plugin.name, str(self.answer)],
+                env={**os.environ, **(environment or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
             )
 
-    def result(self, plugin: registry.Plugin) -> Examination:
+    def result(self) -> Examination:
         """Wait for the process and return what it found."""
+        found, words = self.answered()
+        if found is not None:
+            return found
+        output = self.output.read_text(encoding="utf-8", errors="replace")[-LAST:]
+        contributed = [
+            each for each in contributed_kernels.installed(self.plugin.name) if contributed_kernels.is_allowed(each)
+        ]
+        if contributed:
+            alone = _Run(self.plugin, self.seconds, {contributed_kernels.ENVIRONMENT: "0"})
+            try:
+                found, _ = alone.answered()
+            finally:
+                alone.close()
+        if found is None:
+            self.plugin.error, self.plugin.traceback = BackendError(words), output
+            return examine(self.plugin)
+        contributed_kernels.LOST[self.plugin.name] = f"with contributed kernels, {words}; without them, it works"
+        for each in contributed:
+            each.error, each.traceback = BackendError(contributed_kernels.LOST[self.plugin.name]), output
+        found.contributions = [_examined(each) for each in contributed]
+        return found
+
+    def answered(self) -> tuple[Examination | None, str]:
+        """Wait for the process, and return what it found, or None and the reason why it gave no answer."""
         try:
             status = self.process.wait(max(self.until - time.monotonic(), 0))
         except subprocess.TimeoutExpired:
-            return self._lost(plugin, f"it did not load and list its devices within {self.seconds:g} s")
+            return None, f"it did not load and list its devices within {self.seconds:g} s"
         try:
             found: dict[str, Any] = json.loads(self.answer.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             ended = f"on signal {-status}" if status < 0 else f"with status {status}"
-            return self._lost(plugin, f"the process that loaded it ended {ended}")
-        return Examination(**found)
-
-    def _lost(self, plugin: registry.Plugin, words: str) -> Examination:
-        plugin.error = BackendError(words)
-        plugin.traceback = self.output.read_text(encoding="utf-8", errors="replace")[-LAST:]
-        return examine(plugin)
+            return None, f"the process that loaded it ended {ended}"
+        found["contributions"] = [ExaminedContribution(**each) for each in found["contributions"]]
+        return Examination(**found), ""
 
     def close(self) -> None:
         """End the process if it still runs, and remove its files."""

@@ -23,12 +23,16 @@ class Hooks:
         """Return the backend. Its name must be equal to that of the entry point."""
 
     @hookspec
-    def candelabra_kernels(self, device_type: str, kernels: Mapping[str, Kernel]) -> Mapping[str, Kernel]:
+    def candelabra_kernels(
+        self, device_type: str, kernels: Mapping[str, Kernel], every_size: bool
+    ) -> Mapping[str, Kernel]:
         """Return kernels for a device type that another distribution owns, ``{operator: function of payloads}``.
 
         For objects in the entry point group ``candelabra.kernels``. ``kernels`` is what serves so far: the owner's
-        table, and over it the contributions of lower precedence. A kernel may call them. Raise ``DeviceUnavailable``
-        with the reason if this machine lacks something that the kernels need; the device then works without them.
+        table, and over it the contributions of lower precedence. A kernel may call them, for example for small calls.
+        With ``every_size``, which the conformance suite asks for, the kernels must serve small calls themselves.
+        Raise ``DeviceUnavailable`` with the reason if this machine lacks something that the kernels need; the device
+        then works without them. An implementation may leave out parameters that it does not need.
         """
         return {}
 
