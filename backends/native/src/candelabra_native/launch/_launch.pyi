@@ -1,4 +1,4 @@
-"""The types of the extension module, which build.py compiles from launch.c, pool.c and crash.c."""
+"""The types of the extension module, which build.py compiles from the C files beside it."""
 
 from collections.abc import Callable
 

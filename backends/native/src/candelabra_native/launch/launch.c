@@ -13,7 +13,7 @@
 #include "crash.h"
 #include "pool.h"
 
-enum { MAX_ARGUMENTS = 64 };
+enum { MAX_ARGUMENTS = 512 };
 
 /* A kernel, and the `self` of the function that launches it. */
 typedef struct {
