@@ -6,18 +6,18 @@
 
     void kernel(const uint64_t *slots, uint64_t first, uint64_t last, uint64_t total);
 
-and runs the work-items ``first`` to ``last - 1`` of ``total``. Each slot has 8 bytes and holds an argument: a pointer, or a
-number in its low bytes. The function is called as ``launch(count, *arguments)`` with the number of work-items. The types of
-the arguments are given by one letter each: ``b`` for an object with the buffer protocol (of any layout; only the address of
-its first element is passed), and for numbers ``i`` int32, ``I`` uint32, ``q`` int64, ``Q`` uint64, ``f`` float32,
-``d`` float64. Numbers out of range raise ``OverflowError``.
+and runs the work-items ``first`` to ``last - 1`` of ``total``. Each slot has 8 bytes and holds an argument: a pointer,
+or a number in its low bytes. The function is called as ``launch(count, *arguments)`` with the number of work-items. The
+types of the arguments are given by one letter each: ``b`` for an object with the buffer protocol (of any layout; only
+the address of its first element is passed), and for numbers ``i`` int32, ``I`` uint32, ``q`` int64, ``Q`` uint64,
+``f`` float32, ``d`` float64. Numbers out of range raise ``OverflowError``.
 
-Arrays are neither copied nor checked. A kernel that writes beyond its arrays corrupts memory; if it crashes, its name is
-written to stderr.
+Arrays are neither copied nor checked. A kernel that writes beyond its arrays corrupts memory; if it crashes, its name
+is written to stderr.
 
 The interpreter lock is released while a kernel runs. Work-items run in any order, on any thread of one pool that the
-process shares; kernels must not depend on it, so results do not depend on the number of threads. Several Python threads
-may launch kernels at once. A process made by fork starts threads of its own.
+process shares, and kernels must not depend on it; then results do not depend on the number of threads. Several Python
+threads may launch kernels at once. A process made by fork starts threads of its own.
 """
 
 from __future__ import annotations

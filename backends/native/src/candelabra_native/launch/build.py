@@ -31,6 +31,10 @@ OPTIONS: Final = (
 )
 
 
+MACOS_OPTIONS: Final = ("-Wl,-undefined,dynamic_lookup",)
+"""Python's functions are those of the interpreter that loads the module."""
+
+
 def host_target() -> str:
     """Return the target for this machine: glibc 2.17 and newer."""
     if not sys.platform.startswith("linux"):
@@ -41,21 +45,24 @@ def host_target() -> str:
 def build(to: Path, target: str | None = None, *options: str) -> Path:
     """Compile the module into the folder ``to`` and return the file's path.
 
-    ``target`` is a target of zig, such as ``aarch64-linux-gnu.2.17``; by default, this machine. ``options`` are passed to
-    the compiler too. The headers are those of the running interpreter; those of CPython 3.11 and newer serve all platforms
-    with 64 bits. Raises ``RuntimeError`` if the compiler or the headers are missing, or if the compiler fails.
+    ``target`` is a target of zig, such as ``aarch64-linux-gnu.2.17``; by default, this machine. ``options`` are passed
+    to the compiler too. The headers are those of the running interpreter; those of CPython 3.11 and newer serve all
+    platforms with 64 bits. Raises ``RuntimeError`` if the compiler or the headers are missing, or if it fails.
     """
     headers = Path(sysconfig.get_path("include"))
     if not (headers / "Python.h").is_file():
         raise RuntimeError(
-            f"compiling candelabra_native.launch needs Python's headers, but there is no Python.h in {headers}: install "
-            "them (on Debian and Ubuntu, the package python3-dev), or install candelabra-native from a wheel"
+            f"compiling candelabra_native.launch needs Python's headers, but there is no Python.h in {headers}: "
+            "install them (on Debian and Ubuntu, the package python3-dev), or install candelabra-native from a wheel"
         )
     if importlib.util.find_spec("ziglang") is None:
         raise RuntimeError("compiling candelabra_native.launch needs zig's compiler: pip install ziglang")
     to.mkdir(parents=True, exist_ok=True)
     here = Path(__file__).parent
-    command = [sys.executable, "-m", "ziglang", "cc", "-target", target or host_target(), *OPTIONS, *options]
+    target = target or host_target()
+    command = [sys.executable, "-m", "ziglang", "cc", "-target", target, *OPTIONS, *options]
+    if "macos" in target:
+        command += MACOS_OPTIONS
     command += [f"-I{headers}", *(str(here / name) for name in SOURCES), "-o", str(to / NAME)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -4,12 +4,16 @@
  * one line and passes the signal on to whatever was installed before: faulthandler's traceback and core dumps remain. */
 #include "crash.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
-_Thread_local const char *volatile crash_kernel;
+/* The kernel that a thread runs. Not _Thread_local: the first use in a thread of such a variable of a loaded library may
+ * allocate memory, which a signal handler must not, and it would tie the file to one C library. */
+static pthread_key_t running;
+static atomic_bool usable; /* there are 1024 keys in a process */
 
 static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 enum { SIGNALS = sizeof signals / sizeof *signals };
@@ -45,9 +49,9 @@ static void pass_on(const struct sigaction *action, int number, siginfo_t *info,
 
 static void on_crash(int number, siginfo_t *info, void *context)
 {
-    const char *name = crash_kernel;
+    const char *name = pthread_getspecific(running);
     if (name) {
-        crash_kernel = NULL; /* the handlers after ours may come back here */
+        crash_set_kernel(NULL); /* the handlers after ours may come back here */
         write_text("candelabra: crash in kernel ");
         write_text(name);
         write_text("\n");
@@ -57,11 +61,18 @@ static void on_crash(int number, siginfo_t *info, void *context)
             pass_on(&previous[i], number, info, context);
 }
 
+void crash_set_kernel(const char *name)
+{
+    if (atomic_load_explicit(&usable, memory_order_acquire))
+        pthread_setspecific(running, name);
+}
+
 void crash_install(void)
 {
     static atomic_flag installed = ATOMIC_FLAG_INIT;
-    if (atomic_flag_test_and_set(&installed))
+    if (atomic_flag_test_and_set(&installed) || pthread_key_create(&running, NULL))
         return;
+    atomic_store_explicit(&usable, 1, memory_order_release);
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_sigaction = on_crash;

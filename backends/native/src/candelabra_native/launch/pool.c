@@ -18,8 +18,10 @@ enum {
     JOBS = 8,               /* jobs at once; one more runs in its caller's thread alone */
     CHUNKS_PER_THREAD = 16, /* a thread that is late costs at most 1/16 of its share */
     STACK_SIZE = 4 << 20,   /* musl's default is 128 KiB */
-    SPIN_NS = 50000,
 };
+#ifndef SPIN_NS
+#define SPIN_NS 50000
+#endif
 
 typedef struct {
     /* Places that are left for helpers in the low half, and the number of the job in the high half, so that a helper that
@@ -130,12 +132,12 @@ static int may_help(uint32_t index)
 static void work(job_t *job, uint32_t index)
 {
     uint64_t size = job->total / job->chunks, longer = job->total % job->chunks, chunk;
-    crash_kernel = job->name;
+    crash_set_kernel(job->name);
     while ((!index || may_help(index)) && take(job, index != 0, &chunk)) {
         uint64_t first = chunk * size + (chunk < longer ? chunk : longer);
         job->function(job->slots, first, first + size + (chunk < longer), job->total);
     }
-    crash_kernel = NULL;
+    crash_set_kernel(NULL);
 }
 
 static int join(job_t *job, uint32_t index)
@@ -275,9 +277,9 @@ static void start_workers(uint32_t number)
 
 static void run_alone(kernel_function function, const char *name, const uint64_t *slots, uint64_t total)
 {
-    crash_kernel = name;
+    crash_set_kernel(name);
     function(slots, 0, total, total);
-    crash_kernel = NULL;
+    crash_set_kernel(NULL);
 }
 
 static job_t *take_job(void)
