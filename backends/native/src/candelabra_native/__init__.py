@@ -15,10 +15,12 @@ class Plugin:
     """The contribution."""
 
     @hookimpl
-    def candelabra_kernels(self, device_type: str, kernels: Mapping[str, Kernel]) -> Mapping[str, Kernel]:
+    def candelabra_kernels(
+        self, device_type: str, kernels: Mapping[str, Kernel], every_size: bool
+    ) -> Mapping[str, Kernel]:
         from candelabra_native.kernels import contributed
 
-        return contributed(kernels)
+        return contributed(kernels, every_size)
 
 
 plugin = Plugin()

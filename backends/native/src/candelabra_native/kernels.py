@@ -27,13 +27,15 @@ ARRAY: Final = ("tensor", "index", "mask", "optional")
 """The kinds of parameters that are arrays, or None where their annotation allows it."""
 
 
-def contributed(own: Mapping[str, Kernel]) -> dict[str, Kernel]:
-    """Return ``{operator: kernel}``. ``own`` are the kernels that serve small calls."""
+def contributed(own: Mapping[str, Kernel], every_size: bool = False) -> dict[str, Kernel]:
+    """Return ``{operator: kernel}``. ``own`` are the kernels that serve small calls, unless native ones serve every size.
+    """
     kernels: dict[str, Kernel] = {}
     for name, kernel in table(lambda index: ENGINE).items():
         record = OPERATORS.get(name) or OPERATORS.get(name.removesuffix("_"))
         if record is not None and not record.view and threshold(name) is not None and not writes_by_index(name, record):
-            kernels[name] = Native(name, record, kernel, own.get(name))
+            least = 0 if every_size else threshold(name) or 0
+            kernels[name] = Native(name, record, kernel, own.get(name), least)
     return kernels
 
 
@@ -55,8 +57,9 @@ def may_refuse(name: str, record: Operator[..., Any], d: dtype) -> bool:
 class Native:
     """The kernel of an operator, with a function for each dtype."""
 
-    def __init__(self, name: str, record: Operator[..., Any], kernel: Any, own: Any) -> None:
+    def __init__(self, name: str, record: Operator[..., Any], kernel: Any, own: Any, least: int) -> None:
         self.name = name
+        self.least = least
         self.record = record
         self.kernel = kernel
         self.own = own
@@ -67,7 +70,7 @@ class Native:
         if d not in self._functions:
             kernel, own = _chosen(self.kernel, d), _chosen(self.own, d)
             left = kernel is None or may_refuse(self.name, self.record, d)
-            self._functions[d] = own if left else wrapped(self.name, self.record, kernel, own, d)
+            self._functions[d] = own if left else wrapped(self.name, self.record, kernel, own, d, self.least)
         return self._functions[d]
 
     def __call__(self, *arguments: Any) -> Any:
@@ -88,8 +91,13 @@ def declined(*arguments: Any) -> Any:
     return NotImplemented
 
 
-def wrapped(name: str, record: Operator[..., Any], kernel: Kernel, own: Kernel | None, d: dtype) -> Kernel:
-    """Generate the function around ``kernel`` and ``own`` for one operator and dtype."""
+def wrapped(
+    name: str, record: Operator[..., Any], kernel: Kernel, own: Kernel | None, d: dtype, least: int
+) -> Kernel:
+    """Generate the function around ``kernel`` and ``own`` for one operator and dtype.
+
+    ``least`` is the number of elements from which ``kernel`` serves.
+    """
     inplace = name != record.name
     parameters = record.schema.parameters
     names = ", ".join(p.name for p in parameters)
@@ -101,7 +109,7 @@ def wrapped(name: str, record: Operator[..., Any], kernel: Kernel, own: Kernel |
         "payload": payload, "prod": prod, "ndarray": ndarray, "Missing": Missing, "Unsuitable": Unsuitable,
     }  # fmt: skip
     lines = [
-        f"if {_is_small(parameters, threshold(name) or 0, rows)}: return small({names})",
+        *([f"if {_is_small(parameters, least, rows)}: return small({names})"] if least else []),
         "try:",
         f"    out = kernel({arguments})",
         "except (Missing, Unsuitable):",
@@ -113,7 +121,9 @@ def wrapped(name: str, record: Operator[..., Any], kernel: Kernel, own: Kernel |
         f"if out is NotImplemented: return small({names})",
         f"return {'out' if rows else parameters[0].name if inplace else 'payload(out)'}",
     ]
-    return build(record.name, names, lines, scope, f"native {name} {d.name}")
+    function = build(record.name, names, lines, scope, f"native {name} {d.name}")
+    function.declines = own is None  # type: ignore[attr-defined]
+    return function
 
 
 def _taken(p: Parameter, take: str, rows: bool) -> str:
