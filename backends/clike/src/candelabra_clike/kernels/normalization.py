@@ -30,7 +30,7 @@ def _backward(name: str, operands: int, h: str) -> RowProgram:
     """
     z = "(({b} - {c}) * {d})"
     passes = RowReduction(h, "sum", "{t} / (W)count"), RowReduction(f"({h}) * {z}", "sum", "{t} / (W)count")
-    return RowProgram(name, operands, passes, f"(({h}) - {{r0}} - {z} * {{r1}}) * {{d}}")
+    return RowProgram(name, operands, passes, f"(({h}) - {{r0}} - {z} * {{r1}}) * {{d}}", contract=False)
 
 
 BACKWARD = {

@@ -41,7 +41,8 @@ class RowProgram:
     store.
 
     ``EXP``, ``LOG``, ``SQRT`` and ``POWER`` in expressions are the functions of the value type; ``T`` is that type.
-    ``scalar`` is true if the expressions are not valid for vectors of eight.
+    ``scalar`` is true if the expressions are not valid for vectors of eight. With ``contract``, ``a * b + c`` may be
+    fused; a difference of equal products is then the rounding error of one of them, and not 0.
     """
 
     name: str
@@ -50,6 +51,7 @@ class RowProgram:
     last: str = ""
     numbers: int = 0
     scalar: bool = False
+    contract: bool = True
 
 
 class RowLayout(NamedTuple):
@@ -106,7 +108,7 @@ class RowSourceBuilder:
     def source(self, form: str, body: str, own: tuple[str, ...], wide: bool, group: int | None) -> Source:
         """Return the kernel of one form."""
         name = f"{self.program.name}_{self.elements[1].memory}_{self.elements[1].converts}_{form}_{self.layout.mark}"
-        return Source(name, self.parameters(*own), body, wide=wide, group=group, contract=True)
+        return Source(name, self.parameters(*own), body, wide=wide, group=group, contract=self.program.contract)
 
     # -- offsets ------------------------------------------------------------------------------------------------------
     def rows(self, flat: str, dims: range) -> str:
