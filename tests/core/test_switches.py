@@ -9,6 +9,7 @@ from dataclasses import replace
 import candelabra as cd
 import pytest
 from candelabra._switches import switches
+from candelabra.backend import follow_num_threads
 from candelabra.backends._libraries import LIBRARIES
 
 from tests.lantern import LanternBackend
@@ -111,6 +112,19 @@ def test_numbers_of_threads() -> None:
     with pytest.raises(TypeError, match="set_num_interop_threads expects an int, but got float"):
         cd.set_num_interop_threads(1.5)
     assert cd.set_flush_denormal(True) is False
+
+
+def test_thread_pools_follow_the_number_of_threads() -> None:
+    """A function that follows gets the number at once and with every change, until it is removed."""
+    numbers: list[int] = []
+    cd.set_num_threads(5)
+    remove = follow_num_threads(numbers.append)
+    cd.set_num_threads(3)
+    with pytest.raises(RuntimeError, match="set_num_threads expects a positive integer"):
+        cd.set_num_threads(0)
+    remove()
+    cd.set_num_threads(2)
+    assert numbers == [5, 3]
 
 
 def test_nondeterministic_operators_are_refused(lantern: LanternBackend, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from candelabra_cpu.numpy_kernels import numpy_kernel
 
 @pytest.fixture(autouse=True)
 def _three_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "NUM_THREADS", 3)
+    monkeypatch.setattr(parallel, "get_num_threads", lambda: 3)
 
 
 def test_parts_cover_the_range_in_order() -> None:

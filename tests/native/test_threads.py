@@ -235,3 +235,18 @@ launch("visit", "bb")(1000, visits, totals)
 print(set(visits.tolist()))
 """
     assert run(program).stdout == "{2}\n"
+
+
+def test_the_pool_follows_the_number_of_the_program() -> None:
+    """Once connected, the pool has the default number of threads, and each that `set_num_threads` sets."""
+    program = """
+import candelabra as cd
+from candelabra_native import threads
+threads.connect()
+before = cl.get_num_threads() == cd.get_num_threads()
+cd.set_num_threads(5)
+threads.connect()
+cd.set_num_threads(3)
+print(before, cl.get_num_threads())
+"""
+    assert run(program).stdout == "True 3\n"

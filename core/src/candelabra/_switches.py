@@ -6,10 +6,11 @@ is kept and has no effect.
 
 from __future__ import annotations
 
-import os
-
-from candelabra._annotations import Final
+from candelabra._annotations import TYPE_CHECKING, Final
 from candelabra._invalidation import invalidate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PRECISIONS: Final = ("highest", "high", "medium")
 
@@ -27,10 +28,17 @@ class Switches:
 
 
 switches: Final = Switches()
+_default_threads: Final[list[int]] = []
+_followers: Final[list[Callable[[int], object]]] = []
 
 
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _default_num_threads() -> int:
+    """Return the number of threads without a setting. It is read once: control groups and variables are files."""
+    if not _default_threads:
+        from candelabra._host_threads import default_num_threads
+
+        _default_threads.append(default_num_threads())
+    return _default_threads[0]
 
 
 def _positive(name: str, count: object) -> int:
@@ -42,8 +50,12 @@ def _positive(name: str, count: object) -> int:
 
 
 def get_num_threads() -> int:
-    """Return the number of threads that a kernel on the host may use: the processors, unless it was set."""
-    return _processors() if switches.threads is None else switches.threads
+    """Return the number of threads that a kernel on the host may use.
+
+    Unless it was set, it is the least of the processors that the process may use, the quota of its control group, and
+    the environment variable ``OMP_NUM_THREADS``. They are read once.
+    """
+    return _default_num_threads() if switches.threads is None else switches.threads
 
 
 def set_num_threads(int: int) -> None:
@@ -52,11 +64,24 @@ def set_num_threads(int: int) -> None:
     Raises ``RuntimeError`` unless it is positive, ``TypeError`` for another type.
     """
     switches.threads = _positive("set_num_threads", int)
+    for follow in _followers:
+        follow(int)
+
+
+def follow_num_threads(follow: Callable[[int], object]) -> Callable[[], None]:
+    """Call ``follow`` with the number of threads now, and with each number that is set later.
+
+    A distribution whose kernels run on threads of the host sets the size of its thread pool by this. Returns a function
+    that ends it.
+    """
+    follow(get_num_threads())
+    _followers.append(follow)
+    return lambda: _followers.remove(follow)
 
 
 def get_num_interop_threads() -> int:
     """Return the number of threads that run several operators at once: accepted for PyTorch's programs, unused."""
-    return _processors() if switches.interop_threads is None else switches.interop_threads
+    return _default_num_threads() if switches.interop_threads is None else switches.interop_threads
 
 
 def set_num_interop_threads(int: int) -> None:

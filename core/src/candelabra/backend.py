@@ -38,6 +38,7 @@ from candelabra._layout import (
 )
 from candelabra._plugins.hooks import hookimpl as hookimpl
 from candelabra._records.record import OPERATORS
+from candelabra._switches import follow_num_threads as follow_num_threads
 from candelabra.dtypes import dtype
 
 API_VERSION = (1, 1)
@@ -225,8 +226,8 @@ class Backend(ABC):
 
 __all__ = [
     "API_VERSION", "Backend", "broadcast_shapes", "Capabilities", "Fact", "contiguous_strides", "declared",
-    "DeviceInfo", "extent", "hookimpl", "indexed_geometry", "is_contiguous_layout", "Kernel", "Payload",
-    "reduced_shape",
+    "DeviceInfo", "extent", "follow_num_threads", "hookimpl", "indexed_geometry", "is_contiguous_layout", "Kernel",
+    "Payload", "reduced_shape",
 ]  # fmt: skip
 
 

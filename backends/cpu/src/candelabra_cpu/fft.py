@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from candelabra import get_num_threads
+
 from candelabra_cpu.numpy_kernels import numpy_kernel
-from candelabra_cpu.parallel import NUM_THREADS
 
 Ints = tuple[int, ...]
 GRAIN_SIZE = 1 << 15
@@ -13,7 +14,7 @@ GRAIN_SIZE = 1 << 15
 
 
 def _workers(x: Any) -> int:
-    return NUM_THREADS if x.size >= GRAIN_SIZE else 1
+    return get_num_threads() if x.size >= GRAIN_SIZE else 1
 
 
 def fft_c2c(x: Any, dim: Ints, norm: str, forward: bool) -> Any:

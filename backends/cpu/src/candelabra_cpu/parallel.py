@@ -11,21 +11,16 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, Final
 
+from candelabra import get_num_threads
+
 from candelabra_cpu.numpy_kernels import run_in_context_copy
 
 GRAIN_SIZE: Final = 1 << 17
 """The number of elements that justifies one more thread; waking a thread takes about 30 µs."""
 
 
-def _num_threads() -> int:
-    setting = os.environ.get("OMP_NUM_THREADS", "")
-    if setting.isdigit() and int(setting):
-        return int(setting)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-NUM_THREADS: Final = _num_threads()
-"""The number of threads of one kernel: ``OMP_NUM_THREADS``, or else the number of cores available to the process."""
+MAX_THREADS: Final = 256
+"""A thread is started only when there is work for one more."""
 
 
 class _Pool:
@@ -35,7 +30,7 @@ class _Pool:
 
     def get(self) -> ThreadPoolExecutor:
         if self.executor is None:
-            self.executor = ThreadPoolExecutor(max(NUM_THREADS - 1, 1), "candelabra-cpu")
+            self.executor = ThreadPoolExecutor(MAX_THREADS, "candelabra-cpu")
         return self.executor
 
     def reset(self) -> None:
@@ -54,7 +49,7 @@ def parallel_for(count: int, work: int, function: Callable[[int, int], Any]) -> 
     range in the thread of the caller. No range emits floating-point warnings. An exception in any range is raised when
     all ranges are done.
     """
-    ranges = min(NUM_THREADS, count, work // GRAIN_SIZE)
+    ranges = min(get_num_threads(), MAX_THREADS, count, work // GRAIN_SIZE)
     if ranges < 2:
         return [function(0, count)]
     bounds = [count * i // ranges for i in range(ranges + 1)]

@@ -12,10 +12,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from candelabra import get_num_threads
 
 from candelabra_cpu.half_precision import is_half
 from candelabra_cpu.numpy_kernels import numpy_kernel
-from candelabra_cpu.parallel import NUM_THREADS, parallel_for
+from candelabra_cpu.parallel import parallel_for
 
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
@@ -86,7 +87,7 @@ def _argsort_keys(keys: Any) -> Any:
 
 def sort_in_place(rows: Any) -> None:
     """Sort each row. A single long row is partitioned and sorted in halves by two threads."""
-    if rows.shape[0] > 1 or NUM_THREADS < 2 or rows.size < 1 << 18:
+    if rows.shape[0] > 1 or get_num_threads() < 2 or rows.size < 1 << 18:
         rows.sort(axis=-1)
         return
     row = rows[0]
