@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,22 +10,7 @@ import pytest
 from candelabra._records.accepts import INSTEAD
 from candelabra._records.record import OPERATORS
 
-
-def frames(call: Callable[[], Any]) -> int:
-    """Return the Python functions that a call enters, after a first call has initialised it."""
-    call()
-    count = 0
-
-    def watch(frame: Any, event: str, argument: object) -> None:
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(watch)
-    try:
-        call()
-    finally:
-        sys.setprofile(None)
-    return count - 1  # the lambda itself
+from tests.frames import frames
 
 
 @pytest.mark.parametrize("name", ["add", "sub", "div"])

@@ -43,6 +43,10 @@ CASES: dict[str, tuple[tuple[dict[str, Any], ...], tuple[Any, ...], type[Excepti
     "tril": ((GENERAL,), (zeros(2), 0), ValueError, r"a triangle needs at least 2 dims, got shape \(2,\)"),
     "triu": ((GENERAL,), (zeros(2), 0), ValueError, r"a triangle needs at least 2 dims, got shape \(2,\)"),
     "cat": ((GENERAL,), ([zeros()], 0), ValueError, "zero-dimensional arrays cannot be concatenated"),
+    "conv": (
+        BOTH, (zeros(1, 2, 2, 5), zeros(3, 2, 3, 3), None, (1, 1), (0, 0), (1, 1), 1), ValueError,
+        "is larger than the padded input|does not fit a weight",
+    ),
     "as_strided": (
         (GENERAL,), (zeros(4), (2, 3), (3, 1), 0, ((1,), 0, 0, 6)), IndexError, "needs 6 elements, the array has 4",
     ),

@@ -108,6 +108,7 @@ DTYPE_MASK: Final[int] = sum(BY_BIT)
 
 (bool_, uint8, int8, int16, int32, int64, uint16, uint32, uint64,
  float16, bfloat16, float32, float64, complex64, complex128) = ALL  # fmt: skip
+COMPLEX_BITS: Final[int] = complex64.bit | complex128.bit
 ALIASES: Final[dict[str, dtype]] = {
     "half": float16, "float": float32, "double": float64, "short": int16, "int": int32, "long": int64,
     "cfloat": complex64, "cdouble": complex128,
@@ -286,9 +287,10 @@ class iinfo:
 
 __all__ = [
     "ALIASES", "ALL", "bfloat16", "BOOL", "bool_", "BY_BIT", "BY_NAME", "can_cast", "category_of_scalar", "COMPLEX",
-    "complex128", "complex64", "default_for_category", "dtype", "DTYPE_MASK", "finfo", "float16", "float32",
-    "float64", "FLOATING", "get_default_dtype", "iinfo", "int16", "int32", "int64", "int8", "INTEGER", "Operand",
-    "promote_types", "PYTHON_NAMES", "result_dtype", "set_default_dtype", "uint16", "uint32", "uint64", "uint8",
+    "COMPLEX_BITS", "complex128", "complex64", "default_for_category", "dtype", "DTYPE_MASK", "finfo", "float16",
+    "float32", "float64", "FLOATING", "get_default_dtype", "iinfo", "int16", "int32", "int64", "int8", "INTEGER",
+    "Operand", "promote_types", "PYTHON_NAMES", "result_dtype", "set_default_dtype", "uint16", "uint32", "uint64",
+    "uint8",
 ]  # fmt: skip
 
 

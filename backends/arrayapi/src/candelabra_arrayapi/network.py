@@ -89,8 +89,15 @@ def _convolutions(xp: Any, pad: Kernel) -> dict[str, Kernel]:
         return xp.reshape(stacked, (n, groups, c // groups * prod(kernel), prod(output)))
 
     def conv(x: Any, w: Any, b: Any, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Any:
+        output = conv_output_size(x.shape[2:], w.shape[2:], stride, padding, dilation)
+        if min(output) < 1:  # an output of no elements would be a result; the core says which size is wrong
+            raise ValueError(f"a kernel of shape {w.shape} is larger than the padded input of shape {x.shape}")
+        return products_with_patches(x, w, b, stride, padding, dilation, groups, output)
+
+    def products_with_patches(
+        x: Any, w: Any, b: Any, stride: Ints, padding: Ints, dilation: Ints, groups: int, output: Ints
+    ) -> Any:
         kernel = w.shape[2:]
-        output = conv_output_size(x.shape[2:], kernel, stride, padding, dilation)
         columns = im2col(x, kernel, stride, padding, dilation, groups, output)
         filters = xp.reshape(w, (groups, w.shape[0] // groups, w.shape[1] * prod(kernel)))
         out = xp.reshape(xp.matmul(filters, columns), (x.shape[0], w.shape[0], *output))
@@ -108,7 +115,8 @@ def _convolutions(xp: Any, pad: Kernel) -> dict[str, Kernel]:
         flipped = xp.permute_dims(flipped, (0, 2, 1, *range(3, rank + 3)))
         flipped = xp.reshape(flipped, (groups * c, o // groups, *kernel))
         no_padding = (0,) * rank
-        return conv(pad(y, before, after), flipped, None, (1,) * rank, no_padding, dilation, groups)
+        y, sizes, ones = pad(y, before, after), tuple(shape[2:]), (1,) * rank
+        return products_with_patches(y, flipped, None, ones, no_padding, dilation, groups, sizes)
 
     def conv_weight(x: Any, y: Any, shape: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Any:
         output = y.shape[2:]

@@ -222,7 +222,7 @@ class _Pass:
 
     def special(self, node: Node, g: Any) -> tuple[Any, ...] | None:
         """Process leaves, ports, hooks, captures and anomaly mode. Return None if the node needs no further step."""
-        if not self.will_run(node):
+        if self.captures is not None and not self.will_run(node):
             self.skip(node)
             return None
         hooks = node.hooks
@@ -265,15 +265,24 @@ class _Pass:
 
 def restored(r: Tensor, edge: Node, node: Node) -> Tensor:
     """Return a gradient in the shape of its tensor: sum over the dims that were broadcast."""
-    have, want = r._payload.shape, edge.shape
-    if tuple(have) == tuple(want):
+    have, want = tuple(r._payload.shape), tuple(edge.shape)
+    if have == want:
         return r
     lead = len(have) - len(want)
-    if lead >= 0 and all(w in (1, h) for h, w in zip(have[lead:], want, strict=True)):
-        dims = [*range(lead), *(i + lead for i, w in enumerate(want) if w == 1 != have[i + lead])]
-        out = OPERATORS["sum"].function(r, dims, True)
-        result: Tensor = out.reshape(want) if lead else out
-        return result
+    dims = list(range(lead))
+    for dim, (size, wanted) in enumerate(zip(have[max(lead, 0) :], want), lead):
+        if size != wanted:
+            if wanted != 1:
+                lead = -1
+                break
+            dims.append(dim)
+    if lead >= 0:
+        total = OPERATORS["sum"].canonical
+        if len(dims) == lead:  # the result is no view, so that a leaf can keep it without a copy
+            out: Tensor = total(r, tuple(dims), False, None)
+            return out
+        out = total(r, tuple(dims), True, None)
+        return out.reshape(want) if lead else out
     position = next((i for i, e in enumerate(node.edges()) if e is edge), 0)
     raise RuntimeError(
         f"Function {node.name()} returned an invalid gradient at index {position} - got {list(have)} but expected "
@@ -310,7 +319,7 @@ def accumulate(leaf: Node, g: Tensor, create_graph: bool) -> None:
     if tensor is None:
         return
     with _accumulating:
-        present = tensor.grad
+        present = tensor._grad
         if create_graph:
             tensor._grad = g if present is None else present + g
         elif present is None:

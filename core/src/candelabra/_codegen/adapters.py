@@ -34,13 +34,12 @@ from candelabra._records.schema import (
     Parameter,
 )  # fmt: skip
 from candelabra._tensor import Tensor
-from candelabra.dtypes import ALL, FLOATING, complex64, complex128
+from candelabra.dtypes import ALL, COMPLEX_BITS, FLOATING
 
 if TYPE_CHECKING:
     from candelabra._records.record import Operator
 
 new = object.__new__
-COMPLEX_BITS = complex64.bit | complex128.bit
 
 
 class Call:

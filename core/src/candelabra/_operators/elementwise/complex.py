@@ -12,13 +12,10 @@ from candelabra._records.callables import public
 from candelabra._records.promotion import boolean, real_part, to_float, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import checked_pointwise, pointwise, shape_of
-from candelabra.dtypes import bool_, complex64, complex128, dtype
+from candelabra.dtypes import COMPLEX_BITS, bool_, complex64, complex128, dtype
 
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
-
-
-COMPLEX_BITS = complex64.bit | complex128.bit
 
 
 def conj(x: Any) -> Any:

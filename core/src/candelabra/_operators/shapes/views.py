@@ -19,6 +19,7 @@ from candelabra._records.overloads import overloads
 from candelabra._records.promotion import real_part, to_complex, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, from_geometry, like_input, shape_of
+from candelabra.dtypes import COMPLEX_BITS
 
 if TYPE_CHECKING:
     from candelabra.dtypes import dtype as dtype_type
@@ -204,10 +205,10 @@ def _part(input: Tensor, part: int) -> Tensor:
     return basic_index(view_as_real(input), (*slices, part))
 
 
-@public
+@public(guarded=False)
 def conj(input: Tensor) -> Tensor:
     """Return the complex conjugate, or the tensor itself if it is real."""
-    if not input.is_complex():
+    if not input._keys & COMPLEX_BITS:
         return input
     from candelabra._operators.elementwise.complex import conj_physical
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from candelabra import unsqueeze
+from candelabra.dtypes import DTYPE_MASK
 from candelabra.library import public, record, shape_of
 from candelabra.nn._functional.sizes import Ints, Sizes, per_dim
 from candelabra.nn._operators import convolution
@@ -12,51 +13,57 @@ if TYPE_CHECKING:
     from candelabra.typing import Tensor
 
 
-def _sizes(value: Any, rank: int, name: str) -> Ints:
-    """Return one int per spatial dim. Raises ``RuntimeError`` for another number of values."""
+def _sizes(value: Any, rank: int, name: str, least: int) -> Ints:
+    """Return one int per spatial dim. Raises ``RuntimeError`` for another number of values, and for smaller ones."""
     sizes = per_dim(value, rank)
-    if sizes is not None:
-        return sizes
-    shown = list(value) if isinstance(value, (tuple, list)) else value
-    raise RuntimeError(
-        f"expected {name} to be a single integer value or a list of {rank} values to match the convolution dimensions, "
-        f"but got {name}={shown}"
-    )
+    if sizes is None:
+        shown = list(value) if isinstance(value, (tuple, list)) else value
+        raise RuntimeError(
+            f"expected {name} to be a single integer value or a list of {rank} values to match the convolution "
+            f"dimensions, but got {name}={shown}"
+        )
+    if min(sizes) < least:
+        raise RuntimeError(f"{'non-positive' if least else 'negative'} {name} is not supported")
+    return sizes
 
 
-def _positive(name: str, values: Ints) -> Ints:
-    if any(v <= 0 for v in values):
-        raise RuntimeError(f"non-positive {name} is not supported")
-    return values
-
-
-def _batched(name: str, input: Tensor, rank: int) -> tuple[Tensor, bool]:
-    """Return the input with a batch dim, and whether it had one."""
-    if input.ndim not in (rank + 1, rank + 2):
+def _fitting(
+    name: str, input: Tensor, weight: Tensor, bias: Tensor | None, rank: int, channels: int, kind: str
+) -> tuple[Tensor, bool]:
+    """Return the input with a batch dim, and whether it had one. Raises ``RuntimeError`` for operands of other dims or
+    dtypes, and for another bias than of ``channels`` elements.
+    """
+    shape, kernel = input._payload.shape, weight._payload.shape
+    if len(shape) != rank + 2 and len(shape) != rank + 1:
         raise RuntimeError(
             f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got input of size: "
             f"{list(input.shape)}"
         )
-    return (input, True) if input.ndim == rank + 2 else (unsqueeze(input, 0), False)
-
-
-def _check_operands(input: Tensor, weight: Tensor, bias: Tensor | None, rank: int, channels: int, kind: str) -> None:
-    if weight.ndim != rank + 2:
+    batched = len(shape) == rank + 2
+    if not batched:
+        input = unsqueeze(input, 0)
+    if len(kernel) != rank + 2:
         raise RuntimeError(
             f"Expected {rank + 2}-dimensional weight for {rank + 2}-dimensional input {list(input.shape)}, but got "
             f"weight of size {list(weight.shape)} instead"
         )
-    for name, other in (("weight", weight), ("bias", bias)):
-        if other is not None and other.dtype is not input.dtype:
+    if (input._keys ^ weight._keys) & DTYPE_MASK:
+        raise _mixed(input, "weight", weight)
+    if bias is not None:
+        if (input._keys ^ bias._keys) & DTYPE_MASK:
+            raise _mixed(input, "bias", bias)
+        if bias._payload.shape != (channels,):
             raise RuntimeError(
-                f"Input type ({input.dtype.title.lower()}) and {name} type "
-                f"({other.dtype.title.lower()}) should be the same"
+                f"Given {kind}weight of size {list(weight.shape)}, expected bias to be 1-dimensional with {channels} "
+                f"elements, but got bias of size {list(bias.shape)} instead"
             )
-    if bias is not None and tuple(bias.shape) != (channels,):
-        raise RuntimeError(
-            f"Given {kind}weight of size {list(weight.shape)}, expected bias to be 1-dimensional with {channels} "
-            f"elements, but got bias of size {list(bias.shape)} instead"
-        )
+    return input, batched
+
+
+def _mixed(input: Tensor, name: str, other: Tensor) -> RuntimeError:
+    return RuntimeError(
+        f"Input type ({input.dtype.title.lower()}) and {name} type ({other.dtype.title.lower()}) should be the same"
+    )
 
 
 def _same_padding(input: Tensor, weight: Tensor, stride: Ints, dilation: Ints) -> tuple[Tensor, Ints]:
@@ -76,10 +83,10 @@ def _conv(
 ) -> Tensor:
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
-    input, batched = _batched(f"conv{rank}d", input, rank)
-    _check_operands(input, weight, bias, rank, weight.shape[0] if weight.ndim else 0, "")
-    steps = _positive("stride", _sizes(stride, rank, "stride"))
-    dilations = _positive("dilation", _sizes(dilation, rank, "dilation"))
+    kernel = weight._payload.shape
+    input, batched = _fitting(f"conv{rank}d", input, weight, bias, rank, kernel[0] if kernel else 0, "")
+    steps = _sizes(stride, rank, "stride", 1)
+    dilations = _sizes(dilation, rank, "dilation", 1)
     if isinstance(padding, str):
         if padding not in ("valid", "same"):
             raise RuntimeError(f"Invalid padding string: '{padding}'")
@@ -87,11 +94,10 @@ def _conv(
         if padding == "same":
             input, paddings = _same_padding(input, weight, steps, dilations)
     else:
-        paddings = _sizes(padding, rank, "padding")
-        if any(p < 0 for p in paddings):
-            raise RuntimeError("negative padding is not supported")
-    convolution.check_geometry(shape_of(input), shape_of(weight), paddings, dilations, groups)
-    out: Tensor = convolution.conv(input, weight, bias, steps, paddings, dilations, groups)
+        paddings = _sizes(padding, rank, "padding", 0)
+    if 0 in kernel:  # empty sums, which the device's kernel computes; it refuses all other sizes that do not fit
+        convolution.check_geometry(shape_of(input), kernel, paddings, dilations, groups)
+    out: Tensor = convolution.conv.canonical(input, weight, bias, steps, paddings, dilations, groups)
     return out if batched else record("squeeze")(out, (0,))
 
 
@@ -144,8 +150,6 @@ _AXES = {1: ("width",), 2: ("height", "width"), 3: ("depth", "height", "width")}
 
 
 def _check_output_padding(extra: Ints, stride: Ints, dilation: Ints) -> None:
-    if any(e < 0 for e in extra):
-        raise RuntimeError("negative output_padding is not supported")
     if any(e >= s and e >= d for e, s, d in zip(extra, stride, dilation, strict=True)):
         axes = _AXES[len(extra)]
         shown = [
@@ -169,34 +173,35 @@ def _conv_transpose(
 ) -> Tensor:
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
-    input, batched = _batched(f"conv_transpose{rank}d", input, rank)
-    channels = weight.shape[1] * groups if weight.ndim > 1 else 0
-    _check_operands(input, weight, bias, rank, channels, "transposed=1, ")
-    steps = _positive("stride", _sizes(stride, rank, "stride"))
-    dilations = _positive("dilation", _sizes(dilation, rank, "dilation"))
-    paddings, extra = _sizes(padding, rank, "padding"), _sizes(output_padding, rank, "output_padding")
-    if any(p < 0 for p in paddings):
-        raise RuntimeError("negative padding is not supported")
-    _check_output_padding(extra, steps, dilations)
-    if weight.shape[0] % groups:
+    kernel = weight._payload.shape
+    channels = kernel[1] * groups if len(kernel) > 1 else 0
+    title = f"conv_transpose{rank}d"
+    input, batched = _fitting(title, input, weight, bias, rank, channels, "transposed=1, ")
+    steps = _sizes(stride, rank, "stride", 1)
+    dilations = _sizes(dilation, rank, "dilation", 1)
+    paddings, extra = _sizes(padding, rank, "padding", 0), _sizes(output_padding, rank, "output_padding", 0)
+    if any(extra):
+        _check_output_padding(extra, steps, dilations)
+    if kernel[0] % groups:
         raise RuntimeError(
             f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of "
-            f"size [{list(weight.shape)}] instead"
+            f"size [{list(kernel)}] instead"
         )
-    if input.shape[1] != weight.shape[0]:
+    sizes = input._payload.shape
+    if sizes[1] != kernel[0]:
         raise RuntimeError(
-            f"Given transposed=1, weight of size {list(weight.shape)}, expected input{list(input.shape)} to have "
-            f"{weight.shape[0]} channels, but got {input.shape[1]} channels instead"
+            f"Given transposed=1, weight of size {list(kernel)}, expected input{list(sizes)} to have "
+            f"{kernel[0]} channels, but got {sizes[1]} channels instead"
         )
-    sizes = zip(input.shape[2:], weight.shape[2:], steps, paddings, dilations, extra, strict=True)
-    spatial = tuple((n - 1) * s - 2 * p + d * (k - 1) + 1 + e for n, k, s, p, d, e in sizes)
-    if any(s < 1 for s in spatial):
+    shape = [sizes[0], channels]
+    for n, k, s, p, d, e in zip(sizes[2:], kernel[2:], steps, paddings, dilations, extra, strict=True):
+        shape.append((n - 1) * s - 2 * p + d * (k - 1) + 1 + e)
+    if min(shape[2:]) < 1:
         raise RuntimeError(
-            f"Given input size per channel: ({' x '.join(map(str, input.shape[2:]))}). Calculated output size per "
-            f"channel: ({' x '.join(map(str, spatial))}). Output size is too small"
+            f"Given input size per channel: ({' x '.join(map(str, sizes[2:]))}). Calculated output size per "
+            f"channel: ({' x '.join(map(str, shape[2:]))}). Output size is too small"
         )
-    shape = (input.shape[0], channels, *spatial)
-    out: Tensor = convolution.conv_input(input, weight, shape, steps, paddings, dilations, groups)
+    out: Tensor = convolution.conv_input.canonical(input, weight, tuple(shape), steps, paddings, dilations, groups)
     if bias is not None:
         # Under autocast the product is in a half type and the bias in float32; the result is as the product.
         bias = bias.to(out.dtype) if out.dtype.is_half else bias

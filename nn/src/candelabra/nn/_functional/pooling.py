@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from candelabra.library import AUTOGRAD, NO_GRAD, public, shape_of, state
+from math import prod
+
+from candelabra.library import AUTOGRAD, NO_GRAD, public, state
 from candelabra.nn._functional.sizes import Ints, Sizes, per_dim
 from candelabra.nn._operators import pooling
 from candelabra.typing import TYPE_CHECKING, Any
@@ -14,19 +16,17 @@ if TYPE_CHECKING:
 _NUMBERS = {1: "one int", 2: "two ints", 3: "three ints"}
 
 
-def _window(name: str, argument: str, value: Any, rank: int, optional: bool = False) -> Ints:
-    found = per_dim(value, rank)
-    if found is not None:
-        return found
+def _refuse_window(name: str, argument: str, rank: int, optional: bool = False) -> Any:
+    """Raise ``RuntimeError`` for a size that is neither one int nor one for each spatial dim."""
     how = "either be omitted, a single int, or" if optional else "either be a single int, or"
     raise RuntimeError(f"{name}: {argument} must {how} a tuple of {_NUMBERS[rank]}")
 
 
 def _check_input(name: str, input: Tensor, rank: int) -> None:
-    shape = shape_of(input)
+    shape = input._payload.shape
     if name == "max_pool2d" and len(shape) not in (3, 4):
         raise RuntimeError(f"non-empty 3D or 4D (batch mode) tensor expected for input, but got {list(shape)}")
-    if len(shape) not in (rank + 1, rank + 2) or any(s == 0 for s in shape[len(shape) - rank - 1 :]):
+    if len(shape) not in (rank + 1, rank + 2) or 0 in shape[len(shape) - rank - 1 :]:
         if rank == 3 and len(shape) in (4, 5) and name.startswith("max"):
             raise RuntimeError(
                 f"{name}: Expected input's non-batch dimensions to have positive length, but input has a shape of "
@@ -42,14 +42,14 @@ def _check_input(name: str, input: Tensor, rank: int) -> None:
 
 
 def _check_positive(name: str, kernel: Ints, steps: Ints, dilations: Ints) -> None:
-    if any(k <= 0 for k in kernel):
+    if min(kernel) <= 0:
         raise RuntimeError(f"{name}() kernel_size must be greater than zero, but got {min(kernel)}")
     if name == "max_pool1d" and min(steps + dilations) <= 0:
         what, value = ("stride", steps[0]) if steps[0] <= 0 else ("dilation", dilations[0])
         raise RuntimeError(f"{name}() {what} must be greater than zero, but got {value}")
-    if any(s <= 0 for s in steps):
+    if min(steps) <= 0:
         raise RuntimeError("stride should not be zero" if 0 in steps else f"stride must be positive, not {list(steps)}")
-    if any(d <= 0 for d in dilations):
+    if min(dilations) <= 0:
         raise RuntimeError(f"dilation should be greater than zero, but got {list(dilations)}")
 
 
@@ -57,11 +57,11 @@ def _geometry(
     name: str, input: Tensor, rank: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     """Check the arguments. Return kernel, stride, padding, dilation and the number of windows, per dim."""
-    kernel = _window(name, "kernel_size", kernel_size, rank)
+    kernel = per_dim(kernel_size, rank) or _refuse_window(name, "kernel_size", rank)
     omitted = stride is None or (isinstance(stride, (tuple, list)) and not stride)
-    steps = kernel if omitted else _window(name, "stride", stride, rank, True)
-    paddings = _window(name, "padding", padding, rank)
-    dilations = _window(name, "dilation", dilation, rank)
+    steps = kernel if omitted else per_dim(stride, rank) or _refuse_window(name, "stride", rank, True)
+    paddings = per_dim(padding, rank) or _refuse_window(name, "padding", rank)
+    dilations = per_dim(dilation, rank) or _refuse_window(name, "dilation", rank)
     _check_positive(name, kernel, steps, dilations)
     for k, p, d in zip(kernel, paddings, dilations, strict=True):
         if p < 0:
@@ -72,9 +72,9 @@ def _geometry(
                 f"dilation={d}"
             )
     _check_input(name, input, rank)
-    shape = shape_of(input)
-    output_size = pooling.pooled_shape(shape, kernel, steps, paddings, dilations, bool(ceil_mode))[len(shape) - rank :]
-    if any(s < 1 for s in output_size):
+    shape = input._payload.shape
+    output_size = tuple(map(pooling.pooled_size, shape[-rank:], kernel, steps, paddings, dilations, [ceil_mode] * rank))
+    if min(output_size) < 1:
         if name == "max_pool1d":
             raise RuntimeError(f"Invalid computed output size: {output_size[0]}")
         sizes = shape[len(shape) - rank - 1 :]
@@ -98,10 +98,10 @@ def _max_pool(
 ) -> Any:
     geometry = _geometry(f"max_pool{rank}d", input, rank, kernel_size, stride, padding, dilation, ceil_mode)
     if return_indices:
-        return tuple(pooling.max_pool(input, *geometry))
+        return tuple(pooling.max_pool.canonical(input, *geometry))
     if (input._keys & AUTOGRAD) and not (state.bits & NO_GRAD):
-        return pooling.max_pool(input, *geometry).values
-    return pooling.max_pool_values(input, *geometry)
+        return pooling.max_pool.canonical(input, *geometry).values
+    return pooling.max_pool_values.canonical(input, *geometry)
 
 
 @public(method=False, aliases=("nn.functional.max_pool1d_with_indices",))
@@ -191,6 +191,12 @@ def max_pool3d(
     return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
+def _are_inside(sizes: Ints, kernel: Ints, steps: Ints, paddings: Ints, dilations: Ints, counts: Ints) -> bool:
+    """Return whether all windows are inside of the padded input. In ceil mode the last ones may exceed it."""
+    each = zip(sizes, kernel, steps, paddings, counts, strict=True)
+    return all((c - 1) * s + k <= n + 2 * p for n, k, s, p, c in each)
+
+
 def _avg_pool(
     rank: int,
     input: Tensor,
@@ -205,16 +211,12 @@ def _avg_pool(
     kernel, steps, paddings, dilations, output_size = geometry
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
-    total = pooling.sum_pool(input, *geometry)
-    spatial = tuple(input._payload.shape[input.ndim - rank :])
-    sizes = zip(output_size, steps, kernel, spatial, paddings, strict=True)
-    inside = all((c - 1) * s + k <= n + 2 * p for c, s, k, n, p in sizes)
+    total = pooling.sum_pool.canonical(input, *geometry)
+    spatial = input._payload.shape[-rank:]
     if divisor_override is not None:
         divisor: Any = divisor_override
-    elif inside and (count_include_pad or not any(paddings)):
-        divisor = 1
-        for k in kernel:
-            divisor *= k
+    elif (count_include_pad or not any(paddings)) and (not ceil_mode or _are_inside(spatial, *geometry)):
+        divisor = prod(kernel)
     else:
         # The divisor is the number of elements of the window in the input, with or without its padding.
         counted = tuple(n + 2 * p for n, p in zip(spatial, paddings, strict=True)) if count_include_pad else spatial

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import index
+
 from candelabra.typing import Any, Sequence
 
 Ints = tuple[int, ...]
@@ -11,10 +13,12 @@ Sizes = int | Sequence[int]
 
 def per_dim(value: Any, rank: int) -> Ints | None:
     """Return one int per spatial dim from an int, or from one or ``rank`` ints; None for anything else."""
+    if type(value) is int:
+        return (value,) * rank
     values = value if isinstance(value, (tuple, list)) else (value,)
     for v in values:
         if type(v) is not int and (isinstance(v, bool) or not hasattr(v, "__index__")):
             return None
     if len(values) == 1:
-        return (values[0].__index__(),) * rank
-    return tuple([v.__index__() for v in values]) if len(values) == rank else None
+        return (index(values[0]),) * rank
+    return tuple(map(index, values)) if len(values) == rank else None

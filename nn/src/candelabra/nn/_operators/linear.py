@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from math import prod
 
-from candelabra.library import Autocast, by, operator, shape_of, unpromoted
-from candelabra.typing import TYPE_CHECKING
+from candelabra.dtypes import DTYPE_MASK
+from candelabra.library import Autocast, by, operator, record, shape_of, unpromoted
+from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
 
+matmul = record("matmul")
 Ints = tuple[int, ...]
 
 
@@ -21,20 +23,56 @@ def _linear_shape(input: Tensor, weight: Tensor, bias: Tensor | None) -> Ints:
 @operator(_linear_shape, promote=unpromoted, namespace="nn.functional", autocast="lower")
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``input @ weight.T + bias``: input (*, in), weight (out, in) or (in), bias (out) or ()."""
-    if weight.dtype is not input.dtype:
+    if (input._keys ^ weight._keys) & DTYPE_MASK:
         a, b = (t.dtype.title.lower() for t in (input, weight))
         raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {a} != {b}")
-    if not input.ndim or not weight.ndim:
+    sizes, rank = input._payload.shape, len(weight._payload.shape)
+    if not sizes or not rank:
         raise RuntimeError(
             f"both arguments to linear need to be at least 1D, but they are {input.ndim}D and {weight.ndim}D"
         )
-    if input.ndim > 2 and weight.ndim == 2:
-        # One product of matrices: a batch of products has a gradient of the weight for each of its matrices.
-        *lead, width = input.shape
-        product = input.reshape((prod(lead), width)) @ weight.t()
-        return (product if bias is None else product + bias).reshape((*lead, weight.shape[0]))
-    product = input @ (weight.t() if weight.ndim == 2 else weight)
-    return product if bias is None else product + bias
+    if rank != 2:
+        product = matmul.canonical(input, weight)
+        return product if bias is None else product + bias
+    if len(sizes) < 3:
+        product = matmul.canonical(input, weight.t())
+        return product if bias is None else product + bias
+    # One product of matrices, not a batch of products.
+    product = matmul.canonical(_rows(input), weight.t())
+    return (product if bias is None else product + bias).reshape((*sizes[:-1], weight._payload.shape[0]))
+
+
+def _rows(x: Tensor) -> Tensor:
+    """Return a matrix whose rows are the vectors along the last dim."""
+    shape = x._payload.shape
+    return x if len(shape) == 2 else x.reshape((prod(shape[:-1]), shape[-1]))
+
+
+def _linear_input(g: Tensor, input_spec: Any, weight: Tensor) -> Tensor:
+    if len(weight._payload.shape) == 1:
+        return g.unsqueeze(-1) * weight.conj()
+    product = matmul.canonical(_rows(_of_product(g, weight)), weight.conj())
+    lead = g._payload.shape[:-1]
+    return product if len(lead) == 1 else product.reshape((*lead, input_spec.shape[-1]))
+
+
+def _linear_weight(g: Tensor, input: Tensor, weight_spec: Any) -> Tensor:
+    if len(weight_spec.shape) == 1:
+        return input.conj() * g.unsqueeze(-1)
+    lead = g._payload.shape[:-1]
+    if lead != input._payload.shape[:-1]:  # the bias has more dims than the product
+        input = input.expand((*lead, -1))
+    # Not the transpose of `input.mH @ g`: a leaf keeps this product as its gradient, and would copy a view.
+    return matmul.canonical(_rows(_of_product(g, weight_spec)).t(), _rows(input.conj()))
+
+
+def _of_product(g: Tensor, weight: Any) -> Tensor:
+    """Return the gradient of the product: a bias of several elements broadcasts the only output of a weight."""
+    shape: Ints = weight.shape
+    return g if g._payload.shape[-1] == shape[0] else g.sum(-1, True)
+
+
+linear.vjp(input=_linear_input, weight=_linear_weight, bias=lambda g: g)  # the engine sums over broadcast dims
 
 
 def _bilinear_shape(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Ints:

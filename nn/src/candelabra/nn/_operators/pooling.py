@@ -20,13 +20,6 @@ def pooled_size(size: int, window: int, stride: int, padding: int, dilation: int
     return count
 
 
-def pooled_shape(shape: Ints, window: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> Ints:
-    """Return the shape of a pooled tensor: the leading dims, then the numbers of windows."""
-    lead = len(shape) - len(window)
-    sizes = zip(shape[lead:], window, stride, padding, dilation, strict=True)
-    return (*shape[:lead], *[pooled_size(*each, ceil_mode) for each in sizes])
-
-
 @by
 def _pooled(input: Tensor, window: Ints, stride: Ints, padding: Ints, dilation: Ints, output_size: Ints) -> Any:
     shape = shape_of(input)

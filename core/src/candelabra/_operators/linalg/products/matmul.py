@@ -6,6 +6,7 @@ from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._layout import broadcast_shapes
+from candelabra._operators.shapes.permuting import transpose
 from candelabra._records.autocasting import Autocast
 from candelabra._records.promotion import unpromoted
 from candelabra._records.record import operator
@@ -49,24 +50,26 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
 
 
 def _matmul_input(g: Tensor, input_spec: Any, other: Tensor) -> Tensor:
-    rank, other_rank = len(input_spec.shape), len(other.shape)
+    rank, other_rank = len(input_spec.shape), len(other._payload.shape)
+    other = other.conj()
     if other_rank == 1:  # (…, n, k) @ (k)
-        return g * other.conj() if rank == 1 else g.unsqueeze(-1) * other.conj()
-    right = other.mH
+        return g * other if rank == 1 else g.unsqueeze(-1) * other
+    right = transpose.canonical(other, other_rank - 2, other_rank - 1)
     if rank == 1:
         return _sum_to_rank(matmul(g.unsqueeze(-2), right).squeeze(-2), 1)
-    return matmul(g, right)
+    return matmul.canonical(g, right)
 
 
 def _matmul_other(g: Tensor, input: Tensor, other_spec: Any) -> Tensor:
-    rank, other_rank = len(input.shape), len(other_spec.shape)
+    rank, other_rank = len(input._payload.shape), len(other_spec.shape)
+    input = input.conj()
     if rank == 1:  # (k) @ (…, k, m)
         if other_rank == 1:
-            return g * input.conj()
-        return input.conj().unsqueeze(-1) * g.unsqueeze(-2)
+            return g * input
+        return input.unsqueeze(-1) * g.unsqueeze(-2)
     if other_rank == 1:
-        return _sum_to_rank((input.conj() * g.unsqueeze(-1)), 1)
-    return matmul(input.mH, g)
+        return _sum_to_rank((input * g.unsqueeze(-1)), 1)
+    return matmul.canonical(transpose.canonical(input, rank - 2, rank - 1), g)
 
 
 def _sum_to_rank(x: Tensor, rank: int) -> Tensor:
