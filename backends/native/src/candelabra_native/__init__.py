@@ -6,6 +6,8 @@ and leaves small calls to NumPy, see :mod:`candelabra_native.thresholds`.
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 from collections.abc import Mapping
 
 from candelabra.backend import Kernel, hookimpl
@@ -16,9 +18,26 @@ class Plugin:
 
     @hookimpl
     def candelabra_kernels(self, device_type: str, kernels: Mapping[str, Kernel]) -> Mapping[str, Kernel]:
+        if not available():
+            return {}
         from candelabra_native.kernels import contributed
 
         return contributed(kernels)
+
+
+def available() -> bool:
+    """Return whether kernels can run here: whether there are any for this processor, and the extension module."""
+    from candelabra_native.finding import may_compile
+    from candelabra_native.pack.libraries import built
+    from candelabra_native.processor import levels
+
+    if importlib.util.find_spec("candelabra_native.launch") is None or not levels():
+        return False
+    try:
+        importlib.import_module("candelabra_native.launch._launch")
+    except ImportError:  # a checkout without a compiler
+        return False
+    return bool(set(built()) & set(levels())) or may_compile()
 
 
 plugin = Plugin()

@@ -24,7 +24,6 @@ class Missing(Exception):
     """A kernel that is not compiled and must not be: NumPy serves the call."""
 
 
-@lru_cache(1)
 def may_compile() -> bool:
     """Return whether kernels may be compiled at run time."""
     setting = os.environ.get(COMPILE, "")

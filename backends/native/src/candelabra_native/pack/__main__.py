@@ -1,8 +1,12 @@
-"""Build the pack: ``python -m candelabra_native.pack [--list short|full|FILE] [--level LEVEL ...] [--to FOLDER]``."""
+"""Build the extension module and the kernels of this machine in a checkout, or the kernels of other processors.
+
+Usage: ``python -m candelabra_native.pack [--list short|full|FILE] [--level LEVEL ...] [--to FOLDER]``.
+"""
 
 from __future__ import annotations
 
 import argparse
+import runpy
 import sys
 import time
 from collections.abc import Sequence
@@ -18,46 +22,58 @@ from candelabra_native.pack.building import build
 from candelabra_native.pack.calls import parse
 from candelabra_native.pack.replaying import needed_sources
 
-LISTS = {"short": "short.txt", "full": "full.txt"}
+LISTS = ("short", "full")
+LAUNCH = Path(__file__).parents[1] / "launch"
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Build the libraries of the levels. Return 0, also where nothing can be built: NumPy serves there."""
+    """Build the libraries of the levels. Return 0 also where nothing can be built, because NumPy serves there."""
     parser = argparse.ArgumentParser(prog="python -m candelabra_native.pack", description=__doc__)
     parser.add_argument("--list", default="short", help="short, full, or a file with a call per line (default: short)")
     parser.add_argument("--level", nargs="+", choices=sorted(TARGETS), help="default: the level of this machine")
     parser.add_argument("--to", type=Path, default=libraries.FOLDER, help="the folder of the libraries")
     parser.add_argument("--objects", type=Path, help="the folder that keeps object files (default: in the cache)")
-    parser.add_argument("--required", action="store_true", help="exit with status 1 where nothing can be built")
+    parser.add_argument("--required", action="store_true", help="exit with status 1 where something cannot be built")
     options = parser.parse_args(words)
     own = processor.level()
     levels = options.level or ([own] if own else [])
     if not levels:
-        print("native: no kernels for this processor or system; NumPy serves")
+        print("native: there are no kernels for this processor or system; NumPy serves")
         return int(options.required)
+    objects = options.objects or cache_folder("native") / "objects"
     try:
+        if not options.level:
+            extension(LAUNCH)
         for level in levels:
-            made(
-                level, options.list, options.to, options.objects or cache_folder("native") / "objects", options.required
-            )
-    except BackendError as error:
+            kernels(level, options.list, options.to, objects, options.required)
+    except (BackendError, RuntimeError) as error:
         print(f"native: NumPy serves, because the kernels cannot be compiled: {error}")
         return int(options.required)
     return 0
 
 
-def made(level: str, listed: str, to: Path, objects: Path, strict: bool) -> None:
+def extension(folder: Path) -> None:
+    """Compile the extension module, if it is older than its sources. Raises ``RuntimeError``."""
+    made = folder / "_launch.abi3.so"
+    newest = max(file.stat().st_mtime for file in folder.glob("*.[chp]*") if file != made)
+    if not made.exists() or made.stat().st_mtime < newest:
+        # By its path: to import the package is to import the module that is not there yet.
+        runpy.run_path(str(folder / "build.py"))["build"](folder)
+        print("native: the extension module is compiled")
+
+
+def kernels(level: str, listed: str, to: Path, objects: Path, strict: bool) -> None:
     """Build one library, with a line that counts."""
     start = time.monotonic()
-    file = libraries.FOLDER / LISTS[listed] if listed in LISTS else Path(listed)
+    file = libraries.FOLDER / f"{listed}.txt" if listed in LISTS else Path(listed)
     sources = needed_sources(parse(file.read_text(encoding="utf-8")))
     counter = Counter(f"native: kernels for {level}")
     built = build(sources, level, libraries.path(level, to), objects, counter, strict=strict)
     for each in built.refused:
-        print(f"\nnative: left to NumPy: {each}")
-    seconds = time.monotonic() - start
-    size = f"{built.size / 2**20:.1f} MiB"
-    counter.end(f"{built.kernels}, {built.compiled} of {built.objects} files compiled, {size}, {seconds:.0f} s")
+        lines = str(each).splitlines()
+        counter.end(f"left to NumPy: {lines[0]} {next((line for line in lines if ' error: ' in line), '')}")
+    size, seconds = f"{built.size / 2**20:.1f} MiB", f"{time.monotonic() - start:.0f} s"
+    counter.end(f"{built.kernels}, {built.compiled} of {built.objects} files compiled, {size}, {seconds}")
 
 
 class Counter:

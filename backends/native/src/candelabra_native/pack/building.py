@@ -6,8 +6,7 @@ The object files are kept by a key of all that they depend on, so that a second 
 from __future__ import annotations
 
 import os
-import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -74,29 +73,36 @@ def build(
 
     Kernels that do not compile are left out, or raise ``BackendError`` if ``strict``; so does a missing compiler.
     """
-    command = command_for(level, True)  # raises without a compiler
-    suffix = (*command, version())
-    files = {objects / level / f"{ProgramCache.key(unit(part), *suffix)[:32]}.o": part for part in units(sources)}
-    new = [file for file in files if not file.exists()]
-    refused: list[BackendError] = []
-    for done, each in enumerate(_compiled({file: files[file] for file in new}, level), len(files) - len(new) + 1):
-        refused += each
-        progress(done, len(files))
-        if strict and refused:
-            raise refused[0]
-    kept = sorted(file for file in files if file.exists())
-    link(kept, level, to)
+    command_for(level, True)  # raises without a compiler
+    parts = {object_file(part, level, objects): part for part in units(sources)}
+    new = {file: part for file, part in parts.items() if not file.exists()}
+    kept, refused = {file: parts[file] for file in parts if file not in new}, list[BackendError]()
+    progress(len(kept), len(parts))
+    for done, (good, errors) in enumerate(_compiled(new, level, objects), len(kept) + 1):
+        if strict and errors:
+            raise errors[0]
+        refused += errors
+        kept |= {object_file(good, level, objects): good} if good else {}
+        progress(done, len(parts))
+    link(sorted(kept), level, to)
     for old in set((objects / level).glob("*.o")) - set(kept):
         old.unlink(missing_ok=True)
-    kernels = sum(len(files[file]) for file in files) - len(refused)
-    return Built(to, kernels, len(files), len(new), to.stat().st_size, refused)
+    return Built(to, sum(map(len, kept.values())), len(parts), len(new), to.stat().st_size, refused)
 
 
-def _compiled(files: dict[Path, list[Source]], level: str) -> Iterator[list[BackendError]]:
-    """Compile on all processors that this process may use, the longest first, and yield the errors of each file."""
-    order = sorted(files, key=lambda file: -sum(len(source.body) for source in files[file]))
+def object_file(sources: Sequence[Source], level: str, folder: Path) -> Path:
+    """Return the object file of a unit: its name is a hash of the text, the options and the compiler."""
+    key = ProgramCache.key(unit(sources), *command_for(level, sources[0].contract), version())
+    return folder / level / f"{key[:32]}.o"
+
+
+def _compiled(
+    parts: Mapping[Path, list[Source]], level: str, objects: Path
+) -> Iterator[tuple[list[Source], list[BackendError]]]:
+    """Compile on all processors that this process may use, the longest first; yield what :func:`_compile` returns."""
+    order = sorted(parts.values(), key=lambda part: -sum(len(source.body) for source in part))
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        running = [pool.submit(_compile, files[file], level, file) for file in order]
+        running = [pool.submit(_compile, part, level, objects) for part in order]
         try:
             for each in as_completed(running):
                 yield each.result()
@@ -104,20 +110,16 @@ def _compiled(files: dict[Path, list[Source]], level: str) -> Iterator[list[Back
             pool.shutdown(cancel_futures=True)
 
 
-def _compile(sources: list[Source], level: str, to: Path) -> list[BackendError]:
-    """Compile an object file. If the compiler refuses a kernel, leave it out; return what it says."""
+def _compile(sources: list[Source], level: str, objects: Path) -> tuple[list[Source], list[BackendError]]:
+    """Compile an object file of those sources that compile. Return them, and what the compiler says of the others."""
     try:
-        compile_unit(sources, level, to, library=False)
+        compile_unit(sources, level, object_file(sources, level, objects), library=False)
     except BackendError as error:
         if len(sources) == 1:
-            return [error]
-        refused, good = [], []
-        with tempfile.TemporaryDirectory(prefix="candelabra-native-") as folder:
-            for source in sources:
-                wrong = _compile([source], level, Path(folder, "one.o"))
-                refused += wrong
-                good += [] if wrong else [source]
+            return [], [error]
+        alone = [_compile([source], level, objects) for source in sources]
+        good = [source for compiled, _ in alone for source in compiled]
         if good:
-            compile_unit(good, level, to, library=False)
-        return refused
-    return []
+            compile_unit(good, level, object_file(good, level, objects), library=False)
+        return good, [error for _, errors in alone for error in errors]
+    return sources, []

@@ -2,8 +2,8 @@
 
 ``softmax.f32(f32[64, 1000], -1)`` is a call of the kernel ``softmax`` for float32 with a contiguous array and a
 number. ``3 * f32[8]`` is a sequence of three arrays. ``f32[3, 4][1, 3]`` has strides. ``f32[3][1][8, 0]`` begins at the
-element 8 of the buffer 0 of the call: arrays that may share memory name their buffer. ``add.T(T[4], T[4]) for f32, i64``
-is a call for each of these dtypes.
+element 8 of the buffer 0 of the call: arrays that may share memory name their buffer. ``add.T(T[4], T[4]) for f32,
+i64`` is a call for each of these dtypes.
 """
 
 from __future__ import annotations
