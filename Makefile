@@ -5,12 +5,14 @@ PYTHON ?= python3
 ARGS ?=
 
 # In the order of their requirements. A new distribution is added here, and its extra in core/pyproject.toml.
-DISTRIBUTIONS := core backends/arrayapi backends/cpu backends/clike backends/opencl backends/cuda nn conformance
+DISTRIBUTIONS := core backends/arrayapi backends/cpu backends/clike backends/native backends/opencl backends/cuda nn conformance
 METADATA := $(DISTRIBUTIONS:%=%/pyproject.toml)
 # Of the machine with the GPU, for cuda-wheels and cuda-kernels; and the distributions that its check installs.
 PYTHON_VERSION ?= 3.12
 PLATFORM ?= manylinux_2_28_x86_64
 CAPABILITY ?= 90
+# The processors for which make dist compiles kernels.
+MACHINES ?= x86_64 aarch64
 CHECKED := $(filter-out backends/opencl,$(DISTRIBUTIONS))
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -27,17 +29,17 @@ help: ## this list
 index: ## the index of public names and the type stubs, from the sources
 	@$(PYTHON) tools/generate
 
-demo: .venv/.demo index ## learn to read handwritten digits
+demo: .venv/.demo .venv/.kernels index ## learn to read handwritten digits
 	.venv/bin/python examples/digits.py $(ARGS)
 
 # worksteal hands out neighbouring tests together, so that what a file prepares is seldom prepared twice.
-test: .venv/.test index ## the tests, with samples where there are very many cases
+test: .venv/.test .venv/.kernels index ## the tests, with samples where there are very many cases
 	.venv/bin/python -m pytest -n 2 --dist worksteal $(ARGS)
 
-test-all: .venv/.test index ## the tests, with all cases
+test-all: .venv/.test .venv/.kernels index ## the tests, with all cases
 	.venv/bin/python -m pytest -n 2 --dist worksteal -m '' $(ARGS)
 
-test-levels: .venv/.test index ## the numerical tests as on older processors, for each level of NumPy and for PoCL
+test-levels: .venv/.test .venv/.kernels index ## the numerical tests as on older processors, for each level of NumPy and for PoCL
 	.venv/bin/python tools/levels.py $(ARGS)
 
 # Each in a process of its own: the PoCL that .venv brings, drivers of the system, and Intel's if it was installed here.
@@ -59,7 +61,7 @@ lint: .venv/.lint index ## style, types, seeds of tests, and whether what is gen
 	.venv/bin/python tools/generators.py
 	.venv/bin/python tools/operator_bodies.py
 
-bench: .venv/.packages .venv-peer/.peer index ## time against PyTorch, in the same run
+bench: .venv/.packages .venv/.kernels .venv-peer/.peer index ## time against PyTorch, in the same run
 	.venv/bin/python -m benchmarks $(ARGS)
 
 # tinygrad is an optional peer: make .venv-tinygrad/.tinygrad
@@ -96,11 +98,17 @@ docs: .venv/.packages index ## the operators' documentation, from their records,
 	.venv/bin/python tools/operators.py $(ARGS)
 	.venv/bin/python tools/fallbacks.py $(ARGS)
 
+# candelabra-native's wheels are made in .venv, where what its kernels are made from is installed: ten minutes of two cores.
 dist: .venv/.dist index ## wheels and sdists of every distribution, into dist/
 	@rm -rf dist
-	@for each in $(DISTRIBUTIONS); do \
+	@for each in $(filter-out backends/native,$(DISTRIBUTIONS)); do \
 		echo "dist: $$each"; \
 		.venv/bin/python -m build --outdir dist $$each >.venv/dist.log 2>&1 || { cat .venv/dist.log; exit 1; }; \
+	done
+	@for each in $(MACHINES); do \
+		echo "dist: backends/native for $$each"; \
+		CANDELABRA_NATIVE_PACK=full CANDELABRA_NATIVE_PLATFORM=$$each .venv/bin/python -m build --no-isolation \
+			--outdir dist backends/native >.venv/dist.log 2>&1 || { cat .venv/dist.log; exit 1; }; \
 	done
 	@ls -l dist
 
@@ -117,6 +125,14 @@ clean: ## remove the environments and what was built
 	@.venv/bin/python -m pip install --quiet --upgrade 'pip>=25.1' # the first with --group
 	@.venv/bin/python -m pip install --quiet --editable './core[all,pocl]' \
 		$(patsubst %,--editable ./%,$(filter-out core,$(DISTRIBUTIONS)))
+	@touch $@
+
+# The kernels of the device cpu: those of a short list, for this processor. Object files are kept, so that a change to one
+# kernel compiles a few. Without a compiler NumPy serves, and everything works.
+.venv/.kernels: .venv/.packages pyproject.toml $(shell find backends/clike/src backends/native/src -name '*.[ch]' -o -name '*.py' -o -name '*.txt')
+	@echo "setup: the kernels of the device cpu"
+	@.venv/bin/python -m pip install --quiet --group native || echo "native: the compiler cannot be installed"
+	@.venv/bin/python -m candelabra_native.pack --objects .venv/kernels/native
 	@touch $@
 
 .venv/.wheels: pyproject.toml $(METADATA)

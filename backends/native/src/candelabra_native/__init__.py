@@ -6,9 +6,11 @@ and leaves small calls to NumPy, see :mod:`candelabra_native.thresholds`.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 
 from candelabra.backend import Kernel, hookimpl
+from candelabra.errors import DeviceUnavailable
 
 
 class Plugin:
@@ -18,9 +20,29 @@ class Plugin:
     def candelabra_kernels(
         self, device_type: str, kernels: Mapping[str, Kernel], every_size: bool
     ) -> Mapping[str, Kernel]:
+        reason = why_unavailable()
+        if reason:
+            raise DeviceUnavailable(reason)
         from candelabra_native.kernels import contributed
 
         return contributed(kernels, every_size)
+
+
+def why_unavailable() -> str:
+    """Return why no kernel can run here, or an empty text."""
+    from candelabra_native.finding import may_compile
+    from candelabra_native.pack.libraries import built
+    from candelabra_native.processor import levels
+
+    if not levels():
+        return "there are no kernels for this processor: they need Linux on x86-64-v3 (Haswell, Zen) or aarch64"
+    try:
+        importlib.import_module("candelabra_native.launch._launch")
+    except ImportError as error:
+        return f"its extension module is not built ({error}): install a wheel, or run `make` in a checkout"
+    if not set(built()) & set(levels()) and not may_compile():
+        return "no kernels are built: install a wheel, run `make` in a checkout, or allow a compiler (CANDELABRA_COMPILE=1)"
+    return ""
 
 
 plugin = Plugin()

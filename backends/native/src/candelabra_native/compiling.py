@@ -18,7 +18,7 @@ from typing import Final
 
 from candelabra.errors import BackendError
 from candelabra_clike import C, Source
-from candelabra_clike.cache import ProgramCache
+from candelabra_clike.cache import ProgramCache, temporary_folder
 from candelabra_clike.library import needed
 
 TARGETS: Final = {
@@ -27,7 +27,7 @@ TARGETS: Final = {
     "aarch64": ("aarch64-linux-gnu", "generic"),
 }
 """The target and the processor of each level, in the words of clang."""
-LINKING: Final = ("-shared", "-nostdlib", "-Wl,--no-undefined")
+LINKING: Final = ("-shared", "-nostdlib", "-Wl,--no-undefined", "-Wl,--hash-style=gnu", "-s")
 
 
 def kernel_name(source: Source) -> str:
@@ -38,8 +38,8 @@ def kernel_name(source: Source) -> str:
 
 @lru_cache(1)
 def compiler() -> tuple[str, ...] | None:
-    """Return the command of a compiler that understands clang's extensions, or None: ``$CC``, clang, or zig's."""
-    for command in (os.environ.get("CC", "").split(), ["clang"]):
+    """Return the command of a compiler that understands clang's extensions, or None: ``$CC``, cc, clang, or zig's."""
+    for command in (os.environ.get("CC", "").split(), ["cc"], ["clang"]):
         if command and shutil.which(command[0]) and _is_clang(command):
             return tuple(command)
     if importlib.util.find_spec("ziglang") is not None:
@@ -57,7 +57,7 @@ def _is_clang(command: Sequence[str]) -> bool:
 
 @lru_cache(1)
 def version() -> str:
-    """Return the compiler's version, of which the files of the cache depend. There must be a compiler."""
+    """Return the compiler's version, on which the files of the cache depend. There must be a compiler."""
     command = compiler()
     assert command is not None
     return subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
@@ -70,29 +70,56 @@ def unit(sources: Sequence[Source]) -> str:
     return preamble + functions + "".join(source.entry(C, kernel_name(source)) for source in sources)
 
 
-def compile_unit(sources: Sequence[Source], level: str, to: Path) -> Path:
-    """Compile sources of one preamble into the shared library ``to``. Raises ``BackendError`` with the reason."""
+def command_for(level: str, contract: bool) -> list[str]:
+    """Return the compiler's command for a processor level. Raises ``BackendError`` if there is no compiler."""
     command = compiler()
     if command is None:
         raise BackendError("no C compiler was found: pip install candelabra-native[jit], or set CC to a clang")
     target, processor = TARGETS[level]
-    zig = "ziglang" in command
+    zig = "zig" in Path(command[0]).name or "ziglang" in command
     machine = f"-mcpu={processor.replace('-', '_')}" if zig or level == "aarch64" else f"-march={processor}"
-    exact = () if sources[0].contract else C.exact_options
+    return [*command, "-target", target, machine, *C.options, *(() if contract else C.exact_options)]
+
+
+def compile_unit(sources: Sequence[Source], level: str, to: Path, *, library: bool = True) -> Path:
+    """Compile sources of one preamble into a shared library, or an object file. Raises ``BackendError``."""
+    command = command_for(level, sources[0].contract)
+    names = ", ".join(dict.fromkeys(source.name for source in sources[:5]))
     with tempfile.TemporaryDirectory(prefix="candelabra-native-") as folder:
-        text, made = Path(folder, "kernels.c"), Path(folder, "kernels.so")
-        text.write_text(unit(sources))
+        text = Path(folder, "kernels.c")
+        text.write_text(unit(sources), encoding="utf-8")
+        return _produce([*command, *(LINKING if library else ["-c"]), os.fspath(text)], to, names)
+
+
+def link(objects: Sequence[Path], level: str, to: Path) -> Path:
+    """Link object files into a shared library. Raises ``BackendError`` if a symbol is missing, for example."""
+    command = command_for(level, True)
+    with tempfile.TemporaryDirectory(prefix="candelabra-native-") as folder:
+        listed = Path(folder, "objects")
+        listed.write_text("\n".join(f'"{path}"' for path in objects), encoding="utf-8")
+        return _produce([*command, *LINKING, f"@{listed}"], to, to.name)
+
+
+def _produce(command: Sequence[str], to: Path, names: str) -> Path:
+    """Run the compiler, and put its result in its place at once."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    handle, made = tempfile.mkstemp(dir=to.parent, prefix=".writing-", suffix=to.suffix)
+    os.close(handle)
+    try:
         done = subprocess.run(
-            [*command, "-target", target, machine, *C.options, *exact, *LINKING, "-o", made, text],
-            capture_output=True, text=True,
-        )  # fmt: skip
+            [*command, "-o", made], capture_output=True, text=True, env={**_own_cache(), **os.environ}, check=False
+        )
         if done.returncode:
-            names = ", ".join(source.name for source in sources[:5])
             shown = "\n".join(done.stderr.splitlines()[:20])
-            raise BackendError(f"the compiler ({' '.join(command)}) cannot build {names}:\n{shown}")
-        to.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=to.parent, prefix=".writing-")
-        os.close(handle)
-        shutil.copyfile(made, temporary)
-        os.replace(temporary, to)
+            raise BackendError(f"the compiler ({' '.join(command[:4])}) cannot build {names}:\n{shown}")
+        os.replace(made, to)
+    finally:
+        Path(made).unlink(missing_ok=True)
     return to
+
+
+@lru_cache(1)
+def _own_cache() -> dict[str, str]:
+    """Return a folder for what zig keeps. Our files have keys of their own."""
+    folder = os.fspath(temporary_folder("zig"))
+    return {"ZIG_LOCAL_CACHE_DIR": folder, "ZIG_GLOBAL_CACHE_DIR": folder}

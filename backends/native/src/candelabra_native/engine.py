@@ -7,17 +7,17 @@ from typing import Any, Final
 
 import numpy as np
 from candelabra.errors import OutOfMemoryError
-from candelabra_clike import C, Engine, Launch, Source, Traits
+from candelabra_clike import C, Engine, Launch, Source
 from candelabra_clike.device_errors import DeviceErrors
 
-from candelabra_native.finding import find
+from candelabra_native.finding import Missing, find
 from candelabra_native.launch import _launch
+from candelabra_native.processor import TRAITS
 
-PARTS: Final = 8
-"""What kernels take for the number of processor cores, when they divide their work. It is constant, because the order
-of a sum must depend neither on the machine nor on the number of threads."""
 CODES: Final = {"": "b", "i32": "i", "u32": "I", "i64": "q", "u64": "Q", "f32": "f", "f64": "d"}
 """The types of arguments in the notation of the launcher."""
+MISSING: Final[Any] = object()
+"""Stands for the launch of a kernel that is not compiled."""
 
 
 class NativeEngine(Engine):
@@ -25,12 +25,10 @@ class NativeEngine(Engine):
 
     dialect = C
     index = 0
-    traits = Traits(
-        serial=True, compute_units=PARTS, group=1, local_memory=0, memory=1 << 62, largest=1 << 62, cache=32 << 20
-    )
+    traits = TRAITS
 
     def __init__(self) -> None:
-        self._launches: Final[dict[Source, Launch]] = {}
+        self._launches: Final[dict[Source, Any]] = {}
         self._lock: Final = threading.Lock()
         self._thread: Final = threading.local()
 
@@ -65,14 +63,27 @@ class NativeEngine(Engine):
 
     # -- kernels ------------------------------------------------------------------------------------------------------
     def compile(self, source: Source) -> Launch:
+        """Return the launch of a kernel. Raises :class:`Missing` if NumPy has to serve the call.
+
+        The sources that are missing are known from then on, so that looking for them costs one look-up.
+        """
         launch = self._launches.get(source)
         if launch is None:
             with self._lock:
                 launch = self._launches.get(source)
                 if launch is None:
-                    types = "".join(CODES[type] for type in source.types())
-                    launch = self._launches[source] = _launch.kernel(find(source), types, source.name)
-        return launch
+                    launch = self._launches[source] = self._found(source)
+        if launch is MISSING:
+            raise Missing(source.name)
+        return launch  # type: ignore[no-any-return]
+
+    def _found(self, source: Source) -> Any:
+        try:
+            address = find(source)
+        except Missing:
+            return MISSING
+        types = "".join(CODES[type] for type in source.types())
+        return _launch.kernel(address, types, source.name)
 
     def synchronize(self) -> None:
         """Do nothing: a launch returns when its work is done."""

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import ctypes
+import importlib.util
 import os
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from candelabra_clike import Source
-from candelabra_clike.cache import cache_folder
+from candelabra_clike.cache import VARIABLE, ProgramCache, cache_folder, temporary_folder
 
 from candelabra_native import compiling
-from candelabra_native.processor import level
+from candelabra_native.pack import libraries
+from candelabra_native.processor import level, levels
 
 COMPILE: Final = "CANDELABRA_COMPILE"
-"""The environment variable that allows compiling at run time (1) or forbids it (0)."""
+"""The environment variable that allows compiling at run time (1) or forbids it (0). Without it, the extra ``jit``
+allows it."""
 
 
 class Missing(Exception):
@@ -24,35 +26,35 @@ class Missing(Exception):
 
 def may_compile() -> bool:
     """Return whether kernels may be compiled at run time."""
-    return os.environ.get(COMPILE, "0") not in ("", "0") and compiling.compiler() is not None
+    setting = os.environ.get(COMPILE, "")
+    if not setting:
+        return importlib.util.find_spec("ziglang") is not None
+    return setting != "0" and compiling.compiler() is not None
 
 
 def find(source: Source) -> int:
-    """Return the address of a kernel's entry point. Raises :class:`Missing`, or ``BackendError`` from the compiler."""
+    """Return the address of a kernel's entry point. Raises :class:`Missing`, or ``BackendError`` from the compiler.
+
+    A processor runs the kernels of lower levels too: they serve what the pack lacks for its own.
+    """
     name = compiling.kernel_name(source)
-    if may_compile():
-        processor = level()
-        assert processor is not None
-        path = folder() / processor / f"{name}.so"
-        if not path.exists():
-            compiling.compile_unit([source], processor, path)
-        return address(path, name)
-    raise Missing(source.name)
+    for each in levels():
+        address = libraries.entry_point(libraries.path(each), name)
+        if address is not None:
+            return address
+    processor = level()
+    if processor is None or not may_compile():
+        raise Missing(source.name)
+    file = folder() / processor / f"{name}.so"
+    if not file.exists():
+        compiling.compile_unit([source], processor, file)
+    address = libraries.entry_point(file, name)
+    assert address is not None
+    return address
 
 
 @lru_cache(1)
 def folder() -> Path:
     """Return the folder of the kernels that this machine compiled with today's compiler."""
-    from candelabra_clike.cache import ProgramCache
-
-    return cache_folder("native") / ProgramCache.key(compiling.version())[:16]
-
-
-def address(path: Path, name: str) -> int:
-    """Load a shared library, and return the address of a function. Libraries stay loaded."""
-    return ctypes.cast(getattr(_library(path), name), ctypes.c_void_p).value or 0
-
-
-@lru_cache(None)
-def _library(path: Path) -> ctypes.CDLL:
-    return ctypes.CDLL(os.fspath(path))
+    own = temporary_folder("native") if os.environ.get(VARIABLE) == "0" else cache_folder("native")
+    return own / ProgramCache.key(compiling.version())[:16]
