@@ -12,6 +12,7 @@ from candelabra_clike.device_errors import DeviceErrors
 
 from candelabra_native.finding import find
 from candelabra_native.launch import _launch
+from candelabra_native.processor import level
 
 PARTS: Final = 8
 """What kernels take for the number of processor cores, when they divide their work. It is constant, because the order
@@ -20,14 +21,24 @@ CODES: Final = {"": "b", "i32": "i", "u32": "I", "i64": "q", "u64": "Q", "f32": 
 """The types of arguments in the notation of the launcher."""
 
 
+def traits_of(level: str | None) -> Traits:
+    """Return the traits of processors of a level of :mod:`candelabra_native.processor`.
+
+    32 registers of 64 bytes on x86-64-v4. The 32 registers of 16 bytes of aarch64 count as 16 of 32 bytes.
+    """
+    lanes, registers = (16, 32) if level == "x86_64_v4" else (8, 16)
+    return Traits(
+        serial=True, compute_units=PARTS, group=1, local_memory=0, memory=1 << 62, largest=1 << 62, cache=32 << 20,
+        lanes=lanes, registers=registers,
+    )  # fmt: skip
+
+
 class NativeEngine(Engine):
     """The processor. Thread-safe: each thread has its own record of errors, since its calls return when all is done."""
 
     dialect = C
     index = 0
-    traits = Traits(
-        serial=True, compute_units=PARTS, group=1, local_memory=0, memory=1 << 62, largest=1 << 62, cache=32 << 20
-    )
+    traits = traits_of(level())
 
     def __init__(self) -> None:
         self._launches: Final[dict[Source, Launch]] = {}
