@@ -22,14 +22,17 @@ Another C-like language needs another :class:`Dialect`.
 ``INDEPENDENT``                           before a loop without dependencies between iterations. Some drivers vectorise
                                           no other loop, and only loops of the form ``for (int j = 0; j < n; ++j)`` over
                                           pointers to the first element
-``INDEPENDENT_FEW``                       the same, for fewer iterations than a vector has lanes ``f32x8`` … ``u64x8``
-vectors of eight, in the forms for ``serial`` devices: not in all dialects ``LOAD_X8(f32, p)``                       a
-vector load from device memory, aligned like one element ``STORE_X8(f32, p, v)``                   a vector store to
-device memory ``PRIVATE_X8(f32, p)``                    a vector in an array of the work-item, to read or to write
+``INDEPENDENT_FEW``                       the same, for fewer iterations than a vector has lanes
+``f32x8`` … ``u64x8``                     vectors of eight, in the forms for ``serial`` devices: not in all dialects
+``LOAD_X8(f32, p)``                       a vector load from device memory, aligned like one element
+``STORE_X8(f32, p, v)``                   a vector store to device memory
+``PRIVATE_X8(f32, p)``                    a vector in an array of the work-item, to read or to write
 ``AS_F32X8(v)``, ``BITS_F32X8(v)``        a vector converted to another type, the bits of a vector as another type
-``CACHE_LINE``                            a type of 64 bytes ``STORE_NONTEMPORAL(address, line)``      a store to an
-aligned address that bypasses the caches, if the driver allows it ========================================
-==============================================================
+``f32x16``, ``u32x16``                    vectors of sixteen, with ``LOAD_X16``, ``STORE_X16``, ``PRIVATE_X16``, in the
+                                          dialects of engines whose ``Traits.lanes`` are 16
+``CACHE_LINE``                            a type of 64 bytes
+``STORE_NONTEMPORAL(address, line)``      a store to an aligned address that bypasses the caches, if possible
+========================================  ==============================================================
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from candelabra_clike.device_errors import DeviceErrors
 
 from candelabra_native.finding import Missing, find
 from candelabra_native.launch import _launch
-from candelabra_native.processor import TRAITS
+from candelabra_native.processor import level, traits_of
 
 CODES: Final = {"": "b", "i32": "i", "u32": "I", "i64": "q", "u64": "Q", "f32": "f", "f64": "d"}
 """The types of arguments in the notation of the launcher."""
@@ -25,7 +25,7 @@ class NativeEngine(Engine):
 
     dialect = C
     index = 0
-    traits = TRAITS
+    traits = traits_of(level())
 
     def __init__(self) -> None:
         self._launches: Final[dict[Source, Any]] = {}

@@ -19,7 +19,8 @@ typedef float f32;
 typedef f32 c64 __attribute__((ext_vector_type(2)));
 #define C64(re, im) ((c64){(re), (im)})
 #define FUNCTION static inline __attribute__((always_inline))
-#define KERNEL FUNCTION
+/* Without the attribute, clang splits vectors of 64 bytes in two unless the compiler's tuning prefers them. */
+#define KERNEL FUNCTION __attribute__((min_vector_width(512)))
 #define REQUIRED_GROUP(n)
 #define GLOBAL
 #define LOCAL
@@ -73,6 +74,13 @@ VECTOR(i8) VECTOR(i16) VECTOR(i32) VECTOR(i64) VECTOR(u8) VECTOR(u16) VECTOR(u32
 #define BITS_F32X8(v) __builtin_bit_cast(f32x8, (v))
 #define BITS_U32X8(v) __builtin_bit_cast(u32x8, (v))
 #define BITS_I32X8(v) __builtin_bit_cast(i32x8, (v))
+/* Sixteen lanes are for processors with registers of 64 bytes; elsewhere such a vector is several registers. */
+#define VECTOR16(type) typedef type type##x16 __attribute__((ext_vector_type(16))); \\
+    typedef type##x16 type##x16_at __attribute__((aligned(sizeof(type))));
+VECTOR16(u32) VECTOR16(f32)
+#define LOAD_X16(type, p) (*(const type##x16_at*)(p))
+#define STORE_X16(type, p, v) (*(type##x16_at*)(p) = (v))
+#define PRIVATE_X16(type, p) (*(type##x16_at*)(p))
 typedef u32 CACHE_LINE __attribute__((ext_vector_type(16), may_alias));
 #define STORE_NONTEMPORAL(address, line) __builtin_nontemporal_store(line, address)
 """

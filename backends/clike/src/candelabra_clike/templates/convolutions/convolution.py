@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.engine import Engine, Launch, Traits
 from candelabra_clike.layouts import is_wide
 from candelabra_clike.source import Parameter, Source, number, reads, writes
 from candelabra_clike.templates.convolutions import panels, weight_gradient
@@ -131,7 +131,7 @@ class ConvolutionKernel:
         engine = out.engine
         serial = engine.traits.serial
         wide = serial or is_wide(out, w, x)
-        tile = micro_tile_for(rows, self.value)
+        tile = micro_tile_for(rows, self.value, engine.traits.lanes, engine.traits.registers)
         tiling = _cheapest_tiling(patches, rows, tile.columns) if serial else OutputTiling.ANY
         key = (engine, tile.rows if serial else 0, tiling, wide)
         launch = self._launches.get(key)
@@ -208,7 +208,7 @@ class WeightGradientKernel:
         engine, rows = out.engine, out.shape[0] // patches.groups
         serial = engine.traits.serial
         wide = serial or is_wide(out, x, y)
-        tile = self.tile(patches.depth, rows)
+        tile = self.tile(patches.depth, rows, engine.traits)
         key = (engine, tile if serial else 0, wide)
         launches = self._launches.get(key)
         if launches is None:
@@ -221,10 +221,10 @@ class WeightGradientKernel:
         numbers = (out.offset, parts, patches.groups, rows, patches.depth)
         launches[1](patches.groups * rows if serial else size, out.buffer, sums, *numbers)
 
-    def tile(self, depth: int, rows: int) -> MicroTile:
+    def tile(self, depth: int, rows: int, traits: Traits) -> MicroTile:
         """Return the micro tile: elements of a patch times channels."""
-        tile = micro_tile_for(depth, self.value)
-        return tile if rows > 8 else MicroTile(tile.rows, 1, self.value)
+        tile = micro_tile_for(depth, self.value, traits.lanes, traits.registers)
+        return tile if rows > 8 else MicroTile(tile.rows, 1, self.value, tile.lanes)
 
     def _extents(
         self, engine: Engine, patches: Patches, rows: int, tile: MicroTile

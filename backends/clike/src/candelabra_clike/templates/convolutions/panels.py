@@ -120,9 +120,7 @@ def _gather(tiling: OutputTiling, tile: MicroTile, memory: CType) -> str:
         )
         return f"{flat}for (INDEX k = 0; k < kc; ++k) {{ {pointer} {every} }}\n"
     if same_type:
-        fill = " ".join(
-            f"panel[k * {tile.vectors}u + {v}u] = LOAD_X8({tile.value}, p + {8 * v});" for v in range(tile.vectors)
-        )
+        fill = tile.panel_row("p")
     else:
         fill = f"UNROLL for (int j = 0; j < {columns}; ++j) flat[k * {columns}u + j] = {value.format('j')};"
     part = f"for (int j = 0; j < {columns}; ++j) flat[k * {columns}u + j] = j < width ? {value.format('j')} : 0;"
@@ -185,7 +183,7 @@ const INDEX group = item % groups, image = item / groups, row_panels = (m + {til
 {pointer} const x_image = x + (x_from + image * x_image_step + group * x_group);
 GLOBAL {memory.memory}* const o_image = out + (o_from + image * o_image_step + group * m * o_row);
 INDEX tap_offsets[{DEPTH}];
-{tile.value}x8 panel[{DEPTH * tile.vectors}];
+{tile.vector} panel[{DEPTH * tile.vectors}];
 for (INDEX k0 = 0; k0 == 0 || k0 < depth; k0 += {DEPTH}u) {{
 const INDEX kc = depth - k0 < {DEPTH}u ? depth - k0 : {DEPTH}u;
 {taps(rank, "tap_offsets", "k0", "kc")}

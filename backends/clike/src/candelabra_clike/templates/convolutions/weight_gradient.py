@@ -46,7 +46,7 @@ const INDEX width = m - n0 < {tile.columns}u ? m - n0 : {tile.columns}u;
 const INDEX first = part * images_per_item, rest = images - first;
 const INDEX end = first + (rest < images_per_item ? rest : images_per_item);
 INDEX rows_at[{ROWS}], at[{DEPTH}];
-{tile.value}x8 panel[{DEPTH * tile.vectors}];
+{tile.vector} panel[{DEPTH * tile.vectors}];
 const INDEX b_row = 1, b_column = positions, o_row = m, o_column = 1;
 {taps(rank, "rows_at", "m_first", "m_end")}for (INDEX image = first; image < end; ++image) {{
 {pointer} const x_image = x + (x_from + image * x_image_step + group * x_group);
@@ -54,7 +54,7 @@ for (INDEX k0 = 0; k0 < positions; k0 += {DEPTH}u) {{
 const INDEX kc = positions - k0 < {DEPTH}u ? positions - k0 : {DEPTH}u;
 const int fresh = image == first && k0 == 0;
 {_position_offsets(rank)}{pointer} const b_here = y + (y_from + ((image * groups + group) * m + n0) * positions + k0);
-{pack(tile.columns, memory, tile.value, same_type)}for (INDEX m0 = 0; m0 < m_end; m0 += {tile.rows}u) {{
+{pack(tile, memory, same_type)}for (INDEX m0 = 0; m0 < m_end; m0 += {tile.rows}u) {{
 const INDEX rows_here = m_end - m0 < {tile.rows}u ? m_end - m0 : {tile.rows}u;
 {newline.join(rows)}
 {tile.zeros()}for (INDEX k = 0; k < kc; ++k) {{

@@ -19,6 +19,9 @@ from candelabra_clike.types import CTYPES
 
 BLOCK_ROWS = 384
 """Rows of a work-item's block. With the depth of the panel, they fit in the second-level cache."""
+TILE_ROWS = {16: (4, 6), 32: (4, 8, 13)}
+"""The rows of a tile, by the number of registers: two registers of sums each, and a few for the operands. 64 channels
+are five times 13 rows."""
 MAX_PLANS = 4096
 """The number of plans that are kept per dtype."""
 MIN_PRODUCTS_PER_ITEM = 1 << 17
@@ -77,11 +80,18 @@ def transposed(layout_: MatmulLayout) -> MatmulLayout:
 
 
 @lru_cache(4096)
-def micro_tile_for(m: int, value: str) -> MicroTile:
-    """Return a tile of six rows, the most that fit in registers, unless fewer rows waste some percent less."""
-    rows = m if m <= 2 else 6 if m > 4 and round_up(m, 6) <= 1.04 * round_up(m, 4) else 4
-    vectors = (2 if value in ("f32", "u32") else 1) * (2 if rows == 1 else 1)
-    return MicroTile(rows, vectors, value)
+def micro_tile_for(m: int, value: str, lanes: int, registers: int) -> MicroTile:
+    """Return the tile of two registers a row that takes the least time, see :class:`Traits` for lanes and registers.
+
+    A panel of rows takes the time of its rows, and that of half a row for loading the right matrix.
+    """
+    size = int(value[1:]) // 8
+    lanes_here = lanes if size == 4 else 8
+    vectors = 2 * lanes * 4 // (lanes_here * size)
+    if m <= 2:
+        return MicroTile(m, vectors * (2 if m == 1 else 1), value, lanes_here)
+    rows = min(TILE_ROWS[registers], key=lambda rows: (-(-m // rows) * (2 * rows + 1), -rows))
+    return MicroTile(rows, vectors, value, lanes_here)
 
 
 @lru_cache(4096)
@@ -164,7 +174,7 @@ class MatmulKernel:
             layout_ = transposed(layout_)
         if traits.serial and self._is_dot(layout_):
             return self._dot_plan(layout_, out.engine, transposed_)
-        tile = micro_tile_for(layout_.m, self.value)
+        tile = micro_tile_for(layout_.m, self.value, traits.lanes, traits.registers)
         packing = traits.serial and should_pack(layout_)
         wide = traits.serial or is_wide(*arrays)
         launch = out.engine.compile(self.source(traits, tile, len(layout_.batch), packing, wide))

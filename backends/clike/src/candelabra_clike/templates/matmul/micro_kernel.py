@@ -1,6 +1,6 @@
 """Matrix products on processors: a micro kernel multiplies rows by a panel of columns and keeps the sums in registers.
 
-A work-item computes a block of the result. It copies 8 or 16 columns of the right matrix, up to :data:`DEPTH` rows,
+A work-item computes a block of the result. It copies 8 to 64 columns of the right matrix, up to :data:`DEPTH` rows,
 into a panel that fits in the first-level cache, and multiplies the panel by one group of rows after another. The layout
 of the right matrix does not affect the speed. The left matrix is read in place. Source: K. Goto and R. van de Geijn,
 "Anatomy of high-performance matrix multiplication", ACM TOMS 34(3), 2008.
@@ -21,15 +21,29 @@ panels.
 
 @dataclass(frozen=True)
 class MicroTile:
-    """A tile of sums in registers: ``rows`` times ``vectors`` vectors of eight values of type ``value``."""
+    """A tile of sums in registers: ``rows`` times ``vectors`` vectors of ``lanes`` values of type ``value``."""
 
     rows: int
     vectors: int
     value: str
+    lanes: int = 8
 
     @property
     def columns(self) -> int:
-        return 8 * self.vectors
+        return self.lanes * self.vectors
+
+    @property
+    def vector(self) -> str:
+        """The type of a vector."""
+        return f"{self.value}x{self.lanes}"
+
+    def load(self, address: str) -> str:
+        """Return the expression of a vector in device memory."""
+        return f"LOAD_X{self.lanes}({self.value}, {address})"
+
+    def store(self, address: str, vector: str) -> str:
+        """Return the statement that stores a vector in device memory."""
+        return f"STORE_X{self.lanes}({self.value}, {address}, {vector});"
 
     @property
     def reads_panel_rarely(self) -> bool:
@@ -41,34 +55,40 @@ class MicroTile:
 
     def zeros(self) -> str:
         """Return the declaration of the sums."""
-        return f"{self.value}x8 " + ", ".join(f"c{i}_{v} = 0" for i, v in self._cells()) + ";\n"
+        return f"{self.vector} " + ", ".join(f"c{i}_{v} = 0" for i, v in self._cells()) + ";\n"
 
     def step(self, left: Callable[[int], str], right: Callable[[int], str]) -> str:
         """Return statements that add the product of a column of ``left`` (one value per row) and a row of ``right``
         (vectors).
         """
-        lines = [f"const {self.value}x8 b{v} = {right(v)};" for v in range(self.vectors)]
+        lines = [f"const {self.vector} b{v} = {right(v)};" for v in range(self.vectors)]
         for i in range(self.rows):
             sums = " ".join(f"c{i}_{v} += x * b{v};" for v in range(self.vectors))
-            lines.append(f"{{ const {self.value}x8 x = {left(i)}; {sums} }}")
+            lines.append(f"{{ const {self.vector} x = {left(i)}; {sums} }}")
         return "\n".join(lines) + "\n"
+
+    def panel_row(self, address: str) -> str:
+        """Return statements that load row ``k`` of the panel from adjacent elements."""
+        return " ".join(
+            f"panel[k * {self.vectors}u + {v}u] = {self.load(f'{address} + {self.lanes * v}')};"
+            for v in range(self.vectors)
+        )
 
     def spill(self, array: str) -> str:
         """Return statements that store the sums in a private array, row by row."""
         cells = " ".join(f"{array}[{i * self.vectors + v}] = c{i}_{v};" for i, v in self._cells())
-        return f"{self.value}x8 {array}[{self.rows * self.vectors}];\n{cells}\n"
+        return f"{self.vector} {array}[{self.rows * self.vectors}];\n{cells}\n"
 
 
-def pack(columns: int, memory: CType, value: str, same_type: bool) -> str:
+def pack(tile: MicroTile, memory: CType, same_type: bool) -> str:
     """Return statements that fill ``panel`` with ``kc`` rows of the ``width`` columns at ``b_here``, padded with zeros.
 
     ``same_type`` is true if memory and value types are equal, so that vectors can be copied.
     """
+    columns, value = tile.columns, tile.value
     flat = f"{value}* const flat = ({value}*)panel;\n"
     if same_type:
-        copy = "\n".join(
-            f"panel[k * {columns // 8}u + {v}u] = LOAD_X8({value}, p + {8 * v});" for v in range(columns // 8)
-        )
+        copy = tile.panel_row("p")
     else:
         copy = f"UNROLL for (int j = 0; j < {columns}; ++j) flat[k * {columns}u + j] = ({value}){memory.load('p[j]')};"
     return f"""{flat}if (b_column == 1 && width == {columns}) {{
@@ -108,7 +128,7 @@ def multiply(tile: MicroTile, memory: CType, packed: bool, direct_address: str =
     copied = loop(lambda v: f"panel[k * {tile.vectors}u + {v}u]")
     if not direct_address:
         return head + copied
-    return f"{head}if (direct) {loop(lambda v: f'LOAD_X8({tile.value}, {direct_address} + {8 * v})')}else {copied}"
+    return f"{head}if (direct) {loop(lambda v: tile.load(f'{direct_address} + {tile.lanes * v}'))}else {copied}"
 
 
 def store(tile: MicroTile, memory: CType, same_type: bool, added: bool) -> str:
@@ -120,11 +140,9 @@ def store(tile: MicroTile, memory: CType, same_type: bool, added: bool) -> str:
     if same_type and not added:
         for i in range(tile.rows):
             row = f"GLOBAL {memory.memory}* r = o_here + {i}u * o_row;"
-            first = " ".join(f"STORE_X8({tile.value}, r + {8 * v}, c{i}_{v});" for v in range(tile.vectors))
-            more = " ".join(
-                f"STORE_X8({tile.value}, r + {8 * v}, c{i}_{v} + LOAD_X8({tile.value}, r + {8 * v}));"
-                for v in range(tile.vectors)
-            )
+            places = [f"r + {tile.lanes * v}" for v in range(tile.vectors)]
+            first = " ".join(tile.store(place, f"c{i}_{v}") for v, place in enumerate(places))
+            more = " ".join(tile.store(place, f"c{i}_{v} + {tile.load(place)}") for v, place in enumerate(places))
             cells += f"if ({i} < rows_here) {{ {row} if (fresh) {{ {first} }} else {{ {more} }} }}\n"
     element = memory.load("r[j * o_column]")
     value = f"sums[i * {columns}u + j]"
@@ -156,7 +174,7 @@ def body(tile: MicroTile, memory: CType, batch: str, added: bool, packed: bool) 
     same_type = memory.memory == tile.value
     columns = tile.columns
     a_here = f"m0 * depth + k0 * {tile.rows}u" if packed else "m0 * a_row + k0 * a_column"
-    fill, sums = pack(columns, memory, tile.value, same_type), multiply(tile, memory, packed)
+    fill, sums = pack(tile, memory, same_type), multiply(tile, memory, packed)
     if tile.reads_panel_rarely and same_type:
         fill = f"const int direct = b_column == 1 && width == {columns};\nif (!direct) {{\n{fill}}}\n"
         sums = multiply(tile, memory, packed, "b_here + k * b_row")
@@ -167,7 +185,7 @@ const INDEX row_block = left % row_blocks; left /= row_blocks;
 {batch}const INDEX m_first = row_block * rows_per_item, n_first = column_block * columns_per_item;
 const INDEX m_end = m - m_first < rows_per_item ? m : m_first + rows_per_item;
 const INDEX n_end = n - n_first < columns_per_item ? n : n_first + columns_per_item;
-{tile.value}x8 panel[{DEPTH * tile.vectors}];
+{tile.vector} panel[{DEPTH * tile.vectors}];
 for (INDEX k0 = 0; k0 == 0 || k0 < depth; k0 += {DEPTH}u) {{
 const INDEX kc = depth - k0 < {DEPTH}u ? depth - k0 : {DEPTH}u;
 const int fresh = k0 == 0;
