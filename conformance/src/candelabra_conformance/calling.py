@@ -8,7 +8,7 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 from candelabra import Tensor
-from candelabra.library import OPERATORS, Instance, Operator
+from candelabra.library import OPERATORS, Instance, Operator, own_kernels
 from candelabra.random import fork_rng
 
 from candelabra_conformance.records import CallableRecord, Record
@@ -90,7 +90,8 @@ def split(sample: Sample, result: Any, instance: Instance) -> tuple[tuple[Array,
     the choice. They are computed in the widest precision on ``instance``, the reference device.
     """
     if sample.of is not None:
-        result = sample.of(moved(result, instance))
+        with own_kernels():
+            result = sample.of(moved(result, instance))
     every = list(leaves(result))
     arrays = tuple(to_host(v) if isinstance(v, Tensor) else v for v in every if isinstance(v, (Tensor, np.ndarray)))
     return arrays, tuple(v for v in every if not isinstance(v, (Tensor, np.ndarray)))

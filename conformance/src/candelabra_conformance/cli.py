@@ -12,6 +12,7 @@ from candelabra.errors import BackendError
 from rich.console import Console
 
 from candelabra_conformance import report
+from candelabra_conformance.context import OFF, ON
 from candelabra_conformance.model import DEVICE, LEVELS, Run
 from candelabra_conformance.records import UnknownNameError, everything_named
 from candelabra_conformance.report import ReportError, read_json
@@ -133,6 +134,7 @@ def _options(arguments: argparse.Namespace) -> Options:
         timeout=arguments.timeout,
         expected=arguments.expected_failures,
         huge=arguments.huge,
+        contributions=arguments.contributions,
         seconds=None if arguments.minutes is None else arguments.minutes * 60,
     )
 
@@ -158,6 +160,8 @@ def _parser() -> argparse.ArgumentParser:
         "--case", action="append", default=[], metavar="PATTERN", help="only ids like 'softmax/value/*'"
     )
     parser.add_argument("--forbid-fallback", action="store_true", help="an operator that falls back fails")
+    words = "whether the kernels that other distributions contribute to the device serve (default: if there are any)"
+    parser.add_argument("--contributions", choices=(ON, OFF), help=words)
     parser.add_argument("--jobs", type=int, default=cores(), help="parallel processes (default: the machine's cores)")
     parser.add_argument("--isolate", action="store_true", help="use processes even with --jobs 1: a crash is a verdict")
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="stop a case after this time")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import Any, Final
 
 import candelabra as cd
 from candelabra.dtypes import ALL, BY_NAME, dtype
-from candelabra.library import Instance, Operator, open_device, plugins
+from candelabra.errors import BackendError
+from candelabra.library import Instance, Operator, open_device, own_kernels, plugins, serve_every_size
 
 from candelabra_conformance.layouts import MEMORY, fitted
 from candelabra_conformance.numpy_dtypes import device_dtype
@@ -22,6 +24,10 @@ from candelabra_conformance.taking import refused
 
 MAIN: Final = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "complex64", "bool")
 """The dtypes in order of preference, for checks that use one dtype: the first that device and operator support."""
+
+
+ON, OFF = "on", "off"
+"""Whether the kernels that other distributions contribute to the device serve, or those of its owner."""
 
 
 class Failure(Exception):
@@ -39,12 +45,26 @@ class NotApplicable(Exception):
 
 
 class Context:
-    """One device under test. It is not thread-safe: each worker has its own."""
+    """One device under test. It is not thread-safe: each worker has its own.
 
-    def __init__(self, device: str) -> None:
+    ``contributions``: with ``"on"``, the kernels that other distributions contribute to the device serve, also calls
+    that they would leave to the owner's for their size; if the device is the reference, its owner's kernels give the
+    answers. With ``"off"``, its owner's kernels serve. By default ``"on"`` if there are such kernels. Raises
+    ``BackendError`` for ``"on"`` if there are none.
+    """
+
+    def __init__(self, device: str, contributions: str | None = None) -> None:
         self.instance: Final[Instance] = open_device(device)
         self.reference: Final[Instance] = open_device(plugins.reference_device())
-        self.oracle: Final = Oracle(self.reference, self.instance)
+        contributing = plugins.contributing(self.instance.device.type)
+        if contributions == ON and not contributing:
+            raise BackendError(
+                f"no distribution contributes kernels to device type {self.instance.device.type!r}: install one, or "
+                "leave out --contributions (`candelabra doctor` shows failed ones)"
+            )
+        self.contributions: Final = contributions or (ON if contributing else OFF)
+        answers_itself = self.instance is self.reference and self.contributions == OFF
+        self.oracle: Final = Oracle(self.reference, answers_itself)
         self.planning = False
         """If set, inputs have shapes and dtypes but no values."""
         self.current: tuple[Sample | None, str] = (None, "")
@@ -57,6 +77,12 @@ class Context:
     @property
     def is_reference(self) -> bool:
         return self.instance.backend is self.reference.backend
+
+    def mode(self) -> AbstractContextManager[None]:
+        """Return the mode in which cases run: it decides which kernels serve the device."""
+        if self.contributions == ON:
+            return serve_every_size()
+        return own_kernels() if plugins.contributing(self.device.type) else nullcontext()
 
     @property
     def device(self) -> cd.device:

@@ -16,11 +16,11 @@ from typing import Any, Final
 
 import numpy as np
 from candelabra import autograd
-from candelabra.library import OverloadSet
+from candelabra.library import OverloadSet, own_kernels, plugins
 
 from candelabra_conformance import literals
 from candelabra_conformance.calling import called, tensors_in
-from candelabra_conformance.context import Context, Failure
+from candelabra_conformance.context import OFF, Context, Failure
 from candelabra_conformance.layouts import CONTIGUOUS, MEMORY, placed
 from candelabra_conformance.model import DEVICE, SAMPLES, Case
 from candelabra_conformance.numpy_dtypes import device_dtype
@@ -85,6 +85,8 @@ def call_program(context: Context, case: Case, sample: Sample, layout: str) -> s
 def rerun(context: Context, case: Case, note: str, *, forbid_fallback: bool = False) -> str:
     """Return the program that runs a case of the suite again."""
     option = ", forbid_fallback=True" if forbid_fallback else ""
+    if context.contributions == OFF and plugins.contributing(context.device.type):
+        option += f", contributions={OFF!r}"
     about = [f"# {case.id}, on {context.device}", *(f"# {line}" for line in note.splitlines())]
     lines = [
         "from candelabra_conformance.rerun import check",
@@ -258,7 +260,8 @@ def _error(call: FailedCall) -> FailedCall:
     reference = call.context.reference
     args, kwargs = placed(call.given, CONTIGUOUS, reference)
     try:
-        called(call.record, args, kwargs, reference)
+        with own_kernels():
+            called(call.record, args, kwargs, reference)
     except Exception as error:
         named = re.search(rf"\b{reference.device.type}\b", str(error)) is not None
         asynchronous = call.context.instance.capabilities.asynchronous
@@ -279,7 +282,8 @@ def _gradient(call: FailedCall, twice: bool = False) -> FailedCall:
     ``twice``: the gradients of the sum of these gradients.
     """
     leaves = list({id(a): a for a in arrays(call.given) if a.dtype.kind not in "biu"}.values())
-    want = [rounded(g, d) for g, d in _gradients(call, leaves, True, twice)]
+    with own_kernels():
+        want = [rounded(g, d) for g, d in _gradients(call, leaves, True, twice)]
     got = _gradients(call, leaves, False, twice)
     limits = [
         64 * eps(d) * np.full(w.shape, np.max(np.abs(wide(w)), initial=0.0))

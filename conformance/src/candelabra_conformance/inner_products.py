@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 from candelabra.dtypes import BY_NAME, dtype
-from candelabra.library import Instance
+from candelabra.library import Instance, own_kernels
 
 from candelabra_conformance.calling import called, split
 from candelabra_conformance.perturbation import with_arrays
@@ -33,6 +33,7 @@ COMPLEX: Final = 3.0
 """The factor of the error for complex numbers, whose components are sums of 2n products: ``2 sqrt(2)``, rounded up."""
 
 
+@own_kernels()
 def sequential_error(op: Record, sample: Sample, d: dtype, reference: Instance) -> Array:
     """Return the largest error of a sequential sum for each element of a result in dtype ``d``."""
     terms = _values(op, _with_numbers(with_arrays(sample, np.ones_like), lambda _: 1), reference)

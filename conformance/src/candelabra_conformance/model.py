@@ -95,6 +95,8 @@ class Subject:
     suite: str
     python: str
     platform: str
+    contributions: str = ""
+    """The distributions that contribute kernels to the device, or that they are switched off."""
 
 
 @dataclass(frozen=True)

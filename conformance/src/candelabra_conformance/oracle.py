@@ -1,5 +1,7 @@
 """The oracle: the reference device in the widest precision, or for the reference itself NumPy, SciPy or a formula.
 
+On the reference device, the kernels of its owner give the answers, not those that other distributions contribute.
+
 An :class:`Answer` contains the most exact values, their change when the inputs change by one eps (see
 :mod:`candelabra_conformance.tolerance`), and the expected dtypes and shapes.
 """
@@ -12,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from candelabra import Tensor
 from candelabra.dtypes import dtype, float64
-from candelabra.library import Instance, canonical
+from candelabra.library import Instance, canonical, own_kernels
 
 from candelabra_conformance.calling import at, called, leaves, split
 from candelabra_conformance.numpy_dtypes import device_dtype
@@ -56,12 +58,15 @@ class NoAnswer(Exception):
 
 
 class Oracle:
-    """Computes answers. Those of the latest operator are cached."""
+    """Computes answers. Those of the latest operator are cached.
 
-    def __init__(self, reference: Instance, subject: Instance) -> None:
+    ``itself``: the kernels under test are those of the reference, whose answers come from NumPy, SciPy or formulas.
+    """
+
+    def __init__(self, reference: Instance, itself: bool) -> None:
         references.load()
         self.reference = reference
-        self.itself: Final = reference is subject
+        self.itself: Final = itself
         self._kept: dict[Any, Any] = {}
         self._operator = ""
 
@@ -93,7 +98,8 @@ class Oracle:
         return bool(self.remembered(op, key, samples, lambda: self._exact(op, output, samples)))
 
     def remembered(self, op: Record, key: Any, anchor: Any, make: Any) -> Any:
-        """Return ``make()``, cached under ``key`` as long as the operator stays the same.
+        """Return ``make()``, run with the owner's kernels and cached under ``key`` as long as the operator stays the
+        same.
 
         ``anchor`` is the object whose id is part of the key.
         """
@@ -101,7 +107,8 @@ class Oracle:
             self._kept.clear()
             self._operator = op.name
         if key not in self._kept:
-            self._kept[key] = (make(), anchor)  # the anchor keeps the id in the key valid
+            with own_kernels():
+                self._kept[key] = (make(), anchor)  # the anchor keeps the id in the key valid
         return self._kept[key][0]
 
     # -- options ------------------------------------------------------------------------------------------------------

@@ -49,6 +49,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--candelabra-case", metavar="PATTERN", action="append", default=[], help="only ids like 'softmax/value/*'"
     )
     group.addoption("--candelabra-forbid-fallback", action="store_true", help="an operator that falls back fails")
+    group.addoption(
+        "--candelabra-contributions", choices=("on", "off"),
+        help="whether the kernels that other distributions contribute to the device serve (default: if there are any)",
+    )  # fmt: skip
     group.addoption("--candelabra-huge", action="store_true", help="also on more than 2**31 bytes of memory")
     group.addoption("--candelabra-expected-failures", metavar="TOML", help="replaces the backend's own list")
     for form in FORMS:

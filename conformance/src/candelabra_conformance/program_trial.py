@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Callable
 from typing import Final
 
+from candelabra.library import mode
+
 PASSES: Final = "# It passed when it was tried: the fault depends on what ran before, or on chance.\n"
 
 
@@ -16,7 +18,7 @@ def shows(text: str, raised: type[BaseException] = AssertionError) -> bool:
     that fails. Its output is discarded."""
     quiet = io.StringIO()
     try:
-        with contextlib.redirect_stdout(quiet), warnings.catch_warnings():
+        with mode(), contextlib.redirect_stdout(quiet), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             # This package has written the text, for a call that it has just made.
             exec(compile(text, "reproducer", "exec", dont_inherit=True), {"__name__": "__main__"})  # noqa: S102

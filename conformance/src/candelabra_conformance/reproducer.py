@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from candelabra.library import OverloadSet
+from candelabra.library import EVERY_SIZE, OWN_KERNELS, OverloadSet, state
 
 from candelabra_conformance import literals
 from candelabra_conformance.layouts import CONTIGUOUS
@@ -71,12 +71,18 @@ def reproducer(
 
 
 def composed(program: Program, title: str, lines: Sequence[str], seed: int | None, note: str) -> str:
-    """Return the text of a program: a title, its imports, its tensors, and ``lines``."""
+    """Return the text of a program: a title, its imports, its tensors, and ``lines``.
+
+    It begins with the current mode of :func:`candelabra.library.own_kernels` or ``serve_every_size``.
+    """
     first = [f"cd.manual_seed({seed})"] if seed is not None else []
-    text = "\n".join([f"device = {program.device!r}", *program.setup, *first, *lines])
+    modes = {OWN_KERNELS: "own_kernels", EVERY_SIZE: "serve_every_size"}
+    mode = next((f"cd.library.{name}().__enter__()" for bit, name in modes.items() if state.bits & bit), None)
+    text = "\n".join([*([mode] if mode else []), f"device = {program.device!r}", *program.setup, *first, *lines])
     layout = f", {program.layout}" if isinstance(program.layout, str) and program.layout != CONTIGUOUS else ""
     about = [f"# {title}{layout}, on {program.device}", *(f"# {line}" for line in note.splitlines())]
-    return "\n".join([*about, *literals.imports(text), "import candelabra as cd", "", text, ""])
+    imports = ["import candelabra as cd", *(["import candelabra.library"] if mode else [])]
+    return "\n".join([*about, *literals.imports(text), *imports, "", text, ""])
 
 
 def record_named(name: str) -> Record:

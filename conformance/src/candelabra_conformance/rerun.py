@@ -12,14 +12,16 @@ from candelabra_conformance.running.setup import prepared
 from candelabra_conformance.suite import run_case
 
 
-def check(device: str, case: str, *, forbid_fallback: bool = False) -> None:
+def check(device: str, case: str, *, forbid_fallback: bool = False, contributions: str | None = None) -> None:
     """Run a case of the suite by its id, such as ``"exp/threads/float32/contiguous"``.
+
+    ``contributions`` is that of :class:`~candelabra_conformance.context.Context`.
 
     Raises ``AssertionError`` with the failure's message if the case fails, ``ValueError`` for an id that cannot exist,
     ``UnknownNameError`` for an unknown operator, and ``BackendError`` if the device cannot be opened.
     """
     found = case_named(case)
-    context = Context(prepared(device))
+    context = Context(prepared(device), contributions)
     result = run_case(context, found, forbid_fallback=forbid_fallback, explained=False)
     if result.verdict in BAD:
         raise AssertionError(result.message)

@@ -45,7 +45,7 @@ class Session:
         made.forbid_fallback = config.getoption("candelabra_forbid_fallback")
         try:
             made.device = prepared(made.device)
-            made.context = Context(made.device)
+            made.context = Context(made.device, config.getoption("candelabra_contributions"))
         except DeviceUnavailable as reason:
             made.unavailable = str(reason)
             return made
@@ -60,6 +60,7 @@ class Session:
             patterns=tuple(config.getoption("candelabra_case")),
             forbid_fallback=made.forbid_fallback,
             huge=config.getoption("candelabra_huge"),
+            contributions=config.getoption("candelabra_contributions"),
         )
         try:
             made.cases = planned_cases(made.context, chosen)

@@ -104,9 +104,16 @@ def _of(context: Context, tested: Record | OverloadSet) -> Iterator[Case]:
 def run_case(context: Context, case: Case, *, forbid_fallback: bool = False, explained: bool = True) -> Result:
     """Run a case in this process. Any exception becomes a verdict.
 
-    Unless ``explained``, a failure has no reproducer and no list of called operators, which require further runs.
+    The context decides whether contributed kernels serve. Unless ``explained``, a failure has no reproducer and no
+    list of called operators, which require further runs.
     """
     properties.load()
+    with context.mode():
+        return _run(context, case, forbid_fallback, explained)
+
+
+def _run(context: Context, case: Case, forbid_fallback: bool, explained: bool) -> Result:
+    """Run a case in the context's mode."""
     fell_back = fallback_counts()
     started = time.perf_counter()
     with warnings.catch_warnings():

@@ -28,7 +28,7 @@ from candelabra._dispatch.levels import level
 from candelabra._dispatch.out import store
 from candelabra._dispatch.promote import common_dtype
 from candelabra._interchange.numpy import dtype_of_array
-from candelabra._keys import AUTOGRAD, DEVICE_SHIFT, NO_GRAD, VIEW, mode, state
+from candelabra._keys import AUTOGRAD, DEVICE_SHIFT, EVERY_SIZE, NO_GRAD, OWN_KERNELS, VIEW, mode, state
 from candelabra._layout import wrap_dim
 from candelabra._namespace.publishing import (
     entries,
@@ -101,8 +101,8 @@ __all__ = [
     "DIFFERENTIABLE", "DIM", "DIMS", "DTYPE", "INDEX", "INDICES", "LIST", "MASK", "OPERAND", "OPTIONAL", "PLAIN",
     "SHAPE", "TENSOR", "bind", "entries", "entry_named", "factory_keywords", "member_for", "members", "operator_named",
     "public_function", "public_names", "title_of", "refusal", "common_dtype", "Explanation", "canonical", "explain",
-    "explain_key", "AUTOGRAD", "DEVICE_SHIFT", "NO_GRAD", "VIEW", "mode", "state", "Instance", "get_default_device",
-    "instance_of_key", "kernel_for", "open_device", "open_instances",
+    "explain_key", "AUTOGRAD", "DEVICE_SHIFT", "EVERY_SIZE", "NO_GRAD", "OWN_KERNELS", "VIEW", "mode", "state",
+    "Instance", "get_default_device", "instance_of_key", "kernel_for", "open_device", "open_instances",
     "Tensor", "wrap", "dtype_of_array",
     # extending
     "Layer", "level", "redispatch", "command", "contributions", "device_names", "fallback", "fallback_policy",

@@ -9,6 +9,7 @@ Use it with ``with installed(): cd.ones(2, device="fake")``, or on a command lin
 
 from candelabra_conformance.fake.arrays import FakeArray
 from candelabra_conformance.fake.backend import FakeAccelerator
+from candelabra_conformance.fake.contributing import FakeContribution
 from candelabra_conformance.fake.installing import installed, parse, provide
 from candelabra_conformance.fake.memory import after, every, larger_than, poison
 from candelabra_conformance.fake.streams import Event, Stream
@@ -17,6 +18,7 @@ __all__ = [
     "Event",
     "FakeAccelerator",
     "FakeArray",
+    "FakeContribution",
     "Stream",
     "after",
     "every",

@@ -100,7 +100,7 @@ class FakeAccelerator(Backend):
         return [DeviceInfo(f"{self.name} number {index}", self.facts) for index in range(len(self.ledgers))]
 
     def kernels(self) -> Mapping[str, Kernel]:
-        table = self._instance.kernels if self._given is None else self._given
+        table = plugins.owner_kernels(self.reference.name) if self._given is None else self._given
         served = {name: self.serving(name, kernel) for name, kernel in table.items() if self._takes(name)}
         if self.immutable:
             shown = {n: self._copying(n) for n, op in OPERATORS.items() if op.geometry is not None}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from candelabra.backend import Backend
-from candelabra.library import OPERATORS, plugins
+from candelabra.library import OPERATORS, add_contribution, plugins
 
 from candelabra_conformance.context import Context
 from candelabra_conformance.fake.backend import FakeAccelerator
@@ -65,6 +65,8 @@ def installed(backend: Backend) -> Iterator[Context]:
     """Install the backend for a ``with`` block, and return a context for its first device."""
     remove = plugins.add_backend(backend)
     try:
+        if getattr(backend, "contribution", None) is not None:
+            add_contribution(backend.name, backend.contribution, "mutant")  # type: ignore[attr-defined]
         yield Context(f"{backend.name}:0")
     finally:
         remove()

@@ -66,7 +66,8 @@ class Mirror(Backend):
         self, name: str = "mirror", *, mutable: bool = True, views: bool = False, overrides: bool = True
     ) -> None:
         self.name = name
-        self.reference, self.reflected = plugins.backend(plugins.reference_device().type)
+        host = plugins.reference_device().type
+        self.reference, self.reflected = plugins.backend(host)[0], plugins.owner_kernels(host)
         self.capabilities = replace(
             self.reference.capabilities, host=False, mutable=mutable, strided=mutable, dlpack=EXTENSION
         )

@@ -196,7 +196,7 @@ def devices(subject: Subject) -> None:
         raise NotApplicable(f"{subject.instance.device} is the reference; name another device")
     got = subject.values()
     if subject.record is None:
-        for values, want in zip(got, subject.values(subject.reference), strict=True):
+        for values, want in zip(got, subject.reference_values(), strict=True):
             _agree(values, want, f"{subject.instance.device} gives other values than the reference")
         return
     args, kwargs = subject.call.args, dict(subject.call.kwargs)

@@ -8,7 +8,7 @@ from typing import Any
 
 from candelabra import Tensor
 from candelabra.autograd import Function
-from candelabra.library import OPERATORS, Instance, Operator, open_device, plugins
+from candelabra.library import OPERATORS, Instance, Operator, open_device, own_kernels, plugins
 
 from candelabra_conformance.calling import at, tensors
 from candelabra_conformance.layouts import CONTIGUOUS, placed
@@ -45,6 +45,11 @@ class Subject:
         """Return the results on the host."""
         args, kwargs = self.built(instance, layout)
         return tuple(to_host(t) for t in self.run(args, kwargs, instance))
+
+    @own_kernels()
+    def reference_values(self) -> tuple[Array, ...]:
+        """Return the results of the reference device, by the kernels of its owner."""
+        return self.values(self.reference)
 
     @property
     def reference(self) -> Instance:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from candelabra import Tensor, autograd
 from candelabra.dtypes import can_cast, dtype
-from candelabra.library import Instance, Operator, real_part
+from candelabra.library import Instance, Operator, own_kernels, real_part
 
 from candelabra_conformance.calling import called, tensors_in
 from candelabra_conformance.context import Context, Failure
@@ -128,7 +128,8 @@ def inplace_gradient(context: Context, op: Operator[..., Any], d: dtype, layout:
             continue
         got = _through_inplace(op, sample, layout, context.instance)
         widened = with_arrays(sample, wide)
-        want = first_derivatives(op, widened, CONTIGUOUS, context.reference, Cotangents())
+        with own_kernels():
+            want = first_derivatives(op, widened, CONTIGUOUS, context.reference, Cotangents())
         size = max((float(np.max(np.abs(w), initial=0.0)) for w in want), default=0.0)
         spread = [np.full(w.shape, 4 * eps(d) * size) for w in want]
         worst = max(worst or 0.0, compare_gradients(sample, layout, d, got, want, spread))

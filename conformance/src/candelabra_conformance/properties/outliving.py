@@ -166,7 +166,7 @@ def _stored_elsewhere(context: Context) -> Iterator[Axis]:
 def every_index(context: Context, d: dtype, layout: str) -> None:
     """Every other device of the type allocates, and copies from and to the host, like the one under test."""
     for instance in other_devices(context):
-        other = Context(str(instance.device))
+        other = Context(str(instance.device), context.contributions)
         if d not in other.instance.capabilities.storage:
             continue
         for check in (allocate, copy):

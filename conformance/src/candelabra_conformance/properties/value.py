@@ -95,7 +95,7 @@ def agree(
             least = sequential_error(op, sample, due, context.reference)
             bad = wrong(values, want, sensitivity, answer.length, due, exact, least)
         if bad.any():
-            own = context.oracle.own(op, sample)[output] if not context.is_reference else want
+            own = context.oracle.own(op, sample)[output] if not context.oracle.itself else want
             if not _as_own(values, own, due, exact):
                 words = described(values, want, bad, due, sensitivity, answer.length, least)
                 named = op.schema.outputs if len(op.schema.outputs) == len(answer.want) else range(len(answer.want))
@@ -146,7 +146,7 @@ def is_correctly_rounded(context: Context, op: Record, due: dtype) -> bool:
 
     The reference's own float64 is compared with 80 bits, whose rounding to 53 bits may be the other neighbour.
     """
-    own_double = context.is_reference and due.name == "float64"
+    own_double = context.oracle.itself and due.name == "float64"
     return due.is_floating_point and op.name in CORRECTLY_ROUNDED and not own_double
 
 
@@ -239,7 +239,7 @@ def as_declared(context: Context, op: CallableRecord, whole: Any, answer: Answer
     due = plain.get(returns) or next((kind for kind in ("tuple", "list", "dict") if returns.startswith(kind)), None)
     if due is not None and type(whole).__name__ != due and "|" not in returns:
         raise Failure(f"the result is a {type(whole).__name__}, the signature says {returns}", sample, layout)
-    if sample.of is not None or not context.is_reference:
+    if sample.of is not None or not context.oracle.itself:
         return
     for d, kind in zip(dtypes_of(whole), answer.kinds, strict=True):
         held = host_dtype(d)

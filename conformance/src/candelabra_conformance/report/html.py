@@ -83,6 +83,7 @@ def _facts(run: Run) -> str:
     subject = run.subject
     facts = {
         "backend": f"{subject.backend} {subject.backend_version}",
+        "contributed kernels": subject.contributions,
         **subject.facts,
         "held against": subject.reference,
         "core": subject.core,

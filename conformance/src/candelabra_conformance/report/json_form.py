@@ -86,7 +86,8 @@ def to_json(run: Run) -> str:
     head = {
         "schema": SCHEMA,
         "kind": KIND,
-        "subject": {name: getattr(run.subject, name) for name in _TEXTS} | {"facts": dict(run.subject.facts)},
+        "subject": {name: getattr(run.subject, name) for name in (*_TEXTS, "contributions")}
+        | {"facts": dict(run.subject.facts)},
         "started": run.started,
         "seconds": _number(run.seconds),
         "level": run.level,
@@ -232,7 +233,9 @@ def _float(value: Any, position: str) -> float:
 def _subject(data: Mapping[str, Any]) -> Subject:
     facts = _get(data, "facts", dict, "subject")
     checked = {name: _is(fact, str, f"subject.facts.{name}") for name, fact in facts.items()}
-    return Subject(**{name: _get(data, name, str, "subject") for name in _TEXTS}, facts=checked)
+    contributions = _is(data.get("contributions", ""), str, "subject.contributions")  # older reports have none
+    texts = {name: _get(data, name, str, "subject") for name in _TEXTS}
+    return Subject(**texts, facts=checked, contributions=contributions)
 
 
 def _remaining(value: Any) -> dict[int, int]:

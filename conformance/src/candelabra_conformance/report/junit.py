@@ -80,6 +80,7 @@ def _suite(root: Element, run: Run, operator: str, results: list[Result]) -> Non
         "device": subject.device,
         "description": subject.description,
         "backend": f"{subject.backend} {subject.backend_version}".strip(),
+        "contributed kernels": subject.contributions,
         "core": subject.core,
         "suite": subject.suite,
         "reference": subject.reference,

@@ -179,6 +179,7 @@ def subject_text(run: Run) -> str:
     """Return the device's description and the versions of backend, core and suite."""
     s = run.subject
     backend = f"{s.backend} {s.backend_version}".strip()
+    backend += f", contributed kernels: {s.contributions}" if s.contributions else ""
     return (
         f"{s.description} — {backend} on candelabra {s.core}, suite {s.suite}, held against {s.reference}; "
         f"Python {s.python}, {s.platform}"

@@ -21,8 +21,9 @@ from candelabra import fallback
 from candelabra.library import plugins
 
 from candelabra_conformance.causes import next_kernels
-from candelabra_conformance.context import Context
+from candelabra_conformance.context import OFF, Context
 from candelabra_conformance.model import BLOCKED, Case, Result, Run, Subject
+from candelabra_conformance.report.tally import many
 from candelabra_conformance.running import expected, main_program
 from candelabra_conformance.running.blocking import blocked_by_memory, settled
 from candelabra_conformance.running.pairwise import pairwise
@@ -39,7 +40,8 @@ class Options:
     every operator, pairs of the other axes. ``operators`` and ``patterns`` restrict. ``jobs``: processes at once; 1
     runs in this one unless ``isolate``. ``timeout``: seconds for a case, in processes. ``expected``: a file of expected
     failures in place of the backend's own. ``huge``: beyond 2**31 bytes, too. ``seconds``: no case begins later than
-    this after the start, and the result lists the remaining cases.
+    this after the start, and the result lists the remaining cases. ``contributions``: ``"on"`` or ``"off"``, as
+    :class:`~candelabra_conformance.context.Context` describes.
     """
 
     level: int = 3
@@ -54,6 +56,7 @@ class Options:
     expected: Path | None = None
     huge: bool = False
     seconds: float | None = None
+    contributions: str | None = None
 
     def changed(self) -> dict[str, Any]:
         """Return the options that differ from the defaults, for the report."""
@@ -103,14 +106,14 @@ def run(
     started, clock = datetime.now(UTC), time.perf_counter()
     until = math.inf if chosen.seconds is None else time.monotonic() + chosen.seconds
     name = prepared(device, setup)
-    context = Context(name)
+    context = Context(name, chosen.contributions)
     cases = planned_cases(context, chosen)
     about = subject(context)
     known = _known(earlier, about, cases)
     left = [case for case in cases if case not in known]
     planned(left)
     entries = _expected(chosen, context)
-    work = Work(device, setup, chosen.forbid_fallback)
+    work = Work(device, setup, chosen.forbid_fallback, chosen.contributions)
     results = list(known.values()) + _results(context, left, chosen, work, finished, until)
     results.sort(key=lambda r: (r.case.level != 0, r.case))
     ran = {result.case for result in results}
@@ -204,11 +207,23 @@ def subject(context: Context) -> Subject:
         facts=info.texts,
         backend=brought_by,
         backend_version=_version(brought_by),
+        contributions=contributed(context),
         reference=str(context.reference.device),
         core=candelabra.__version__,
         suite=_version("candelabra-conformance"),
         python=platform.python_version(),
         platform=f"{platform.system()} {platform.machine()}",
+    )
+
+
+def contributed(context: Context) -> str:
+    """Return the distributions whose contributed kernels serve the device, with versions and numbers of kernels."""
+    found = plugins.contributing(context.device.type)
+    if not found or context.contributions == OFF:
+        return "switched off" if found else ""
+    return ", ".join(
+        f"{each.distribution} {_version(each.distribution)}".strip() + f" ({many(len(each.kernels), 'kernel')})"
+        for each in found
     )
 
 

@@ -46,6 +46,7 @@ class Work:
     device: str
     setup: Setup | None = None
     forbid_fallback: bool = False
+    contributions: str | None = None
 
 
 def _serve(connection: Connection, program: MainProgram | None) -> None:
@@ -65,7 +66,7 @@ def _serve_cases(connection: Connection) -> None:
     from candelabra_conformance.suite import run_case
 
     work: Work = connection.recv()  # only now: its setup may be a function of the main program
-    context = Context(prepared(work.device, work.setup))
+    context = Context(prepared(work.device, work.setup), work.contributions)
     # Few of the short-lived objects are cycles; without collecting the imported modules this saves an eighth of the
     # time.
     gc.freeze()

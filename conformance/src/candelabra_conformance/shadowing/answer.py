@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from candelabra import device as Device
 from candelabra.dtypes import dtype
-from candelabra.library import Instance, open_device, plugins
+from candelabra.library import Instance, open_device, own_kernels, plugins
 
 from candelabra_conformance.calling import called, tensors
 from candelabra_conformance.comparing import wrong
@@ -68,10 +68,12 @@ class Expected:
         return bad if want.shape != own.shape else bad & wrong(got, want, sensitivity, self.length, d)
 
 
+@own_kernels()
 def answer(record: Record, args: Sequence[Any], kwargs: Mapping[str, Any], reference: Any = None) -> Expected:
     """Return the result of the reference device for a call with arrays in output of tensors.
 
-    ``reference`` is a device, by default the installation's reference device. Errors of the operator propagate.
+    ``reference`` is a device, by default the installation's reference device. The kernels of its owner serve. Errors of
+    the operator propagate.
     """
     instance = open_device(plugins.reference_device() if reference is None else reference)
     sample = Sample(tuple(_on_reference(a) for a in args), {k: _on_reference(v) for k, v in kwargs.items()})

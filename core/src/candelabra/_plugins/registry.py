@@ -384,6 +384,20 @@ def device_count(backend: Backend) -> int:
         return 0
 
 
+def owner_kernels(device_type: str) -> dict[str, Kernel]:
+    """Return the kernels of a device type's owner, without contributed and registered ones."""
+    _, kernels = backend(device_type)
+    plugin = plugins().get(device_type)
+    return kernels if plugin is None else dict(plugin.own)
+
+
+def contributing(device_type: str) -> list[Contribution]:
+    """Return the contributions that serve a device type, which is loaded, in the order in which they serve."""
+    backend(device_type)
+    plugin = plugins().get(device_type)
+    return [each for each in plugin.contributions if each.kernels] if plugin is not None else []
+
+
 def backends_with_kernel(operator: str) -> list[str]:
     """Return the device types that have been loaded and have a kernel for an operator."""
     return [plugin.name for plugin in plugins().values() if plugin.loaded and operator in plugin.kernels]
