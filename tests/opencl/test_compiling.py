@@ -4,7 +4,6 @@ import io
 import logging
 import os
 import re
-import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ from typing import Any
 import candelabra as cd
 import pytest
 from candelabra.errors import BackendError, FallbackWarning, UnsupportedDType, UnsupportedOperator
-from candelabra_clike import OPENCL, Source, cache
-from candelabra_clike.cache import ProgramCache, cache_folder, write_atomically
+from candelabra_clike import OPENCL, Source
+from candelabra_clike.cache import ProgramCache, write_atomically
 from candelabra_clike.source import number, reads, writes
 from candelabra_opencl import compiling
 from candelabra_opencl.backend import OpenCLBackend
@@ -127,22 +126,6 @@ def test_files_are_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Monkey
         write_atomically(place, b"second")
     assert place.read_bytes() == b"first"
     assert entries(tmp_path) == [place]
-
-
-def test_the_folder_of_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variable takes precedence over the user's cache folder, and that over the folder for temporary files."""
-    monkeypatch.setenv("CANDELABRA_CACHE", str(tmp_path / "named"))
-    assert cache_folder("opencl") == tmp_path / "named" / "opencl"
-    monkeypatch.setenv("CANDELABRA_CACHE", "0")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache_folder("opencl") == tmp_path / "xdg" / "candelabra" / "opencl"
-    (tmp_path / "file").write_text("not a folder")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    assert cache_folder("opencl") == tmp_path / "temporary" / "candelabra" / "opencl"
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(cache.os, "access", lambda *_: False)
-    assert cache_folder("opencl").parent == tmp_path
 
 
 def test_one_cache_for_each_driver(engine: OpenCLEngine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

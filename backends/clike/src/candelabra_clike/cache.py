@@ -28,30 +28,37 @@ def cache_folder(backend: str) -> Path:
     """Return the cache folder of a backend: below ``$CANDELABRA_CACHE``, or below the user's cache folder of the
     system.
 
-    If neither is writable, the folder is below the system's folder for temporary files. If ``$CANDELABRA_CACHE`` is
-    not, a warning is emitted, and the folder is one that is removed when the process ends.
+    The folder is the user's alone (:func:`why_untrusted`). If it cannot be, a warning is emitted, and the folder is one
+    that is removed when the process ends.
     """
     setting = os.environ.get(VARIABLE, "")
     if setting not in ("", "0"):
         folder = Path(setting).expanduser() / backend
-        reason = why_unwritable(folder)
-        return without_cache(folder, reason) if reason else folder
-    base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
-    for folder in (Path(base) if base else Path("~/.cache").expanduser(), Path(tempfile.gettempdir())):
-        candidate = folder / "candelabra" / backend
-        try:
-            candidate.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(candidate, os.W_OK):
-            return candidate
-    return temporary_folder(backend)
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or "~/.cache"
+        folder = Path(base).expanduser() / "candelabra" / backend
+    reason = why_untrusted(folder)
+    return without_cache(folder, reason) if reason else folder
 
 
-def why_unwritable(folder: Path) -> str:
-    """Create a folder, and return the reason why files cannot be written there, or an empty string."""
+def why_untrusted(folder: Path) -> str:
+    """Create a folder, and return the reason why compiled kernels must not be kept there, or an empty string.
+
+    To load a kernel is to run its code, so nobody else may be able to write one: the folder must be the user's, with
+    mode 0700. A folder of the user that others could only read gets this mode, and what is in it is used. One that
+    others could write to is refused, because its files may already be theirs. Windows has no such modes; there the
+    folder is below the user's profile.
+    """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = os.stat(folder)
+        if os.name == "posix":
+            if status.st_uid != os.geteuid():
+                return f"{str(folder)!r} belongs to another user"
+            if status.st_mode & 0o022:
+                return f"other users can write to {str(folder)!r}, so its files may be theirs; remove it"
+            if status.st_mode & 0o777 != 0o700:
+                os.chmod(folder, 0o700)
     except OSError as error:
         return str(error)
     return "" if os.access(folder, os.W_OK | os.X_OK) else f"no permission to write to {str(folder)!r}"
@@ -61,7 +68,7 @@ def why_unwritable(folder: Path) -> str:
 def without_cache(folder: Path, reason: str) -> Path:
     """Warn that a folder cannot be used, once, and return one for this process alone."""
     warnings.warn(
-        f"compiled kernels are not kept for later runs, because their folder cannot be written: {reason}. Set "
+        f"compiled kernels are not kept for later runs, because their folder cannot be used: {reason}. Set "
         f"{VARIABLE} to a folder of your own, or to 0 to keep none",
         RuntimeWarning,
         stacklevel=2,
@@ -115,7 +122,7 @@ class ProgramCache:
         head, binary = content[: len(FORMAT) + 32], content[len(FORMAT) + 32 :]
         if head != FORMAT + hashlib.sha256(binary).digest():
             return None
-        with suppress(OSError):  # the folder may be another user's
+        with suppress(OSError):  # the file system may be for reading only
             os.utime(path)
         return binary
 

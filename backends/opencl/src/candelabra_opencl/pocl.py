@@ -28,7 +28,7 @@ from candelabra_clike.cache import (
     VARIABLE,
     cache_folder,
     temporary_folder,
-    why_unwritable,
+    why_untrusted,
     without_cache,
     write_atomically,
 )
@@ -74,7 +74,7 @@ def guarded_cache(folder: Path) -> CacheGuard:
     """Return the guard of a folder that PoCL may use: the given one, or one of this process alone. It is active until
     the process ends.
     """
-    reason = why_unwritable(folder)
+    reason = why_untrusted(folder)
     if reason:
         return CacheGuard(without_cache(folder, reason))
     guard = CacheGuard(folder)
