@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra.library import open_device
+from candelabra.library import open_device, wrap
+from candelabra_clike import layouts
 from candelabra_clike.kernels.copies import PARALLEL_COPY_SIZE
+from candelabra_clike.templates.elementwise import elementwise
 from candelabra_opencl.backend import OpenCLBackend
+
+from tests.frames import frames
 
 Array = np.ndarray
 LAYOUTS: dict[str, Callable[[cd.Tensor], cd.Tensor]] = {
@@ -197,3 +202,26 @@ def test_products_of_bools_are_added_as_bools(form: cd.device) -> None:
         out = cd.addcmul(x, a, b, value=value)
         assert out.dtype is cd.bool
         assert out.tolist() == [bool(i & 1 or (value and i & 2 and i & 4)) for i in range(8)]
+
+
+# -- plans ------------------------------------------------------------------------------------------------------------
+def test_the_gradient_of_a_sum_takes_the_short_path(device: cd.device) -> None:
+    """An operand that is expanded, or in another memory order, costs as many functions as a contiguous one."""
+    x, y = cd.ones(8, 8, device=device), cd.ones(8, 8, device=device)
+    one, row = cd.ones((), device=device).expand(8, 8), cd.ones(8, device=device)
+    contiguous = frames(lambda: x * y)
+    for other in (one, row, y.t()):
+        assert frames(lambda other=other: x * other) == contiguous  # type: ignore[misc]
+
+
+def test_a_plan_knows_how_far_its_indices_reach(lanes: cd.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays further into their buffer than 32-bit indices allow get a plan of their own."""
+    monkeypatch.setattr(elementwise, "WIDE", 128)
+    monkeypatch.setattr(layouts, "WIDE", 128)
+    nest = elementwise.Elementwise("twice", "{a} + {a}", [cd.float32], cd.float32)
+    x = cd.arange(300, device=lanes, dtype=cd.float32)
+    for start in (0, 50, 55, 56, 200, 3):
+        rows = x[start : start + 72].view(8, 9)[:, :8].t()
+        found = nest(rows._payload)
+        assert wrap(found, x._keys).tolist() == (rows * 2).tolist()
+    assert sorted(plan.furthest for plan in nest.plans.values()) == [128 - 1 - 71, sys.maxsize]

@@ -10,7 +10,10 @@ import pytest
 from candelabra.library import open_device
 from candelabra_clike import Engine, StridedArray
 from candelabra_clike.kernels import concatenation, indexing, masking, scattering
+from candelabra_clike.templates.indexing import gather, scatter
 from candelabra_opencl.backend import OpenCLBackend
+
+from tests.frames import frames
 
 Operation = Callable[..., Any]
 
@@ -206,3 +209,39 @@ def test_kernels_refuse_invalid_arguments(engine: Engine) -> None:
         concatenation.cat([empty(2, 2), empty(3, 3)], 0)
     with pytest.raises(ValueError, match="a triangle needs at least 2 dims, got shape"):
         masking.KERNELS["tril"](empty(3), 0)
+
+
+# -- plans ------------------------------------------------------------------------------------------------------------
+PLANNED: dict[str, tuple[Any, Callable[[cd.Tensor, cd.Tensor], Any]]] = {
+    "x[i]": (gather.gather_plan, lambda x, i: x[i]),
+    "gather": (gather.gather_plan, lambda x, i: x.gather(0, i.unsqueeze(1).expand(-1, 3))),
+    "x[i] = y": (scatter.scatter_plan, lambda x, i: x.__setitem__(i, x.new_ones(i.shape[0], x.shape[1]))),
+    "index_add": (scatter.scatter_plan, lambda x, i: x.index_add(0, i, x[: i.shape[0]])),
+    "scatter_add": (scatter.scatter_plan, lambda x, i: x.scatter_add(0, i.unsqueeze(1), x)),
+}
+
+
+@pytest.mark.parametrize("name", PLANNED)
+def test_a_call_with_known_layouts_plans_nothing(name: str, device: cd.device) -> None:
+    """Other indices and offsets use the plan of the first call; another shape gets its own, with the right result."""
+    planned, operation = PLANNED[name]
+    i, j, longer = (cd.tensor(k).to(device) for k in ([0, 2, 2], [3, 1, 0], [1, 3, 0, 2]))
+    x = cd.tensor(values(14, 5)).to(device)
+    operation(x[:4], i)
+    known = planned.cache_info().misses
+    operation(x[4:8], j)
+    operation(x[:4], i)
+    assert planned.cache_info().misses == known
+    for index in (i, j, longer):
+        agrees(lambda x, k: (operation(part := x[2:6], k), part)[1], device, values(14, 5), index.numpy(force=True))
+
+
+def test_an_assignment_by_an_index_enters_few_functions(device: cd.device) -> None:
+    """The core parses the index, and the device looks up its plan: 108 functions before there were plans."""
+    x, y, i = cd.zeros(8, 8, device=device), cd.ones(2, 8, device=device), cd.tensor([1, 2]).to(device)
+
+    def assign() -> None:
+        x[i] = y
+
+    assert frames(assign) <= 32
+    assert frames(lambda: x[i]) <= 28

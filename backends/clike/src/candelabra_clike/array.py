@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,18 @@ if TYPE_CHECKING:
     from candelabra_clike.engine import Engine
 
 Shape = tuple[int, ...]
+
+
+@lru_cache(4096)
+def extent(shape: Shape, strides: Shape) -> int:
+    """Return the number of elements of the buffer from the first one of an array to after its last one."""
+    return 0 if 0 in shape else 1 + sum((size - 1) * stride for size, stride in zip(shape, strides))
+
+
+@lru_cache(4096)
+def layout(shape: Shape, strides: Shape) -> tuple[int, bool]:
+    """Return the size of an array, and whether it is contiguous."""
+    return prod(shape), is_contiguous_layout(shape, strides)
 
 
 class StridedArray:
@@ -47,9 +60,9 @@ class StridedArray:
 
         Shape, strides and offset are absolute: those of this array do not matter.
         """
+        size, is_contiguous = layout(shape, strides)
         return StridedArray(
-            self.engine, self.buffer, shape, strides, offset, dtype or self.dtype, prod(shape),
-            is_contiguous_layout(shape, strides),
+            self.engine, self.buffer, shape, strides, offset, dtype or self.dtype, size, is_contiguous
         )  # fmt: skip
 
     def reshaped(self, shape: Shape) -> StridedArray:
@@ -62,10 +75,7 @@ class StridedArray:
     @property
     def span(self) -> tuple[int, int]:
         """The first element of the buffer that belongs to the array, and one past the last."""
-        if not self.size:
-            return self.offset, self.offset
-        last = sum((size - 1) * stride for size, stride in zip(self.shape, self.strides))
-        return self.offset, self.offset + last + 1
+        return self.offset, self.offset + extent(self.shape, self.strides)
 
     def __repr__(self) -> str:
         return f"<{self.dtype.name} {list(self.shape)} on {self.engine}>"

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
     from candelabra_clike.array import StridedArray
@@ -30,7 +30,7 @@ TICKET_MASK: Final = (1 << 24) - 1
 """The low bits of an error number identify the launch, the other bits the error."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # one object per error, so that its hash is that of the object
 class IndexOutOfBounds:
     """The error for an index of an operator that is out of bounds. ``text`` has the fields ``{index}``, ``{dim}``,
     ``{size}``.
@@ -53,12 +53,8 @@ ErrorFactory = Callable[[int, int, int, str], Exception]
 """Creates the error from three integers of the kernel and the name of the device."""
 
 
-class IndexOperand(NamedTuple):
-    """An index array, and the dim that it indexes."""
-
-    array: StridedArray
-    dim: int
-    size: int
+IndexOperand: TypeAlias = "tuple[StridedArray, int, int]"
+"""An index array, and the number and the size of the dim that it indexes."""
 
 
 class DeviceErrors:
@@ -86,7 +82,10 @@ class DeviceErrors:
             with self._lock:
                 for old in list(recent)[: len(recent) - MAX_LAUNCHES + 1]:
                     recent.pop(old, None)
-        if all(index.array.size <= MAX_INDEX_SIZE for index in indices):
+        for array, _, _ in indices:
+            if array.size > MAX_INDEX_SIZE:
+                break
+        else:
             recent[ticket] = indices
         return self.buffer(), number_of_error | ticket
 

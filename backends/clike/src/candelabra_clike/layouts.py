@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.array import Shape, StridedArray, extent
 
 WIDE = 2**31
 """From this offset on an index needs 64 bits."""
@@ -93,11 +93,15 @@ def dense_strides(shape: Shape, order: Shape) -> Shape:
 
 def broadcast_strides(array: StridedArray, shape: Shape) -> Shape:
     """Return the strides of an array that is broadcast to ``shape``: 0 along repeated dims."""
-    if array.shape == shape:
-        return array.strides
-    missing = len(shape) - len(array.shape)
+    return array.strides if array.shape == shape else broadcast_layout(array.shape, array.strides, shape)
+
+
+@lru_cache(4096)
+def broadcast_layout(shape: Shape, strides: Shape, target: Shape) -> Shape:
+    """Return the strides of a layout that is broadcast to the shape ``target``."""
+    missing = len(target) - len(shape)
     return (0,) * missing + tuple(
-        0 if size == 1 != target else step for size, step, target in zip(array.shape, array.strides, shape[missing:])
+        0 if size == 1 != wanted else step for size, step, wanted in zip(shape, strides, target[missing:])
     )
 
 
@@ -111,4 +115,4 @@ def overlapping(first: StridedArray, second: StridedArray) -> bool:
 
 def is_wide(*arrays: StridedArray) -> bool:
     """Whether an index into one of the arrays may need more than 32 bits."""
-    return any(array.span[1] >= WIDE for array in arrays)
+    return max([array.offset + extent(array.shape, array.strides) for array in arrays], default=0) >= WIDE

@@ -8,8 +8,9 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.engine import accumulate, run
 from candelabra._autograd.filling import filled_like
 from candelabra._autograd.node import Node
-from candelabra._keys import FUNCTION_MODE, NO_GRAD, NO_OVERRIDE, state, switch
+from candelabra._keys import DEVICE_SHIFT, FUNCTION_MODE, NO_GRAD, NO_OVERRIDE, state, switch
 from candelabra._overrides import in_use
+from candelabra.dtypes import COMPLEX_BITS, DTYPE_MASK
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
@@ -48,26 +49,27 @@ def _gradient_for(number: int, out: Tensor, g: Tensor | None) -> Tensor:
                 f"grad can be implicitly created only for scalar outputs, this one has shape "
                 f"{list(out.shape)}; pass its gradient"
             )
-        if out.dtype.is_complex:
+        if out._keys & COMPLEX_BITS:
             raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
         ones: Tensor = filled_like(out, 1, tuple(shape))
         return ones
-    if g.shape != out.shape:
+    if g._payload.shape != out._payload.shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{number}] has a shape of {g.shape} and output[{number}] has a "
             f"shape of {out.shape}."
         )
-    if g.dtype.is_complex != out.dtype.is_complex:
+    different = g._keys ^ out._keys
+    if different & COMPLEX_BITS and g.dtype.is_complex != out.dtype.is_complex:
         raise RuntimeError(
             "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
             f"grad_output[{number}] has a dtype of {g.dtype} and output[{number}] has a dtype of {out.dtype}."
         )
-    if g.device != out.device:
+    if different >> DEVICE_SHIFT and g.device != out.device:
         raise RuntimeError(
             f"grad_output[{number}] is on {g.device} and output[{number}] on {out.device}: move it with "
             f".to('{out.device}')"
         )
-    return g if g.dtype is out.dtype else g.to(out.dtype)
+    return g.to(out.dtype) if different & DTYPE_MASK else g
 
 
 def backward(

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def filled_like(like: Tensor, value: Any, shape: tuple[int, ...] | None = None, dtype: dtype | None = None) -> Tensor:
     """Return a tensor filled with ``value`` on the device of ``like``, by default with its shape and dtype."""
-    wanted = tuple(like._payload.shape) if shape is None else shape
-    made: Tensor = OPERATORS["new_full"].function(like, wanted, value, dtype=dtype)
+    wanted = like._payload.shape if shape is None else shape
+    made: Tensor = OPERATORS["new_full"].canonical(like, wanted, value, dtype)
     return made
 
 

@@ -95,7 +95,11 @@ def fill_function(d: dtype) -> Callable[[StridedArray, Any], StridedArray]:
             value = round_to_float16(value)
         elif d.category == INTEGER and value.__class__ is float and not least <= value < beyond:
             value = least if d.is_signed else 0  # the result of a cast
-        return nest.general((), convert(value), out)  # type: ignore[no-any-return]
+        if not out.contiguous:
+            return nest.general((), convert(value), out)  # type: ignore[no-any-return]
+        launch, chunk, _ = nest.flat[out.engine]
+        launch(-(-out.size // chunk), out.buffer, out.offset, out.size, *convert(value))
+        return out
 
     return fill
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.device_errors import IndexOutOfBounds
 from candelabra_clike.kernels.copies import clone
-from candelabra_clike.layouts import broadcast, broadcast_strides
+from candelabra_clike.layouts import broadcast, broadcast_layout
+from candelabra_clike.templates.elementwise.elementwise import MAX_PLANS
 from candelabra_clike.templates.indexing import gather as gather_template
-from candelabra_clike.templates.indexing.index_arrays import IndexArray
+from candelabra_clike.templates.indexing.index_arrays import IndexedDim
 
 OUT_OF_RANGE = "index out of range in self"
 OF_DIM = "index {index} is out of bounds for dimension {dim} with size {size}"
@@ -38,8 +40,8 @@ def gather(x: StridedArray, dim: int, index: StridedArray) -> StridedArray:
         return out
     source, indices = at_least_1d(x), at_least_1d(index)
     check_index_shape(source, dim, indices)
-    index_operand = IndexArray(indices, indices.strides, dim, source.shape[dim], source.strides[dim])
-    gather_template.gather(at_least_1d(out), source, zero_stride(source.strides, dim), [index_operand], GATHER)
+    indexed = (IndexedDim(indices.strides, dim, source.shape[dim], source.strides[dim]),)
+    gather_template.gather(at_least_1d(out), source, zero_stride(source.strides, dim), [indices], indexed, GATHER)
     return out
 
 
@@ -68,8 +70,8 @@ def index_select(x: StridedArray, dim: int, index: StridedArray) -> StridedArray
 def _gather_slices(out: StridedArray, x: StridedArray, dim: int, index: StridedArray, error: IndexOutOfBounds) -> None:
     after = (0,) * (len(x.shape) - dim - 1)
     strides = (*x.strides[:dim], *(0,) * len(index.shape), *x.strides[dim + 1 :])
-    index_operand = IndexArray(index, (0,) * dim + index.strides + after, dim, x.shape[dim], x.strides[dim])
-    gather_template.gather(out, x, strides, [index_operand], error)
+    indexed = (IndexedDim((0,) * dim + index.strides + after, dim, x.shape[dim], x.strides[dim]),)
+    gather_template.gather(out, x, strides, [index], indexed, error)
 
 
 def embedding(weight: StridedArray, indices: StridedArray, padding_idx: int, scale_grad_by_freq: bool) -> StridedArray:
@@ -82,43 +84,58 @@ def embedding(weight: StridedArray, indices: StridedArray, padding_idx: int, sca
 
 
 # -- index arrays for several dims ------------------------------------------------------------------------------------
-class AdvancedIndex:
-    """The layout of ``x[indices]``: its shape, the strides of ``x`` along its dims, and the index arrays.
+Layout = tuple[Shape, Shape]
+"""Shape and strides."""
+
+
+class AdvancedIndex(NamedTuple):
+    """The layout of ``x[indices]``: its shape, the strides of ``x`` along its dims, and the dims that are indexed.
 
     ``front`` is the first of the ``rank`` dims of the index: the position of adjacent index arrays, 0 if they are
     separated.
     """
 
-    __slots__ = ("front", "index_operands", "rank", "shape", "strides")
+    shape: Shape
+    strides: Shape
+    indexed: tuple[IndexedDim, ...]
+    front: int
+    rank: int
 
-    def __init__(self, x: StridedArray, indices: Sequence[StridedArray | None]) -> None:
-        used = [d for d, index in enumerate(indices) if index is not None]
-        arrays = [index for index in indices if index is not None]
-        kept = [d for d in range(len(x.shape)) if d not in used]
-        index_shape = broadcast([index.shape for index in arrays])
-        front = used[0] if used[-1] - used[0] + 1 == len(used) else 0
-        before, after = kept[:front], kept[front:]
-        self.front, self.rank = front, len(index_shape)
-        self.shape: Shape = (*[x.shape[d] for d in before], *index_shape, *[x.shape[d] for d in after])
-        self.strides: Shape = (
-            *[x.strides[d] for d in before],
-            *(0,) * len(index_shape),
-            *[x.strides[d] for d in after],
-        )
-        self.index_operands = [
-            IndexArray(
-                index, (0,) * len(before) + broadcast_strides(index, index_shape) + (0,) * len(after), d, x.shape[d],
-                x.strides[d] ) for d, index in zip(used, arrays)
-        ]  # fmt: skip
+
+def advanced_index(x: StridedArray, indices: Sequence[StridedArray | None]) -> AdvancedIndex:
+    """Return the layout of ``x[indices]``. At least one index is an array."""
+    return _advanced_index(x.shape, x.strides, tuple([None if i is None else (i.shape, i.strides) for i in indices]))
+
+
+@lru_cache(MAX_PLANS)
+def _advanced_index(shape: Shape, strides: Shape, layouts: tuple[Layout | None, ...]) -> AdvancedIndex:
+    used = [(d, layout) for d, layout in enumerate(layouts) if layout is not None]
+    dims = [d for d, _ in used]
+    kept = [d for d in range(len(shape)) if d not in dims]
+    index_shape = broadcast([layout[0] for _, layout in used])
+    front = dims[0] if dims[-1] - dims[0] + 1 == len(dims) else 0
+    before, after = kept[:front], kept[front:]
+
+    def placed(values: Shape, of_index: Shape) -> Shape:
+        return (*[values[d] for d in before], *of_index, *[values[d] for d in after])
+
+    zeros = (0,) * len(shape)
+    indexed = tuple([
+        IndexedDim(placed(zeros, broadcast_layout(*layout, index_shape)), d, shape[d], strides[d]) for d, layout in used
+    ])  # fmt: skip
+    return AdvancedIndex(
+        placed(shape, index_shape), placed(strides, (0,) * len(index_shape)), indexed, front, len(index_shape)
+    )
 
 
 def index(x: StridedArray, indices: Sequence[StridedArray | None]) -> StridedArray:
     """Advanced indexing; negative indices count from the end."""
-    if all(i is None for i in indices):
+    arrays = [i for i in indices if i is not None]
+    if not arrays:
         return clone(x)
-    selection = AdvancedIndex(x, indices)
-    out = x.engine.empty(selection.shape, x.dtype)
-    return gather_template.gather(out, x, selection.strides, selection.index_operands, INDEX)
+    selected = advanced_index(x, indices)
+    out = x.engine.empty(selected.shape, x.dtype)
+    return gather_template.gather(out, x, selected.strides, arrays, selected.indexed, INDEX)
 
 
 KERNELS: dict[str, Any] = {"gather": gather, "index_select": index_select, "embedding": embedding, "index": index}

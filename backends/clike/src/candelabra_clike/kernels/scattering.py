@@ -11,7 +11,7 @@ from typing import Any
 
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, dtype, float32
 
-from candelabra_clike.array import StridedArray
+from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.device_errors import IndexOutOfBounds
 from candelabra_clike.kernels.copies import clone, contiguous
 from candelabra_clike.kernels.indexing import (
@@ -19,15 +19,16 @@ from candelabra_clike.kernels.indexing import (
     OF_DIM,
     OUT_OF_RANGE,
     AdvancedIndex,
+    advanced_index,
     at_least_1d,
     check_index_shape,
     zero_stride,
 )
-from candelabra_clike.layouts import broadcast, broadcast_strides, overlapping
+from candelabra_clike.layouts import broadcast, broadcast_layout, overlapping
 from candelabra_clike.templates.convolutions import scatter_planes as plane_kernel
-from candelabra_clike.templates.elementwise.elementwise import Elementwise
+from candelabra_clike.templates.elementwise.elementwise import MAX_PLANS, Elementwise
 from candelabra_clike.templates.indexing.gather import bits
-from candelabra_clike.templates.indexing.index_arrays import IndexArray
+from candelabra_clike.templates.indexing.index_arrays import IndexedDim
 from candelabra_clike.templates.indexing.scatter import ScatterDims, ScatterRule, scatter
 from candelabra_clike.types import CTYPES
 
@@ -122,16 +123,16 @@ def scatter_along(
     if len(values.shape) != len(indices.shape) or any(n > s for s, n in zip(values.shape, indices.shape)):
         raise ValueError(f"an index of shape {index.shape} is larger than the source of shape {source.shape}")
     indices, values = without_overlap(indices, out), without_overlap(values, out)
-    index_operands = [IndexArray(indices, indices.strides, dim, out.shape[dim], out.strides[dim])]
+    indexed = (IndexedDim(indices.strides, dim, out.shape[dim], out.strides[dim]),)
     dims = ScatterDims(indices.shape, zero_stride(out.strides, dim), values.strides, frozenset((dim,)))
     for rule in rules:
-        scatter(out, dims, index_operands, values, rule, error)
+        scatter(out, dims, [indices], indexed, values, rule, error)
     return target
 
 
 def without_overlap(array: StridedArray, target: StridedArray) -> StridedArray:
     """Return the array, or a copy if writing to ``target`` would change it."""
-    return clone(array) if overlapping(array, target) else array
+    return clone(array) if array.buffer is target.buffer and overlapping(array, target) else array
 
 
 @lru_cache(64)
@@ -250,9 +251,9 @@ def _slices_added(target: StridedArray, dim: int, index: StridedArray, source: S
         )
     indices, values = without_overlap(indices, out), without_overlap(values, out)
     strides = (0,) * dim + indices.strides + (0,) * (len(out.shape) - dim - 1)
-    index_operand = IndexArray(indices, strides, dim, out.shape[dim], out.strides[dim])
+    indexed = (IndexedDim(strides, dim, out.shape[dim], out.strides[dim]),)
     dims = ScatterDims(values.shape, zero_stride(out.strides, dim), values.strides, frozenset((dim,)))
-    scatter(out, dims, [index_operand], values, reduce_rule("sum", source.dtype), INDEX_ADD)
+    scatter(out, dims, [indices], indexed, values, reduce_rule("sum", source.dtype), INDEX_ADD)
 
 
 def index_put(
@@ -284,16 +285,25 @@ def _put(
 def _put_into(
     target: StridedArray, indices: Sequence[StridedArray | None], values: StridedArray, rule: ScatterRule
 ) -> None:
-    if all(i is None for i in indices):
+    separate = [None if i is None else without_overlap(i, target) for i in indices]
+    arrays = [i for i in separate if i is not None]
+    if not arrays:
         apply_rule(rule)(target, values, out=target)
         return
-    separate_values = without_overlap(values, target)
-    selected = AdvancedIndex(target, [None if i is None else without_overlap(i, target) for i in indices])
-    if broadcast([selected.shape, separate_values.shape]) != selected.shape:
-        raise ValueError(f"values of shape {values.shape} do not broadcast to the indexed shape {selected.shape}")
+    values = without_overlap(values, target)
+    selected = advanced_index(target, separate)
+    scatter(
+        target, _put_dims(selected, values.shape, values.strides), arrays, selected.indexed, values, rule, INDEX_PUT
+    )
+
+
+@lru_cache(MAX_PLANS)
+def _put_dims(selected: AdvancedIndex, shape: Shape, strides: Shape) -> ScatterDims:
+    """Return the loop nest over the indexed elements for values of a shape and strides."""
+    if broadcast([selected.shape, shape]) != selected.shape:
+        raise ValueError(f"values of shape {shape} do not broadcast to the indexed shape {selected.shape}")
     folds = frozenset(range(selected.front, selected.front + selected.rank))
-    walk = ScatterDims(selected.shape, selected.strides, broadcast_strides(separate_values, selected.shape), folds)
-    scatter(target, walk, selected.index_operands, separate_values, rule, INDEX_PUT)
+    return ScatterDims(selected.shape, selected.strides, broadcast_layout(shape, strides, selected.shape), folds)
 
 
 KERNELS: dict[str, Any] = {

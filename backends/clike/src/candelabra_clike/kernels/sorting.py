@@ -19,7 +19,7 @@ from candelabra_clike.kernels.scattering import zeros
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
 from candelabra_clike.templates.indexing import gather
 from candelabra_clike.templates.indexing.argsort import argsort as argsort_keys
-from candelabra_clike.templates.indexing.index_arrays import IndexArray
+from candelabra_clike.templates.indexing.index_arrays import IndexedDim
 from candelabra_clike.types import CTYPES
 
 PERMUTATION = IndexOutOfBounds("sort", RuntimeError, "sort(): place {index} of {size} along dimension {dim}")
@@ -91,8 +91,8 @@ def take_along(x: StridedArray, dim: int, indices: StridedArray) -> StridedArray
     if not x.shape:
         return clone(x)
     out = x.engine.empty(indices.shape, x.dtype)
-    index_operand = IndexArray(indices, indices.strides, dim, x.shape[dim], x.strides[dim])
-    return gather.gather(out, x, zero_stride(x.strides, dim), [index_operand], PERMUTATION)
+    indexed = (IndexedDim(indices.strides, dim, x.shape[dim], x.strides[dim]),)
+    return gather.gather(out, x, zero_stride(x.strides, dim), [indices], indexed, PERMUTATION)
 
 
 def ordered(x: StridedArray, dim: int) -> StridedArray:

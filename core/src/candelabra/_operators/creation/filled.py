@@ -66,7 +66,7 @@ def new_full(input: Tensor, size: Shape, fill_value: Number, *, dtype: DType | N
     """Return a tensor of shape ``size`` filled with ``fill_value``, on the device of ``input``, by default in its
     dtype.
     """
-    return full.function(size, fill_value, dtype=dtype or input.dtype, device=input._instance)
+    return full.canonical(size, fill_value, dtype or input.dtype, input._instance)
 
 
 for _record in (full, new_full):

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._keys import active, state
+from candelabra._keys import DEVICE_SHIFT, active, state
 from candelabra._operators.conversion.copies import copied, filled
 from candelabra._operators.conversion.dtype_and_device import cast
 from candelabra._operators.conversion.python_numbers import number_for
@@ -24,7 +24,7 @@ from candelabra._operators.indexing.basic import basic_index
 from candelabra._operators.indexing.masks import masked_select
 from candelabra._records.callables import public
 from candelabra._tensor import Tensor
-from candelabra.dtypes import INTEGER, bool_, int64
+from candelabra.dtypes import DTYPE_MASK, INTEGER, bool_, int64
 
 if TYPE_CHECKING:
     from candelabra.typing import Number
@@ -221,6 +221,8 @@ def _as_tensor(data: Any, input: Tensor) -> Tensor:
 
 def _tensor_item(item: Tensor) -> Any:
     item._fresh()
+    if item._keys & int64.bit and item._payload.shape:
+        return item
     if item._keys & bool_.bit:
         return bool(item.item()) if not item._payload.shape else item
     if item.dtype.category == INTEGER:
@@ -233,8 +235,6 @@ def _tensor_item(item: Tensor) -> Any:
             return _tensor_item(cast.function(item, dtype=bool_))
         if not item._payload.shape:
             return int(item.item())
-        if item._keys & int64.bit:
-            return item
         if item.dtype.name == "int32":
             return cast.function(item, dtype=int64)
     raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
@@ -311,9 +311,10 @@ def _source(value: Tensor, target: Tensor) -> Tensor:
     if shape and shape[0] == 1:
         lead = next((d for d, size in enumerate(shape) if size != 1), len(shape))
         value = value.reshape(tuple(shape[lead:]))
-    if value.dtype is not target.dtype:
+    different = value._keys ^ target._keys
+    if different & DTYPE_MASK:
         value = cast.function(value, dtype=target.dtype)
-    if value._instance is not target._instance and shape:
+    if different >> DEVICE_SHIFT and value._instance is not target._instance and shape:
         moved: Tensor = value.to(target.device)
         return moved
     return value

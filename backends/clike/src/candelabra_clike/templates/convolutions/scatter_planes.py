@@ -13,7 +13,7 @@ from math import prod
 from candelabra.dtypes import COMPLEX
 
 from candelabra_clike.array import StridedArray
-from candelabra_clike.device_errors import IndexOperand, IndexOutOfBounds
+from candelabra_clike.device_errors import IndexOutOfBounds
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.layouts import WIDE
 from candelabra_clike.source import Source, number, reads, writes
@@ -39,7 +39,7 @@ def fill(out: StridedArray, x: StridedArray, index: StridedArray, rule: ScatterR
     """
     engine, size, count, planes = x.engine, out.shape[-1], x.shape[-1], prod(x.shape[:-1])
     dim = len(out.shape) - 1
-    errors, ticket = engine.errors.register(error, [IndexOperand(index, dim, size)])
+    errors, ticket = engine.errors.register(error, [(index, dim, size)])
     planes_per_item = max(1, min(GRAIN // max(size, 1), planes // (4 * engine.traits.compute_units)))
     items = -(-planes // planes_per_item) if engine.traits.serial else planes * count
     compiled(engine, rule)(

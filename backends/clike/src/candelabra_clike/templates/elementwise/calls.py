@@ -56,7 +56,9 @@ def build_call(
     values, lines = scalar_lines(numbers)
     first = arrays[0] if arrays else ""
     if arrays and not nest.nest.reasons:
+        scope["plans"] = nest.plans
         lines += contiguous_lines(nest, arrays, values, inplace)
+        lines += planned_lines(nest, arrays, values, inplace)
     array_arguments = f"({', '.join(arrays)},)" if arrays else "()"
     number_arguments = f"({', '.join(values)},)" if values else "()"
     lines.append(f"return general({array_arguments}, {number_arguments}, {first if inplace else None})")
@@ -110,6 +112,43 @@ def contiguous_lines(nest: Elementwise, arrays: Sequence[str], values: Sequence[
         f"return {out}",
     ]
     return [f"if {' and '.join([f'{first}.contiguous', *conditions])}:", *indent(body)]
+
+
+def planned_lines(nest: Elementwise, arrays: Sequence[str], values: Sequence[str], inplace: bool) -> list[str]:
+    """Return the lines for arrays of shapes and strides that :meth:`Elementwise.general` has planned.
+
+    Such arrays are broadcast or permuted, as the gradient of a sum is, which is one element in the shape of the input.
+    """
+    first, others = arrays[0], arrays[1:]
+    layouts = [f"({n}.shape, {n}.strides)" for n in arrays]
+    result = [f"{first}.shape", f"{first}.strides"] if inplace else []
+    lines = [
+        f"plan = plans.get(({', '.join([f'{first}.engine', *result, *layouts])}))",
+        "if plan is not None:",
+        "    run, items, numbers, shape, strides, size, contiguous, furthest = plan",
+    ]
+    near = [f"{n}.offset <= furthest" for n in arrays]
+    apart = [f"{n}.buffer is not {first}.buffer" for n in others] if inplace else []
+    out = first if inplace else "out"
+    create = [
+        "out = new(Array)",
+        f"out.engine = engine = {first}.engine",
+        f"out.buffer = engine.allocate(size * {nest.output.itemsize} or 1)",
+        "out.shape = shape",
+        "out.strides = strides",
+        "out.offset = 0",
+        "out.dtype = DTYPE",
+        "out.size = size",
+        "out.contiguous = contiguous",
+    ]
+    buffers = [f"{n}.buffer" for n in (out, *arrays)]
+    offsets = [f"{first}.offset" if inplace else "0", *[f"{n}.offset" for n in arrays]]
+    body = [
+        *([] if inplace else create),
+        f"run(items, {', '.join([*buffers, *offsets, '*numbers', *values])})",
+        f"return {out}",
+    ]
+    return [*lines, f"    if {' and '.join(['run is not None', *near, *apart])}:", *indent(indent(body))]
 
 
 def specialize(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from candelabra.backend import contiguous_strides, is_contiguous_layout
 from candelabra.dtypes import dtype, uint8, uint16, uint32, uint64
 
-from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.array import Shape, StridedArray, extent
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.layouts import (
     WIDE,
@@ -36,7 +36,7 @@ __all__ = ["CHUNK", "Elementwise", "NAMES", "copy_kernel", "without_overlap"]
 RANKS = (2, 4, 8, 16, 32, 64)
 """The ranks of the loop nests over rows. Other ranks are padded with dims of size 1."""
 MAX_PLANS = 4096
-"""The number of plans that are kept per expression."""
+"""The number of plans that are kept per expression, and per template of indexing."""
 MASK = (1 << 64) - 1
 
 
@@ -52,6 +52,8 @@ class ElementwisePlan(NamedTuple):
     strides: Shape
     size: int
     contiguous: bool
+    furthest: int = sys.maxsize
+    """The largest offset of an array for which the kernel's indices suffice."""
 
 
 class Elementwise:
@@ -77,7 +79,9 @@ class Elementwise:
         self.refusals = tuple(Refusal(operator or name, reason) for reason in self.nest.reasons)
         self.flat: dict[Engine, tuple[Launch, int, int]] = ContiguousLaunches(self.nest)
         self.nontemporal: dict[Engine, Launch] = NonTemporalLaunches(self.nest)
-        self._plans: dict[Any, ElementwisePlan] = {}
+        self.plans: dict[Any, ElementwisePlan] = {}
+        """By engine, shape and strides of the result if it is given, and those of the arrays, which the functions of
+        :func:`~candelabra_clike.templates.elementwise.calls.build_call` look up, too."""
 
     def __call__(self, *arrays: StridedArray, numbers: Sequence[Any] = (), out: StridedArray | None = None) -> Any:
         """Return a new array, or ``out`` with the result. ``out`` may be one of the arrays or overlap them."""
@@ -92,13 +96,14 @@ class Elementwise:
             engine = out.engine
             arrays = [without_overlap(array, out) for array in arrays]
             key = (engine, out.shape, out.strides, *[(a.shape, a.strides) for a in arrays])
-        if not engine.traits.serial:
-            key = (is_wide(*arrays), *key)
-        plan = self._plans.get(key)
+        plan = self.plans.get(key)
+        if plan is not None and not _is_near(plan, arrays, out):
+            key = (*key, "wide")
+            plan = self.plans.get(key)
         if plan is None:
-            if len(self._plans) >= MAX_PLANS:
-                self._plans.clear()
-            plan = self._plans[key] = self.plan(engine, arrays, out)
+            if len(self.plans) >= MAX_PLANS:
+                self.plans.clear()
+            plan = self.plans[key] = self.plan(engine, arrays, out)
         if out is None:
             out = StridedArray(
                 engine, engine.allocate(plan.size * self.output.itemsize or 1), plan.shape, plan.strides, 0,
@@ -140,11 +145,21 @@ class Elementwise:
                 launch = self.nontemporal[engine]
             return ElementwisePlan(launch, -(-size // chunk), (size,), *result)
         if not engine.traits.serial:
-            wide = size >= WIDE or is_wide(*arrays, *([] if out is None else [out]))
+            placed = [*arrays, *([] if out is None else [out])]
+            wide = size >= WIDE or is_wide(*placed)
             numbers = (size, *sizes, *[step for row in loop_strides for step in row])
-            return ElementwisePlan(engine.compile(self.nest.lanes(len(sizes), wide)), size, numbers, *result)
+            launch = engine.compile(self.nest.lanes(len(sizes), wide))
+            furthest = sys.maxsize if wide else WIDE - 1 - max([extent(a.shape, a.strides) for a in placed], default=0)
+            return ElementwisePlan(launch, size, numbers, *result, furthest)
         source, count, numbers = serial_schedule(self.nest, sizes, loop_strides)
         return ElementwisePlan(engine.compile(source), count, tuple(n & MASK for n in numbers), *result)
+
+
+def _is_near(plan: ElementwisePlan, arrays: Sequence[StridedArray], out: StridedArray | None) -> bool:
+    """Return whether the offsets of all arrays are small enough for a plan."""
+    if plan.furthest == sys.maxsize:
+        return True
+    return max([a.offset for a in ([*arrays] if out is None else [*arrays, out])], default=0) <= plan.furthest
 
 
 def serial_schedule(nest: LoopNest, sizes: Shape, rows: tuple[Shape, ...]) -> tuple[Source, int, tuple[int, ...]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import prod
+from typing import NamedTuple
 
 from candelabra.dtypes import dtype
 
@@ -13,9 +15,9 @@ from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.layouts import collapsed, is_wide
 from candelabra_clike.source import Source, number, reads, writes
 from candelabra_clike.templates import index_walker
-from candelabra_clike.templates.elementwise.elementwise import CHUNK, copy_kernel
+from candelabra_clike.templates.elementwise.elementwise import CHUNK, MAX_PLANS, copy_kernel
 from candelabra_clike.templates.indexing import index_arrays
-from candelabra_clike.templates.indexing.index_arrays import IndexArray
+from candelabra_clike.templates.indexing.index_arrays import IndexedDim
 from candelabra_clike.types import CTYPES
 
 
@@ -23,7 +25,8 @@ def gather(
     out: StridedArray,
     source: StridedArray,
     strides: Shape,
-    index_operands: Sequence[IndexArray],
+    indices: Sequence[StridedArray],
+    indexed: tuple[IndexedDim, ...],
     error: IndexOutOfBounds,
 ) -> StridedArray:
     """Fill ``out``. ``strides`` are those of the source along the dims of ``out``, 0 along those of the index only.
@@ -32,22 +35,49 @@ def gather(
     """
     if not out.size:
         return out
-    if any(not operand.size for operand in index_operands):
-        raise IndexError("index out of bounds: an indexed dim is empty")
-    engine = out.engine
-    dims, rows = collapsed(out.shape, (out.strides, strides, *[operand.strides for operand in index_operands]))
-    wide = is_wide(out, source, *[operand.array for operand in index_operands])
-    inner = tuple([min(row[-1], 2) for row in rows])
-    launch = compiled(engine, bits(source.dtype), len(dims), inner, error.wraps, wide)
-    errors, ticket = engine.errors.register(error, [operand.operand for operand in index_operands])
-    total, per_item = out.size // dims[-1], max(1, CHUNK // dims[-1])
-    launch(
-        -(-total // per_item) if engine.traits.serial else out.size,
-        out.buffer, source.buffer, *[operand.array.buffer for operand in index_operands], errors, ticket,
-        out.offset, source.offset, *[operand.array.offset for operand in index_operands],
-        total, per_item, *dims, *[step for row in rows for step in row], *index_arrays.extent_arguments(index_operands),
+    engine, wide = out.engine, is_wide(out, source, *indices)
+    plan = gather_plan(engine, source.dtype, out.shape, out.strides, strides, indexed, error.wraps, wide)
+    errors, ticket = engine.errors.register(error, list(zip(indices, plan.dims, plan.sizes)))
+    plan.launch(
+        plan.items, out.buffer, source.buffer, *[index.buffer for index in indices], errors, ticket,
+        out.offset, source.offset, *[index.offset for index in indices], *plan.numbers,
     )  # fmt: skip
     return out
+
+
+class IndexPlan(NamedTuple):
+    """The launch for arrays of certain shapes and strides: work-items, and the numbers after the offsets.
+
+    ``dims`` and ``sizes`` are those that the index arrays index, for errors.
+    """
+
+    launch: Launch
+    items: int
+    numbers: tuple[int, ...]
+    dims: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+
+@lru_cache(MAX_PLANS)
+def gather_plan(
+    engine: Engine,
+    d: dtype,
+    shape: Shape,
+    out_strides: Shape,
+    strides: Shape,
+    indexed: tuple[IndexedDim, ...],
+    wraps: bool,
+    wide: bool,
+) -> IndexPlan:
+    """Return the plan of :func:`gather` for an output of a shape and strides."""
+    extents = index_arrays.extent_arguments(indexed)
+    dims, rows = collapsed(shape, (out_strides, strides, *[each.strides for each in indexed]))
+    inner = tuple([min(row[-1], 2) for row in rows])
+    launch = compiled(engine, bits(d), len(dims), inner, wraps, wide)
+    total, per_item = prod(shape) // dims[-1], max(1, CHUNK // dims[-1])
+    items = -(-total // per_item) if engine.traits.serial else prod(shape)
+    numbers = (total, per_item, *dims, *[step for row in rows for step in row], *extents)
+    return IndexPlan(launch, items, numbers, tuple([e.dim for e in indexed]), tuple([e.size for e in indexed]))
 
 
 def bits(d: dtype) -> dtype:

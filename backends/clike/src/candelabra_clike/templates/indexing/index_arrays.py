@@ -5,27 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.device_errors import IndexOperand
+from candelabra_clike.array import Shape
 from candelabra_clike.source import Parameter, number, reads, writes
 
 
-class IndexArray(NamedTuple):
-    """``array`` (int64) is the index along ``dim``, which has ``size`` elements at a distance of ``step``.
+class IndexedDim(NamedTuple):
+    """The dim that an index array (int64) indexes: its number ``dim``, and ``size`` elements at a distance of ``step``.
 
     ``strides`` are those of the index array along the dims of the loop nest.
     """
 
-    array: StridedArray
     strides: Shape
     dim: int
     size: int
     step: int
-
-    @property
-    def operand(self) -> IndexOperand:
-        """The operand that an error refers to."""
-        return IndexOperand(self.array, self.dim, self.size)
 
 
 def names(count: int) -> tuple[str, ...]:
@@ -43,9 +36,11 @@ def extent_parameters(count: int) -> list[Parameter]:
     return [number(f"{part}_{name}") for name in names(count) for part in ("dim", "size", "step")]
 
 
-def extent_arguments(index_operands: Sequence[IndexArray]) -> list[int]:
-    """Return the arguments of :func:`extent_parameters`."""
-    return [n for pick in index_operands for n in (pick.dim, pick.size, pick.step)]
+def extent_arguments(indexed: Sequence[IndexedDim]) -> list[int]:
+    """Return the arguments of :func:`extent_parameters`. Raises ``IndexError`` for an empty dim: no index is valid."""
+    if not all(each.size for each in indexed):
+        raise IndexError("index out of bounds: an indexed dim is empty")
+    return [n for each in indexed for n in (each.dim, each.size, each.step)]
 
 
 def declare_error() -> str:

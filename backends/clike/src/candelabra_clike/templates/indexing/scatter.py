@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import prod
 from typing import NamedTuple
 
 from candelabra.dtypes import dtype
@@ -21,8 +22,10 @@ from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.layouts import collapsed, is_wide
 from candelabra_clike.source import Source, number, reads, writes
 from candelabra_clike.templates import index_walker
+from candelabra_clike.templates.elementwise.elementwise import MAX_PLANS
 from candelabra_clike.templates.indexing import index_arrays
-from candelabra_clike.templates.indexing.index_arrays import IndexArray
+from candelabra_clike.templates.indexing.gather import IndexPlan
+from candelabra_clike.templates.indexing.index_arrays import IndexedDim
 from candelabra_clike.types import CTYPES
 
 SHORTEST = 64
@@ -70,7 +73,8 @@ class ScatterForm(NamedTuple):
 def scatter(
     target: StridedArray,
     loop_dims: ScatterDims,
-    index_operands: Sequence[IndexArray],
+    indices: Sequence[StridedArray],
+    indexed: tuple[IndexedDim, ...],
     source: StridedArray,
     rule: ScatterRule,
     error: IndexOutOfBounds,
@@ -81,33 +85,36 @@ def scatter(
     """
     if 0 in loop_dims.shape:
         return
-    if any(not operand.size for operand in index_operands):
-        raise IndexError("index out of bounds: an indexed dim is empty")
-    engine = target.engine
-    rows = (loop_dims.target, loop_dims.source, *[operand.strides for operand in index_operands])
+    engine, wide = target.engine, is_wide(target, source, *indices)
+    plan = scatter_plan(engine, loop_dims, indexed, rule, error.wraps, wide)
+    errors, ticket = engine.errors.register(error, list(zip(indices, plan.dims, plan.sizes)))
+    plan.launch(
+        plan.items, target.buffer, source.buffer, *[index.buffer for index in indices], errors, ticket,
+        target.offset, source.offset, *[index.offset for index in indices], *plan.numbers,
+    )  # fmt: skip
+
+
+@lru_cache(MAX_PLANS)
+def scatter_plan(
+    engine: Engine, loop_dims: ScatterDims, indexed: tuple[IndexedDim, ...], rule: ScatterRule, wraps: bool, wide: bool
+) -> IndexPlan:
+    """Return the plan of :func:`scatter`."""
+    extents = index_arrays.extent_arguments(indexed)
+    rows = (loop_dims.target, loop_dims.source, *[each.strides for each in indexed])
     dims, steps = _part(loop_dims.shape, rows, [d for d in range(len(loop_dims.shape)) if d not in loop_dims.folds])
     folds, jumps = _part(loop_dims.shape, rows, sorted(loop_dims.folds))
-    outer, inner = 1, dims[-1]
-    for size in dims[:-1]:
-        outer *= size
-    fold = 1
-    for size in folds:
-        fold *= size
-    chunk, parts = shares(engine, outer, inner, fold, index_operands[0].size)
-    form = ScatterForm(
-        rule, len(dims), len(folds), tuple([min(row[-1], 2) for row in steps]), chunk > 1, error.wraps,
-        is_wide(target, source, *[operand.array for operand in index_operands]),
-    )  # fmt: skip
-    errors, ticket = engine.errors.register(error, [operand.operand for operand in index_operands])
+    outer, inner, fold = prod(dims[:-1]), dims[-1], prod(folds)
+    chunk, parts = shares(engine, outer, inner, fold, indexed[0].size)
+    last = tuple([min(row[-1], 2) for row in steps])
+    form = ScatterForm(rule, len(dims), len(folds), last, chunk > 1, wraps, wide)
     chunks = -(-inner // chunk)
-    compiled(engine, form)(
-        outer * chunks * parts,
-        target.buffer, source.buffer, *[operand.array.buffer for operand in index_operands], errors, ticket,
-        target.offset, source.offset, *[operand.array.offset for operand in index_operands],
-        outer * chunks * parts, parts, -(-index_operands[0].size // parts), chunks, chunk, fold, *dims, *folds,
-        *[step for row in steps for step in row], *[step for row in jumps[1:] for step in row],
-        *index_arrays.extent_arguments(index_operands),
+    items = outer * chunks * parts
+    numbers = (
+        items, parts, -(-indexed[0].size // parts), chunks, chunk, fold, *dims, *folds,
+        *[step for row in steps for step in row], *[step for row in jumps[1:] for step in row], *extents,
     )  # fmt: skip
+    launch = compiled(engine, form)
+    return IndexPlan(launch, items, numbers, tuple([e.dim for e in indexed]), tuple([e.size for e in indexed]))
 
 
 def _part(shape: Shape, rows: Sequence[Shape], dims: Sequence[int]) -> tuple[Shape, tuple[Shape, ...]]:
