@@ -9,6 +9,7 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
+from candelabra._plugins import contributed_kernels, registry
 from candelabra.backend import hookimpl
 from candelabra.dtypes import float32, float64
 from candelabra.errors import BackendError, DeviceUnavailable, FallbackWarning
@@ -54,6 +55,19 @@ class OfDtype:
 
     def __call__(self, *args: Any) -> Any:
         return self.kernel(*args)
+
+
+@pytest.fixture(autouse=True)
+def _without_installed_contributions() -> Iterator[None]:
+    """Serve the device ``cpu`` by its owner alone, whatever distributions are installed."""
+    registry.backend("cpu")
+    owner = registry.plugins()["cpu"]
+    kept = list(owner.contributions)
+    owner.contributions.clear()
+    contributed_kernels.build_table(owner)
+    yield
+    owner.contributions[:] = kept
+    contributed_kernels.build_table(owner)
 
 
 @pytest.fixture
@@ -366,6 +380,7 @@ def test_the_reason_of_a_contribution_that_does_not_fit_the_machine_is_raised(co
 
 # -- as installed distributions ---------------------------------------------------------------------------------------
 FAST = """
+from candelabra._plugins import contributed_kernels, registry
 from candelabra.backend import hookimpl
 class Plugin:
     precedence = 0
@@ -505,12 +520,13 @@ def test_devices_and_doctor_name_the_distributions_that_contribute(site: Site) -
     site.install("cpu", FAST, "acme-fast", "kernels")
     site.install("cpu", FAST.replace("= 0", "= 3"), "acme-best", "kernels")
     site.install("nowhere", FAST, "acme-lost", "kernels")
-    done = site.run(COMMAND.format(["devices"]), **ALONE)
-    (line,) = [line for line in done.stdout.splitlines() if line.startswith("cpu")]
+    names = {"CANDELABRA_CONTRIBUTIONS": "acme-best,acme-fast,acme-lost", **ALONE}
+    done = site.run(COMMAND.format(["devices"]), **names)
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("cpu  ")]
     words = "1 kernel contributed by acme-best, precedence 3, 1 kernel contributed by acme-fast"
     assert done.returncode == 0
     assert line.endswith(words)
-    done = site.run(COMMAND.format(["doctor"]), **ALONE)
+    done = site.run(COMMAND.format(["doctor"]), **names)
     assert done.returncode == 0, done.stdout
     assert "  1 kernel contributed by acme-best, precedence 3 (acme_best_module:plugin)\n  1 kernel" in done.stdout
     assert "acme-lost contributes kernels to device type 'nowhere', which has no backend" in done.stdout
@@ -543,7 +559,8 @@ def test_devices_and_doctor_report_failed_and_absent_contributions(site: Site) -
 def test_a_contribution_that_ends_the_process_does_not_take_the_device_with_it(site: Site) -> None:
     """Doctor finds that the device works without contributions, and uses it so; it shows what the process printed."""
     site.install("cpu", "import os\nprint('wrong instruction', flush=True)\nos._exit(7)", "acme-fast", "kernels")
-    done = site.run(COMMAND.format(["doctor"]), **ALONE)
+    names = {"CANDELABRA_CONTRIBUTIONS": "acme-fast", **ALONE}
+    done = site.run(COMMAND.format(["doctor"]), **names)
     assert done.returncode == 1
     words = "with contributed kernels, the process that loaded it ended with status 7; without them, it works"
     assert f"the kernels of acme-fast failed to load: BackendError: {words}" in done.stdout
@@ -558,7 +575,7 @@ def test_a_contribution_that_ends_the_process_does_not_take_the_device_with_it(s
             print(cd.zeros(1).exp().tolist())
         print(len(caught), "it works" in str(caught[0].message))
     """
-    assert site.output_of(program) == "[1.0]\n1 True\n"
+    assert site.output_of(program, **names) == "[1.0]\n1 True\n"
 
 
 def test_a_contribution_that_is_added_by_hand_is_examined_here(host_alone: None, contribute: Any, capsys: Any) -> None:

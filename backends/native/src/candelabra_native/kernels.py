@@ -76,8 +76,10 @@ class Native:
     def __call__(self, *arguments: Any) -> Any:
         from candelabra_cpu.backend import FROM_NUMPY
 
-        first = next(a for a in arguments if isinstance(a, ndarray))
-        function = self.for_dtype(FROM_NUMPY[first.dtype])
+        arrays = (a for a in arguments if isinstance(a, ndarray))
+        first = next(arrays, None)
+        d = next(a for a in arguments if isinstance(a, dtype)) if first is None else FROM_NUMPY[first.dtype]
+        function = self.for_dtype(d)
         return NotImplemented if function is None else function(*arguments)
 
 
