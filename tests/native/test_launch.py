@@ -90,12 +90,12 @@ def test_arguments_of_another_type(letter: str, argument: object, message: str) 
     assert str(caught.value).startswith(f"kernel store: argument 1 ('{letter}'): ")
 
 
-@pytest.mark.parametrize("given", [(), (1,), (1, 2), (1, 2, 3, 4)])
-def test_wrong_number_of_arguments(given: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("arguments", [(), (1,), (1, 2), (1, 2, 3, 4)])
+def test_wrong_number_of_arguments(arguments: tuple[int, ...]) -> None:
     """A launch takes the count and one argument per parameter, and says how many it got."""
-    got = max(len(given) - 1, 0)
+    got = max(len(arguments) - 1, 0)
     with pytest.raises(TypeError, match=f"kernel store takes the count of work-items and 2 arguments, got {got}"):
-        launch("store", "QQ")(*given)
+        launch("store", "QQ")(*arguments)
     with pytest.raises(TypeError, match="takes no keyword arguments"):
         launch("store", "QQ")(1, 2, x=3)
 
@@ -141,7 +141,7 @@ def test_a_launch_knows_its_kernel() -> None:
 
 
 def test_a_launch_is_freed() -> None:
-    """A launch that nobody refers to is freed with its kernel: the memory does not grow."""
+    """A launch without references is freed, and its kernel with it."""
     before = len([o for o in gc.get_objects() if type(o).__name__ == "builtin_function_or_method"])
     for _ in range(100):
         launch("store", "bQ")
@@ -212,7 +212,7 @@ def test_buffers_are_released() -> None:
     launch("nothing", "bb")(1, grows, x)
     with pytest.raises(TypeError, match=r"kernel nothing: argument 2 \('b'\)"):
         launch("nothing", "bbb")(1, grows, x, 3)
-    grows.append(1)  # raises BufferError while somebody holds the buffer
+    grows.append(1)  # raises BufferError while a launch holds the buffer
     assert sys.getrefcount(grows) == references
     del x
     assert gone() is None

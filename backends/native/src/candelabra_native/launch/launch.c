@@ -27,7 +27,7 @@ typedef struct {
 
 /* ---- arguments ---- */
 
-/* Says which argument was wrong, in front of what was wrong with it. The exception's class stays. */
+/* Puts the names of kernel and argument in front of the current exception's message. */
 static void name_argument(const Kernel *kernel, Py_ssize_t index)
 {
     PyObject *type, *value, *traceback;
@@ -48,7 +48,7 @@ static int out_of_range(PyObject *argument, const char *type)
     return 0;
 }
 
-/* Replaces Python's words for an integer that is too large by ours; other errors stay. */
+/* Replaces Python's message for an integer that is too large; other errors stay. */
 static int refuse_integer(PyObject *argument, const char *type)
 {
     if (PyErr_ExceptionMatches(PyExc_OverflowError)) {

@@ -1,13 +1,14 @@
 /* The process's thread pool.
  *
- * A call posts a job, works on it, and waits for the helpers that joined. Nothing depends on a helper's coming: a job
- * that nobody joins is done by its caller alone, so there is no deadlock, and waking is a matter of speed only.
+ * A call posts a job, works on it, and waits for the helpers that joined. A job without helpers is completed by its
+ * caller alone: there is no deadlock, and waking threads only matters for speed.
  *
- * The work-items are cut into chunks, which are handed out one by one, so a slow thread takes fewer. A chunk's result
- * does not depend on who computes it. Several jobs may be posted at once, from several threads. */
+ * The work-items are cut into chunks, and each thread takes the next chunk when it has done one, so a slow thread takes
+ * fewer. Several threads may post jobs at the same time. */
 #include "pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -18,14 +19,12 @@ enum {
     JOBS = 8,               /* jobs at once; one more runs in its caller's thread alone */
     CHUNKS_PER_THREAD = 16, /* a thread that is late costs at most 1/16 of its share */
     STACK_SIZE = 4 << 20,   /* musl's default is 128 KiB */
+    SPIN_NS = 200000,       /* how long a thread waits without sleeping */
 };
-#ifndef SPIN_NS
-#define SPIN_NS 50000
-#endif
 
 typedef struct {
     /* Places that are left for helpers in the low half, and the number of the job in the high half, so that a helper that
-     * looked at an earlier job cannot join a later one. Without places the job is closed. */
+     * read the state of an earlier job cannot join a later one. Without places the job is closed. */
     _Alignas(64) _Atomic uint64_t state;
     atomic_bool taken;
     /* Written while the job is closed, read after joining it. */
@@ -36,7 +35,7 @@ typedef struct {
     uint32_t helpers, control;
     /* Chunks taken from the front in the low half, from the back in the high half. */
     _Alignas(64) _Atomic uint64_t next;
-    _Atomic uint32_t left; /* helpers that joined and are done */
+    _Atomic uint64_t left; /* helpers that joined and are done */
     atomic_bool waiting;   /* the caller sleeps until they are */
     pthread_mutex_t mutex;
     pthread_cond_t done;
@@ -98,17 +97,25 @@ static uint64_t nanoseconds(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Spins until *word differs from value (or equals it, if until_equal). Returns 0 if it took too long. */
-#define SPIN(condition)                                                                                                \
-    ({                                                                                                                 \
-        int met = 0;                                                                                                   \
-        uint64_t end = nanoseconds() + SPIN_NS;                                                                        \
-        do {                                                                                                           \
-            for (int i = 0; i < 32 && !(met = (condition)); i++)                                                       \
-                pause_briefly();                                                                                       \
-        } while (!met && nanoseconds() < end);                                                                         \
-        met;                                                                                                           \
-    })
+/* Waits without sleeping until a word equals a value, or until it does not, for SPIN_NS at most. Returns whether it came
+ * to that.
+ *
+ * A sleeping thread answers after some 50 microseconds, a spinning one at once. It offers its processor to others every
+ * few microseconds: other pools (OpenBLAS's) spin as well, and on a busy machine the thread that it waits for may be
+ * one that waits for a processor. */
+static int spin(_Atomic uint64_t *word, uint64_t value, int equal)
+{
+    uint64_t end = nanoseconds() + SPIN_NS;
+    do {
+        for (int i = 0; i < 32; i++) {
+            if ((atomic_load(word) == value) == equal)
+                return 1;
+            pause_briefly();
+        }
+        sched_yield();
+    } while (nanoseconds() < end);
+    return 0;
+}
 
 /* ---- a job ---- */
 
@@ -161,12 +168,12 @@ static void leave(job_t *job)
     }
 }
 
-/* Lets nobody join any more, and waits for those who did. */
+/* Closes the job and waits for the helpers that joined. */
 static void finish(job_t *job)
 {
     uint64_t state = atomic_fetch_and(&job->state, ~(uint64_t)UINT32_MAX);
-    uint32_t joined = job->helpers - (uint32_t)state;
-    if (!joined || SPIN(atomic_load(&job->left) == joined))
+    uint64_t joined = job->helpers - (state & UINT32_MAX);
+    if (!joined || spin(&job->left, joined, 1))
         return;
     pthread_mutex_lock(&job->mutex);
     atomic_store(&job->waiting, 1);
@@ -178,8 +185,8 @@ static void finish(job_t *job)
 
 /* ---- the workers ---- */
 
-/* Wakes up to two of the first `number` workers. Whoever joins a job does it, so that waking many takes logarithmic
- * time. */
+/* Wakes at most two of the first `number` workers. The caller and each helper that joins do this, so that waking many
+ * takes logarithmic time. */
 static void wake_two(uint32_t number)
 {
     int woken = 0;
@@ -213,15 +220,14 @@ static int help(uint32_t index)
     return helped;
 }
 
-/* Waits for a job after the first `seen`. A thread that spins answers at once, but takes its processor from others:
- * after a while it sleeps. */
+/* Waits for a job after the first `seen`. */
 static void wait_for_job(worker_t *worker, uint64_t seen)
 {
-    if (SPIN(atomic_load(&posted) != seen))
+    if (spin(&posted, seen, 0))
         return;
     pthread_mutex_lock(&worker->mutex);
     atomic_store(&worker->asleep, 1);
-    /* Whoever posts a job counts it first and looks for sleepers then, so one of both sees the other. */
+    /* A caller counts its job and then reads which threads sleep, in this order, so one of both sees the other. */
     while (atomic_load(&worker->asleep) && atomic_load(&posted) == seen)
         pthread_cond_wait(&worker->wake, &worker->mutex);
     atomic_store(&worker->asleep, 0);
@@ -263,7 +269,7 @@ static int start_worker(uint32_t index)
     return error;
 }
 
-/* Starts workers until there are `number`. If the system refuses, those that there are must do. */
+/* Starts workers until there are `number`, or fewer if the system refuses. */
 static void start_workers(uint32_t number)
 {
     pthread_mutex_lock(&starting);
