@@ -6,6 +6,7 @@ import array
 import ctypes
 import gc
 import importlib.util
+import re
 import struct
 import sys
 import sysconfig
@@ -14,6 +15,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+import candelabra_native.launch
 import ml_dtypes
 import numpy as np
 import pytest
@@ -138,6 +140,17 @@ def test_a_launch_knows_its_kernel() -> None:
     assert (described.name, described.types, described.address) == ("add_f32", "bQ", function("store"))
     with pytest.raises(TypeError, match=r"cannot create .*Kernel' instances"):
         type(described)()
+
+
+def test_launches_count_references_to_none() -> None:
+    """A launch returns None with a reference, also if the module was compiled with the headers of a newer Python."""
+    done = launch("nothing", "")
+    before = sys.getrefcount(None)
+    results = [done(1) for _ in range(10_000)]
+    assert sys.version_info >= (3, 12) or sys.getrefcount(None) - before > 9_000
+    assert set(results) == {None}
+    for source in Path(candelabra_native.launch.__file__).parent.glob("*.c"):
+        assert "Py_RETURN_" not in source.read_text(encoding="utf-8").replace("Py_RETURN_NONE of the headers", "")
 
 
 def test_a_launch_is_freed() -> None:
@@ -304,3 +317,30 @@ def test_the_build_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_pat
             build(tmp_path)
     with pytest.raises(RuntimeError, match=r"the compiler failed on candelabra_native.launch:\n(.*\n)*.*no-such-opt"):
         build(tmp_path, None, "--no-such-option")
+
+
+def test_the_module_needs_an_old_c_library_only(tmp_path: Path) -> None:
+    """It needs no symbol of glibc that is newer than 2.17, and no loader of its own: musl can load it too."""
+    content = build(tmp_path / "new" / "folder").read_bytes()
+    versions = {tuple(map(int, found)) for found in re.findall(rb"GLIBC_(\d+)\.(\d+)", content)}
+    assert versions
+    assert max(versions) <= (2, 17)
+    assert b"ld-linux" not in content
+
+
+PLATFORMS = {
+    "aarch64-linux-gnu.2.17": (b"\x7fELF", b"\xb7\x00"),
+    "aarch64-linux-musl": (b"\x7fELF", b"\xb7\x00"),
+    "x86_64-linux-musl": (b"\x7fELF", b"\x3e\x00"),
+    "aarch64-macos": (b"\xcf\xfa\xed\xfe", None),
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("target", PLATFORMS)
+def test_the_module_compiles_for_other_platforms(target: str, tmp_path: Path) -> None:
+    """The file has the format and the processor of the target."""
+    content = build(tmp_path, target).read_bytes()
+    magic, machine = PLATFORMS[target]
+    assert content.startswith(magic)
+    assert machine is None or content[18:20] == machine

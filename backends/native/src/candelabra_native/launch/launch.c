@@ -25,6 +25,13 @@ typedef struct {
     char *types; /* a letter per parameter */
 } Kernel;
 
+/* Py_RETURN_NONE of the headers of Python 3.12 and newer counts no reference, whatever Py_LIMITED_API says; in 3.11,
+ * where the module must run too, each launch would then take one from None. */
+static PyObject *none(void)
+{
+    return Py_NewRef(Py_None);
+}
+
 /* ---- arguments ---- */
 
 /* Puts the names of kernel and argument in front of the current exception's message. */
@@ -158,7 +165,7 @@ release:
         PyBuffer_Release(&buffers[--held]);
     if (!done)
         return NULL;
-    Py_RETURN_NONE;
+    return none();
 }
 
 /* ---- kernels ---- */
@@ -267,7 +274,7 @@ static PyObject *set_num_threads(PyObject *module, PyObject *argument)
     if (number < 1)
         return PyErr_Format(PyExc_ValueError, "set_num_threads expects a positive integer, got %lld", number);
     pool_set_num_threads(number < POOL_MAX_THREADS ? (unsigned)number : POOL_MAX_THREADS);
-    Py_RETURN_NONE;
+    return none();
 }
 
 PyDoc_STRVAR(get_num_threads_doc, "get_num_threads()\n--\n\nReturn how many threads run a kernel at most.");
@@ -284,7 +291,7 @@ PyDoc_STRVAR(forget_threads_doc,
 static PyObject *forget_threads(PyObject *module, PyObject *ignored)
 {
     pool_reset();
-    Py_RETURN_NONE;
+    return none();
 }
 
 /* ---- the module ---- */
