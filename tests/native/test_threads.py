@@ -132,7 +132,7 @@ def test_callers_count_as_threads() -> None:
 
 
 def test_helpers_join_a_running_launch() -> None:
-    """A launch that began beside another one gets its helper when the other one is done."""
+    """A launch that began while another one ran gets its helper when the other one is done."""
     set_num_threads(2)
     flags = np.zeros(2, np.uint64)
     holder = threading.Thread(target=launch("hold", "b"), args=(2, flags))

@@ -133,7 +133,7 @@ static int take(job_t *job, int helper, uint64_t *chunk)
     return front + back < job->chunks;
 }
 
-/* Whether a worker may run beside the callers: together they are no more than `limit`. */
+/* Whether a worker may run in addition to the callers: together they are no more than `limit`. */
 static int may_help(uint32_t index)
 {
     return index + atomic_load_explicit(&callers, memory_order_relaxed) <=
