@@ -6,6 +6,7 @@ import array
 import ctypes
 import gc
 import importlib.util
+import re
 import struct
 import sys
 import sysconfig
@@ -14,6 +15,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+import candelabra_native.launch
 import ml_dtypes
 import numpy as np
 import pytest
@@ -90,12 +92,12 @@ def test_arguments_of_another_type(letter: str, argument: object, message: str) 
     assert str(caught.value).startswith(f"kernel store: argument 1 ('{letter}'): ")
 
 
-@pytest.mark.parametrize("given", [(), (1,), (1, 2), (1, 2, 3, 4)])
-def test_wrong_number_of_arguments(given: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("arguments", [(), (1,), (1, 2), (1, 2, 3, 4)])
+def test_wrong_number_of_arguments(arguments: tuple[int, ...]) -> None:
     """A launch takes the count and one argument per parameter, and says how many it got."""
-    got = max(len(given) - 1, 0)
+    got = max(len(arguments) - 1, 0)
     with pytest.raises(TypeError, match=f"kernel store takes the count of work-items and 2 arguments, got {got}"):
-        launch("store", "QQ")(*given)
+        launch("store", "QQ")(*arguments)
     with pytest.raises(TypeError, match="takes no keyword arguments"):
         launch("store", "QQ")(1, 2, x=3)
 
@@ -140,8 +142,19 @@ def test_a_launch_knows_its_kernel() -> None:
         type(described)()
 
 
+def test_launches_count_references_to_none() -> None:
+    """A launch returns None with a reference, also if the module was compiled with the headers of a newer Python."""
+    done = launch("nothing", "")
+    before = sys.getrefcount(None)
+    results = [done(1) for _ in range(10_000)]
+    assert sys.version_info >= (3, 12) or sys.getrefcount(None) - before > 9_000
+    assert set(results) == {None}
+    for source in Path(candelabra_native.launch.__file__).parent.glob("*.c"):
+        assert "Py_RETURN_" not in source.read_text(encoding="utf-8").replace("Py_RETURN_NONE of the headers", "")
+
+
 def test_a_launch_is_freed() -> None:
-    """A launch that nobody refers to is freed with its kernel: the memory does not grow."""
+    """A launch without references is freed, and its kernel with it."""
     before = len([o for o in gc.get_objects() if type(o).__name__ == "builtin_function_or_method"])
     for _ in range(100):
         launch("store", "bQ")
@@ -212,7 +225,7 @@ def test_buffers_are_released() -> None:
     launch("nothing", "bb")(1, grows, x)
     with pytest.raises(TypeError, match=r"kernel nothing: argument 2 \('b'\)"):
         launch("nothing", "bbb")(1, grows, x, 3)
-    grows.append(1)  # raises BufferError while somebody holds the buffer
+    grows.append(1)  # raises BufferError while a launch holds the buffer
     assert sys.getrefcount(grows) == references
     del x
     assert gone() is None
@@ -304,3 +317,30 @@ def test_the_build_says_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_pat
             build(tmp_path)
     with pytest.raises(RuntimeError, match=r"the compiler failed on candelabra_native.launch:\n(.*\n)*.*no-such-opt"):
         build(tmp_path, None, "--no-such-option")
+
+
+def test_the_module_needs_an_old_c_library_only(tmp_path: Path) -> None:
+    """It needs no symbol of glibc that is newer than 2.17, and no loader of its own: musl can load it too."""
+    content = build(tmp_path / "new" / "folder").read_bytes()
+    versions = {tuple(map(int, found)) for found in re.findall(rb"GLIBC_(\d+)\.(\d+)", content)}
+    assert versions
+    assert max(versions) <= (2, 17)
+    assert b"ld-linux" not in content
+
+
+PLATFORMS = {
+    "aarch64-linux-gnu.2.17": (b"\x7fELF", b"\xb7\x00"),
+    "aarch64-linux-musl": (b"\x7fELF", b"\xb7\x00"),
+    "x86_64-linux-musl": (b"\x7fELF", b"\x3e\x00"),
+    "aarch64-macos": (b"\xcf\xfa\xed\xfe", None),
+}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("target", PLATFORMS)
+def test_the_module_compiles_for_other_platforms(target: str, tmp_path: Path) -> None:
+    """The file has the format and the processor of the target."""
+    content = build(tmp_path, target).read_bytes()
+    magic, machine = PLATFORMS[target]
+    assert content.startswith(magic)
+    assert machine is None or content[18:20] == machine

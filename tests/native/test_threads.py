@@ -131,6 +131,26 @@ def test_callers_count_as_threads() -> None:
     holder.join()
 
 
+def test_helpers_join_a_running_launch() -> None:
+    """A launch that began while another one ran gets its helper when the other one is done."""
+    set_num_threads(2)
+    flags = np.zeros(2, np.uint64)
+    holder = threading.Thread(target=launch("hold", "b"), args=(2, flags))
+    holder.start()
+    while not flags[0]:
+        pass
+    # The work-items wait for each other: a single thread does not get to the second one.
+    present, met = np.zeros(1, np.uint64), np.zeros(2, np.uint64)
+    meeting = threading.Thread(target=launch("meet", "bQb"), args=(2, present, 2, met))
+    meeting.start()
+    while not present[0]:
+        pass
+    flags[1] = 1
+    holder.join()
+    meeting.join()
+    assert met.tolist() == [1, 1]
+
+
 def test_helpers_round_as_their_caller() -> None:
     """If the caller's thread flushes denormal numbers, its helpers do too, and not afterwards."""
     program = """

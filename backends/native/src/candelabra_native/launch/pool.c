@@ -1,13 +1,14 @@
 /* The process's thread pool.
  *
- * A call posts a job, works on it, and waits for the helpers that joined. Nothing depends on a helper's coming: a job
- * that nobody joins is done by its caller alone, so there is no deadlock, and waking is a matter of speed only.
+ * A call posts a job, works on it, and waits for the helpers that joined. A job without helpers is completed by its
+ * caller alone: there is no deadlock, and waking threads only matters for speed.
  *
- * The work-items are cut into chunks, which are handed out one by one, so a slow thread takes fewer. A chunk's result
- * does not depend on who computes it. Several jobs may be posted at once, from several threads. */
+ * The work-items are cut into chunks, and each thread takes the next chunk when it has done one, so a slow thread takes
+ * fewer. Several threads may post jobs at the same time. */
 #include "pool.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -18,26 +19,28 @@ enum {
     JOBS = 8,               /* jobs at once; one more runs in its caller's thread alone */
     CHUNKS_PER_THREAD = 16, /* a thread that is late costs at most 1/16 of its share */
     STACK_SIZE = 4 << 20,   /* musl's default is 128 KiB */
+    SPIN_NS = 200000,       /* how long a thread waits without sleeping */
 };
-#ifndef SPIN_NS
-#define SPIN_NS 50000
-#endif
+
+/* The state of a job, from the lowest bits: how many helpers are inside, how many may be, whether it is closed to more,
+ * and the job's number, so that a helper that read the state of an earlier job cannot join a later one. */
+#define INSIDE ((uint64_t)0xffff)
+#define HELPERS(state) ((state) >> 16 & 0x7fff)
+#define CLOSED ((uint64_t)1 << 31)
+#define NUMBER(state) ((state) >> 32)
 
 typedef struct {
-    /* Places that are left for helpers in the low half, and the number of the job in the high half, so that a helper that
-     * looked at an earlier job cannot join a later one. Without places the job is closed. */
     _Alignas(64) _Atomic uint64_t state;
     atomic_bool taken;
-    /* Written while the job is closed, read after joining it. */
+    /* Written by the caller before the job is open, read inside. */
     kernel_function function;
     const char *name;
     const uint64_t *slots;
     uint64_t total, chunks;
-    uint32_t helpers, control;
+    uint32_t control;
     /* Chunks taken from the front in the low half, from the back in the high half. */
     _Alignas(64) _Atomic uint64_t next;
-    _Atomic uint32_t left; /* helpers that joined and are done */
-    atomic_bool waiting;   /* the caller sleeps until they are */
+    atomic_bool waiting; /* the caller sleeps until no helper is inside */
     pthread_mutex_t mutex;
     pthread_cond_t done;
 } job_t;
@@ -98,17 +101,25 @@ static uint64_t nanoseconds(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Spins until *word differs from value (or equals it, if until_equal). Returns 0 if it took too long. */
-#define SPIN(condition)                                                                                                \
-    ({                                                                                                                 \
-        int met = 0;                                                                                                   \
-        uint64_t end = nanoseconds() + SPIN_NS;                                                                        \
-        do {                                                                                                           \
-            for (int i = 0; i < 32 && !(met = (condition)); i++)                                                       \
-                pause_briefly();                                                                                       \
-        } while (!met && nanoseconds() < end);                                                                         \
-        met;                                                                                                           \
-    })
+/* Waits without sleeping until a word equals a value, or until it does not, for SPIN_NS at most. Returns whether it came
+ * to that.
+ *
+ * A sleeping thread answers after some 50 microseconds, a spinning one at once. It offers its processor to others every
+ * few microseconds: other pools (OpenBLAS's) spin as well, and on a busy machine the thread that it waits for may be
+ * one that waits for a processor. */
+static int spin(_Atomic uint64_t *word, uint64_t value, int equal)
+{
+    uint64_t end = nanoseconds() + SPIN_NS;
+    do {
+        for (int i = 0; i < 32; i++) {
+            if ((atomic_load(word) == value) == equal)
+                return 1;
+            pause_briefly();
+        }
+        sched_yield();
+    } while (nanoseconds() < end);
+    return 0;
+}
 
 /* ---- a job ---- */
 
@@ -122,18 +133,23 @@ static int take(job_t *job, int helper, uint64_t *chunk)
     return front + back < job->chunks;
 }
 
-/* A thread takes part as long as there are no more than `limit` of them, the callers counted. */
+/* Whether a worker may run in addition to the callers: together they are no more than `limit`. */
 static int may_help(uint32_t index)
 {
     return index + atomic_load_explicit(&callers, memory_order_relaxed) <=
            atomic_load_explicit(&limit, memory_order_relaxed);
 }
 
+/* Runs chunks until none is left, which closes the job, or until the worker must make room for another caller. */
 static void work(job_t *job, uint32_t index)
 {
     uint64_t size = job->total / job->chunks, longer = job->total % job->chunks, chunk;
     crash_set_kernel(job->name);
-    while ((!index || may_help(index)) && take(job, index != 0, &chunk)) {
+    while (!index || may_help(index)) {
+        if (!take(job, index != 0, &chunk)) {
+            atomic_fetch_or(&job->state, CLOSED);
+            break;
+        }
         uint64_t first = chunk * size + (chunk < longer ? chunk : longer);
         job->function(job->slots, first, first + size + (chunk < longer), job->total);
     }
@@ -143,8 +159,8 @@ static void work(job_t *job, uint32_t index)
 static int join(job_t *job, uint32_t index)
 {
     uint64_t state = atomic_load_explicit(&job->state, memory_order_acquire);
-    while ((state & UINT32_MAX) && may_help(index))
-        if (atomic_compare_exchange_weak_explicit(&job->state, &state, state - 1, memory_order_acquire,
+    while (!(state & CLOSED) && (state & INSIDE) < HELPERS(state) && may_help(index))
+        if (atomic_compare_exchange_weak_explicit(&job->state, &state, state + 1, memory_order_acquire,
                                                   memory_order_acquire))
             return 1;
     return 0;
@@ -153,24 +169,23 @@ static int join(job_t *job, uint32_t index)
 /* The last access to the job may come after its caller's return: jobs are never freed. */
 static void leave(job_t *job)
 {
-    atomic_fetch_add(&job->left, 1);
-    if (atomic_load(&job->waiting)) {
+    uint64_t state = atomic_fetch_sub(&job->state, 1);
+    if ((state & CLOSED) && (state & INSIDE) == 1 && atomic_load(&job->waiting)) {
         pthread_mutex_lock(&job->mutex);
         pthread_cond_broadcast(&job->done);
         pthread_mutex_unlock(&job->mutex);
     }
 }
 
-/* Lets nobody join any more, and waits for those who did. */
+/* Waits until no helper is inside a job that is closed. */
 static void finish(job_t *job)
 {
-    uint64_t state = atomic_fetch_and(&job->state, ~(uint64_t)UINT32_MAX);
-    uint32_t joined = job->helpers - (uint32_t)state;
-    if (!joined || SPIN(atomic_load(&job->left) == joined))
+    uint64_t empty = atomic_load(&job->state) & ~INSIDE;
+    if (spin(&job->state, empty, 1))
         return;
     pthread_mutex_lock(&job->mutex);
     atomic_store(&job->waiting, 1);
-    while (atomic_load(&job->left) != joined)
+    while (atomic_load(&job->state) != empty)
         pthread_cond_wait(&job->done, &job->mutex);
     atomic_store(&job->waiting, 0);
     pthread_mutex_unlock(&job->mutex);
@@ -178,12 +193,12 @@ static void finish(job_t *job)
 
 /* ---- the workers ---- */
 
-/* Wakes up to two of the first `number` workers. Whoever joins a job does it, so that waking many takes logarithmic
- * time. */
-static void wake_two(uint32_t number)
+/* Wakes at most two of the first `number` workers, of those that may help. The caller and each helper that joins do
+ * this, so that waking many takes logarithmic time. */
+static void wake_two(uint64_t number)
 {
     int woken = 0;
-    for (uint32_t i = 1; i <= number && woken < 2; i++) {
+    for (uint32_t i = 1; i <= number && woken < 2 && may_help(i); i++) {
         worker_t *worker = &workers[i];
         if (!atomic_load(&worker->asleep))
             continue;
@@ -202,7 +217,7 @@ static int help(uint32_t index)
     for (int i = 0; i < JOBS; i++) {
         if (!join(&jobs[i], index))
             continue;
-        wake_two(jobs[i].helpers);
+        wake_two(HELPERS(atomic_load(&jobs[i].state)));
         uint32_t own = floating_point_control();
         if (own != jobs[i].control)
             set_floating_point_control(jobs[i].control);
@@ -213,15 +228,14 @@ static int help(uint32_t index)
     return helped;
 }
 
-/* Waits for a job after the first `seen`. A thread that spins answers at once, but takes its processor from others:
- * after a while it sleeps. */
+/* Waits for a job after the first `seen`. */
 static void wait_for_job(worker_t *worker, uint64_t seen)
 {
-    if (SPIN(atomic_load(&posted) != seen))
+    if (spin(&posted, seen, 0))
         return;
     pthread_mutex_lock(&worker->mutex);
     atomic_store(&worker->asleep, 1);
-    /* Whoever posts a job counts it first and looks for sleepers then, so one of both sees the other. */
+    /* A caller counts its job and then reads which threads sleep, in this order, so one of both sees the other. */
     while (atomic_load(&worker->asleep) && atomic_load(&posted) == seen)
         pthread_cond_wait(&worker->wake, &worker->mutex);
     atomic_store(&worker->asleep, 0);
@@ -263,7 +277,7 @@ static int start_worker(uint32_t index)
     return error;
 }
 
-/* Starts workers until there are `number`. If the system refuses, those that there are must do. */
+/* Starts workers until there are `number`, or fewer if the system refuses. */
 static void start_workers(uint32_t number)
 {
     pthread_mutex_lock(&starting);
@@ -290,18 +304,25 @@ static job_t *take_job(void)
     return NULL;
 }
 
-static void run_with_helpers(job_t *job, uint32_t helpers)
+/* Tells workers that there is something new to do. */
+static void announce(uint64_t helpers)
 {
-    if (atomic_load(&started) < helpers)
-        start_workers(helpers);
-    job->helpers = helpers;
-    job->control = floating_point_control();
-    atomic_store_explicit(&job->next, 0, memory_order_relaxed);
-    atomic_store_explicit(&job->left, 0, memory_order_relaxed);
-    uint64_t number = (atomic_load_explicit(&job->state, memory_order_relaxed) >> 32) + 1;
-    atomic_store_explicit(&job->state, number << 32 | helpers, memory_order_release);
     atomic_fetch_add(&posted, 1);
     wake_two(helpers);
+}
+
+static void run_with_helpers(job_t *job, uint32_t threads)
+{
+    uint32_t helpers = threads - 1 < job->total - 1 ? threads - 1 : (uint32_t)(job->total - 1);
+    uint64_t chunks = (uint64_t)threads * CHUNKS_PER_THREAD;
+    uint64_t number = NUMBER(atomic_load_explicit(&job->state, memory_order_relaxed)) + 1;
+    if (atomic_load(&started) < helpers)
+        start_workers(helpers);
+    job->chunks = chunks < job->total ? chunks : job->total;
+    job->control = floating_point_control();
+    atomic_store_explicit(&job->next, 0, memory_order_relaxed);
+    atomic_store_explicit(&job->state, number << 32 | helpers << 16, memory_order_release);
+    announce(helpers);
     work(job, 0);
     finish(job);
 }
@@ -314,23 +335,20 @@ void pool_run(kernel_function function, const char *name, const uint64_t *slots,
             run_alone(function, name, slots, total);
         return;
     }
-    uint32_t others = atomic_fetch_add(&callers, 1);
-    job_t *job = others + 1 < threads ? take_job() : NULL;
+    atomic_fetch_add(&callers, 1);
+    job_t *job = take_job();
     if (job) {
-        uint32_t helpers = threads - others - 1;
         job->function = function;
         job->name = name;
         job->slots = slots;
         job->total = total;
-        job->chunks = (uint64_t)threads * CHUNKS_PER_THREAD;
-        if (job->chunks > total)
-            job->chunks = total;
-        run_with_helpers(job, helpers < total - 1 ? helpers : (uint32_t)(total - 1));
+        run_with_helpers(job, threads);
         atomic_store_explicit(&job->taken, 0, memory_order_release);
     } else {
         run_alone(function, name, slots, total);
     }
-    atomic_fetch_sub(&callers, 1);
+    if (atomic_fetch_sub(&callers, 1) > 1)
+        announce(threads - 1); /* one more worker may help the other callers */
 }
 
 void pool_set_num_threads(unsigned number)
@@ -345,11 +363,13 @@ unsigned pool_num_threads(void)
 
 void pool_reset(void)
 {
-    pthread_mutex_init(&starting, NULL);
+    for (uint32_t i = 1; i <= atomic_load(&started); i++)
+        atomic_store(&workers[i].asleep, 0);
     atomic_store(&started, 0);
     atomic_store(&callers, 0);
+    pthread_mutex_init(&starting, NULL);
     for (int i = 0; i < JOBS; i++) {
-        atomic_store(&jobs[i].state, 0);
+        atomic_store(&jobs[i].state, CLOSED);
         atomic_store(&jobs[i].taken, 0);
         atomic_store(&jobs[i].waiting, 0);
         pthread_mutex_init(&jobs[i].mutex, NULL);
