@@ -131,7 +131,8 @@ clean: ## remove the environments and what was built
 # kernel compiles a few. Without a compiler NumPy serves, and everything works.
 .venv/.kernels: .venv/.packages pyproject.toml $(shell find backends/clike/src backends/native/src -name '*.[ch]' -o -name '*.py' -o -name '*.txt')
 	@echo "setup: the kernels of the device cpu"
-	@.venv/bin/python -m pip install --quiet --group native || echo "native: the compiler cannot be installed"
+	@.venv/bin/python -m pip install --quiet --group native >.venv/native.log 2>&1 \
+		|| echo "native: the compiler cannot be installed, see .venv/native.log"
 	@.venv/bin/python -m candelabra_native.pack --objects .venv/kernels/native
 	@touch $@
 

@@ -42,6 +42,8 @@ LEVEL: Final = 2
 """The conformance level whose calls are in the full list."""
 PATIENCE: Final = 20.0
 """Seconds after which a program is stopped: one that waits for a result waits forever."""
+OPERATOR: Final = 2.0
+"""The same for one operator, which the fallback may compute on the host."""
 Program = Callable[[], object]
 
 
@@ -115,7 +117,7 @@ def programs() -> Iterator[tuple[str, Program]]:
     names: dict[str, Any] = {"xp": cd}
     exec(SETUP, names)
     for name in sorted(n for n in public_names() if not LEFT_OUT.search(n)):
-        yield name, partial(run_operator, name, FORMS, names)
+        yield name, partial(attempt, name, partial(run_operator, name, FORMS, names), OPERATOR)
     for name, options in EXAMPLES.items():
         yield name, partial(run_example, name, options)
     yield "digits", run_digits

@@ -38,7 +38,7 @@ class CompiledKernels(BuildHookInterface):  # type: ignore[type-arg]
         return REQUIREMENTS if os.environ.get(LIST) else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile. Raises ``RuntimeError`` for an unknown platform, or with what the compiler says."""
+        """Compile. Raises ``RuntimeError`` for an unknown platform, or with the error of the compiler."""
         listed = os.environ.get(LIST)
         if not listed or version == "editable":
             return

@@ -1,4 +1,4 @@
-"""The folder of compiled kernels: to load one is to run its code, so nobody else may be able to write there."""
+"""The folder of compiled kernels: loading one runs its code, so no other user may be able to write there."""
 
 from __future__ import annotations
 

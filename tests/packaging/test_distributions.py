@@ -29,6 +29,9 @@ FOLDERS = sorted(
 )
 NAMES = [folder.relative_to(ROOT).as_posix() for folder in FOLDERS]
 
+COMPILED = {".pyc", ".so"}
+"""The suffixes of files that a checkout has compiled for itself, and that no wheel takes from there."""
+
 each_distribution = pytest.mark.parametrize("folder", FOLDERS, ids=NAMES)
 
 TRAINING = """
@@ -150,7 +153,7 @@ def test_wheel_has_every_source_file(folder: Path, wheels: dict[Path, Path]) -> 
     expected = {
         path.relative_to(source).as_posix()
         for path in source.glob("**/*")
-        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc"
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix not in COMPILED
     }
     with zipfile.ZipFile(wheels[folder]) as archive:
         packed = {name for name in archive.namelist() if ".dist-info/" not in name}

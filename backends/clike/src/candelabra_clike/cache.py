@@ -44,8 +44,8 @@ def cache_folder(backend: str) -> Path:
 def why_untrusted(folder: Path) -> str:
     """Create a folder, and return the reason why compiled kernels must not be kept there, or an empty string.
 
-    To load a kernel is to run its code, so nobody else may be able to write one: the folder must be the user's, with
-    mode 0700. A folder of the user that others could only read gets this mode, and what is in it is used. One that
+    Loading a kernel runs its code, so no other user may be able to write one: the folder must be the user's, with mode
+    0700. A folder of the user that others could only read gets this mode, and what is in it is used. One that
     others could write to is refused, because its files may already be theirs. Windows has no such modes; there the
     folder is below the user's profile.
     """

@@ -45,6 +45,18 @@ def shared(x: Any, engine: Any) -> StridedArray:
     return _with_steps(x, engine, buffer, distance, FROM_NUMPY[x.dtype])
 
 
+def dense(x: Any, engine: Any) -> StridedArray:
+    """Return an array that a kernel over rows may write, one after another.
+
+    Raises :class:`Unsuitable` if it is not contiguous: a second kernel would copy the result back, and if that one were
+    missing, some rows would be written and others not.
+    """
+    array = shared(x, engine)
+    if not array.contiguous:
+        raise Unsuitable
+    return array
+
+
 def _with_steps(x: Any, engine: Any, buffer: Any, offset: int, d: Any) -> StridedArray:
     size = x.itemsize
     steps = []

@@ -72,12 +72,12 @@ class NativeEngine(Engine):
             with self._lock:
                 launch = self._launches.get(source)
                 if launch is None:
-                    launch = self._launches[source] = self._found(source)
+                    launch = self._launches[source] = self._loaded(source)
         if launch is MISSING:
             raise Missing(source.name)
         return launch  # type: ignore[no-any-return]
 
-    def _found(self, source: Source) -> Any:
+    def _loaded(self, source: Source) -> Any:
         try:
             address = find(source)
         except Missing:

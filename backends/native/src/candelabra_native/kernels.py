@@ -16,9 +16,10 @@ from candelabra_clike.expressions import EXPRESSIONS, expression_for
 from candelabra_clike.kernels import table
 from candelabra_clike.refusals import reasons_in
 
-from candelabra_native.arrays import Unsuitable, ndarray, payload, shared, strided
+from candelabra_native.arrays import Unsuitable, dense, ndarray, payload, shared, strided
 from candelabra_native.engine import NativeEngine
 from candelabra_native.finding import Missing
+from candelabra_native.missing import MissingCalls
 from candelabra_native.thresholds import threshold
 
 Kernel = Callable[..., Any]
@@ -103,18 +104,23 @@ def wrapped(
     inplace = name != record.name
     parameters = record.schema.parameters
     names = ", ".join(p.name for p in parameters)
-    take = "shared" if inplace else "strided"
     rows = inplace and not record.inplace
+    take = "dense" if rows else "shared" if inplace else "strided"
     arguments = ", ".join(_taken(p, take, rows) for p in parameters)
     scope = {
-        "small": own or declined, "kernel": kernel, "engine": ENGINE, "shared": shared, "strided": strided,
+        "small": own or declined, "kernel": kernel, "engine": ENGINE, "dense": dense, "shared": shared, "strided": strided,
         "payload": payload, "prod": prod, "ndarray": ndarray, "Missing": Missing, "Unsuitable": Unsuitable,
+        "missing": MissingCalls(),
     }  # fmt: skip
     lines = [
         *([f"if {_is_small(parameters, least, rows)}: return small({names})"] if least else []),
+        f"if missing and missing.has({names}): return small({names})",
         "try:",
         f"    out = kernel({arguments})",
-        "except (Missing, Unsuitable):",
+        "except Missing:",
+        f"    missing.note({names})",
+        f"    return small({names})",
+        "except Unsuitable:",
         f"    return small({names})",
         "errors = engine.errors",
         "if errors.possible:",

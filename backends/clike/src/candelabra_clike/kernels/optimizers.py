@@ -135,7 +135,8 @@ class FusedStep:
         """Update all parameters in as few launches as possible. ``columns`` has a sequence of arrays per array of the
         step.
 
-        Raises ``RuntimeError``, without changing anything, if the arrays of a parameter differ in shape.
+        Raises ``RuntimeError``, without changing anything, if the arrays of a parameter differ in shape. The
+        kernels are compiled before the first one is launched, so that an error of the compiler changes nothing either.
         """
         shapes = [a.shape for a in columns[0]]
         wrong = next(([a.shape for a in row] for row in zip(*columns) if len({a.shape for a in row}) > 1), None)
@@ -143,11 +144,17 @@ class FusedStep:
             raise RuntimeError(f"{self.step.name}: expected arrays of one shape per parameter, got {wrong}")
         shared, separate = self._partition_rows(columns)
         widths = self.step.widths
-        for start in range(0, len(shared), widths[-1]):
-            part = shared[start : start + widths[-1]]
-            self._launch_shared(part, next(width for width in widths if width >= len(part)))
-        for row in separate:
-            self._launch_one(row)
+        groups = [shared[start : start + widths[-1]] for start in range(0, len(shared), widths[-1])]
+        separate = [row for row in separate if row[0].size]
+        several = [(group, next(width for width in widths if width >= len(group))) for group in groups]
+        launches = [self._compiled(width) for _, width in several] + [self._compiled(1) for _ in separate]
+        for (group, width), launch in zip(several, launches):
+            self._launch_shared(launch, group, width)
+        for row, launch in zip(separate, launches[len(several) :]):
+            self._launch_one(launch, row)
+
+    def _compiled(self, width: int) -> Launch:
+        return compiled(self.engine, self.step, self.dtype, width)
 
     def _partition_rows(
         self, columns: Sequence[Sequence[StridedArray]]
@@ -175,7 +182,7 @@ class FusedStep:
                 shared.append(row)
         return (shared, separate) if len(shared) > 1 else ([], rows)
 
-    def _launch_shared(self, rows: Sequence[ParameterRow], width: int) -> None:
+    def _launch_shared(self, launch: Launch, rows: Sequence[ParameterRow], width: int) -> None:
         """Update several parameters in one launch, padded to ``width`` with empty parameters."""
         sizes = [row[0].size for row in rows]
         missing = width - len(rows)
@@ -184,16 +191,12 @@ class FusedStep:
             buffers += [a.buffer for a in column]
             buffers += buffers[-1:] * missing
         items = sum([(n + CHUNK - 1) // CHUNK for n in sizes]) if self.engine.traits.serial else sum(sizes)
-        launch = compiled(self.engine, self.step, self.dtype, width)
         launch(items, *buffers, *sizes, *[0] * missing, *self.values)
 
-    def _launch_one(self, row: ParameterRow) -> None:
+    def _launch_one(self, launch: Launch, row: ParameterRow) -> None:
         size = row[0].size
-        if not size:
-            return
         whole = [contiguous(a) for a in row]
         items = -(-size // CHUNK) if self.engine.traits.serial else size
-        launch = compiled(self.engine, self.step, self.dtype, 1)
         launch(items, *[a.buffer for a in whole], *[a.offset for a in whole], size, *self.values)
         for name, argument, result in zip(self.step.arrays, row, whole):
             if result is not argument and name in self.step.written:

@@ -36,7 +36,7 @@ class Built(NamedTuple):
     size: int
     """In bytes."""
     refused: list[BackendError]
-    """What the compiler says of kernels that are left out."""
+    """The errors of kernels that do not compile and are left out."""
 
 
 def units(sources: Iterable[Source]) -> list[list[Source]]:
@@ -74,20 +74,20 @@ def build(
     Kernels that do not compile are left out, or raise ``BackendError`` if ``strict``; so does a missing compiler.
     """
     command_for(level, True)  # raises without a compiler
-    parts = {object_file(part, level, objects): part for part in units(sources)}
-    new = {file: part for file, part in parts.items() if not file.exists()}
-    kept, refused = {file: parts[file] for file in parts if file not in new}, list[BackendError]()
-    progress(len(kept), len(parts))
+    unit_of = {object_file(part, level, objects): part for part in units(sources)}
+    new = {file: part for file, part in unit_of.items() if not file.exists()}
+    kept, refused = {file: unit_of[file] for file in unit_of if file not in new}, list[BackendError]()
+    progress(len(kept), len(unit_of))
     for done, (good, errors) in enumerate(_compiled(new, level, objects), len(kept) + 1):
         if strict and errors:
             raise errors[0]
         refused += errors
         kept |= {object_file(good, level, objects): good} if good else {}
-        progress(done, len(parts))
+        progress(done, len(unit_of))
     link(sorted(kept), level, to)
     for old in set((objects / level).glob("*.o")) - set(kept):
         old.unlink(missing_ok=True)
-    return Built(to, sum(map(len, kept.values())), len(parts), len(new), to.stat().st_size, refused)
+    return Built(to, sum(map(len, kept.values())), len(unit_of), len(new), to.stat().st_size, refused)
 
 
 def object_file(sources: Sequence[Source], level: str, folder: Path) -> Path:
@@ -97,10 +97,10 @@ def object_file(sources: Sequence[Source], level: str, folder: Path) -> Path:
 
 
 def _compiled(
-    parts: Mapping[Path, list[Source]], level: str, objects: Path
+    unit_of: Mapping[Path, list[Source]], level: str, objects: Path
 ) -> Iterator[tuple[list[Source], list[BackendError]]]:
-    """Compile on all processors that this process may use, the longest first; yield what :func:`_compile` returns."""
-    order = sorted(parts.values(), key=lambda part: -sum(len(source.body) for source in part))
+    """Compile on all processors that this process may use, the longest first; yield the results of :func:`_compile`."""
+    order = sorted(unit_of.values(), key=lambda part: -sum(len(source.body) for source in part))
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         running = [pool.submit(_compile, part, level, objects) for part in order]
         try:
@@ -111,7 +111,7 @@ def _compiled(
 
 
 def _compile(sources: list[Source], level: str, objects: Path) -> tuple[list[Source], list[BackendError]]:
-    """Compile an object file of those sources that compile. Return them, and what the compiler says of the others."""
+    """Compile an object file of those sources that compile. Return them, and the errors of the others."""
     try:
         compile_unit(sources, level, object_file(sources, level, objects), library=False)
     except BackendError as error:

@@ -148,7 +148,7 @@ def _value(node: ast.expr, names: Mapping[str, dtype]) -> Any:
         return tuple(_value(each, names) for each in node.elts)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
         return (_value(node.right, names),) * ast.literal_eval(node.left)
-    if isinstance(node, ast.Call):
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "slice":
         return slice(*[_value(each, names) for each in node.args])
     if isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Name):
         return -NUMBERS[node.operand.id]

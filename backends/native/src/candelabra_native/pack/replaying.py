@@ -64,7 +64,7 @@ class DryEngine(Engine):
 
 
 def launch_nothing(count: Any, /, *arguments: Any) -> None:
-    """Stand in for a compiled kernel."""
+    """Do nothing, in the place of a compiled kernel."""
 
 
 class Replay:
