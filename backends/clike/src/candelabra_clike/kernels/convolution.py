@@ -170,7 +170,7 @@ def _conv_weight(x: StridedArray, y: StridedArray, shape: Shape, geometry: ConvG
     if not out.size:
         return out
     source, source_patches, _ = patches(x, kernel, geometry, y.shape[2:])
-    if source_patches.few_positions:
+    if source_patches.few_positions and not x.engine.traits.serial:
         source_patches = source_patches.merge_images()
         (images, channels, *positions), (step, channel_step, *steps) = y.shape, y.strides
         y = y.restrided((1, channels, images, *positions), (0, channel_step, step, *steps), y.offset)

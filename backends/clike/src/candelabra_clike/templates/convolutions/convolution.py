@@ -219,12 +219,20 @@ class WeightGradientKernel:
         sums = engine.allocate(max(parts, 1) * size * (8 if self.value[1:] == "64" else 4))
         launches[0](count, sums, x.buffer, y.buffer, y.offset, rows, patches.images, *patches.numbers(), *extents)
         numbers = (out.offset, parts, patches.groups, rows, patches.depth)
-        launches[1](patches.groups * rows if serial else size, out.buffer, sums, *numbers)
+        count = weight_gradient.reduction_items(patches.groups, rows, patches.depth) if serial else size
+        launches[1](count, out.buffer, sums, *numbers)
 
     def tile(self, depth: int, rows: int, traits: Traits) -> MicroTile:
-        """Return the micro tile: elements of a patch times channels."""
-        tile = micro_tile_for(depth, self.value, traits.lanes, traits.registers)
-        return tile if rows > 8 else MicroTile(tile.rows, 1, self.value, tile.lanes)
+        """Return the micro tile: elements of a patch times channels.
+
+        Elements are read in place by a pointer each, so there are at most six even if there are 32 registers.
+        """
+        base = micro_tile_for(depth, self.value, traits.lanes, 16)
+        widths = [base.vectors * traits.registers // 16]
+        while widths[-1] > 1:
+            widths.append(widths[-1] // 2)
+        vectors = min(widths, key=lambda v: -(-rows // (base.lanes * v)) * (v + 1))
+        return MicroTile(base.rows, vectors, self.value, base.lanes)
 
     def _extents(
         self, engine: Engine, patches: Patches, rows: int, tile: MicroTile

@@ -1,7 +1,7 @@
 """The weight gradient of convolutions on processors: a matrix product over all output positions of all images.
 
 The rows of the result are the elements of a patch, which are read in place. Its columns are the channels of the output
-gradient, 8 or 16 of which at a time are packed into a panel. Each work-item processes some of the images; the partial
+gradient, 8 to 64 of which at a time are packed into a panel. Each work-item processes some of the images; the partial
 sums are added afterwards, always in the same order.
 """
 
@@ -13,15 +13,37 @@ from candelabra_clike.types import CType
 
 ROWS = 384
 """The maximum number of elements of a patch per work-item."""
+BLOCK_ELEMENTS, BLOCK_CHANNELS = 256, 16
+"""The elements and channels of a work-item that adds partial sums: 16 channels are a cache line."""
+
+
+def panel_depth(tile: MicroTile) -> int:
+    """Return the number of positions in a panel: fewer than usual in a wide one, which takes as much of the cache."""
+    return DEPTH * 2 // max(tile.vectors, 2)
 
 
 def _position_offsets(rank: int) -> str:
-    """Return statements that fill ``at`` with the offsets of positions ``k0`` to ``k0 + kc``."""
+    """Return statements that fill ``at`` with the offsets of positions ``k0`` to ``k0 + kc`` of the images."""
     dims = range(rank - 1, -1, -1)
     start = "".join(f"INDEX q{d} = place % p{d}; place /= p{d};\n" for d in dims)
-    step = "".join(f"if (++q{d} == p{d}) {{ q{d} = 0; " for d in dims) + " }" * rank
-    where = " + ".join(f"q{d} * x_p{d}" for d in range(rank))
-    return f"{{ INDEX place = k0;\n{start}for (INDEX k = 0; k < kc; ++k) {{ at[k] = {where}; {step} }} }}\n"
+    step = "".join(f"if (++q{d} == p{d}) {{ q{d} = 0; " for d in dims) + "image_at += x_image_step;" + " }" * rank
+    where = " + ".join(["image_at", *[f"q{d} * x_p{d}" for d in range(rank)]])
+    return f"""{{ INDEX image_at = k0 / positions * x_image_step, place = k0 % positions;
+{start}for (INDEX k = 0; k < kc; ++k) {{ at[k] = {where}; {step} }} }}
+"""
+
+
+def _pack(tile: MicroTile, memory: CType) -> str:
+    """Return statements that pack positions ``k0`` to ``k0 + kc`` of the images, one image after another."""
+    same_type = memory.memory == tile.value
+    return f"""INDEX image = first + k0 / positions, place = k0 % positions;
+for (INDEX packed = 0; packed < kc_all; ++image) {{
+const INDEX image_rest = positions - place, rest = kc_all - packed, kc = image_rest < rest ? image_rest : rest;
+{tile.vector}* const panel = panels + packed * {tile.vectors}u;
+GLOBAL const {memory.memory}* const b_here = y + (y_from + ((image * groups + group) * m + n0) * positions + place);
+{pack(tile, memory, same_type)}packed += kc; place = 0;
+}}
+"""
 
 
 def body(tile: MicroTile, memory: CType, rank: int) -> str:
@@ -30,37 +52,40 @@ def body(tile: MicroTile, memory: CType, rank: int) -> str:
     """
     pointer = f"GLOBAL const {memory.memory}*"
     value = CType(tile.value, tile.value)
-    rows = [f"{pointer} const a0 = x_image + rows_at[m0];"]
+    rows = [f"{pointer} const a0 = x_images + rows_at[m0];"]
     others = range(1, tile.rows)
-    rows += [f"{pointer} const a{i} = x_image + rows_at[{i} < rows_here ? m0 + {i} : m0];" for i in others]
+    rows += [f"{pointer} const a{i} = x_images + rows_at[{i} < rows_here ? m0 + {i} : m0];" for i in others]
     step = tile.step(
-        lambda i: f"({tile.value})" + memory.load(f"a{i}[at[k]]"), lambda v: f"panel[k * {tile.vectors}u + {v}u]"
+        lambda i: f"({tile.value})" + memory.load(f"a{i}[at[k]]"), lambda v: f"panels[k * {tile.vectors}u + {v}u]"
     )
-    newline, same_type = "\n", memory.memory == tile.value
+    newline, depth = "\n", panel_depth(tile)
     return f"""INDEX item = GLOBAL_ID;
 const INDEX n0 = item % column_blocks * {tile.columns}u; item /= column_blocks;
 const INDEX m_first = item % row_blocks * rows_per_item; item /= row_blocks;
 const INDEX group = item % groups, part = item / groups;
 const INDEX m_end = depth - m_first < rows_per_item ? depth - m_first : rows_per_item;
 const INDEX width = m - n0 < {tile.columns}u ? m - n0 : {tile.columns}u;
-const INDEX first = part * images_per_item, rest = images - first;
-const INDEX end = first + (rest < images_per_item ? rest : images_per_item);
-INDEX rows_at[{ROWS}], at[{DEPTH}];
-{tile.vector} panel[{DEPTH * tile.vectors}];
+const INDEX first = part * images_per_item, images_left = images - first;
+const INDEX all = (images_left < images_per_item ? images_left : images_per_item) * positions;
+INDEX rows_at[{ROWS}], at[{depth}];
+{tile.vector} panels[{depth * tile.vectors}];
 const INDEX b_row = 1, b_column = positions, o_row = m, o_column = 1;
-{taps(rank, "rows_at", "m_first", "m_end")}for (INDEX image = first; image < end; ++image) {{
-{pointer} const x_image = x + (x_from + image * x_image_step + group * x_group);
-for (INDEX k0 = 0; k0 < positions; k0 += {DEPTH}u) {{
-const INDEX kc = positions - k0 < {DEPTH}u ? positions - k0 : {DEPTH}u;
-const int fresh = image == first && k0 == 0;
-{_position_offsets(rank)}{pointer} const b_here = y + (y_from + ((image * groups + group) * m + n0) * positions + k0);
-{pack(tile, memory, same_type)}for (INDEX m0 = 0; m0 < m_end; m0 += {tile.rows}u) {{
+{pointer} const x_images = x + (x_from + first * x_image_step + group * x_group);
+{taps(rank, "rows_at", "m_first", "m_end")}for (INDEX k0 = 0; k0 < all; k0 += {depth}u) {{
+const INDEX kc = all - k0 < {depth}u ? all - k0 : {depth}u, kc_all = kc;
+const int fresh = k0 == 0;
+{_position_offsets(rank)}{_pack(tile, memory)}for (INDEX m0 = 0; m0 < m_end; m0 += {tile.rows}u) {{
 const INDEX rows_here = m_end - m0 < {tile.rows}u ? m_end - m0 : {tile.rows}u;
 {newline.join(rows)}
 {tile.zeros()}for (INDEX k = 0; k < kc; ++k) {{
 {step}}}
 GLOBAL {tile.value}* const o_here = out + (((part * groups + group) * depth + m_first + m0) * m + n0);
-{store(tile, value, True, False)}}} }} }}"""
+{store(tile, value, True, False)}}} }}"""
+
+
+def reduction_items(groups: int, channels: int, depth: int) -> int:
+    """Return the number of work-items of :func:`reduction` on processors."""
+    return groups * -(-channels // BLOCK_CHANNELS) * -(-depth // BLOCK_ELEMENTS)
 
 
 def reduction(memory: CType, value: str, serial: bool) -> str:
@@ -70,10 +95,37 @@ for (INDEX part = 0; part < parts; ++part) total += sums[part * size + (group * 
 out[out_from + (group * m + channel) * depth + k] = {memory.store("total")};
 """
     if serial:
-        return f"""const INDEX channel = GLOBAL_ID % m, group = GLOBAL_ID / m, size = groups * m * depth;
-for (INDEX k = 0; k < depth; ++k) {{
-{total}}}"""
+        return _blocks(memory, value, total)
     return f"""const INDEX k = GLOBAL_ID % depth, channel = GLOBAL_ID / depth % m, group = GLOBAL_ID / depth / m;
 const INDEX size = groups * m * depth;
 if (group < groups) {{
 {total}}}"""
+
+
+def _blocks(memory: CType, value: str, total: str) -> str:
+    """Return the kernel for processors: a work-item adds and transposes a block of the partial sums."""
+    vectors = f"""for (; k + 8 <= k_end; k += 8) {{
+INDEX channel = channel_first;
+for (; channel + 8 <= channel_end; channel += 8) {{
+{value}x8 v[8];
+UNROLL for (int i = 0; i < 8; ++i) v[i] = 0;
+GLOBAL const {value}* s = sums + ((group * depth + k) * m + channel);
+for (INDEX part = 0; part < parts; ++part, s += size)
+UNROLL for (int i = 0; i < 8; ++i) v[i] += LOAD_X8({value}, s + i * m);
+TRANSPOSE_X8({value}, v)
+UNROLL for (int i = 0; i < 8; ++i) STORE_X8({value}, out + (out_from + (group * m + channel + i) * depth + k), v[i]);
+}}
+const INDEX begin = k;
+for (; channel < channel_end; ++channel) for (INDEX k = begin; k < begin + 8; ++k) {{
+{total}}} }}
+"""
+    return f"""INDEX item = GLOBAL_ID;
+const INDEX blocks = (depth + {BLOCK_ELEMENTS - 1}u) / {BLOCK_ELEMENTS}u, size = groups * m * depth;
+INDEX k = item % blocks * {BLOCK_ELEMENTS}u; item /= blocks;
+const INDEX channel_blocks = (m + {BLOCK_CHANNELS - 1}u) / {BLOCK_CHANNELS}u, group = item / channel_blocks;
+const INDEX channel_first = item % channel_blocks * {BLOCK_CHANNELS}u;
+const INDEX channel_end = m - channel_first < {BLOCK_CHANNELS}u ? m : channel_first + {BLOCK_CHANNELS}u;
+const INDEX k_end = depth - k < {BLOCK_ELEMENTS}u ? depth : k + {BLOCK_ELEMENTS}u;
+{vectors if memory.memory == value else ""}for (; k < k_end; ++k) {{
+for (INDEX channel = channel_first; channel < channel_end; ++channel) {{
+{total}}} }}"""

@@ -22,6 +22,8 @@ BLOCK_ROWS = 384
 TILE_ROWS = {16: (4, 6), 32: (4, 8, 13)}
 """The rows of a tile, by the number of registers: two registers of sums each, and a few for the operands. 64 channels
 are five times 13 rows."""
+MIN_TILES = 6
+"""The number of tiles of rows that justifies packing the columns once more."""
 MAX_PLANS = 4096
 """The number of plans that are kept per dtype."""
 MIN_PRODUCTS_PER_ITEM = 1 << 17
@@ -96,25 +98,33 @@ def micro_tile_for(m: int, value: str, lanes: int, registers: int) -> MicroTile:
 
 @lru_cache(4096)
 def blocks(m: int, n: int, work: int, tile: MicroTile, units: int) -> tuple[int, int]:
-    """Return rows and columns of a work-item's block: large, but with several blocks per compute unit."""
+    """Return rows and columns of a work-item's block: large, but with several blocks per compute unit.
+
+    Each block packs its columns, so rows are divided only if there are still few blocks of one panel of columns, and
+    not into few.
+    """
     target_blocks = min(4 * units, work // MIN_PRODUCTS_PER_ITEM + 1)
     row_blocks = -(-m // BLOCK_ROWS)
     rows, columns = round_up(-(-m // row_blocks), tile.rows), 16 * tile.columns
     while -(-m // rows) * -(-n // columns) < target_blocks:
         if columns > tile.columns and columns >= n:
             columns = round_up(-(-n // 2), tile.columns) if n > tile.columns else tile.columns
-        elif columns > tile.columns and (columns > 4 * tile.columns or rows <= 16 * tile.rows):
-            columns //= 2
-        elif rows > tile.rows:
+        elif columns > tile.columns:
+            columns = round_up(columns // 2, tile.columns)
+        elif rows >= 2 * MIN_TILES * tile.rows:
             rows = round_up(rows // 2, tile.rows)
         else:
             break
     return rows, columns
 
 
-def should_pack(layout_: MatmulLayout) -> bool:
-    """Whether packing the left matrix is worthwhile, because it is read several times."""
-    return layout_.batch == (1,) and layout_.n >= 128 and layout_.m * layout_.depth >= 1 << 14
+def should_pack(layout_: MatmulLayout, tile: MicroTile) -> bool:
+    """Whether packing the left matrix is worthwhile, because it is read several times.
+
+    Rows that are contiguous are read in place nearly as fast as packed ones.
+    """
+    times, contiguous = layout_.n // tile.columns, layout_.strides[1][1] == 1
+    return layout_.batch == (1,) and times >= (16 if contiguous else 4) and layout_.m * layout_.depth >= 1 << 14
 
 
 def round_up(count: int, step: int) -> int:
@@ -175,7 +185,7 @@ class MatmulKernel:
         if traits.serial and self._is_dot(layout_):
             return self._dot_plan(layout_, out.engine, transposed_)
         tile = micro_tile_for(layout_.m, self.value, traits.lanes, traits.registers)
-        packing = traits.serial and should_pack(layout_)
+        packing = traits.serial and should_pack(layout_, tile)
         wide = traits.serial or is_wide(*arrays)
         launch = out.engine.compile(self.source(traits, tile, len(layout_.batch), packing, wide))
         count, extents = self._extents(layout_, traits, tile)

@@ -81,27 +81,47 @@ class MicroTile:
 
 
 def pack(tile: MicroTile, memory: CType, same_type: bool) -> str:
-    """Return statements that fill ``panel`` with ``kc`` rows of the ``width`` columns at ``b_here``, padded with zeros.
+    """Return statements that fill ``panel`` with ``kc`` rows of the ``width`` columns at ``b_here``.
 
-    ``same_type`` is true if memory and value types are equal, so that vectors can be copied.
+    Columns beyond ``width`` have any values, since nothing of them is stored. ``same_type`` is true if memory and value
+    types are equal, so that vectors can be copied. A matrix that is contiguous along its columns is transposed in
+    registers, eight columns and eight rows at a time.
     """
     columns, value = tile.columns, tile.value
-    flat = f"{value}* const flat = ({value}*)panel;\n"
+    pointer = f"GLOBAL const {memory.memory}*"
+    element = f"({value}){memory.load('p[{}]')}"
     if same_type:
         copy = tile.panel_row("p")
     else:
-        copy = f"UNROLL for (int j = 0; j < {columns}; ++j) flat[k * {columns}u + j] = ({value}){memory.load('p[j]')};"
-    return f"""{flat}if (b_column == 1 && width == {columns}) {{
-for (INDEX k = 0; k < kc; ++k) {{ GLOBAL const {memory.memory}* p = b_here + k * b_row; {copy} }}
-}} else {{
-for (INDEX j = 0; j < {columns}; ++j) {{
-if (j < width) {{
-GLOBAL const {memory.memory}* p = b_here + j * b_column;
-for (INDEX k = 0; k < kc; ++k) flat[k * {columns}u + j] = ({value}){memory.load("p[k * b_row]")};
-}} else for (INDEX k = 0; k < kc; ++k) flat[k * {columns}u + j] = 0;
+        copy = f"UNROLL for (int j = 0; j < {columns}; ++j) flat[k * {columns}u + j] = {element.format('j')};"
+    turned = f"""else if (b_row == 1) {{
+for (INDEX j = 0; j < width; j += 8) {{
+{_column_pointers(pointer)}
+INDEX k = 0;
+for (; k + 8 <= kc; k += 8) {{
+{value}x8 v[8] = {{ {", ".join(f"LOAD_X8({value}, p{i} + k)" for i in range(8))} }};
+TRANSPOSE_X8({value}, v)
+UNROLL for (int i = 0; i < 8; ++i) PRIVATE_X8({value}, flat + (k + i) * {columns}u + j) = v[i];
 }}
+for (; k < kc; ++k) {{ {" ".join(f"flat[k * {columns}u + j + {i}u] = p{i}[k];" for i in range(8))} }}
+}} }} """
+    return f"""{value}* const flat = ({value}*)panel;
+if (b_column == 1 && width == {columns}) {{
+for (INDEX k = 0; k < kc; ++k) {{ {pointer} p = b_here + k * b_row; {copy} }}
+}} {turned if same_type else ""}else for (INDEX k = 0; k < kc; ++k) {{
+{pointer} p = b_here + k * b_row;
+for (INDEX j = 0; j < {columns}; ++j) flat[k * {columns}u + j] = j < width ? {element.format("j * b_column")} : 0;
 }}
 """
+
+
+def _column_pointers(pointer: str) -> str:
+    """Return the declarations of pointers to eight columns from ``j`` on. The last column stands in for those beyond
+    it.
+    """
+    lines = [f"{pointer} const p0 = b_here + j * b_column;"]
+    lines += [f"{pointer} const p{i} = j + {i}u < width ? p{i - 1} + b_column : p{i - 1};" for i in range(1, 8)]
+    return "\n".join(lines)
 
 
 def multiply(tile: MicroTile, memory: CType, packed: bool, direct_address: str = "") -> str:

@@ -59,23 +59,19 @@ class PanelPacking:
     def source(self) -> Source:
         """Return the kernel for serial devices: a work-item packs one panel."""
         rank, last = self.rank, self.rank - 1
-        rows = range(self.rows)
         starts = " ".join(
             f"GLOBAL const {self.memory}* p{i} = x + (base + (m0 + {i}u < m ? m0 + {i}u : m - 1) * s_row);"
-            for i in rows
+            for i in range(self.rows)
         )
-        copies = " ".join(f"o[{i}] = p{i}[at];" for i in rows)
         counters = " ".join(f"INDEX q{d} = 0;" for d in range(last))
-        loop = f"for (INDEX q{last} = 0; q{last} < n{last}; ++q{last}) {{ {copies} o += {self.rows}; at += s{last}; }}"
         if rank == 1:
-            copy_loop = f"INDEX at = 0;\n{loop}"
+            copy_loop = f"INDEX at = 0;\n{self._row()}"
         else:
             step = "".join(f"if (++q{d} == n{d}) {{ q{d} = 0; " for d in range(last - 1, -1, -1)) + "}" * last
             offset = " + ".join(f"q{d} * s{d}" for d in range(last))
             copy_loop = f"""{counters}
 for (INDEX row = depth / n{last}; row != 0; --row) {{ INDEX at = {offset};
-{loop}
-{step} }}"""
+{self._row()}{step} }}"""
         body = f"""const INDEX panel = GLOBAL_ID % panels, m0 = panel * {self.rows}u;
 const INDEX base = x_from + GLOBAL_ID / panels * s_matrix;
 GLOBAL {self.memory}* o = out + GLOBAL_ID * depth * {self.rows}u;
@@ -85,6 +81,30 @@ GLOBAL {self.memory}* o = out + GLOBAL_ID * depth * {self.rows}u;
         each = [f"{n}{d}" for n in "ns" for d in range(rank)]
         head = (writes("out", self.memory), reads("x", self.memory), *[number(n) for n in (*names, *each)])
         return Source(f"panels{self.rows}_{self.memory}_{rank}", head, body, wide=True)
+
+    def _row(self) -> str:
+        """Return statements that copy the elements along the last dim: vectors where rows or elements are adjacent."""
+        memory, rows, last = self.memory, self.rows, self.rank - 1
+        scalars = f"{' '.join(f'o[{i}] = p{i}[at];' for i in range(rows))} o += {rows}; at += s{last};"
+        plain = f"for (; q{last} < n{last}; ++q{last}) {{ {scalars} }}\n"
+        start = f"INDEX q{last} = 0;\n"
+        if rows < 8:
+            return start + plain
+        begins = (0,) if rows == 8 else (0, rows - 8)  # two vectors overlap
+        adjacent = " ".join(f"STORE_X8({memory}, o + {b}, LOAD_X8({memory}, p0 + (at + {b}u)));" for b in begins)
+        blocks = "".join(
+            f"{{ {memory}x8 v[8] = {{ {', '.join(f'LOAD_X8({memory}, p{b + i} + at)' for i in range(8))} }};\n"
+            f"TRANSPOSE_X8({memory}, v)\n"
+            f"UNROLL for (int i = 0; i < 8; ++i) STORE_X8({memory}, o + (i * {rows} + {b}), v[i]); }}\n"
+            for b in begins
+        )
+        return f"""{start}if (s_row == 1 && m0 + {rows}u <= m) {{
+for (; q{last} < n{last}; ++q{last}) {{ {adjacent} o += {rows}; at += s{last}; }}
+}} else if (s{last} == 1) {{
+for (; q{last} + 8 <= n{last}; q{last} += 8) {{
+{blocks}o += {8 * rows}; at += 8; }}
+}}
+{plain}"""
 
 
 @lru_cache(64)
