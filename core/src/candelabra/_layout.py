@@ -82,6 +82,11 @@ def view_strides(shape: Sequence[int], strides: Sequence[int], target: Sequence[
     Source: the rule in ``torch.Tensor.view``'s documentation: dims may be merged if stride[i] = stride[i+1] ·
     size[i+1], and split in any way.
     """
+    return _view_strides(tuple(shape), tuple(strides), tuple(target))
+
+
+@lru_cache(1024)
+def _view_strides(shape: Shape, strides: Shape, target: Shape) -> Shape | None:
     if 0 in shape or 0 in target:
         return contiguous_strides(target) if 0 in shape and 0 in target else None
     if strides == contiguous_strides(shape):

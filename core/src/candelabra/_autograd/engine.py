@@ -254,7 +254,12 @@ class _Pass:
             slots = [None] * node.outputs
         index = port.index  # type: ignore[attr-defined]
         slots[index] = g if slots[index] is None else slots[index] + g
-        self.arrive(node, slots)
+        self.pending[node] = left = self.pending[node] - 1
+        if left:
+            self.partial[node] = slots
+        else:
+            self.ready.append(node)
+            self.arrived.append(slots)
 
     def skip(self, node: Node) -> None:
         """Process a node that no gradient reached, or that is on no path to a target."""

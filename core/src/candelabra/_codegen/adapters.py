@@ -196,8 +196,12 @@ def port_lines(call: Call) -> list[str]:
     for i in count:
         if call.differentiable[i]:
             lines += [
-                f"_o{i}._node = Port(_node, {i}, _node.shapes[{i}], _node.all_keys[{i}])",
-                f"_o{i}._keys = _node.all_keys[{i}]",
+                f"_o{i}._node = _q = new(Port)",
+                "_q.e0 = _node",
+                "_q.hooks = None",
+                f"_q.index = {i}",
+                f"_q.shape = _node.shapes[{i}]",
+                f"_q.keys = _o{i}._keys = _node.all_keys[{i}]",
             ]
     # Restored saved outputs get the same ports. The references are weak, since a port refers to its node.
     ports = [f"ref(_o{i}._node)" if call.differentiable[i] else "None" for i in count]

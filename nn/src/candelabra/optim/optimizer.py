@@ -163,7 +163,10 @@ class Optimizer:
 
         for group in self.param_groups:
             for parameter in group["params"]:
-                forget_gradient(parameter, set_to_none)
+                if set_to_none:
+                    parameter.grad = None
+                else:
+                    forget_gradient(parameter, False)
 
     # -- a step -------------------------------------------------------------------------------------------------------
     @_with_hooks

@@ -36,7 +36,7 @@ def softmax_backward(grad: Tensor, output: Tensor, dim: Dim) -> Tensor:
     return weighted - output * weighted.sum(dim, True)
 
 
-softmax.vjp(input=lambda g, out, dim: softmax_backward(g, out, dim))
+softmax.vjp(input=lambda g, out, dim: softmax_backward.canonical(g, out, dim))
 
 
 @operator(like_input, accepts=FLOATS, public=False, autocast=Autocast("float32"))
@@ -54,7 +54,7 @@ def log_softmax_backward(grad: Tensor, output: Tensor, dim: Dim) -> Tensor:
     return grad - output.exp() * grad.sum(dim, True)
 
 
-log_softmax.vjp(input=lambda g, out, dim: log_softmax_backward(g, out, dim))
+log_softmax.vjp(input=lambda g, out, dim: log_softmax_backward.canonical(g, out, dim))
 
 
 @operator(like_input, public=False)

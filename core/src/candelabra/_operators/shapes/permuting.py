@@ -84,7 +84,7 @@ def t(input: Tensor) -> Tensor:
     ...
 
 
-t.vjp(input=lambda g: t(g)).scattered(lambda base, source: t(source))
+t.vjp(input=lambda g: t.canonical(g)).scattered(lambda base, source: t(source))
 
 
 @operator(by(lambda input: shape_of(input)[::-1]), view=True, is_function=False, is_property=True)

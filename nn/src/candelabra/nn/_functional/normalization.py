@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from candelabra.library import NO_GRAD, check_targets, mode, public
 from candelabra.nn._operators.normalization import check_dtypes, narrowed, normalize
 from candelabra.typing import TYPE_CHECKING
@@ -38,12 +40,11 @@ def group_norm(
     return narrowed(out, input).reshape(input.shape)
 
 
-def _per_channel(name: str, value: Tensor | None, channels: int, rank: int) -> Tensor | None:
-    if value is None:
-        return None
-    if tuple(value.shape) != (channels,):
-        raise RuntimeError(f"{name} should contain {channels} elements not {value.numel()}")
-    return value.reshape((channels, *[1] * (rank - 2)))
+def _check_channels(channels: int, **parameters: Tensor | None) -> None:
+    """Raise ``RuntimeError`` unless each parameter has an element per channel."""
+    for name, value in parameters.items():
+        if value is not None and value._payload.shape != (channels,):
+            raise RuntimeError(f"{name} should contain {channels} elements not {value.numel()}")
 
 
 @public(namespace="nn.functional")
@@ -65,39 +66,38 @@ def batch_norm(
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f"\"batch_norm\" not implemented for '{input.dtype.title}'")
     check_dtypes(input, running_mean, running_var, weight, bias)
-    rank = input.ndim
-    channels = input.shape[1] if rank > 1 else 0
-    affine = [_per_channel(n, t, channels, rank) for n, t in (("weight", weight), ("bias", bias))]
-    stored = [
-        _per_channel(n, t, channels, rank) for n, t in (("running_mean", running_mean), ("running_var", running_var))
-    ]
+    shape = input._payload.shape
+    rank = len(shape)
+    channels = shape[1] if rank > 1 else 0
+    _check_channels(channels, weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
+    over = (channels, *(1,) * (rank - 2))
+    scale = None if weight is None else weight.reshape(over)
+    shift = None if bias is None else bias.reshape(over)
     if not training:
         if eps < 0:
             raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
-        for name, value in (("running_mean", running_mean), ("running_var", running_var)):
-            if value is None:
-                raise RuntimeError(f"{name} must be defined in evaluation mode")
-        mean, variance = stored
-        assert mean is not None
-        assert variance is not None
-        scale = (variance + eps).rsqrt()
-        if affine[0] is not None:
-            scale = scale * affine[0]
-        out = (input - mean) * scale
-        return narrowed(out if affine[1] is None else out + affine[1], input)
-    count = input.numel() // channels if channels else 0
+        if running_mean is None:
+            raise RuntimeError("running_mean must be defined in evaluation mode")
+        if running_var is None:
+            raise RuntimeError("running_var must be defined in evaluation mode")
+        factor = (running_var.reshape(over) + eps).rsqrt()
+        out = (input - running_mean.reshape(over)) * (factor if scale is None else factor * scale)
+        return narrowed(out if shift is None else out + shift, input)
+    size = prod(shape)
+    count = size // channels if channels else 0
     if count == 1:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
     if eps <= 0:
         raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
-    if not input.numel():
+    if not size:
         # An empty batch has no statistics.
-        out = input.clone() if affine[0] is None else input * affine[0]
-        return narrowed(out if affine[1] is None else out + affine[1], input)
+        out = input.clone() if scale is None else input * scale
+        return narrowed(out if shift is None else out + shift, input)
     if rank < 2:
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
-    values, mean, rstd = normalize(input, affine[0], affine[1], (0, *range(2, rank)), eps)
-    _update_statistics(running_mean, running_var, mean, rstd, momentum, eps, count)
+    values, mean, rstd = normalize.canonical(input, scale, shift, (0, *range(2, rank)), eps)
+    if running_mean is not None or running_var is not None:
+        _update_statistics(running_mean, running_var, mean, rstd, momentum, eps, count)
     return narrowed(values, input)
 
 
@@ -113,10 +113,10 @@ def _update_statistics(
     with mode(include=NO_GRAD):
         check_targets(running_mean, running_var)
         if running_mean is not None:
-            running_mean.mul_(1 - momentum).add_(mean.reshape(running_mean.shape) * momentum)
+            running_mean.mul_(1 - momentum).add_(mean.reshape(running_mean._payload.shape) * momentum)
         if running_var is not None:
             unbiased = (1 / (rstd * rstd) - eps) * (n / (n - 1))
-            running_var.mul_(1 - momentum).add_(unbiased.reshape(running_var.shape) * momentum)
+            running_var.mul_(1 - momentum).add_(unbiased.reshape(running_var._payload.shape) * momentum)
 
 
 @public(namespace="nn.functional")
@@ -148,9 +148,9 @@ def instance_norm(
         raise ValueError("running_mean and running_var must either both be None or neither be None")
     check_dtypes(input, running_mean, running_var, weight, bias)
     channels = input.shape[1]
-    for name, stored in (("running_mean", running_mean), ("running_var", running_var)):
-        _per_channel(name, stored, channels, rank)
-    affine = [_per_channel(n, t, channels, rank) for n, t in (("weight", weight), ("bias", bias))]
+    _check_channels(channels, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias)
+    over = (channels, *(1,) * (rank - 2))
+    affine = [None if t is None else t.reshape(over) for t in (weight, bias)]
     values, mean, rstd = normalize(input, affine[0], affine[1], tuple(range(2, rank)), eps)
     if running_mean is not None and input.shape[0]:  # an empty batch has no statistics
         with mode(include=NO_GRAD):

@@ -56,7 +56,7 @@ def gelu_backward(grad: Tensor, input: Tensor, approximate: str) -> Tensor:
     return grad * (((input * SQRT_HALF).erf() + 1) * 0.5 + input * density)
 
 
-gelu.vjp(input=lambda g, input, approximate: gelu_backward(g, input, approximate))
+gelu.vjp(input=lambda g, input, approximate: gelu_backward.canonical(g, input, approximate))
 
 
 @operator(pointwise, accepts="floating", namespace="nn.functional", inplace="argument", out=False)
@@ -72,7 +72,7 @@ def silu_backward(grad: Tensor, input: Tensor) -> Tensor:
     return grad * (s * (input * (1 - s) + 1)).conj()
 
 
-silu.vjp(input=lambda g, input: silu_backward(g, input))
+silu.vjp(input=lambda g, input: silu_backward.canonical(g, input))
 
 
 @operator(pointwise, accepts=FLOATS, namespace="nn.functional", inplace=False, autocast=Autocast("float32"))

@@ -81,7 +81,7 @@ def class_losses_backward(grad: Tensor, target: Index, shape: Shape, ignored: in
 
 
 class_losses.vjp(
-    input=lambda g_losses, target, input_spec, ignored: class_losses_backward(
+    input=lambda g_losses, target, input_spec, ignored: class_losses_backward.canonical(
         g_losses, target, input_spec.shape, ignored
     )
 )
@@ -147,7 +147,7 @@ def cross_entropy(
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
         return _cross_entropy_of_probabilities(input, target, weight, classes, reduction, label_smoothing)
-    logs = log_softmax.function(input, classes)
+    logs = log_softmax.canonical(input, classes)
     if label_smoothing == 0.0:
         return _nll(logs, target, weight, ignore_index, reduction)
     return _smoothed(logs, target, weight, classes, ignore_index, reduction, label_smoothing)
@@ -253,7 +253,7 @@ def _unweighted(logs: Tensor, target: Tensor, ignore_index: int) -> tuple[Tensor
     """Return the loss of each target, and 1, or 0 if the target is ignored."""
     if target.dtype is not int64:
         target = cast(target, dtype=int64)
-    losses, weights = class_losses(logs, target, ignore_index)
+    losses, weights = class_losses.canonical(logs, target, ignore_index)
     return losses, weights.detach()
 
 

@@ -114,10 +114,10 @@ def _conv_of_size(
 
 
 conv.vjp(
-    input=lambda g, input_spec, weight, stride, padding, dilation, groups: conv_input(
+    input=lambda g, input_spec, weight, stride, padding, dilation, groups: conv_input.canonical(
         g, weight.conj(), input_spec.shape, stride, padding, dilation, groups
     ),
-    weight=lambda g, input, weight_spec, stride, padding, dilation, groups: conv_weight(
+    weight=lambda g, input, weight_spec, stride, padding, dilation, groups: conv_weight.canonical(
         input.conj(), g, weight_spec.shape, stride, padding, dilation, groups
     ),
     bias=lambda g: _sum_over_positions(g),
@@ -126,12 +126,12 @@ conv_input.vjp(
     output=lambda g, output_spec, weight, stride, padding, dilation, groups: _conv_of_size(
         g, weight.conj(), output_spec.shape[2:], stride, padding, dilation, groups
     ),
-    weight=lambda g, output, weight_spec, stride, padding, dilation, groups: conv_weight(
+    weight=lambda g, output, weight_spec, stride, padding, dilation, groups: conv_weight.canonical(
         g, output.conj(), weight_spec.shape, stride, padding, dilation, groups
     ),
 )
 conv_weight.vjp(
-    input=lambda g, input_spec, output, stride, padding, dilation, groups: conv_input(
+    input=lambda g, input_spec, output, stride, padding, dilation, groups: conv_input.canonical(
         output.conj(), g, input_spec.shape, stride, padding, dilation, groups
     ),
     output=lambda g, input, output_spec, stride, padding, dilation, groups: _conv_of_size(

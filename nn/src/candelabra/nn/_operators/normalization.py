@@ -13,7 +13,7 @@ The second and third line matter only for derivatives of the statistics.
 from __future__ import annotations
 
 from candelabra.backend import broadcast_shapes
-from candelabra.dtypes import float32
+from candelabra.dtypes import DTYPE_MASK, float32
 from candelabra.library import Autocast, by, operator, record, same, shape_of, unpromoted
 from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -97,7 +97,7 @@ def _normalize_vjp(
     to_input = to_weight = None
     if g_values is not None:
         if needs[0]:
-            to_input = normalize_backward(g_values, input, mean, rstd, weight, dims)
+            to_input = normalize_backward.canonical(g_values, input, mean, rstd, weight, dims)
         if needs[1]:
             to_weight = g_values * ((input - mean) * rstd)
     if needs[0] and (g_mean is not None or g_rstd is not None):
@@ -115,9 +115,12 @@ normalize.vjp(("input", "weight", "bias"), _normalize_vjp)
 # -- over the last dims -----------------------------------------------------------------------------------------------
 def check_dtypes(input: Tensor, *parameters: Tensor | None) -> None:
     """Raise ``RuntimeError`` unless all have the input's dtype, or are float32 and the input has a half type."""
-    dtype = input.dtype
-    for other in [p.dtype for p in parameters if p is not None]:
-        if other is not dtype and not (dtype.is_half and other is float32):
+    keys = input._keys
+    for parameter in parameters:
+        if parameter is None or not (keys ^ parameter._keys) & DTYPE_MASK:
+            continue
+        dtype, other = input.dtype, parameter.dtype
+        if not (dtype.is_half and other is float32):
             raise RuntimeError(
                 f"mixed dtype: all inputs must share same datatype, but the input is {dtype} and a parameter is {other}"
             )
@@ -125,12 +128,14 @@ def check_dtypes(input: Tensor, *parameters: Tensor | None) -> None:
 
 def narrowed(out: Tensor, input: Tensor) -> Tensor:
     """Return the result in the input's dtype. Half types with float32 parameters compute in float32."""
-    result: Tensor = out if out.dtype is input.dtype else cast(out, dtype=input.dtype)
+    if not (out._keys ^ input._keys) & DTYPE_MASK:
+        return out
+    result: Tensor = cast(out, dtype=input.dtype)
     return result
 
 
-def _normalized_dims(input: Tensor, sizes: Any, weight: Tensor | None, bias: Tensor | None) -> Ints:
-    """Return the last dims. Raises ``RuntimeError`` unless their sizes, and those of weight and bias, are ``sizes``."""
+def _normalized_dims(shape: Ints, sizes: Any, weight: Ints | None, bias: Ints | None) -> Ints:
+    """Return the last dims. Raises ``RuntimeError`` unless their sizes, and the other shapes, are ``sizes``."""
     expected: Ints = sizes
     if not expected:
         raise RuntimeError(
@@ -138,12 +143,11 @@ def _normalized_dims(input: Tensor, sizes: Any, weight: Tensor | None, bias: Ten
             "normalized_shape = []"
         )
     for name, given in (("weight", weight), ("bias", bias)):
-        if given is not None and shape_of(given) != expected:
+        if given is not None and given != expected:
             raise RuntimeError(
                 f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
-                f"{list(shape_of(given))} and normalized_shape = {list(expected)}"
+                f"{list(given)} and normalized_shape = {list(expected)}"
             )
-    shape = shape_of(input)
     first = len(shape) - len(expected)
     if first < 0 or shape[first:] != expected:
         raise RuntimeError(
@@ -155,7 +159,8 @@ def _normalized_dims(input: Tensor, sizes: Any, weight: Tensor | None, bias: Ten
 
 @by
 def _layer_shape(input: Tensor, normalized_shape: Ints, weight: Any, bias: Any, *_: Any) -> Ints:
-    _normalized_dims(input, normalized_shape, weight, bias)
+    shapes = [None if given is None else shape_of(given) for given in (weight, bias)]
+    _normalized_dims(shape_of(input), normalized_shape, *shapes)
     return shape_of(input)
 
 
@@ -168,9 +173,12 @@ def layer_norm(
 
     The result has the input's dtype. ``weight`` and ``bias`` of a half input may be float32; a kernel may decline that.
     """
-    dims = _normalized_dims(input, normalized_shape, weight, bias)
+    dims = _normalized_dims(
+        input._payload.shape, normalized_shape, None if weight is None else weight._payload.shape,
+        None if bias is None else bias._payload.shape,
+    )  # fmt: skip
     check_dtypes(input, weight, bias)
-    return narrowed(normalize.function(input, weight, bias, dims, eps).values, input)
+    return narrowed(normalize.canonical(input, weight, bias, dims, eps).values, input)
 
 
 @operator(by(lambda input, shape, weight, eps: _layer_shape(None, (input, shape, weight, None))), promote=unpromoted,
@@ -181,7 +189,8 @@ def rms_norm(input: Tensor, normalized_shape: Shape, weight: Tensor | None = Non
     The result has the input's dtype. Half types compute in float32 and use its epsilon. As in PyTorch, the square of a
     complex number is not that of its absolute value. Zhang and Sennrich, Root mean square layer normalization, 2019.
     """
-    dims = _normalized_dims(input, normalized_shape, weight, None)
+    scale = None if weight is None else weight._payload.shape
+    dims = _normalized_dims(input._payload.shape, normalized_shape, scale, None)
     wide: Tensor = cast(input, dtype=float32) if input.dtype.is_half else input
     out = wide * ((wide * wide).mean(dims, True) + (_EPSILONS[input.dtype.name] if eps is None else eps)).rsqrt()
     if weight is not None:

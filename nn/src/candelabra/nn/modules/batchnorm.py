@@ -94,10 +94,12 @@ class _BatchNorm(_NormBase):
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         momentum = 0.0 if self.momentum is None else self.momentum
-        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
-            if self.momentum is None:  # the cumulative mean over all batches
-                momentum = 1.0 / float(self.num_batches_tracked.item())
+        if self.training and self.track_running_stats:
+            batches = self.num_batches_tracked
+            if batches is not None:
+                batches.add_(1)
+                if self.momentum is None:  # the cumulative mean over all batches
+                    momentum = 1.0 / float(batches.item())
         of_batch = self.training or (self.running_mean is None and self.running_var is None)
         moved = not self.training or self.track_running_stats
         return F.batch_norm(
