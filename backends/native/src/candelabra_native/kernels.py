@@ -12,12 +12,13 @@ from typing import Any, Final
 
 from candelabra.dtypes import dtype
 from candelabra.library import OPERATORS, Operator, Parameter, build
-from candelabra_clike import StridedArray
 from candelabra_clike.kernels import table
 
 from candelabra_native.arrays import Unsuitable, ndarray, payload, shared, strided
 from candelabra_native.engine import NativeEngine
 from candelabra_native.finding import Missing
+from candelabra_native.small_calls import scope as scope_of_small_call
+from candelabra_native.small_calls import small_call
 from candelabra_native.thresholds import threshold
 
 Kernel = Callable[..., Any]
@@ -31,7 +32,7 @@ def contributed(own: Mapping[str, Kernel]) -> dict[str, Kernel]:
     kernels: dict[str, Kernel] = {}
     for name, kernel in table(lambda index: ENGINE).items():
         record = OPERATORS.get(name) or OPERATORS.get(name.removesuffix("_"))
-        if record is not None and not record.view and threshold(name) is not None:
+        if record is not None and not record.view and (threshold(name) is not None or name not in own):
             kernels[name] = Native(name, record, kernel, own.get(name))
     return kernels
 
@@ -82,9 +83,10 @@ def wrapped(name: str, record: Operator[..., Any], kernel: Kernel, own: Kernel |
     scope = {
         "small": own or declined, "kernel": kernel, "engine": ENGINE, "shared": shared, "strided": strided,
         "payload": payload, "prod": prod, "ndarray": ndarray, "Missing": Missing, "Unsuitable": Unsuitable,
+        **scope_of_small_call(own),
     }  # fmt: skip
     lines = [
-        f"if {_is_small(parameters, threshold(name) or 0, rows)}: return small({names})",
+        *small_call(record, 0 if own is None else threshold(name) or 0, own, inplace),
         "try:",
         f"    out = kernel({arguments})",
         "except (Missing, Unsuitable):",
@@ -112,21 +114,3 @@ def _taken(p: Parameter, take: str, rows: bool) -> str:
     if p.kind == "indices":
         return f"[None if _a is None else {one.format('_a')} for _a in {p.name}]"
     return p.name
-
-
-def _is_small(parameters: tuple[Parameter, ...], least: int, rows: bool) -> str:
-    """Return the condition under which the owner's kernel serves: every array has fewer elements than ``least``.
-
-    The arrays of a parameter over rows, and of a list, are counted together.
-    """
-    conditions = []
-    for p in parameters:
-        if p.kind == "list" or (p.kind == "tensor" and rows):
-            conditions.append(f"sum([_a.size for _a in {p.name}]) < {least}")
-        elif p.kind == "tensor":
-            conditions.append(f"{p.name}.size < {least}")
-        elif p.kind == "operand":
-            conditions.append(f"({p.name}.__class__ is not ndarray or {p.name}.size < {least})")
-        elif p.kind == "shape":
-            conditions.append(f"prod({p.name}) < {least}")
-    return " and ".join(conditions) or "True"
