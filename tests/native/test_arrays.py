@@ -5,7 +5,6 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from candelabra_clike import StridedArray
 from candelabra_native.arrays import Unsuitable, payload, shared, strided
 from candelabra_native.engine import NativeEngine
 from candelabra_native.launch._launch import address_of, allocate, release, statistics

@@ -20,11 +20,19 @@ _context.run(np.seterr, all="ignore")
 run: Final = _context.run
 ndarray: Final = np.ndarray
 asarray: Final = np.asarray
+UFUNCS: Final[dict[Callable[..., Any], np.ufunc]] = {}
+"""The ufunc of each kernel that calls nothing else. A kernel around it calls the ufunc itself, in one frame less."""
 
 
 def run_in_context_copy(function: Callable[..., Any], *args: Any) -> Any:
     """Call ``function`` with errors ignored, in a copy of the context: for calls while another thread is inside it."""
     return _context.copy().run(function, *args)
+
+
+def _registered(kernel: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    if isinstance(function, np.ufunc):
+        UFUNCS[kernel] = function
+    return kernel
 
 
 def unary_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -37,7 +45,7 @@ def unary_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
             out = run_in_context_copy(function, x)
         return out if out.__class__ is ndarray else asarray(out)
 
-    return kernel
+    return _registered(kernel, function)
 
 
 def binary_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -52,7 +60,7 @@ def binary_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
             out = run_in_context_copy(function, *wrap_scalars(x, y))
         return out if out.__class__ is ndarray else asarray(out)
 
-    return kernel
+    return _registered(kernel, function)
 
 
 def numpy_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -79,7 +87,7 @@ def inplace_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         except OverflowError:
             return run_in_context_copy(function, *wrap_scalars(x, *rest), x)
 
-    return kernel
+    return _registered(kernel, function)
 
 
 class KernelPerDtype:

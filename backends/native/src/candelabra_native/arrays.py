@@ -8,6 +8,7 @@ import numpy as np
 from candelabra_clike import StridedArray
 from candelabra_clike.templates.elementwise.calls import STRIDES
 from candelabra_cpu.backend import FROM_NUMPY, TO_NUMPY, address, storage_of
+
 from candelabra_native.launch._launch import Block, address_of
 
 ndarray: Final = np.ndarray

@@ -20,6 +20,8 @@ from candelabra_native.arrays import Unsuitable, dense, ndarray, payload, shared
 from candelabra_native.engine import NativeEngine
 from candelabra_native.finding import Missing
 from candelabra_native.missing import MissingCalls
+from candelabra_native.small_calls import scope as scope_of_small_call
+from candelabra_native.small_calls import small_call
 from candelabra_native.thresholds import threshold
 
 Kernel = Callable[..., Any]
@@ -29,13 +31,14 @@ ARRAY: Final = ("tensor", "index", "mask", "optional")
 
 
 def contributed(own: Mapping[str, Kernel], every_size: bool = False) -> dict[str, Kernel]:
-    """Return ``{operator: kernel}``. ``own`` are the kernels that serve small calls, unless native ones serve every size.
-    """
+    """Return ``{operator: kernel}``. ``own`` are the kernels that serve small calls, unless native ones serve every size."""
     kernels: dict[str, Kernel] = {}
     for name, kernel in table(lambda index: ENGINE).items():
         record = OPERATORS.get(name) or OPERATORS.get(name.removesuffix("_"))
-        if record is not None and not record.view and threshold(name) is not None and not writes_by_index(name, record):
-            least = 0 if every_size else threshold(name) or 0
+        if record is None or record.view or writes_by_index(name, record):
+            continue
+        least = 0 if every_size or name not in own else threshold(name)
+        if least is not None:
             kernels[name] = Native(name, record, kernel, own.get(name), least)
     return kernels
 
@@ -94,9 +97,7 @@ def declined(*arguments: Any) -> Any:
     return NotImplemented
 
 
-def wrapped(
-    name: str, record: Operator[..., Any], kernel: Kernel, own: Kernel | None, d: dtype, least: int
-) -> Kernel:
+def wrapped(name: str, record: Operator[..., Any], kernel: Kernel, own: Kernel | None, d: dtype, least: int) -> Kernel:
     """Generate the function around ``kernel`` and ``own`` for one operator and dtype.
 
     ``least`` is the number of elements from which ``kernel`` serves.
@@ -110,10 +111,10 @@ def wrapped(
     scope = {
         "small": own or declined, "kernel": kernel, "engine": ENGINE, "dense": dense, "shared": shared, "strided": strided,
         "payload": payload, "prod": prod, "ndarray": ndarray, "Missing": Missing, "Unsuitable": Unsuitable,
-        "missing": MissingCalls(),
+        "missing": MissingCalls(), **scope_of_small_call(own),
     }  # fmt: skip
     lines = [
-        *([f"if {_is_small(parameters, least, rows)}: return small({names})"] if least else []),
+        *small_call(record, 0 if own is None else least, own, inplace),
         f"if missing and missing.has({names}): return small({names})",
         "try:",
         f"    out = kernel({arguments})",
@@ -149,21 +150,3 @@ def _taken(p: Parameter, take: str, rows: bool) -> str:
     if p.kind == "indices":
         return f"[None if _a is None else {one.format('_a')} for _a in {p.name}]"
     return p.name
-
-
-def _is_small(parameters: tuple[Parameter, ...], least: int, rows: bool) -> str:
-    """Return the condition under which the owner's kernel serves: every array has fewer elements than ``least``.
-
-    The arrays of a parameter over rows, and of a list, are counted together.
-    """
-    conditions = []
-    for p in parameters:
-        if p.kind == "list" or (p.kind == "tensor" and rows):
-            conditions.append(f"sum([_a.size for _a in {p.name}]) < {least}")
-        elif p.kind == "tensor":
-            conditions.append(f"{p.name}.size < {least}")
-        elif p.kind == "operand":
-            conditions.append(f"({p.name}.__class__ is not ndarray or {p.name}.size < {least})")
-        elif p.kind == "shape":
-            conditions.append(f"prod({p.name}) < {least}")
-    return " and ".join(conditions) or "True"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from candelabra.backend import follow_num_threads
+
 from candelabra_native.launch import set_num_threads
 
 

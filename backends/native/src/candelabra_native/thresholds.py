@@ -1,12 +1,77 @@
-"""The number of elements from which a native kernel is faster than NumPy, by operator."""
+"""The sizes from which native kernels serve, by family of operators.
+
+A native kernel takes one pass over memory and some 2 µs for the call; NumPy takes 0.4 µs and one pass for each of its
+functions. So a native kernel that replaces many passes is faster at any size, and one that replaces a single pass is as
+fast per element, and faster only where it has several threads. The numbers were measured with one thread, float32, on a
+processor with AVX-512, where NumPy is at its best.
+"""
 
 from __future__ import annotations
 
+from functools import lru_cache
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Final
 
-DEFAULT: Final = 1 << 14
+import candelabra_clike.expressions
+import candelabra_clike.kernels
+
+ALWAYS: Final = 0
+NEVER: Final = None
+"""NumPy or BLAS is faster at all sizes."""
+
+FAMILIES: Final[dict[str, int | None]] = {
+    # Pointwise, by the subject of the expression. One pass of NumPy, except for those in OPERATORS:
+    "arithmetic": 1 << 16, "bitwise": 1 << 16, "comparisons": 1 << 16, "complex": 1 << 14, "floating": 1 << 16,
+    "powers": 1 << 16, "rounding": 1 << 16, "selection": 1 << 15,
+    "exponential": 1 << 14, "trigonometric": 1 << 14,
+    # several passes, or SciPy's loops without vectors:
+    "activations": ALWAYS, "logarithms": ALWAYS, "special": ALWAYS,
+    # Over dims:
+    "reductions": 1 << 11, "arg_reductions": NEVER, "scans": 1 << 9, "variances": ALWAYS,
+    "softmax": ALWAYS, "normalization": ALWAYS, "class_losses": ALWAYS, "attention": ALWAYS, "pooling": ALWAYS,
+    # Products:
+    "matmul": 1 << 24, "convolution": ALWAYS, "distances": 1 << 10, "recurrent": ALWAYS,
+    # Elements that move:
+    "copies": 1 << 15, "concatenation": 1 << 17, "creation": 1 << 16, "masking": 1 << 13, "indexing": 1 << 16,
+    "scattering": 1 << 13, "searching": ALWAYS, "sorting": NEVER, "resampling": 1 << 10, "reinterpreting": 1 << 15,
+    "frexp": 1 << 12, "optimizers": ALWAYS, "random": ALWAYS, "multinomial": ALWAYS,
+}  # fmt: skip
+"""The least size of a native call. Where the owner has no kernel, the native one serves all sizes."""
+
+OPERATORS: Final[dict[str, int | None]] = {
+    # several passes among families of one pass
+    "hypot": 1 << 10, "addcmul": 1 << 11, "addcdiv": 1 << 11, "lerp": ALWAYS, "logical_and": 1 << 11,
+    "logical_or": 1 << 11, "logical_xor": 1 << 11, "angle": ALWAYS, "sigmoid": ALWAYS, "acosh": 1 << 10,
+    "atanh": 1 << 10, "asin": 1 << 10, "acos": 1 << 10, "copysign": 1 << 13, "sign": 1 << 12, "nextafter": 1 << 10,
+    "nan_to_num": 1 << 13, "round": ALWAYS, "frac": 1 << 13, "where": 1 << 11, "relu": 1 << 13,
+    "relu_backward": ALWAYS, "masked_fill": 1 << 11, "sigmoid_backward": 1 << 11, "tanh_backward": 1 << 13,
+    # NumPy has vectors for these, and the expressions in C have branches
+    "sin": NEVER, "cos": NEVER, "tan": NEVER, "pow": NEVER, "log": 1 << 18, "log2": 1 << 18, "log10": 1 << 18,
+    "floor_divide": 1 << 12, "remainder": 1 << 12, "fmod": 1 << 12, "tanh": 1 << 16, "special_zeta": NEVER,
+    "random_uniform": 1 << 19, "gather": 1 << 15, "index_add": 1 << 12, "scatter_add": 1 << 16, "nonzero": 1 << 14,
+    "flip": 1 << 16,
+}  # fmt: skip
+"""The operators whose size differs from their family's. The in-place form has the size of the other."""
+
+WORK: Final = {"matmul": "input.size * other.shape[-1]"}
+"""What is counted in place of elements, as an expression over the parameters: the multiply-adds of products."""
 
 
 def threshold(name: str) -> int | None:
-    """Return the least size that a native kernel serves, or None if it serves none."""
-    return DEFAULT
+    """Return the least size that a native kernel serves where the owner has one, or None if it serves none."""
+    name = name.removesuffix("_")
+    return OPERATORS[name] if name in OPERATORS else FAMILIES[families()[name]]
+
+
+@lru_cache(1)
+def families() -> dict[str, str]:
+    """Return the family of each operator: the module of its kernel, or of its expression, in candelabra-clike."""
+    found: dict[str, str] = {}
+    for package in (candelabra_clike.kernels, candelabra_clike.expressions):
+        for info in iter_modules(package.__path__):
+            module = import_module(f"{package.__name__}.{info.name}")
+            for table in ("KERNELS", "FACTORIES", "EXPRESSIONS"):
+                if table != "EXPRESSIONS" or package is candelabra_clike.expressions:
+                    found |= dict.fromkeys([name.removesuffix("_") for name in getattr(module, table, {})], info.name)
+    return found

@@ -1,0 +1,58 @@
+"""Small calls, which stay with the kernel of the device's owner: their condition, and the code that serves them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from candelabra.library import Operator, Parameter
+from candelabra_cpu.numpy_kernels import UFUNCS, asarray, run
+
+from candelabra_native.thresholds import WORK
+
+
+def small_call(record: Operator[..., Any], least: int, own: Callable[..., Any] | None, inplace: bool) -> list[str]:
+    """Return the first lines of a generated kernel: the owner's kernel ``small`` serves calls below ``least``.
+
+    A kernel that is a ufunc is called without the frame around it, which serves what the ufunc raises. So a small call
+    costs as much as without contributions, and the look at the sizes.
+    """
+    if not least:
+        return []
+    parameters = record.schema.parameters
+    names = ", ".join(p.name for p in parameters)
+    condition = is_small(record.name, parameters, least, rows=inplace and not record.inplace)
+    if own not in UFUNCS:
+        return [f"if {condition}: return small({names})"]
+    into = f", {parameters[0].name}" if inplace else ""
+    return [
+        f"if {condition}:",
+        f"    try: out = run(ufunc, {names}{into})",
+        f"    except Exception: return small({names})",
+        "    return out if out.__class__ is ndarray else asarray(out)",
+    ]
+
+
+def scope(own: Callable[..., Any] | None) -> dict[str, Any]:
+    """Return the names that the lines of :func:`small_call` use, besides ``small`` and ``ndarray``."""
+    return {"run": run, "asarray": asarray, "ufunc": None if own is None else UFUNCS.get(own)}
+
+
+def is_small(name: str, parameters: tuple[Parameter, ...], least: int, rows: bool) -> str:
+    """Return the condition of a small call: every array has fewer elements than ``least``, or the call less work.
+
+    The arrays of a parameter over rows, and of a list, are counted together.
+    """
+    if name in WORK:
+        return f"{WORK[name]} < {least}"
+    conditions = []
+    for p in parameters:
+        if p.kind == "list" or (p.kind == "tensor" and rows):
+            conditions.append(f"sum([_a.size for _a in {p.name}]) < {least}")
+        elif p.kind == "tensor":
+            conditions.append(f"{p.name}.size < {least}")
+        elif p.kind == "operand":
+            conditions.append(f"({p.name}.__class__ is not ndarray or {p.name}.size < {least})")
+        elif p.kind == "shape":
+            conditions.append(f"prod({p.name}) < {least}")
+    return " and ".join(conditions) or "True"
