@@ -70,6 +70,16 @@ def test_fractional_ranges_use_the_widest_dtype_that_there_is(missing: tuple[str
     assert table["linspace"](0j, 1j, 3, by_name["complex64"], 0).tolist() == [0, 0.5j, 1j]
 
 
+def test_windows_of_half_types_are_added_in_float32() -> None:
+    """In float16, 2048 + 1 is 2048, so a sum of 4,096 ones would be half of it; the gradient's sums are the same."""
+    table = candelabra_arrayapi.kernels(np, DTYPES)
+    ones = np.ones((1, 4096), np.float16)
+    total = table["sum_pool"](ones, (4096,), (1,), (0,), (1,), (1,))
+    assert (total.tolist(), total.dtype) == ([[4096.0]], np.float16)
+    adjoint = table["sum_pool_adjoint"](ones, (1, 8191), (4096,), (1,), (0,), (1,))
+    assert (adjoint.max(), adjoint.dtype) == (4096.0, np.float16)
+
+
 def test_inverses_report_whether_a_matrix_is_singular() -> None:
     """``info`` is 1 where the result is not finite. A library that raises for singular matrices, as NumPy, is heard."""
     table = candelabra_arrayapi.kernels(np, DTYPES)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from candelabra.errors import BackendError
 from candelabra.library import OPERATORS, plugins
-from candelabra_conformance.causes import next_kernels
+from candelabra_conformance.causes import declined, next_kernels
 from candelabra_conformance.context import Context
 from candelabra_conformance.fake import FakeAccelerator
 from candelabra_conformance.model import (
@@ -69,8 +69,7 @@ def result(case: str, verdict: str = PASSED, **more: Any) -> Result:
     return Result(Case(operator, name, dtype), verdict, **more)
 
 
-# -- blocked cases
-# -----------------------------------------------------------------------------------------------------
+# -- blocked cases ----------------------------------------------------------------------------------------------------
 def test_a_failure_that_another_operator_explains_is_blocked_by_it() -> None:
     """An operator that calls a broken one is blocked by it; one that does not call it is a failure."""
     samples = [
@@ -143,6 +142,22 @@ def test_broken_kernels_are_ranked_together_with_missing_ones() -> None:
         NextKernel("sum", ("mean",), ("float32", "int8")),
         NextKernel("tanh", ("tanh",), ("float32",), broken=True),
     )
+
+
+def test_kernels_that_decline_are_not_called_missing() -> None:
+    """The device has the kernel: the list of what to write next says so, and the first reason of each dtype is kept."""
+    results = [
+        replace(result("mean/value/bool", missing=("sum",)), declined=("sum in bool: TypeError: no bools",)),
+        replace(result("std/value/bool", missing=("sum",)), declined=("sum in bool: TypeError: later",)),
+        replace(result("add/inplace/int8"), declined=("add_ in int8: no reason given",)),
+        result("norm/value/bool", missing=("sqrt",)),
+    ]
+    assert next_kernels(results) == (
+        NextKernel("sum", ("mean", "std"), ("bool",), declines=True),
+        NextKernel("sqrt", ("norm",), ("bool",)),
+    )
+    assert [kernel.state for kernel in next_kernels(results)] == ["declines", "missing"]
+    assert declined(results) == ["add_ in int8: no reason given", "sum in bool: TypeError: no bools"]
 
 
 # -- quick runs -------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from candelabra._autograd.views import check_targets
 from candelabra._codegen.overloading import bind, member_for
 from candelabra._codegen.source import build, indent
 from candelabra._device import Instance, get_default_device, instance_of_key, kernel_for, open_device, open_instances
+from candelabra._dispatch.declining import DeclinedKernel, declined_kernels
 from candelabra._dispatch.explain import Explanation, canonical, explain, explain_key
 from candelabra._dispatch.failure import fail
 from candelabra._dispatch.fallback import fallback, fallback_policy
@@ -98,7 +99,8 @@ __all__ = [
     "DIFFERENTIABLE", "DIM", "DIMS", "DTYPE", "INDEX", "INDICES", "LIST", "MASK", "OPERAND", "OPTIONAL", "PLAIN",
     "SHAPE", "TENSOR", "bind", "entries", "entry_named", "factory_keywords", "member_for", "members", "operator_named",
     "public_function", "public_names", "title_of", "refusal", "common_dtype", "Explanation", "canonical", "explain",
-    "explain_key", "AUTOGRAD", "DEVICE_SHIFT", "NO_GRAD", "VIEW", "mode", "state", "Instance", "get_default_device",
+    "explain_key", "DeclinedKernel", "declined_kernels",
+    "AUTOGRAD", "DEVICE_SHIFT", "NO_GRAD", "VIEW", "mode", "state", "Instance", "get_default_device",
     "instance_of_key", "kernel_for", "open_device", "open_instances",
     "Tensor", "wrap", "dtype_of_array",
     # extending

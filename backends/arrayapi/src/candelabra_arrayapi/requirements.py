@@ -39,8 +39,8 @@ NEEDS: Final[dict[str, str]] = {
     "conv_weight": "astype concat full matmul matrix_transpose reshape stack sum",
     "max_pool": "arange asarray broadcast_to concat full iinfo int64 isdtype isnan reshape where",
     "max_pool_values": "asarray concat full iinfo isdtype maximum",
-    "sum_pool": "asarray concat full",
-    "sum_pool_adjoint": "asarray concat expand_dims full moveaxis reshape zeros",
+    "sum_pool": "asarray astype concat full",
+    "sum_pool_adjoint": "asarray astype concat expand_dims full moveaxis reshape zeros",
     "embedding": "max min reshape take",
     # linalg.py
     "linalg_cholesky_ex": "any astype conj isdtype isfinite linalg.cholesky matrix_transpose tril triu",

@@ -97,7 +97,7 @@ def agree(
         if bad.any():
             own = context.oracle.own(op, sample)[output] if not context.is_reference else want
             if not _as_own(values, own, due, exact):
-                words = described(values, want, bad, due, sensitivity, answer.length, least)
+                words = described(values, want, bad, due, sensitivity, answer.length, least, exact)
                 named = op.schema.outputs if len(op.schema.outputs) == len(answer.want) else range(len(answer.want))
                 name = f"{named[output]}: " if len(answer.want) > 1 and sample.of is None else ""
                 raise Failure(name + words, sample, layout, expected=want, got=values, dtype=due)

@@ -24,6 +24,7 @@ from candelabra._autograd.views import (
 from candelabra._codegen.adapters import Call, guard_lines, payload_argument
 from candelabra._codegen.source import build
 from candelabra._device import Instance, kernel_for
+from candelabra._dispatch.declining import noting
 from candelabra._dispatch.failure import fail
 from candelabra._dispatch.key import redispatch
 from candelabra._dispatch.promote import check_inplace_shape
@@ -68,10 +69,12 @@ def compile_inplace(op: Operator[..., Any], key: int, compute: dtype, instance: 
         or compute not in instance.capabilities.arithmetic
     ):
         return writing(op)
-    return _compile_direct(op, key, kernel)
+    return _compile_direct(op, key, kernel, noting(writing(op), instance, op.name + "_", compute))
 
 
-def _compile_direct(op: Operator[..., Any], key: int, kernel: Callable[..., Any]) -> Callable[..., Any]:
+def _compile_direct(
+    op: Operator[..., Any], key: int, kernel: Callable[..., Any], declined: Callable[..., Any]
+) -> Callable[..., Any]:
     call = Call(op, key, (), {})
     operands = [p.name for p in op.schema.parameters if p.kind == OPERAND]
     if key & SCALAR_MASK:
@@ -80,7 +83,7 @@ def _compile_direct(op: Operator[..., Any], key: int, kernel: Callable[..., Any]
     passed = ", ".join(names)
     first = names[0]
     scope: dict[str, Any] = {
-        "kernel": kernel, "fail": fail_inplace, "op": op, "VIEW": VIEW, "declined": writing(op),
+        "kernel": kernel, "fail": fail_inplace, "op": op, "VIEW": VIEW, "declined": declined,
     }  # fmt: skip
     lines = guard_lines(op, passed, scope, call.scalar) if key & VIEW and not key & NO_GRAD else []
     lines = [line.replace("refreshed(op,", "refreshed_inplace(op,") for line in lines]

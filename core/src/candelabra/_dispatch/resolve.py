@@ -15,7 +15,8 @@ from candelabra._codegen.entry import passed_on
 from candelabra._codegen.source import build
 from candelabra._device import Instance, instance_of_key, instances_of_key, kernel_for
 from candelabra._dispatch.crossing import cross_device
-from candelabra._dispatch.failure import fail
+from candelabra._dispatch.declining import note
+from candelabra._dispatch.failure import check, fail
 from candelabra._dispatch.fallback import fallback_kernel, no_kernel
 from candelabra._dispatch.inplace import compile_inplace
 from candelabra._dispatch.layers import layer_for
@@ -41,6 +42,7 @@ from candelabra._records.promotion import highest, unpromoted
 from candelabra._records.schema import OPERAND
 from candelabra._switches import switches
 from candelabra.dtypes import ALL, BY_BIT, DTYPE_MASK, FLOATING, INTEGER, dtype
+from candelabra.errors import UnsupportedOperator
 
 if TYPE_CHECKING:
     from candelabra._records.record import Operator
@@ -54,8 +56,11 @@ class Resolution(NamedTuple):
     reason: str
 
 
-def resolution(op: Operator[..., Any], key: int, inplace: bool = False) -> Resolution:
-    """Return the function that serves ``op`` for ``key``, with its route."""
+def resolution(op: Operator[..., Any], key: int, inplace: bool = False, declined: bool = False) -> Resolution:
+    """Return the function that serves ``op`` for ``key``, with its route.
+
+    With ``declined``, return the one that serves a call that the kernel of step 4 declines.
+    """
     # 0. Function modes and classes that define __torch_function__, unless they are disabled.
     if key & (OVERRIDE | NO_OVERRIDE | FUNCTION_MODE):
         if key & FUNCTION_MODE or key & (OVERRIDE | NO_OVERRIDE) == OVERRIDE:
@@ -93,7 +98,7 @@ def resolution(op: Operator[..., Any], key: int, inplace: bool = False) -> Resol
         return Resolution(casting(op, words), "promotion", "the input is cast to the dtype that is named first")
     if inplace:
         return Resolution(compile_inplace(op, key, compute, instance), "native", "in-place form")
-    return _served(op, key, compute, instance)
+    return _served(op, key, compute, instance, declined)
 
 
 class Declined:
@@ -105,7 +110,13 @@ class Declined:
 
     def __call__(self, *args: Any) -> Any:
         if self.function is None:
-            self.function = _served(*self.given, declined=True).function
+            op, _, compute, instance = self.given
+            note(instance, op.name, compute)
+            try:
+                self.function = _served(*self.given, declined=True).function
+            except UnsupportedOperator:
+                check(op, args)  # the kernel may have declined arguments that the record refuses
+                raise
         return self.function(*args)
 
 
@@ -132,6 +143,8 @@ def _served(op: Operator[..., Any], key: int, compute: dtype, instance: Instance
         if call.kernel is not None:
             return Resolution(compile_adapter(call), "strided", "computed from strides by the core")
     # 5. The composite body: above autograd, or below it if the record has a derivative of its own.
+    declines = kernel is None and not declined and op.name in instance.kernels
+    refused = f"the kernel {op.name!r} declines {compute.name}; " if declines else ""
     if op.body is not None:
         if composite_above:
             why = (
@@ -139,19 +152,17 @@ def _served(op: Operator[..., Any], key: int, compute: dtype, instance: Instance
                 if kernel is not None
                 else "its operators are dispatched"
             )
-            return Resolution(by_position(op, op.body), "composite", why)
+            return Resolution(by_position(op, op.body), "composite", refused + why)
         call.kernel, call.on_tensors = op.body, True
-        return Resolution(
-            compile_adapter(call), "composite", "the body runs with recording off, one derivative for all of it"
-        )
+        why = "the body runs with recording off, one derivative for all of it"
+        return Resolution(compile_adapter(call), "composite", refused + why)
     # 6. The fallback policy.
-    call.kernel = fallback_kernel(op, instance, compute)
+    call.kernel = fallback_kernel(op, instance, compute, declined)
     if call.kernel is not None:
-        return Resolution(
-            compile_adapter(call), "fallback", f"{name} has no kernel {op.name!r}; the reference device has"
-        )
+        why = refused or f"{name} has no kernel {op.name!r}; "
+        return Resolution(compile_adapter(call), "fallback", f"{why}the reference device has")
     # 7. No device serves it.
-    raise no_kernel(op, instance, compute)
+    raise no_kernel(op, instance, compute, declined)
 
 
 def _nondeterministic(op: Operator[..., Any], device: str) -> None:
