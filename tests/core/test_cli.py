@@ -134,7 +134,7 @@ def test_plugins_add_subcommands(capsys: Output) -> None:
 
 
 def test_the_help_imports_no_plugin_of_a_device(capsys: Output) -> None:
-    """Commands of tools are listed. A device's plugin may take long to import; `candelabra doctor` lists its commands."""
+    """Commands of tools are listed. A device's plugin may take long to import; `candelabra doctor` lists its own."""
     code = """if True:
         import sys
         from candelabra._cli.main import main
