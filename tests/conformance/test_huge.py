@@ -34,7 +34,7 @@ FAULTS: dict[str, tuple[str, Callable[..., Any]]] = {
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, check in huge.CHECKS.items():
-        monkeypatch.setitem(huge.CHECKS, name, check._replace(count=SMALL))
+        monkeypatch.setitem(huge.CHECKS, name, check._replace(elements=SMALL))
 
 
 def case_of(name: str) -> Case:
@@ -79,7 +79,7 @@ def test_an_operator_that_ends_too_early_fails(name: str) -> None:
 def test_arrays_beyond_the_memory_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reason has the memory that is left and the memory that the case needs, on the host or on the device."""
     context = Context(str(cd.get_default_device()))
-    monkeypatch.setitem(huge.CHECKS, "cumsum", huge.CHECKS["cumsum"]._replace(count=2**31 + 17))
+    monkeypatch.setitem(huge.CHECKS, "cumsum", huge.CHECKS["cumsum"]._replace(elements=2**31 + 17))
     monkeypatch.setattr(huge, "available_memory", lambda: 3 * huge.GIB)
     result = run_case(context, case_of("cumsum"))
     assert (result.verdict, result.message) == (SKIPPED, "the host has 3.0 GiB left, and the case needs 5.0")

@@ -27,7 +27,7 @@ NEEDS: Final[dict[str, str]] = {
     # floating.py
     "copysign": "copysign", "hypot": "hypot", "nextafter": "nextafter", "signbit": "isdtype signbit",
     # reductions.py
-    "sum": "isdtype sum", "prod": "isdtype prod", "amax": "max", "amin": "min", "all": "all astype",
+    "sum": "astype isdtype sum", "prod": "astype isdtype prod", "amax": "max", "amin": "min", "all": "all astype",
     "any": "any astype", "argmax": "argmax astype", "argmin": "argmin astype",
     "cumsum": "astype cumulative_sum isdtype", "cumprod": "astype cumulative_prod isdtype", "matmul": "matmul",
     # shaping.py

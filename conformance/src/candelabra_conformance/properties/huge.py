@@ -31,17 +31,17 @@ Found = Iterator[tuple[str, Any, Any]]
 
 
 class Check(NamedTuple):
-    """A check of arrays of ``count`` elements (or rows), of which ``arrays`` are alive at once."""
+    """A check of arrays of ``elements`` elements (or rows), of which ``arrays`` are alive at once."""
 
     dtype: str
     run: Callable[[int], Found]
-    count: int = COUNT
+    elements: int = COUNT
     arrays: float = 2.0
 
     @property
     def size(self) -> int:
         """The number of bytes of all arrays."""
-        return int(self.count * self.arrays * BY_NAME[self.dtype].itemsize)
+        return int(self.elements * self.arrays * BY_NAME[self.dtype].itemsize)
 
 
 def written(count: int) -> Found:
@@ -141,7 +141,7 @@ CHECKS: Final[dict[str, Check]] = {
     "cumsum": Check("uint8", scanned, arrays=2.5),
     "cat": Check("bool", joined),
     "transpose": Check("uint8", transposed),
-    "matmul": Check("float32", multiplied, count=TILES + 65, arrays=8 + 4),
+    "matmul": Check("float32", multiplied, elements=TILES + 65, arrays=8 + 4),
 }
 """The checks by name, which stands in the place of the layout in the ids of cases: ``device/huge/uint8/index``."""
 
@@ -162,9 +162,9 @@ def huge(context: Context, d: dtype | None, layout: str) -> None:
             raise NotApplicable(f"{name} has {size / GIB:.1f} GiB left, and the case needs {check.size / GIB:.1f}")
     try:
         with context.device:
-            for name, got, want in check.run(check.count):
+            for name, got, want in check.run(check.elements):
                 if not np.array_equal(np.asarray(got), np.asarray(want)):
-                    raise Failure(f"{name}, of {check.count} elements: got {got}, {want} is due")
+                    raise Failure(f"{name}, of {check.elements} elements: got {got}, {want} is due")
     except OutOfMemoryError as error:
         raise NotApplicable(f"the memory does not suffice: {error}") from error
     finally:
