@@ -64,7 +64,16 @@ from candelabra._records.promotion import (
 )
 from candelabra._records.record import OPERATORS, Operator, operator
 from candelabra._records.registry import ENTRIES, METHODS, Entry, Signature, factory_keywords, title_of
-from candelabra._records.rules import by, checked_pointwise, like_input, pointwise, reduction, shape_of, unchecked
+from candelabra._records.rules import (
+    by,
+    checked_pointwise,
+    like_input,
+    normalized_dims,
+    pointwise,
+    reduction,
+    shape_of,
+    unchecked,
+)
 from candelabra._records.schema import (
     BOUND,
     DEVICE,
@@ -90,10 +99,10 @@ from candelabra._tensor import Tensor, wrap
 __all__ = [
     # declaring
     "operator", "overloads", "public", "record", "Autocast", "Operator", "OverloadSet", "PublicCallable", "by",
-    "checked_pointwise", "like_input", "pointwise", "reduction", "shape_of", "unchecked", "accumulated", "boolean",
-    "common", "index", "real_part", "same", "highest", "identical", "to_float", "to_integer", "unpromoted",
-    "applied", "build",
-    "conjugate", "indent", "fail", "store", "take_counters", "wrap_dim", "check_targets",
+    "checked_pointwise", "like_input", "normalized_dims", "pointwise", "reduction", "shape_of", "unchecked",
+    "accumulated", "boolean", "common", "index", "real_part", "same", "highest", "identical", "to_float", "to_integer",
+    "unpromoted", "applied", "build", "conjugate", "indent", "fail", "store", "take_counters", "wrap_dim",
+    "check_targets",
     # reading
     "ENTRIES", "METHODS", "OPERATORS", "Entry", "Signature", "Schema", "Parameter", "REQUIRED", "BOUND", "DEVICE",
     "DIFFERENTIABLE", "DIM", "DIMS", "DTYPE", "INDEX", "INDICES", "LIST", "MASK", "OPERAND", "OPTIONAL", "PLAIN",

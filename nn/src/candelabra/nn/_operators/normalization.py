@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from candelabra.backend import broadcast_shapes
 from candelabra.dtypes import float32
-from candelabra.library import Autocast, by, operator, record, same, shape_of, unpromoted
+from candelabra.library import Autocast, by, normalized_dims, operator, record, same, shape_of, unpromoted
 from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -129,33 +129,9 @@ def narrowed(out: Tensor, input: Tensor) -> Tensor:
     return result
 
 
-def _normalized_dims(input: Tensor, sizes: Any, weight: Tensor | None, bias: Tensor | None) -> Ints:
-    """Return the last dims. Raises ``RuntimeError`` unless their sizes, and those of weight and bias, are ``sizes``."""
-    expected: Ints = sizes
-    if not expected:
-        raise RuntimeError(
-            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
-            "normalized_shape = []"
-        )
-    for name, given in (("weight", weight), ("bias", bias)):
-        if given is not None and shape_of(given) != expected:
-            raise RuntimeError(
-                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
-                f"{list(shape_of(given))} and normalized_shape = {list(expected)}"
-            )
-    shape = shape_of(input)
-    first = len(shape) - len(expected)
-    if first < 0 or shape[first:] != expected:
-        raise RuntimeError(
-            f"Given normalized_shape={list(expected)}, expected input with shape [*, {', '.join(map(str, expected))}], "
-            f"but got input of size{list(shape)}"
-        )
-    return tuple(range(first, len(shape)))
-
-
 @by
 def _layer_shape(input: Tensor, normalized_shape: Ints, weight: Any, bias: Any, *_: Any) -> Ints:
-    _normalized_dims(input, normalized_shape, weight, bias)
+    normalized_dims(input, normalized_shape, weight, bias)
     return shape_of(input)
 
 
@@ -168,7 +144,7 @@ def layer_norm(
 
     The result has the input's dtype. ``weight`` and ``bias`` of a half input may be float32; a kernel may decline that.
     """
-    dims = _normalized_dims(input, normalized_shape, weight, bias)
+    dims = normalized_dims(input, normalized_shape, weight, bias)
     check_dtypes(input, weight, bias)
     return narrowed(normalize.function(input, weight, bias, dims, eps).values, input)
 
@@ -181,7 +157,7 @@ def rms_norm(input: Tensor, normalized_shape: Shape, weight: Tensor | None = Non
     The result has the input's dtype. Half types compute in float32 and use its epsilon. As in PyTorch, the square of a
     complex number is not that of its absolute value. Zhang and Sennrich, Root mean square layer normalization, 2019.
     """
-    dims = _normalized_dims(input, normalized_shape, weight, None)
+    dims = normalized_dims(input, normalized_shape, weight, None)
     wide: Tensor = cast(input, dtype=float32) if input.dtype.is_half else input
     out = wide * ((wide * wide).mean(dims, True) + (_EPSILONS[input.dtype.name] if eps is None else eps)).rsqrt()
     if weight is not None:
