@@ -70,6 +70,33 @@ def test_fractional_ranges_use_the_widest_dtype_that_there_is(missing: tuple[str
     assert table["linspace"](0j, 1j, 3, by_name["complex64"], 0).tolist() == [0, 0.5j, 1j]
 
 
+def test_windows_of_half_types_are_added_in_float32() -> None:
+    """In float16, 2048 + 1 is 2048, so a sum of 4,096 ones would be half of it; the gradient's sums are the same."""
+    table = candelabra_arrayapi.kernels(np, DTYPES)
+    ones = np.ones((1, 4096), np.float16)
+    total = table["sum_pool"](ones, (4096,), (1,), (0,), (1,), (1,))
+    assert (total.tolist(), total.dtype) == ([[4096.0]], np.float16)
+    adjoint = table["sum_pool_adjoint"](ones, (1, 8191), (4096,), (1,), (0,), (1,))
+    assert (adjoint.max(), adjoint.dtype) == (4096.0, np.float16)
+
+
+def test_half_types_are_accumulated_in_float32() -> None:
+    """A running sum of ones in float16 stops at 2048; the product of 1 - 2**-6 and 1 + 2**-6 is 1 if it is rounded."""
+    table = candelabra_arrayapi.kernels(np, DTYPES)
+    float16 = next(d for d in DTYPES if d.name == "float16")
+    ones = np.ones(4096, np.float16)
+    pairs = np.array([1 - 2.0**-6, 1 + 2.0**-6] * 1024, np.float16)
+    for x, dtype in ((ones, None), (ones.astype(np.float32), float16)):
+        assert table["sum"](x, None, False, dtype) == 4096
+        assert table["cumsum"](x, 0, dtype)[-1] == 4096
+    exact = (1 - 2.0**-12) ** 1024
+    for found in (table["prod"](pairs, None, False, None), table["cumprod"](pairs, 0, None)[-1]):
+        assert found.dtype == np.float16
+        assert abs(float(found) - exact) < 2.0**-11
+    wide = np.array([0.1], np.float32)
+    assert table["sum"](wide, None, False, float16) == np.float16(0.1)
+
+
 def test_inverses_report_whether_a_matrix_is_singular() -> None:
     """``info`` is 1 where the result is not finite. A library that raises for singular matrices, as NumPy, is heard."""
     table = candelabra_arrayapi.kernels(np, DTYPES)

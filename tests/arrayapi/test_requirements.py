@@ -25,6 +25,7 @@ RARE = {
     ("gather", "empty"), ("unfold", "zeros"), ("diagonal", "zeros"), ("as_strided", "zeros"),  # of empty arrays
     ("index", "asarray"),  # without an index array
     ("max_pool", "iinfo"), ("max_pool_values", "iinfo"),  # of integers
+    ("sum", "astype"), ("prod", "astype"), ("sum_pool", "astype"), ("sum_pool_adjoint", "astype"),  # of half types
     ("max_pool", "int64"), ("fft_r2c", "complex64"),  # constants, which are read when the table is made
 }  # fmt: skip
 """Names that no value case of the suite uses."""

@@ -178,8 +178,7 @@ def test_what_is_there_twice_is_refused() -> None:
         expressions._merge_entries()
 
 
-# -- values that kernels refuse
-# ---------------------------------------------------------------------------------------
+# -- values that kernels refuse ---------------------------------------------------------------------------------------
 @pytest.fixture
 def two_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
     """Add a second reason for a refusal in addition to division by zero."""

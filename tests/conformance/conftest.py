@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from candelabra._device import forget_instances
+from candelabra.library import plugins
 from candelabra_conformance.fake.installing import provided
 
 from tests.conformance.broken_device import Break, breakable
@@ -18,6 +20,15 @@ def _remove_fakes() -> Iterator[None]:
     yield
     while provided:
         provided.popitem()[1].remove()
+
+
+@pytest.fixture
+def odd_is_removed() -> Iterator[None]:
+    """Remove the backend that a setup adds in this process."""
+    yield
+    table = plugins._table()
+    table.pop("odd", None)
+    forget_instances("odd")
 
 
 @pytest.fixture

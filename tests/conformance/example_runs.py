@@ -72,12 +72,14 @@ def nasty_run() -> Run:
     ]
     results.append(result("softmax/errors//transposed", model.BLOCKED, blocked_by="device/copy/float32", seconds=0.25))
     results.append(result("gelu/value/float32", model.FAILED, uses=("erf", "mul"), missing=("erf",), route="fallback"))
-    results.append(result("gelu/value/float64", missing=("erf",), route="fallback"))
+    reason = f"erf in float64: TypeError: {NASTY['quotes']}"
+    results.append(result("gelu/value/float64", missing=("erf",), route="fallback", declined=(reason,)))
     results.append(result("device/copy/float32", model.CRASHED, level=0, message="signal 11", route="unsupported"))
     stale = ("softmax/gone/*", NASTY["quotes"])
     kernels = (
         NextKernel("matmul", ("linear", "bmm"), ("float16", "float32")),
         NextKernel("exp", ("softmax",), ("float32",), broken=True),
+        NextKernel("sum", ("mean",), ("int8",), declines=True),
     )
     options = {"quick": True, "only": ["softmax/*"], "limit": None, "seconds": 0.5, "nested": {"a": [1, 2]}}
     return run(*results, options=options, next_kernels=kernels, stale=stale)

@@ -33,8 +33,7 @@ def context() -> Context:
     return Context(str(cd.get_default_device()))
 
 
-# -- names and arguments
-# ------------------------------------------------------------------------------------------------
+# -- names and arguments ----------------------------------------------------------------------------------------------
 def test_a_callable_without_samples_is_listed(context: Context) -> None:
     """The single case of a callable without samples is skipped with a reason; it does not pass."""
     with journal.Recording() as recording:

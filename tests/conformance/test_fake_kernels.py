@@ -163,8 +163,7 @@ def test_a_kernel_needs_an_array(fake: FakeAccelerator) -> None:
         fake.kernels()["add"](1, [2])
 
 
-# -- missing dtypes and kernels
-# ----------------------------------------------------------------------------------------
+# -- missing dtypes and kernels ---------------------------------------------------------------------------------------
 def test_missing_dtypes_cannot_be_held() -> None:
     """A missing dtype is refused by name and as a dtype; the other dtypes work."""
     with installed(missing_dtypes=("float64", cd.complex128)) as fake:
@@ -211,8 +210,7 @@ def test_kernels_can_be_given() -> None:
         assert route("mul", x, x) == "fallback"
 
 
-# -- immutable arrays
-# --------------------------------------------------------------------------------------------------
+# -- immutable arrays -------------------------------------------------------------------------------------------------
 @pytest.fixture
 def immutable() -> Iterator[FakeAccelerator]:
     """Return fake devices with immutable arrays."""

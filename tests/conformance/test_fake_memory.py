@@ -62,8 +62,7 @@ def test_without_poison_new_memory_is_zero() -> None:
         assert cd.empty(3, device="fake").tolist() == [0, 0, 0]
 
 
-# -- host access
-# -------------------------------------------------------------------------------------------------------
+# -- host access ------------------------------------------------------------------------------------------------------
 def test_an_array_offers_its_shape_and_nothing_else(fake: FakeAccelerator) -> None:
     """An array has no buffer, no `__array__`, no length, no truth value, no comparison and no hash."""
     payload: Any = cd.ones(2, device="fake")._payload
@@ -124,8 +123,7 @@ def test_transfers_between_the_devices_keep_values(fake: FakeAccelerator) -> Non
     assert y.tolist() == [2, 4]
 
 
-# -- statistics and limits
-# ---------------------------------------------------------------------------------------------
+# -- statistics and limits --------------------------------------------------------------------------------------------
 def test_memory_is_counted_per_device(fake: FakeAccelerator) -> None:
     """The counters are bytes in use, their maximum, the bytes that a pool keeps and releases, and allocations."""
     x = cd.empty(100, device="fake")

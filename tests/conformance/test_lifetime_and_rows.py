@@ -15,7 +15,7 @@ from candelabra_conformance.mutants.catalogue import load
 from candelabra_conformance.mutants.catalogue.row_lists import RowKernel
 from candelabra_conformance.mutants.hunting import installed
 from candelabra_conformance.mutants.mirror import Mirror
-from candelabra_conformance.properties import lifetime, outliving
+from candelabra_conformance.properties import memory_lifetime, result_lifetime
 from candelabra_conformance.suite import plan, run_case
 
 MESSAGES = {
@@ -90,13 +90,13 @@ def test_a_copy_that_shares_memory_is_reported_with_its_size(monkeypatch: pytest
     """A tensor that changes with the array that it was copied from, and the reverse way, fail with the size."""
     context = Context("cpu")
     if change == "array":
-        monkeypatch.setattr(outliving, "COPIES", {"shared": lambda a, device: cd.from_numpy(a)})
+        monkeypatch.setattr(memory_lifetime, "COPIES", {"shared": lambda a, device: cd.from_numpy(a)})
         message = r"shared of 18 bytes: a later change of the array changes the tensor"
     else:
         monkeypatch.setattr(cd.Tensor, "to", lambda self, *args, **kwargs: self)
-        monkeypatch.setattr(outliving, "COPIES", {"copied": lambda a, device: cd.tensor(a)})
+        monkeypatch.setattr(memory_lifetime, "COPIES", {"copied": lambda a, device: cd.tensor(a)})
         message = r"18 bytes that were copied to cpu change with their source"
-    monkeypatch.setattr(outliving, "LENGTHS", (17,))
+    monkeypatch.setattr(memory_lifetime, "LENGTHS", (17,))
     assert re.search(message, run(context, "device/handed-over").message)
 
 
@@ -182,9 +182,9 @@ def test_a_device_without_the_usual_dtypes_is_skipped() -> None:
     )
     with installed(made) as context:
         with pytest.raises(NotApplicable, match="the device computes in none of the usual dtypes"):
-            outliving.many_alive(context, None, "")
+            memory_lifetime.many_alive(context, None, "")
         with pytest.raises(NotApplicable, match="the device stores none of the usual dtypes"):
-            outliving.dlpack_lifetime(context, None, "")
+            memory_lifetime.dlpack_lifetime(context, None, "")
 
 
 def test_a_capsule_that_nothing_imports_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +192,7 @@ def test_a_capsule_that_nothing_imports_is_skipped(monkeypatch: pytest.MonkeyPat
     made = Mirror("exporter")
     monkeypatch.setattr(made, "from_dlpack", lambda source, index, copy: None)
     with installed(made) as context, pytest.raises(NotApplicable, match="uint8 does not go through DLPack here: "):
-        outliving.dlpack_lifetime(context, None, "")
+        memory_lifetime.dlpack_lifetime(context, None, "")
 
 
 # -- further messages -------------------------------------------------------------------------------------------------
@@ -210,14 +210,14 @@ def test_imported_memory_outlives_its_capsule(monkeypatch: pytest.MonkeyPatch) -
             tensor.zero_()
 
     monkeypatch.setattr(cd, "from_dlpack", remembered)
-    monkeypatch.setattr(outliving, "_overwritten_after_free", reused)
+    monkeypatch.setattr(memory_lifetime, "_overwritten_after_free", reused)
     with pytest.raises(Failure, match="imported from a DLPack capsule has other values once the capsule is gone"):
-        outliving.dlpack_lifetime(Context("cpu"), None, "")
+        memory_lifetime.dlpack_lifetime(Context("cpu"), None, "")
 
 
 def test_a_result_on_another_device_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """A result that is not on the device of the call fails with both devices."""
-    monkeypatch.setattr(lifetime, "called", lambda *args: cd.ones(1, device="cpu"))
+    monkeypatch.setattr(result_lifetime, "called", lambda *args: cd.ones(1, device="cpu"))
     with installed(Mirror("pair")) as context:
         assert run(context, "exp/indices/float32/contiguous").message.startswith("on pair:1: the result is on cpu")
 

@@ -49,8 +49,7 @@ def sampled() -> list[str]:
     return [name for names in families.values() for name in dict.fromkeys((names[0], names[len(names) // 2]))]
 
 
-# -- the unmodified backend
-# ---------------------------------------------------------------------------------------------
+# -- the unmodified backend -------------------------------------------------------------------------------------------
 KINDS = pytest.mark.parametrize(
     "options", [{}, {"views": True}, {"mutable": False}], ids=["strided", "views", "immutable"]
 )

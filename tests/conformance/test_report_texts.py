@@ -138,7 +138,9 @@ def test_the_markdown_says_what_to_do_next() -> None:
         "| kernel | state | dtypes | unlocks | operators |\n| --- | --- | --- | --- | --- |\n"
         "| `matmul` | missing | `float16`, `float32` | 2 | `linear`, `bmm` |\n"
         "| `exp` | broken | `float32` | 1 | `softmax` |\n"
+        "| `sum` | declines | `int8` | 1 | `mean` |\n"
     ) in text
+    assert "### Kernels that declined calls, with the first reason\n\n- erf in float64: TypeError: both" in text
     assert "| `device/copy/float32` | 1 |" in text
     assert "| fallback | 2 | 1 |" in text
     assert "- `softmax/gone/*`" in text
@@ -233,6 +235,8 @@ def test_the_terminal_says_what_to_do_next() -> None:
     text = _printed(nasty_run())
     assert "matmul (missing in float16, float32): unlocks 2 (linear, bmm)" in text
     assert "exp (broken in float32): unlocks 1 (softmax)" in text
+    assert "sum (declines in int8): unlocks 1 (mean)" in text
+    assert f"erf in float64: TypeError: {NASTY['quotes']}" in text
     assert "crashed device: 1 case of copy in float32, blocks 1 case: signal 11" in text
     assert "fallback: 2 cases, 1 operator" in text
     assert "nan ULP  script/value/float32/contiguous" in text

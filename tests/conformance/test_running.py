@@ -1,6 +1,5 @@
-"""Runs: blocked cases, suggested kernels, quick runs, workers that crash or hang, and vendors' operators."""
+"""Runs: blocked cases, suggested kernels, quick runs, workers that hang, time limits, and vendors' operators."""
 
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 from candelabra.errors import BackendError
 from candelabra.library import OPERATORS, plugins
-from candelabra_conformance.causes import next_kernels
+from candelabra_conformance.causes import declined, next_kernels
 from candelabra_conformance.context import Context
 from candelabra_conformance.fake import FakeAccelerator
 from candelabra_conformance.model import (
@@ -31,23 +30,13 @@ from candelabra_conformance.model import (
     Result,
 )
 from candelabra_conformance.mutants.mirror import Mirror
-from candelabra_conformance.running import Options, ResumeError, crashes, run, workers
+from candelabra_conformance.running import Options, ResumeError, run, workers
 from candelabra_conformance.running.blocking import blocked_by_memory, settled
 from candelabra_conformance.running.pairwise import pairwise
 from candelabra_conformance.samples import gather, sample
 from candelabra_conformance.suite import plan, run_case
 
-
-class ReplacedKernel(Mirror):
-    """A correct backend with one replaced kernel."""
-
-    def __init__(self, kernel: str, replacement: Callable[..., Any]) -> None:
-        super().__init__("odd")
-        self.kernel, self.replacement = kernel, replacement
-
-    def kernels(self) -> Any:
-        right = super().kernels()
-        return {**right, self.kernel: lambda *args: self.replacement(right[self.kernel], *args)}
+from tests.conformance.odd_device import CHOSEN, ReplacedKernel
 
 
 @pytest.fixture
@@ -69,8 +58,7 @@ def result(case: str, verdict: str = PASSED, **more: Any) -> Result:
     return Result(Case(operator, name, dtype), verdict, **more)
 
 
-# -- blocked cases
-# -----------------------------------------------------------------------------------------------------
+# -- blocked cases ----------------------------------------------------------------------------------------------------
 def test_a_failure_that_another_operator_explains_is_blocked_by_it() -> None:
     """An operator that calls a broken one is blocked by it; one that does not call it is a failure."""
     samples = [
@@ -145,6 +133,22 @@ def test_broken_kernels_are_ranked_together_with_missing_ones() -> None:
     )
 
 
+def test_kernels_that_decline_are_not_called_missing() -> None:
+    """The device has the kernel: the list of what to write next says so, and the first reason of each dtype is kept."""
+    results = [
+        replace(result("mean/value/bool", missing=("sum",)), declined=("sum in bool: TypeError: no bools",)),
+        replace(result("std/value/bool", missing=("sum",)), declined=("sum in bool: TypeError: later",)),
+        replace(result("add/inplace/int8"), declined=("add_ in int8: no reason given",)),
+        result("norm/value/bool", missing=("sqrt",)),
+    ]
+    assert next_kernels(results) == (
+        NextKernel("sum", ("mean", "std"), ("bool",), declines=True),
+        NextKernel("sqrt", ("norm",), ("bool",)),
+    )
+    assert [kernel.state for kernel in next_kernels(results)] == ["declines", "missing"]
+    assert declined(results) == ["add_ in int8: no reason given", "sum in bool: TypeError: no bools"]
+
+
 # -- quick runs -------------------------------------------------------------------------------------------------------
 def test_a_quick_run_has_every_pair_of_every_operator() -> None:
     """Each pair of property, dtype and layout occurs in one case; large inputs occur in one dtype."""
@@ -182,111 +186,13 @@ def test_a_quick_run_tries_the_axes_of_composites_one_by_one() -> None:
 
 
 # -- workers ----------------------------------------------------------------------------------------------------------
-def _dies(right: Any, *args: Any) -> Any:
-    os.abort()
-
-
 def _hangs(right: Any, *args: Any) -> Any:
     time.sleep(600)
-
-
-def crashing() -> None:
-    """Add a backend whose tanh kills the process."""
-    plugins.add_backend(ReplacedKernel("tanh", _dies))
 
 
 def hanging() -> None:
     """Add a backend whose tanh never returns."""
     plugins.add_backend(ReplacedKernel("tanh", _hangs))
-
-
-@pytest.fixture
-def odd_is_removed() -> Iterator[None]:
-    """Remove the backend that a setup adds in this process."""
-    yield
-    table = plugins._table()
-    table.pop("odd", None)
-    from candelabra._device import forget_instances
-
-    forget_instances("odd")
-
-
-CHOSEN = ("tanh/value/float32/contiguous", "tanh/result/float32/0-d", "cos/value/float32/contiguous")
-
-
-def test_a_crash_is_a_verdict_and_the_run_goes_on(odd_is_removed: None) -> None:
-    """A crashed driver ends its process; the case names the signal, and the next case runs in a new process."""
-    done = run("odd", Options(patterns=CHOSEN, isolate=True), setup=crashing)
-    verdicts = {r.case.id: r.verdict for r in done.results}
-    assert verdicts == {CHOSEN[0]: CRASHED, CHOSEN[1]: CRASHED, CHOSEN[2]: PASSED}
-    by_id = {r.case.id: r for r in done.results}
-    first = "the process that ran it died: signal 6 (SIGABRT), for (float32[17])\nThe operator 'tanh' was called last."
-    assert by_id[CHOSEN[0]].message == first
-    assert by_id[CHOSEN[0]].reproducer.startswith("# tanh: value, on odd:0\n# the process dies in this call\n")
-    assert by_id[CHOSEN[0]].reproducer.endswith("got = cd.tanh(x)\nprint(got)\n")
-    assert by_id[CHOSEN[1]].message.endswith(
-        f"The report of {CHOSEN[0]} has the call of this operator that was examined."
-    )
-    assert not done.green
-
-
-class Died:
-    """Processes that answer as a test says."""
-
-    def __init__(self, *answers: tuple[list[Any], bool]) -> None:
-        self.answers = list(answers)
-        self.asked: list[crashes.Request] = []
-
-    def __call__(self, request: crashes.Request) -> tuple[list[Any], bool]:
-        self.asked.append(request)
-        return self.answers.pop(0)
-
-
-def test_the_call_of_a_crash_is_the_last_one_before_it() -> None:
-    """The program is executed again; if that does not crash, the reproducer runs the whole case."""
-    case = Case("softmax", "value", "float32", "contiguous")
-    calls = [
-        crashes.Call("(float32[2])", "one"),
-        "softmax",
-        "exp",
-        crashes.Call("(float32[3])", "two"),
-        "softmax",
-        "sum",
-    ]
-    ask = Died((calls, True), ([], True))
-    found = crashes.examined(case, "odd:0", "died: signal 8 (SIGFPE)", ask)
-    assert ask.asked == [crashes.Trace(case), crashes.Execute("two")]
-    assert found.message == "died: signal 8 (SIGFPE), for (float32[3])\nThe operator 'sum' was called last."
-    assert (found.verdict, found.reproducer, found.uses) == (CRASHED, "two", ("exp", "sum"))
-    found = crashes.examined(case, "odd:0", "died", Died((calls, True), ([], False)))
-    assert found.reproducer.endswith("\n\ncheck('odd:0', 'softmax/value/float32/contiguous')\n")
-    found = crashes.examined(case, "odd:0", "died", Died(([], True)))
-    assert (found.message, "check(" in found.reproducer) == ("died", True)
-    found = crashes.examined(case, "odd:0", "died", Died((calls, False)))
-    assert found.message == "died\nAnother process that ran the case alone did not die."
-    assert found.reproducer == ""
-
-
-def test_a_crash_that_another_operator_explains_is_blocked_by_it() -> None:
-    """The operators that were called before the crash count as for any failure."""
-    exp = result("exp/value/float32", CRASHED)
-    softmax = result("softmax/value/float32", CRASHED, uses=("exp",))
-    assert [r.verdict for r in settled([exp, softmax])] == [CRASHED, BLOCKED]
-
-
-def test_a_process_that_examines_a_crash_reports_each_call_before_it() -> None:
-    """A sample in words with its program, then the operators that it calls; a program is only executed."""
-    context, sent = Context(str(cd.get_default_device())), list[Any]()
-    crashes.answer(context, crashes.Trace(Case("softmax", "value", "float32", "contiguous")), sent.append)
-    assert isinstance(sent[0], crashes.Call)
-    assert sent[0].words.startswith("(float32[")
-    assert "got = OPERATORS['softmax'](x, 1)\nprint(got)\n" in sent[0].program
-    assert sent[1] == "softmax"
-    assert context.watch is None
-    crashes.answer(context, crashes.Execute("raise AssertionError"), sent.append)
-    overloads: list[Any] = []
-    crashes.answer(context, crashes.Trace(Case("max", "overloads", "float32", "contiguous")), overloads.append)
-    assert overloads
 
 
 def test_a_hang_is_a_verdict_after_the_time_limit(odd_is_removed: None) -> None:
@@ -352,56 +258,6 @@ def test_a_run_of_another_device_is_not_gone_on_with(added: Callable[..., None])
     other = replace(other, subject=replace(other.subject, python="2.7"))
     with pytest.raises(ResumeError, match=r"the run of 20.* cannot be gone on with: its python is not that of this"):
         run("fake", chosen, earlier=[other])
-
-
-class FatalFailure(ReplacedKernel):
-    """A backend that refuses all work after a failed kernel, as a driver does after an illegal access."""
-
-    def __init__(self) -> None:
-        super().__init__("tanh", self.fails)
-        self.gone = False
-
-    def fails(self, right: Any, *args: Any) -> Any:
-        self.gone = True
-        raise RuntimeError("an illegal memory access was encountered")
-
-    def synchronize(self, index: int) -> None:
-        if self.gone:
-            raise RuntimeError("an illegal memory access was encountered")
-
-    def to_host(self, payload: Any) -> memoryview:
-        self.synchronize(0)
-        return super().to_host(payload)
-
-
-def fatal() -> None:
-    """Add a backend that one operator breaks permanently."""
-    plugins.add_backend(FatalFailure())
-
-
-def test_a_failure_that_breaks_the_device_for_good_is_one_failure(odd_is_removed: None) -> None:
-    """The cases after it run in a new process, and the failure says so."""
-    patterns = ("tanh/value/float32/contiguous", "trunc/value/float32/contiguous")
-    broken, other = run("odd", Options(patterns=patterns, isolate=True), setup=fatal).results
-    assert broken.verdict == FAILED
-    assert broken.message.endswith(workers.UNUSABLE)
-    assert other.verdict == PASSED
-
-
-def no_backend() -> None:
-    """Add nothing, so that a worker finds no device of the name."""
-    if "odd" not in plugins.plugins() and os.environ.get("CANDELABRA_TEST_PARENT") == str(os.getpid()):
-        plugins.add_backend(ReplacedKernel("tanh", _dies))
-
-
-def test_a_worker_that_cannot_open_the_device_ends_the_run(
-    odd_is_removed: None, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """The run reports it; the worker's own error is on the terminal."""
-    monkeypatch.setenv("CANDELABRA_TEST_PARENT", str(os.getpid()))
-    with pytest.raises(RuntimeError, match="a worker could not open 'odd': exit status 1"):
-        run("odd", Options(patterns=CHOSEN[:1], isolate=True), setup=no_backend)
-    assert "no backend is installed for device type 'odd'" in capfd.readouterr().err
 
 
 def test_workers_give_what_one_process_gives(odd_is_removed: None) -> None:

@@ -97,8 +97,7 @@ def test_every_pointwise_operator_has_a_reference() -> None:
     assert references.reference("exp")(REFERENCES["exp"]) is REFERENCES["exp"]
 
 
-# -- invalid calls
-# -----------------------------------------------------------------------------------------------------
+# -- invalid calls ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", EVERY)
 def test_mistakes_that_follow_from_a_record_raise(name: str) -> None:
     """The reference device raises for any operator before it computes anything."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import re
-import sys
 import tomllib
 import warnings
 from collections.abc import Iterator
@@ -19,6 +17,8 @@ from candelabra.errors import FallbackWarning, OutOfMemoryError
 from candelabra.library import OPERATORS, plugins
 from candelabra_conformance.scaffold import InvalidName, write, write_backend
 
+from tests.conformance.generated import installed
+
 Output = pytest.CaptureFixture[str]
 
 
@@ -31,18 +31,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def backend(folder: Path) -> Iterator[Any]:
     """Install the generated backend in this process."""
-    sys.path.insert(0, str(folder / "src"))
-    try:
-        made = importlib.import_module("candelabra_acme").candelabra_backend()
-        remove = plugins.add_backend(made)
-        try:
-            yield made
-        finally:
-            remove()
-    finally:
-        sys.path.remove(str(folder / "src"))
-        for name in [n for n in sys.modules if n.partition(".")[0] == "candelabra_acme"]:
-            del sys.modules[name]
+    with installed(folder) as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)
@@ -53,8 +43,7 @@ def _fallbacks_are_expected() -> Iterator[None]:
         yield
 
 
-# -- the generated files
-# -----------------------------------------------------------------------------------------------
+# -- the generated files ----------------------------------------------------------------------------------------------
 def test_the_package_is_complete(folder: Path) -> None:
     """It has a project file, README, workflow, list of expected failures, four modules and a test, but nothing else."""
     files = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc"}
@@ -111,8 +100,7 @@ def test_every_template_is_used(folder: Path) -> None:
     assert found == set(write.STRIDED) | set(write.OVER_NAMESPACE)
 
 
-# -- refusals
-# ----------------------------------------------------------------------------------------------------------
+# -- refusals ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("name", "words"),
     [

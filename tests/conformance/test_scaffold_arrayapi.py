@@ -12,11 +12,14 @@ from typing import Any
 
 import candelabra as cd
 import pytest
-from candelabra.dtypes import ALL
+from candelabra.dtypes import ALL, float32, float64, int64
 from candelabra.errors import FallbackWarning, OutOfMemoryError
 from candelabra.library import plugins
+from candelabra_conformance.causes import declined
 from candelabra_conformance.running import Options, run
 from candelabra_conformance.scaffold import InvalidName, write, write_backend
+
+from tests.conformance.generated import installed
 
 
 @pytest.fixture(scope="module")
@@ -27,18 +30,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def backend(folder: Path) -> Iterator[Any]:
-    """Install the generated backend in this process."""
-    sys.path.insert(0, str(folder / "src"))
-    try:
-        remove = plugins.add_backend(importlib.import_module("candelabra_quartz").candelabra_backend())
-        try:
-            yield importlib.import_module("candelabra_quartz.backend")
-        finally:
-            remove()
-    finally:
-        sys.path.remove(str(folder / "src"))
-        for name in [n for n in sys.modules if n.partition(".")[0] == "candelabra_quartz"]:
-            del sys.modules[name]
+    """Install the generated backend in this process, and return its module."""
+    with installed(folder) as made:
+        yield sys.modules[type(made).__module__]
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +85,8 @@ def test_the_command_writes_either_kind(tmp_path: Path) -> None:
 
 
 def test_every_dtype_that_numpy_has_goes_there_and_back(backend: Any) -> None:
-    """The device stores all dtypes but bfloat16, which needs another package."""
+    """The device stores all dtypes but bfloat16, which needs another package, also if that one is imported."""
+    assert "ml_dtypes" in sys.modules
     assert {d.name for d in ALL} - {d.name for d in backend.DTYPES} == {"bfloat16"}
     for d in backend.DTYPES:
         values = cd.tensor([[0, 1, 1], [1, 0, 1]]).to(d)
@@ -125,6 +120,40 @@ def test_no_room_is_the_typed_error(backend: Any) -> None:
         OutOfMemoryError, match=r"quartz is out of memory: tried to allocate \[1125899906842624, 4096\]"
     ):
         cd.empty(2**50, 4096, device="quartz:0")
+
+
+def test_errors_in_kernels_are_listed_and_not_hidden(backend: Any) -> None:
+    """A TypeError in the vendor's own kernel declines the call, and the report has its text; the others stay native."""
+    kernels = importlib.import_module("candelabra_quartz.kernels")
+
+    class Faulty(type(backend.QuartzBackend())):  # type: ignore[misc]
+        name = "faulty"
+
+    kernels.OWN["tanh"] = lambda x: len(3)
+    remove = plugins.add_backend(Faulty())
+    try:
+        patterns = ("tanh/value/float32/contiguous", "sin/value/float32/contiguous")
+        done = run("faulty:0", Options(level=1, operators=("tanh", "sin"), patterns=patterns))
+    finally:
+        kernels.OWN.clear()
+        remove()
+    assert {r.case.operator: r.route for r in done.results} == {"tanh": "fallback", "sin": "native"}
+    assert declined(done.results) == ["tanh in float32: TypeError: object of type 'int' has no len()"]
+    assert [kernel.state for kernel in done.next_kernels] == ["declines"]
+
+
+def test_own_kernels_are_adapted_in_each_dtype(backend: Any) -> None:
+    """What ``adapted`` does for all kernels holds for the function that ``for_dtype`` returns, too."""
+    adapted = importlib.import_module("candelabra_quartz.kernels").adapted
+
+    def kernel(x: Any) -> Any:
+        raise AssertionError("called without a dtype")
+
+    kernel.for_dtype = {float32: lambda x: [x, x], float64: lambda x: len(3)}.get  # type: ignore[attr-defined]
+    made = adapted(kernel)
+    assert made.for_dtype(float32)(1) == (1, 1)
+    assert made.for_dtype(float64)(1) is NotImplemented
+    assert made.for_dtype(int64) is None
 
 
 def test_a_family_of_each_kind_conforms(backend: Any) -> None:

@@ -133,6 +133,27 @@ def test_plugins_add_subcommands(capsys: Output) -> None:
         remove()
 
 
+def test_the_help_imports_no_plugin_of_a_device(capsys: Output) -> None:
+    """Commands of tools are listed. A device's plugin may take long to import; `candelabra doctor` lists its own."""
+    code = """if True:
+        import sys
+        from candelabra._cli.main import main
+        main([])
+        print(sorted({name.partition('.')[0] for name in sys.modules} & {'numpy', 'candelabra_cpu', 'pyopencl'}))
+    """
+    text = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "conformance" in text
+    assert "run the conformance suite against a device" in text
+    assert "Plugins of devices may have further commands, which `candelabra doctor` lists." in " ".join(text.split())
+    assert text.endswith("\n[]\n")
+    remove = registry.add_backend(*with_commands("glow", {"shine": print}))
+    try:
+        main([])
+    finally:
+        remove()
+    assert "shine" in capsys.readouterr().out  # what is loaded already is listed
+
+
 def test_broken_commands_are_reported(capsys: Output) -> None:
     """A plugin whose command hook raises, or that uses an existing name, is reported; the others work."""
     removals = [

@@ -279,8 +279,7 @@ def test_a_name_that_nobody_asked_for_yet_is_taken_too() -> None:
     assert "[[1, 2]]" in done.stdout
 
 
-# -- arguments of operators
-# --------------------------------------------------------------------------------------------
+# -- arguments of operators -------------------------------------------------------------------------------------------
 def test_what_is_no_tensor_is_refused_by_any_operator() -> None:
     """The errors for lists without tensors and for invalid indices have the operator's name."""
     x = cd.ones(3)

@@ -83,8 +83,7 @@ def test_a_name_imports_what_declares_it_and_no_more() -> None:
     assert homes & loaded == {index.FUNCTIONS_IN["exp"]}
 
 
-# -- a stale index
-# -----------------------------------------------------------------------------------------------------
+# -- a stale index ----------------------------------------------------------------------------------------------------
 def test_an_operator_that_its_module_does_not_declare(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error names the module, the operator and the command; the module's other operators work."""
     home = index.OPERATORS_IN["exp"]

@@ -10,11 +10,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 from candelabra_cpu import activations, convolution, normalization, pooling, rows, softmax
+from candelabra_cpu.backend import TO_NUMPY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import signal, special
 
-REFERENCE = generic.kernels(np)
+REFERENCE = generic.kernels(np, TO_NUMPY)
 
 
 def normal(*shape: int, seed: int = 0, dtype: Any = np.float64) -> np.ndarray:

@@ -104,6 +104,16 @@ ACTIVATIONS: dict[str, tuple[Any, Any]] = {
 }
 
 
+def test_softshrink_is_odd() -> None:
+    """Between -lambd and lambd the result is 0 with the input's sign, also of -0; the derivative at infinity is 1."""
+    x = cd.tensor([-0.0, 0.0, -0.3, 0.3, -0.5, -math.inf, 2.0], requires_grad=True)
+    y = F.softshrink(x)
+    assert repr(y.tolist()) == "[-0.0, 0.0, -0.0, 0.0, -0.0, -inf, 1.5]"
+    y.sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0]
+
+
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_activation_values_and_derivatives(name: str) -> None:
     """Values by SciPy's formulas, first and second derivatives by finite differences, also on a transposed input."""

@@ -186,8 +186,7 @@ def test_fused_false_launches_no_step(device: cd.device, launches: list[int]) ->
     assert launches == []
 
 
-# -- other effects
-# -----------------------------------------------------------------------------------------------------
+# -- other effects ----------------------------------------------------------------------------------------------------
 def test_a_fused_step_counts_as_a_write(device: cd.device) -> None:
     """A tensor saved before a step is refused after it, as after any in-place write."""
     p = nn.Parameter(cd.ones(3, device=device))

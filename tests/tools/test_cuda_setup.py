@@ -36,8 +36,7 @@ def tools(monkeypatch: pytest.MonkeyPatch) -> Load:
     return importlib.import_module
 
 
-# -- requirements
-# -----------------------------------------------------------------------------------------------------
+# -- requirements -----------------------------------------------------------------------------------------------------
 def test_what_is_needed_is_what_the_projects_require(tools: Load) -> None:
     """These are third-party packages of builds and tests, without OpenCL's; CuPy is the machine's."""
     found = {each.requirement.name: each for each in tools("cuda_requirements").requirements_of(ROOT, CHECKED)}
@@ -239,8 +238,7 @@ def test_what_pip_refuses_is_its_own_error(tools: Load, tmp_path: Path, monkeypa
     assert install.main(["--wheels", str(tmp_path), *CHECKED]) == 7
 
 
-# -- end to end
-# -------------------------------------------------------------------------------------------------------
+# -- end to end -------------------------------------------------------------------------------------------------------
 def offline() -> list[str]:
     """Return the prefix that runs a command without a network, where that is allowed."""
     words = ["unshare", "--net", "--map-root-user"]

@@ -83,6 +83,7 @@ def next_kernels(results: Sequence[Result]) -> tuple[NextKernel, ...]:
     kernel of the operator that blocks its cases.
     """
     causes = roots(results)
+    declining = {operator_of(text) for text in declined(results)}
     lacking: dict[str, set[str]] = {}
     dtypes: dict[str, set[str]] = {}
     broken: set[str] = set()
@@ -101,9 +102,23 @@ def next_kernels(results: Sequence[Result]) -> tuple[NextKernel, ...]:
         if needed:
             lacking.setdefault(result.case.operator, set()).update(needed)
     return tuple(
-        NextKernel(name, ready, tuple(sorted(dtypes[name] - {""})), name in broken)
+        NextKernel(name, ready, tuple(sorted(dtypes[name] - {""})), name in broken, name in declining - broken)
         for name, ready in _most_useful_first(lacking)
     )
+
+
+def declined(results: Iterable[Result]) -> list[str]:
+    """Return the kernels that declined calls, each with the dtype and the reason of its first one, by operator."""
+    found: dict[str, str] = {}
+    for result in sorted(results, key=lambda r: r.case):
+        for text in result.declined:
+            found.setdefault(text.partition(":")[0], text)  # each worker may have had a first call
+    return [found[name] for name in sorted(found)]
+
+
+def operator_of(text: str) -> str:
+    """Return the operator of an entry of :func:`declined`. The kernel ``add_`` serves ``add`` in place."""
+    return text.partition(" ")[0].removesuffix("_")
 
 
 def _has_broken_kernel(result: Result) -> bool:

@@ -67,9 +67,12 @@ def _near_overflow(values: Array, want: Array, allowed: Array, d: dtype) -> Arra
 
 def described(
     got: Array, want: Array, bad: Array, d: dtype, sensitivity: Array | float, length: int,
-    least: Array | float = 0.0,
+    least: Array | float = 0.0, exact: bool = False,
 ) -> str:  # fmt: skip
-    """Return a text with the number of wrong elements, and the worst of them with its index."""
+    """Return a text with the number of wrong elements, and the worst of them with its index.
+
+    ``exact``: the operator owes the nearest number, so no error is allowed.
+    """
     count = int(bad.sum())
     index = _worst(got, want, bad)
     place = f" at {list(index)}" if index else ""
@@ -80,7 +83,8 @@ def described(
             units = float(np.abs(wide(got)[index] - want[index]) / unit_in_last_place(want, d)[index])
             limit = np.maximum(bound(want, sensitivity, length, d), least)
             allowed = float(limit[index] / unit_in_last_place(want, d)[index])
-        text += f" ({units:.3g} ULP away, {allowed:.3g} allowed)" if np.isfinite(units) else ""
+        owed = "the nearest number is required" if exact else f"{allowed:.3g} allowed"
+        text += f" ({units:.3g} ULP away, {owed})" if np.isfinite(units) else ""
     return text
 
 

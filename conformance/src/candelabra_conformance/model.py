@@ -78,6 +78,8 @@ class Result:
     """For a failure, the operators that were called before it."""
     missing: tuple[str, ...] = ()
     """The operators for which the device had no kernel: they fell back, or were not served."""
+    declined: tuple[str, ...] = ()
+    """The kernels that declined a call for the first time in this process: operator, dtype and the kernel's reason."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,13 @@ class NextKernel:
     """The dtypes in which it is missing or broken."""
     broken: bool = False
     """Whether the device has such a kernel, and cases of it fail."""
+    declines: bool = False
+    """Whether the device has such a kernel, which declined the calls."""
+
+    @property
+    def state(self) -> str:
+        """What is wrong with the kernel, in a word."""
+        return "broken" if self.broken else "declines" if self.declines else "missing"
 
 
 @dataclass(frozen=True)

@@ -134,4 +134,4 @@ def gathered(session: Session, rows: list[tuple[str, dict[str, Any]]]) -> Run | 
 
 
 def _tuples(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: tuple(row[name]) for name in ("uses", "missing")}
+    return {name: tuple(row[name]) for name in ("uses", "missing", "declined")}

@@ -12,7 +12,7 @@ from typing import Final
 from candelabra import fallback_counts
 from candelabra.dtypes import BY_NAME
 from candelabra.errors import FallbackWarning, UnsupportedDType, UnsupportedOperator
-from candelabra.library import Operator, OverloadSet, explain_key
+from candelabra.library import Operator, OverloadSet, declined_kernels, explain_key
 
 from candelabra_conformance.context import Context, Failure, NotApplicable
 from candelabra_conformance.model import (
@@ -31,6 +31,9 @@ from candelabra_conformance.recording import operators_called
 from candelabra_conformance.records import CallableRecord, Record, everything_named, everything_tested, name_of
 from candelabra_conformance.reporting_failure import reproduced
 from candelabra_conformance.samples.gather import generators_of
+
+DEPRECATED: Final = r"`nn\.functional\.\w+` is deprecated"
+"""The warnings of deprecated functions, such as ``upsample``. They say nothing about the device."""
 
 ROUTES: Final = {"strided": "native", "cross-device": "native", "layer": "native", "promotion": "native"}
 
@@ -114,10 +117,11 @@ def run_case(context: Context, case: Case, *, forbid_fallback: bool = False, exp
 
 def _run(context: Context, case: Case, forbid_fallback: bool, explained: bool) -> Result:
     """Run a case in the context's mode."""
-    fell_back = fallback_counts()
+    fell_back, declined = fallback_counts(), len(declined_kernels())
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FallbackWarning)
+        warnings.filterwarnings("ignore", DEPRECATED)
         verdict, message, ulp, failure = _outcome(context, case)
     seconds = time.perf_counter() - started
     missing = _missing(context, fell_back)
@@ -137,6 +141,7 @@ def _run(context: Context, case: Case, forbid_fallback: bool, explained: bool) -
         seconds=seconds,
         uses=uses,
         missing=missing,
+        declined=_declined(context, declined),
     )
 
 
@@ -224,6 +229,12 @@ def _missing(context: Context, before: dict[tuple[str, str], int]) -> tuple[str,
     name = str(context.device)
     now = fallback_counts()
     return tuple(sorted(op for (device, op), n in now.items() if device == name and n != before.get((device, op), 0)))
+
+
+def _declined(context: Context, before: int) -> tuple[str, ...]:
+    """Return the kernels of the device that declined a call for the first time since there were so many."""
+    name = str(context.device)
+    return tuple(str(each) for each in declined_kernels()[before:] if each.device == name)
 
 
 def _unserved(failure: BaseException | None) -> tuple[str, ...]:

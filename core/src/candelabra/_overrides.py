@@ -37,6 +37,16 @@ def participates(cls: type) -> bool:
     return handler is not None and handler is not disabled_torch_function
 
 
+def converted(value: Any, tensor: type, cls: type) -> Any:
+    """Return a result with its instances of ``tensor``, the class Tensor, as instances of the subclass ``cls``."""
+    if isinstance(value, tensor):
+        return value if isinstance(value, cls) else value.as_subclass(cls)  # type: ignore[attr-defined]
+    if isinstance(value, (tuple, list)):
+        items = [converted(item, tensor, cls) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return value
+
+
 def bit_of(cls: type) -> int:
     """Return the key bit of the instances of a Tensor subclass."""
     if not participates(cls):

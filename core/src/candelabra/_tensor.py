@@ -23,7 +23,7 @@ from candelabra._layout import (
     wrap_dim,
 )
 from candelabra._layout import layout as layout_type
-from candelabra._overrides import DisableTorchFunctionSubclass, bit_of
+from candelabra._overrides import DisableTorchFunctionSubclass, bit_of, converted
 from candelabra._size import Size
 from candelabra.dtypes import BY_BIT, DTYPE_MASK, dtype
 
@@ -89,7 +89,7 @@ class Tensor(Methods):
             return NotImplemented
         with DisableTorchFunctionSubclass():
             result = func(*args, **(kwargs or {}))
-        return result if cls is Tensor else _converted(result, cls)
+        return result if cls is Tensor else converted(result, Tensor, cls)
 
     # -- attributes ---------------------------------------------------------------------------------------------------
     @property
@@ -487,16 +487,6 @@ class Tensor(Methods):
                 setattr(out, slot, getattr(self, slot))
         out._keys = (out._keys & ~OVERRIDE) | (bit_of(cls) if cls is not Tensor else 0)
         return out
-
-
-def _converted(value: Any, cls: type) -> Any:
-    """Return a result with its tensors as instances of a subclass."""
-    if isinstance(value, Tensor):
-        return value if isinstance(value, cls) else value.as_subclass(cls)
-    if isinstance(value, (tuple, list)):
-        items = [_converted(item, cls) for item in value]
-        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-    return value
 
 
 def wrap(payload: Any, keys: int) -> Tensor:

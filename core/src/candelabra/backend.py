@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from candelabra._annotations import Any
+from candelabra._dispatch.declining import decline as decline
 from candelabra._geometry import extent as extent
 from candelabra._geometry import indexed_geometry as indexed_geometry
 from candelabra._layout import (
@@ -146,7 +147,8 @@ class Backend(ABC):
         once. It returns None to decline the dtype.
 
         A kernel returns ``NotImplemented`` to decline one call; it must not have changed anything. The operator's body
-        serves a declined call or dtype, or the fallback if the operator has no body.
+        serves a declined call or dtype, or the fallback if the operator has no body. ``return decline(error)`` is the
+        same, and keeps the error for the suite's reports: use it wherever a kernel catches exceptions.
         """
 
     @abstractmethod
@@ -225,7 +227,7 @@ class Backend(ABC):
 
 
 __all__ = [
-    "API_VERSION", "Backend", "broadcast_shapes", "Capabilities", "Fact", "contiguous_strides", "declared",
+    "API_VERSION", "Backend", "broadcast_shapes", "Capabilities", "Fact", "contiguous_strides", "declared", "decline",
     "DeviceInfo", "extent", "follow_num_threads", "hookimpl", "indexed_geometry", "is_contiguous_layout", "Kernel",
     "Payload", "reduced_shape",
 ]  # fmt: skip

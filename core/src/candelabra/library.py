@@ -19,6 +19,7 @@ from candelabra._codegen.overloading import bind, member_for
 from candelabra._codegen.source import build, indent
 from candelabra._device import Instance, get_default_device, instance_of_key, open_device, open_instances
 from candelabra._dispatch.contributed import own_kernels, serve_every_size
+from candelabra._dispatch.declining import DeclinedKernel, declined_kernels
 from candelabra._dispatch.explain import Explanation, canonical, explain, explain_key
 from candelabra._dispatch.failure import fail
 from candelabra._dispatch.fallback import fallback, fallback_policy
@@ -65,7 +66,16 @@ from candelabra._records.promotion import (
 )
 from candelabra._records.record import OPERATORS, Operator, operator
 from candelabra._records.registry import ENTRIES, METHODS, Entry, Signature, factory_keywords, title_of
-from candelabra._records.rules import by, checked_pointwise, like_input, pointwise, reduction, shape_of, unchecked
+from candelabra._records.rules import (
+    by,
+    checked_pointwise,
+    like_input,
+    normalized_dims,
+    pointwise,
+    reduction,
+    shape_of,
+    unchecked,
+)
 from candelabra._records.schema import (
     BOUND,
     DEVICE,
@@ -92,16 +102,17 @@ from candelabra._tensor import Tensor, wrap
 __all__ = [
     # declaring
     "operator", "overloads", "public", "record", "Autocast", "Operator", "OverloadSet", "PublicCallable", "by",
-    "checked_pointwise", "like_input", "pointwise", "reduction", "shape_of", "unchecked", "accumulated", "boolean",
-    "common", "index", "real_part", "same", "highest", "identical", "to_float", "to_integer", "unpromoted",
-    "applied", "build",
-    "conjugate", "indent", "fail", "store", "take_counters", "wrap_dim", "check_targets",
+    "checked_pointwise", "like_input", "normalized_dims", "pointwise", "reduction", "shape_of", "unchecked",
+    "accumulated", "boolean", "common", "index", "real_part", "same", "highest", "identical", "to_float", "to_integer",
+    "unpromoted", "applied", "build", "conjugate", "indent", "fail", "store", "take_counters", "wrap_dim",
+    "check_targets",
     # reading
     "ENTRIES", "METHODS", "OPERATORS", "Entry", "Signature", "Schema", "Parameter", "REQUIRED", "BOUND", "DEVICE",
     "DIFFERENTIABLE", "DIM", "DIMS", "DTYPE", "INDEX", "INDICES", "LIST", "MASK", "OPERAND", "OPTIONAL", "PLAIN",
     "SHAPE", "TENSOR", "bind", "entries", "entry_named", "factory_keywords", "member_for", "members", "operator_named",
     "public_function", "public_names", "title_of", "refusal", "common_dtype", "Explanation", "canonical", "explain",
-    "explain_key", "AUTOGRAD", "DEVICE_SHIFT", "EVERY_SIZE", "NO_GRAD", "OWN_KERNELS", "VIEW", "mode", "state",
+    "explain_key", "DeclinedKernel", "declined_kernels", "AUTOGRAD", "DEVICE_SHIFT", "EVERY_SIZE", "NO_GRAD",
+    "OWN_KERNELS", "VIEW", "mode", "state",
     "Instance", "get_default_device", "instance_of_key", "kernel_for", "open_device", "open_instances",
     "Tensor", "wrap", "dtype_of_array",
     # extending

@@ -15,6 +15,8 @@ from candelabra._records.callables import PublicCallable
 from candelabra.errors import OutOfMemoryError
 from candelabra.library import Operator, build, like_input
 
+from tests.lantern import LanternBackend
+
 X: Any = cd.ones(2, 3)
 IMAGE: Any = cd.ones(1, 1, 4, 4)
 WEIGHT: Any = cd.ones(1, 1, 2, 2)
@@ -195,6 +197,20 @@ def test_an_error_that_the_schema_does_not_explain_keeps_its_cause(
         called(failing)(X)
     assert type(caught.value) is kind
     assert type(caught.value.__cause__) is raised
+
+
+def test_the_error_of_a_kernel_is_a_note(lantern: LanternBackend) -> None:
+    """The message has the user's arguments, the note the kernel's text, also below a function around the operator."""
+    undo = cd.register_kernel("lantern", "expm1", lambda x: len(3))  # type: ignore[arg-type]
+    try:
+        x = cd.ones(2, device="lantern")
+        for call in (x.expm1, lambda: cd.special.expm1(x)):
+            with pytest.raises(TypeError, match=r"^expm1\(\): cannot compute with .*input=float32") as caught:
+                call()
+            assert caught.value.__notes__ == ["the kernel's error: TypeError: object of type 'int' has no len()"]
+            assert "raised by the kernel of 'expm1' on" in caught.value.__cause__.__notes__[0]  # type: ignore[union-attr]
+    finally:
+        undo()
 
 
 def test_the_outermost_function_is_named() -> None:

@@ -71,7 +71,7 @@ def _table(
         **floating.kernels(xp),
         **reductions.kernels(xp, dtypes),
         **shaping.kernels(xp, dtypes, device),
-        **network.kernels(xp),
+        **network.kernels(xp, dtypes),
         **linalg.kernels(xp, dtypes),
         **fft.kernels(xp),
         **indexing.kernels(xp, dtypes, assign, accumulate),

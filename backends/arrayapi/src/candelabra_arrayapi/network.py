@@ -7,7 +7,7 @@ the flipped kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from math import inf, prod
 from typing import Any
@@ -35,10 +35,10 @@ def conv_output_size(sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dil
     return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in dims)
 
 
-def kernels(xp: Any) -> dict[str, Kernel]:
-    """Return the kernels over the namespace ``xp``."""
+def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Kernel]:
+    """Return the kernels over the namespace ``xp``; ``dtypes`` maps the dtypes of candelabra to those of ``xp``."""
     pad = _pad_function(xp)
-    return {**_convolutions(xp, pad), **_max_pools(xp, pad), **_sum_pools(xp, pad), **_embedding(xp)}
+    return {**_convolutions(xp, pad), **_max_pools(xp, pad), **_sum_pools(xp, dtypes, pad), **_embedding(xp)}
 
 
 def _pad_function(xp: Any) -> Kernel:
@@ -173,8 +173,11 @@ def _max_pools(xp: Any, pad: Kernel) -> dict[str, Kernel]:
     return {"max_pool": max_pool, "max_pool_values": max_pool_values}
 
 
-def _sum_pools(xp: Any, pad: Kernel) -> dict[str, Kernel]:
-    def sum_pool(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, output: Ints) -> Any:
+def _sum_pools(xp: Any, dtypes: Mapping[Any, Any], pad: Kernel) -> dict[str, Kernel]:
+    float32 = next((held for d, held in dtypes.items() if d.name == "float32"), None)
+    halves = [held for d, held in dtypes.items() if d.is_half and float32 is not None]
+
+    def summed(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, output: Ints) -> Any:
         sizes = x.shape[x.ndim - len(kernel) :]
         padded = pad(x, padding, end_padding(sizes, kernel, stride, padding, dilation, output))
         total = None
@@ -183,9 +186,15 @@ def _sum_pools(xp: Any, pad: Kernel) -> dict[str, Kernel]:
             total = values if total is None else total + values
         return xp.asarray(total, copy=True) if prod(kernel) == 1 else total
 
-    def sum_pool_adjoint(y: Any, shape: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Any:
+    def sum_pool(x: Any, *geometry: Ints) -> Any:
+        if any(x.dtype == half for half in halves):  # a sum in half precision loses every term below its last bit
+            return xp.astype(summed(xp.astype(x, float32), *geometry), x.dtype)
+        return summed(x, *geometry)
+
+    def sum_pool_adjoint(gradient: Any, shape: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Any:
         # The sum over a window is separable, so the spatial dims are processed one after another.
         rank = len(kernel)
+        y = xp.astype(gradient, float32) if any(gradient.dtype == half for half in halves) else gradient
         for i in range(rank):
             axis = y.ndim - rank + i
             y = xp.moveaxis(y, axis, -1)
@@ -194,9 +203,9 @@ def _sum_pools(xp: Any, pad: Kernel) -> dict[str, Kernel]:
             extent = dilation[i] * (kernel[i] - 1)
             before = extent - padding[i]
             y = pad(y, (before,), (size + extent - before - y.shape[-1],))
-            y = sum_pool(y, (kernel[i],), (1,), (0,), (dilation[i],), (size,))
+            y = summed(y, (kernel[i],), (1,), (0,), (dilation[i],), (size,))
             y = xp.moveaxis(y, -1, axis)
-        return xp.asarray(y, copy=True)
+        return xp.asarray(y, copy=True) if y.dtype == gradient.dtype else xp.astype(y, gradient.dtype)
 
     return {"sum_pool": sum_pool, "sum_pool_adjoint": sum_pool_adjoint}
 

@@ -10,18 +10,29 @@ Dims = tuple[int, ...] | None
 
 def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]:
     """Return the kernels over the namespace ``xp``; ``dtypes`` maps the dtypes of candelabra to those of ``xp``."""
-    uint8, int64 = (next((v for k, v in dtypes.items() if k.name == name), None) for name in ("uint8", "int64"))
+    uint8, int64, float32 = (
+        next((v for k, v in dtypes.items() if k.name == name), None) for name in ("uint8", "int64", "float32")
+    )
+    halves = [v for k, v in dtypes.items() if k.is_half and float32 is not None]
 
     def result_dtype(x: Any, dtype: Any) -> Any:
         if dtype is not None:
             return dtypes[dtype]
         return int64 if xp.isdtype(x.dtype, ("bool", "integral")) else x.dtype
 
+    def accumulating(function: Callable[..., Any], x: Any, dtype: Any, **options: Any) -> Any:
+        """Call a function that adds or multiplies, for half types in float32: each step would lose digits."""
+        result = result_dtype(x, dtype)
+        if result not in halves:
+            return function(x, dtype=result, **options)
+        rounded = x if x.dtype == result else xp.astype(x, result)
+        return xp.astype(function(rounded, dtype=float32, **options), result)
+
     def sum(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
-        return xp.sum(x, axis=dim, keepdims=keepdim, dtype=result_dtype(x, dtype))
+        return accumulating(xp.sum, x, dtype, axis=dim, keepdims=keepdim)
 
     def prod(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
-        return xp.prod(x, axis=dim, keepdims=keepdim, dtype=result_dtype(x, dtype))
+        return accumulating(xp.prod, x, dtype, axis=dim, keepdims=keepdim)
 
     def amax(x: Any, dim: Dims, keepdim: bool) -> Any:
         return xp.max(x, axis=dim, keepdims=keepdim)
@@ -47,12 +58,12 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
     def cumsum(x: Any, dim: int, dtype: Any) -> Any:
         if x.ndim == 0:
             return xp.astype(x, result_dtype(x, dtype), copy=True)
-        return xp.cumulative_sum(x, axis=dim, dtype=result_dtype(x, dtype))
+        return accumulating(xp.cumulative_sum, x, dtype, axis=dim)
 
     def cumprod(x: Any, dim: int, dtype: Any) -> Any:
         if x.ndim == 0:
             return xp.astype(x, result_dtype(x, dtype), copy=True)
-        return xp.cumulative_prod(x, axis=dim, dtype=result_dtype(x, dtype))
+        return accumulating(xp.cumulative_prod, x, dtype, axis=dim)
 
     return {
         "sum": sum, "prod": prod, "amax": amax, "amin": amin, "all": all, "any": any, "argmax": argmax,

@@ -27,7 +27,7 @@ NEEDS: Final[dict[str, str]] = {
     # floating.py
     "copysign": "copysign", "hypot": "hypot", "nextafter": "nextafter", "signbit": "isdtype signbit",
     # reductions.py
-    "sum": "isdtype sum", "prod": "isdtype prod", "amax": "max", "amin": "min", "all": "all astype",
+    "sum": "astype isdtype sum", "prod": "astype isdtype prod", "amax": "max", "amin": "min", "all": "all astype",
     "any": "any astype", "argmax": "argmax astype", "argmin": "argmin astype",
     "cumsum": "astype cumulative_sum isdtype", "cumprod": "astype cumulative_prod isdtype", "matmul": "matmul",
     # shaping.py
@@ -39,8 +39,8 @@ NEEDS: Final[dict[str, str]] = {
     "conv_weight": "astype concat full matmul matrix_transpose reshape stack sum",
     "max_pool": "arange asarray broadcast_to concat full iinfo int64 isdtype isnan reshape where",
     "max_pool_values": "asarray concat full iinfo isdtype maximum",
-    "sum_pool": "asarray concat full",
-    "sum_pool_adjoint": "asarray concat expand_dims full moveaxis reshape zeros",
+    "sum_pool": "asarray astype concat full",
+    "sum_pool_adjoint": "asarray astype concat expand_dims full moveaxis reshape zeros",
     "embedding": "max min reshape take",
     # linalg.py
     "linalg_cholesky_ex": "any astype conj isdtype isfinite linalg.cholesky matrix_transpose tril triu",

@@ -14,7 +14,7 @@ from candelabra_cpu.numpy_kernels import numpy_kernel
 
 Ints = tuple[int, ...]
 
-_generic = kernels(np)
+_generic = kernels(np, {})  # half types arrive as float32
 LARGE_WINDOW = 32
 """The number of elements of a window from which maxima are computed row by row."""
 

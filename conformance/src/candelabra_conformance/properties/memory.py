@@ -240,19 +240,3 @@ def memory(context: Context, d: dtype | None, layout: str) -> None:
     after = instance.backend.memory(instance.index)["allocated"]
     if after > before:
         raise Failure(f"memory(): {after - before} bytes stay allocated after their tensor is gone")
-
-
-@device_property("huge", _once(3))
-def huge(context: Context, d: dtype | None, layout: str) -> None:
-    """Elements beyond 2**31 bytes can be written, read, copied and summed."""
-    count = 2**31 + 17
-    with context.device:
-        tensor = cd.zeros(count, dtype=cd.uint8)
-        tensor[-1] = 7
-        tensor[count - 5 :].add_(1)
-        got = to_host(tensor[count - 6 :])
-        total = tensor.sum(dtype=cd.int64).item()
-        copied = to_host(tensor.clone()[count - 6 :])
-    want = np.array([0, 1, 1, 1, 1, 8], np.uint8)
-    if not same(got, want) or not same(copied, want) or total != 12:
-        raise Failure(f"beyond 2**31 bytes: got {got.tolist()} and a sum of {total}, {want.tolist()} and 12 are due")

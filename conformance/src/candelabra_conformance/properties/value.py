@@ -11,7 +11,7 @@ from candelabra.dtypes import dtype
 from candelabra_conformance.calling import called, determined, split, tensors_in
 from candelabra_conformance.comparing import described, error_in_ulp, wrong
 from candelabra_conformance.context import Context, Failure
-from candelabra_conformance.inner_products import INNER_PRODUCTS, sequential_error
+from candelabra_conformance.inner_products import ADDITIONS, INNER_PRODUCTS, sequential_error
 from candelabra_conformance.layouts import CONTIGUOUS, MEMORY, placed
 from candelabra_conformance.numpy_dtypes import host_dtype
 from candelabra_conformance.oracle import DIRECTIONS, Answer, as_given, dtypes_of
@@ -91,13 +91,13 @@ def agree(
             if not bad.any():
                 break
         least: Array | float = 0.0
-        if bad.any() and not exact and op.name in INNER_PRODUCTS and sample.of is None:
+        if bad.any() and not exact and op.name in INNER_PRODUCTS | ADDITIONS and sample.of is None:
             least = sequential_error(op, sample, due, context.reference)
             bad = wrong(values, want, sensitivity, answer.length, due, exact, least)
         if bad.any():
             own = context.oracle.own(op, sample)[output] if not context.oracle.itself else want
             if not _as_own(values, own, due, exact):
-                words = described(values, want, bad, due, sensitivity, answer.length, least)
+                words = described(values, want, bad, due, sensitivity, answer.length, least, exact)
                 named = op.schema.outputs if len(op.schema.outputs) == len(answer.want) else range(len(answer.want))
                 name = f"{named[output]}: " if len(answer.want) > 1 and sample.of is None else ""
                 raise Failure(name + words, sample, layout, expected=want, got=values, dtype=due)

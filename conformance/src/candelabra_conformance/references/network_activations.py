@@ -59,7 +59,7 @@ def elu(x: Array, alpha: float = 1.0) -> Any:
 @reference("softshrink")
 def softshrink(x: Array, lambd: float = 0.5) -> Any:
     """Compute the definition."""
-    return np.where(np.abs(x) <= lambd, 0, x - np.sign(x) * lambd)
+    return np.where(np.abs(x) <= lambd, np.copysign(0.0, x), x - np.sign(x) * lambd)
 
 
 @reference("tanhshrink")

@@ -18,6 +18,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
+from candelabra_conformance.causes import declined
 from candelabra_conformance.model import BAD, LEVELS, ROUTES, Result, Run
 from candelabra_conformance.report import tally
 from candelabra_conformance.report.badge import to_badge
@@ -115,6 +116,7 @@ def _lists(run: Run) -> str:
         "levels": levels,
         "routes": routes,
         "kernels to write next": kernels,
+        "kernels that declined calls, with the first reason": declined(run.results),
         "what blocks other cases": blockers,
         "largest errors": errors,
         "expected failures that match nothing any more, or have expired": list(run.stale),

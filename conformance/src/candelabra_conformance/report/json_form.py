@@ -37,6 +37,7 @@ COLUMNS: Final = (
     "blocked_by",
     "reproducer",
     "uses",
+    "declined",
 )
 _REQUIRED: Final = COLUMNS.index("verdict") + 1
 _DEFAULTS: Final[dict[str, Any]] = {
@@ -48,6 +49,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
     "blocked_by": "",
     "reproducer": "",
     "uses": [],
+    "declined": [],
 }
 """The default values of the columns that a row may omit."""
 _TEXTS: Final = (
@@ -97,7 +99,8 @@ def to_json(run: Run) -> str:
         "counts": tally.counts(run.results),
         "options": _plain(run.options),
         "next_kernels": [
-            [each.operator, list(each.unlocks), list(each.dtypes), each.broken] for each in run.next_kernels
+            [each.operator, list(each.unlocks), list(each.dtypes), each.broken, each.declines]
+            for each in run.next_kernels
         ],
         "stale": list(run.stale),
         "remaining": {str(level): count for level, count in run.remaining.items()},
@@ -128,6 +131,7 @@ def _row(result: Result) -> list[Any]:
     row: list[Any] = [case.operator, case.property, case.dtype, case.layout, case.level, result.verdict]
     row += [result.route, _number(result.seconds), _number(result.ulp)]
     row += [list(result.missing), result.message, result.blocked_by, result.reproducer, list(result.uses)]
+    row += [list(result.declined)]
     while len(row) > _REQUIRED and row[-1] == _DEFAULTS[COLUMNS[len(row) - 1]]:
         row.pop()
     return row
@@ -246,16 +250,18 @@ def _remaining(value: Any) -> dict[int, int]:
 
 
 def _kernel(row: Any, position: str) -> NextKernel:
-    if not isinstance(row, list) or len(row) != 4:
+    if not isinstance(row, list) or len(row) not in (4, 5):  # 4 before there was a word for kernels that decline
         raise ReportError(
-            f"{position}: expected [operator, [operators that it unlocks], [dtypes], is it broken], got {row!r:.80}"
+            f"{position}: expected [operator, [operators that it unlocks], [dtypes], is it broken, does it decline], "
+            f"got {row!r:.80}"
         )
-    operator, unlocks, dtypes, broken = row
+    operator, unlocks, dtypes, broken, declines = row if len(row) == 5 else [*row, False]
     return NextKernel(
         _is(operator, str, f"{position}[0]"),
         _names(unlocks, f"{position}[1]"),
         _names(dtypes, f"{position}[2]"),
         _is(broken, bool, f"{position}[3]"),
+        _is(declines, bool, f"{position}[4]"),
     )
 
 
@@ -288,6 +294,7 @@ _CHECKS: Final[dict[str, Callable[[Any, str], Any]]] = {
     "ulp": _optional_float,
     "missing": _names,
     "uses": _names,
+    "declined": _names,
 }
 
 

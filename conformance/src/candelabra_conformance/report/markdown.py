@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from candelabra_conformance.causes import Group, grouped
+from candelabra_conformance.causes import Group, declined, grouped
 from candelabra_conformance.model import LEVELS, VERDICTS, Result, Run
 from candelabra_conformance.report import tally
 
@@ -31,6 +31,7 @@ def to_markdown(run: Run, failures: int = 20, errors: int = 20) -> str:
         _failures(run, failures),
         _blockers(run),
         _kernels(run),
+        _declined(run, failures),
         _routes(run),
         _errors(run, errors),
         _without_samples(run),
@@ -156,12 +157,21 @@ def _kernels(run: Run) -> str:
         return ""
     rows = [
         [
-            code(each.operator), "broken" if each.broken else "missing", ", ".join(map(code, each.dtypes)),
+            code(each.operator), each.state, ", ".join(map(code, each.dtypes)),
             len(each.unlocks), ", ".join(map(code, each.unlocks[:8])) + (" …" if len(each.unlocks) > 8 else ""),
         ]
         for each in run.next_kernels[:10]
     ]  # fmt: skip
     return "### Kernels to write next\n\n" + table(["kernel", "state", "dtypes", "unlocks", "operators"], rows)
+
+
+def _declined(run: Run, limit: int) -> str:
+    found = declined(run.results)
+    if not found:
+        return ""
+    lines = [f"- {escape(line[:_LONGEST])}" for line in found[:limit]]
+    rest = [f"- … and {len(found) - limit} more"] if len(found) > limit else []
+    return "\n".join(["### Kernels that declined calls, with the first reason\n", *lines, *rest])
 
 
 def _routes(run: Run) -> str:

@@ -172,7 +172,7 @@ def group_title(group: Group) -> str:
 def kernel_text(kernel: NextKernel) -> str:
     """Return how a kernel to write or to repair is named: ``exp (broken in float16)``, ``exp (missing)``."""
     dtypes = f" in {', '.join(sorted(kernel.dtypes, key=dtype_order))}" if kernel.dtypes else ""
-    return f"{kernel.operator} ({'broken' if kernel.broken else 'missing'}{dtypes})"
+    return f"{kernel.operator} ({kernel.state}{dtypes})"
 
 
 def subject_text(run: Run) -> str:

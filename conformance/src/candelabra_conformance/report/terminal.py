@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from candelabra_conformance import model
-from candelabra_conformance.causes import grouped
+from candelabra_conformance.causes import declined, grouped
 from candelabra_conformance.model import LEVELS, VERDICTS, NextKernel, Result, Run
 from candelabra_conformance.report import tally
 from candelabra_conformance.report.programs import described, fits_on_a_screen, saved
@@ -44,6 +44,7 @@ def summary(run: Run, failures: int = 10, errors: int = 5, files: Mapping[str, P
         "routes",
         [f"{name}: {tally.many(c, 'case')}, {tally.many(o, 'operator')}" for name, (c, o) in tally.routes(run).items()],
     )
+    parts += _lines("kernels that declined calls, with the first reason", _first(declined(run.results), failures))
     worst = [f"{tally.ulp_text(r.ulp)} ULP  {r.case.id}" for r in tally.worst_ulps(run)[:errors]]
     parts += _lines("largest errors", worst)
     parts += _lines("public callables without samples", _some(tally.without_samples(run)))
@@ -109,10 +110,8 @@ def _program(result: Result, files: Mapping[str, Path]) -> list[RenderableType]:
 
 def _obstacles(run: Run, limit: int) -> list[RenderableType]:
     """Return what keeps the device from the required level, the most blocking first."""
-    found = [line[:400] for line in tally.obstacles(run)]
     title = "what does not pass" if run.selected else f"why level {run.required} is not reached"
-    rest = [f"… and {len(found) - limit} more"] if len(found) > limit else []
-    return _lines(title, [*found[:limit], *rest])
+    return _lines(title, _first(tally.obstacles(run), limit))
 
 
 def _title(result: Result) -> Text:
@@ -141,6 +140,12 @@ def _some(names: list[str]) -> list[str]:
     """Return the first names on a line and the number of the others, or nothing if there are no names."""
     rest = f" and {len(names) - 8} more" if len(names) > 8 else ""
     return [", ".join(names[:8]) + rest] if names else []
+
+
+def _first(lines: list[str], limit: int) -> list[str]:
+    """Return the first lines, shortened, and the number of the others."""
+    rest = [f"… and {len(lines) - limit} more"] if len(lines) > limit else []
+    return [*(line[:400] for line in lines[:limit]), *rest]
 
 
 def _kernel(kernel: NextKernel) -> str:

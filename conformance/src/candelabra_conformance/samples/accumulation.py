@@ -95,6 +95,41 @@ def convolutions_of_halves(t: Maker) -> Iterator[Sample]:
         yield sample(ones, ones.copy(), None, (1,), (0,), (1,), 1, exact=True, gradient=False, note="ones")
 
 
+@special("scatter_add", "index_add", "index_put")
+def additions_of_halves(t: Maker) -> Iterator[Sample]:
+    """Yield many ones for one element."""
+    if _is_half(t):
+        zero, index, ones = t.array([0.0, 1.0]), np.zeros(ONES, np.int64), t.array(np.ones(ONES))
+        args = (zero, (index,), ones, True) if t.operator == "index_put" else (zero, 0, index, ones)
+        yield sample(*args, exact=True, gradient=False, note="ones")
+
+
+@special("cumprod")
+def running_products_of_halves(t: Maker) -> Iterator[Sample]:
+    """Yield pairs of factors whose product, 1 - 2**-12, is 1 in half precision, and a product that overflows between.
+
+    After 1,024 pairs the product is 0.78; it is 1 if each is rounded. The values are exact, so the bound is 8 units.
+    """
+    if _is_half(t):
+        pairs = t.array([1 + 2.0**-6, 1 - 2.0**-6] * (ONES // 4))
+        yield sample(pairs, 0, exact=True, gradient=False, note="pairs")
+        if t.dtype.name == "float16":
+            yield sample(t.array([256.0, 256.0, 2.0**-8]), 0, exact=True, gradient=False, note="large between")
+
+
+@special("attention")
+def attention_of_halves(t: Maker) -> Iterator[Sample]:
+    """Yield many equal keys, whose weights have the sum 1, and scores whose terms overflow or need more digits."""
+    if _is_half(t):
+        one, keys = t.array(np.ones((1, 8))), t.array(np.zeros((ONES, 8)))
+        yield sample(one, keys, t.array(np.ones((ONES, 2))), None, False, 1.0, exact=True, gradient=False, note="keys")
+        ones, signs = np.ones(ONES), np.where(np.arange(2 * ONES) % 2, -1.0, 1.0)
+        query = t.array([[*ones, *ones, 1.0]])
+        near = t.array([[*ones, *-ones, 0.0], [*signs, 1.0]])  # the scores 0 and 1
+        values = t.array([[0.0], [1.0]])
+        yield sample(query, near, values, None, False, 1.0, exact=True, gradient=False, note="scores of many terms")
+
+
 @special("linspace")
 def ranges_of_halves(t: Maker) -> Iterator[Sample]:
     """Yield ends whose distance does not fit into float16, and more steps than it has digits."""

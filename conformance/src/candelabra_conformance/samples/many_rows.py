@@ -86,6 +86,14 @@ def long_sums(t: Maker) -> Iterator[Sample]:
     yield sample(t(50_001, low=0.1, high=1.0), t(50_001, low=0.1, high=1.0), note="one sign", **PLAIN)
 
 
+@sizes("scatter_add", "index_add")
+def long_additions(t: Maker) -> Iterator[Sample]:
+    """Yield 50,001 terms of one sign for one element, whose rounding errors accumulate."""
+    if t.is_floating:
+        terms = t(50_001, low=0.1, high=1.0)
+        yield sample(t(3), 0, np.zeros(50_001, np.int64), terms, note="one sign", **PLAIN)
+
+
 @sizes("bmm", "baddbmm")
 def batches(t: Maker) -> Iterator[Sample]:
     """Yield a batch of many matrices."""

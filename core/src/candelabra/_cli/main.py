@@ -61,6 +61,7 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="candelabra",
         description="Inspect the devices, plugins and operators of this installation.",
+        epilog="Plugins of devices may have further commands, which `candelabra doctor` lists.",
     )
     parser.add_argument("--version", action="version", version=f"candelabra {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
@@ -75,10 +76,10 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
 
 
 def _plugin_commands() -> dict[str, str]:
-    """Return the commands of plugins, each with the first line of its documentation."""
+    """Return the commands of tools, each with the first line of its documentation. No device plugin is imported."""
     from candelabra._plugins.contributions import commands
 
-    found, _ = commands(tuple(COMMANDS))
+    found, _ = commands(tuple(COMMANDS), tools=True)
     return {name: (function.__doc__ or "a command of a plugin").partition("\n")[0] for name, function in found.items()}
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen import arguments
-from candelabra._codegen.fitting import PLAIN_TYPES, check_types
+from candelabra._codegen.fitting import KINDS, check_types
 from candelabra._codegen.source import build, indent
 from candelabra._dispatch.factories import factory_lines
 from candelabra._dispatch.out import store
@@ -445,9 +445,9 @@ def plain_lines(parameters: Sequence[Parameter], scope: dict[str, Any]) -> list[
     lines = []
     for p in parameters:
         words = p.annotation.removesuffix(" | None").split(" | ") if p.kind == PLAIN and not p.variadic else [""]
-        if any(word not in PLAIN_TYPES for word in words):
+        if not all(word in KINDS and KINDS[word].plain for word in words):
             continue
-        types = tuple([t for word in words for t in PLAIN_TYPES[word]])
+        types = tuple([t for word in words for t in KINDS[word].plain])
         n = p.name
         if types == (bool,):
             test = f"{n} is not False and {n} is not True"

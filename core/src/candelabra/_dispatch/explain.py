@@ -13,6 +13,7 @@ from types import FunctionType
 from candelabra._annotations import Any, Final
 from candelabra._codegen.overloading import member_for
 from candelabra._device import Instance, instances_of_key
+from candelabra._dispatch.declining import reason_of
 from candelabra._dispatch.key import key_of
 from candelabra._dispatch.layers import Layer, layers_of_key
 from candelabra._dispatch.promote import common_dtype
@@ -81,6 +82,10 @@ class Explanation:
     steps: tuple[Step, ...]
     gradient: str
     """Whether the call is recorded, and with which derivative."""
+    declined: Step | None = None
+    """The step that serves the calls that the kernel declines, if some step does."""
+    reason_declined: str | None = None
+    """Why the kernel declined its first call in this dtype, if it declined one in this process."""
     calls: tuple[Explanation, ...] = field(default=())
     """For a public callable, the operators that it called."""
 
@@ -105,6 +110,10 @@ class Explanation:
                 )
                 if route == "promotion" and step is not None and not served:
                     lines[-1] += ", then anew:"
+            if self.declined is not None:
+                lines.append(f"    calls that the kernel declines: {self.declined}")
+            if self.reason_declined is not None:
+                lines.append(f"    the kernel declined a call in this process: {self.reason_declined}")
             lines.append(f"    gradient: {self.gradient}")
         return "\n".join([*lines, *("  " + line for call in self.calls for line in str(call).splitlines())])
 
@@ -155,7 +164,26 @@ def follow(record: Operator[..., Any], key: int, inplace: bool, compute: dtype |
                 break
     except Exception as error:
         steps.append(Step(7, "unsupported", f"{type(error).__name__}: {error}"))
-    return Explanation(record.name + "_" * inplace, words, tuple(steps), _gradient(record, key, steps[-1]))
+    title = record.name + "_" * inplace
+    declined = None if inplace else _after_declining(record, key, steps[-1])
+    reason = _reason_declined(title, key, compute)
+    return Explanation(title, words, tuple(steps), _gradient(record, key, steps[-1]), declined, reason)
+
+
+def _after_declining(record: Operator[..., Any], key: int, last: Step) -> Step | None:
+    """Return the step that serves the calls that a kernel declines, or None without a kernel or such a step."""
+    if last.route != "native":
+        return None
+    try:
+        found = resolution(record, key, declined=True)
+    except Exception:
+        return None
+    return Step(NUMBERS[found.route], found.route, found.reason)
+
+
+def _reason_declined(title: str, key: int, compute: dtype | None) -> str | None:
+    devices = instances_of_key(key)
+    return reason_of(devices[0], title, compute) if len(devices) == 1 and compute is not None else None
 
 
 def names_of(key: int) -> tuple[str, ...]:
@@ -248,4 +276,4 @@ def _callable(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> E
             operator(*args, **kwargs)
     finally:
         layer.remove()
-    return Explanation(operator.__name__, (), (), "that of the operators below", tuple(calls))
+    return Explanation(operator.__name__, (), (), "that of the operators below", calls=tuple(calls))

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import Instance, open_device
+from candelabra._dispatch.declining import reason_of
 from candelabra._invalidation import invalidate
 from candelabra._plugins import registry
 from candelabra._records.schema import DEVICE
@@ -68,10 +69,13 @@ def reference_device(instance: Instance) -> Instance | None:
     return None if found.backend is instance.backend else found
 
 
-def fallback_kernel(op: Operator[..., Any], instance: Instance, compute: dtype, key: int) -> Callable[..., Any] | None:
+def fallback_kernel(
+    op: Operator[..., Any], instance: Instance, compute: dtype, key: int, declined: bool = False
+) -> Callable[..., Any] | None:
     """Return a kernel that copies payloads to the reference device, runs there, and copies the results back.
 
-    The modes in ``key`` decide whether a contributed kernel runs there (``serving``).
+    The modes in ``key`` decide whether a contributed kernel runs there (``serving``). ``declined``: the device has a
+    kernel, which has declined a call.
     """
     if op.view or instance.capabilities.virtual or not instance.capabilities.data or fallback_policy(op) == "error":
         return None
@@ -81,11 +85,15 @@ def fallback_kernel(op: Operator[..., Any], instance: Instance, compute: dtype, 
         return None
     several = op.schema.result is not None
     mark = (str(instance.device), op.name)
-    lacking = f"for {compute.name} " if compute not in instance.capabilities.arithmetic else ""
+    place = f"on {mark[0]!r}"
+    if declined:
+        place = f"for this call {place} (it was declined: {reason_of(instance, op.name, compute)})"
+    elif compute not in instance.capabilities.arithmetic:
+        place = f"for {compute.name} {place}"
     parameters = op.schema.parameters
 
     def run(*args: Any) -> Any:
-        _notice(mark, lacking, str(host.device))
+        _notice(mark, place, str(host.device))
         result = kernel(
             *[
                 host.index if p.kind == DEVICE else _carry(a, instance, host)
@@ -122,14 +130,14 @@ def move_payload(payload: Any, source: Instance, target: Instance) -> Any:
     return target.backend.from_host(target.index, source.backend.to_host(payload), tuple(payload.shape), d)
 
 
-def _notice(mark: tuple[str, str], lacking: str, host: str) -> None:
+def _notice(mark: tuple[str, str], place: str, host: str) -> None:
     with _lock:
         counts[mark] += 1
         if mark in _warned:
             return
         _warned.add(mark)
     warnings.warn(
-        f"operator {mark[1]!r} has no kernel {lacking}on {mark[0]!r} and runs on {host!r}, with copies both ways. "
+        f"operator {mark[1]!r} has no kernel {place} and runs on {host!r}, with copies both ways. "
         "This warning is shown once; candelabra.fallback_counts() counts fallbacks, and candelabra.fallback('error') "
         "forbids them",
         FallbackWarning,
@@ -142,12 +150,23 @@ def fallback_counts() -> dict[tuple[str, str], int]:
     return dict(counts)
 
 
-def no_kernel(op: Operator[..., Any], instance: Instance, compute: dtype) -> UnsupportedOperator:
-    """Return the error of step 7: operator, device, devices with a kernel, failed plugins, and possible remedies."""
-    having = registry.backends_with_kernel(op.name)
+def no_kernel(
+    op: Operator[..., Any], instance: Instance, compute: dtype, declined: bool = False
+) -> UnsupportedOperator:
+    """Return the error of step 7: operator, device, devices with a kernel, failed plugins, and possible remedies.
+
+    ``declined``: the device has a kernel, which has declined this call.
+    """
+    own = instance.device.type
+    having = [name for name in registry.backends_with_kernel(op.name) if name != own]
     broken = registry.failures()
     text = f"operator {op.name!r} is not available on device {str(instance.device)!r} for {compute}"
-    text += f". Kernels exist on: {', '.join(having)}" if having else ". No installed backend has a kernel for it"
+    if declined:
+        text += f": its kernel declined this call ({reason_of(instance, op.name, compute)})"
+    other = "other " if op.name in instance.kernels else ""
+    text += (
+        f". Kernels exist on: {', '.join(having)}" if having else f". No {other}installed backend has a kernel for it"
+    )
     if broken:
         text += f". Plugins that failed to load: {', '.join(broken)} (see `candelabra doctor`)"
     if op.view:
@@ -157,5 +176,5 @@ def no_kernel(op: Operator[..., Any], instance: Instance, compute: dtype) -> Uns
     elif fallback_policy(op) == "error":
         text += ". The fallback policy is 'error'; candelabra.fallback('allow') lets it run on the reference device"
     if having:
-        text += f". To go on: x.to({having[0]!r})"
+        text += f". To go on: x.to({having[0]!r})" + (", whose memory is another" if op.view else "")
     return UnsupportedOperator(text)

@@ -24,6 +24,7 @@ from candelabra._autograd.views import (
 from candelabra._codegen.adapters import Call, guard_lines, payload_argument
 from candelabra._codegen.source import build
 from candelabra._device import Instance
+from candelabra._dispatch.declining import noting
 from candelabra._dispatch.failure import fail
 from candelabra._dispatch.key import redispatch
 from candelabra._dispatch.promote import check_inplace_shape
@@ -71,11 +72,16 @@ def compile_inplace(
         or compute not in instance.capabilities.arithmetic
     ):
         return writing(op), "in-place form: the result is copied into the tensor"
-    return _compile_direct(op, key, kernels), f"in-place {kernels[0].origin(op.name + '_', instance)}"
+    last = noting(writing(op), instance, op.name + "_", compute)
+    return _compile_direct(op, key, kernels, last), f"in-place {kernels[0].origin(op.name + '_', instance)}"
 
 
-def _compile_direct(op: Operator[..., Any], key: int, kernels: list[Link]) -> Callable[..., Any]:
-    """Compile an adapter that calls the first in-place kernel. The next one serves the calls that it declines."""
+def _compile_direct(
+    op: Operator[..., Any], key: int, kernels: list[Link], last: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Compile an adapter that calls the first in-place kernel. The next one serves the calls that it declines, and
+    ``last`` those that all decline.
+    """
     (kernel, _), *below = kernels
     call = Call(op, key, (), {})
     operands = [p.name for p in op.schema.parameters if p.kind == OPERAND]
@@ -86,7 +92,7 @@ def _compile_direct(op: Operator[..., Any], key: int, kernels: list[Link]) -> Ca
     first = names[0]
     scope: dict[str, Any] = {
         "kernel": kernel, "fail": fail_inplace, "op": op, "VIEW": VIEW,
-        "declined": _compile_direct(op, key, below) if below else writing(op),
+        "declined": _compile_direct(op, key, below, last) if below else last,
     }  # fmt: skip
     lines = guard_lines(op, passed, scope, call.scalar) if key & VIEW and not key & NO_GRAD else []
     lines = [line.replace("refreshed(op,", "refreshed_inplace(op,") for line in lines]

@@ -52,7 +52,8 @@ def refuse(
         raise TypeError(f"{title}(): {words}") from (error.__cause__ if generic else None if plain else error)
     if plain:
         return
-    raise _unexplained(title, parameters, error.__cause__ if generic else error, values)
+    cause = error.__cause__ if generic else error
+    raise _unexplained(title, parameters, cause, values) from cause
 
 
 def names_another(title: str, error: Exception) -> bool:
@@ -78,7 +79,9 @@ def _unexplained(
             f"{title}(): cannot compute with these arguments: {given}"
         )
     found.unexplained = True  # the entry around this one names itself instead
-    found.__cause__ = error
+    if error is not None and any(note.startswith(KERNEL) for note in getattr(error, "__notes__", ())):
+        text = f"{type(error).__name__}: {error}".partition("\n")[0]
+        found.add_note(f"the kernel's error: {text}")  # the array library's own words, which the message must not have
     return found  # type: ignore[no-any-return]
 
 

@@ -15,7 +15,8 @@ from candelabra._codegen.entry import passed_on
 from candelabra._codegen.source import build
 from candelabra._device import Instance, instance_of_key, instances_of_key
 from candelabra._dispatch.crossing import cross_device
-from candelabra._dispatch.failure import fail
+from candelabra._dispatch.declining import note
+from candelabra._dispatch.failure import check, fail
 from candelabra._dispatch.fallback import fallback_kernel, no_kernel
 from candelabra._dispatch.inplace import compile_inplace
 from candelabra._dispatch.layers import layer_for
@@ -42,6 +43,7 @@ from candelabra._records.schema import OPERAND
 from candelabra._serving import Link, serving
 from candelabra._switches import switches
 from candelabra.dtypes import ALL, BY_BIT, DTYPE_MASK, FLOATING, INTEGER, dtype
+from candelabra.errors import UnsupportedOperator
 
 if TYPE_CHECKING:
     from candelabra._records.record import Operator
@@ -55,8 +57,11 @@ class Resolution(NamedTuple):
     reason: str
 
 
-def resolution(op: Operator[..., Any], key: int, inplace: bool = False) -> Resolution:
-    """Return the function that serves ``op`` for ``key``, with its route."""
+def resolution(op: Operator[..., Any], key: int, inplace: bool = False, declined: bool = False) -> Resolution:
+    """Return the function that serves ``op`` for ``key``, with its route.
+
+    With ``declined``, return the one that serves a call that the kernel of step 4 declines.
+    """
     # 0. Function modes and classes that define __torch_function__, unless they are disabled.
     if key & (OVERRIDE | NO_OVERRIDE | FUNCTION_MODE):
         if key & FUNCTION_MODE or key & (OVERRIDE | NO_OVERRIDE) == OVERRIDE:
@@ -95,7 +100,7 @@ def resolution(op: Operator[..., Any], key: int, inplace: bool = False) -> Resol
     if inplace:
         function, reason = compile_inplace(op, key, compute, instance)
         return Resolution(function, "native", reason)
-    return _served(op, key, compute, instance)
+    return _served(op, key, compute, instance, [] if declined else None, declined)
 
 
 class Declined:
@@ -110,14 +115,27 @@ class Declined:
 
     def __call__(self, *args: Any) -> Any:
         if self.function is None:
-            self.function = _served(*self.given).function
+            op, _, compute, instance, below = self.given
+            note(instance, op.name, compute)
+            try:
+                self.function = _served(*self.given, declined=not below).function
+            except UnsupportedOperator:
+                check(op, args)  # the kernel may have declined arguments that the record refuses
+                raise
         return self.function(*args)
 
 
 def _served(
-    op: Operator[..., Any], key: int, compute: dtype, instance: Instance, kernels: list[Link] | None = None
+    op: Operator[..., Any],
+    key: int,
+    compute: dtype,
+    instance: Instance,
+    kernels: list[Link] | None = None,
+    declined: bool = False,
 ) -> Resolution:
-    """Resolve steps 4 to 7. ``kernels``: the kernels that may serve, without those that have declined the call."""
+    """Resolve steps 4 to 7. ``kernels``: the kernels that may serve, without those that have declined the call;
+    ``declined``: all have.
+    """
     wants_grad = bool(key & AUTOGRAD) and not key & NO_GRAD
     name = str(instance.device)
     call = Call(op, key, output_keys(op, key, compute, instance), _keymap(op, key, instance))
@@ -141,24 +159,24 @@ def _served(
         if call.kernel is not None:
             return Resolution(compile_adapter(call), "strided", "computed from strides by the core")
     # 5. The composite body: above autograd, or below it if the record has a derivative of its own.
+    declines = not kernels and not declined and op.name in instance.kernels
+    refused = f"the kernel {op.name!r} declines {compute.name}; " if declines else ""
     if op.body is not None:
         if composite_above:
             why = (
                 "inference only: the backend's override was passed over" if kernels else "its operators are dispatched"
             )
-            return Resolution(by_position(op, op.body), "composite", why)
+            return Resolution(by_position(op, op.body), "composite", refused + why)
         call.kernel, call.on_tensors = op.body, True
-        return Resolution(
-            compile_adapter(call), "composite", "the body runs with recording off, one derivative for all of it"
-        )
+        why = "the body runs with recording off, one derivative for all of it"
+        return Resolution(compile_adapter(call), "composite", refused + why)
     # 6. The fallback policy.
-    call.kernel = fallback_kernel(op, instance, compute, key)
+    call.kernel = fallback_kernel(op, instance, compute, key, declined)
     if call.kernel is not None:
-        return Resolution(
-            compile_adapter(call), "fallback", f"{name} has no kernel {op.name!r}; the reference device has"
-        )
+        why = refused or f"{name} has no kernel {op.name!r}; "
+        return Resolution(compile_adapter(call), "fallback", f"{why}the reference device has")
     # 7. No device serves it.
-    raise no_kernel(op, instance, compute)
+    raise no_kernel(op, instance, compute, declined)
 
 
 def _nondeterministic(op: Operator[..., Any], device: str) -> None:

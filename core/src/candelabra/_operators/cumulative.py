@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 # -- sums and products ------------------------------------------------------------------------------------------------
 @operator(like_input, result=accumulated, inplace=True, autocast=Autocast("float32"))
 def cumsum(input: Tensor, dim: Dim, *, dtype: DType | None = None) -> Tensor:
-    """Return the cumulative sums along ``dim``. Integers and bools give int64; the input is cast to ``dtype`` first."""
+    """Return the cumulative sums along ``dim``. Integers and bools give int64; the input is cast to ``dtype`` first.
+
+    The terms may be added in any order: a sum of n terms has an error of at most ``(n - 1) * u * sum(abs(terms))``,
+    where u is the unit roundoff of the dtype (Higham, Accuracy and Stability of Numerical Algorithms, 2002, ch. 4.2).
+    Half types are added in float32, and each sum is rounded once.
+    """
     ...
 
 
@@ -37,6 +42,10 @@ cumsum.vjp(input=lambda g, dim, input_spec: uncast(g.flip(dim).cumsum(dim).flip(
 def cumprod(input: Tensor, dim: Dim, *, dtype: DType | None = None) -> Tensor:
     """Return the cumulative products along ``dim``. Integers and bools give int64; the input is cast to ``dtype``
     first.
+
+    The product of n factors has a relative error of at most ``(n - 1) * u``, where u is the unit roundoff of the dtype
+    (Higham, Accuracy and Stability of Numerical Algorithms, 2002, ch. 3.1). Half types are multiplied in float32, whose
+    u is 2**-24, and each product is rounded once.
     """
     ...
 

@@ -15,7 +15,7 @@ from candelabra._records.autocasting import Autocast
 from candelabra._records.callables import public
 from candelabra._records.promotion import same, unpromoted
 from candelabra._records.record import operator
-from candelabra._records.rules import by, shape_of
+from candelabra._records.rules import by, normalized_dims, shape_of
 
 if TYPE_CHECKING:
     from candelabra.typing import Shape, Tensor
@@ -57,24 +57,8 @@ def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None, shape: Sequen
 def _layer_shapes(
     input: Tensor, normalized_shape: tuple[int, ...], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Shapes:
-    shape, rank = shape_of(input), len(normalized_shape)
-    if not rank:
-        raise RuntimeError(
-            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
-            "normalized_shape = []"
-        )
-    for name, tensor in (("weight", weight), ("bias", bias)):
-        if tensor is not None and shape_of(tensor) != normalized_shape:
-            raise RuntimeError(
-                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
-                f"{list(tensor.shape)} and normalized_shape = {list(normalized_shape)}"
-            )
-    if shape[-rank:] != normalized_shape:
-        raise RuntimeError(
-            f"Given normalized_shape={list(normalized_shape)}, expected input with shape "
-            f"[*, {str(list(normalized_shape))[1:]}, but got input of size{list(shape)}"
-        )
-    statistics = (*shape[:-rank], *[1] * rank)
+    shape, dims = shape_of(input), normalized_dims(input, normalized_shape, weight, bias)
+    statistics = (*shape[: dims[0]], *[1] * len(dims))
     return shape, statistics, statistics
 
 

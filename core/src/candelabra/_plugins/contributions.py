@@ -1,7 +1,8 @@
 """Contributions of plugins other than kernels: subcommands of ``candelabra`` and samples for the conformance suite.
 
 A plugin with a device is registered in the entry point group of backends. A plugin without one, a tool, is registered
-in the group ``candelabra.plugins``; the entry's value is an object with the same hooks.
+in the group ``candelabra.plugins``; the entry's value is an object with the same hooks. ``candelabra --help`` imports
+tools only: a distribution with a device registers its commands as a tool, too, to have them listed there.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ class Contributions(NamedTuple):
     problems: dict[str, BaseException]
 
 
-def commands(reserved: tuple[str, ...] = (), only: str | None = None) -> Contributions:
+def commands(reserved: tuple[str, ...] = (), only: str | None = None, tools: bool = False) -> Contributions:
     """Return ``{subcommand: function(arguments) -> exit status}``. Reserved and duplicate names are refused.
 
-    ``only``: end the search when this command is found, so that the remaining plugins are not imported.
+    ``only``: end the search when this command is found, so that the remaining plugins are not imported. ``tools``: do
+    not import plugins of devices.
     """
     found: dict[str, Any] = {}
     problems: dict[str, BaseException] = {}
-    for plugin, name, command in _collect("candelabra_commands", problems):
+    for plugin, name, command in _collect("candelabra_commands", problems, tools):
         if name in reserved or name in found:
             problems[plugin] = ValueError(
                 f"plugin {plugin!r} has a command {name!r}, but a command of that name exists already"
@@ -54,11 +56,11 @@ def samples() -> Contributions:
     return Contributions(found, problems)
 
 
-def _collect(hook: str, problems: dict[str, BaseException]) -> Iterator[tuple[str, str, Any]]:
+def _collect(hook: str, problems: dict[str, BaseException], tools: bool = False) -> Iterator[tuple[str, str, Any]]:
     """Yield (plugin, key, value) of the mappings that plugins return, and add plugins that raise to ``problems``."""
     from candelabra._plugins.loading import call_hook
 
-    for name, loaded in _objects():
+    for name, loaded in _objects(tools):
         try:
             mapping = call_hook(loaded(), hook)
             if mapping is not None and not isinstance(mapping, Mapping):
@@ -73,14 +75,18 @@ def _collect(hook: str, problems: dict[str, BaseException]) -> Iterator[tuple[st
     problems.update({name: error for name, error in registry.failures().items() if name not in problems})
 
 
-def _objects() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Yield (name, function that returns the object with the hooks), tools first, since they need no device."""
+def _objects(tools: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Yield (name, function that returns the object with the hooks), tools first, since they need no device.
+
+    With ``tools``, yield only those plugins of devices that are loaded already.
+    """
     from functools import partial
     from importlib.metadata import entry_points
 
     for entry in sorted(entry_points(group=GROUP)):
         yield entry.name, partial(_tool, entry)
-    for plugin, _ in registry.working():
+    devices = registry.plugins().values() if tools else (plugin for plugin, _ in registry.working())
+    for plugin in devices:
         if plugin.plugin is not None:
             yield plugin.name, partial(getattr, plugin, "plugin")
 

@@ -82,3 +82,30 @@ def by(function: Callable[..., Any]) -> Callable[..., Any]:
 def unchecked(*args: Any) -> None:
     """The kernel's own error says enough."""
     return None
+
+
+def normalized_dims(input: Any, sizes: Any, weight: Any, bias: Any) -> tuple[int, ...]:
+    """Return the last dims, over which an operator normalizes.
+
+    Raises ``RuntimeError`` unless their sizes, and those of weight and bias, are ``sizes``.
+    """
+    expected: tuple[int, ...] = sizes
+    if not expected:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            "normalized_shape = []"
+        )
+    for name, given in (("weight", weight), ("bias", bias)):
+        if given is not None and shape_of(given) != expected:
+            raise RuntimeError(
+                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
+                f"{list(shape_of(given))} and normalized_shape = {list(expected)}"
+            )
+    shape = shape_of(input)
+    first = len(shape) - len(expected)
+    if first < 0 or shape[first:] != expected:
+        raise RuntimeError(
+            f"Given normalized_shape={list(expected)}, expected input with shape [*, {', '.join(map(str, expected))}], "
+            f"but got input of size{list(shape)}"
+        )
+    return tuple(range(first, len(shape)))

@@ -68,8 +68,7 @@ def close(got: Any, want: Any, precision: float) -> None:
     np.testing.assert_allclose(got.detach().numpy().astype(np.float64), want, rtol=precision, atol=precision)
 
 
-# -- one argument
-# ------------------------------------------------------------------------------------------------------
+# -- one argument -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", UNARY)
 def test_values_are_scipys(name: str, rng: np.random.Generator) -> None:
     """float64, float32 and the half types, which are computed in float32, agree."""
@@ -158,8 +157,7 @@ def test_the_methods_are_in_place_too(name: str, rng: np.random.Generator) -> No
     assert base.tolist() == want
 
 
-# -- two arguments
-# -----------------------------------------------------------------------------------------------------
+# -- two arguments ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", BINARY)
 def test_values_of_two_arguments_are_scipys(name: str, rng: np.random.Generator) -> None:
     """Arguments broadcast, and integers are promoted to floats."""
@@ -285,8 +283,7 @@ def test_entr_is_steep_at_zero() -> None:
     assert math.isnan(got[2])
 
 
-# -- softmax and related functions
-# --------------------------------------------------------------------------------------
+# -- softmax and related functions ------------------------------------------------------------------------------------
 def test_special_has_softmax_and_logsumexp(rng: np.random.Generator) -> None:
     """``dim`` and ``dtype`` are PyTorch's; logsumexp supports complex numbers and empty input."""
     x = rng.normal(size=(3, 4))

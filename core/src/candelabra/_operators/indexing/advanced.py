@@ -85,7 +85,8 @@ def index_put(input: Tensor, indices: Sequence[Index | None], values: Tensor, ac
     """Return ``input`` with ``values``, broadcast, written to ``input[indices]``, or added with ``accumulate``.
 
     For each dim, ``indices`` has an int64 tensor, a mask (for as many dims as it has), or None for the whole dim.
-    Elements are written in order: the last write wins.
+    Elements are written in order: the last write wins. They are added in order, too, half types in float32, with the
+    error of :func:`scatter_add`.
 
     Raises ``IndexError`` for indices out of bounds, ``RuntimeError`` for different dtypes and for values that do not
     broadcast.

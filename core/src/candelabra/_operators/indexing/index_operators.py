@@ -98,8 +98,8 @@ _copied = fits_slices(IndexError)
 def index_add(input: Tensor, dim: Dim, index: Index, source: Tensor) -> Tensor:
     """Return ``input`` with the slices of ``source`` added to the slices along ``dim`` that the 1-d ``index`` selects.
 
-    Slices are added in order. Raises ``IndexError`` for indices out of bounds, ``RuntimeError`` for different dtypes
-    and for shapes that do not fit.
+    Slices are added in order, half types in float32, with the error of :func:`scatter_add`. Raises ``IndexError`` for
+    indices out of bounds, ``RuntimeError`` for different dtypes and for shapes that do not fit.
     """
     ...
 

@@ -256,10 +256,11 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 @operator(pointwise, accepts=FLOATS, inplace=False, namespace="nn.functional")
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """``input`` moved towards 0 by ``lambd``, or 0 if ``abs(input) <= lambd``."""
+    """``input`` moved towards 0 by ``lambd``, or 0 with the input's sign if ``abs(input) <= lambd``."""
     if not lambd >= 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
-    return where(input > 0, input - lambd, input + lambd).masked_fill(input.abs() <= lambd, 0)
+    zero = input.new_zeros(()).copysign(input.detach())  # a constant, since the derivative there is 0
+    return where(input.abs() <= lambd, zero, where(input > 0, input - lambd, input + lambd))
 
 
 @operator(pointwise, promote=to_float, inplace=False, out=False, namespace="nn.functional")

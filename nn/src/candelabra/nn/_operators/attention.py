@@ -50,6 +50,11 @@ def attention(
 
     query (*, L, E), keys (*, S, E), values (*, S, Ev), leading dims broadcast; the mask broadcasts to (*, L, S).
     With ``is_causal``, query l uses the keys up to l. The result is 0 for a query whose keys are all masked.
+
+    In half types the scores, the weights and the result may each be rounded; their sums are added in float32, as in
+    :func:`matmul` and :func:`softmax`. A score s that is rounded to the unit roundoff u changes its weight by at most
+    the factor ``exp(2 * u * max(abs(s)))``, so the result has an error of at most ``(2 * max(abs(s)) + 3) * u`` times
+    the largest value, as long as ``u * max(abs(s))`` is small.
     """
     attention_shapes(query, keys, values, mask)
     return attention_weights(query, keys, mask, is_causal, scale) @ values

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from candelabra.backend import broadcast_shapes
 from candelabra.dtypes import DTYPE_MASK, float32
-from candelabra.library import Autocast, by, operator, record, same, shape_of, unpromoted
+from candelabra.library import Autocast, by, normalized_dims, operator, record, same, shape_of, unpromoted
 from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -134,33 +134,9 @@ def narrowed(out: Tensor, input: Tensor) -> Tensor:
     return result
 
 
-def _normalized_dims(shape: Ints, sizes: Any, weight: Ints | None, bias: Ints | None) -> Ints:
-    """Return the last dims. Raises ``RuntimeError`` unless their sizes, and the other shapes, are ``sizes``."""
-    expected: Ints = sizes
-    if not expected:
-        raise RuntimeError(
-            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
-            "normalized_shape = []"
-        )
-    for name, given in (("weight", weight), ("bias", bias)):
-        if given is not None and given != expected:
-            raise RuntimeError(
-                f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape "
-                f"{list(given)} and normalized_shape = {list(expected)}"
-            )
-    first = len(shape) - len(expected)
-    if first < 0 or shape[first:] != expected:
-        raise RuntimeError(
-            f"Given normalized_shape={list(expected)}, expected input with shape [*, {', '.join(map(str, expected))}], "
-            f"but got input of size{list(shape)}"
-        )
-    return tuple(range(first, len(shape)))
-
-
 @by
 def _layer_shape(input: Tensor, normalized_shape: Ints, weight: Any, bias: Any, *_: Any) -> Ints:
-    shapes = [None if given is None else shape_of(given) for given in (weight, bias)]
-    _normalized_dims(shape_of(input), normalized_shape, *shapes)
+    normalized_dims(input, normalized_shape, weight, bias)
     return shape_of(input)
 
 
@@ -173,10 +149,7 @@ def layer_norm(
 
     The result has the input's dtype. ``weight`` and ``bias`` of a half input may be float32; a kernel may decline that.
     """
-    dims = _normalized_dims(
-        input._payload.shape, normalized_shape, None if weight is None else weight._payload.shape,
-        None if bias is None else bias._payload.shape,
-    )  # fmt: skip
+    dims = normalized_dims(input, normalized_shape, weight, bias)
     check_dtypes(input, weight, bias)
     return narrowed(normalize.canonical(input, weight, bias, dims, eps).values, input)
 
@@ -189,8 +162,7 @@ def rms_norm(input: Tensor, normalized_shape: Shape, weight: Tensor | None = Non
     The result has the input's dtype. Half types compute in float32 and use its epsilon. As in PyTorch, the square of a
     complex number is not that of its absolute value. Zhang and Sennrich, Root mean square layer normalization, 2019.
     """
-    scale = None if weight is None else weight._payload.shape
-    dims = _normalized_dims(input._payload.shape, normalized_shape, scale, None)
+    dims = normalized_dims(input, normalized_shape, weight, None)
     wide: Tensor = cast(input, dtype=float32) if input.dtype.is_half else input
     out = wide * ((wide * wide).mean(dims, True) + (_EPSILONS[input.dtype.name] if eps is None else eps)).rsqrt()
     if weight is not None:

@@ -13,9 +13,9 @@ from candelabra.dtypes import ALL, dtype
 
 from candelabra_conformance.context import Context, Failure, NotApplicable
 from candelabra_conformance.properties.effects import differing, same
-from candelabra_conformance.properties.lifetime import ALIVE, other_devices
 from candelabra_conformance.properties.memory import allocate, bit_patterns, copy
 from candelabra_conformance.properties.registry import Axis, device_property
+from candelabra_conformance.properties.result_lifetime import ALIVE, other_devices
 from candelabra_conformance.samples.maker import Maker
 from candelabra_conformance.transport import Array, payload_to_host, to_device, to_host
 
