@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final
 
-from candelabra.dtypes import ALL, BY_NAME, dtype
+from candelabra.dtypes import ALL, BY_NAME, dtype, float16
 from candelabra.library import OPERATORS, Operator
 
 from candelabra_conformance.context import MAIN, Context
@@ -42,6 +42,11 @@ def _is_basic(layout: str) -> bool:
     return layout not in MEMORY[len(BASIC) :]
 
 
+def has_kernel(context: Context, op: Operator[..., Any]) -> bool:
+    """Return whether an operator is a primitive, or the device has a kernel for it."""
+    return op.body is None or not context.instance.kernels.keys().isdisjoint((op.name, f"{op.name}_"))
+
+
 def represents(context: Context, op: Record, d: dtype) -> bool:
     """Return whether an unusual dtype of an operator belongs to level 2 on contiguous memory.
 
@@ -51,7 +56,7 @@ def represents(context: Context, op: Record, d: dtype) -> bool:
     if not isinstance(op, Operator):
         return False
     if d.name in WIDE:
-        return op.body is None or not context.instance.kernels.keys().isdisjoint((op.name, f"{op.name}_"))
+        return has_kernel(context, op)
     if op.body is not None:
         return False
     able = [other for other in _family(op.declared_in) if d in context.dtypes(other)]
@@ -88,12 +93,17 @@ def everywhere(level: int) -> Axes:
 
 
 def extremes(level: int) -> Axes:
-    """Yield every dtype on contiguous memory, with levels as in :func:`everywhere`."""
+    """Yield every dtype on contiguous memory, with levels as in :func:`everywhere`.
+
+    Kernels are also tried in float16, in which sums and squares overflow and lose their small terms unless they are
+    computed in a wider dtype.
+    """
 
     def axes(context: Context, op: Record) -> Iterator[Axis]:
         for d in context.dtypes(op):
             if context.laid_out(op, d, CONTIGUOUS):
                 lower = usual(context, d, op) or represents(context, op, d)
+                lower |= d is float16 and isinstance(op, Operator) and has_kernel(context, op)
                 yield Axis(d, CONTIGUOUS, level if lower else 3)
 
     return axes

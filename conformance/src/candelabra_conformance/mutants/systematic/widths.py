@@ -92,8 +92,9 @@ def numbers(name: str) -> Array:
         limits = np.iinfo(d)
         return np.array(sorted(n for n in near | {0, limits.min, limits.max} if limits.min <= n <= limits.max), d)
     real = np.dtype(f"f{d.itemsize // 2}") if d.kind == "c" else d
-    limits = np.finfo(real)
-    exponents = np.unique([*range(limits.minexp - limits.nmant, limits.maxexp, 5), -150, -149, -127, -126, 127, 128])
+    float_limits = np.finfo(real)
+    least, most = float_limits.minexp - float_limits.nmant, float_limits.maxexp
+    exponents = np.unique([*range(least, most, 5), -150, -149, -127, -126, 127, 128])
     some = np.concatenate([np.ldexp(mantissa, exponents) for mantissa in (1.0, 1.1, 1 + 2.0**-30)])
     every = np.concatenate([some, -some, [0.0, -0.0, np.inf, -np.inf, np.nan]]).astype(real)
     if d.kind == "f":
