@@ -36,15 +36,29 @@ def test_each_family_has_a_value_case_in_each_claimed_dtype() -> None:
     assert {dtype for _, dtype in families} == {d.name for d in ALL}
 
 
-def test_each_primitive_is_tried_in_float64() -> None:
-    """An error of single precision in float64 is found at level 2: every primitive has a value case."""
-    assert {name for name, dtype in tried("value", PRIMITIVES) if dtype == "float64"} == {
-        name for name in PRIMITIVES if "float64" in accepted(name)
-    }
+def test_each_kernel_is_tried_in_wide_dtypes() -> None:
+    """An error of single precision in a wider dtype is found at level 2: every kernel has a value case in each."""
+    kernels = Context(str(cd.get_default_device())).instance.kernels
+    served = {name.removesuffix("_") for name in kernels}
+    names = tuple(sorted({*PRIMITIVES, *served}))
+    wide = {"float64", "complex128", "int32"}
+    found = {(name, dtype) for name, dtype in tried("value", names) if dtype in wide}
+    assert found == {(name, dtype) for name in names for dtype in accepted(name) & wide}
+    assert ("sigmoid", "float64") in found
+    assert ("stack", "float64") not in tried("value", ("stack",))
+
+
+def test_an_operator_without_usual_dtypes_is_tried_in_its_first() -> None:
+    """Operators of complex numbers only have cases at level 2, in every layout of the lower levels."""
+    registry.load()
+    context = Context(str(cd.get_default_device()))
+    axes = registry.OF_OPERATORS["value"].axes(context, OPERATORS["view_as_real"])
+    low = {(axis.dtype.name, axis.layout) for axis in axes if axis.dtype is not None and axis.level <= 2}
+    assert {("complex64", "contiguous"), ("complex64", "transposed"), ("complex64", "zero-size")} <= low
 
 
 def test_special_values_belong_to_level_2() -> None:
-    """A maximum that ignores NaN is found at level 2, in the usual dtypes and in float64."""
+    """A maximum that ignores NaN is found at level 2, in the usual dtypes and in those that are computed in others."""
     names = ("maximum", "amax", "exp", "sort")
-    due = {(name, dtype) for name in names for dtype in ("float32", "float64", "int64")}
+    due = {(name, dtype) for name in names for dtype in ("float32", "float64", "float16", "int64", "int32")}
     assert due <= tried("special", names)

@@ -294,6 +294,55 @@ def test_dtypes_are_computed_in_narrower_ones(wide: str, narrow: str, value: flo
         assert switch.differed is expected
 
 
+def test_a_narrower_dtype_that_changes_no_result_is_no_fault() -> None:
+    """The sign bit of an integer is that of its nearest float, but not that of its last 32 bits."""
+    found = {f.fault for f in hunt_operator("signbit") if f.verdict == KILLED}
+    assert "int64 computed in int32" in found
+    assert not found & {"int64 computed in float64", "int64 computed in float32", "int32 computed in float32"}
+
+
+def test_strides_that_are_never_read_are_no_fault() -> None:
+    """Other numbers in an operand make a difference only to a kernel that reads them."""
+    made = Mirror("glass")
+    for kernel, expected in ((made.table["add"], True), (lambda x, y: made.table["neg"](x), False)):
+        switch = Switch(made, kernel)
+        fault = next(f for f in faults("add", switch) if f.name == "strides of other ignored")
+        assert fault.matters is not None
+        switch.fault = replace(fault, wrong=fault.matters)
+        switch(*(payload_of(made, np.ones(2, np.float32), 0) for _ in range(2)))
+        assert switch.differed is expected
+
+
+def test_a_kernel_of_one_value_cannot_ignore_the_parameter() -> None:
+    """A kernel that declines all calls with another value of a parameter than one has no mutant that ignores it."""
+    made = Mirror("glass")
+    switch = Switch(made, lambda x, mode: x if mode == 0 else NotImplemented)
+    switch.watched = list(faults("neg", switch))
+    image = payload_of(made, np.ones(2, np.float32), 0)
+    switch(image, 0)
+    assert not switch.serves_one(1)
+    switch(image, 2)
+    assert switch.serves_one(1)
+
+
+def test_a_target_that_is_filled_without_gaps_is_in_order() -> None:
+    """Writing one number everywhere as if a permuted target were contiguous is right, with several it is wrong."""
+    made = Mirror("glass")
+    for name, values, expected in (("filled_", (1.5,), False), ("copied_", (np.arange(6, dtype=np.float32),), True)):
+        switch = Switch(made, made.table[name])
+        switch.watched = list(faults(name, switch))
+        target = made.restride(payload_of(made, np.zeros(6, np.float32), 0), (3, 2), (1, 3), 0)
+        switch(target, *(payload_of(made, v.reshape(3, 2), 0) if isinstance(v, np.ndarray) else v for v in values))
+        assert (f"{name}: permutations of the target ignored" in switch.reached) is expected
+
+
+def test_what_a_kernel_refuses_is_replaced_by_other_values() -> None:
+    """A fault whose values are invalid, such as an index of 0 among pivots from 1, uses valid ones instead."""
+    found = {f.fault: f for f in hunt_operator("pivots_to_permutation")}
+    assert found["inputs beyond 64"].verdict == KILLED
+    assert found["inputs beyond 64"].own
+
+
 def test_late_results_read_what_their_inputs_have_become() -> None:
     """A result that is computed when it is read shows a later write into its input."""
     made = Mirror("glass")
@@ -360,6 +409,7 @@ def test_the_page_shows_matrix_and_survivors() -> None:
     assert "a check is missing.\n\n`sum: dim ignored`" in page
     assert "reaches the fault.\n\n`neg: no dims`" in page
     assert "- negated, since (-Q)(-R) is a decomposition as well: linalg_qr." in page
+    assert "- a dtype computed in a narrower one, if no number of the dtype changes a result, as in isnan" in page
 
 
 def test_the_json_is_stable() -> None:

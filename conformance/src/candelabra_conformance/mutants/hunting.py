@@ -203,12 +203,14 @@ def hunt_operator(operator: str, only_quick: bool = False) -> list[Finding]:
         cases = [case for case in cases if case in quick or not only_quick]
         cases.sort(key=lambda case: case not in quick)
         reaching = _reaching(context, cases, switches, every)
-        return [
+        hunted = [
             _hunted(context, fault, switches[name], reaching[fault.id], quick)
             for name, found in every.items()
             for fault in found
             if reaching[fault.id] or not fault.only_if_reached
+            if fault.parameter is None or not switches[name].serves_one(fault.parameter)
         ]
+        return [finding for finding in hunted if finding is not None]
 
 
 def _reaching(
@@ -229,7 +231,8 @@ def _reaching(
     return reaching
 
 
-def _hunted(context: Context, fault: Fault, switch: Switch, cases: list[Case], quick: set[Case]) -> Finding:
+def _hunted(context: Context, fault: Fault, switch: Switch, cases: list[Case], quick: set[Case]) -> Finding | None:
+    """Return the finding of a mutant, or None if it is none: its fault matters to no call."""
     started = time.perf_counter()
     switch.fault, switch.differed = fault, False
     family = family_of(fault.kernel) if fault.of_family else ""
@@ -248,6 +251,15 @@ def _hunted(context: Context, fault: Fault, switch: Switch, cases: list[Case], q
                     quick=case in quick,
                     of_family=family,
                 )
+        if not switch.differed and cases and fault.matters is not None:
+            switch.fault = replace(fault, wrong=fault.matters)
+            for case in cases:
+                run_case(context, case, explained=False)
+                if switch.differed:
+                    break
+            if not switch.differed:
+                return None
+            switch.differed = False
     finally:
         switch.fault = None
     seconds = time.perf_counter() - started

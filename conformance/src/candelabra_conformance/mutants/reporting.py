@@ -13,7 +13,7 @@ from typing import Any, Final
 from candelabra_conformance.model import DEVICE
 from candelabra_conformance.mutants.catalogue import load
 from candelabra_conformance.mutants.hunting import KILLED, QUICK_LEVEL, SURVIVED, SYSTEMATIC, VERDICTS, Finding
-from candelabra_conformance.mutants.systematic.equivalent import NO_FAULT
+from candelabra_conformance.mutants.systematic.equivalent import NO_FAULT, TRIED
 from candelabra_conformance.mutants.systematic.layouts import KINDS
 
 SCHEMA: Final = 2
@@ -192,7 +192,8 @@ def _kind(fault: str) -> str:
 
 
 def _no_faults() -> list[str]:
-    return [f"- {fault}, since {reason}: {operators.replace(' ', ', ')}." for fault, reason, operators in NO_FAULT]
+    listed = [f"- {fault}, since {reason}: {operators.replace(' ', ', ')}." for fault, reason, operators in NO_FAULT]
+    return [*listed, *(f"- {words}." for words in TRIED)]
 
 
 def _outcome(finding: Finding) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final
 
-from candelabra.dtypes import ALL, BY_NAME, dtype, float64
+from candelabra.dtypes import ALL, BY_NAME, dtype, float16
 from candelabra.library import OPERATORS, Operator
 
 from candelabra_conformance.context import MAIN, Context
@@ -20,9 +20,21 @@ USUAL: Final = frozenset({"float32", "int64", "bool"})
 """The dtypes of inference. The others belong to level 3."""
 
 
-def usual(context: Context, d: dtype) -> bool:
-    """Return whether a dtype belongs to the lower levels: in :data:`USUAL`, or the device's first floating dtype."""
-    return d.name in USUAL or d.name == next((n for n in MAIN[:4] if context.computes(BY_NAME[n])), "")
+WIDE: Final = frozenset({"float64", "complex128", "int32"})
+"""The dtypes that a kernel may compute in a narrower one unnoticed: each kernel's values in them belong to level 2."""
+
+
+def usual(context: Context, d: dtype, op: Record | None = None) -> bool:
+    """Return whether a dtype belongs to the lower levels: in :data:`USUAL`, or the device's first floating dtype.
+
+    For an operator that takes none of these, such as one of complex numbers only, its first dtype does.
+    """
+    first = next((n for n in MAIN[:4] if context.computes(BY_NAME[n])), "")
+    if d.name in USUAL or d.name == first:
+        return True
+    if not isinstance(op, Operator) or context.main_dtypes(op) != [d]:
+        return False
+    return not any(other.name in USUAL or other.name == first for other in context.dtypes(op))
 
 
 def _is_basic(layout: str) -> bool:
@@ -30,16 +42,23 @@ def _is_basic(layout: str) -> bool:
     return layout not in MEMORY[len(BASIC) :]
 
 
+def has_kernel(context: Context, op: Operator[..., Any]) -> bool:
+    """Return whether an operator is a primitive, or the device has a kernel for it."""
+    return op.body is None or not context.instance.kernels.keys().isdisjoint((op.name, f"{op.name}_"))
+
+
 def represents(context: Context, op: Record, d: dtype) -> bool:
     """Return whether an unusual dtype of an operator belongs to level 2 on contiguous memory.
 
-    Every primitive does in float64, in which an error of single precision is least visible, and in any other dtype one
-    primitive of each family. A family is a module that declares operators.
+    Every operator that has a kernel does in the dtypes of :data:`WIDE`, and in any other dtype one primitive of each
+    family. A family is a module that declares operators.
     """
-    if not isinstance(op, Operator) or op.body is not None:
+    if not isinstance(op, Operator):
         return False
-    if d is float64:
-        return True
+    if d.name in WIDE:
+        return has_kernel(context, op)
+    if op.body is not None:
+        return False
     able = [other for other in _family(op.declared_in) if d in context.dtypes(other)]
     return bool(able) and able[ALL.index(d) % len(able)] is op
 
@@ -63,7 +82,7 @@ def everywhere(level: int) -> Axes:
         combines = getattr(op.rule, "pointwise", False) and len(op.schema.differentiable) > 1
         further = (MIXED, *REPEATING) if combines else (MIXED,)
         for d in context.dtypes(op):
-            lower = level if usual(context, d) else 3
+            lower = level if usual(context, d, op) else 3
             plain = max(level, 2) if lower == 3 and represents(context, op, d) else lower
             for layout in context.layouts(op, d):
                 if layout != LARGE or d in long:
@@ -74,12 +93,17 @@ def everywhere(level: int) -> Axes:
 
 
 def extremes(level: int) -> Axes:
-    """Yield every dtype on contiguous memory, with levels as in :func:`everywhere`."""
+    """Yield every dtype on contiguous memory, with levels as in :func:`everywhere`.
+
+    Kernels are also tried in float16, in which sums and squares overflow and lose their small terms unless they are
+    computed in a wider dtype.
+    """
 
     def axes(context: Context, op: Record) -> Iterator[Axis]:
         for d in context.dtypes(op):
             if context.laid_out(op, d, CONTIGUOUS):
-                lower = usual(context, d) or represents(context, op, d)
+                lower = usual(context, d, op) or represents(context, op, d)
+                lower |= d is float16 and isinstance(op, Operator) and has_kernel(context, op)
                 yield Axis(d, CONTIGUOUS, level if lower else 3)
 
     return axes
@@ -104,7 +128,7 @@ def some(
         for d in able[: dtypes or None]:
             for layout in layouts:
                 if context.laid_out(op, d, layout):
-                    yield Axis(d, layout, level if usual(context, d) else 3)
+                    yield Axis(d, layout, level if usual(context, d, op) else 3)
 
     return axes
 
@@ -118,7 +142,7 @@ def each_category(level: int, layouts: tuple[str, ...]) -> Axes:
         for d in sorted(kinds.values(), key=able.index):
             for layout in layouts if d in able[:1] else layouts[:1]:
                 if context.laid_out(op, d, layout):
-                    yield Axis(d, layout, level if _is_basic(layout) and usual(context, d) else 3)
+                    yield Axis(d, layout, level if _is_basic(layout) and usual(context, d, op) else 3)
 
     return axes
 
@@ -144,7 +168,7 @@ def main_on_all_layouts(
             for layout in layouts if d in main else (CONTIGUOUS,):
                 if context.laid_out(op, d, layout):
                     low = _is_basic(layout) or layout in more
-                    yield Axis(d, layout, level if low and usual(context, d) else 3)
+                    yield Axis(d, layout, level if low and usual(context, d, op) else 3)
 
     return axes
 

@@ -20,7 +20,7 @@ from candelabra_conformance.properties.effects import differing, given_tensors, 
 from candelabra_conformance.properties.registry import Axis, operator_property
 from candelabra_conformance.properties.value import agree
 from candelabra_conformance.samples.sample import Sample, arrays
-from candelabra_conformance.transport import to_device, to_host
+from candelabra_conformance.transport import Array, to_device, to_host
 
 ALIVE: Final = 1000
 """The number of results of one operator that exist at once."""
@@ -41,17 +41,24 @@ def overwritten(context: Context, op: Operator[..., Any], d: dtype, layout: str)
     for sample in context.each(op, d, layout):
         first = tensors(called(op, *_arguments(sample, layout, context.instance), context.instance))
         want = [to_host(t) for t in first]
-        args, kwargs = _arguments(sample, layout, context.instance)
-        given = given_tensors([args, kwargs])
-        others = [to_device(differing(to_host(t)), context.instance) for t in given]
-        made = tensors(called(op, args, kwargs, context.instance))
-        for tensor, other in zip(given, others, strict=True):
-            if tensor.numel():
-                tensor.copy_(other)
-        for result, values in zip(made, want, strict=True):
-            if not any(result._counter is t._counter for t in given) and not same(to_host(result), values):
-                raise Failure("the result is other once an input is overwritten after the call", sample, layout)
+        for change in (differing, reversed_order):
+            args, kwargs = _arguments(sample, layout, context.instance)
+            given = given_tensors([args, kwargs])
+            others = [to_device(change(to_host(t)), context.instance) for t in given]
+            made = tensors(called(op, args, kwargs, context.instance))
+            for tensor, other in zip(given, others, strict=True):
+                if tensor.numel():
+                    tensor.copy_(other)
+            for result, values in zip(made, want, strict=True):
+                if not any(result._counter is t._counter for t in given) and not same(to_host(result), values):
+                    raise Failure("the result is other once an input is overwritten after the call", sample, layout)
     return None
+
+
+def reversed_order(values: Array) -> Array:
+    """Return the same values in reverse order, which are valid where others are not: as indices, as probabilities, as
+    masks that keep so many elements."""
+    return np.ascontiguousarray(values.reshape(-1)[::-1]).reshape(values.shape)
 
 
 def _arguments(sample: Sample, layout: str, instance: Instance) -> tuple[Any, Any]:

@@ -42,12 +42,36 @@ def neighbours_in_double_precision(t: Maker) -> Iterator[Sample]:
         yield sample(1 - np.array([1.0, 3.0, 0.0, 2.0]) * 2.0**-40, 0, note="neighbours below 1")
 
 
-@special("all", "any")
+@special("sorted_place")
+def places_in_double_precision(t: Maker) -> Iterator[Sample]:
+    """Yield numbers between neighbours that single precision does not distinguish."""
+    if t.dtype.name == "float64":
+        row = 1 + np.arange(4) * 2.0**-40
+        yield sample(row, row + 2.0**-42, False, note="neighbours")
+
+
+@special("isfinite", "isinf")
+def numbers_near_infinity(t: Maker) -> Iterator[Sample]:
+    """Yield complex numbers that single precision rounds to infinity."""
+    if t.dtype.name == "complex128":
+        yield sample(np.array([1e300, 1e300j, 1 - 1e300j]), note="nearly infinite")
+
+
+NEAR_ZERO: Final[dict[str, Callable[[Array], tuple[Any, ...]]]] = {
+    **dict.fromkeys(("all", "any"), lambda x: (x, (1,))),
+    **dict.fromkeys(("nonzero", "logical_not"), lambda x: (x,)),
+    **dict.fromkeys(("logical_and", "logical_or", "logical_xor"), lambda x: (x, x[:, ::-1].copy())),
+}
+"""The arguments of operators that ask whether numbers are 0."""
+
+
+@special(*NEAR_ZERO)
 def numbers_near_zero(t: Maker) -> Iterator[Sample]:
     """Yield numbers other than 0 that a narrower dtype rounds or cuts to 0, and zeros."""
     least = {"float64": 1e-300, "complex128": 1e-300, "int64": 1 << 32}.get(t.dtype.name)
     if least is not None:
-        yield sample(np.array([[least, 0], [0, 0], [least, least]], t.numpy), (1,), note="nearly 0")
+        numbers = np.array([[least, 0], [0, 0], [least, least]], t.numpy)
+        yield sample(*NEAR_ZERO[t.operator](numbers), note="nearly 0")
 
 
 @inputs("all", "any")
@@ -71,7 +95,7 @@ COPIED: Final[dict[str, Callable[[Array, Array], tuple[Any, ...]]]] = {
     "masked_select": lambda x, index: (x, x > 0),
     "basic_index_adjoint": lambda x, index: (x, (x.size + 1,), (slice(0, x.size, 1),)),
     "basic_index_scatter": lambda x, index: (np.zeros_like(x), x, (slice(0, x.size, 1),)),
-    "cross_product": lambda x, index: (np.resize(x, 3) * (1, 0, 0), np.ones_like(np.resize(x, 3)) * (0, 1, 0), 0),
+    "cross_product": lambda x, index: (np.resize(x[::-1], 3) * (1, 0, 0), np.ones_like(np.resize(x, 3)) * (0, 1, 0), 0),
 }
 """The arguments of operators that copy numbers, given the numbers and an index in reverse order."""
 

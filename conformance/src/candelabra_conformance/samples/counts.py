@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import numpy as np
+
 from candelabra_conformance.samples.maker import Maker
 from candelabra_conformance.samples.registry import inputs, mistakes, special
 from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_DIM, ZERO_SIZE, Sample, sample
@@ -42,9 +44,14 @@ def binomial(t: Maker) -> Iterator[Sample]:
 
 @special("random_poisson")
 def certain_rates(t: Maker) -> Iterator[Sample]:
-    """Yield rates with only one possible result."""
+    """Yield rates with only one possible result, and rates whose last digits
+    decide between two."""
     if t.is_floating:
         yield sample(t.array([0.0, INF, NAN, 0.0]), 1, 0)
+    if t.dtype.name == "float64":
+        drawn = (np.random.Philox(key=1, counter=0).random_raw(8) >> np.uint64(11)) * 2.0**-53
+        rates = -np.log(drawn) * np.where(np.arange(8) % 2, 1 + 2.0**-40, 1 - 2.0**-40)
+        yield sample(rates, 1, 0, note="barely 0 and barely 1")
 
 
 @special("random_binomial")
@@ -53,6 +60,8 @@ def certain_outcomes(t: Maker) -> Iterator[Sample]:
     count, prob = [0.0, 5.0, 5.0, -1.0, NAN, 5.0, 7.5], [0.5, 0.0, 1.0, 0.5, 0.5, NAN, 2.0]
     if t.is_floating:
         yield sample(t.array(count), t.array(prob), 1, 0)
+    if t.dtype.name == "float64":
+        yield sample(t.array([2.0**25 + 1]), t.array([1.0]), 1, 0, note="many")
 
 
 @mistakes("random_poisson")

@@ -47,9 +47,9 @@ def no_such_shape(t: Maker) -> Iterator[Sample]:
 
 @special("full")
 def numbers_at_the_edge(t: Maker) -> Iterator[Sample]:
-    """Yield infinities, NaN, -0.0, and the limits of the dtype."""
+    """Yield infinities, NaN, -0.0, a number of many digits, and the limits of the dtype."""
     if t.is_floating or t.is_complex:
-        for value in (float("inf"), -float("inf"), float("nan"), -0.0):
+        for value in (float("inf"), -float("inf"), float("nan"), -0.0, 0.1):
             yield sample((3,), value, dtype=t.dtype, device=HERE)
     if t.is_integer:
         limits = np.iinfo(t.numpy)

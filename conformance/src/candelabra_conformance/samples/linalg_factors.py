@@ -159,6 +159,9 @@ def least_squares(t: Maker) -> Iterator[Sample]:
         if driver != "gels":
             A = np.concatenate([matrix(t, 4, 2), matrix(t, 4, 1) * 0], -1)
             yield sample(A, t(4, 2), 1e-2, driver, core=2, gradient=False, note=f"{driver} of less rank")
+    A = matrix(t, 4, 2) * t.array([1.0, 1e-3])
+    for rcond in (1e-4, 0.1):
+        yield sample(A, t(4, 1), rcond, "gelsd", core=2, gradient=False, note=f"a singular value near {rcond}")
     yield sample(matrix(t, 4, 3), t(2, 4, 1), 1e-4, "gelsy", core=2, call=_least, note="a batch of right-hand sides")
     yield sample(matrix(t, 1, 1), t(1, 1), 1e-4, "gelsd", kind=LENGTH_ONE, call=_least)
     for a, b in (((3, 0), (3, 2)), ((0, 3, 2), (0, 3, 1)), ((3, 2), (3, 0))):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -15,7 +15,7 @@ from candelabra_conformance.samples.special_values import neighbours
 ORDER: Final[dict[str, tuple[Any, ...]]] = {
     **dict.fromkeys(("sort", "argsort", "ordered", "median_dim", "nanmedian_dim", "mode", "argmax", "argmin"), (1,)),
     **dict.fromkeys(("max_dim", "min_dim", "cummax", "cummin"), (1,)),
-    **dict.fromkeys(("amax", "amin", "sum", "any", "all"), ((1,),)),
+    **dict.fromkeys(("amax", "amin", "sum", "nansum", "any", "all"), ((1,),)),
     **dict.fromkeys(("msort", "median_all", "aminmax", "unique", "unique_consecutive"), ()),
     "topk": (3, 1), "kthvalue": (2, 1), "cumsum": (1,), "cumprod": (1,), "diff": (), "flip": ((0,),),
 }  # fmt: skip
@@ -153,3 +153,30 @@ def equal_neighbours(t: Maker) -> Iterator[Sample]:
         x = near(t)[-4:]
         yield sample(x, x + x.dtype.type(1))
         yield sample(x, x.copy())
+
+
+WINDOWS: Final[dict[str, Callable[[Array, Array], tuple[Any, ...]]]] = {
+    **dict.fromkeys(("max_pool", "max_pool_values"), lambda x, one: (x, (2,), (2,), (0,), (1,), (x.shape[-1] // 2,))),
+    "sum_pool": lambda x, one: (x, (1,), (1,), (0,), (1,), (x.shape[-1],)),
+    "sum_pool_adjoint": lambda x, one: (x, x.shape, (1,), (1,), (0,), (1,)),
+    "scatter_planes": lambda x, one: (x, np.arange(x.size)[::-1].reshape(x.shape).copy(), x.shape[-1], True),
+    "conv": lambda x, one: (x, one, None, (1,), (0,), (1,), 1),
+    "conv_input": lambda x, one: (x, one, x.shape, (1,), (0,), (1,), 1),
+    "conv_weight": lambda x, one: (x, one, x.shape, (1,), (0,), (1,), 1),
+}
+"""The arguments of operators on windows whose results are neighbours, given neighbours and a one."""
+
+
+@special(*WINDOWS)
+def in_windows(t: Maker) -> Iterator[Sample]:
+    """Yield neighbours of which each window has one, or two that are not equal."""
+    if _exceeds_floats(t):
+        x = near(t).reshape(1, 1, -1)
+        yield sample(*WINDOWS[t.operator](x, np.ones((1, 1, 1), t.numpy)), gradient=False, note="neighbours")
+
+
+@special("lcm")
+def multiples(t: Maker) -> Iterator[Sample]:
+    """Yield neighbours, each of which is its least multiple that is one of 1."""
+    if _exceeds_floats(t):
+        yield sample(near(t), np.ones_like(near(t)), note="of 1")

@@ -98,11 +98,15 @@ def decisions(t: Maker) -> Iterator[Sample]:
 
 @special("random_bernoulli")
 def certain(t: Maker) -> Iterator[Sample]:
-    """Yield the probabilities 0 and 1, for all elements and for each."""
+    """Yield the probabilities 0 and 1, for all elements and for each, and some that decide a draw by the last digit."""
     if drawn_by(t):
         yield sample(0.0, (9,), 1, 2, device=HERE, note="never")
         yield sample(1.0, (9,), 1, 2, device=HERE, note="always")
         yield sample(t.array([0.0, 1.0, 0.0, 1.0]), (4,), 1, 2, device=HERE)
+    if t.dtype.name == "float64":
+        drawn = (np.random.Philox(key=1, counter=2).random_raw(4) >> np.uint64(11)) * 2.0**-53
+        barely = np.where(np.arange(4) % 2, drawn, np.nextafter(drawn, 1))
+        yield sample(barely, (4,), 1, 2, device=HERE, note="barely above and not above the numbers drawn")
 
 
 @inputs("random_multinomial")
@@ -118,6 +122,7 @@ def categories(t: Maker) -> Iterator[Sample]:
     yield sample(t(2, 17, low=0.1, high=2.0), 17, False, 9, 2, note="all of them")
     yield sample(t.array([2.0]), 3, True, 5, 5, kind="length-1")
     yield sample(t.array([[0.5], [3.0]]), 1, False, 5, 5, kind="length-1")
+    yield sample(t(0, 5), 2, True, 5, 5, kind="zero-size")
     yield sample(t(1023, low=0.1, high=2.0), 3000, True, 5, 5, kind="large")
     yield sample(t(1023, low=0.1, high=2.0), 500, False, 5, 5, kind="large")
 

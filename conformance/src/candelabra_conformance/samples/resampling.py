@@ -35,7 +35,8 @@ def transposed(t: Maker) -> Iterator[Sample]:
     """Yield the transposes of the same matrices."""
     halves = t.array(HALVES)
     yield sample(t(2, 3, 3), 1, t.index(0, 1, 2), halves, 4)
-    yield sample(t(3, 3), -1, t.index(0, 1, 3), halves, 5)
+    for dim in (0, -1):
+        yield sample(t(3, 3), dim, t.index(0, 1, 3), halves, 5, note=f"square, {dim}")
     yield sample(t(4, 2), 0, t.index(0, 0, 1, 1), t(4, 1), 4)
     yield sample(t(2, 3), 1, t.index(1, 1, 1), t.array([[0.5, 0, 0.25], [0, 1, 0], [0, -1, 2]]), 6)
     yield sample(t(2), 0, t.index(0, 0), t(2, 1), 1, kind=LENGTH_ONE)

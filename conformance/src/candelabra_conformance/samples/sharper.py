@@ -12,7 +12,7 @@ from candelabra.library import OPERATORS
 from candelabra_conformance.samples.maker import Maker
 from candelabra_conformance.samples.pointwise import samples_of_record
 from candelabra_conformance.samples.registry import inputs, special
-from candelabra_conformance.samples.sample import HERE, Sample, sample
+from candelabra_conformance.samples.sample import HERE, LARGE, Sample, sample
 
 LONG = 100_000
 """The number of elements of a row that is longer than 2**16."""
@@ -109,8 +109,11 @@ def among_others(t: Maker) -> Iterator[Sample]:
         values = t(3, 5)
         values[0, 1] = values[2, 2] = float("nan")
         values[1, ::3] = float("inf")
-        values[2, 4] = float("-inf")
+        values[2, 4] = values[0, 3] = float("-inf")
         yield sample(values, gradient=False, note="some not finite")
+        late = t(301)
+        late[-2], late[-1] = float("nan"), float("inf")
+        yield sample(late, gradient=False, kind=LARGE, note="the last ones")
 
 
 @inputs("kthvalue", "median_dim", "nanmedian_dim")

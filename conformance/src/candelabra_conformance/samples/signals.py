@@ -10,8 +10,9 @@ import numpy as np
 
 from candelabra_conformance.samples.conditioned import cast, factorizable
 from candelabra_conformance.samples.maker import Array, Maker
-from candelabra_conformance.samples.registry import inputs, mistakes, only
-from candelabra_conformance.samples.sample import LENGTH_ONE, ZERO_SIZE, Sample, sample
+from candelabra_conformance.samples.many_rows import PLAIN, cycle
+from candelabra_conformance.samples.registry import inputs, mistakes, only, sizes
+from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_SIZE, Sample, sample
 
 only(factorizable, "stft")
 only(lambda d: d.is_complex, "istft")
@@ -111,11 +112,21 @@ def grids(t: Maker) -> Iterator[Sample]:
     yield sample(t(1, 1, 1, 1), _points(t, 1, 1, 1, 2), LINEAR, 1, False, kind=LENGTH_ONE, gradient=False)
     yield sample(t(0, 2, 3, 3), _points(t, 0, 2, 2, 2), LINEAR, 0, False, kind=ZERO_SIZE)
     yield sample(t(2, 2, 3, 3), _points(t, 2, 0, 2, 2), LINEAR, 0, False, kind=ZERO_SIZE)
+    yield sample(t(2, 3, 9, 11), _points(t, 2, 7, 9, 2), LINEAR, 0, False, kind=LARGE, gradient=False)
 
 
 def _grid(t: Maker, shape: tuple[int, ...], points: tuple[int, ...], mode: int, padding: int, align: bool) -> Sample:
     options: dict[str, Any] = {"gradient": t.dtype.itemsize > 2, "note": f"{len(shape) - 2}d {mode} {padding} {align}"}
     return sample(t(*shape), _points(t, *points), mode, padding, align, core=2, **options)
+
+
+@sizes("grid_sampler")
+def many_points(t: Maker) -> Iterator[Sample]:
+    """Yield more points, in an image of more elements, than a grid has blocks along a dim; each is an element."""
+    size = 257
+    centres = np.linspace(-1, 1, size)
+    points = np.stack(np.meshgrid(centres, centres[::-1]), -1)
+    yield sample(cycle(t, 1, 1, size, size), t.array(points[None]), LINEAR, 0, True, **PLAIN)
 
 
 @inputs("grid_sampler_2d")

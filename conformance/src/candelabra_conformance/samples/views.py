@@ -150,6 +150,7 @@ def dims_less(t: Maker) -> Iterator[Sample]:
     yield sample(t(3, 1, 5), 1)
     yield sample(t(1, 3, 1, 2))
     yield sample(t(1, 3, 1, 2), (0, -2))
+    yield sample(t(1, 3, 1, 2), 2)
     yield sample(t(2, 1, 3), (0, 1), note="one of another size")
     yield sample(t(1, 3), (0,))
     yield sample(t(3, 1), (1,))

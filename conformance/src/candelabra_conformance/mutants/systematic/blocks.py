@@ -36,7 +36,8 @@ def of_blocks(name: str, record: Operator[..., Any], switch: Switch) -> Iterator
     """Yield the faults of a kernel that divides its results and inputs into blocks."""
     for count in (*BLOCKS, GRID + 1):
         large = count > GRID
-        results, inputs = of_result(switch, _beyond(count)), of_arguments(switch, _cut(count))
+        results = of_result(switch, _beyond(count))
+        inputs = of_arguments(switch, _cut(count), _cut(count, repeated=True))
         yield Fault(name, f"elements beyond {count:,}", results, _more(count), of_family=large)
         if operands_of(record):
             yield Fault(name, f"inputs beyond {count:,}", inputs, _more_inputs(count), of_family=large)
@@ -103,14 +104,15 @@ def _tail(block: int) -> Change:
     return change
 
 
-def _cut(count: int) -> Callable[[Mirror, Image], Image]:
-    """Return a function that sets all elements of a payload but the first to 0."""
+def _cut(count: int, repeated: bool = False) -> Callable[[Mirror, Image], Image]:
+    """Return a function that sets all elements of a payload but the first to 0, or to the very first, which is valid
+    where 0 is not."""
 
     def change(mirror: Mirror, image: Image) -> Image:
         if elements(image.shape) <= count:
             return image
         array = array_of(mirror, image)
-        array.reshape(-1)[count:] = np.zeros((), array.dtype)
+        array.reshape(-1)[count:] = array.reshape(-1)[0] if repeated else np.zeros((), array.dtype)
         return payload_of(mirror, array, image.index)
 
     return change

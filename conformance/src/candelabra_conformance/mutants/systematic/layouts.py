@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
@@ -77,12 +78,13 @@ def of_strides(name: str, record: Operator[..., Any], switch: Switch) -> Iterato
     positions = operands_of(record)
     if not positions:
         return
-    yield Fault(name, "strides ignored", of_arguments(switch, _contiguous(lambda *_: True)), _strided(lambda *_: True))
+    fault = of_arguments(switch, *_contiguous(lambda *_: True))
+    yield Fault(name, "strides ignored", fault, _strided(lambda *_: True))
     for words, kind in KINDS.items():
-        fault = of_arguments(switch, _contiguous(kind))
+        fault = of_arguments(switch, *_contiguous(kind))
         # The core dims of a matrix are never repeated, and vectors have no rows.
         yield Fault(name, f"{words} ignored", fault, _strided(kind), only_if_reached=True)
-    yield Fault(name, "offsets ignored", of_arguments(switch, _from_the_start), _offset, only_if_reached=True)
+    yield Fault(name, "offsets ignored", _without_offsets(switch), _offset, only_if_reached=True)
     if len(positions) > 1:
         for position in positions:
             p = record.schema.parameters[position]
@@ -92,6 +94,7 @@ def of_strides(name: str, record: Operator[..., Any], switch: Switch) -> Iterato
                 _of_one(switch, position),
                 _strided_at(position),
                 only_if_reached=True,
+                matters=_other_numbers(switch, position),
             )
         fault = _as_the_first(switch)
         yield Fault(name, "strides of the first operand for all", fault, _unlike_the_first, only_if_reached=True)
@@ -123,26 +126,30 @@ def _unlike_the_first(call: Call) -> bool:
     return len({(shape, strides) for shape, strides, _ in call.layouts if shape == call.layouts[0][0]}) > 1
 
 
-def _contiguous(kind: Kind) -> Callable[[Mirror, Image], Image]:
-    """Return a function that reads payloads of one kind of layout as if they were contiguous."""
+def _contiguous(kind: Kind) -> tuple[Callable[[Mirror, Image], Image], ...]:
+    """Return functions that read payloads of one kind of layout as if they were contiguous.
 
-    def change(mirror: Mirror, image: Image) -> Image:
+    Beyond the end of the memory the first one reads other values, and the second one the payload's own, which are valid
+    wherever others are not.
+    """
+
+    def changed(mirror: Mirror, image: Image, own: bool) -> Image:
         strides, _ = mirror.reference.layout(image.inner)
         if elements(image.shape) < 2 or strides == contiguous_strides(image.shape) or not kind(image.shape, strides):
             return image
-        return _as_if_contiguous(mirror, image)
+        return _as_if_contiguous(mirror, image, own)
 
-    return change
+    return partial(changed, own=False), partial(changed, own=True)
 
 
-def _as_if_contiguous(mirror: Mirror, image: Image) -> Image:
+def _as_if_contiguous(mirror: Mirror, image: Image, own: bool) -> Image:
     """Return a payload with the content of a contiguous payload at the same offset; beyond the memory's end there are
-    other values."""
+    other values, or with ``own`` its last ones."""
     flat = array_of(mirror, whole(mirror, image))
     offset, size = mirror.reference.layout(image.inner)[1], elements(image.shape)
     read = flat[np.arange(offset, offset + size) % flat.size]
     beyond = max(0, offset + size - flat.size)
-    read[size - beyond :] = another(read[size - beyond :])
+    read[size - beyond :] = np.resize(flat[::-1], beyond) if own else another(read[size - beyond :])
     return payload_of(mirror, read.reshape(image.shape), image.index)
 
 
@@ -150,13 +157,58 @@ def _from_the_start(mirror: Mirror, image: Image) -> Image:
     return read_as(mirror, image, offset=0) if mirror.reference.layout(image.inner)[1] else image
 
 
-def _of_one(switch: Switch, position: int) -> Wrong:
-    """Return a fault that reads one operand as if it were contiguous."""
-    change = _contiguous(lambda *_: True)
+def _without_offsets(switch: Switch) -> Wrong:
+    """Return a fault that reads all operands from the start of their memory, or one of them if the kernel refuses what
+    that gives."""
 
     def wrong(mirror: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
-        changed = each_image(args[position], lambda image: change(mirror, image))
-        return instead(switch, mirror, right, right(*args), (*args[:position], changed, *args[position + 1 :]))
+        due, images = right(*args), images_of(args)
+        for chosen in (images, *((image,) for image in images)):
+
+            def change(image: Image, chosen: tuple[Image, ...] = chosen) -> Image:
+                return _from_the_start(mirror, image) if any(image is one for one in chosen) else image
+
+            out = instead(switch, mirror, right, due, each_image(args, change))
+            if out is not due:
+                return out
+        return due
+
+    return wrong
+
+
+def _of_one(switch: Switch, position: int) -> Wrong:
+    """Return a fault that reads one operand as if it were contiguous."""
+    changes = _contiguous(lambda *_: True)
+
+    def wrong(mirror: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
+        due = right(*args)
+        for change in changes:
+            changed = each_image(args[position], partial(change, mirror))
+            out = instead(switch, mirror, right, due, (*args[:position], changed, *args[position + 1 :]))
+            if out is not due:
+                return out
+        return due
+
+    return wrong
+
+
+def _other_numbers(switch: Switch, position: int) -> Wrong:
+    """Return a kernel that reads other numbers than those of one operand: no fault of its strides matters to a kernel
+    that reads none of them. An error shows nothing, so it counts as a difference."""
+
+    def wrong(mirror: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
+        due = right(*args)
+
+        def change(image: Image) -> Image:
+            return payload_of(mirror, another(array_of(mirror, image)), image.index)
+
+        changed = (*args[:position], each_image(args[position], change), *args[position + 1 :])
+        try:
+            right(*changed)
+        except Exception:
+            switch.differs()
+            return due
+        return instead(switch, mirror, right, due, changed)
 
     return wrong
 
@@ -202,9 +254,18 @@ def of_target_strides(name: str, record: Operator[..., Any], switch: Switch) -> 
 def _target(kind: Kind) -> Reached:
     def reached(call: Call) -> bool:
         shape, strides, _ = call.layouts[0]
-        return elements(shape) > 1 and strides != contiguous_strides(shape) and kind(shape, strides)
+        if elements(shape) < 2 or strides == contiguous_strides(shape) or not kind(shape, strides):
+            return False
+        written = array_of(call.mirror, call.images[0])
+        # Equal elements without gaps are the same in any order.
+        return not _dense(shape, strides) or written.tobytes() != np.full_like(written, written.flat[0]).tobytes()
 
     return reached
+
+
+def _dense(shape: Steps, strides: Steps) -> bool:
+    """Return whether the elements fill their part of the memory, in any order."""
+    return sum((n - 1) * step for n, step in zip(shape, strides, strict=True)) == elements(shape) - 1
 
 
 def _written(switch: Switch, kind: Kind) -> Wrong:

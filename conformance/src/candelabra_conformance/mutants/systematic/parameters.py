@@ -25,7 +25,7 @@ def of_parameters(name: str, record: Operator[..., Any], switch: Switch) -> Iter
     """Yield a fault for each parameter that is not a tensor."""
     for position, p in enumerate(record.schema.parameters):
         if p.kind in FIXED:
-            yield Fault(name, f"{p.name} ignored", _ignored(switch, position, p))
+            yield Fault(name, f"{p.name} ignored", _ignored(switch, position, p), parameter=position)
 
 
 def _ignored(switch: Switch, position: int, p: Parameter) -> Wrong:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import numpy as np
@@ -70,6 +70,12 @@ class Fault:
     only_if_reached: bool = False
     """Whether there is no such mutant of a kernel whose own cases never reach it: the kernel does not have the dtype,
     its results always have dims, or its operands never have different strides."""
+    matters: Wrong | None = None
+    """What the fault does to the calls of a kernel that it never changed, with other numbers than the samples': if that
+    changes no result either, the kernel does not depend on what the fault ignores, and there is no such mutant."""
+    parameter: int | None = None
+    """The position of the parameter that is ignored. There is no such mutant of a kernel that serves one value of the
+    parameter and declines the calls with others."""
     of_family: bool = False
     """Whether the mutant has the fault in all kernels of the operator's family, any of which may be caught. It is so
     for limits beyond 65,000, which one operator of each family exceeds, since such samples take time."""
@@ -91,12 +97,18 @@ class Switch:
         """While there is no fault, those whose conditions every call is compared with."""
         self.reached: set[str] = set()
         """The ids of the watched faults to which a call could make a difference."""
+        self.served: dict[int, set[str]] = {}
+        """The values of each argument that is no payload, in the calls that the kernel served while watched."""
+        self.declined: dict[int, set[str]] = {}
+        """The same of the calls that it declined."""
 
     def __call__(self, *args: Any) -> Any:
         if self.fault is None:
             out = self.right(*args)
-            if self.watched and out is not NotImplemented:
-                self._watch(args, out)
+            if self.watched:
+                self._note(args, self.declined if out is NotImplemented else self.served)
+                if out is not NotImplemented:
+                    self._watch(args, out)
             return out
         try:
             return self.fault.wrong(self.mirror, self._served, args)
@@ -116,6 +128,16 @@ class Switch:
     def _watch(self, args: tuple[Any, ...], out: Any) -> None:
         call = Call(self.mirror, args, images_of(out))
         self.reached |= {f.id for f in self.watched if f.id not in self.reached and f.reached(call)}
+
+    def _note(self, args: tuple[Any, ...], values: dict[int, set[str]]) -> None:
+        for position, value in enumerate(args):
+            if not images_of(value):
+                values.setdefault(position, set()).add(repr(value))
+
+    def serves_one(self, position: int) -> bool:
+        """Return whether the kernel declines every call in which an argument has another value than one."""
+        served = self.served.get(position, set())
+        return len(served) == 1 and bool(self.declined.get(position, set()) - served)
 
     def differs(self) -> None:
         """Record that a fault gave another result than the correct one."""
@@ -153,12 +175,19 @@ def of_result(switch: Switch, change: Change) -> Wrong:
     return wrong
 
 
-def of_arguments(switch: Switch, change: Callable[[Mirror, Image], Image]) -> Wrong:
-    """Return a fault that calls the correct kernel with other payloads."""
+def of_arguments(switch: Switch, *changes: Callable[[Mirror, Image], Image]) -> Wrong:
+    """Return a fault that calls the correct kernel with other payloads, by the first change that makes a difference:
+    what one reads may be no index, or no probability."""
 
     def wrong(mirror: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
-        changed = each_image(args, lambda image: change(mirror, image))
-        return instead(switch, mirror, right, right(*args), changed)
+        due = right(*args)
+        for change in changes:
+            changed = each_image(args, partial(change, mirror))
+            if any(a is not b for a, b in zip(images_of(changed), images_of(args), strict=True)):
+                out = instead(switch, mirror, right, due, changed)
+                if out is not due:
+                    return out
+        return due
 
     return wrong
 
