@@ -10,7 +10,7 @@ import candelabra as cd
 import numpy as np
 import pytest
 from candelabra._plugins import contributed_kernels, registry
-from candelabra.backend import hookimpl
+from candelabra.backend import hookimpl, of_dtype
 from candelabra.dtypes import float32, float64
 from candelabra.errors import BackendError, DeviceUnavailable, FallbackWarning
 from candelabra.library import (
@@ -103,6 +103,31 @@ def test_a_contributed_kernel_serves_and_hands_small_calls_to_the_owner(contribu
     remove()
     assert cd.zeros(5).exp().tolist() == [1.0] * 5
     assert cd.explain("exp", cd.zeros(3)).reason == "kernel 'exp' of backend 'cpu'"
+
+
+def test_a_contribution_gets_the_owners_function_of_a_dtype_once(contribute: Any) -> None:
+    """of_dtype() returns what serves a dtype: the function that for_dtype chooses, or the kernel itself."""
+    asked: list[cd.dtype] = []
+
+    def make(_: str, kernels: Mapping[str, Any]) -> dict[str, Any]:
+        class Exp:
+            def for_dtype(self, dtype: cd.dtype) -> Callable[..., Any]:
+                asked.append(dtype)
+                small = of_dtype(kernels["exp"], dtype)
+                assert small is not None
+                return lambda x: small(x) if x.size < 4 else x + 7
+
+            def __call__(self, x: Any) -> Any:
+                raise AssertionError("for_dtype chooses the function")
+
+        return {"exp": Exp()}
+
+    contribute(make)
+    assert cd.zeros(1).exp().tolist() == cd.zeros(1).exp().tolist() == [1.0]
+    assert cd.zeros(4).exp().tolist() == [7.0] * 4
+    assert asked == [float32]
+    assert of_dtype(OfDtype(float32, len), float64) is None
+    assert of_dtype(len, float64) is len
 
 
 def test_the_table_that_a_contribution_gets_is_read_only(contribute: Any) -> None:

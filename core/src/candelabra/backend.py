@@ -2,7 +2,9 @@
 
 A backend is a subclass of :class:`Backend` with a few methods and a table of kernels. It is registered in the entry
 point group ``candelabra.backends``. The entry's name is the device type, and its value is an object (module or
-instance) with the hook ``candelabra_backend() -> Backend``. The core does not change for a new backend.
+instance) with the hook ``candelabra_backend() -> Backend``. The core does not change for a new backend. Another
+distribution may contribute kernels to the device type: its object in the group ``candelabra.kernels`` has the hook
+``candelabra_kernels(device_type, kernels, every_size)``.
 
 Core and backend exchange the backend's own arrays, which are called *payloads* here, and never a Tensor. The core only
 requires that a payload has ``.shape``, a tuple of ints.
@@ -39,6 +41,7 @@ from candelabra._layout import (
 )
 from candelabra._plugins.hooks import hookimpl as hookimpl
 from candelabra._records.record import OPERATORS
+from candelabra._serving import of_dtype as of_dtype
 from candelabra._switches import follow_num_threads as follow_num_threads
 from candelabra.dtypes import dtype
 
@@ -229,7 +232,7 @@ class Backend(ABC):
 __all__ = [
     "API_VERSION", "Backend", "broadcast_shapes", "Capabilities", "Fact", "contiguous_strides", "declared", "decline",
     "DeviceInfo", "extent", "follow_num_threads", "hookimpl", "indexed_geometry", "is_contiguous_layout", "Kernel",
-    "Payload", "reduced_shape",
+    "of_dtype", "Payload", "reduced_shape",
 ]  # fmt: skip
 
 

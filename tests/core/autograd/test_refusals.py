@@ -8,7 +8,7 @@ from typing import Any
 import candelabra as cd
 import pytest
 from candelabra import autograd
-from candelabra._autograd.modes import _Mode
+from candelabra._autograd.modes import Mode
 
 
 @pytest.mark.usefixtures("lantern")
@@ -97,7 +97,7 @@ def test_modes_and_nodes_without_their_method() -> None:
     with pytest.raises(TypeError, match="no_grad cannot decorate the asynchronous generator 'stream'"):
         cd.no_grad()(stream)
     with pytest.raises(NotImplementedError, match="Vague does not implement _bits"):
-        type("Vague", (_Mode,), {})().__enter__()
+        type("Vague", (Mode,), {})().__enter__()
     with pytest.raises(NotImplementedError, match=r"Stub has no backward\(\)"):
         type("Stub", (autograd.graph.Node,), {})().backward(None)
 

@@ -41,7 +41,9 @@ def why_unavailable() -> str:
     except ImportError as error:
         return f"its extension module is not built ({error}): install a wheel, or run `make` in a checkout"
     if not set(built()) & set(levels()) and not may_compile():
-        return "no kernels are built: install a wheel, run `make` in a checkout, or allow a compiler (CANDELABRA_COMPILE=1)"
+        return (
+            "it has no kernels: install a wheel, run `make` in a checkout, or allow a compiler (CANDELABRA_COMPILE=1)"
+        )
     return ""
 
 

@@ -35,7 +35,7 @@ def shared(x: Any, engine: Any) -> StridedArray:
     other.
     """
     owner = storage_of(x)
-    buffer = owner.base
+    buffer: Any = owner.base
     if buffer is None:
         buffer = owner
     elif buffer.__class__ is not Block:

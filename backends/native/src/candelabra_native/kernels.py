@@ -46,7 +46,8 @@ def contributed(own: Mapping[str, Kernel], every_size: bool = False) -> dict[str
 def writes_by_index(name: str, record: Operator[..., Any]) -> bool:
     """Return whether a kernel writes in place where an index tensor says.
 
-    C reports an index out of bounds after it has written other elements. The owner's kernel leaves the tensor as it was.
+    C reports an index out of bounds after it has written other elements. The owner's kernel leaves the tensor as it
+    was.
     """
     return name != record.name and any(p.kind in ("index", "indices") for p in record.schema.parameters)
 
@@ -109,9 +110,9 @@ def wrapped(name: str, record: Operator[..., Any], kernel: Kernel, own: Kernel |
     take = "dense" if rows else "shared" if inplace else "strided"
     arguments = ", ".join(_taken(p, take, rows) for p in parameters)
     scope = {
-        "small": own or declined, "kernel": kernel, "engine": ENGINE, "dense": dense, "shared": shared, "strided": strided,
-        "payload": payload, "prod": prod, "ndarray": ndarray, "Missing": Missing, "Unsuitable": Unsuitable,
-        "missing": MissingCalls(), **scope_of_small_call(own),
+        "small": own or declined, "kernel": kernel, "engine": ENGINE, "dense": dense, "shared": shared,
+        "strided": strided, "payload": payload, "prod": prod, "ndarray": ndarray,
+        "Missing": Missing, "Unsuitable": Unsuitable, "missing": MissingCalls(), **scope_of_small_call(own),
     }  # fmt: skip
     lines = [
         *small_call(record, 0 if own is None else least, own, inplace),

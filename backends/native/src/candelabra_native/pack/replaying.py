@@ -106,6 +106,7 @@ def minimal(calls: Iterable[Call], levels: Sequence[str]) -> list[Call]:
     kept = list(calls)
     for _ in range(2):  # from the front, then from the back
         replays = [Replay(level) for level in levels]
-        kept = [call for call in kept if any([replay.added(call) for replay in replays])]
+        # Each level's replay makes every call: what a later call adds depends on it.
+        kept = [call for call in kept if sum(len(replay.added(call)) for replay in replays)]
         kept.reverse()
     return kept
