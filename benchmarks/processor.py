@@ -75,7 +75,8 @@ class Block(nn.Module):
         self.relu = nn.ReLU()
     def forward(self, x):
         return self.relu(self.body(x) + self.shortcut(x))
-sizes = [(64, 64, 1), (64, 64, 1), (64, 128, 2), (128, 128, 1), (128, 256, 2), (256, 256, 1), (256, 512, 2), (512, 512, 1)]
+sizes = [(64, 64, 1), (64, 64, 1), (64, 128, 2), (128, 128, 1)]
+sizes += [(128, 256, 2), (256, 256, 1), (256, 512, 2), (512, 512, 1)]
 model = nn.Sequential(
     *normed(3, 64, 3, 1), nn.ReLU(), *[Block(*each) for each in sizes], nn.AdaptiveAvgPool2d(1), nn.Flatten(),
     nn.Linear(512, 10),

@@ -88,7 +88,7 @@ def test_memory_that_does_not_exist_is_refused() -> None:
     """A size beyond the address space is an error of memory."""
     with pytest.raises(MemoryError):
         allocate(1 << 62)
-    with pytest.raises(OverflowError, match="too (large|big)"):
+    with pytest.raises(OverflowError, match=r"too (large|big)"):
         allocate(1 << 70)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any, Final
 
+from candelabra.backend import of_dtype
 from candelabra.dtypes import dtype
 from candelabra.library import OPERATORS, Operator, Parameter, build
 from candelabra_clike.expressions import EXPRESSIONS, expression_for
@@ -31,7 +32,7 @@ ARRAY: Final = ("tensor", "index", "mask", "optional")
 
 
 def contributed(own: Mapping[str, Kernel], every_size: bool = False) -> dict[str, Kernel]:
-    """Return ``{operator: kernel}``. ``own`` are the kernels that serve small calls, unless native ones serve every size."""
+    """Return ``{operator: kernel}``. ``own`` has the owner's, which serve small calls unless ``every_size`` is true."""
     kernels: dict[str, Kernel] = {}
     for name, kernel in table(lambda index: ENGINE).items():
         record = OPERATORS.get(name) or OPERATORS.get(name.removesuffix("_"))
@@ -73,9 +74,10 @@ class Native:
     def for_dtype(self, d: dtype) -> Kernel | None:
         """Return the function for a dtype: the owner's if C has none for it."""
         if d not in self._functions:
-            kernel, own = _chosen(self.kernel, d), _chosen(self.own, d)
-            left = kernel is None or may_refuse(self.name, self.record, d)
-            self._functions[d] = own if left else wrapped(self.name, self.record, kernel, own, d, self.least)
+            kernel, own = of_dtype(self.kernel, d), of_dtype(self.own, d)
+            if kernel is not None and not may_refuse(self.name, self.record, d):
+                own = wrapped(self.name, self.record, kernel, own, d, self.least)
+            self._functions[d] = own
         return self._functions[d]
 
     def __call__(self, *arguments: Any) -> Any:
@@ -86,11 +88,6 @@ class Native:
         d = next(a for a in arguments if isinstance(a, dtype)) if first is None else FROM_NUMPY[first.dtype]
         function = self.for_dtype(d)
         return NotImplemented if function is None else function(*arguments)
-
-
-def _chosen(kernel: Any, d: dtype) -> Any:
-    choose = getattr(kernel, "for_dtype", None)
-    return kernel if choose is None else choose(d)
 
 
 def declined(*arguments: Any) -> Any:
