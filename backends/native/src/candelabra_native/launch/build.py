@@ -1,7 +1,7 @@
 """Compile the extension module ``_launch`` with ``zig cc``, of the package ``ziglang``, for this or another platform.
 
-``python build.py`` compiles it for this machine, next to this file. It is run by its path: the package cannot be imported
-without the module.
+``python build.py`` compiles it for this machine, next to this file. It is run by its path: the package cannot be
+imported without the module.
 """
 
 from __future__ import annotations
