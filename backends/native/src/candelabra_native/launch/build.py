@@ -1,6 +1,7 @@
 """Compile the extension module ``_launch`` with ``zig cc``, of the package ``ziglang``, for this or another platform.
 
-``python -m candelabra_native.launch.build`` compiles it for this machine, next to this file.
+``python build.py`` compiles it for this machine, next to this file. It is run by its path: the package cannot be
+imported without the module.
 """
 
 from __future__ import annotations
