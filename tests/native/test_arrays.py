@@ -70,7 +70,7 @@ def test_a_result_starts_at_a_cache_line_and_outlives_its_first_array() -> None:
 
 
 def test_large_memory_is_reused_and_given_back() -> None:
-    """The memory of a large result serves the next one; release() returns what is kept."""
+    """The memory of a large result serves the next one; release() returns the rest to the system."""
     release()
     before = statistics()
     block = allocate(3 << 20)

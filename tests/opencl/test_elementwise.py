@@ -214,7 +214,7 @@ def test_the_gradient_of_a_sum_takes_the_short_path(device: cd.device) -> None:
         assert frames(lambda other=other: x * other) == contiguous  # type: ignore[misc]
 
 
-def test_a_plan_knows_how_far_its_indices_reach(lanes: cd.device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_knows_the_largest_offset(lanes: cd.device, monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrays further into their buffer than 32-bit indices allow get a plan of their own."""
     monkeypatch.setattr(elementwise, "WIDE", 128)
     monkeypatch.setattr(layouts, "WIDE", 128)

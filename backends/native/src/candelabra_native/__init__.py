@@ -23,8 +23,10 @@ class Plugin:
         reason = why_unavailable()
         if reason:
             raise DeviceUnavailable(reason)
+        from candelabra_native import threads
         from candelabra_native.kernels import contributed
 
+        threads.connect()
         return contributed(kernels, every_size)
 
 

@@ -91,7 +91,7 @@ class Native:
 
 
 def declined(*arguments: Any) -> Any:
-    """Stand in for a kernel that the owner does not have."""
+    """Decline a call. Used for operators without a kernel of the owner."""
     return NotImplemented
 
 
@@ -105,7 +105,7 @@ def wrapped(name: str, record: Operator[..., Any], kernel: Kernel, own: Kernel |
     names = ", ".join(p.name for p in parameters)
     rows = inplace and not record.inplace
     take = "dense" if rows else "shared" if inplace else "strided"
-    arguments = ", ".join(_taken(p, take, rows) for p in parameters)
+    arguments = ", ".join(_argument(p, take, rows) for p in parameters)
     scope = {
         "small": own or declined, "kernel": kernel, "engine": ENGINE, "dense": dense, "shared": shared,
         "strided": strided, "payload": payload, "prod": prod, "ndarray": ndarray,
@@ -133,7 +133,7 @@ def wrapped(name: str, record: Operator[..., Any], kernel: Kernel, own: Kernel |
     return function
 
 
-def _taken(p: Parameter, take: str, rows: bool) -> str:
+def _argument(p: Parameter, take: str, rows: bool) -> str:
     """Return the expression of an argument as the kernel takes it."""
     one = f"{take}({{0}}, engine)"
     if rows and p.kind in ARRAY:

@@ -15,7 +15,7 @@ def small_call(record: Operator[..., Any], least: int, own: Callable[..., Any] |
     """Return the first lines of a generated kernel: the owner's kernel ``small`` serves calls below ``least``.
 
     A kernel that is a ufunc is called without the frame around it, which serves what the ufunc raises. So a small call
-    costs as much as without contributions, and the look at the sizes.
+    costs as much as without contributions, and a comparison of sizes.
     """
     if not least:
         return []

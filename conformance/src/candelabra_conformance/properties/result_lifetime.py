@@ -57,7 +57,7 @@ def overwritten(context: Context, op: Operator[..., Any], d: dtype, layout: str)
 
 def reversed_order(values: Array) -> Array:
     """Return the same values in reverse order, which are valid where others are not: as indices, as probabilities, as
-    masks that keep so many elements."""
+    masks that select that number of elements."""
     return np.ascontiguousarray(values.reshape(-1)[::-1]).reshape(values.shape)
 
 

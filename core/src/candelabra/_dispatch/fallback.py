@@ -130,14 +130,14 @@ def move_payload(payload: Any, source: Instance, target: Instance) -> Any:
     return target.backend.from_host(target.index, source.backend.to_host(payload), tuple(payload.shape), d)
 
 
-def _notice(mark: tuple[str, str], place: str, host: str) -> None:
+def _notice(mark: tuple[str, str], where: str, host: str) -> None:
     with _lock:
         counts[mark] += 1
         if mark in _warned:
             return
         _warned.add(mark)
     warnings.warn(
-        f"operator {mark[1]!r} has no kernel {place} and runs on {host!r}, with copies both ways. "
+        f"operator {mark[1]!r} has no kernel {where} and runs on {host!r}, with copies both ways. "
         "This warning is shown once; candelabra.fallback_counts() counts fallbacks, and candelabra.fallback('error') "
         "forbids them",
         FallbackWarning,

@@ -158,7 +158,7 @@ static PyObject *statistics(PyObject *module, PyObject *nothing) {
 static PyObject *release(PyObject *module, PyObject *nothing) {
     (void)module, (void)nothing;
     release_kept();
-    Py_RETURN_NONE;
+    return Py_NewRef(Py_None);
 }
 
 static PyMethodDef methods[] = {

@@ -23,7 +23,7 @@ TILE_ROWS = {16: (4, 6), 32: (4, 8, 13)}
 """The rows of a tile, by the number of registers: two registers of sums each, and a few for the operands. 64 channels
 are five times 13 rows."""
 MIN_TILES = 6
-"""The number of tiles of rows that justifies packing the columns once more."""
+"""The number of tiles of rows that justifies packing the columns again."""
 MAX_PLANS = 4096
 """The number of plans that are kept per dtype."""
 MIN_PRODUCTS_PER_ITEM = 1 << 17

@@ -116,7 +116,7 @@ for (INDEX j = 0; j < {columns}; ++j) flat[k * {columns}u + j] = j < width ? {el
 
 
 def _column_pointers(pointer: str) -> str:
-    """Return the declarations of pointers to eight columns from ``j`` on. The last column stands in for those beyond
+    """Return the declarations of pointers to eight columns from ``j`` on. The last column replaces those beyond
     it.
     """
     lines = [f"{pointer} const p0 = b_here + j * b_column;"]
