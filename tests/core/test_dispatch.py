@@ -15,7 +15,7 @@ def test_routes_of_concrete_calls() -> None:
     x = cd.ones(3)
     y = x.clone().requires_grad_()
     assert cd.explain("mul", x, x).route == "native"
-    assert cd.explain("mul", x, x).reason == "kernel 'mul' of backend 'cpu'"
+    assert cd.explain("mul", x, x).reason.startswith("kernel 'mul' of backend 'cpu'")
     assert cd.explain("mul", y, x).gradient == "its own; recorded"
     with cd.no_grad():
         assert "grad mode is off" in cd.explain("mul", y, x).gradient
