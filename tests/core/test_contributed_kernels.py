@@ -314,6 +314,40 @@ def test_contributed_kernels_can_serve_calls_of_every_size(contribute: Any) -> N
         remove()
 
 
+def test_an_error_of_the_hook_for_every_size_is_raised_by_the_call() -> None:
+    """What the hook returns for every size is checked when the mode first needs it."""
+
+    class Careless:
+        @hookimpl
+        def candelabra_kernels(self, every_size: bool) -> dict[str, Any]:
+            return {"exp": 3 if every_size else lambda x: x + 2}
+
+    remove = add_contribution("cpu", Careless(), "acme-fast")
+    try:
+        with (
+            serve_every_size(),
+            pytest.raises(BackendError, match="'acme-fast': the kernel of 'exp' is not callable: 3"),
+        ):
+            cd.zeros(1).exp()
+        assert cd.zeros(1).exp().tolist() == [2.0]
+    finally:
+        remove()
+
+
+def test_one_object_may_be_added_to_two_device_types(lantern: LanternBackend) -> None:
+    """Removing it from one of them leaves it in force on the other."""
+    shared = Contributed(lambda _, kernels: {"exp": kernels["neg"]})
+    first = add_contribution("cpu", shared)
+    second = add_contribution("lantern", shared)
+    first()
+    third = add_contribution("lantern", Contributed(lambda *_: {}), "other")
+    assert cd.ones(1, device="lantern").exp().tolist() == [-1.0]
+    assert cd.zeros(1).exp().tolist() == [1.0]
+    third()
+    second()
+    assert cd.zeros(1, device="lantern").exp().tolist() == [1.0]
+
+
 def test_the_mode_of_the_backward_pass_is_that_of_the_call_to_backward(contribute: Any) -> None:
     """Neither kernels nor the mode of the forward pass are remembered by the graph."""
 

@@ -244,20 +244,22 @@ def add_contribution(device_type: str, plugin: Any, distribution: str = "") -> C
                     f"{added.failure or added.unavailable}"
                 ) from added.error
         except BaseException:
-            _remove(owner, added)
-            undo()
+            _remove(owner, added, undo)
             raise
 
     def remove() -> None:
         with registry.loading():
-            _remove(owner, added)
-            undo()
+            _remove(owner, added, undo)
 
     journal.note(remove)
     return remove
 
 
-def _remove(owner: registry.Plugin, contribution: Contribution) -> None:
+def _remove(owner: registry.Plugin, contribution: Contribution, unregister: Callable[[], None]) -> None:
+    """Remove a contribution, and unregister its object unless another contribution has the same one."""
     if contribution in owner.contributions:
         owner.contributions.remove(contribution)
         build_table(owner)
+    others = (each for plugin in registry.plugins().values() for each in plugin.contributions)
+    if all(each.plugin is not contribution.plugin for each in others):
+        unregister()
