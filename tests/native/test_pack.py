@@ -225,9 +225,9 @@ def test_compiling_is_allowed_by_the_variable_or_by_the_package_of_the_compiler(
 ) -> None:
     """The variable decides if it is set."""
     monkeypatch.setattr(compiling, "compiler", lambda: ("clang",))
-    for there in (True, False):
-        monkeypatch.setattr(finding.importlib.util, "find_spec", lambda name, there=there: there or None)
-        for setting, allowed in (("", there), ("1", True), ("0", False)):
+    for installed in (True, False):
+        monkeypatch.setattr(finding.importlib.util, "find_spec", lambda name, installed=installed: installed or None)
+        for setting, allowed in (("", installed), ("1", True), ("0", False)):
             monkeypatch.setenv("CANDELABRA_COMPILE", setting)
             assert finding.may_compile() is allowed
     monkeypatch.setenv("CANDELABRA_COMPILE", "1")
