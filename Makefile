@@ -117,6 +117,7 @@ changelog: .venv/.dist ## news/ into CHANGELOG.md, under the core's version (ARG
 
 clean: ## remove the environments and what was built
 	rm -rf .venv .venv-peer .venv-intel .venv-tinygrad dist
+	rm -f backends/native/src/candelabra_native/*/*.so
 
 # A stamp is newer than what it was made from. The packages are editable, so only metadata makes them stale.
 .venv/.packages: $(METADATA)

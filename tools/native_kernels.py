@@ -106,6 +106,8 @@ def programs() -> Iterator[tuple[str, Program]]:
     from benchmarks.operators import FORMS, LEFT_OUT, SETUP
     from benchmarks.processor import PROCESSOR
 
+    for name, optimizer in OPTIMIZERS.items():
+        yield name, partial(run_optimizer, optimizer)
     for case in [*CASES, *PROCESSOR]:
         yield case.name, partial(run_case, case)
     for sizes in SIZES.values():
@@ -118,8 +120,6 @@ def programs() -> Iterator[tuple[str, Program]]:
     for name, options in EXAMPLES.items():
         yield name, partial(run_example, name, options)
     yield "digits", run_digits
-    for name, optimizer in OPTIMIZERS.items():
-        yield name, partial(run_optimizer, optimizer)
 
 
 def run_case(case: Any) -> None:
