@@ -50,6 +50,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("lists", nargs="*", choices=["short", "full", []], help="which (default: both)")
     chosen = parser.parse_args(words).lists or ["short", "full"]
+    cd.ones(1)  # opens the host's device, before a program that is stopped could be the first to do so
     backend = RecordingBackend()
     remove = plugins.add_backend(backend)
     try:

@@ -17,7 +17,7 @@ from candelabra_native.pack import __main__ as program
 from candelabra_native.pack import libraries
 from candelabra_native.pack.building import build, units
 from candelabra_native.pack.calls import parse
-from candelabra_native.pack.replaying import minimal, needed_sources, simplified
+from candelabra_native.pack.replaying import minimal, needed_sources
 
 from tests.native import elf
 
@@ -139,14 +139,6 @@ def test_calls_that_add_no_kernel_are_dropped() -> None:
     kept = minimal(calls)
     assert len(kept) == 2
     assert set(needed_sources(kept)) == set(needed_sources(calls))
-
-
-def test_long_sequences_of_arrays_are_written_in_short() -> None:
-    """The number of parameters chooses the kernel of an optimizer's step, and their shapes do not."""
-    (call,) = parse("sgd_step_.f32((f32[3, 4], f32[5], f32[6]), (f32[3, 4], f32[5], f32[6]), 0.1, 0, False)")
-    assert str(simplified(call)) == "sgd_step_.f32(3 * f32[8], 3 * f32[8], 0.1, 0, False)"
-    (call,) = parse("neg.f32(f32[3, 4])")
-    assert simplified(call) == call
 
 
 # -- the program ------------------------------------------------------------------------------------------------------

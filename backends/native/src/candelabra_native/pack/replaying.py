@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from candelabra_clike import C, Engine, Launch, Source
 from candelabra_clike.device_errors import DeviceErrors
 from candelabra_clike.kernels import table
 
-from candelabra_native.pack.calls import Array, Call, arguments
+from candelabra_native.pack.calls import Call, arguments
 from candelabra_native.processor import TRAITS
 
 _ONE: Final = (1).to_bytes(8, "little")
@@ -107,17 +106,4 @@ def minimal(calls: Iterable[Call]) -> list[Call]:
         replay = Replay()
         kept = [call for call in kept if replay.added(call)]
         kept.reverse()
-    return [simplified(call) for call in kept]
-
-
-def simplified(call: Call) -> Call:
-    """Return a call with sequences of small equal arrays in the place of others, if it needs the same kernels."""
-    small = replace(call, arguments=tuple(map(_uniform, call.arguments)))
-    same = small == call or needed_sources([small]) == needed_sources([call])
-    return small if same else call
-
-
-def _uniform(value: Any) -> Any:
-    if isinstance(value, tuple) and len(value) > 1 and all(isinstance(each, Array) for each in value):
-        return (Array(value[0].dtype, (8,)),) * len(value)
-    return value
+    return kept
