@@ -40,6 +40,7 @@ test-all: .venv/.test .venv/.kernels index ## the tests, with all cases
 	.venv/bin/python -m pytest -n 2 --dist worksteal -m '' $(ARGS)
 
 test-levels: .venv/.test .venv/.kernels index ## the numerical tests as on older processors, for each level of NumPy and for PoCL
+	.venv/bin/python -m candelabra_native.pack --lower --objects .venv/kernels/native
 	.venv/bin/python tools/levels.py $(ARGS)
 
 # Each in a process of its own: the PoCL that .venv brings, drivers of the system, and Intel's if it was installed here.
