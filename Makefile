@@ -40,6 +40,7 @@ test-all: .venv/.test .venv/.kernels index ## the tests, with all cases
 	.venv/bin/python -m pytest -n 2 --dist worksteal -m '' $(ARGS)
 
 test-levels: .venv/.test .venv/.kernels index ## the numerical tests as on older processors, for each level of NumPy and for PoCL
+	.venv/bin/python -m candelabra_native.pack --lower --objects .venv/kernels/native
 	.venv/bin/python tools/levels.py $(ARGS)
 
 # Each in a process of its own: the PoCL that .venv brings, drivers of the system, and Intel's if it was installed here.
@@ -117,6 +118,7 @@ changelog: .venv/.dist ## news/ into CHANGELOG.md, under the core's version (ARG
 
 clean: ## remove the environments and what was built
 	rm -rf .venv .venv-peer .venv-intel .venv-tinygrad dist
+	rm -f backends/native/src/candelabra_native/*/*.so
 
 # A stamp is newer than what it was made from. The packages are editable, so only metadata makes them stale.
 .venv/.packages: $(METADATA)

@@ -15,8 +15,6 @@ from candelabra._plugins import registry
 
 from tests.lantern import EmberBackend, LanternBackend
 
-# A test uses the kernels of the checkout's pack, and NumPy for the others: it compiles only if it says so.
-os.environ.setdefault("CANDELABRA_COMPILE", "0")
 SALT = os.environ.get("CANDELABRA_TEST_SALT", "")
 """Changes the random numbers of every test: if a test's verdict depends on it, the test or its bound is wrong."""
 

@@ -3,7 +3,8 @@
 ``python tools/levels.py`` (``make test-levels``) runs
 
 - the tests that depend on NumPy's arithmetic once for each lower level of instructions that NumPy offers here: NumPy
-  has other code for ``exp`` with AVX-512 than without it, and OpenBLAS other products of matrices;
+  has other code for ``exp`` with AVX-512 than without it, OpenBLAS other products of matrices, and candelabra-native
+  other kernels;
 - the tests of OpenCL with PoCL as on a processor without fused multiply-add, and with Intel's driver, where it is
   installed, as on processors with AVX2 and with SSE 4.2.
 
@@ -39,18 +40,21 @@ OPENCL = ["tests/clike", "tests/opencl"]
 
 
 class Core(NamedTuple):
-    """OpenBLAS's name of an x86 processor, and NumPy's names, new and old, of its instruction sets."""
+    """OpenBLAS's name of an x86 processor, NumPy's names, new and old, of its instruction sets, and the processor level
+    of candelabra-native.
+    """
 
     name: str
     levels: frozenset[str]
+    native: str
 
 
 CORES = (
-    Core("SkylakeX", frozenset({"X86_V4", "AVX512_SKX"})),
-    Core("Haswell", frozenset({"X86_V3", "AVX2"})),
-    Core("Nehalem", frozenset()),
+    Core("SkylakeX", frozenset({"X86_V4", "AVX512_SKX"}), "x86_64_v4"),
+    Core("Haswell", frozenset({"X86_V3", "AVX2"}), "x86_64_v3"),
+    Core("Nehalem", frozenset(), "0"),
 )
-"""The processors, the newest first. The last has no instruction set that is optional in NumPy."""
+"""The processors, the newest first. The last has neither an optional instruction set in NumPy nor native kernels."""
 
 
 class Run(NamedTuple):
@@ -69,9 +73,8 @@ def numpy_levels(baseline: Sequence[str], available: Sequence[str], machine: str
         left, disabled = [*baseline, *available[:i]], available[i:]
         environment = {"NPY_DISABLE_CPU_FEATURES": " ".join(disabled)}
         if machine in ("x86_64", "AMD64"):
-            environment["OPENBLAS_CORETYPE"] = next(
-                core.name for core in CORES if not core.levels or core.levels & set(left)
-            )
+            core = next(core for core in CORES if not core.levels or core.levels & set(left))
+            environment |= {"OPENBLAS_CORETYPE": core.name, "CANDELABRA_NATIVE_LEVEL": core.native}
         yield Run(f"NumPy with {left[-1] if left else 'no level'}", environment, NUMERICAL)
 
 

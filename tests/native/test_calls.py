@@ -62,7 +62,7 @@ def test_arrays_of_a_call_have_their_layout() -> None:
 
 
 def test_calls_that_differ_in_the_dtype_are_one_line() -> None:
-    """The letter T is any of them; a line for one dtype names it."""
+    """The dtype is the letter T in such a line."""
     text = "add.T(T[4], T[4], i64[2]) for f32, i32\nneg.f64(f64[4])\n"
     calls = parse(f"# a comment\n\n{text}")
     assert [str(call) for call in calls] == [

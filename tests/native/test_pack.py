@@ -259,3 +259,15 @@ def test_levels_follow_from_the_features_of_the_processor() -> None:
     assert processor.level_of(third - {"fma"} | fourth) is None
     assert processor.flags_in("processor : 0\nflags\t: sse avx\nflags\t: other\n") == {"sse", "avx"}
     assert processor.flags_in("") == set()
+
+
+@pytest.mark.parametrize(("words", "expected"), [([], ["x86_64_v4"]), (["--lower"], ["x86_64_v4", "x86_64_v3"])])
+def test_the_program_builds_for_this_machine(words: list[str], expected: list[str], levels: pytest.MonkeyPatch) -> None:
+    """With ``--lower``, also for the levels that it runs too; the extension module is compiled first."""
+    done: list[str] = []
+    levels.delenv("CANDELABRA_NATIVE_LEVEL", raising=False)
+    levels.setattr(processor, "_machine_level", lambda: "x86_64_v4")
+    levels.setattr(program, "extension", lambda folder: done.append(folder.name))
+    levels.setattr(program, "kernels", lambda level, *_: done.append(level))
+    assert program.main(words) == 0
+    assert done == ["launch", *expected]

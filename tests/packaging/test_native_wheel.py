@@ -1,8 +1,10 @@
 """The wheels of candelabra-native with compiled kernels, for this platform and for another."""
 
+import importlib.util
 import os
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from pathlib import Path
 
@@ -14,6 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "backends" / "native"
 LEVELS = {"x86_64": ["x86_64_v3", "x86_64_v4"], "aarch64": ["aarch64"]}
 MACHINES = {"x86_64": 62, "aarch64": 183}
+
+POSSIBLE = importlib.util.find_spec("ziglang") is not None and Path(sysconfig.get_path("include"), "Python.h").is_file()
+pytestmark = pytest.mark.skipif(not POSSIBLE, reason="the compiler, ziglang, or Python's headers are not installed")
 
 
 def build(to: Path, **variables: str) -> subprocess.CompletedProcess[str]:

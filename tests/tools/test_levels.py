@@ -43,13 +43,14 @@ def output(program: str, environment: dict[str, str]) -> str:
 
 
 def test_each_level_disables_what_is_above_it() -> None:
-    """The highest level is disabled first, down to NumPy's baseline; OpenBLAS's kernels have the same level."""
+    """The highest level is disabled first, down to NumPy's baseline; OpenBLAS and native kernels follow."""
     runs = list(levels.numpy_levels(["X86_V2"], FOUND, "x86_64"))
     assert [run.title for run in runs] == ["NumPy with X86_V4", "NumPy with X86_V3", "NumPy with X86_V2"]
     assert [run.environment["NPY_DISABLE_CPU_FEATURES"] for run in runs] == [
         "AVX512_ICL", "X86_V4 AVX512_ICL", "X86_V3 X86_V4 AVX512_ICL",
     ]  # fmt: skip
     assert [run.environment["OPENBLAS_CORETYPE"] for run in runs] == ["SkylakeX", "Haswell", "Nehalem"]
+    assert [run.environment["CANDELABRA_NATIVE_LEVEL"] for run in runs] == ["x86_64_v4", "x86_64_v3", "0"]
     assert {path for run in runs for path in run.tests} == set(levels.NUMERICAL)
 
 

@@ -31,12 +31,12 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m candelabra_native.pack", description=__doc__)
     parser.add_argument("--list", default="short", help="short, full, or a file with a call per line (default: short)")
     parser.add_argument("--level", nargs="+", choices=sorted(TARGETS), help="default: the level of this machine")
+    parser.add_argument("--lower", action="store_true", help="the levels below this machine's too, which it also runs")
     parser.add_argument("--to", type=Path, default=libraries.FOLDER, help="the folder of the libraries")
     parser.add_argument("--objects", type=Path, help="the folder that keeps object files (default: in the cache)")
     parser.add_argument("--required", action="store_true", help="exit with status 1 where something cannot be built")
     options = parser.parse_args(words)
-    own = processor.level()
-    levels = options.level or ([own] if own else [])
+    levels = options.level or processor.levels()[: None if options.lower else 1]
     if not levels:
         print("native: there are no kernels for this processor or system; NumPy serves")
         return int(options.required)
