@@ -34,12 +34,13 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if rank != 2:
         product = matmul.canonical(input, weight)
         return product if bias is None else product + bias
-    if len(sizes) < 3:
-        product = matmul.canonical(input, weight.t())
-        return product if bias is None else product + bias
-    # One product of matrices, not a batch of products.
-    product = matmul.canonical(_rows(input), weight.t())
-    return (product if bias is None else product + bias).reshape((*sizes[:-1], weight._payload.shape[0]))
+    batch = len(sizes) > 2  # one product of matrices, not a batch of products
+    product = matmul.canonical(_rows(input) if batch else input, weight.t())
+    count = weight._payload.shape[0]
+    if bias is not None:
+        alike = bias._payload.shape == (count,) and not (bias._keys ^ product._keys) & DTYPE_MASK
+        product = product.add_(bias) if alike else product + bias
+    return product.reshape((*sizes[:-1], count)) if batch else product
 
 
 def _rows(x: Tensor) -> Tensor:
