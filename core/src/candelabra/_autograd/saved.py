@@ -15,7 +15,7 @@ from candelabra._autograd.filling import filled_like
 from candelabra._autograd.node import Node, Port, changed
 from candelabra._keys import AUTOGRAD, PACK, VIEW, state, switch
 from candelabra._plugins import registry
-from candelabra._tensor import Tensor, wrap
+from candelabra._tensor import Tensor, new, wrap
 from candelabra.dtypes import BY_BIT, DTYPE_MASK
 
 
@@ -23,11 +23,13 @@ def saved_output(node: Any, position: int, name: str, payload: Any, cell: Any, v
     """Return the saved output as a tensor of this node."""
     if cell[0] != version:
         raise changed(node, name, tuple(payload.shape), _output_keys(node, position), cell[0], version)
+    out = new(Tensor)
+    out._payload = payload
     if node.outputs == 1:
-        out = wrap(payload, node.keys)
+        out._keys = node.keys
         out._node = node
     else:
-        out = wrap(payload, node.all_keys[position])
+        out._keys = node.all_keys[position]
         port = node.ports[position]()  # the output's own port, so that its hooks and captures include this use
         out._node = port or Port(node, position, node.shapes[position], node.all_keys[position])
     out._counter = cell

@@ -17,7 +17,7 @@ from candelabra._autograd.filling import zeros_like
 from candelabra._autograd.node import Node
 from candelabra._autograd.pending import note_write
 from candelabra._device import instance_of_key
-from candelabra._dispatch.key import map_tensors, redispatch
+from candelabra._dispatch.key import redispatch
 from candelabra._keys import (
     AUTOGRAD,
     INFERENCE,
@@ -94,31 +94,27 @@ def _remake(view: Tensor) -> None:
     view._seen = view._counter[0]
 
 
-def refresh_all(op: Operator[..., Any], args: tuple[Any, ...]) -> bool:
+def refresh_all(args: tuple[Any, ...]) -> bool:
     """Refresh the stale views of a call, and return whether the keys of one of them changed."""
     changed = False
-
-    def one(tensor: Tensor, _: str) -> Tensor:
-        nonlocal changed
-        if tensor._keys & VIEW and tensor._seen != tensor._counter[0]:
-            keys = tensor._keys
-            refresh(tensor)
-            changed |= tensor._keys != keys
-        return tensor
-
-    map_tensors(op, args, one)
+    for value in args:
+        for tensor in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(tensor, Tensor) and tensor._keys & VIEW and tensor._seen != tensor._counter[0]:
+                keys = tensor._keys
+                refresh(tensor)
+                changed |= tensor._keys != keys
     return changed
 
 
 def refreshed(op: Operator[..., Any], args: tuple[Any, ...]) -> Any:
     """Refresh the call's views and dispatch it again (their keys may have changed)."""
-    refresh_all(op, args)
+    refresh_all(args)
     return redispatch(op, args)
 
 
 def refreshed_inplace(op: Operator[..., Any], args: tuple[Any, ...]) -> Any:
     """As :func:`refreshed`, for an in-place form."""
-    refresh_all(op, args)
+    refresh_all(args)
     return redispatch(op, args, inplace=True)
 
 

@@ -138,7 +138,7 @@ def kernel_lines(call: Call, passed: str) -> list[str]:
             f"if _p is None: no_result(op, ({passed},))",
         ]  # fmt: skip
     failing = f"except Exception as _error: fail_body(op, _error, ({passed},))"
-    if call.key & NO_GRAD:
+    if call.key & NO_GRAD or not call.key & AUTOGRAD:  # there is nothing to record
         return ["try:", f"    _o0 = kernel({arguments})", failing]
     return [
         "_mode = state.bits", "switch(_mode | NO_GRAD)", "try:", f"    _o0 = kernel({arguments})", failing,

@@ -429,10 +429,9 @@ def operand_lines(n: str, first: bool, infix: bool) -> list[str]:
     return [
         f"_t = type({n})",
         f"if _t is Tensor: _k_{n} = {n}._keys",
-        "else:",
-        f"    _k_{n} = SCALAR_BITS.get(_t)",
-        f"    if _k_{n} is None: {n}, _k_{n} = {convert}(op, {n!r}, {n}, {first})",
-        *([f"    else: _k_{n} |= SCALAR_FIRST"] if first else []),
+        f"elif (_k_{n} := SCALAR_BITS.get(_t)) is not None: {f'_k_{n} |= SCALAR_FIRST' if first else 'pass'}",
+        f"elif (_k_{n} := getattr({n}, '_keys', None)) is None:",  # otherwise a subclass of Tensor, as parameters are
+        f"    {n}, _k_{n} = {convert}(op, {n!r}, {n}, {first})",
         *([f"    if _k_{n} is None: return NotImplemented"] if infix else []),
     ]
 
@@ -457,7 +456,7 @@ def plain_lines(parameters: Sequence[Parameter], scope: dict[str, Any]) -> list[
             if p.default is not REQUIRED:
                 scope[f"plain_{n}"] = p.default
                 test = f"{n} is not plain_{n} and {test}"
-        if p.optional and p.default is not None:
+        if p.optional and (p.default is not None or types == (bool,)):
             test = f"{n} is not None and {test}"
         scope |= {"check_types": check_types, f"parameter_{n}": (p,)}
         position = [q.name for q in parameters].index(n) + 1

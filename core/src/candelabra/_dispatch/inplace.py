@@ -43,7 +43,7 @@ from candelabra._keys import (
 from candelabra._records.promotion import real_part
 from candelabra._records.schema import OPERAND, TENSOR
 from candelabra._serving import Link, serving
-from candelabra.dtypes import can_cast, dtype
+from candelabra.dtypes import DTYPE_MASK, can_cast, dtype
 
 if TYPE_CHECKING:
     from candelabra._records.record import Operator
@@ -145,14 +145,15 @@ def writing(op: Operator[..., Any]) -> Callable[..., Any]:
     exclusive = is_exclusive(op)
 
     def inplace(*args: Any) -> Any:
-        if refresh_all(op, args):
+        if refresh_all(args):
             return redispatch(op, args, inplace=True)
         target = args[0]
         recording = recorded and not state.bits & NO_GRAD and any(_requires_grad(a) for a in args)
         check_writable(target)
         if exclusive:
             for operand in args[1:]:
-                check_operand_overlap(target, operand)
+                if getattr(operand, "_counter", None) is target._counter:
+                    check_operand_overlap(target, operand)
         if not recording:
             value = _cast(redispatch(op, args), target)
             check_inplace_shape(op, target, value)
@@ -174,7 +175,7 @@ def _requires_grad(value: Any) -> bool:
 
 
 def _cast(value: Any, target: Any) -> Any:
-    if value.dtype is target.dtype:
+    if not (value._keys ^ target._keys) & DTYPE_MASK:
         return value
     if not can_cast(value.dtype, target.dtype):  # the body of a composite may determine the dtype
         raise RuntimeError(

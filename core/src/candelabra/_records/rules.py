@@ -19,7 +19,8 @@ Shape = tuple[int, ...]
 
 def shape_of(value: Any) -> Shape:
     """Return the shape of a tensor, or of an object with a shape but without data; ``()`` for a scalar."""
-    return tuple(getattr(value, "shape", ()))
+    payload = getattr(value, "_payload", None)
+    return tuple(getattr(value, "shape", ())) if payload is None else payload.shape
 
 
 def pointwise(op: Operator[..., Any], args: tuple[Any, ...]) -> Shape:

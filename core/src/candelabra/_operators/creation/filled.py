@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
+from candelabra._device import instance_of_key
 from candelabra._records.callables import public
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by
-from candelabra.dtypes import category_of_scalar, default_for_category, get_default_dtype
+from candelabra.dtypes import BY_BIT, DTYPE_MASK, category_of_scalar, default_for_category, get_default_dtype
 
 if TYPE_CHECKING:
     from candelabra.typing import Device, DType, Number, Shape, Tensor
@@ -66,7 +67,8 @@ def new_full(input: Tensor, size: Shape, fill_value: Number, *, dtype: DType | N
     """Return a tensor of shape ``size`` filled with ``fill_value``, on the device of ``input``, by default in its
     dtype.
     """
-    return full.canonical(size, fill_value, dtype or input.dtype, input._instance)
+    keys = input._keys
+    return full.canonical(size, fill_value, dtype or BY_BIT[keys & DTYPE_MASK], instance_of_key(keys))
 
 
 for _record in (full, new_full):

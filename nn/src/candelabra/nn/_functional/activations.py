@@ -22,7 +22,7 @@ copied = record("copied")
 @public(namespace="nn.functional", guarded=False)
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """``max(input, 0)``; NaN stays NaN. ``inplace=True`` writes the result into the input."""
-    out: Tensor = relu_record.form("inplace" if inplace else "function")(input)
+    out: Tensor = relu_record.form("inplace")(input) if inplace else relu_record.function(input)
     return out
 
 

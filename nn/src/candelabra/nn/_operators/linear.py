@@ -34,12 +34,13 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if rank != 2:
         product = matmul.canonical(input, weight)
         return product if bias is None else product + bias
-    if len(sizes) < 3:
-        product = matmul.canonical(input, weight.t())
-        return product if bias is None else product + bias
-    # One product of matrices, not a batch of products.
-    product = matmul.canonical(_rows(input), weight.t())
-    return (product if bias is None else product + bias).reshape((*sizes[:-1], weight._payload.shape[0]))
+    batch = len(sizes) > 2  # one product of matrices, not a batch of products
+    product = matmul.canonical(_rows(input) if batch else input, weight.t())
+    count = weight._payload.shape[0]
+    if bias is not None:
+        alike = bias._payload.shape == (count,) and not (bias._keys ^ product._keys) & DTYPE_MASK
+        product = product.add_(bias) if alike else product + bias
+    return product.reshape((*sizes[:-1], count)) if batch else product
 
 
 def _rows(x: Tensor) -> Tensor:
@@ -49,27 +50,27 @@ def _rows(x: Tensor) -> Tensor:
 
 
 def _linear_input(g: Tensor, input_spec: Any, weight: Tensor) -> Tensor:
-    if len(weight._payload.shape) == 1:
+    sizes, shape = weight._payload.shape, g._payload.shape
+    if len(sizes) == 1:
         return g.unsqueeze(-1) * weight.conj()
-    product = matmul.canonical(_rows(_of_product(g, weight)), weight.conj())
-    lead = g._payload.shape[:-1]
-    return product if len(lead) == 1 else product.reshape((*lead, input_spec.shape[-1]))
+    product = matmul.canonical(_rows(g) if shape[-1] == sizes[0] else _rows(_of_product(g)), weight.conj())
+    return product if len(shape) == 2 else product.reshape((*shape[:-1], input_spec.shape[-1]))
 
 
 def _linear_weight(g: Tensor, input: Tensor, weight_spec: Any) -> Tensor:
-    if len(weight_spec.shape) == 1:
+    sizes, shape = weight_spec.shape, g._payload.shape
+    if len(sizes) == 1:
         return input.conj() * g.unsqueeze(-1)
-    lead = g._payload.shape[:-1]
-    if lead != input._payload.shape[:-1]:  # the bias has more dims than the product
-        input = input.expand((*lead, -1))
+    if shape[:-1] != input._payload.shape[:-1]:  # the bias has more dims than the product
+        input = input.expand((*shape[:-1], -1))
+    rows = _rows(g) if shape[-1] == sizes[0] else _rows(_of_product(g))
     # Not the transpose of `input.mH @ g`: a leaf keeps this product as its gradient, and would copy a view.
-    return matmul.canonical(_rows(_of_product(g, weight_spec)).t(), _rows(input.conj()))
+    return matmul.canonical(rows.t(), _rows(input.conj()))
 
 
-def _of_product(g: Tensor, weight: Any) -> Tensor:
-    """Return the gradient of the product: a bias of several elements broadcasts the only output of a weight."""
-    shape: Ints = weight.shape
-    return g if g._payload.shape[-1] == shape[0] else g.sum(-1, True)
+def _of_product(g: Tensor) -> Tensor:
+    """Return the gradient of the product of which a bias of several elements broadcasts the only column."""
+    return g.sum(-1, True)
 
 
 linear.vjp(input=_linear_input, weight=_linear_weight, bias=lambda g: g)  # the engine sums over broadcast dims
