@@ -13,8 +13,8 @@ from candelabra_clike.types import CType
 
 ROWS = 384
 """The maximum number of elements of a patch per work-item."""
-BLOCK_ELEMENTS, BLOCK_CHANNELS = 256, 16
-"""The elements and channels of a work-item that adds partial sums: 16 channels are a cache line."""
+BLOCK_ELEMENTS, BLOCK_CHANNELS = 64, 64
+"""The elements and channels of a work-item that adds partial sums. Adjacent channels are adjacent in memory."""
 
 
 def panel_depth(tile: MicroTile) -> int:
