@@ -30,6 +30,8 @@ Another C-like language needs another :class:`Dialect`.
 ``AS_F32X8(v)``, ``BITS_F32X8(v)``        a vector converted to another type, the bits of a vector as another type
 ``f32x16``, ``u32x16``                    vectors of sixteen, with ``LOAD_X16``, ``STORE_X16``, ``PRIVATE_X16``, in the
                                           dialects of engines whose ``Traits.lanes`` are 16
+``PREFETCH(address)``                     loads the cache line of an address, which may be beyond the buffer, ahead of
+                                          its use, if the dialect can
 ``CACHE_LINE``                            a type of 64 bytes
 ``STORE_NONTEMPORAL(address, line)``      a store to an aligned address that bypasses the caches, if possible
 ========================================  ==============================================================

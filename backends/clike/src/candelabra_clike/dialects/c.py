@@ -82,6 +82,7 @@ VECTOR16(u32) VECTOR16(f32)
 #define STORE_X16(type, p, v) (*(type##x16_at*)(p) = (v))
 #define PRIVATE_X16(type, p) (*(type##x16_at*)(p))
 typedef u32 CACHE_LINE __attribute__((ext_vector_type(16), may_alias));
+#define PREFETCH(address) __builtin_prefetch(address)
 #define STORE_NONTEMPORAL(address, line) __builtin_nontemporal_store(line, address)
 """
 

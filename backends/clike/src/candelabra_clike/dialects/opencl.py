@@ -36,6 +36,7 @@ VECTOR(u8, uchar) VECTOR(u16, ushort) VECTOR(u32, uint) VECTOR(u64, ulong) VECTO
 #define BITS_F32X8(v) as_float8(v)
 #define BITS_U32X8(v) as_uint8(v)
 #define BITS_I32X8(v) as_int8(v)
+#define PREFETCH(address)
 typedef uint16 CACHE_LINE;
 #if defined(__clang__) && defined(PROCESSOR)
 #define STORE_NONTEMPORAL(address, line) __builtin_nontemporal_store(line, address)

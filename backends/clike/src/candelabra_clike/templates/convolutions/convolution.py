@@ -23,7 +23,13 @@ from candelabra_clike.templates.matmul.packing import StridedRows, pack_panels
 from candelabra_clike.types import CTYPES
 
 FEW_POSITIONS = 16
-"""Images with fewer output positions than this are processed as one image."""
+"""Images with fewer output positions than this are processed as one image on GPUs."""
+MANY_WEIGHTS = 1 << 18
+"""The number of filters' elements of a group that a processor's cache does not keep from one tile to the next."""
+REUSE = 4
+"""The tiles that a work-item multiplies by each slice of so many filters."""
+MIN_ROWS = 128
+"""The filters that justify gathering a tile once more for them."""
 
 
 class Patches(NamedTuple):
@@ -51,8 +57,17 @@ class Patches(NamedTuple):
 
     @property
     def few_positions(self) -> bool:
-        """Whether the output positions of one image would leave much of a panel empty."""
+        """Whether a GPU processes the images as one."""
         return self.images > 1 and prod(self.positions) < FEW_POSITIONS
+
+    def wasteful(self, rows: int, columns: int) -> bool:
+        """Whether the output positions of one image leave much of a panel of ``columns`` empty, or are too few to
+        reuse many weights.
+        """
+        count = prod(self.positions)
+        tiles = -(-count // columns)
+        few = tiles < REUSE and rows * self.depth > MANY_WEIGHTS
+        return self.images > 1 and (few or 10 * tiles * columns > 11 * count)
 
     def merge_images(self) -> Patches:
         """Return the images as one image with one more dim."""
@@ -91,17 +106,25 @@ class OutputLayout(NamedTuple):
 
 
 @lru_cache(1024)
-def _cheapest_tiling(patches: Patches, rows: int, columns: int) -> OutputTiling:
-    """Return the tiling with the least computation and the fewest loads."""
-    positions, steps = patches.positions, patches.position_steps
-    costs = {OutputTiling.ANY: 1 + 16 / rows}
+def _cheapest_tiling(patches: Patches, rows: int, tile: MicroTile, slack: bool) -> OutputTiling:
+    """Return the tiling with the least computation and the fewest loads.
+
+    A row of filters takes about as long as a load and a store of each vector of the tile.
+    """
+    positions, steps, columns = patches.positions, patches.position_steps, tile.columns
+    costs = {OutputTiling.ANY: 1 + columns / rows}
     if steps[-1] == 1:
-        costs[OutputTiling.ROWS] = -(-positions[-1] // columns) * columns / positions[-1]
+        if positions[-1] % 8 == 0:
+            costs[OutputTiling.EIGHTS] = 1 + columns / 6 / rows
+        elif positions[-1] % 4 == 0 and slack:
+            costs[OutputTiling.FOURS] = 1 + columns / 3 / rows
+        loads = columns / 8 / rows
+        costs[OutputTiling.ROWS] = -(-positions[-1] // columns) * columns / positions[-1] + loads
         # The results between the rows of a plane are discarded, and the others are stored one by one.
         if len(positions) > 1 and steps[-2] >= positions[-1]:
             run = (positions[-2] - 1) * steps[-2] + positions[-1]
             written = 1 + 2 / max(patches.depth, 1) + 40 / (rows * max(patches.depth, 1))
-            costs[OutputTiling.RUNS] = -(-run // columns) * columns / (positions[-1] * positions[-2]) * written
+            costs[OutputTiling.RUNS] = -(-run // columns) * columns / (positions[-1] * positions[-2]) * written + loads
     return min(costs, key=lambda p: costs[p])
 
 
@@ -132,7 +155,7 @@ class ConvolutionKernel:
         serial = engine.traits.serial
         wide = serial or is_wide(out, w, x)
         tile = micro_tile_for(rows, self.value, engine.traits.lanes, engine.traits.registers)
-        tiling = _cheapest_tiling(patches, rows, tile.columns) if serial else OutputTiling.ANY
+        tiling = _cheapest_tiling(patches, rows, tile, slack) if serial else OutputTiling.ANY
         key = (engine, tile.rows if serial else 0, tiling, wide)
         launch = self._launches.get(key)
         if launch is None:
@@ -149,6 +172,12 @@ class ConvolutionKernel:
             *(() if bias is None else (bias.offset,)), rows, results.image_step, results.row_step,
             *results.position_steps, *patches.numbers(), *extents,
         )  # fmt: skip
+
+    def merges_images(self, traits: Traits, patches: Patches, rows: int) -> bool:
+        """Whether to process the images as one image with one more dim."""
+        if not traits.serial:
+            return patches.few_positions
+        return patches.wasteful(rows, micro_tile_for(rows, self.value, traits.lanes, traits.registers).columns)
 
     def _extents(
         self, engine: Engine, patches: Patches, rows: int, tile: MicroTile, tiling: OutputTiling, slack: bool
@@ -167,17 +196,22 @@ class ConvolutionKernel:
             across = -(-run // tile.columns)
             tiles = across * prod(patches.positions[:-2])
         work = count * rows * max(patches.depth, 1)
-        target_items = min(-(-8 * engine.traits.compute_units // matrices), work // MIN_PRODUCTS_PER_ITEM + 1, tiles)
-        per_item = -(-tiles // target_items)
+        target_items = min(-(-8 * engine.traits.compute_units // matrices), work // MIN_PRODUCTS_PER_ITEM + 1)
+        per_item = -(-tiles // min(target_items, tiles))
+        if rows * patches.depth > MANY_WEIGHTS:
+            per_item = max(per_item, min(REUSE, tiles))
         parts = -(-tiles // per_item)
-        return matrices * parts, (parts, tiles, per_item, across, int(slack))
+        row_parts = max(1, min(-(-target_items // parts), rows // MIN_ROWS))
+        rows_per_item = round_up(-(-rows // row_parts), tile.rows)
+        items = matrices * parts * -(-rows // rows_per_item)
+        return items, (parts, tiles, per_item, across, int(slack), rows_per_item)
 
     def source(self, engine: Engine, tile: MicroTile, tiling: OutputTiling, wide: bool) -> Source:
         """Return the kernel for the device."""
         serial = engine.traits.serial
         memory = CTYPES[self.dtype]
         names = ["out", "w", "x", "bias"] if self.bias else ["out", "w", "x"]
-        extents = ("parts", "tiles", "tiles_per_item", "tiles_across", "slack") if serial else ()
+        extents = ("parts", "tiles", "tiles_per_item", "tiles_across", "slack", "rows_per_item") if serial else ()
         head = (
             writes("out", memory.memory),
             *[reads(n, memory.memory) for n in names[1:]],
@@ -295,9 +329,11 @@ def convolve(
     patches: Patches, results: OutputLayout, slack: bool,
 ) -> None:  # fmt: skip
     """Convolve. Images with few output positions are processed as one image."""
-    if patches.few_positions:
+    kernel = convolution_kernel(x.dtype, len(patches.taps), bias is not None)
+    if kernel.merges_images(x.engine.traits, patches, filters.rows):
         patches, results = patches.merge_images(), results.merge_images()
-    convolution_kernel(x.dtype, len(patches.taps), bias is not None)(out, w, filters, x, bias, patches, results, slack)
+        kernel = convolution_kernel(x.dtype, len(patches.taps), bias is not None)
+    kernel(out, w, filters, x, bias, patches, results, slack)
 
 
 @lru_cache(256)

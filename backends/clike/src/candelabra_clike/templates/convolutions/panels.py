@@ -1,11 +1,11 @@
 """Convolutions on processors: matrix products whose right matrix is gathered from patches, panel by panel.
 
-A work-item computes some output positions of one image for all output channels. It gathers 8 or 16 patches, up to
-:data:`DEPTH` elements each, into a private panel, and multiplies it by one group of filters after another. The offsets
-of the elements within a patch are the same for all patches and are kept in a private table.
+A work-item computes some output positions of one image for some output channels, mostly all. It gathers 8 to 32
+patches, up to :data:`DEPTH` elements each, into a private panel, and multiplies it by one group of filters after
+another. The offsets of the elements within a patch are the same for all patches and are kept in a private table.
 
-The positions of a panel are chosen in one of three ways (:class:`OutputTiling`): along a row; along all rows of a plane
-as if they were one (the results between rows are discarded); or one by one.
+The positions of a panel are chosen in one of several ways (:class:`OutputTiling`): along a row; along all rows of a
+plane as if they were one (the results between rows are discarded); or one, four or eight at a time.
 """
 
 from __future__ import annotations
@@ -25,6 +25,15 @@ class OutputTiling(Enum):
     """Positions that are adjacent in memory along the last two dims, across the ends of rows."""
     ANY = "any"
     """Any positions of one image."""
+    FOURS = "fours"
+    """The same where rows, and elements along them, are adjacent by fours. Elements behind the images may be read."""
+    EIGHTS = "eights"
+    """The same where rows, and elements along them, are adjacent by eights."""
+
+    @property
+    def unit(self) -> int:
+        """The number of adjacent positions that are gathered at a time, or 0 for a whole row of the panel."""
+        return {OutputTiling.ANY: 1, OutputTiling.FOURS: 4, OutputTiling.EIGHTS: 8}.get(self, 0)
 
 
 def taps(rank: int, table: str, first: str, count: str) -> str:
@@ -114,7 +123,9 @@ def _gather(tiling: OutputTiling, tile: MicroTile, memory: CType) -> str:
     flat = f"{tile.value}* const flat = ({tile.value}*)panel;\n"
     pointer = f"GLOBAL const {memory.memory}* p = x_image + (x_here + tap_offsets[k]);"
     value = f"({tile.value}){memory.load('p[{}]')}"
-    if tiling is OutputTiling.ANY:
+    if tiling.unit > 1 and same_type:
+        return f"{flat}for (INDEX k = 0; k < kc; ++k) {{ {pointer} {_eights(tiling, tile)} }}\n"
+    if tiling.unit:
         every = "UNROLL for (int j = 0; j < {}; ++j) flat[k * {}u + j] = {};".format(
             columns, columns, value.format("from[j]")
         )
@@ -127,6 +138,18 @@ def _gather(tiling: OutputTiling, tile: MicroTile, memory: CType) -> str:
     return f"""{flat}if (slack || width == {columns}) {{ for (INDEX k = 0; k < kc; ++k) {{ {pointer} {fill} }} }}
 else for (INDEX k = 0; k < kc; ++k) {{ {pointer} {part} }}
 """
+
+
+def _eights(tiling: OutputTiling, tile: MicroTile) -> str:
+    """Return statements that gather row ``k`` of the panel, four or eight elements at a time."""
+    lines = []
+    for j in range(0, tile.columns, 8):
+        eight = f"LOAD_X8({tile.value}, p + from[{j}])"
+        if tiling is OutputTiling.FOURS:
+            lines.append(f"{tile.value}x8 v{j} = {eight}; v{j}.hi = LOAD_X8({tile.value}, p + from[{j + 4}]).lo;")
+            eight = f"v{j}"
+        lines.append(f"PRIVATE_X8({tile.value}, flat + (k * {tile.columns}u + {j}u)) = {eight};")
+    return " ".join(lines)
 
 
 def _store(tile: MicroTile, memory: CType, bias: bool) -> str:
@@ -167,18 +190,21 @@ GLOBAL {memory.memory}* const r = o_here + (i * o_row + piece_to[q]);
 
 
 def body(tile: MicroTile, memory: CType, tiling: OutputTiling, rank: int, bias: bool) -> str:
-    """Return the kernel: a work-item processes ``tiles_per_item`` tiles of one image and group, and all filters of the
-    group.
+    """Return the kernel: a work-item processes ``tiles_per_item`` tiles of one image and group, and ``rows_per_item``
+    filters of the group.
     """
     pointer = f"GLOBAL const {memory.memory}*"
     bias_here = "const INDEX bias_here = bias_from + group * m + m0;\n" if bias else ""
     fill, sums = _gather(tiling, tile, memory), multiply(tile, memory, True)
-    if tile.reads_panel_rarely and memory.memory == tile.value and tiling is not OutputTiling.ANY:
+    if tile.reads_panel_rarely and memory.memory == tile.value and not tiling.unit:
         fill = f"const int direct = slack || width == {tile.columns};\nif (!direct) {{\n{fill}}}\n"
         sums = multiply(tile, memory, True, "x_image + (x_here + tap_offsets[k])")
     return f"""INDEX item = GLOBAL_ID;
 const INDEX tile_first = item % parts * tiles_per_item; item /= parts;
 const INDEX rest = tiles - tile_first, tile_end = tile_first + (rest < tiles_per_item ? rest : tiles_per_item);
+const INDEX row_parts = (m + rows_per_item - 1) / rows_per_item, m_first = item % row_parts * rows_per_item;
+item /= row_parts;
+const INDEX m_end = m - m_first < rows_per_item ? m : m_first + rows_per_item;
 const INDEX group = item % groups, image = item / groups, row_panels = (m + {tile.rows - 1}u) / {tile.rows}u;
 {pointer} const x_image = x + (x_from + image * x_image_step + group * x_group);
 GLOBAL {memory.memory}* const o_image = out + (o_from + image * o_image_step + group * m * o_row);
@@ -189,8 +215,8 @@ const INDEX kc = depth - k0 < {DEPTH}u ? depth - k0 : {DEPTH}u;
 {taps(rank, "tap_offsets", "k0", "kc")}
 for (INDEX tile = tile_first; tile < tile_end; ++tile) {{
 {_tile(tiling, rank, tile.columns)}{fill}
-for (INDEX m0 = 0; m0 < m; m0 += {tile.rows}u) {{
-const INDEX rows_here = m - m0 < {tile.rows}u ? m - m0 : {tile.rows}u;
+for (INDEX m0 = m_first; m0 < m_end; m0 += {tile.rows}u) {{
+const INDEX rows_here = m_end - m0 < {tile.rows}u ? m_end - m0 : {tile.rows}u;
 {pointer} const a_here = w + ((group * row_panels * {tile.rows}u + m0) * depth + k0 * {tile.rows}u);
 {sums}GLOBAL {memory.memory}* const o_here = o_image + m0 * o_row;
 {bias_here}{_store(tile, memory, bias)}}} }} }}"""

@@ -13,8 +13,8 @@ from candelabra_clike.types import CType
 
 ROWS = 384
 """The maximum number of elements of a patch per work-item."""
-BLOCK_ELEMENTS, BLOCK_CHANNELS = 256, 16
-"""The elements and channels of a work-item that adds partial sums: 16 channels are a cache line."""
+BLOCK_ELEMENTS, BLOCK_CHANNELS = 64, 64
+"""The elements and channels of a work-item that adds partial sums. Adjacent channels are adjacent in memory."""
 
 
 def panel_depth(tile: MicroTile) -> int:
@@ -104,19 +104,20 @@ if (group < groups) {{
 
 def _blocks(memory: CType, value: str, total: str) -> str:
     """Return the kernel for processors: a work-item adds and transposes a block of the partial sums."""
-    vectors = f"""for (; k + 8 <= k_end; k += 8) {{
+    vectors = f"""for (; k + 16 <= k_end; k += 16) {{
 INDEX channel = channel_first;
-for (; channel + 8 <= channel_end; channel += 8) {{
+for (; channel + 8 <= channel_end; channel += 8) for (INDEX eight = k; eight < k + 16; eight += 8) {{
 {value}x8 v[8];
 UNROLL for (int i = 0; i < 8; ++i) v[i] = 0;
-GLOBAL const {value}* s = sums + ((group * depth + k) * m + channel);
+GLOBAL const {value}* s = sums + ((group * depth + eight) * m + channel);
 for (INDEX part = 0; part < parts; ++part, s += size)
 UNROLL for (int i = 0; i < 8; ++i) v[i] += LOAD_X8({value}, s + i * m);
 TRANSPOSE_X8({value}, v)
-UNROLL for (int i = 0; i < 8; ++i) STORE_X8({value}, out + (out_from + (group * m + channel + i) * depth + k), v[i]);
+GLOBAL {value}* const to = out + (out_from + (group * m + channel) * depth + eight);
+UNROLL for (int i = 0; i < 8; ++i) STORE_X8({value}, to + i * depth, v[i]);
 }}
 const INDEX begin = k;
-for (; channel < channel_end; ++channel) for (INDEX k = begin; k < begin + 8; ++k) {{
+for (; channel < channel_end; ++channel) for (INDEX k = begin; k < begin + 16; ++k) {{
 {total}}} }}
 """
     return f"""INDEX item = GLOBAL_ID;

@@ -17,6 +17,8 @@ DEPTH = 256
 """Rows of a panel. The rounding error grows with the number of products summed in a panel, and with the number of
 panels.
 """
+AHEAD = 16
+"""The distance in columns at which packed rows are prefetched into the first-level cache."""
 
 
 @dataclass(frozen=True)
@@ -132,13 +134,14 @@ def multiply(tile: MicroTile, memory: CType, packed: bool, direct_address: str =
     which is read instead of the panel if ``direct`` is true at run time.
     """
     head, move = tile.zeros(), ""
+    ahead = f"PREFETCH(a_here + (k + {AHEAD}u) * {tile.rows}u);\n" if packed else ""
 
     def left(i: int) -> str:
         element = f"a_here[k * {tile.rows}u + {i}u]" if packed else f"a{i}[at]"
         return f"({tile.value})" + memory.load(element)
 
     def loop(right: Callable[[int], str]) -> str:
-        return f"for (INDEX k = 0; k < kc; ++k) {{\n{tile.step(left, right)}{move}}}\n"
+        return f"for (INDEX k = 0; k < kc; ++k) {{\n{ahead}{tile.step(left, right)}{move}}}\n"
 
     if not packed:
         pointer, move = f"GLOBAL const {memory.memory}*", "at += a_column;\n"
@@ -192,12 +195,16 @@ def body(tile: MicroTile, memory: CType, batch: str, added: bool, packed: bool) 
     With ``packed``, ``a`` is packed.
     """
     same_type = memory.memory == tile.value
-    columns = tile.columns
+    columns, pointer = tile.columns, f"GLOBAL const {memory.memory}*"
     a_here = f"m0 * depth + k0 * {tile.rows}u" if packed else "m0 * a_row + k0 * a_column"
     fill, sums = pack(tile, memory, same_type), multiply(tile, memory, packed)
     if tile.reads_panel_rarely and same_type:
         fill = f"const int direct = b_column == 1 && width == {columns};\nif (!direct) {{\n{fill}}}\n"
         sums = multiply(tile, memory, packed, "b_here + k * b_row")
+    lines = " ".join(f"PREFETCH(r + {tile.lanes * v});" for v in range(tile.vectors))
+    prefetch = (
+        f"if (!fresh) for (INDEX i = 0; i < rows_here; ++i) {{ {pointer} const r = o_here + i * o_row; {lines} }}\n"
+    )
     start = "const INDEX s_here = start_at + m0 * start_row + n0 * start_column;\n" if added else ""
     return f"""INDEX left = GLOBAL_ID;
 const INDEX column_block = left % column_blocks; left /= column_blocks;
@@ -215,5 +222,5 @@ GLOBAL const {memory.memory}* const b_here = b + (b_at + k0 * b_row + n0 * b_col
 {fill}for (INDEX m0 = m_first; m0 < m_end; m0 += {tile.rows}u) {{
 const INDEX rows_here = m_end - m0 < {tile.rows}u ? m_end - m0 : {tile.rows}u;
 GLOBAL const {memory.memory}* const a_here = a + (a_at + {a_here});
-{sums}GLOBAL {memory.memory}* const o_here = out + (o_at + m0 * o_row + n0 * o_column);
-{start}{store(tile, memory, same_type, added)}}} }} }}"""
+GLOBAL {memory.memory}* const o_here = out + (o_at + m0 * o_row + n0 * o_column);
+{prefetch}{sums}{start}{store(tile, memory, same_type, added)}}} }} }}"""
