@@ -138,9 +138,10 @@ class FusedStep:
         Raises ``RuntimeError``, without changing anything, if the arrays of a parameter differ in shape.
         """
         shapes = [a.shape for a in columns[0]]
-        wrong = next(([a.shape for a in row] for row in zip(*columns) if len({a.shape for a in row}) > 1), None)
-        if wrong is not None or any(len(column) != len(shapes) for column in columns):
-            raise RuntimeError(f"{self.step.name}: expected arrays of one shape per parameter, got {wrong}")
+        for column in columns[1:]:
+            if [a.shape for a in column] != shapes:
+                wrong = next(([a.shape for a in row] for row in zip(*columns) if len({a.shape for a in row}) > 1), None)
+                raise RuntimeError(f"{self.step.name}: expected arrays of one shape per parameter, got {wrong}")
         shared, separate = self._partition_rows(columns)
         widths = self.step.widths
         for start in range(0, len(shared), widths[-1]):
