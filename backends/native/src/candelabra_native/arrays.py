@@ -20,11 +20,11 @@ class Unsuitable(Exception):
 
 def strided(x: Any, engine: Any) -> StridedArray:
     """Return an array that is only read. Its buffer is the array itself. Raises :class:`Unsuitable`."""
-    d = FROM_NUMPY[x.dtype]
     flags = x.flags
     if flags.c_contiguous and flags.aligned:
-        return StridedArray(engine, x, x.shape, STRIDES[x.shape], 0, d, x.size, True)
-    return _with_steps(x, engine, x, 0, d)
+        shape = x.shape
+        return StridedArray(engine, x, shape, STRIDES[shape], 0, FROM_NUMPY[x.dtype], x.size, True)
+    return _with_steps(x, engine, x, 0, FROM_NUMPY[x.dtype])
 
 
 def shared(x: Any, engine: Any) -> StridedArray:

@@ -52,6 +52,8 @@ class NativeEngine(Engine):
             raise OutOfMemoryError(f"cannot allocate {nbytes} bytes on the CPU: {error}") from error
 
     def read(self, buffer: Any, offset: int, nbytes: int) -> memoryview:
+        if buffer.__class__ is not np.ndarray:  # a block of memory; every call that may report errors reads one
+            return memoryview(bytes(memoryview(buffer)[offset : offset + nbytes]))
         return memoryview(_bytes_of(buffer)[offset : offset + nbytes].tobytes())
 
     def write(self, buffer: Any, offset: int, data: memoryview) -> None:

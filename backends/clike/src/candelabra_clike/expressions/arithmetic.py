@@ -49,7 +49,7 @@ EXPRESSIONS = {
     },
     "hypot": {"float": "hypot_{T}({a}, {b})"},
     "addcmul": {
-        "float": "{a} + {value} * {b} * {c}",
+        "float": "{a} + {b} * {c} * {value}",
         "integer": "({T})(({U}){a} + 1u * ({U}){value} * ({U}){b} * ({U}){c})",
         "bool": "{a} | ({value} & {b} & {c})",
         "complex": "{a} + product_{T}(scale_{T}({b}, {value}), {c})",

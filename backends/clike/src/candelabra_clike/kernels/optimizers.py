@@ -139,9 +139,10 @@ class FusedStep:
         kernels are compiled before the first one is launched, so that an error of the compiler changes nothing either.
         """
         shapes = [a.shape for a in columns[0]]
-        wrong = next(([a.shape for a in row] for row in zip(*columns) if len({a.shape for a in row}) > 1), None)
-        if wrong is not None or any(len(column) != len(shapes) for column in columns):
-            raise RuntimeError(f"{self.step.name}: expected arrays of one shape per parameter, got {wrong}")
+        for column in columns[1:]:
+            if [a.shape for a in column] != shapes:
+                wrong = next(([a.shape for a in row] for row in zip(*columns) if len({a.shape for a in row}) > 1), None)
+                raise RuntimeError(f"{self.step.name}: expected arrays of one shape per parameter, got {wrong}")
         shared, separate = self._partition_rows(columns)
         widths = self.step.widths
         groups = [shared[start : start + widths[-1]] for start in range(0, len(shared), widths[-1])]
