@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import zlib
 from collections.abc import Iterator
@@ -34,6 +35,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     order = config.getoption("shuffle")
     if order is not None:
         items.sort(key=lambda item: [_hash(f"{order}{name}") for name in (item.nodeid.partition("::")[0], item.nodeid)])
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Hide the tests themselves from the garbage collector: 22,000 of them cost each full collection 0.3 s."""
+    gc.collect()
+    gc.freeze()
 
 
 def _hash(name: str) -> int:

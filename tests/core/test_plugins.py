@@ -231,7 +231,8 @@ def test_threads_load_a_plugin_once(site: Site) -> None:
 def test_doctor_shows_the_traceback_of_a_broken_plugin(site: Site) -> None:
     """`candelabra doctor` continues after a failure, prints its traceback, and exits with status 1."""
     site.install("acme", "raise ValueError('no driver')")
-    completed = site.run("import sys; from candelabra._cli.main import main; sys.exit(main(['doctor']))")
+    program = "import sys; from candelabra._cli.main import main; sys.exit(main(['doctor']))"
+    completed = site.run(program, CANDELABRA_BACKENDS="acme,cpu")  # each plugin takes a process of its own
     assert completed.returncode == 1
     assert "found, then failed: ValueError: no driver" in completed.stdout
     assert "acme_acme_module.py" in completed.stdout

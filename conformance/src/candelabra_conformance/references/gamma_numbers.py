@@ -16,7 +16,6 @@ from candelabra_conformance.references.registry import reference
 
 Array = np.ndarray[Any, Any]
 special: Final[Any] = import_module("scipy.special")  # it has no types
-integrate: Final[Any] = import_module("scipy.integrate")
 
 
 def _logarithms(concentration: Array, seed: int, offset: int) -> Array:
@@ -47,6 +46,7 @@ def _slope(a: float, log: float) -> float:
         return sign * (log + step - mean) * math.exp(a * step - x * math.expm1(step))
 
     ranges = ((0.0, 1.0), (1.0, 10.0), (10.0, math.inf if sign < 0 else 20.0))
+    integrate = import_module("scipy.integrate")  # here, since few runs need it and it takes half a second
     return float(sum(integrate.quad(integrand, *ends, epsabs=0, epsrel=1e-12, limit=200)[0] for ends in ranges))
 
 

@@ -11,8 +11,19 @@ import numpy as np
 from candelabra_conformance.references.registry import Reference, references
 
 Array = np.ndarray[Any, Any]
-scipys: Final[Any] = import_module("scipy.signal.windows")  # it has no types
 NUTTALL: Final = (0.3635819, 0.4891775, 0.1365995, 0.0106411)
+
+
+def scipys(name: str) -> Callable[..., Any]:
+    """Return SciPy's function, which is imported at the first call: scipy.signal takes a second."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        return getattr(import_module("scipy.signal.windows"), name)(*args, **options)
+
+    return call
+
+
+general_cosine: Final = scipys("general_cosine")
 
 
 def window(make: Callable[..., Any]) -> Reference:
@@ -35,22 +46,27 @@ def older(make: Callable[..., Any]) -> Reference:
 
 def general_hamming(M: int, alpha: float = 0.54, *, sym: bool = True) -> Any:
     """Call SciPy's function, which has no default."""
-    return scipys.general_hamming(M, alpha, sym)
+    return scipys("general_hamming")(M, alpha, sym)
+
+
+def kaiser(M: int, beta: float = 12.0, *, sym: bool = True) -> Any:
+    """Call SciPy's function, which has no default."""
+    return scipys("kaiser")(M, beta, sym)
 
 
 references({
-    **{f"signal.windows.{name}": window(getattr(scipys, name)) for name in (
+    **{f"signal.windows.{name}": window(scipys(name)) for name in (
         "bartlett", "blackman", "cosine", "exponential", "general_cosine", "hamming", "hann",
     )},
-    "signal.windows.gaussian": window(lambda M, std=1.0, *, sym: scipys.gaussian(M, std, sym)),
+    "signal.windows.gaussian": window(lambda M, std=1.0, *, sym: scipys("gaussian")(M, std, sym)),
     "signal.windows.general_hamming": window(general_hamming),
-    "signal.windows.kaiser": window(lambda M, beta=12.0, *, sym: scipys.kaiser(M, beta, sym)),
-    "signal.windows.nuttall": window(lambda M, *, sym: scipys.general_cosine(M, NUTTALL, sym)),
-    "bartlett_window": older(scipys.bartlett),
-    "blackman_window": older(scipys.blackman),
-    "hann_window": older(scipys.hann),
+    "signal.windows.kaiser": window(kaiser),
+    "signal.windows.nuttall": window(lambda M, *, sym: general_cosine(M, NUTTALL, sym)),
+    "bartlett_window": older(scipys("bartlett")),
+    "blackman_window": older(scipys("blackman")),
+    "hann_window": older(scipys("hann")),
     "hamming_window": older(
-        lambda M, alpha=0.54, beta=0.46, *, sym: scipys.general_cosine(M, (alpha, beta), sym)
+        lambda M, alpha=0.54, beta=0.46, *, sym: general_cosine(M, (alpha, beta), sym)
     ),
-    "kaiser_window": older(lambda M, beta=12.0, *, sym: scipys.kaiser(M, beta, sym)),
+    "kaiser_window": older(kaiser),
 })  # fmt: skip
