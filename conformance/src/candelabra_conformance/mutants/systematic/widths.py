@@ -118,6 +118,7 @@ def _every_number(switch: Switch, positions: Sequence[int], wide: str, narrow: s
     fault = _through(switch, positions, wide, narrow)
 
     def wrong(mirror: Mirror, right: Kernel, args: tuple[Any, ...]) -> Any:
+        due = right(*args)
         for _ in range(TURNS):
             changed = list(args)
             for p in positions:
@@ -128,6 +129,6 @@ def _every_number(switch: Switch, positions: Sequence[int], wide: str, narrow: s
                 switch.differs()
             if switch.differed:
                 break
-        return right(*args)
+        return due
 
     return wrong
