@@ -72,12 +72,14 @@ class Native:
         self._functions: dict[dtype, Kernel | None] = {}
 
     def for_dtype(self, d: dtype) -> Kernel | None:
-        """Return the function for a dtype: the owner's if C has none for it."""
+        """Return the function for a dtype, or None if the owner's kernel serves it."""
         if d not in self._functions:
-            kernel, own = of_dtype(self.kernel, d), of_dtype(self.own, d)
-            if kernel is not None and not may_refuse(self.name, self.record, d):
-                own = wrapped(self.name, self.record, kernel, own, d, self.least)
-            self._functions[d] = own
+            kernel = of_dtype(self.kernel, d)
+            if kernel is not None and may_refuse(self.name, self.record, d):
+                kernel = None
+            if kernel is not None:
+                kernel = wrapped(self.name, self.record, kernel, of_dtype(self.own, d), d, self.least)
+            self._functions[d] = kernel
         return self._functions[d]
 
     def __call__(self, *arguments: Any) -> Any:
