@@ -12,7 +12,7 @@ import hypothesis
 import numpy as np
 import pytest
 from candelabra._dispatch import fallback
-from candelabra._plugins import registry
+from candelabra._plugins import contributed_kernels, registry
 
 from tests.lantern import EmberBackend, LanternBackend
 
@@ -86,3 +86,16 @@ def lantern() -> Iterator[LanternBackend]:
         remove()
     fallback.counts.clear()
     fallback._warned.clear()
+
+
+@pytest.fixture
+def owner_alone() -> Iterator[None]:
+    """Serve the device ``cpu`` by its owner's kernels, whatever distributions contribute to it here."""
+    registry.backend("cpu")
+    owner = registry.plugins()["cpu"]
+    kept = list(owner.contributions)
+    owner.contributions.clear()
+    contributed_kernels.build_table(owner)
+    yield
+    owner.contributions[:] = kept
+    contributed_kernels.build_table(owner)

@@ -36,6 +36,8 @@ from tests.site import Site
 VALUE = Case("exp", "value", "float32", "contiguous", 1)
 Make = Callable[[Mapping[str, Any], bool], dict[str, Any]]
 
+pytestmark = pytest.mark.usefixtures("owner_alone")
+
 
 class Fast:
     """A contribution whose table is made by a function of (what serves so far, every size)."""

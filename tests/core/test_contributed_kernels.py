@@ -9,7 +9,6 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra._plugins import contributed_kernels, registry
 from candelabra.backend import hookimpl, of_dtype
 from candelabra.dtypes import float32, float64
 from candelabra.errors import BackendError, DeviceUnavailable, FallbackWarning
@@ -29,6 +28,9 @@ from tests.lantern import LanternBackend
 from tests.site import GOOD, Site
 
 Make = Callable[[str, Mapping[str, Any]], Any]
+
+
+pytestmark = pytest.mark.usefixtures("owner_alone")
 
 
 class Contributed:
@@ -55,19 +57,6 @@ class OfDtype:
 
     def __call__(self, *args: Any) -> Any:
         return self.kernel(*args)
-
-
-@pytest.fixture(autouse=True)
-def _without_installed_contributions() -> Iterator[None]:
-    """Serve the device ``cpu`` by its owner alone, whatever distributions are installed."""
-    registry.backend("cpu")
-    owner = registry.plugins()["cpu"]
-    kept = list(owner.contributions)
-    owner.contributions.clear()
-    contributed_kernels.build_table(owner)
-    yield
-    owner.contributions[:] = kept
-    contributed_kernels.build_table(owner)
 
 
 @pytest.fixture
@@ -439,7 +428,6 @@ def test_the_reason_of_a_contribution_that_does_not_fit_the_machine_is_raised(co
 
 # -- as installed distributions ---------------------------------------------------------------------------------------
 FAST = """
-from candelabra._plugins import contributed_kernels, registry
 from candelabra.backend import hookimpl
 class Plugin:
     precedence = 0
