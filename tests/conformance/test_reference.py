@@ -22,8 +22,8 @@ EACH = pytest.mark.parametrize("operator", [DEVICE, *sorted(OPERATORS)])
 
 @functools.cache
 def context() -> Context:
-    """Return a context that tests the reference device, created once per process."""
-    return Context(str(cd.get_default_device()))
+    """Return a context that tests the reference device with its owner's kernels, created once per process."""
+    return Context(str(cd.get_default_device()), contributions="off")
 
 
 def check(cases: Iterable[Case]) -> None:
