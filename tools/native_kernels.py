@@ -36,6 +36,8 @@ from rich.progress import Progress, track
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `benchmarks` and `examples`
 
+LEVELS: Final = ("x86_64_v3", "x86_64_v4")
+"""The processor levels between which kernels differ in more than the compiler's options."""
 LEVEL: Final = 2
 """The conformance level whose calls are in the full list."""
 PATIENCE: Final = 20.0
@@ -68,12 +70,13 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def write(name: str, backend: RecordingBackend) -> None:
     """Write a list of all calls so far, without those that add nothing."""
-    calls = minimal(backend.calls.values())
+    calls = minimal(backend.calls.values(), LEVELS)
     file = libraries.FOLDER / f"{name}.txt"
     head = "# The calls whose kernels are compiled, written by tools/native_kernels.py. See calls.py.\n"
     file.write_text(head + combined(calls), encoding="utf-8")
     left = f"; no notation for {', '.join(sorted(backend.unwritten))}" if backend.unwritten else ""
-    print(f"{file.name}: {len(calls)} calls, {len(needed_sources(calls))} kernels, {file.stat().st_size} bytes{left}")
+    kernels = len(needed_sources(calls, LEVELS[-1]))
+    print(f"{file.name}: {len(calls)} calls, {kernels} kernels, {file.stat().st_size} bytes{left}")
 
 
 def attempt(name: str, program: Program, seconds: float = PATIENCE) -> None:

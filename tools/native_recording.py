@@ -14,6 +14,7 @@ from candelabra.library import OPERATORS
 from candelabra_clike import CLikeBackend, StridedArray
 from candelabra_native.pack.calls import Call, CallError, recorded
 from candelabra_native.pack.replaying import DryEngine
+from candelabra_native.processor import level
 from candelabra_native.thresholds import threshold
 
 
@@ -24,7 +25,7 @@ class RecordingBackend(CLikeBackend):
     capabilities = Capabilities(storage=frozenset(ALL), arithmetic=frozenset(ALL))
 
     def __init__(self) -> None:
-        self.dry: Final = DryEngine()
+        self.dry: Final = DryEngine(level())
         self.calls: Final[dict[str, Call]] = {}
         self.unwritten: Final[set[str]] = set()
         """The operators whose arguments have no notation."""

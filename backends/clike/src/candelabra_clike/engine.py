@@ -48,6 +48,11 @@ class Traits:
     """The maximum size of a buffer, in bytes."""
     cache: int = 0
     """The size of the last-level cache, in bytes. Used for ``serial`` devices only."""
+    lanes: int = 8
+    """The float32 values of a vector register: 8, or 16 if the dialect has vectors of sixteen. Used for ``serial``
+    devices only; narrower registers count as parts of one of 8."""
+    registers: int = 16
+    """The number of vector registers of that size."""
 
 
 class Launch(Protocol):

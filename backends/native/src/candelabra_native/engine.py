@@ -12,7 +12,7 @@ from candelabra_clike.device_errors import DeviceErrors
 
 from candelabra_native.finding import Missing, find
 from candelabra_native.launch import _launch
-from candelabra_native.processor import TRAITS
+from candelabra_native.processor import level, traits_of
 
 CODES: Final = {"": "b", "i32": "i", "u32": "I", "i64": "q", "u64": "Q", "f32": "f", "f64": "d"}
 """The types of arguments in the notation of the launcher."""
@@ -25,7 +25,7 @@ class NativeEngine(Engine):
 
     dialect = C
     index = 0
-    traits = TRAITS
+    traits = traits_of(level())
 
     def __init__(self) -> None:
         self._launches: Final[dict[Source, Any]] = {}
@@ -47,11 +47,13 @@ class NativeEngine(Engine):
     # -- memory -------------------------------------------------------------------------------------------------------
     def allocate(self, nbytes: int) -> Any:
         try:
-            return np.empty(nbytes, np.uint8)
+            return _launch.allocate(nbytes)
         except MemoryError as error:
             raise OutOfMemoryError(f"cannot allocate {nbytes} bytes on the CPU: {error}") from error
 
     def read(self, buffer: Any, offset: int, nbytes: int) -> memoryview:
+        if buffer.__class__ is not np.ndarray:  # a block of memory; every call that may report errors reads one
+            return memoryview(bytes(memoryview(buffer)[offset : offset + nbytes]))
         return memoryview(_bytes_of(buffer)[offset : offset + nbytes].tobytes())
 
     def write(self, buffer: Any, offset: int, data: memoryview) -> None:

@@ -1,5 +1,5 @@
 """The processor as kernels are made for it: its level, which is what the x86-64 psABI calls the instructions that they
-may use, and its traits, which are those of every processor.
+may use, and its traits, which follow from the level.
 """
 
 from __future__ import annotations
@@ -16,9 +16,6 @@ from candelabra_clike import Traits
 PARTS: Final = 8
 """What kernels take for the number of processor cores, when they divide their work. It is constant, because the order
 of a sum must depend neither on the machine nor on the number of threads."""
-TRAITS: Final = Traits(
-    serial=True, compute_units=PARTS, group=1, local_memory=0, memory=1 << 62, largest=1 << 62, cache=32 << 20
-)
 _FEATURES: Final = {
     "x86_64_v3": {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"},
     "x86_64_v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
@@ -80,3 +77,15 @@ def level_of(flags: set[str]) -> str | None:
             break
         found = name
     return found
+
+
+def traits_of(level: str | None) -> Traits:
+    """Return the traits of processors of a level.
+
+    32 registers of 64 bytes on x86-64-v4. The 32 registers of 16 bytes of aarch64 count as 16 of 32 bytes.
+    """
+    lanes, registers = (16, 32) if level == "x86_64_v4" else (8, 16)
+    return Traits(
+        serial=True, compute_units=PARTS, group=1, local_memory=0, memory=1 << 62, largest=1 << 62, cache=32 << 20,
+        lanes=lanes, registers=registers,
+    )  # fmt: skip

@@ -66,7 +66,7 @@ def kernels(level: str, listed: str, to: Path, objects: Path, strict: bool) -> N
     """Build one library, with a line that counts."""
     start = time.monotonic()
     file = libraries.FOLDER / f"{listed}.txt" if listed in LISTS else Path(listed)
-    sources = needed_sources(parse(file.read_text(encoding="utf-8")))
+    sources = needed_sources(parse(file.read_text(encoding="utf-8")), level)
     counter = Counter(f"native: kernels for {level}")
     built = build(sources, level, libraries.path(level, to), objects, counter, strict=strict)
     for each in built.refused:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from candelabra_clike import C, Engine, Launch, Source
@@ -10,7 +10,7 @@ from candelabra_clike.device_errors import DeviceErrors
 from candelabra_clike.kernels import table
 
 from candelabra_native.pack.calls import Call, arguments
-from candelabra_native.processor import TRAITS
+from candelabra_native.processor import traits_of
 
 _ONE: Final = (1).to_bytes(8, "little")
 
@@ -35,10 +35,10 @@ class DryEngine(Engine):
     """
 
     dialect = C
-    traits = TRAITS
     index = 0
 
-    def __init__(self) -> None:
+    def __init__(self, level: str | None) -> None:
+        self.traits = traits_of(level)
         self.errors = NoErrors(self)
         self.sources: Final[dict[Source, None]] = {}
         """The kernels, each once, in the order of their first use."""
@@ -70,8 +70,8 @@ def launch_nothing(count: Any, /, *arguments: Any) -> None:
 class Replay:
     """Calls on a new engine, one after another."""
 
-    def __init__(self) -> None:
-        self.engine: Final = DryEngine()
+    def __init__(self, level: str | None) -> None:
+        self.engine: Final = DryEngine(level)
         self._kernels: Final[Mapping[str, Any]] = table(lambda index: self.engine)
 
     def added(self, call: Call) -> list[Source]:
@@ -91,19 +91,22 @@ class Replay:
         return list(self.engine.sources)[before:]
 
 
-def needed_sources(calls: Iterable[Call]) -> list[Source]:
-    """Return the kernels of these calls, each once."""
-    replay = Replay()
+def needed_sources(calls: Iterable[Call], level: str | None) -> list[Source]:
+    """Return the kernels of these calls on a processor of a level, each once."""
+    replay = Replay(level)
     for call in calls:
         replay.added(call)
     return list(replay.engine.sources)
 
 
-def minimal(calls: Iterable[Call]) -> list[Call]:
-    """Return calls that need the same kernels, of which each adds at least one to those of the others."""
+def minimal(calls: Iterable[Call], levels: Sequence[str]) -> list[Call]:
+    """Return calls that need the same kernels on processors of these levels, of which each adds at least one to those
+    of the others.
+    """
     kept = list(calls)
     for _ in range(2):  # from the front, then from the back
-        replay = Replay()
-        kept = [call for call in kept if replay.added(call)]
+        replays = [Replay(level) for level in levels]
+        # Each level's replay makes every call: what a later call adds depends on it.
+        kept = [call for call in kept if sum(len(replay.added(call)) for replay in replays)]
         kept.reverse()
     return kept
