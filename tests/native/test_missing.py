@@ -64,11 +64,14 @@ def test_the_memory_of_missing_calls_is_bounded() -> None:
     assert len(calls) == 1
 
 
+LEVEL = "x86_64_v3"
+
+
 class Selective(DryEngine):
     """A processor without the kernels that have a word in their names. It counts launches."""
 
     def __init__(self, without: str) -> None:
-        super().__init__()
+        super().__init__(LEVEL)
         self.without = without
         self.launches = 0
 
@@ -105,7 +108,7 @@ def rows(engine: DryEngine, count: int) -> tuple[list[StridedArray], list[Stride
 
 def source_names(step: Any, count: int) -> set[str]:
     """Return the names of the kernels that a step over ``count`` parameters needs."""
-    engine = DryEngine()
+    engine = DryEngine(LEVEL)
     step(*rows(engine, count), 0.1, 0, False)
     return {source.name for source in engine.sources}
 

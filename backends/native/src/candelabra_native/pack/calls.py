@@ -69,7 +69,7 @@ def _shown(value: Any) -> str:
         return SHORT[value]
     if isinstance(value, slice):
         return f"slice({value.start}, {value.stop}, {value.step})"
-    if isinstance(value, tuple) and len(value) > 1 and value.count(value[0]) == len(value):
+    if isinstance(value, tuple) and len(value) > 1 and isinstance(value[0], Array) and len(set(value)) == 1:
         return f"{len(value)} * {_shown(value[0])}"
     if isinstance(value, tuple):
         return f"({', '.join(map(_shown, value))}{',' * (len(value) == 1)})"
