@@ -5,7 +5,7 @@ import struct
 
 import candelabra_clike.dialect as page
 import pytest
-from candelabra_clike import CUDA, OPENCL, Dialect, Source
+from candelabra_clike import CUDA, OPENCL, C, Dialect, Source
 from candelabra_clike.source import number, reads, writes
 from candelabra_opencl.backend import OpenCLBackend
 from candelabra_opencl.engine import OpenCLEngine
@@ -15,7 +15,7 @@ def words(dialect: Dialect) -> set[str]:
     """Return every macro and type that a preamble defines."""
     text = dialect.preamble + dialect.float64
     macros = re.findall(r"^\s*#define\s+(\w+)", text, re.MULTILINE)
-    types = re.findall(r"typedef [\w ]+? (\w+);", text)
+    types = re.findall(r"typedef [\w ]+? (\w+)(?: __attribute__\(\(.*\)\))?;", text)
     return {*macros, *types}
 
 
@@ -28,10 +28,23 @@ def documented() -> set[str]:
     return found | {"i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f32", "f64", "c64", "c128"}
 
 
-@pytest.mark.parametrize("dialect", [OPENCL, CUDA], ids=lambda d: d.name)
+def documented_vectors() -> set[str]:
+    """Return the documented macros of the forms for ``serial`` devices."""
+    _, serial = (page.__doc__ or "").split("``f32x8``")
+    return set(re.findall(r"``([A-Z][A-Z0-9_]+)\b", serial))
+
+
+@pytest.mark.parametrize("dialect", [OPENCL, CUDA, C], ids=lambda d: d.name)
 def test_every_promised_word_is_defined(dialect: Dialect) -> None:
     """A kernel that uses only documented macros compiles in each language."""
     assert documented() - words(dialect) == set()
+
+
+def test_vectors_are_in_the_dialects_of_processors() -> None:
+    """C defines every word for vectors, and OpenCL C those of eight lanes."""
+    assert documented_vectors() - words(C) == set()
+    missing = documented_vectors() - words(OPENCL)
+    assert missing == {"LOAD_X16", "STORE_X16", "PRIVATE_X16"}
 
 
 def test_what_both_define_has_the_same_arguments() -> None:

@@ -272,21 +272,20 @@ class WeightGradientKernel:
         self, engine: Engine, patches: Patches, rows: int, tile: MicroTile
     ) -> tuple[int, int, tuple[int, ...]]:
         """Return the number of parts of the batch, the number of work-items or groups, and the arguments of each."""
-        units, images = engine.traits.compute_units, patches.images
+        images = patches.images
         if engine.traits.serial:
             blocks = -(-patches.depth // weight_gradient.ROWS)
             per_block = round_up(-(-patches.depth // blocks), tile.rows)
-            down, across = -(-patches.depth // per_block), -(-rows // tile.columns)
-            extents: tuple[int, ...] = (down, across, per_block)
+            extents = -(-patches.depth // per_block), -(-rows // tile.columns), per_block
+            matrices = patches.groups * blocks * -(-rows // weight_gradient.PART_CHANNELS)
         else:
-            down, across = -(-rows // matmul_tiled.TILE), -(-patches.depth // matmul_tiled.TILE)
-            extents = (down, across, patches.depth)
-        matrices = patches.groups * down * across
+            extents = -(-rows // matmul_tiled.TILE), -(-patches.depth // matmul_tiled.TILE), patches.depth
+            matrices = patches.groups * extents[0] * extents[1]
         work = out_work(patches) * rows
-        target_parts = min(-(-4 * units // matrices), work // MIN_PRODUCTS_PER_ITEM + 1, max(images, 1))
-        per_item = max(-(-images // target_parts), 1)
-        parts = -(-images // per_item)
-        return parts, parts * matrices, (*extents, per_item)
+        target_parts = -(-4 * engine.traits.compute_units // matrices)
+        per_item = -(-images // min(target_parts, work // MIN_PRODUCTS_PER_ITEM + 1, max(images, 1)))
+        parts = -(-images // max(per_item, 1))
+        return parts, parts * patches.groups * extents[0] * extents[1], (*extents, max(per_item, 1))
 
     def source(self, serial: bool, tile: MicroTile, wide: bool) -> Source:
         """Return the kernel that sums over the images of a part."""

@@ -13,13 +13,11 @@ from candelabra_clike.types import CType
 
 ROWS = 384
 """The maximum number of elements of a patch per work-item."""
+PART_CHANNELS = 32
+"""The channels per work-item from which the number of parts follows: as all tiles have the same parts, their sums have
+the same bits."""
 BLOCK_ELEMENTS, BLOCK_CHANNELS = 64, 64
 """The elements and channels of a work-item that adds partial sums. Adjacent channels are adjacent in memory."""
-
-
-def panel_depth(tile: MicroTile) -> int:
-    """Return the number of positions in a panel: fewer than usual in a wide one, which takes as much of the cache."""
-    return DEPTH * 2 // max(tile.vectors, 2)
 
 
 def _position_offsets(rank: int) -> str:
@@ -58,7 +56,7 @@ def body(tile: MicroTile, memory: CType, rank: int) -> str:
     step = tile.step(
         lambda i: f"({tile.value})" + memory.load(f"a{i}[at[k]]"), lambda v: f"panels[k * {tile.vectors}u + {v}u]"
     )
-    newline, depth = "\n", panel_depth(tile)
+    newline = "\n"
     return f"""INDEX item = GLOBAL_ID;
 const INDEX n0 = item % column_blocks * {tile.columns}u; item /= column_blocks;
 const INDEX m_first = item % row_blocks * rows_per_item; item /= row_blocks;
@@ -67,12 +65,12 @@ const INDEX m_end = depth - m_first < rows_per_item ? depth - m_first : rows_per
 const INDEX width = m - n0 < {tile.columns}u ? m - n0 : {tile.columns}u;
 const INDEX first = part * images_per_item, images_left = images - first;
 const INDEX all = (images_left < images_per_item ? images_left : images_per_item) * positions;
-INDEX rows_at[{ROWS}], at[{depth}];
-{tile.vector} panels[{depth * tile.vectors}];
+INDEX rows_at[{ROWS}], at[{DEPTH}];
+{tile.vector} panels[{DEPTH * tile.vectors}];
 const INDEX b_row = 1, b_column = positions, o_row = m, o_column = 1;
 {pointer} const x_images = x + (x_from + first * x_image_step + group * x_group);
-{taps(rank, "rows_at", "m_first", "m_end")}for (INDEX k0 = 0; k0 < all; k0 += {depth}u) {{
-const INDEX kc = all - k0 < {depth}u ? all - k0 : {depth}u, kc_all = kc;
+{taps(rank, "rows_at", "m_first", "m_end")}for (INDEX k0 = 0; k0 < all; k0 += {DEPTH}u) {{
+const INDEX kc = all - k0 < {DEPTH}u ? all - k0 : {DEPTH}u, kc_all = kc;
 const int fresh = k0 == 0;
 {_position_offsets(rank)}{_pack(tile, memory)}for (INDEX m0 = 0; m0 < m_end; m0 += {tile.rows}u) {{
 const INDEX rows_here = m_end - m0 < {tile.rows}u ? m_end - m0 : {tile.rows}u;

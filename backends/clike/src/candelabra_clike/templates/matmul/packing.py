@@ -57,53 +57,85 @@ class PanelPacking:
         return out
 
     def source(self) -> Source:
-        """Return the kernel for serial devices: a work-item packs one panel."""
-        rank, last = self.rank, self.rank - 1
-        starts = " ".join(
-            f"GLOBAL const {self.memory}* p{i} = x + (base + (m0 + {i}u < m ? m0 + {i}u : m - 1) * s_row);"
-            for i in range(self.rows)
-        )
-        counters = " ".join(f"INDEX q{d} = 0;" for d in range(last))
-        if rank == 1:
-            copy_loop = f"INDEX at = 0;\n{self._row()}"
-        else:
-            step = "".join(f"if (++q{d} == n{d}) {{ q{d} = 0; " for d in range(last - 1, -1, -1)) + "}" * last
-            offset = " + ".join(f"q{d} * s{d}" for d in range(last))
-            copy_loop = f"""{counters}
-for (INDEX row = depth / n{last}; row != 0; --row) {{ INDEX at = {offset};
-{self._row()}{step} }}"""
-        body = f"""const INDEX panel = GLOBAL_ID % panels, m0 = panel * {self.rows}u;
-const INDEX base = x_from + GLOBAL_ID / panels * s_matrix;
-GLOBAL {self.memory}* o = out + GLOBAL_ID * depth * {self.rows}u;
-{starts}
-{copy_loop}"""
+        """Return the kernel for serial devices.
+
+        A work-item packs one panel, or, where rows are closer in memory than the elements along dim 0, some of these
+        elements of all rows, so that it reads adjacent memory.
+        """
         names = ("x_from", "panels", "depth", "m", "s_matrix", "s_row")
-        each = [f"{n}{d}" for n in "ns" for d in range(rank)]
+        each = [f"{n}{d}" for n in "ns" for d in range(self.rank)]
         head = (writes("out", self.memory), reads("x", self.memory), *[number(n) for n in (*names, *each)])
-        return Source(f"panels{self.rows}_{self.memory}_{rank}", head, body, wide=True)
+        body = f"""const int across = (i64)s0 > (i64)s_row;
+const INDEX item = GLOBAL_ID % panels, matrix = GLOBAL_ID / panels;
+const INDEX first = across ? n0 * item / panels : 0, end = across ? n0 * (item + 1) / panels : n0;
+const INDEX panel_first = across ? 0 : item, panel_end = across ? panels : item + 1;
+GLOBAL const {self.memory}* const x_here = x + (x_from + matrix * s_matrix);
+GLOBAL {self.memory}* const out_here = out + matrix * panels * depth * {self.rows}u;
+{self._matrix() if self.rank == 1 else self._planes()}"""
+        return Source(f"panels{self.rows}_{self.memory}_{self.rank}", head, body, wide=True)
+
+    def _panel(self, element: str, column: str) -> str:
+        """Return declarations: the first row ``m0`` of a panel, pointers to an element of each row, and the column."""
+        rows = [f"(m0 + {i}u < m ? m0 + {i}u : m - 1)" for i in range(self.rows)]
+        pointers = " ".join(
+            f"GLOBAL const {self.memory}* const p{i} = x_here + ({row} * s_row + {element});"
+            for i, row in enumerate(rows)
+        )
+        return f"""const INDEX m0 = panel * {self.rows}u;
+{pointers}
+GLOBAL {self.memory}* o = out_here + (panel * depth + {column}) * {self.rows}u;
+"""
+
+    def _matrix(self) -> str:
+        """Return the statements for rows of one dim."""
+        scalars = " ".join(f"o[{i}] = p{i}[0];" for i in range(self.rows))
+        column = scalars
+        if self.rows >= 8:
+            vectors = " ".join(
+                f"STORE_X8({self.memory}, o + {b}, LOAD_X8({self.memory}, p0 + {b}));" for b in self._eights()
+            )
+            column = f"if (s_row == 1 && m0 + {self.rows}u <= m) {{ {vectors} }} else {{ {scalars} }}"
+        return f"""if (across) {{
+for (INDEX k = first; k < end; ++k) for (INDEX panel = 0; panel < panels; ++panel) {{
+{self._panel("k * s0", "k")}{column}
+}} }} else {{
+const INDEX panel = item;
+{self._panel("0", "0")}INDEX at = 0;
+{self._row()}}}"""
+
+    def _planes(self) -> str:
+        """Return the statements for rows of several dims."""
+        last = self.rank - 1
+        counters = " ".join(f"INDEX q{d} = 0;" for d in range(1, last))
+        step = "".join(f"if (++q{d} == n{d}) {{ q{d} = 0; " for d in range(last - 1, 0, -1)) + "}" * (last - 1)
+        offset = " + ".join(["0", *[f"q{d} * s{d}" for d in range(1, last)]])
+        return f"""const INDEX inner = depth / n0;
+for (INDEX q0 = first; q0 < end; ++q0) for (INDEX panel = panel_first; panel < panel_end; ++panel) {{
+{self._panel("q0 * s0", "q0 * inner")}{counters}
+for (INDEX row = inner / n{last}; row != 0; --row) {{
+INDEX at = {offset};
+{self._row()}{step} }} }}"""
+
+    def _eights(self) -> tuple[int, ...]:
+        """Return the first rows of the vectors of eight that cover a panel. Two of them may overlap."""
+        return (0,) if self.rows == 8 else (0, self.rows - 8)
 
     def _row(self) -> str:
-        """Return statements that copy the elements along the last dim: vectors where rows or elements are adjacent."""
+        """Return statements that copy the elements along the last dim, eight at a time if they are adjacent."""
         memory, rows, last = self.memory, self.rows, self.rank - 1
         scalars = f"{' '.join(f'o[{i}] = p{i}[at];' for i in range(rows))} o += {rows}; at += s{last};"
         plain = f"for (; q{last} < n{last}; ++q{last}) {{ {scalars} }}\n"
         start = f"INDEX q{last} = 0;\n"
         if rows < 8:
             return start + plain
-        begins = (0,) if rows == 8 else (0, rows - 8)  # two vectors overlap
-        adjacent = " ".join(f"STORE_X8({memory}, o + {b}, LOAD_X8({memory}, p0 + (at + {b}u)));" for b in begins)
         blocks = "".join(
             f"{{ {memory}x8 v[8] = {{ {', '.join(f'LOAD_X8({memory}, p{b + i} + at)' for i in range(8))} }};\n"
             f"TRANSPOSE_X8({memory}, v)\n"
             f"UNROLL for (int i = 0; i < 8; ++i) STORE_X8({memory}, o + (i * {rows} + {b}), v[i]); }}\n"
-            for b in begins
+            for b in self._eights()
         )
-        return f"""{start}if (s_row == 1 && m0 + {rows}u <= m) {{
-for (; q{last} < n{last}; ++q{last}) {{ {adjacent} o += {rows}; at += s{last}; }}
-}} else if (s{last} == 1) {{
-for (; q{last} + 8 <= n{last}; q{last} += 8) {{
+        return f"""{start}if (s{last} == 1) for (; q{last} + 8 <= n{last}; q{last} += 8) {{
 {blocks}o += {8 * rows}; at += 8; }}
-}}
 {plain}"""
 
 
