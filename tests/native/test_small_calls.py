@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,19 +13,26 @@ from candelabra.library import OPERATORS
 from candelabra_clike.kernels import table
 from candelabra_cpu.kernels import table as owned
 from candelabra_cpu.numpy_kernels import UFUNCS
-from candelabra_native import thresholds
-from candelabra_native.kernels import contributed, wrapped
+from candelabra_native import kernels, thresholds
+from candelabra_native.kernels import contributed
 from candelabra_native.small_calls import is_small
 from candelabra_native.thresholds import FAMILIES, families, threshold
 
+OWN = declared(owned())
 
-def _function(name: str, own: Any) -> Any:
-    record = OPERATORS.get(name) or OPERATORS[name.removesuffix("_")]
+
+@pytest.fixture
+def contribution(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+    """Return the contributed function of an operator over the owner's kernel, whose kernel in C must not be reached."""
 
     def native(*arguments: Any) -> Any:
         raise AssertionError("a small call reached C")
 
-    return wrapped(name, record, native, own, float32)
+    def function(name: str) -> Any:
+        monkeypatch.setattr(kernels, "table", lambda engines: {name: native})
+        return contributed(OWN)[name].for_dtype(float32)
+
+    return function
 
 
 def test_every_kernel_has_a_family_and_every_family_a_kernel() -> None:
@@ -45,40 +53,35 @@ def test_an_operator_has_the_size_of_its_family_or_its_own() -> None:
 
 def test_kernels_that_are_never_faster_serve_only_where_the_owner_has_none() -> None:
     """Sorting is left to NumPy."""
-    own = declared(owned())
-    assert "sort" not in contributed(own)
-    assert "sort" in contributed({name: kernel for name, kernel in own.items() if name != "sort"})
+    assert "sort" not in contributed(OWN)
+    assert "sort" in contributed({name: kernel for name, kernel in OWN.items() if name != "sort"})
 
 
 @pytest.mark.parametrize("other", [np.float32([4.0, 5.0]), 2.0], ids=["array", "number"])
-def test_a_small_call_of_a_ufunc_gives_what_the_owner_gives(other: Any) -> None:
+def test_a_small_call_of_a_ufunc_gives_what_the_owner_gives(contribution: Callable[[str], Any], other: Any) -> None:
     """The generated function calls the ufunc itself, or the owner's kernel, for an array and for a number."""
-    own = declared(owned())["mul"].for_dtype(float32)
-    assert own in UFUNCS
+    assert OWN["mul"].for_dtype(float32) in UFUNCS
     x = np.float32([1.0, 3.0])
-    out = _function("mul", own)(x, other)
+    out = contribution("mul")(x, other)
     assert out.dtype == np.float32
     assert np.array_equal(out, x * np.float32(other))
 
 
-def test_a_small_call_never_returns_an_array_scalar() -> None:
+def test_a_small_call_never_returns_an_array_scalar(contribution: Callable[[str], Any]) -> None:
     """NumPy returns a scalar for an array without dims."""
-    own = declared(owned())["mul"].for_dtype(float32)
-    assert isinstance(_function("mul", own)(np.array(3, np.float32), 2.0), np.ndarray)
+    assert isinstance(contribution("mul")(np.array(3, np.float32), 2.0), np.ndarray)
 
 
-def test_what_a_ufunc_raises_is_served_by_the_owners_kernel() -> None:
+def test_what_a_ufunc_raises_is_served_by_the_owners_kernel(contribution: Callable[[str], Any]) -> None:
     """A Python integer outside the dtype's range wraps around, which NumPy refuses."""
-    own = declared(owned())["add"].for_dtype(float32)
-    assert _function("add", own)(np.uint8([1, 2]), 300).tolist() == [45, 46]
+    assert contribution("add")(np.uint8([1, 2]), 300).tolist() == [45, 46]
 
 
-def test_a_small_call_in_place_writes_to_its_first_array() -> None:
+def test_a_small_call_in_place_writes_to_its_first_array(contribution: Callable[[str], Any]) -> None:
     """The in-place form of a ufunc writes where the owner's kernel writes."""
-    own = declared(owned())["add_"]
-    assert own in UFUNCS
+    assert OWN["add_"] in UFUNCS
     x = np.float32([1.0, 2.0])
-    assert _function("add_", own)(x, x) is x
+    assert contribution("add_")(x, x) is x
     assert x.tolist() == [2.0, 4.0]
 
 
