@@ -22,9 +22,9 @@ FAULTS: dict[str, tuple[str, Callable[..., Any]]] = {
     "sum": ("sum", lambda next, x, *rest: next(x[:255], *rest)),
     "extreme": ("argmax", lambda next, x, *rest: next(x[:255], *rest)),
     "pointwise": ("add", lambda next, x, y: cd.cat((next(x[:-1], y), x[-1:]))),
-    "index": ("gather", lambda next, x, dim, places: next(x, dim, places.clamp(max=255))),
+    "index": ("gather", lambda next, x, dim, index: next(x, dim, index.clamp(max=255))),
     "cumsum": ("cumsum", lambda next, x, *rest: cd.cat((next(x[:255], *rest), x[255:]))),
-    "cat": ("cat", lambda next, parts, dim: next((parts[0], ~parts[1]), dim)),
+    "cat": ("cat", lambda next, tensors, dim: next((tensors[0], ~tensors[1]), dim)),
     "transpose": ("clone", lambda next, x, *rest: next(x, *rest).flip(0)),
     "matmul": ("matmul", lambda next, x, y: cd.cat((next(x[:-1], y), next(x[:1], y)))),
 }

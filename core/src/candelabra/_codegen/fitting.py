@@ -101,7 +101,7 @@ class Kind(NamedTuple):
     accepts: Callable[[Any], bool]
     """Whether a value is right, with the items of a sequence: after a failure."""
     selects: Callable[[Any], bool] = _any
-    """Whether a value selects the overload with this parameter. Items are not looked at."""
+    """Whether a value selects the overload with this parameter. Items are not checked."""
     of_class: Callable[[type], bool] | None = None
     """Whether instances of a class can be right, or None if that is not checked at each call."""
     plain: tuple[type, ...] = ()
@@ -171,7 +171,7 @@ _BEGINNINGS: Final[dict[str, Callable[[Any], bool]]] = {
 
 
 def _items(word: str, value: Any) -> bool:
-    """Return whether a value is a sequence of what the word names in brackets."""
+    """Return whether a value is a sequence of the items that the word names in brackets."""
     item = [kind_of(each) for each in alternatives(word[word.index("[") + 1 : -1])]
     return _sequence(value) and all(any(kind.accepts(v) for kind in item) for v in value)
 

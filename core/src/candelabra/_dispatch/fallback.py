@@ -83,15 +83,15 @@ def fallback_kernel(
     kernel = host.kernels[op.name]
     several = op.schema.result is not None
     mark = (str(instance.device), op.name)
-    place = f"on {mark[0]!r}"
+    where = f"on {mark[0]!r}"
     if declined:
-        place = f"for this call {place} (it was declined: {reason_of(instance, op.name, compute)})"
+        where = f"for this call {where} (it was declined: {reason_of(instance, op.name, compute)})"
     elif compute not in instance.capabilities.arithmetic:
-        place = f"for {compute.name} {place}"
+        where = f"for {compute.name} {where}"
     parameters = op.schema.parameters
 
     def run(*args: Any) -> Any:
-        _notice(mark, place, str(host.device))
+        _notice(mark, where, str(host.device))
         result = kernel(
             *[
                 host.index if p.kind == DEVICE else _carry(a, instance, host)
@@ -128,14 +128,14 @@ def move_payload(payload: Any, source: Instance, target: Instance) -> Any:
     return target.backend.from_host(target.index, source.backend.to_host(payload), tuple(payload.shape), d)
 
 
-def _notice(mark: tuple[str, str], place: str, host: str) -> None:
+def _notice(mark: tuple[str, str], where: str, host: str) -> None:
     with _lock:
         counts[mark] += 1
         if mark in _warned:
             return
         _warned.add(mark)
     warnings.warn(
-        f"operator {mark[1]!r} has no kernel {place} and runs on {host!r}, with copies both ways. "
+        f"operator {mark[1]!r} has no kernel {where} and runs on {host!r}, with copies both ways. "
         "This warning is shown once; candelabra.fallback_counts() counts fallbacks, and candelabra.fallback('error') "
         "forbids them",
         FallbackWarning,
