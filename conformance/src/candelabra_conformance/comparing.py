@@ -71,7 +71,7 @@ def described(
 ) -> str:  # fmt: skip
     """Return a text with the number of wrong elements, and the worst of them with its index.
 
-    ``exact``: the nearest number is required, so no error is allowed.
+    ``exact``: the operator must return the nearest number, so no error is allowed.
     """
     count = int(bad.sum())
     index = _worst(got, want, bad)

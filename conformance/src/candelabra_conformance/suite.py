@@ -225,7 +225,7 @@ def _missing(context: Context, before: dict[tuple[str, str], int]) -> tuple[str,
 
 
 def _declined(context: Context, before: int) -> tuple[str, ...]:
-    """Return the kernels of the device that declined their first call, without the first ``before`` in the list."""
+    """Return the kernels of the device that declined a call for the first time since that number of them had."""
     name = str(context.device)
     return tuple(str(each) for each in declined_kernels()[before:] if each.device == name)
 

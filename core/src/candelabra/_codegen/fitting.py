@@ -171,7 +171,7 @@ _BEGINNINGS: Final[dict[str, Callable[[Any], bool]]] = {
 
 
 def _items(word: str, value: Any) -> bool:
-    """Return whether a value is a sequence of the items that the word names in brackets."""
+    """Return whether a value is a sequence whose items fit the word in brackets."""
     item = [kind_of(each) for each in alternatives(word[word.index("[") + 1 : -1])]
     return _sequence(value) and all(any(kind.accepts(v) for kind in item) for v in value)
 
