@@ -1,5 +1,6 @@
 """The errors that the suite permits for sums of products and eigenvalues: correct algorithms pass, worse ones fail."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -77,3 +78,24 @@ def test_eigenvalues_of_a_near_matrix_pass(steps: int, verdict: str) -> None:
     found = verdicts("linalg_eigvalsh", near, "linalg_eigvalsh/value/float32/*", "linalg_eigvalsh/special/float32/*")
     assert len(found) >= 4
     assert set(found.values()) == {PASSED} if verdict == PASSED else FAILED in found.values()
+
+
+@pytest.mark.parametrize(
+    ("operator", "steps", "words"),
+    [
+        ("div", 1, r" \([\d.]+ ULP away, the nearest number is required\)"),
+        ("exp", 1000, r" \([\de.+]+ ULP away, [\d.]+ allowed\)"),
+    ],
+)
+def test_an_operator_that_owes_the_nearest_number_has_no_tolerance(operator: str, steps: int, words: str) -> None:
+    """The message of a wrong quotient names no tolerance, that of an exponential does."""
+
+    def far(right: Any, *args: Any) -> Any:
+        values = np.asarray(right(*args))
+        return (values.view(np.int32) + np.int32(steps)).view(np.float32) if values.dtype == np.float32 else values
+
+    mirror = Mirror("owing")
+    mirror.table[operator] = on_host(mirror, OPERATORS[operator], mirror.table[operator], far)
+    with installed(mirror) as context:
+        (case,) = plan(context, patterns=[f"{operator}/value/float32/contiguous"])
+        assert re.search(words, run_case(context, case, explained=False).message)

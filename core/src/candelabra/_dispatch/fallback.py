@@ -85,15 +85,15 @@ def fallback_kernel(
         return None
     several = op.schema.result is not None
     mark = (str(instance.device), op.name)
-    place = f"on {mark[0]!r}"
+    where = f"on {mark[0]!r}"
     if declined:
-        place = f"for this call {place} (it was declined: {reason_of(instance, op.name, compute)})"
+        where = f"for this call {where} (it was declined: {reason_of(instance, op.name, compute)})"
     elif compute not in instance.capabilities.arithmetic:
-        place = f"for {compute.name} {place}"
+        where = f"for {compute.name} {where}"
     parameters = op.schema.parameters
 
     def run(*args: Any) -> Any:
-        _notice(mark, place, str(host.device))
+        _notice(mark, where, str(host.device))
         result = kernel(
             *[
                 host.index if p.kind == DEVICE else _carry(a, instance, host)
