@@ -153,8 +153,9 @@ def test_a_late_device_starts_from_the_seed() -> None:
     cd.manual_seed(11)
     cd.rand(50)
     place = default_generator().device
-    generators._defaults.by_device.pop(place)
+    kept = generators._defaults.by_device.pop(place)
     assert (default_generator().initial_seed(), default_generator().get_offset()) == (11, 0)
+    generators._defaults.by_device[place] = kept  # the attribute of the package is this one
 
 
 def test_how_a_generator_prints() -> None:

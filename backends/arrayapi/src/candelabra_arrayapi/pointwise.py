@@ -16,7 +16,7 @@ SAME_NAME = (
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_left_shift",
     "bitwise_or", "bitwise_right_shift", "bitwise_xor", "cos", "cosh", "exp", "expm1", "floor_divide", "isfinite",
     "isinf", "isnan", "log", "log10", "log1p", "log2", "logical_and", "logical_not", "logical_or", "logical_xor",
-    "maximum", "minimum", "pow", "remainder", "sin", "sinh", "sqrt", "tan", "tanh", "where",
+    "maximum", "minimum", "remainder", "sin", "sinh", "sqrt", "tan", "tanh", "where",
 )  # fmt: skip
 ROUNDING = ("floor", "ceil", "trunc")
 
@@ -41,8 +41,17 @@ def kernels(xp: Any) -> dict[str, Callable[..., Any]]:
         scale = 10.0 ** abs(decimals)
         return xp.round(x * scale) / scale if decimals > 0 else xp.round(x / scale) * scale
 
+    def pow(x: Any, y: Any) -> Any:
+        if not hasattr(y, "dtype") or not xp.isdtype(y.dtype, "integral"):
+            return xp.pow(x, y)
+        # 1 / x**|y|, truncated to an integer, is 0 except for the bases 1 and -1, for which the parity of y decides.
+        power = xp.pow(x, xp.where(y < 0, y & 1, y))
+        return xp.where((y < 0) & (abs(x) != 1), 0 * power, power)
+
     def trunc_divide(x: Any, y: Any) -> Any:
         quotient = xp.floor_divide(x, y)
+        if xp.isdtype(quotient.dtype, "real floating"):
+            return xp.trunc(x / y)
         remainder = x - quotient * y
         return xp.where((remainder != 0) & (quotient < 0), quotient + 1, quotient)
 
@@ -61,8 +70,8 @@ def kernels(xp: Any) -> dict[str, Callable[..., Any]]:
         return copy(x) if xp.isdtype(x.dtype, "bool") else xp.sign(x)
 
     return table | {
-        "exp2": exp2, "round": round, "trunc_divide": trunc_divide, "fmod": fmod, "conj_physical": conj_physical,
-        "sign": sign,
+        "exp2": exp2, "pow": pow, "round": round, "trunc_divide": trunc_divide, "fmod": fmod, "sign": sign,
+        "conj_physical": conj_physical,
     }  # fmt: skip
 
 

@@ -22,7 +22,8 @@ NEEDS: Final[dict[str, str]] = {
     # pointwise.py
     **{name: name for name in SAME_NAME}, **RENAMED,
     "floor": "floor isdtype", "ceil": "ceil isdtype", "trunc": "trunc isdtype",
-    "exp2": "asarray pow", "round": "asarray isdtype round", "trunc_divide": "floor_divide where",
+    "exp2": "asarray pow", "pow": "isdtype pow where", "round": "asarray isdtype round",
+    "trunc_divide": "floor_divide isdtype trunc where",
     "fmod": "copysign isdtype remainder where", "conj_physical": "asarray conj isdtype", "sign": "asarray isdtype sign",
     # floating.py
     "copysign": "copysign", "hypot": "hypot", "nextafter": "nextafter", "signbit": "isdtype signbit",

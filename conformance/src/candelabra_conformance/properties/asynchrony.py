@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import candelabra as cd
@@ -21,8 +21,11 @@ THREADS: Final = 4
 SIZE: Final = 4099
 
 
-def _once(context: Context) -> Iterator[Axis]:
-    yield Axis(None, "", 3)
+def _once(level: int) -> Callable[[Context], Iterator[Axis]]:
+    def axes(context: Context) -> Iterator[Axis]:
+        yield Axis(None, "", level)
+
+    return axes
 
 
 def _whole(context: Context) -> Array:
@@ -35,7 +38,7 @@ def _whole(context: Context) -> Array:
     return (np.arange(SIZE) % 5).astype(host_dtype(chosen))
 
 
-@device_property("synchronize", _once)
+@device_property("synchronize", _once(2))
 def synchronize(context: Context, d: dtype | None, layout: str) -> None:
     """A chain of calls and writes without a wait has the right values, whenever the host reads them."""
     values = _whole(context)
@@ -62,7 +65,7 @@ def _moved(context: Context, tensor: Tensor) -> Array:
     return to_host(tensor)
 
 
-@device_property("streams", _once)
+@device_property("streams", _once(3))
 def streams(context: Context, d: dtype | None, layout: str) -> None:
     """The work of a stream runs in order, and after an event or a synchronisation another stream sees its results."""
     backend, index = context.instance.backend, context.instance.index
@@ -96,7 +99,7 @@ def streams(context: Context, d: dtype | None, layout: str) -> None:
             raise Failure("after synchronize() of the device a stream's result is not there")
 
 
-@device_property("late-error", _once)
+@device_property("late-error", _once(2))
 def late_error(context: Context, d: dtype | None, layout: str) -> None:
     """An error caused by values is raised once, by the call or the next synchronisation, with its reason."""
     instance = context.instance
@@ -115,7 +118,7 @@ def late_error(context: Context, d: dtype | None, layout: str) -> None:
     synchronize(context, d, layout)
 
 
-@device_property("threads", _once)
+@device_property("threads", _once(3))
 def threads(context: Context, d: dtype | None, layout: str) -> None:
     """Threads that allocate, compute and copy concurrently on one device do not affect each other."""
     values = _whole(context)

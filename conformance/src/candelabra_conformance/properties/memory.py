@@ -202,7 +202,7 @@ def overlap(context: Context, d: dtype | None, layout: str) -> None:
             raise Failure(f"copy_() from {source} to {destination} of one tensor: the parts overlap, and it shows")
 
 
-@device_property("out-of-memory", _once(3))
+@device_property("out-of-memory", _once(2))
 def out_of_memory(context: Context, d: dtype | None, layout: str) -> None:
     """An allocation that is too large raises the typed error, and the device remains usable."""
     instance = context.instance
@@ -218,7 +218,7 @@ def out_of_memory(context: Context, d: dtype | None, layout: str) -> None:
     copy(context, held, CONTIGUOUS)
 
 
-@device_property("memory", _once(3))
+@device_property("memory", _once(2))
 def memory(context: Context, d: dtype | None, layout: str) -> None:
     """``allocated`` increases by the size of new tensors and decreases when they are freed."""
     instance = context.instance
