@@ -214,8 +214,8 @@ def test_the_gradient_of_a_sum_takes_the_short_path(device: cd.device) -> None:
         assert frames(lambda other=other: x * other) == contiguous  # type: ignore[misc]
 
 
-def test_a_plan_knows_the_largest_offset(lanes: cd.device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrays further into their buffer than 32-bit indices allow get a plan of their own."""
+def test_a_plan_has_a_largest_offset(lanes: cd.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays whose offset is too large for 32-bit indices get a plan of their own."""
     monkeypatch.setattr(elementwise, "WIDE", 128)
     monkeypatch.setattr(layouts, "WIDE", 128)
     nest = elementwise.Elementwise("twice", "{a} + {a}", [cd.float32], cd.float32)
@@ -224,4 +224,4 @@ def test_a_plan_knows_the_largest_offset(lanes: cd.device, monkeypatch: pytest.M
         rows = x[start : start + 72].view(8, 9)[:, :8].t()
         found = nest(rows._payload)
         assert wrap(found, x._keys).tolist() == (rows * 2).tolist()
-    assert sorted(plan.furthest for plan in nest.plans.values()) == [128 - 1 - 71, sys.maxsize]
+    assert sorted(plan.max_offset for plan in nest.plans.values()) == [128 - 1 - 71, sys.maxsize]

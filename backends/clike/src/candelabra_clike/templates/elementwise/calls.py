@@ -125,9 +125,9 @@ def planned_lines(nest: Elementwise, arrays: Sequence[str], values: Sequence[str
     lines = [
         f"plan = plans.get(({', '.join([f'{first}.engine', *result, *layouts])}))",
         "if plan is not None:",
-        "    run, items, numbers, shape, strides, size, contiguous, furthest = plan",
+        "    run, items, numbers, shape, strides, size, contiguous, max_offset = plan",
     ]
-    near = [f"{n}.offset <= furthest" for n in arrays]
+    near = [f"{n}.offset <= max_offset" for n in arrays]
     apart = [f"{n}.buffer is not {first}.buffer" for n in others] if inplace else []
     out = first if inplace else "out"
     create = [

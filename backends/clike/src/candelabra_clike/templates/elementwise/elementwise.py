@@ -52,7 +52,7 @@ class ElementwisePlan(NamedTuple):
     strides: Shape
     size: int
     contiguous: bool
-    furthest: int = sys.maxsize
+    max_offset: int = sys.maxsize
     """The largest offset of an array for which the kernel's indices suffice."""
 
 
@@ -149,17 +149,19 @@ class Elementwise:
             wide = size >= WIDE or is_wide(*placed)
             numbers = (size, *sizes, *[step for row in loop_strides for step in row])
             launch = engine.compile(self.nest.lanes(len(sizes), wide))
-            furthest = sys.maxsize if wide else WIDE - 1 - max([extent(a.shape, a.strides) for a in placed], default=0)
-            return ElementwisePlan(launch, size, numbers, *result, furthest)
+            max_offset = (
+                sys.maxsize if wide else WIDE - 1 - max([extent(a.shape, a.strides) for a in placed], default=0)
+            )
+            return ElementwisePlan(launch, size, numbers, *result, max_offset)
         source, count, numbers = serial_schedule(self.nest, sizes, loop_strides)
         return ElementwisePlan(engine.compile(source), count, tuple(n & MASK for n in numbers), *result)
 
 
 def _is_near(plan: ElementwisePlan, arrays: Sequence[StridedArray], out: StridedArray | None) -> bool:
     """Return whether the offsets of all arrays are small enough for a plan."""
-    if plan.furthest == sys.maxsize:
+    if plan.max_offset == sys.maxsize:
         return True
-    return max([a.offset for a in ([*arrays] if out is None else [*arrays, out])], default=0) <= plan.furthest
+    return max([a.offset for a in ([*arrays] if out is None else [*arrays, out])], default=0) <= plan.max_offset
 
 
 def serial_schedule(nest: LoopNest, sizes: Shape, rows: tuple[Shape, ...]) -> tuple[Source, int, tuple[int, ...]]:
