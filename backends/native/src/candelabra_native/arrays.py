@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from candelabra_clike import StridedArray
 from candelabra_clike.templates.elementwise.calls import STRIDES
-from candelabra_cpu.backend import FROM_NUMPY, TO_NUMPY, address, storage_of
+from candelabra_cpu.backend import FROM_NUMPY, TO_NUMPY, storage_of
 
 from candelabra_native.launch._launch import Block, address_of
 
@@ -34,14 +34,17 @@ def shared(x: Any, engine: Any) -> StridedArray:
     arrays that must not be written, and for foreign memory, of which two arrays may exist that know nothing of each
     other.
     """
-    owner = storage_of(x)
-    buffer: Any = owner.base
-    if buffer is None:
-        buffer = owner
-    elif buffer.__class__ is not Block:
-        raise Unsuitable
-    distance, off = divmod(address(x) - address_of(buffer), x.itemsize)
-    if off or not x.flags.writeable:
+    buffer, flags = x.base, x.flags
+    if buffer is None and flags.c_contiguous and flags.aligned and flags.writeable:  # most parameters: no view
+        shape = x.shape
+        return StridedArray(engine, x, shape, STRIDES[shape], 0, FROM_NUMPY[x.dtype], x.size, True)
+    if buffer.__class__ is not Block:
+        owner = storage_of(x)
+        buffer = owner if owner.base is None else owner.base
+        if buffer is not owner and buffer.__class__ is not Block:
+            raise Unsuitable
+    distance, off = divmod(address_of(x) - address_of(buffer), x.itemsize)
+    if off or not flags.writeable:
         raise Unsuitable
     return _with_steps(x, engine, buffer, distance, FROM_NUMPY[x.dtype])
 
