@@ -25,8 +25,7 @@ def test_a_missing_kernel_is_looked_for_once_per_layout(monkeypatch: pytest.Monk
         planned.append(arguments)
         raise Missing("add")
 
-    monkeypatch.setattr(kernels, "threshold", lambda name: 0)
-    call = kernels.wrapped("add", OPERATORS["add"], kernel, lambda *arguments: "the owner's result", float64)
+    call = kernels.wrapped("add", OPERATORS["add"], kernel, lambda *arguments: "the owner's result", float64, 0)
     x = np.ones((4, 8))
     for arguments in [(x, 2.5), (x, 2.5), (x, 3.5), (x, x), (x, x), (x.T, 2.5), (x, 2), (x, 2)]:
         assert call(*arguments) == "the owner's result"

@@ -1,4 +1,4 @@
-"""Sequences of recurrent networks as one kernel for each step, held against the owner's kernels."""
+"""Sequences of recurrent networks as one kernel for each step, compared with the owner's kernels."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Case:
         self.rng = rng
         self.dtype = d
 
-    def array(self, *shape: int, given: bool = True) -> Any:
-        return (self.rng.standard_normal(shape) * 0.5).astype(self.dtype.name) if given else None
+    def array(self, *shape: int, present: bool = True) -> Any:
+        return (self.rng.standard_normal(shape) * 0.5).astype(self.dtype.name) if present else None
 
     def same(self, name: str, *arguments: Any) -> tuple[Any, ...]:
-        """Return the results of the owner's kernel, after a look at those of the native one."""
+        """Return the results of the owner's kernel, after a comparison with those of the native one."""
         expected, found = OWN[name](*arguments), NATIVE[name].for_dtype(self.dtype)(*arguments)
         if not isinstance(expected, tuple):
             expected, found = (expected,), (found,)
@@ -65,11 +65,11 @@ def test_an_lstm_gives_what_the_owner_gives(case: Case, width: int, lengths: str
     sizes = LENGTHS[lengths]
     rows, count = sum(sizes), sizes[0]
     weight, hx, cx = case.array(4 * width, width), case.array(count, width), case.array(count, width)
-    bias = case.array(4 * width, given=reverse)
+    bias = case.array(4 * width, present=reverse)
     projected = case.array(rows, 4 * width)
     _, cells, gates = case.same("lstm_sequence", projected, hx, cx, weight, None, bias, sizes, reverse)
     for given in ((True, False, False), (False, True, False), (True, True, True)):
-        grads = [case.array(rows, n * width, given=g) for n, g in zip((1, 1, 4), given, strict=True)]
+        grads = [case.array(rows, n * width, present=g) for n, g in zip((1, 1, 4), given, strict=True)]
         case.same("lstm_sequence_backward", gates, cells, cx, weight, None, *grads, sizes, reverse)
 
 
@@ -79,10 +79,10 @@ def test_a_gru_gives_what_the_owner_gives(case: Case, width: int, lengths: str, 
     sizes = LENGTHS[lengths]
     rows, count = sum(sizes), sizes[0]
     weight, hx = case.array(3 * width, width), case.array(count, width)
-    bias = case.array(3 * width, given=reverse)
+    bias = case.array(3 * width, present=reverse)
     hidden, gates = case.same("gru_sequence", case.array(rows, 3 * width), hx, weight, bias, sizes, reverse)
     for given in ((True, False), (False, True), (True, True)):
-        grads = [case.array(rows, n * width, given=g) for n, g in zip((1, 4), given, strict=True)]
+        grads = [case.array(rows, n * width, present=g) for n, g in zip((1, 4), given, strict=True)]
         case.same("gru_sequence_backward", gates, hidden, hx, weight, *grads, sizes, reverse)
 
 
@@ -95,7 +95,7 @@ def test_a_plain_network_gives_what_the_owner_gives(
     sizes = LENGTHS[lengths]
     rows, count = sum(sizes), sizes[0]
     weight, hx = case.array(width, width), case.array(count, width)
-    bias = case.array(width, given=not reverse)
+    bias = case.array(width, present=not reverse)
     (hidden,) = case.same("rnn_sequence", case.array(rows, width), hx, weight, bias, sizes, reverse, relu)
     case.same("rnn_sequence_backward", case.array(rows, width), hidden, hx, weight, sizes, reverse, relu)
 

@@ -116,7 +116,8 @@ class Declined:
     def __call__(self, *args: Any) -> Any:
         if self.function is None:
             op, _, compute, instance, below = self.given
-            note(instance, op.name, compute)
+            if not below:
+                note(instance, op.name, compute)
             try:
                 self.function = _served(*self.given, declined=not below).function
             except UnsupportedOperator:

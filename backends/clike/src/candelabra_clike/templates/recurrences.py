@@ -57,7 +57,7 @@ class Recurrence:
 
     @property
     def units(self) -> int:
-        """The units of a work-item, whose weights lie side by side. One sum alone has few products per element read."""
+        """The units of a work-item, whose weights are adjacent. One sum alone has few products per element read."""
         return UNITS if self.sums > 1 else 2 * UNITS
 
     def source(self, d: dtype) -> Source:
@@ -143,7 +143,7 @@ const {type}* const sums_row = sums + (r - r0) * {columns}u;
 """
 
     def _products(self, rows: int, type: str) -> str:
-        """Return the case of a tile of so many rows: their products with the weights of a vector of units."""
+        """Return the case of a tile of a number of rows: their products with the weights of a vector of units."""
         every, vectors = range(rows), range(self.sums * self.units // UNITS)
         lines = [
             f"GLOBAL const {type}* const x{i} = r0 + {i}u < x_carried ? x + x_at + (x_before + r0 + {i}u) * depth"
@@ -188,8 +188,8 @@ def _named(text: str, **names: str) -> str:
     return text
 
 
-def _bias(bias: bool, parts: int) -> tuple[RowArray, ...]:
-    return (RowArray("b", parts, "one"),) * bias
+def _bias(bias: bool, gates: int) -> tuple[RowArray, ...]:
+    return (RowArray("b", gates, "one"),) * bias
 
 
 @lru_cache(None)

@@ -27,9 +27,9 @@ FEW_POSITIONS = 16
 MANY_WEIGHTS = 1 << 18
 """The number of filters' elements of a group that a processor's cache does not keep from one tile to the next."""
 REUSE = 4
-"""The tiles that a work-item multiplies by each slice of so many filters."""
+"""The tiles that a work-item multiplies by each slice of filters."""
 MIN_ROWS = 128
-"""The filters that justify gathering a tile once more for them."""
+"""The filters that justify gathering a tile again for them."""
 
 
 class Patches(NamedTuple):

@@ -124,7 +124,7 @@ def _gather(tiling: OutputTiling, tile: MicroTile, memory: CType) -> str:
     pointer = f"GLOBAL const {memory.memory}* p = x_image + (x_here + tap_offsets[k]);"
     value = f"({tile.value}){memory.load('p[{}]')}"
     if tiling.unit > 1 and same_type:
-        return f"{flat}for (INDEX k = 0; k < kc; ++k) {{ {pointer} {_eights(tiling, tile)} }}\n"
+        return f"{flat}for (INDEX k = 0; k < kc; ++k) {{ {pointer} {_vector_loads(tiling, tile)} }}\n"
     if tiling.unit:
         every = "UNROLL for (int j = 0; j < {}; ++j) flat[k * {}u + j] = {};".format(
             columns, columns, value.format("from[j]")
@@ -140,7 +140,7 @@ else for (INDEX k = 0; k < kc; ++k) {{ {pointer} {part} }}
 """
 
 
-def _eights(tiling: OutputTiling, tile: MicroTile) -> str:
+def _vector_loads(tiling: OutputTiling, tile: MicroTile) -> str:
     """Return statements that gather row ``k`` of the panel, four or eight elements at a time."""
     lines = []
     for j in range(0, tile.columns, 8):

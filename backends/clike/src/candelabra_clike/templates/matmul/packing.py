@@ -92,7 +92,7 @@ GLOBAL {self.memory}* o = out_here + (panel * depth + {column}) * {self.rows}u;
         column = scalars
         if self.rows >= 8:
             vectors = " ".join(
-                f"STORE_X8({self.memory}, o + {b}, LOAD_X8({self.memory}, p0 + {b}));" for b in self._eights()
+                f"STORE_X8({self.memory}, o + {b}, LOAD_X8({self.memory}, p0 + {b}));" for b in self._vectors()
             )
             column = f"if (s_row == 1 && m0 + {self.rows}u <= m) {{ {vectors} }} else {{ {scalars} }}"
         return f"""if (across) {{
@@ -116,7 +116,7 @@ for (INDEX row = inner / n{last}; row != 0; --row) {{
 INDEX at = {offset};
 {self._row()}{step} }} }}"""
 
-    def _eights(self) -> tuple[int, ...]:
+    def _vectors(self) -> tuple[int, ...]:
         """Return the first rows of the vectors of eight that cover a panel. Two of them may overlap."""
         return (0,) if self.rows == 8 else (0, self.rows - 8)
 
@@ -132,7 +132,7 @@ INDEX at = {offset};
             f"{{ {memory}x8 v[8] = {{ {', '.join(f'LOAD_X8({memory}, p{b + i} + at)' for i in range(8))} }};\n"
             f"TRANSPOSE_X8({memory}, v)\n"
             f"UNROLL for (int i = 0; i < 8; ++i) STORE_X8({memory}, o + (i * {rows} + {b}), v[i]); }}\n"
-            for b in self._eights()
+            for b in self._vectors()
         )
         return f"""{start}if (s{last} == 1) for (; q{last} + 8 <= n{last}; q{last} += 8) {{
 {blocks}o += {8 * rows}; at += 8; }}
