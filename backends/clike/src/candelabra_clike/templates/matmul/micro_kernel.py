@@ -85,9 +85,9 @@ class MicroTile:
 def pack(tile: MicroTile, memory: CType, same_type: bool) -> str:
     """Return statements that fill ``panel`` with ``kc`` rows of the ``width`` columns at ``b_here``.
 
-    Columns beyond ``width`` have any values, since nothing of them is stored. ``same_type`` is true if memory and value
-    types are equal, so that vectors can be copied. A matrix that is contiguous along its columns is transposed in
-    registers, eight columns and eight rows at a time.
+    Columns beyond ``width`` are zeros or copies of others: nothing of them is stored, but denormal numbers would be
+    slow. ``same_type`` is true if memory and value types are equal, so that vectors can be copied. A matrix that is
+    contiguous along its columns is transposed in registers, eight columns and eight rows at a time.
     """
     columns, value = tile.columns, tile.value
     pointer = f"GLOBAL const {memory.memory}*"
@@ -106,7 +106,10 @@ TRANSPOSE_X8({value}, v)
 UNROLL for (int i = 0; i < 8; ++i) PRIVATE_X8({value}, flat + (k + i) * {columns}u + j) = v[i];
 }}
 for (; k < kc; ++k) {{ {" ".join(f"flat[k * {columns}u + j + {i}u] = p{i}[k];" for i in range(8))} }}
-}} }} """
+}}
+for (INDEX j = (width + 7u) / 8u * 8u; j < {columns}u; j += 8)
+for (INDEX k = 0; k < kc; ++k) PRIVATE_X8({value}, flat + k * {columns}u + j) = 0;
+}} """
     return f"""{value}* const flat = ({value}*)panel;
 if (b_column == 1 && width == {columns}) {{
 for (INDEX k = 0; k < kc; ++k) {{ {pointer} p = b_here + k * b_row; {copy} }}
