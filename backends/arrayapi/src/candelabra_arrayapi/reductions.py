@@ -12,6 +12,9 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
     """Return the kernels over the namespace ``xp``; ``dtypes`` maps the dtypes of candelabra to those of ``xp``."""
     uint8, int64 = (next((v for k, v in dtypes.items() if k.name == name), None) for name in ("uint8", "int64"))
 
+    single = next((v for k, v in dtypes.items() if k.name == "float32"), None)
+    halves = [v for k, v in dtypes.items() if k.name in ("float16", "bfloat16")]
+
     def result_dtype(x: Any, dtype: Any) -> Any:
         if dtype is not None:
             return dtypes[dtype]
@@ -47,7 +50,10 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
     def cumsum(x: Any, dim: int, dtype: Any) -> Any:
         if x.ndim == 0:
             return xp.astype(x, result_dtype(x, dtype), copy=True)
-        return xp.cumulative_sum(x, axis=dim, dtype=result_dtype(x, dtype))
+        due = result_dtype(x, dtype)
+        if single is None or due not in halves:
+            return xp.cumulative_sum(x, axis=dim, dtype=due)
+        return xp.astype(xp.cumulative_sum(x, axis=dim, dtype=single), due)  # a sum of ones in float16 stops at 2,048
 
     def cumprod(x: Any, dim: int, dtype: Any) -> Any:
         if x.ndim == 0:
