@@ -1,6 +1,7 @@
 """The contributed kernels pass the conformance suite on the device ``cpu``, for calls of every size.
 
-``make test-all`` compiles every kernel; ``make test`` has those of the checkout's pack, and leaves the others to NumPy. ``candelabra conformance --device cpu`` runs all cases.
+``make test-all`` compiles every kernel; ``make test`` has those of the checkout's pack, and leaves the others to NumPy.
+``candelabra conformance --device cpu`` runs all cases.
 """
 
 from __future__ import annotations

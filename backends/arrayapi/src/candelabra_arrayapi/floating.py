@@ -14,4 +14,7 @@ def kernels(xp: Any) -> dict[str, Callable[..., Any]]:
             return xp.signbit(x)
         return x != x if xp.isdtype(x.dtype, "bool") else x < 0
 
-    return {"copysign": xp.copysign, "hypot": xp.hypot, "nextafter": xp.nextafter, "signbit": signbit}
+    def nextafter(x: Any, y: Any) -> Any:
+        return xp.where(x == y, y, xp.nextafter(x, y))  # of equal zeros the result is y, as in C
+
+    return {"copysign": xp.copysign, "hypot": xp.hypot, "nextafter": nextafter, "signbit": signbit}

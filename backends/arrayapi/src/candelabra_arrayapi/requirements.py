@@ -26,7 +26,7 @@ NEEDS: Final[dict[str, str]] = {
     "trunc_divide": "floor_divide isdtype trunc where",
     "fmod": "copysign isdtype remainder where", "conj_physical": "asarray conj isdtype", "sign": "asarray isdtype sign",
     # floating.py
-    "copysign": "copysign", "hypot": "hypot", "nextafter": "nextafter", "signbit": "isdtype signbit",
+    "copysign": "copysign", "hypot": "hypot", "nextafter": "nextafter where", "signbit": "isdtype signbit",
     # reductions.py
     "sum": "astype isdtype sum", "prod": "astype isdtype prod", "amax": "max", "amin": "min", "all": "all astype",
     "any": "any astype", "argmax": "argmax astype", "argmin": "argmin astype",

@@ -34,12 +34,13 @@ def shared(x: Any, engine: Any) -> StridedArray:
     arrays that must not be written, and for foreign memory, of which two arrays may exist that know nothing of each
     other.
     """
-    buffer, flags = x.base, x.flags
+    buffer: Any = x.base
+    flags = x.flags
     if buffer is None and flags.c_contiguous and flags.aligned and flags.writeable:  # most parameters: no view
         shape = x.shape
         return StridedArray(engine, x, shape, STRIDES[shape], 0, FROM_NUMPY[x.dtype], x.size, True)
     if buffer.__class__ is not Block:
-        owner = storage_of(x)
+        owner: Any = storage_of(x)
         buffer = owner if owner.base is None else owner.base
         if buffer is not owner and buffer.__class__ is not Block:
             raise Unsuitable
