@@ -52,7 +52,7 @@ class Traits:
     """The float32 values of a vector register: 8, or 16 if the dialect has vectors of sixteen. Used for ``serial``
     devices only; narrower registers count as parts of one of 8."""
     registers: int = 16
-    """The number of vector registers of that size."""
+    """The number of vector registers of that size: 16 or 32."""
 
 
 class Launch(Protocol):

@@ -1,6 +1,6 @@
 """Matrix products on processors: a micro kernel multiplies rows by a panel of columns and keeps the sums in registers.
 
-A work-item computes a block of the result. It copies 8 to 64 columns of the right matrix, up to :data:`DEPTH` rows,
+A work-item computes a block of the result. It copies 8 to 32 columns of the right matrix, up to :data:`DEPTH` rows,
 into a panel that fits in the first-level cache, and multiplies the panel by one group of rows after another. The layout
 of the right matrix does not affect the speed. The left matrix is read in place. Source: K. Goto and R. van de Geijn,
 "Anatomy of high-performance matrix multiplication", ACM TOMS 34(3), 2008.
