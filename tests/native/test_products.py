@@ -57,6 +57,8 @@ class Wide(NativeEngine):
 
 
 ENGINES: dict[str, Engine] = {"narrow": Narrow(), "wide": Wide()}
+EACH_TILE = pytest.mark.parametrize("tile", ["wide", pytest.param("narrow", marks=pytest.mark.thorough)])
+"""Each engine. Kernels are compiled for the tests, so that `make test` has those of one tile."""
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +82,7 @@ def convolved(engine: Engine, x: Array, w: Array, stride: int, padding: int) -> 
     return [y, payload(images), payload(conv_weight(strided(x, engine), g, w.shape, *geometry))]
 
 
-@pytest.mark.parametrize("layout", ["as they are", "transposed"])
+@pytest.mark.parametrize("layout", ["as they are", pytest.param("transposed", marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("name", SIZES)
 def test_products_have_the_same_bits_for_every_tile(name: str, layout: str, rng: np.random.Generator) -> None:
     """The sum of an element does not depend on the tile of registers, and has the error of its terms."""
@@ -96,7 +98,7 @@ def test_products_have_the_same_bits_for_every_tile(name: str, layout: str, rng:
         assert error.max() <= depth * np.finfo(kind).eps
 
 
-@pytest.mark.parametrize("tile", ENGINES)
+@EACH_TILE
 @pytest.mark.parametrize("kind", ["int8", "int32", "int64", "uint16"])
 def test_integers_wrap_around(kind: str, tile: str, rng: np.random.Generator) -> None:
     """Products of integers are those of NumPy, modulo the dtype's range."""
@@ -105,6 +107,7 @@ def test_integers_wrap_around(kind: str, tile: str, rng: np.random.Generator) ->
     np.testing.assert_array_equal(product(ENGINES[tile], a, b), a @ b)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_convolutions_have_the_same_bits_for_every_tile(name: str, rng: np.random.Generator) -> None:
     """Results and gradients do not depend on the tile, nor on how positions are gathered."""
@@ -115,7 +118,7 @@ def test_convolutions_have_the_same_bits_for_every_tile(name: str, rng: np.rando
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("tile", ENGINES)
+@EACH_TILE
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_convolutions_are_sums_over_windows(name: str, tile: str, rng: np.random.Generator) -> None:
     """A convolution of integers is exactly the sum over windows, and its gradients are its adjoints."""
