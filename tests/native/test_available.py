@@ -48,7 +48,7 @@ def test_a_checkout_without_a_compiler_has_no_extension_module(complete: pytest.
 
 
 def test_without_a_pack_a_compiler_is_needed(complete: pytest.MonkeyPatch) -> None:
-    """Otherwise every call would look for a kernel in vain."""
+    """Otherwise every call would search for a kernel that does not exist."""
     complete.setattr(libraries, "built", lambda: ["aarch64"])
     assert why_unavailable().startswith("it has no kernels")
     complete.setattr(finding, "may_compile", lambda: True)
