@@ -65,7 +65,7 @@ def test_numbers_are_the_references_to_the_bit(name: str, immutable: bool) -> No
 
 def test_kernels_are_the_references(fake: FakeAccelerator) -> None:
     """Every operator with a kernel on the reference is native on the fake device, in place too."""
-    theirs = open_device(plugins.reference_device()).kernels
+    theirs = plugins.owner_kernels(plugins.reference_device().type)
     views = {"basic_index", "transpose", "t", "permute", "alias", "detach", "view", "expand", "squeeze", "unsqueeze"}
     assert set(theirs) - set(fake.kernels()) == views
     x = cd.ones(2, device="fake")

@@ -23,8 +23,8 @@ from tests.conformance.broken_device import run
 
 @pytest.fixture
 def context() -> Context:
-    """Return a context that tests the reference device."""
-    return Context(str(cd.get_default_device()))
+    """Return a context that tests the reference device with its owner's kernels."""
+    return Context(str(cd.get_default_device()), contributions="off")
 
 
 Make = Callable[..., OverloadSet]

@@ -25,8 +25,8 @@ Declare = Callable[..., CallableRecord]
 
 @pytest.fixture
 def context() -> Context:
-    """Return a context that tests the reference device."""
-    return Context(str(cd.get_default_device()))
+    """Return a context that tests the reference device with its owner's kernels."""
+    return Context(str(cd.get_default_device()), contributions="off")
 
 
 @pytest.fixture
@@ -104,9 +104,11 @@ def test_wrong_values_and_wrong_numbers_are_caught(context: Context, declare: De
     declare(flicker, vectors, lambda x: (x * 2.5, 3))
     assert "elements wrong" in message(context, "flicker", "value")
     REFERENCES["flicker"] = lambda x: (x * 2, 3.0)
-    assert "the result is 3, 3.0 is due" in message(Context(str(context.device)), "flicker", "value")
+    assert "the result is 3, 3.0 is due" in message(Context(str(context.device), "off"), "flicker", "value")
     REFERENCES["flicker"] = lambda x: (x * 2, 3, None)
-    assert "1 results that are no tensors, 2 are due" in message(Context(str(context.device)), "flicker", "value")
+    assert "1 results that are no tensors, 2 are due" in message(
+        Context(str(context.device), "off"), "flicker", "value"
+    )
 
 
 def test_another_dtype_and_another_type_are_caught(context: Context, declare: Declare) -> None:

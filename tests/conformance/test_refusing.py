@@ -90,6 +90,7 @@ def argmax_without_dim(table: Table) -> Table:
     return {"argmax": argmax, "gather": gathered}
 
 
+@pytest.mark.usefixtures("owner_alone")
 def test_the_rule_and_the_body_of_an_operator_may_differ_in_words() -> None:
     """The error of a kernel has the rule's message, the reference's error that of an operator in the body."""
     with device(failing_kernel) as context:

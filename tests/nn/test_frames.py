@@ -1,6 +1,7 @@
 """The Python functions that the core and nn enter in frequent calls, from a convolution to a training step.
 
-The bounds are the numbers at the time of writing. A kernel that replaces a composite lowers them.
+The bounds are the numbers at the time of writing. A kernel that replaces a composite lowers them. Some kernels ask the
+core for the number of threads, which is two functions.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from candelabra.nn import functional as F
 
 from tests.frames import library_frames
 
+pytestmark = pytest.mark.usefixtures("owner_alone")
+
 
 def test_a_convolution_checks_its_arguments_once() -> None:
     """Sizes are converted once each, and shapes are left to the kernel."""
     x, w, b, back = cd.ones(2, 3, 6, 6), cd.ones(4, 3, 3, 3), cd.ones(4), cd.ones(3, 4, 3, 3)
-    assert library_frames(lambda: F.conv2d(x, w, b, (1, 1), (1, 1))) <= 12
-    assert library_frames(lambda: F.conv2d(x, w, b, 2, 1)) <= 12
-    assert library_frames(lambda: F.conv_transpose2d(x, back, None)) <= 14
+    assert library_frames(lambda: F.conv2d(x, w, b, (1, 1), (1, 1))) <= 14
+    assert library_frames(lambda: F.conv2d(x, w, b, 2, 1)) <= 14
+    assert library_frames(lambda: F.conv_transpose2d(x, back, None)) <= 16
 
 
 @pytest.mark.parametrize(("pool", "most"), [(F.max_pool2d, 13), (F.avg_pool2d, 17)])
@@ -33,7 +36,7 @@ def test_pooling_checks_its_arguments_once(pool: Any, most: int) -> None:
 def test_normalization_compares_shapes_and_dtypes_once() -> None:
     """Batch norm in training also updates its running statistics."""
     x, images, norm = cd.ones(2, 3), cd.rand(2, 3, 4, 4), nn.BatchNorm2d(3)
-    assert library_frames(lambda: F.layer_norm(x, (3,))) <= 8
+    assert library_frames(lambda: F.layer_norm(x, (3,))) <= 11
     assert library_frames(lambda: norm(images)) <= 62
 
 
@@ -58,7 +61,7 @@ def test_the_gradient_of_a_sum_is_short() -> None:
     """The first gradient of a pass is made by canonical forms, and the sum's is a view of it."""
     x = cd.ones(3, 3, requires_grad=True)
     assert library_frames(lambda: x.sum().backward()) <= 36
-    assert library_frames(lambda: x.relu().sum().backward()) <= 39
+    assert library_frames(lambda: x.relu().sum().backward()) <= 41
 
 
 def test_a_training_step_is_short() -> None:

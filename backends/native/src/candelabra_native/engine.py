@@ -48,7 +48,7 @@ class NativeEngine(Engine):
     def allocate(self, nbytes: int) -> Any:
         try:
             return _launch.allocate(nbytes)
-        except MemoryError as error:
+        except (MemoryError, OverflowError) as error:
             raise OutOfMemoryError(f"cannot allocate {nbytes} bytes on the CPU: {error}") from error
 
     def read(self, buffer: Any, offset: int, nbytes: int) -> memoryview:

@@ -35,12 +35,12 @@ def contributed(own: Mapping[str, Kernel], every_size: bool = False) -> dict[str
     """Return ``{operator: kernel}``. ``own`` has the owner's, which serve small calls unless ``every_size`` is true."""
     kernels: dict[str, Kernel] = {}
     for name, kernel in table(lambda index: ENGINE).items():
-        record = OPERATORS.get(name) or OPERATORS.get(name.removesuffix("_"))
-        if record is None or record.view or writes_by_index(name, record):
+        known = name if name in OPERATORS else name.removesuffix("_")
+        if known not in OPERATORS or OPERATORS[known].view or writes_by_index(name, OPERATORS[known]):
             continue
         least = 0 if every_size or name not in own else threshold(name)
         if least is not None:
-            kernels[name] = Native(name, record, kernel, own.get(name), least)
+            kernels[name] = Native(name, OPERATORS[known], kernel, own.get(name), least)
     return kernels
 
 

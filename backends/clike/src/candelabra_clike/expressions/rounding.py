@@ -22,6 +22,13 @@ def _to_decimals(suffix: str, largest: float) -> Callable[[int], str]:
     return expression
 
 
+def _of_integers(decimals: int) -> str:
+    """Return the expression for integers. Raises ``NotImplementedError`` for decimals, which they do not have."""
+    if decimals:
+        raise NotImplementedError("integers have no decimals")
+    return "{a}"
+
+
 EXPRESSIONS: dict[str, Entry] = {
     "floor": {"float": "floor_{T}({a})", "integer": "{a}"},
     "ceil": {"float": "ceil_{T}({a})", "integer": "{a}"},
@@ -30,6 +37,6 @@ EXPRESSIONS: dict[str, Entry] = {
     "round": {
         "f32": _to_decimals("f", 3.4028234663852886e38),
         "f64": _to_decimals("", 1.7976931348623157e308),
-        "integer": "{a}",
+        "integer": _of_integers,
     },
 }
