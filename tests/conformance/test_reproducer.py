@@ -226,6 +226,7 @@ def test_result_is_held_against_dtype_and_shape() -> None:
         run(text)
 
 
+@pytest.mark.usefixtures("owner_alone")
 def test_check_seed_and_note_are_put_in_their_places() -> None:
     """Comments are at the top, the seed is before the call, and the checks are after it."""
     text = reproducer(
