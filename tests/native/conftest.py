@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from candelabra_native.kernels import ENGINE
 
 
 @pytest.fixture(autouse=True)
 def _compiler_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Allow kernels that the checkout's pack does not have to be compiled."""
+    """Allow kernels that the checkout's pack does not have to be compiled, also those that earlier tests lacked."""
     monkeypatch.setenv("CANDELABRA_COMPILE", "1")
+    ENGINE.forget_missing()

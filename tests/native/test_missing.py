@@ -10,8 +10,10 @@ from candelabra.dtypes import float32, float64
 from candelabra.library import OPERATORS
 from candelabra_clike import Launch, Source, StridedArray
 from candelabra_clike.kernels import table
+from candelabra_native import engine as engine_module
 from candelabra_native import kernels
 from candelabra_native.arrays import Unsuitable, dense
+from candelabra_native.engine import NativeEngine
 from candelabra_native.finding import Missing
 from candelabra_native.missing import MOST, MissingCalls
 from candelabra_native.pack.replaying import DryEngine
@@ -118,3 +120,16 @@ def test_rows_that_are_not_contiguous_are_left_to_the_owner() -> None:
     assert dense(x, None).contiguous
     with pytest.raises(Unsuitable):
         dense(x.T, None)
+
+
+def test_missing_kernels_are_searched_again_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that is missing stays so until the engine forgets it, for example when compiling has been allowed."""
+    engine, source = NativeEngine(), Source("never_compiled", (), "")
+    monkeypatch.setattr(engine_module, "find", lambda source: (_ for _ in ()).throw(Missing(source.name)))
+    with pytest.raises(Missing, match="never_compiled"):
+        engine.compile(source)
+    monkeypatch.setattr(engine_module, "find", lambda source: 1)
+    with pytest.raises(Missing, match="never_compiled"):
+        engine.compile(source)
+    engine.forget_missing()
+    assert engine.compile(source).__name__ == "never_compiled"

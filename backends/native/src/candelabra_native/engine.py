@@ -87,6 +87,12 @@ class NativeEngine(Engine):
         types = "".join(CODES[type] for type in source.types())
         return _launch.kernel(address, types, source.name)
 
+    def forget_missing(self) -> None:
+        """Search again for kernels that were missing, for example when compiling has been allowed."""
+        with self._lock:
+            for source in [source for source, launch in self._launches.items() if launch is MISSING]:
+                del self._launches[source]
+
     def synchronize(self) -> None:
         """Do nothing: a launch returns when its work is done."""
 
