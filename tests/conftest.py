@@ -12,6 +12,7 @@ import hypothesis
 import numpy as np
 import pytest
 from candelabra._dispatch import fallback
+from candelabra._keys import state, switch
 from candelabra._plugins import contributed_kernels, registry
 
 from tests.lantern import EmberBackend, LanternBackend
@@ -57,6 +58,15 @@ def seed(request: pytest.FixtureRequest) -> int:
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """Return a random number generator for this test alone."""
     return np.random.default_rng(seed(request))
+
+
+@pytest.fixture(autouse=True)
+def _modes_are_restored() -> Iterator[None]:
+    """Leave the modes that a test enters, for example by running a reproducer, which is a program of its own."""
+    before = state.bits
+    yield
+    if state.bits != before:
+        switch(before)
 
 
 @pytest.fixture(autouse=True)

@@ -63,13 +63,14 @@ def quick_of(context: Context, cases: Iterable[Case]) -> set[Case]:
 @contextlib.contextmanager
 def installed(backend: Backend) -> Iterator[Context]:
     """Install the backend for a ``with`` block, and return a context for its first device."""
-    remove = plugins.add_backend(backend)
+    undo = [plugins.add_backend(backend)]
     try:
         if getattr(backend, "contribution", None) is not None:
-            add_contribution(backend.name, backend.contribution, "mutant")  # type: ignore[attr-defined]
+            undo.append(add_contribution(backend.name, backend.contribution, "mutant"))  # type: ignore[attr-defined]
         yield Context(f"{backend.name}:0")
     finally:
-        remove()
+        for remove in reversed(undo):
+            remove()
 
 
 class Healthy:

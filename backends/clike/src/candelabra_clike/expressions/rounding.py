@@ -23,9 +23,9 @@ def _to_decimals(suffix: str, largest: float) -> Callable[[int], str]:
 
 
 def _of_integers(decimals: int) -> str:
-    """Return the expression for integers. Raises ``NotImplementedError`` for decimals, which they do not have."""
+    """Return the expression for integers. Raises ``TypeError`` for decimals, which they do not have."""
     if decimals:
-        raise NotImplementedError("integers have no decimals")
+        raise TypeError("integers have no decimals")
     return "{a}"
 
 
