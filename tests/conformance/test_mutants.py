@@ -135,6 +135,7 @@ def test_a_case_that_names_the_fault_catches_it(name: str) -> None:
     assert finding.message
 
 
+@pytest.mark.thorough
 def test_a_sound_backend_survives(monkeypatch: pytest.MonkeyPatch) -> None:
     """A backend without a fault is not caught: the suite has no false positives."""
     sound = Mutant("no-mutant", "Nothing is wrong.", lambda: Mirror("no_mutant"), ("neg", "sum"), ("*",), "none")
@@ -143,6 +144,7 @@ def test_a_sound_backend_survives(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (finding.verdict, finding.properties) == (SURVIVED, {})
 
 
+@pytest.mark.thorough
 def test_what_fails_on_a_sound_backend_too_is_no_catch(monkeypatch: pytest.MonkeyPatch) -> None:
     """A case that also fails on a correct backend of the same kind does not catch the mutant."""
     monkeypatch.setattr(type(HEALTHY), "fails", lambda self, backend, case: True)

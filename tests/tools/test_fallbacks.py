@@ -35,6 +35,7 @@ def test_every_operator_is_served(page: str) -> None:
     assert "## Not served" not in page
 
 
+@pytest.mark.thorough
 def test_a_page_that_is_not_current_is_reported(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

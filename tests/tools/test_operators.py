@@ -121,6 +121,7 @@ def test_a_section_that_would_hide_another_is_refused(monkeypatch: pytest.Monkey
         operators.sections()
 
 
+@pytest.mark.thorough
 def test_a_page_that_is_not_current_is_named(tmp_path: Path) -> None:
     """Changed, missing and surplus pages are stale; the devices with kernels may differ between machines."""
     operators.write(tmp_path)

@@ -142,6 +142,7 @@ def test_the_command_reports_hits_and_fails(tmp_path: Path, capsys: pytest.Captu
     assert not capsys.readouterr().out
 
 
+@pytest.mark.thorough
 def test_covered_folders_have_no_hits(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Without arguments all covered folders are checked, and for duplicate classes those that must have none."""
     duplicate_classes: Any = prose.duplicate_classes
