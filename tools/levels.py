@@ -34,8 +34,8 @@ NUMERICAL = [
     "tests/cpu", "tests/operators", "tests/core/operators", "tests/nn", "tests/core/autograd", "tests/core/random",
     "tests/conformance/test_reference.py",
 ]  # fmt: skip
-NOT_NUMERICAL = ["tests/nn/data"]
-"""Folders in those of :data:`NUMERICAL` whose tests are about processes, not numbers."""
+NOT_NUMERICAL = ["tests/nn/data", "tests/nn/modules", "tests/nn/parallel", "tests/nn/utils"]
+"""Folders in those of :data:`NUMERICAL` whose tests are about processes and modules, not numbers."""
 OPENCL = ["tests/clike", "tests/opencl"]
 
 
