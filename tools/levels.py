@@ -21,7 +21,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -65,12 +65,24 @@ class Run(NamedTuple):
     tests: list[str]
 
 
-def numpy_levels(baseline: Sequence[str], available: Sequence[str], machine: str) -> Iterator[Run]:
-    """Yield a run for each level below this machine's, the highest first; ``available`` are NumPy's levels in ascending
-    order.
+def compiled_levels() -> frozenset[str]:
+    """Return the levels for which NumPy has code of its own for some function of numbers."""
+    functions = np.lib.introspect.opt_func_info().values()
+    return frozenset(level for loops in functions for loop in loops.values() for level in loop["available"].split())
+
+
+def numpy_levels(
+    baseline: Sequence[str], available: Sequence[str], machine: str, compiled: Container[str]
+) -> Iterator[Run]:
+    """Yield a run for each level below this machine's, the highest first.
+
+    ``available`` are NumPy's levels in ascending order. One that is not in ``compiled`` computes what the next lower
+    one computes (of AVX512_ICL, NumPy uses only what sorts), so there is no run for it.
     """
     for i in reversed(range(len(available))):
         left, disabled = [*baseline, *available[:i]], available[i:]
+        if i and available[i - 1] not in compiled:
+            continue
         environment = {"NPY_DISABLE_CPU_FEATURES": " ".join(disabled)}
         if machine in ("x86_64", "AMD64"):
             core = next(core for core in CORES if not core.levels or core.levels & set(left))
@@ -151,7 +163,7 @@ def main() -> int:
     worst = 0
     ignored = [f"--ignore={folder}" for folder in NOT_NUMERICAL]
     with pocl_without_fma() as pocl, intel_names(available) as intel:
-        numpy = [] if arguments.opencl else numpy_levels(baseline, available, platform.machine())
+        numpy = [] if arguments.opencl else numpy_levels(baseline, available, platform.machine(), compiled_levels())
         runs = [*numpy, *([pocl] if pocl else []), *intel]
         for run in runs:
             print(f"== {run.title} ==", flush=True)

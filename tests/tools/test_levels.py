@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -44,7 +45,7 @@ def output(program: str, environment: dict[str, str]) -> str:
 
 def test_each_level_disables_what_is_above_it() -> None:
     """The highest level is disabled first, down to NumPy's baseline; OpenBLAS and native kernels follow."""
-    runs = list(levels.numpy_levels(["X86_V2"], FOUND, "x86_64"))
+    runs = list(levels.numpy_levels(["X86_V2"], FOUND, "x86_64", FOUND))
     assert [run.title for run in runs] == ["NumPy with X86_V4", "NumPy with X86_V3", "NumPy with X86_V2"]
     assert [run.environment["NPY_DISABLE_CPU_FEATURES"] for run in runs] == [
         "AVX512_ICL", "X86_V4 AVX512_ICL", "X86_V3 X86_V4 AVX512_ICL",
@@ -54,17 +55,26 @@ def test_each_level_disables_what_is_above_it() -> None:
     assert {path for run in runs for path in run.tests} == set(levels.NUMERICAL)
 
 
+def test_a_level_that_changes_no_number_is_left_out() -> None:
+    """No loop of NumPy's is compiled for it, so the next lower level has its results; the baseline always runs."""
+    runs = levels.numpy_levels(["X86_V2"], FOUND, "x86_64", {"X86_V3"})
+    assert [run.title for run in runs] == ["NumPy with X86_V3", "NumPy with X86_V2"]
+    assert not {"AVX512_ICL", "no such level"} & levels.compiled_levels()
+    if platform.machine() == "x86_64":
+        assert {"X86_V3", "X86_V4"} <= levels.compiled_levels()
+
+
 def test_other_processors_have_levels_of_other_names() -> None:
     """OpenBLAS selects its kernels there; a machine without features above the baseline has no lower level."""
-    (run,) = levels.numpy_levels(["NEON"], ["ASIMDHP"], "aarch64")
+    (run,) = levels.numpy_levels(["NEON"], ["ASIMDHP"], "aarch64", ["ASIMDHP"])
     assert run.environment == {"NPY_DISABLE_CPU_FEATURES": "ASIMDHP"}
-    assert list(levels.numpy_levels(["X86_V2"], [], "x86_64")) == []
+    assert list(levels.numpy_levels(["X86_V2"], [], "x86_64", [])) == []
 
 
 def test_numpy_does_without_what_is_disabled() -> None:
     """This holds on this machine for each of its levels."""
     simd = np.show_config("dicts")["SIMD Extensions"]  # type: ignore[index]
-    for i, run in enumerate(levels.numpy_levels(simd["baseline"], simd.get("found", []), "")):
+    for i, run in enumerate(levels.numpy_levels(simd["baseline"], simd.get("found", []), "", simd.get("found", []))):
         program = "import numpy as np; print(len(np.show_config('dicts')['SIMD Extensions'].get('found', [])))"
         assert output(program, run.environment) == str(len(simd["found"]) - i - 1)
 
@@ -131,6 +141,7 @@ def test_the_worst_exit_code_is_the_tools(monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.setattr(
         levels.np, "show_config", lambda mode: {"SIMD Extensions": {"baseline": ["a"], "found": ["b", "c"]}}
     )
+    monkeypatch.setattr(levels, "compiled_levels", lambda: {"b", "c"})
     monkeypatch.setattr(sys, "argv", ["levels.py", "-k", "exp"])
     assert levels.main() == 1
     assert all(command[-2:] == ["-k", "exp"] for command in commands)
