@@ -75,12 +75,8 @@ def of_dtype(kernel: Any, compute: dtype) -> Function | None:
 
 
 def in_turn(functions: Sequence[Function]) -> Function | None:
-    """Return a function that returns the first result that is not NotImplemented, or None if there is no function.
-
-    A function whose attribute ``declines`` is False serves every call: it hands those that it would decline to what
-    serves without it.
-    """
-    if len(functions) < 2 or not getattr(functions[0], "declines", True):
+    """Return a function that returns the first result that is not NotImplemented, or None if there is no function."""
+    if len(functions) < 2:
         return functions[0] if functions else None
 
     def kernel(*args: Any) -> Any:

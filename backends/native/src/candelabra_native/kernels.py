@@ -130,9 +130,7 @@ def wrapped(name: str, record: Operator[..., Any], kernel: Kernel, own: Kernel |
         f"if out is NotImplemented: return small({names})",
         f"return {'out' if rows else parameters[0].name if inplace else 'payload(out)'}",
     ]
-    function = build(record.name, names, lines, scope, f"native {name} {d.name}")
-    function.declines = own is None  # type: ignore[attr-defined]
-    return function
+    return build(record.name, names, lines, scope, f"native {name} {d.name}")
 
 
 def _argument(p: Parameter, take: str, rows: bool) -> str:
