@@ -16,6 +16,8 @@ MACHINES ?= x86_64 aarch64
 CHECKED := $(filter-out backends/opencl,$(DISTRIBUTIONS))
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Bytecode is kept, whatever the shell says: tests start hundreds of interpreters, and each would compile everything.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help index demo test test-all test-levels test-opencl test-intel lint bench bench-opencl cuda-check cuda-wheels cuda-kernels oracle mutants docs dist changelog clean
 # Two targets at once (make -j lint test) would run pip twice in one environment.
