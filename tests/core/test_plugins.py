@@ -39,48 +39,58 @@ def test_plugin_is_imported_when_its_device_is_named(site: Site) -> None:
     ) == ("before\nimported\n")
 
 
-@pytest.mark.parametrize(
-    ("source", "text"),
-    [
-        ("raise ValueError('no driver')", "ValueError: no driver"),
-        ("raise SystemExit(3)", "SystemExit: 3"),
-        ("import nothing_of_that_name", "ModuleNotFoundError: No module named 'nothing_of_that_name'"),
-        ("plugin = object()", "implements no hook candelabra_backend"),
-        (GOOD.replace("return Made()", "return 7"), "returned 7, not a candelabra.backend.Backend"),
-        (GOOD.replace("name = NAME", "name = 'other'"), "its backend has the name 'other'; the two names must be"),
-        (named("; api = ((2, 0), (2, 3))"), "built for core API 2.0 to 2.3, this core has 1.1: update candelabra"),
-        (named("; api = ((0, 1), (0, 9))"), "update the package that brings 'acme'"),
-        (named("; api = 1"), r"the first and the last, got 1"),
-        (GOOD.replace("return Made()", "m = Made(); m.capabilities = None; return m"), "its capabilities are None"),
-        (named("\n    def kernels(self): return {'addd': len}"), "has a kernel for 'addd', but no operator has"),
-        (named("\n    def kernels(self): return {'add': 3}"), "the kernel of 'add' is not callable: 3"),
-        (
-            named("\n    def kernels(self): return {'add': lambda x: x}"),
-            "the kernel of 'add' does not accept 2 positional arguments: input, other",
-        ),
-        (
-            named("\n    def kernels(self): return {'exp': lambda: 0}"),
-            "the kernel of 'exp' does not accept 1 positional argument: input",
-        ),
-        (with_capabilities("storage={'float32'}"), "capabilities.storage contains 'float32', which is no dtype: write"),
-        (with_capabilities("storage={float32}, arithmetic={'q8'}"), "arithmetic contains 'q8', which is no dtype. `"),
-        (
-            with_capabilities("storage=frozenset({float32}), arithmetic=frozenset({float32, float64, bfloat16})"),
-            "capabilities.arithmetic contains bfloat16, float64, which capabilities.storage lacks: a device computes",
-        ),
-        (
-            "class E(Exception):\n    def __str__(self): raise ValueError('never')\nraise E",
-            "failed to load: E: (no message: its __str__ raised ValueError)",
-        ),
-        (GOOD + "Plugin.candelabra_wick = hookimpl(lambda self: None)\n", "unknown hook 'candelabra_wick'"),
-    ],
-)  # fmt: skip
-def test_broken_plugin_is_reported_and_all_else_works(site: Site, source: str, text: str) -> None:
+BROKEN = [
+    ("raise ValueError('no driver')", "ValueError: no driver"),
+    ("raise SystemExit(3)", "SystemExit: 3"),
+    ("import nothing_of_that_name", "ModuleNotFoundError: No module named 'nothing_of_that_name'"),
+    ("plugin = object()", "implements no hook candelabra_backend"),
+    (GOOD.replace("return Made()", "return 7"), "returned 7, not a candelabra.backend.Backend"),
+    (GOOD.replace("name = NAME", "name = 'other'"), "its backend has the name 'other'; the two names must be"),
+    (named("; api = ((2, 0), (2, 3))"), "built for core API 2.0 to 2.3, this core has 1.1: update candelabra"),
+    (named("; api = ((0, 1), (0, 9))"), "update the package that brings 'acme'"),
+    (named("; api = 1"), r"the first and the last, got 1"),
+    (GOOD.replace("return Made()", "m = Made(); m.capabilities = None; return m"), "its capabilities are None"),
+    (named("\n    def kernels(self): return {'addd': len}"), "has a kernel for 'addd', but no operator has"),
+    (named("\n    def kernels(self): return {'add': 3}"), "the kernel of 'add' is not callable: 3"),
+    (
+        named("\n    def kernels(self): return {'add': lambda x: x}"),
+        "the kernel of 'add' does not accept 2 positional arguments: input, other",
+    ),
+    (
+        named("\n    def kernels(self): return {'exp': lambda: 0}"),
+        "the kernel of 'exp' does not accept 1 positional argument: input",
+    ),
+    (with_capabilities("storage={'float32'}"), "capabilities.storage contains 'float32', which is no dtype: write"),
+    (with_capabilities("storage={float32}, arithmetic={'q8'}"), "arithmetic contains 'q8', which is no dtype. `"),
+    (
+        with_capabilities("storage=frozenset({float32}), arithmetic=frozenset({float32, float64, bfloat16})"),
+        "capabilities.arithmetic contains bfloat16, float64, which capabilities.storage lacks: a device computes",
+    ),
+    (
+        "class E(Exception):\n    def __str__(self): raise ValueError('never')\nraise E",
+        "failed to load: E: (no message: its __str__ raised ValueError)",
+    ),
+    (GOOD + "Plugin.candelabra_wick = hookimpl(lambda self: None)\n", "unknown hook 'candelabra_wick'"),
+]  # fmt: skip
+"""Plugins and what is said about them."""
+
+
+@pytest.fixture(scope="module")
+def said_of_broken(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Return what a program prints about each of the broken plugins, all of which are installed."""
+    site = Site(tmp_path_factory.mktemp("site"))
+    for i, (source, _) in enumerate(BROKEN):
+        site.install(f"acme{i}", source)
+    program = ERROR_OF + "print('---')"
+    return site.output_of("".join(program.format(f"acme{i}") for i in range(len(BROKEN)))).split("---\n")
+
+
+@pytest.mark.parametrize(("i", "text"), list(enumerate(text for _, text in BROKEN)))
+def test_broken_plugin_is_reported_and_all_else_works(said_of_broken: list[str], i: int, text: str) -> None:
     """The error for its device names the distribution; other devices work."""
-    site.install("acme", source)
-    out = site.output_of(ERROR_OF.format("acme"))
-    assert "backend 'acme' (distribution 'acme-acme') failed to load" in out
-    assert text in out
+    out = said_of_broken[i]
+    assert f"backend 'acme{i}' (distribution 'acme-acme{i}') failed to load" in out
+    assert text.replace("'acme'", f"'acme{i}'") in out
     assert out.endswith("[1.0, 1.0]\n")
 
 
