@@ -264,7 +264,7 @@ def test_a_machine_without_an_index_gets_as_far_as_its_gpu(tools: Load, tmp_path
     left = shutil.ignore_patterns(".*", "tests", "docs", "__pycache__", "cuda-wheels", "dist")
     shutil.copytree(ROOT, tmp_path / "clone", ignore=left)
     words = [f"PYTHON={machine(tmp_path / 'machine', OF_MACHINE)}", f"WHEELS={tmp_path / 'wheels'}"]
-    surroundings = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "PYTHON", "PIP"))}
+    surroundings = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "PYTHON", "PIP", "ARGS"))}
     done = subprocess.run(
         [*offline(), "make", "cuda-check", *words], cwd=tmp_path / "clone", env=surroundings, capture_output=True,
         text=True, check=False,

@@ -56,8 +56,8 @@ class Watch:
         if event == "import" and str(first).startswith("candelabra."):
             return
         caller = sys._getframe(1).f_code.co_filename
-        if event == "marshal.loads" and caller == "<frozen importlib._bootstrap_external>":  # the code of such a module
-            return
+        if event.startswith(("marshal.", "os.")) and caller == "<frozen importlib._bootstrap_external>":
+            return  # the bytecode of such a module, read or written
         if event == "exec" and getattr(first, "co_filename", "").startswith(OURS):
             return
         if event == "compile" and str(arguments[1]).startswith(OURS):
