@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from candelabra_cpu.half_precision import in_float32
 from candelabra_cpu.numpy_kernels import numpy_kernel
 from candelabra_cpu.parallel import parallel_for
+from candelabra_cpu.precision import in_float32
 
 WEIGHTS = 1 << 17
 """Weights of a block: 512 KiB in float32."""

@@ -13,9 +13,9 @@ import numpy as np
 from candelabra_arrayapi.network import conv_output_size, kernel_offsets, window
 from numpy.lib.stride_tricks import as_strided
 
-from candelabra_cpu.half_precision import in_float32
 from candelabra_cpu.numpy_kernels import numpy_kernel
 from candelabra_cpu.parallel import parallel_for
+from candelabra_cpu.precision import in_float32
 
 Ints = tuple[int, ...]
 CHUNK = 1 << 19

@@ -9,8 +9,8 @@ import numpy as np
 from candelabra_arrayapi.network import end_padding, kernel_offsets, kernels, window
 
 from candelabra_cpu.convolution import padded
-from candelabra_cpu.half_precision import in_float32
 from candelabra_cpu.numpy_kernels import numpy_kernel
+from candelabra_cpu.precision import in_float32
 
 Ints = tuple[int, ...]
 

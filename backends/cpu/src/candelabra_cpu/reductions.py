@@ -13,9 +13,9 @@ import numpy as np
 from candelabra.dtypes import FLOATING
 
 from candelabra_cpu.backend import TO_NUMPY
-from candelabra_cpu.half_precision import is_half
 from candelabra_cpu.numpy_kernels import KernelPerDtype, asarray, ndarray, numpy_kernel, run, run_in_context_copy
 from candelabra_cpu.parallel import parallel_for
+from candelabra_cpu.precision import is_half
 
 Dims = tuple[int, ...] | None
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from candelabra_cpu.backend import TO_NUMPY
-from candelabra_cpu.half_precision import is_half
 from candelabra_cpu.numpy_kernels import numpy_kernel
 from candelabra_cpu.parallel import parallel_for
+from candelabra_cpu.precision import is_half
 
 _WIDER = {"e": np.float32, "f": np.float64, "F": np.complex128}
 _SHORT = {"f": 32, "d": 16}

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from candelabra_cpu.half_precision import is_half
 from candelabra_cpu.numpy_kernels import numpy_kernel
 from candelabra_cpu.parallel import parallel_for
+from candelabra_cpu.precision import is_half
 
 
 def sorted_place(sequence: Any, values: Any, right: bool) -> Any:

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from candelabra import get_num_threads
 
-from candelabra_cpu.half_precision import is_half
 from candelabra_cpu.numpy_kernels import numpy_kernel
 from candelabra_cpu.parallel import parallel_for
+from candelabra_cpu.precision import is_half
 
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
