@@ -12,7 +12,6 @@ from candelabra_cpu.backend import TO_NUMPY
 from candelabra_cpu.numpy_kernels import numpy_kernel
 from candelabra_cpu.precision import DOUBLE, in_float64, is_half
 
-
 WIDE = 256
 """Elements per index along a dim from which one call of NumPy per index is faster than ``accumulate``."""
 
