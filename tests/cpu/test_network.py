@@ -37,9 +37,7 @@ def normal(*shape: int, seed: int = 0, dtype: Any = np.float64) -> np.ndarray:
 def test_convolutions_agree_with_the_general_ones(
     sizes: list[int], kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int, batch: int, extra: int
 ) -> None:
-    """conv and both adjoints equal the Array API's for any geometry, on strided inputs, with and without chunks, with
-    one product per chunk and one per image.
-    """
+    """conv and both adjoints equal the Array API's for any geometry, on strided inputs, with and without chunks."""
     rank = len(sizes)
     kernel, stride, padding, dilation = kernel[:rank], stride[:rank], padding[:rank], dilation[:rank]
     if any(n + 2 * p < d * (k - 1) + 1 for n, p, d, k in zip(sizes, padding, dilation, kernel, strict=True)):
@@ -56,10 +54,9 @@ def test_convolutions_agree_with_the_general_ones(
         REFERENCE["conv_weight"](x, y, w.shape, *geometry),
         REFERENCE["conv_input"](y, w, shape, *geometry),
     )
-    for chunk, few in product((convolution.CHUNK, 1), (convolution.FEW, 0)):
+    for chunk in (convolution.CHUNK, 1):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(convolution, "CHUNK", chunk)
-            patch.setattr(convolution, "FEW", few)
             found = (
                 convolution.conv(x, w, b, *geometry),
                 convolution.conv_weight(x, y, w.shape, *geometry),
@@ -126,52 +123,6 @@ def test_normalisation_over_a_batch_keeps_its_digits() -> None:
     x = (normal(100_000, 2) + 1000).astype(np.float32)
     _, mean, _ = normalization.KERNELS["normalize"](x, None, None, (0,), 1e-5)
     np.testing.assert_array_equal(mean, x.astype(np.float64).mean(0, keepdims=True).astype(np.float32))
-
-
-@settings(max_examples=60)
-@given(
-    sizes=st.lists(st.integers(2, 7), min_size=1, max_size=3),
-    kernel=st.tuples(*[st.integers(1, 3)] * 3),
-    stride=st.tuples(*[st.integers(1, 3)] * 3),
-    dilation=st.tuples(*[st.integers(1, 2)] * 3),
-    values=st.sampled_from(["normal", "few", "special", "integer"]),
-    ceil=st.booleans(),
-)
-def test_pools_agree_with_the_general_ones(
-    sizes: list[int], kernel: Any, stride: Any, dilation: Any, values: str, ceil: bool
-) -> None:
-    """Values, indices and sums equal the Array API's, with ties, NaN, infinities, padding and partial windows."""
-    rank = len(sizes)
-    kernel, stride, dilation = kernel[:rank], stride[:rank], dilation[:rank]
-    padding = tuple(k // 2 for k in kernel)
-    rooms = [n + 2 * p - d * (k - 1) - 1 for n, p, d, k in zip(sizes, padding, dilation, kernel, strict=True)]
-    if min(rooms) < 0:
-        return
-    places = tuple(r // s + 1 for r, s in zip(rooms, stride, strict=True))
-    if ceil:
-        places = tuple(
-            c + (r % s > 0 and c * s < n + p)
-            for c, r, s, n, p in zip(places, rooms, stride, sizes, padding, strict=True)
-        )
-    random = np.random.default_rng(sum(sizes))
-    x: np.ndarray = {
-        "normal": random.standard_normal((2, 3, *sizes)),
-        "few": random.integers(0, 2, (2, 3, *sizes)).astype(float),
-        "special": random.choice([np.nan, np.inf, -np.inf, 0.0], (2, 3, *sizes)),
-        "integer": random.integers(-5, 5, (2, 3, *sizes)),
-    }[values]
-    geometry = (kernel, stride, padding, dilation, places)
-    best, indices = pooling.KERNELS["max_pool"](x, *geometry)
-    expected, where = REFERENCE["max_pool"](x, *geometry)
-    np.testing.assert_array_equal(best, expected)
-    np.testing.assert_array_equal(indices, where)
-    np.testing.assert_array_equal(pooling.KERNELS["max_pool_values"](x, *geometry), expected)
-    if values != "special":
-        np.testing.assert_allclose(pooling.sum_pool(x, *geometry), REFERENCE["sum_pool"](x, *geometry), atol=1e-12)
-        y = random.standard_normal((2, 3, *places))
-        adjoint = pooling.sum_pool_adjoint(y, x.shape, *geometry[:-1])
-        np.testing.assert_allclose(adjoint, REFERENCE["sum_pool_adjoint"](y, x.shape, *geometry[:-1]), atol=1e-12)
-        np.testing.assert_allclose((adjoint * x).sum(), (y * pooling.sum_pool(x, *geometry)).sum(), atol=1e-10)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.complex128])
