@@ -9,7 +9,7 @@ import candelabra_arrayapi.network as generic
 import ml_dtypes
 import numpy as np
 import pytest
-from candelabra_cpu import activations, convolution, normalization, pooling, rows, softmax
+from candelabra_cpu import activations, convolution, normalization, pooling, softmax
 from candelabra_cpu.backend import TO_NUMPY
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -37,9 +37,7 @@ def normal(*shape: int, seed: int = 0, dtype: Any = np.float64) -> np.ndarray:
 def test_convolutions_agree_with_the_general_ones(
     sizes: list[int], kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int, batch: int, extra: int
 ) -> None:
-    """conv and both adjoints equal the Array API's for any geometry, on strided inputs, with and without chunks, with
-    one product per chunk and one per image.
-    """
+    """conv and both adjoints equal the Array API's for any geometry, on strided inputs, with and without chunks."""
     rank = len(sizes)
     kernel, stride, padding, dilation = kernel[:rank], stride[:rank], padding[:rank], dilation[:rank]
     if any(n + 2 * p < d * (k - 1) + 1 for n, p, d, k in zip(sizes, padding, dilation, kernel, strict=True)):
@@ -56,10 +54,9 @@ def test_convolutions_agree_with_the_general_ones(
         REFERENCE["conv_weight"](x, y, w.shape, *geometry),
         REFERENCE["conv_input"](y, w, shape, *geometry),
     )
-    for chunk, few in product((convolution.CHUNK, 1), (convolution.FEW, 0)):
+    for chunk in (convolution.CHUNK, 1):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(convolution, "CHUNK", chunk)
-            patch.setattr(convolution, "FEW", few)
             found = (
                 convolution.conv(x, w, b, *geometry),
                 convolution.conv_weight(x, y, w.shape, *geometry),
@@ -80,23 +77,22 @@ def test_convolution_is_scipys_correlation() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_half_types_are_rounded_once(dtype: Any) -> None:
-    """A convolution and a softmax of half types equal those of float32, rounded at the end."""
+    """A convolution and a softmax of half types equal those of a wider dtype, rounded at the end."""
     x, w = normal(2, 8, 6, 6).astype(dtype), normal(4, 8, 3, 3).astype(dtype)
     geometry = ((1, 1), (1, 1), (1, 1), 1)
     wide = convolution.conv(x.astype(np.float32), w.astype(np.float32), None, *geometry)
     np.testing.assert_array_equal(convolution.KERNELS["conv"](x, w, None, *geometry), wide.astype(dtype))
     out = softmax.KERNELS["softmax"](x, 1)
     assert out.dtype == dtype
-    np.testing.assert_array_equal(out, softmax.softmax(x.astype(np.float32), 1).astype(dtype))
+    np.testing.assert_array_equal(out, softmax.softmax(x.astype(np.float64), 1).astype(dtype))
     values, mean, _ = normalization.KERNELS["normalize"](x, None, None, (3,), 1e-5)
     assert values.dtype == mean.dtype == dtype
 
 
 @pytest.mark.parametrize("layout", ["C", "transposed", "sliced"])
 @pytest.mark.parametrize("dim", [0, 1, 2])
-def test_softmax_in_blocks(layout: str, dim: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any dim and layout, also if a block is smaller than a row; the result is new and contiguous."""
-    monkeypatch.setattr(rows, "BLOCK", 7)
+def test_softmax_along_any_dim(layout: str, dim: int) -> None:
+    """Any dim and layout is correct; the result is new and contiguous."""
     x = {"C": normal(3, 4, 5), "transposed": normal(5, 4, 3).T, "sliced": normal(6, 8, 5)[::2, ::2]}[layout]
     y, g = special.softmax(x, dim), normal(*x.shape, seed=2)
     out = softmax.softmax(x, dim)
@@ -111,9 +107,8 @@ def test_softmax_in_blocks(layout: str, dim: int, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("dims", [(1,), (0, 2), (1, 2), (2,), (0, 1, 2)])
-def test_normalisation_in_blocks(dims: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trailing dims are normalised row by row, others at once; broadcast weights are supported in both."""
-    monkeypatch.setattr(rows, "BLOCK", 7)
+def test_normalisation_over_any_dims(dims: tuple[int, ...]) -> None:
+    """Dims may be any; weights broadcast."""
     x = normal(3, 4, 5)
     for w in (None, normal(*x.shape[3 - len(dims) :]), normal(4, 1)):
         values, mean, rstd = normalization.normalize(x, w, w, dims, 1e-5)
@@ -126,54 +121,8 @@ def test_normalisation_in_blocks(dims: tuple[int, ...], monkeypatch: pytest.Monk
 def test_normalisation_over_a_batch_keeps_its_digits() -> None:
     """The mean over the first dim of float32 numbers far from 0 is accurate to float32."""
     x = (normal(100_000, 2) + 1000).astype(np.float32)
-    _, mean, _ = normalization.normalize(x, None, None, (0,), 1e-5)
-    np.testing.assert_allclose(mean, x.astype(np.float64).mean(0, keepdims=True), rtol=1e-7)
-
-
-@settings(max_examples=60)
-@given(
-    sizes=st.lists(st.integers(2, 7), min_size=1, max_size=3),
-    kernel=st.tuples(*[st.integers(1, 3)] * 3),
-    stride=st.tuples(*[st.integers(1, 3)] * 3),
-    dilation=st.tuples(*[st.integers(1, 2)] * 3),
-    values=st.sampled_from(["normal", "few", "special", "integer"]),
-    ceil=st.booleans(),
-)
-def test_pools_agree_with_the_general_ones(
-    sizes: list[int], kernel: Any, stride: Any, dilation: Any, values: str, ceil: bool
-) -> None:
-    """Values, indices and sums equal the Array API's, with ties, NaN, infinities, padding and partial windows."""
-    rank = len(sizes)
-    kernel, stride, dilation = kernel[:rank], stride[:rank], dilation[:rank]
-    padding = tuple(k // 2 for k in kernel)
-    rooms = [n + 2 * p - d * (k - 1) - 1 for n, p, d, k in zip(sizes, padding, dilation, kernel, strict=True)]
-    if min(rooms) < 0:
-        return
-    places = tuple(r // s + 1 for r, s in zip(rooms, stride, strict=True))
-    if ceil:
-        places = tuple(
-            c + (r % s > 0 and c * s < n + p)
-            for c, r, s, n, p in zip(places, rooms, stride, sizes, padding, strict=True)
-        )
-    random = np.random.default_rng(sum(sizes))
-    x: np.ndarray = {
-        "normal": random.standard_normal((2, 3, *sizes)),
-        "few": random.integers(0, 2, (2, 3, *sizes)).astype(float),
-        "special": random.choice([np.nan, np.inf, -np.inf, 0.0], (2, 3, *sizes)),
-        "integer": random.integers(-5, 5, (2, 3, *sizes)),
-    }[values]
-    geometry = (kernel, stride, padding, dilation, places)
-    best, indices = pooling.KERNELS["max_pool"](x, *geometry)
-    expected, where = REFERENCE["max_pool"](x, *geometry)
-    np.testing.assert_array_equal(best, expected)
-    np.testing.assert_array_equal(indices, where)
-    np.testing.assert_array_equal(pooling.KERNELS["max_pool_values"](x, *geometry), expected)
-    if values != "special":
-        np.testing.assert_allclose(pooling.sum_pool(x, *geometry), REFERENCE["sum_pool"](x, *geometry), atol=1e-12)
-        y = random.standard_normal((2, 3, *places))
-        adjoint = pooling.sum_pool_adjoint(y, x.shape, *geometry[:-1])
-        np.testing.assert_allclose(adjoint, REFERENCE["sum_pool_adjoint"](y, x.shape, *geometry[:-1]), atol=1e-12)
-        np.testing.assert_allclose((adjoint * x).sum(), (y * pooling.sum_pool(x, *geometry)).sum(), atol=1e-10)
+    _, mean, _ = normalization.KERNELS["normalize"](x, None, None, (0,), 1e-5)
+    np.testing.assert_array_equal(mean, x.astype(np.float64).mean(0, keepdims=True).astype(np.float32))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.complex128])
@@ -198,7 +147,7 @@ def test_activations_of_any_rank_and_layout() -> None:
             back = activations.KERNELS[name + "_backward"](np.ones_like(x), x, *arguments)
             step = 1e-6
             kernel = activations.KERNELS[name]
-            slope = (kernel(x + step, *arguments) - kernel(x - step, *arguments)) / step / 2
+            slope = (kernel(np.asarray(x + step), *arguments) - kernel(np.asarray(x - step), *arguments)) / step / 2
             np.testing.assert_allclose(back, slope, rtol=1e-6, atol=1e-8)
     np.testing.assert_array_equal(activations.KERNELS["relu"](np.array([-1, 2])), [0, 2])
 
@@ -232,27 +181,13 @@ def test_kernels_leave_no_floating_warning() -> None:
     convolution.KERNELS["conv"](x[None], np.full((1, 1, 2), np.inf), None, (1,), (1,), (1,), 1)
 
 
-def test_the_gradient_of_normalisation_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over trailing dims the gradient is computed in blocks, and equals the one computed at once."""
-    monkeypatch.setattr(rows, "BLOCK", 7)
-    x, g = normal(3, 4, 5), normal(3, 4, 5, seed=1)
-    for w in (None, normal(4, 5)):
-        _, mean, rstd = normalization.normalize(x, w, None, (1, 2), 1e-5)
-        found = normalization.normalize_backward(g, x, mean, rstd, w, (1, 2))
-        turned = [np.moveaxis(a, 0, 2) for a in (g, x, mean, rstd)]
-        wide = None if w is None else w[:, :, None]
-        expected = normalization.normalize_backward(*turned, wide, (0, 1))
-        np.testing.assert_allclose(found, np.moveaxis(expected, 2, 0), rtol=1e-10, atol=1e-13)
-
-
 @pytest.mark.parametrize("shape", [(3, 4, 16), (2, 3, 4, 5), (2, 1, 2, 4, 3)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_gradient_of_batch_norm_channel_by_channel(
-    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], dtype: Any
-) -> None:
-    """With long channels the gradient is computed in blocks of rows, and equals its definition in float64."""
-    monkeypatch.setattr(rows, "BLOCK", 50)
-    dims, channel = (0, *range(2, len(shape))), (shape[1], *[1] * (len(shape) - 2))
+@pytest.mark.parametrize("norm", ["batch", "layer"])
+def test_the_gradient_of_normalisation(shape: tuple[int, ...], dtype: Any, norm: str) -> None:
+    """The gradients of a batch norm and of a layer norm equal their definition in float64, on strided inputs."""
+    dims = (0, *range(2, len(shape))) if norm == "batch" else tuple(range(1, len(shape)))
+    channel = tuple(1 if d in dims else n for d, n in enumerate(shape)) if norm == "batch" else shape[1:]
     x, g = normal(*shape) + 3, normal(*shape, seed=1)
     for w in (None, normal(*channel)):
         values = [None if t is None else t.astype(dtype) for t in (g, x, w)]
@@ -267,4 +202,4 @@ def test_the_gradient_of_batch_norm_channel_by_channel(
         )
         assert found.dtype == dtype
         # The mean is rounded to the dtype, and x - mean is of the order of 1.
-        np.testing.assert_allclose(found, expected, atol=40 * np.finfo(dtype).eps)
+        np.testing.assert_allclose(found, expected, atol=8 * np.finfo(dtype).eps)

@@ -9,8 +9,6 @@ import numpy.typing as npt
 import pytest
 from candelabra._random.counters import counters_used
 from candelabra_cpu import philox
-from candelabra_cpu.backend import FROM_NUMPY
-from candelabra_cpu.random import KERNELS
 from scipy import stats  # type: ignore[import-untyped]
 
 from tests.cpu.philox_samples import BFLOAT16, COMPLEX, MASK, OFFSET, RARE, REAL, SEED, block, philox4x64, same_bits
@@ -133,16 +131,6 @@ def test_the_last_counter_that_counts_is_the_last_that_is_read(kind: str, dtype:
             draw(kind, dtype, MASK - count + 1, n)
 
 
-@pytest.mark.parametrize(("kind", "dtype"), KINDS, ids=IDS)
-def test_the_count_is_the_cores(kind: str, dtype: np.dtype[Any]) -> None:
-    """Core and backend compute the same count."""
-    span = 2**40 if kind.startswith("wide") else 1
-    for n in range(40):
-        assert philox.counters(kind.removeprefix("wide "), n, dtype, span) == used(kind, dtype, n)
-    for other in ("permutation", "multinomial"):
-        assert philox.counters(other, 9, np.int64) == counters_used(other, 9, "int64") == 3
-
-
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (1,), (5,), (2, 3, 7), 6])
 def test_shapes(shape: int | tuple[int, ...]) -> None:
     """Every kind gives arrays of the requested shape, also 0-d and empty ones, in row-major order."""
@@ -154,6 +142,20 @@ def test_shapes(shape: int | tuple[int, ...]) -> None:
     assert same_bits(philox.exponential(1, 2, shape, np.float32), philox.exponential(1, 2, n, np.float32).reshape(full))
     assert same_bits(philox.bernoulli(1, 2, 0.5, shape), philox.bernoulli(1, 2, 0.5, n).reshape(full))
     assert same_bits(philox.integers(1, 2, 0, 9, shape), philox.integers(1, 2, 0, 9, n).reshape(full))
+
+
+@pytest.mark.parametrize("dtype", REAL, ids=str)
+def test_small_draws_in_sequence_are_the_numbers_of_their_place(dtype: np.dtype[Any]) -> None:
+    """Draws that follow another, repeat it, or follow one of a part of a counter or of another kind are correct."""
+    offset = 7
+    for n in [8, 16, 7, 8, 3, 4, 8, 9, 8, 0, 8] * 3:
+        many = philox.uniform(SEED, offset, 64, dtype)
+        for seed in (SEED, SEED, SEED + 1, SEED):
+            value = philox.uniform(seed, offset, n, dtype)
+            assert same_bits(value, many[:n]) or seed != SEED
+        offset += used("uniform", dtype, n)
+        if n == 4:
+            philox.words64(SEED, offset, 3)
 
 
 # --- uniform and bernoulli -----------------------------------------------------------------------------------------
@@ -398,23 +400,3 @@ def test_impossible_weights_are_refused(
     """Each reason has its own text."""
     with pytest.raises(ValueError, match=message):
         philox.multinomial(0, 0, weights, samples, replacement)
-
-
-@pytest.mark.parametrize("kind", ["uniform", "normal", "exponential"])
-@pytest.mark.parametrize("d", REAL, ids=str)
-def test_small_draws_that_are_read_ahead_are_the_numbers_of_their_place(kind: str, d: np.dtype[Any]) -> None:
-    """A kernel's small draws in sequence, repeated, with another seed and at the end equal those of `philox`."""
-    draw, kernel = getattr(philox, kind), KERNELS[f"random_{kind}"]
-    shapes = [(3,), (2, 2), (), (17,), (32,), (33,), (1, 0), (5,)] * 12
-    offset, seed = 7, 99
-    places = []
-    for shape in shapes:
-        places.append((seed, offset, shape))
-        offset += philox.counters(kind, math.prod(shape), d)
-    places += [*places[5:9], (seed + 1, 7, (3,)), (seed + 1, 8, (3,)), (seed + 1, 9, (3,))]
-    places += [(seed, MASK - 3, (3,)), (seed, MASK - 2, (3,)), (seed, MASK - 1, (3,))]
-    for seed, offset, shape in places:
-        found = kernel(shape, seed, offset, FROM_NUMPY[d], 0)
-        assert found.shape == shape
-        assert same_bits(found, draw(seed, offset, shape, d))
-        found[...] = 0  # The returned array is not shared.

@@ -41,8 +41,6 @@ class Correction(NamedTuple):
 
     where: Function
     value: Function
-    float64_only: bool = True
-    """Whether the error of SciPy is too small to show in narrower dtypes."""
 
 
 def corrected(name: str, *corrections: Correction) -> Callable[[], Function]:
@@ -54,11 +52,8 @@ def corrected(name: str, *corrections: Correction) -> Callable[[], Function]:
         def bessel(x: Any) -> Any:
             out = np.asarray(function(x))
             for correction in corrections:
-                if correction.float64_only and x.dtype != np.float64:
-                    continue
                 mask = correction.where(x)
-                if mask.any():
-                    out[mask] = correction.value(x[mask])
+                out[mask] = correction.value(x[mask])
             return out
 
         return bessel
@@ -68,10 +63,10 @@ def corrected(name: str, *corrections: Correction) -> Callable[[], Function]:
 
 def _limits_at_infinity(lower: float, upper: float) -> Correction:
     """Return the limits at the infinities, where the formulas give NaN."""
-    return Correction(np.isinf, lambda x: np.where(x > 0, upper, lower), float64_only=False)
+    return Correction(np.isinf, lambda x: np.where(x > 0, upper, lower))
 
 
-SIGNED_ZERO: Final = Correction(lambda x: x == 0, lambda x: x, float64_only=False)
+SIGNED_ZERO: Final = Correction(lambda x: x == 0, lambda x: x)
 """An odd function keeps the sign of zero."""
 
 
@@ -114,7 +109,7 @@ def _k_near_zero(order: int) -> Correction:
     def value(x: Any) -> Any:
         return 1 / x if order else log(2) - EULER - np.log(x)
 
-    return Correction(lambda x: (x > 0) & (x < TINY), value, float64_only=False)
+    return Correction(lambda x: (x > 0) & (x < TINY), value)
 
 
 FUNCTIONS: Final[dict[str, Callable[[], Function]]] = {

@@ -3,8 +3,7 @@
 Mathematical libraries differ in the last bits of logarithms and trigonometric functions, but not in the sums, products,
 quotients and square roots of IEEE 754. The random-number specification (``docs/notes/0001-random-numbers.md``, section
 7) therefore fixes these operations and their order, and normal and exponential numbers have the same bits on every
-device with float64. This module implements the steps twice: on Python floats, which is the obvious form and the faster
-one for a few values, and on NumPy arrays. A test compares the two bit for bit.
+device with float64. Each step is one product, sum, quotient or root, never a fused multiply-add.
 
 Sources: G. E. P. Box and M. E. Muller, "A note on the generation of random normal deviates", Ann. Math. Statist. 29
 (1958); the argument reduction of the logarithm is that of FreeBSD's ``e_log.c`` (Sun Microsystems, 1993). The
@@ -13,13 +12,10 @@ polynomials are minimax (Remez exchange at 60 digits), rounded to float64.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import frexp
-
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["cos_sin", "cos_sin_scalar", "negative_log", "negative_log_scalar"]
+__all__ = ["cos_sin", "negative_log"]
 
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
@@ -73,132 +69,39 @@ HALF_PI_HIGH, HALF_PI_LOW = float.fromhex("0x1.921fb54442d18p+0"), float.fromhex
 LN2_HIGH, LN2_LOW = float.fromhex("0x1.62e4200000000p-1"), float.fromhex("0x1.fdf473de6af28p-22")
 SQRT_HALF = float.fromhex("0x1.6a09e00000000p-1")  # sqrt(1/2), truncated to 32 bits of its pattern
 
-_SQRT_HALF_BITS = 0x3FE6A09E << 32
-_MASK = (1 << 64) - 1
 _QUARTER, _EIGHTH = 1 << 62, 1 << 61
-LOG_ROWS, ROWS = 7, 13
-"""The number of scratch arrays of the logarithm, and of the logarithm and ``cos_sin`` together."""
 
 
-# The scalar forms write out Horner's rule, highest power first, with one name per coefficient: a function call would
-# take as long as the computation. Each step is one product and one sum, never a fused multiply-add.
-_L0, _L1, _L2, _L3, _L4, _L5, _L6 = LOG_COEFFICIENTS
-_C0, _C1, _C2, _C3, _C4, _C5, _C6 = COS_COEFFICIENTS
-_S0, _S1, _S2, _S3, _S4, _S5, _S6 = SIN_COEFFICIENTS
-
-
-def negative_log_scalar(h: int, bits: int) -> float:
-    """``-ln((h + 1/2) / 2**bits)`` for an integer ``0 <= h < 2**bits``, ``bits <= 52``: positive and finite."""
-    mantissa, k = frexp(h + 0.5)
-    if mantissa < SQRT_HALF:
-        mantissa, k = mantissa * 2.0, k - 1
-    exponent = float(k - bits)
-    f = mantissa - 1.0
+def negative_log(h: Words, bits: int) -> Floats:
+    """``-ln((h + 1/2) / 2**bits)`` for integers ``0 <= h < 2**bits``, ``bits <= 52``: positive and finite."""
+    mantissa, k = np.frexp(h + 0.5)
+    small = mantissa < SQRT_HALF
+    exponent = (k - small) - float(bits)
+    f = np.where(small, 2.0 * mantissa, mantissa) - 1.0
     s = f / (f + 2.0)
     z = s * s
     half_square = 0.5 * f * f
-    series = z * ((((((_L6 * z + _L5) * z + _L4) * z + _L3) * z + _L2) * z + _L1) * z + _L0)
+    series = z * _polynomial(z, LOG_COEFFICIENTS)
     return ((half_square - (s * (half_square + series) + exponent * LN2_LOW)) - f) - exponent * LN2_HIGH
 
 
-def cos_sin_scalar(angle: int) -> tuple[float, float]:
-    """``cos`` and ``sin`` of ``2*pi * angle / 2**64`` for a multiple of ``2**11``, ``0 <= angle < 2**64``."""
-    shifted = (angle + _EIGHTH) & _MASK
-    x = ((shifted & (_QUARTER - 1)) - _EIGHTH) * 2.0**-62
+def cos_sin(angle: Words) -> tuple[Floats, Floats]:
+    """``cos`` and ``sin`` of ``2*pi * angle / 2**64`` for multiples of ``2**11``, ``0 <= angle < 2**64``."""
+    shifted = angle + np.uint64(_EIGHTH)
+    quadrant = shifted >> np.uint64(62)
+    x = ((shifted & np.uint64(_QUARTER - 1)).astype(np.float64) - _EIGHTH) * 2.0**-62
     z = x * x
-    c = z * ((((((_C6 * z + _C5) * z + _C4) * z + _C3) * z + _C2) * z + _C1) * z + _C0) + 1.0
-    sine = (((((_S6 * z + _S5) * z + _S4) * z + _S3) * z + _S2) * z + _S1) * z + _S0
-    s = x * HALF_PI_HIGH + x * (z * sine + HALF_PI_LOW)
-    quadrant = shifted >> 62
-    if quadrant & 1:
-        c, s = s, c
-    return (-c if (quadrant + 1) & 2 else c), (-s if quadrant & 2 else s)
+    c = z * _polynomial(z, COS_COEFFICIENTS) + 1.0
+    s = x * HALF_PI_HIGH + x * (z * _polynomial(z, SIN_COEFFICIENTS) + HALF_PI_LOW)
+    odd = quadrant % 2 == 1
+    c, s = np.where(odd, s, c), np.where(odd, c, s)
+    return np.where((quadrant == 1) | (quadrant == 2), -c, c), np.where(quadrant >= 2, -s, s)
 
 
-def _scratch_rows(workspace: Floats | None, first: int, count: int, like: Words) -> list[Floats]:
-    """Return ``count`` scratch arrays of the size of ``like``: rows of ``workspace``, or new arrays without one."""
-    if workspace is None:
-        return [np.empty(like.shape) for _ in range(count)]
-    return [row[: like.size] for row in workspace[first : first + count]]
-
-
-def _polynomials(z: Floats, coefficients: Sequence[float], value: Floats) -> Floats:
-    """Evaluate a polynomial by Horner's rule into ``value``, with the operations of the scalar form."""
-    np.multiply(z, coefficients[-1], out=value)
-    for coefficient in reversed(coefficients[1:-1]):
-        value += coefficient
+def _polynomial(z: Floats, coefficients: tuple[float, ...]) -> Floats:
+    """Evaluate a polynomial by Horner's rule; the constant term is the first coefficient."""
+    value = np.full_like(z, coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
         value *= z
-    value += coefficients[0]
+        value += coefficient
     return value
-
-
-def negative_log(h: Words, bits: int, workspace: Floats | None = None) -> Floats:
-    """Apply :func:`negative_log_scalar` to an array of integers below ``2**bits``; float64 of the same shape.
-
-    ``workspace``, of shape ``(ROWS, n)`` with n at least the size of ``h``, holds the temporaries and the result.
-    Allocating memory for each step takes longer than the steps.
-    """
-    value, integral, exponent, s, z, series, shifted = _scratch_rows(workspace, 0, LOG_ROWS, h)
-    np.copyto(value, h.view(np.int64))
-    value += 0.5
-    pattern, k = value.view(np.int64), integral.view(np.int64)
-    np.subtract(pattern, _SQRT_HALF_BITS, out=k)
-    k >>= 52
-    pattern -= np.left_shift(k, 52, out=shifted.view(np.int64))  # value is now the mantissa, in [sqrt(1/2), sqrt(2))
-    k -= bits
-    np.copyto(exponent, k)
-    value -= 1.0
-    np.add(value, 2.0, out=s)
-    np.divide(value, s, out=s)
-    np.multiply(s, s, out=z)
-    _polynomials(z, LOG_COEFFICIENTS, series)
-    series *= z
-    half_square = np.multiply(value, 0.5, out=z)
-    half_square *= value
-    series += half_square
-    series *= s
-    series += np.multiply(exponent, LN2_LOW, out=s)
-    half_square -= series
-    half_square -= value
-    exponent *= LN2_HIGH
-    half_square -= exponent
-    return half_square
-
-
-def cos_sin(angle: Words, workspace: Floats | None = None) -> tuple[Floats, Floats]:
-    """Apply :func:`cos_sin_scalar` to an array of angles in units of ``2**-64`` turns; two float64 arrays.
-
-    ``workspace`` is that of :func:`negative_log`, whose result in it is not overwritten.
-    """
-    first, second, x, z, c, s = _scratch_rows(workspace, LOG_ROWS, ROWS - LOG_ROWS, angle)
-    shifted, low = first.view(np.uint64), second.view(np.uint64)
-    np.add(angle, np.uint64(_EIGHTH), out=shifted)
-    np.left_shift(shifted, np.uint64(2), out=low)
-    low ^= np.uint64(1 << 63)
-    np.copyto(x, low.view(np.int64))
-    x *= 2.0**-64
-    np.multiply(x, x, out=z)
-    _polynomials(z, COS_COEFFICIENTS, c)
-    c *= z
-    c += 1.0
-    _polynomials(z, SIN_COEFFICIENTS, s)
-    s *= z
-    s += HALF_PI_LOW
-    s *= x
-    x *= HALF_PI_HIGH
-    s += x
-    # Swap the two in odd quadrants by bit operations: an unpredictable branch costs more than all other steps.
-    cosine, sine = c.view(np.uint64), s.view(np.uint64)
-    np.left_shift(shifted, np.uint64(1), out=low)
-    odd = low.view(np.int64)
-    odd >>= 63
-    low &= np.bitwise_xor(cosine, sine, out=z.view(np.uint64))
-    cosine ^= low
-    sine ^= low
-    sign = np.uint64(1 << 63)
-    np.bitwise_and(shifted, sign, out=low)
-    sine ^= low
-    shifted += np.uint64(_QUARTER)
-    shifted &= sign
-    cosine ^= shifted
-    return c, s

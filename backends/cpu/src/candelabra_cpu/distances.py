@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from candelabra_cpu.half_precision import in_float32
 from candelabra_cpu.numpy_kernels import numpy_kernel
 from candelabra_cpu.parallel import parallel_for
+from candelabra_cpu.precision import in_float32
 
 BLOCK = 1 << 15
 """Differences of coordinates per block."""

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from candelabra_cpu.half_precision import in_float32
 from candelabra_cpu.numpy_kernels import numpy_kernel
+from candelabra_cpu.precision import in_float32
 
 LINEAR = 0
 ZEROS, REFLECTION = 0, 2

@@ -14,10 +14,7 @@ from typing import Any
 import numpy as np
 
 from candelabra_cpu.numpy_kernels import numpy_kernel
-
-HALVES = ("float16", "bfloat16")
-WIDE_ROW = 64
-"""The row width from which rows are added one by one in a Python loop."""
+from candelabra_cpu.precision import is_half
 
 
 def _check_bounds(index: Any, size: int) -> None:
@@ -33,26 +30,15 @@ def _check_bounds(index: Any, size: int) -> None:
 
 def _accumulator(x: Any) -> Any:
     """Return a contiguous copy to accumulate into: float32 for half types."""
-    return x.astype(np.float32 if x.dtype.name in HALVES else x.dtype, order="C", copy=True)
+    return x.astype(np.float32 if is_half(x) else x.dtype, order="C", copy=True)
 
 
 def _add_rows(work: Any, rows: Any, values: Any) -> None:
     """Perform ``work[rows[i]] += values[i]`` in order of i; ``work`` is (R, K), ``rows`` (n,), ``values`` (n, K)."""
-    if not values.size:
-        return
-    if work.shape[1] == 1:
-        np.add.at(work[:, 0], rows, values[:, 0].astype(work.dtype, copy=False))  # NumPy's fast path is one-dimensional
-        return
-    if work.shape[1] >= WIDE_ROW:
-        wide = values.astype(work.dtype, copy=False)
-        for target, row in zip(rows.tolist(), range(len(rows))):
-            work[target] += wide[row]
-        return
-    order = np.argsort(rows, kind="stable")
-    ordered = rows[order]
-    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    sums = np.add.reduceat(values[order].astype(work.dtype, copy=False), starts, axis=0, dtype=work.dtype)
-    work[ordered[starts]] += sums
+    width = work.shape[1]
+    flat = rows if width == 1 else rows[:, None] * width + np.arange(width)
+    # NumPy's fast loops of add.at() are for one dim.
+    np.add.at(work.reshape(-1), flat.reshape(-1), values.astype(work.dtype, copy=False).reshape(-1))
 
 
 # -- along one dim ----------------------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ import numpy as np
 from candelabra.errors import LinAlgError
 
 from candelabra_cpu import lapack
-from candelabra_cpu.half_precision import is_half
 from candelabra_cpu.numpy_kernels import asarray, numpy_kernel
+from candelabra_cpu.precision import is_half
 
 
 def _zero_info(x: Any) -> Any:

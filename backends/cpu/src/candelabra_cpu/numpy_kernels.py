@@ -90,6 +90,19 @@ def inplace_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return _registered(kernel, function)
 
 
+def inplace_after_computing(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an in-place kernel that computes the result before writing: if it raises, the tensor is unchanged."""
+
+    def into(x: Any, *rest: Any) -> Any:
+        value = kernel(x, *rest)
+        if value.shape != x.shape:
+            raise ValueError(f"the result has shape {value.shape}, the tensor has {x.shape}")
+        np.copyto(x, value)
+        return x
+
+    return into
+
+
 class KernelPerDtype:
     """A kernel that is selected by dtype when dispatch resolves a call, instead of at each call."""
 

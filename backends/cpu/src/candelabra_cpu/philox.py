@@ -13,18 +13,15 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
-from math import sqrt
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from candelabra_cpu.box_muller import ROWS, cos_sin, cos_sin_scalar, negative_log, negative_log_scalar
-from candelabra_cpu.parallel import parallel_for
+from candelabra_cpu.box_muller import cos_sin, negative_log
 
 __all__ = [
     "bernoulli",
-    "counters",
     "exponential",
     "integers",
     "multinomial",
@@ -36,27 +33,20 @@ __all__ = [
 ]
 
 Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
 Shape = int | tuple[int, ...]
 
 _LOW32 = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
 _LIMIT = 1 << 64
-_CHUNK = 16384  # words per chunk: the scratch arrays (128 KiB each) stay in a core's cache
-_UNIFORM_CHUNK = 1 << 16  # uniform numbers per chunk
-_SCALAR_LIMIT = 32  # up to this many values or pairs, plain Python is faster than NumPy calls
-
-# dtype -> uniform numbers per word, and its name for NumPy's generators
-_PER_WORD: dict[Any, tuple[int, Any]] = {np.dtype(np.float32): (2, np.float32), np.dtype(np.float64): (1, np.float64)}
+_CHUNK = 1 << 14
+"""Values that are computed together. The temporaries of a draw do not grow with its size."""
 # name of a dtype -> bits per value of the floating kinds (specification, section 3)
 _BITS = {"float16": 32, "bfloat16": 32, "float32": 32, "float64": 64, "complex64": 64, "complex128": 128}
 
 
-class _Stream:
-    """A reusable bit generator that is positioned before each draw. Creating a generator takes ten times as long."""
-
-    __slots__ = ("bits", "counter", "generator", "key", "state")
+class _Stream(threading.local):
+    """A bit generator of each thread, positioned before each draw. Creating a generator takes ten times as long."""
 
     def __init__(self) -> None:
         self.bits = np.random.Philox(0)
@@ -65,21 +55,11 @@ class _Stream:
         counters = {"counter": self.counter, "key": self.key}
         self.state: Any = {"bit_generator": "Philox", "state": counters, "buffer": [0, 0, 0, 0], "buffer_pos": 4}
         self.state |= {"has_uint32": 0, "uinteger": 0}
+        self.next: tuple[int, int] | None = None
+        """The seed and the offset where a draw of whole counters ended: there is no need to position the next one."""
 
 
-class _ThreadState(threading.local):
-    def __init__(self) -> None:
-        self.stream = _Stream()
-        self.workspace: Floats | None = None
-
-    def scratch(self, n: int) -> Floats:
-        """Return the workspace of the Box-Muller steps for ``n`` words; it is reused by later draws."""
-        if self.workspace is None or self.workspace.shape[1] < n:
-            self.workspace = np.empty((ROWS + 2, n))  # two more rows for the words
-        return self.workspace
-
-
-_thread = _ThreadState()
+_stream = _Stream()
 
 
 def _seek(seed: int, offset: int, count: int) -> _Stream:
@@ -88,10 +68,20 @@ def _seek(seed: int, offset: int, count: int) -> _Stream:
         raise ValueError(f"seed: expected 0 <= seed < 2**64, got {seed}")
     if not 0 <= offset < _LIMIT - (count + 3) // 4:
         raise ValueError(f"offset {offset}: drawing {count} words would pass the last counter, 2**64 - 1; reseed")
-    stream = _thread.stream
-    stream.key[0], stream.counter[0] = seed, offset
-    stream.bits.state = stream.state
-    return stream
+    if _stream.next != (seed, offset):
+        _stream.key[0], _stream.counter[0] = seed, offset
+        _stream.bits.state = _stream.state
+    _stream.next = None
+    return _stream
+
+
+def _in_chunks(n: int, dtype: Any, offset: int, per_counter: int, draw: Callable[[int, int], Array]) -> Array:
+    """Return ``n`` values of ``draw(offset, count)``, which takes a counter for ``per_counter`` values."""
+    out = np.empty(n, dtype)
+    for start in range(0, n, _CHUNK):
+        count = min(_CHUNK, n - start)
+        out[start : start + count] = draw(offset + start // per_counter, count)
+    return out
 
 
 def _size(shape: Shape) -> int:
@@ -114,36 +104,10 @@ def _bits(kind: str, dtype: np.dtype[Any]) -> int:
     return bits
 
 
-def counters(kind: str, n: int, dtype: npt.DTypeLike, span: int = 1) -> int:
-    """Return the number of counters that ``n`` values of ``kind`` use, as ``counters_used`` in the core computes it.
-
-    ``kind`` is the name of a function of this module. ``dtype`` is that of the result, or of the probability for
-    ``"bernoulli"``. ``span`` is ``high - low`` for ``"integers"``. For ``"multinomial"``, ``n`` is the number of
-    samples with replacement, and the number of weights without.
-    """
-    if kind == "integers":
-        bits = 64 if span <= 1 << 32 else 128
-    elif kind in ("permutation", "multinomial"):
-        bits = 64
-    else:
-        bits = _bits(kind, np.dtype(dtype))
-    return -(-n * bits // 256)
-
-
 def words64(seed: int, offset: int, n: int) -> Words:
     """Return the first ``n`` 64-bit words from counter ``offset + 1`` on; uint64, shape ``(n,)``; section 2."""
     words: Words = _seek(seed, offset, n).bits.random_raw(n)
     return words
-
-
-def _for_each_chunk(n: int, step: int, fill: Callable[[int, int], None]) -> None:
-    """Call ``fill(start, count)`` for chunks of at most ``step`` that cover ``range(n)``, on several threads."""
-
-    def chunks(first: int, last: int) -> None:
-        for start in range(first * step, min(last * step, n), step):
-            fill(start, min(step, n - start))
-
-    parallel_for(-(-n // step), 4 * n, chunks)
 
 
 def words32(seed: int, offset: int, n: int) -> npt.NDArray[np.uint32]:
@@ -158,27 +122,17 @@ def uniform(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> Array
     The real and the imaginary part of complex numbers are independent.
     """
     dtype, n = np.dtype(dtype), _size(shape)
-    known = _PER_WORD.get(dtype)
-    if known is not None:
-        per_word, kind = known
-        if n < 2 * _UNIFORM_CHUNK:
-            return _seek(seed, offset, -(-n // per_word)).generator.random(shape, kind)
-        out = np.empty(n, dtype)
-
-        def fill(start: int, count: int) -> None:
-            stream = _seek(seed, offset + start // (4 * per_word), -(-count // per_word))
-            stream.generator.random(count, kind, out=out[start : start + count])
-
-        _for_each_chunk(n, _UNIFORM_CHUNK, fill)
-        return out.reshape(shape)
+    if dtype.char in "fd":
+        bits = 32 if dtype.char == "f" else 64
+        out = _seek(seed, offset, -(-n * bits // 64)).generator.random(shape, dtype.type)
+        _stream.next = (seed, offset + n * bits // 256) if n * bits % 256 == 0 else None
+        return out
     bits = _bits("uniform", dtype)
     if dtype.kind == "c":
-        part = np.float32 if bits == 64 else np.float64
-        return uniform(seed, offset, 2 * n, part).view(dtype).reshape(shape)
+        return uniform(seed, offset, 2 * n, np.float32 if bits == 64 else np.float64).view(dtype).reshape(shape)
     keep = 11 if dtype.kind == "f" else 8
     value = (words32(seed, offset, n) >> np.uint32(32 - keep)).astype(np.float32)
-    value *= np.float32(2.0**-keep)
-    return value.astype(dtype).reshape(shape)
+    return (value * np.float32(2.0**-keep)).astype(dtype).reshape(shape)
 
 
 def bernoulli(seed: int, offset: int, p: float | Array, shape: Shape) -> npt.NDArray[np.bool_]:
@@ -201,18 +155,6 @@ def _multiply_high(a: Words, b: Words | np.uint64) -> Words:
     cross = a_low * b_high + (middle & _LOW32)
     high: Words = a_high * b_high + (middle >> _32) + (cross >> _32)
     return high
-
-
-def _bounded(words: Words, span: int) -> Words:
-    """Return integers in ``[0, span)`` for ``span <= 2**32``, ``floor(word * span / 2**64)``. Overwrites ``words``."""
-    low = words & _LOW32
-    low *= np.uint64(span)
-    low >>= _32
-    words >>= _32
-    words *= np.uint64(span)
-    words += low
-    words >>= _32
-    return words
 
 
 def _bounded_wide(words: Words, span: int) -> Words:
@@ -241,28 +183,14 @@ def integers(seed: int, offset: int, low: int, high: int, shape: Shape, dtype: n
     if low < least or high - 1 > most:
         raise ValueError(f"integers: {dtype} holds {least} to {most}, got low={low}, high={high}")
     wide = span > 1 << 32
-    if n <= _SCALAR_LIMIT:
-        numbers = words64(seed, offset, 2 * n if wide else n).tolist()
-        if wide:
-            picks = [(first << 64 | second) * span >> 128 for first, second in zip(*[iter(numbers)] * 2, strict=True)]
-        else:
-            picks = [word * span >> 64 for word in numbers]
-        return np.array([low + pick for pick in picks], dtype).reshape(shape)
-    out = np.empty(n, dtype)
-    step = _CHUNK // 2 if wide else _CHUNK
-    origin = np.uint64(low % _LIMIT)
 
-    def fill(start: int, count: int) -> None:
-        if wide:
-            value = _bounded_wide(words64(seed, offset + start // 2, 2 * count), span)
-        else:
-            value = _bounded(words64(seed, offset + start // 4, count), span)
-        if low:
-            value = value + origin  # modulo 2**64: the two's complement of a negative result
-        out[start : start + count] = value.view(np.int64) if dtype.kind == "i" else value
+    def draw(offset: int, count: int) -> Array:
+        words = words64(seed, offset, 2 * count if wide else count)
+        value = _bounded_wide(words, span) if wide else _multiply_high(words, np.uint64(span))
+        value = value + np.uint64(low % _LIMIT)  # modulo 2**64: the two's complement of a negative result
+        return value.view(np.int64) if dtype.kind == "i" else value
 
-    _for_each_chunk(n, step, fill)
-    return out.reshape(shape)
+    return _in_chunks(n, dtype, offset, 2 if wide else 4, draw).reshape(shape)
 
 
 def normal(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> Array:
@@ -271,108 +199,48 @@ def normal(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> Array:
     Complex numbers have variance 1: real and imaginary parts are independent with variance 1/2.
     """
     dtype, n = np.dtype(dtype), _size(shape)
-    bits = _bits("normal", dtype)
-    is_complex = dtype.kind == "c"
-    pairs = n if is_complex else (n + 1) // 2
-    wide = bits == 128 if is_complex else bits == 64  # two words per pair, not one
-    if pairs <= _SCALAR_LIMIT:
-        few = _normal_few(words64(seed, offset, 2 * pairs if wide else pairs), wide, is_complex)
-        if dtype in _PER_WORD:
-            return np.array(few if n == 2 * pairs else few[:n], dtype).reshape(shape)
-        out = np.array(few, np.float64 if wide else np.float32)
-    else:
-        out = np.empty(2 * pairs, np.float64 if wide else np.float32)
+    bits, is_complex = _bits("normal", dtype), dtype.kind == "c"
+    wide = bits == (128 if is_complex else 64)  # two words per pair of real numbers, not one
 
-        def fill(start: int, count: int) -> None:
-            workspace = _thread.scratch(_CHUNK)
-            radius, angle = workspace[ROWS:, :count].view(np.uint64)
-            if wide:
-                words = words64(seed, offset + start // 2, 2 * count)
-                np.right_shift(words[0::2], np.uint64(12), out=radius)
-                np.bitwise_and(words[1::2], np.uint64(_LIMIT - 2048), out=angle)
-            else:
-                words = words64(seed, offset + start // 4, count)
-                np.bitwise_and(words, _LOW32, out=radius)
-                np.bitwise_and(words, ~_LOW32, out=angle)
-            length = negative_log(radius, 52 if wide else 32, workspace)
-            if not is_complex:
-                length += length
-            np.sqrt(length, out=length)
-            cosine, sine = cos_sin(angle, workspace)
-            part = out[2 * start : 2 * (start + count)]
-            cosine *= length
-            sine *= length
-            part[0::2], part[1::2] = cosine, sine
-
-        _for_each_chunk(pairs, _CHUNK, fill)
-    if is_complex:
-        return out.view(dtype).reshape(shape)
-    return out[:n].astype(dtype, copy=False).reshape(shape)
-
-
-def _normal_few(words: Words, wide: bool, is_complex: bool) -> list[float]:
-    """Compute a few pairs of :func:`normal` one value at a time, without the cost of NumPy calls."""
-    numbers = words.tolist()
-    values: list[float] = []
-    for i in range(0, len(numbers), 2 if wide else 1):
-        word = numbers[i]
+    def draw(offset: int, count: int) -> Array:
+        pairs = (count + 1) // 2
         if wide:
-            length, angle = negative_log_scalar(word >> 12, 52), numbers[i + 1] & (_LIMIT - 2048)
+            words = words64(seed, offset, 2 * pairs)
+            radius, angle = words[0::2] >> np.uint64(12), words[1::2] & np.uint64(_LIMIT - 2048)
         else:
-            length, angle = negative_log_scalar(word & 0xFFFFFFFF, 32), word & 0xFFFFFFFF00000000
-        length = sqrt(length if is_complex else length + length)
-        cosine, sine = cos_sin_scalar(angle)
-        values += (length * cosine, length * sine)
-    return values
+            words = words64(seed, offset, pairs)
+            radius, angle = words & _LOW32, words & ~_LOW32
+        length = np.sqrt(negative_log(radius, 52 if wide else 32) * (1 if is_complex else 2))
+        cosine, sine = cos_sin(angle)
+        return np.stack([length * cosine, length * sine], axis=1).reshape(-1)[:count]
+
+    real = np.float64 if wide else np.float32
+    out = _in_chunks(2 * n if is_complex else n, real, offset, 4 if wide else 8, draw)
+    return (out.view(dtype) if is_complex else out.astype(dtype, copy=False)).reshape(shape)
 
 
 def exponential(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> Array:
     """Exponential numbers of rate 1, ``-ln(u)`` with u in (0, 1), computed in float64 and rounded; section 8."""
     dtype, n = np.dtype(dtype), _size(shape)
     wide = _bits("exponential", dtype) == 64
-    out = np.empty(n, np.float64 if wide else np.float32)
-    draw: Callable[[int, int, int], Array] = words64 if wide else words32
-    per_counter, shift, bits = (4, 12, 52) if wide else (8, 0, 32)
-    if n <= _SCALAR_LIMIT:
-        out[:] = [negative_log_scalar(h >> shift, bits) for h in draw(seed, offset, n).tolist()]
-    else:
 
-        def fill(start: int, count: int) -> None:
-            h = draw(seed, offset + start // per_counter, count).astype(np.uint64, copy=False)
-            if shift:
-                h >>= np.uint64(shift)
-            out[start : start + count] = negative_log(h, bits, _thread.scratch(_CHUNK))
+    def draw(offset: int, count: int) -> Array:
+        if wide:
+            return negative_log(words64(seed, offset, count) >> np.uint64(12), 52)
+        return negative_log(words32(seed, offset, count), 32)
 
-        _for_each_chunk(n, _CHUNK, fill)
+    out = _in_chunks(n, np.float64 if wide else np.float32, offset, 4 if wide else 8, draw)
     return out.astype(dtype, copy=False).reshape(shape)
 
 
 def permutation(seed: int, offset: int, n: int, dtype: npt.DTypeLike = np.int64) -> Array:
     """A permutation of ``0 … n - 1``, shape ``(n,)``: the stable order of ``n`` random words; section 9."""
-    return _stable_argsort(words64(seed, offset, _size(n))).astype(dtype, copy=False)
-
-
-def _stable_argsort(keys: Words) -> npt.NDArray[np.int64]:
-    """Return ``argsort(keys, kind="stable")``, three to four times as fast for random keys.
-
-    The low bits of each key are replaced by its index, so that a plain sort, which is vectorised unlike argsort,
-    carries the indices along. The few keys that are equal in all other bits are then ordered by the whole key.
-    """
-    n = keys.size
-    if n < 1024:
-        return np.argsort(keys, kind="stable")
-    index_mask = np.uint64((1 << (n - 1).bit_length()) - 1)
-    packed = keys & ~index_mask
-    packed |= np.arange(n, dtype=np.uint64)
-    packed.sort()
-    order = (packed & index_mask).view(np.int64)
-    packed &= ~index_mask
-    equal = packed[1:] == packed[:-1]
-    if equal.any():
-        tied = np.flatnonzero(np.append(equal, False) | np.append(False, equal))
-        candidates = order[tied]  # ties are in ascending order of their common bits: one sort orders all of them
-        order[tied] = candidates[np.lexsort((candidates, keys[candidates]))]
-    return order
+    keys = words64(seed, offset, _size(n))
+    order = np.argsort(keys)
+    ordered = keys[order]
+    if (ordered[1:] == ordered[:-1]).any():
+        order = np.argsort(keys, kind="stable")  # which takes five times as long
+    return order.astype(dtype, copy=False)
 
 
 def multinomial(seed: int, offset: int, weights: Array, num_samples: int, replacement: bool) -> npt.NDArray[np.int64]:

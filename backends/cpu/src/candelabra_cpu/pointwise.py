@@ -1,4 +1,4 @@
-"""Pointwise kernels that differ from NumPy's functions in semantics or speed."""
+"""Pointwise kernels that differ from NumPy's functions in semantics."""
 
 from __future__ import annotations
 
@@ -9,19 +9,17 @@ from typing import Any, Final
 import numpy as np
 from candelabra.errors import IntegerDivisionByZero
 
-from candelabra_cpu.float32 import FUNCTIONS
-from candelabra_cpu.half_precision import is_half
 from candelabra_cpu.numpy_kernels import (
     asarray,
     binary_kernel,
+    inplace_after_computing,
     inplace_kernel,
     ndarray,
     numpy_kernel,
     unary_kernel,
     wrap_scalars,
 )
-from candelabra_cpu.remainders import fmod, remainder
-from candelabra_cpu.vectorized import vectorized
+from candelabra_cpu.precision import in_float32
 
 _raising_context: Final = contextvars.copy_context()
 _raising_context.run(np.seterr, all="ignore")
@@ -32,12 +30,9 @@ def _dtype(x: Any, y: Any) -> Any:
     return x.dtype if isinstance(x, ndarray) else y.dtype
 
 
-def _integer_division(function: Callable[..., Any], floating: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """Return a kernel that raises when an integer is divided by 0, where NumPy gives 0.
-
-    ``floating`` serves floating dtypes.
-    """
-    floating = floating or binary_kernel(function)
+def _integer_division(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel that raises when an integer is divided by 0, where NumPy gives 0."""
+    floating = binary_kernel(function)
 
     def divide(x: Any, y: Any) -> Any:
         if _dtype(x, y).kind not in "iu":
@@ -103,23 +98,10 @@ def _shift(function: Callable[..., Any]) -> Callable[..., Any]:
     return shift
 
 
-def _inplace_after_computing(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an in-place kernel that computes the result before writing: if it raises, the tensor is unchanged."""
-
-    def into(x: Any, *rest: Any) -> Any:
-        value = kernel(x, *rest)
-        if value.shape != x.shape:
-            raise ValueError(f"the result has shape {value.shape}, the tensor has {x.shape}")
-        np.copyto(x, value)
-        return x
-
-    return into
-
-
 _MAY_RAISE: dict[str, Any] = {
     "floor_divide": _integer_division(np.floor_divide),
-    "remainder": _integer_division(np.remainder, remainder),
-    "fmod": _integer_division(np.fmod, fmod),
+    "remainder": _integer_division(np.remainder),
+    "fmod": _integer_division(np.fmod),
     "trunc_divide": _integer_division(_trunc_divide),
     "pow": pow,
     "bitwise_left_shift": _shift(np.left_shift),
@@ -166,52 +148,32 @@ def _round(x: Any, decimals: int) -> Any:
     if not decimals:
         return np.rint(x)
     scale = 10.0 ** abs(decimals)
-    wide = x.astype(np.float32) if is_half(x) else x
-    rounded = np.rint(wide * scale) / scale if decimals > 0 else np.rint(wide / scale) * scale
-    return asarray(rounded).astype(x.dtype, copy=False)
-
-
-_WORDS: Final = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-BIT_SELECT_SIZE: Final = 1 << 12
-"""The number of elements from which selecting by bit operations is faster."""
+    return np.rint(x * scale) / scale if decimals > 0 else np.rint(x / scale) * scale
 
 
 def where(mask: Any, x: Any, y: Any) -> Any:
-    """``x`` where ``mask`` is true, else ``y``. Large arrays are selected by bit operations.
-
-    ``numpy.where`` branches at every element and is ten times slower for a random mask.
-    """
-    d = _dtype(x, y) if isinstance(x, ndarray) or isinstance(y, ndarray) else None
-    word = None if d is None else _WORDS.get(d.itemsize)
-    if mask.size < BIT_SELECT_SIZE or word is None:
-        out = asarray(np.where(mask, *(wrap_scalars(x, y) if d is not None else (x, y))))
-        return out if d is None else out.astype(d, copy=False)  # NumPy gives float64 for bfloat16 with a number
-    x, y = (v if isinstance(v, ndarray) else np.asarray(v).astype(d) for v in wrap_scalars(x, y))
-    all_ones = mask.astype(word)
-    np.negative(all_ones, out=all_ones)
-    y_bits = y.view(word)
-    bits = (x.view(word) ^ y_bits) & all_ones
-    bits ^= y_bits
-    return bits.view(d)
+    """``x`` where ``mask`` is true, else ``y``."""
+    if not isinstance(x, ndarray) and not isinstance(y, ndarray):
+        return np.where(mask, x, y)
+    return np.where(mask, *wrap_scalars(x, y)).astype(_dtype(x, y), copy=False)  # float64 for bfloat16 with a number
 
 
 KERNELS: dict[str, Any] = {
     **_MAY_RAISE,
-    "where": where,
-    **{f"{name}_": _inplace_after_computing(kernel) for name, kernel in _MAY_RAISE.items()},
+    "where": numpy_kernel(where),
+    **{f"{name}_": inplace_after_computing(kernel) for name, kernel in _MAY_RAISE.items()},
     "floor": _copy_integers(np.floor), "ceil": _copy_integers(np.ceil), "trunc": _copy_integers(np.trunc),
-    "round": numpy_kernel(_round),
+    "round": numpy_kernel(in_float32(_round)),
     # NumPy accepts the output of these two by keyword only.
     "maximum_": inplace_kernel(lambda x, y, out: np.maximum(x, y, out=out)),
     "minimum_": inplace_kernel(lambda x, y, out: np.minimum(x, y, out=out)),
     "clamp_min": binary_kernel(_clamp(np.maximum)), "clamp_max": binary_kernel(_clamp(np.minimum)),
     "copysign": binary_kernel(_cast_scalar(np.copysign)),
     "clamp_min_": inplace_kernel(_clamp(np.maximum)), "clamp_max_": inplace_kernel(_clamp(np.minimum)),
-    "exp2": vectorized(unary_kernel(np.exp2), FUNCTIONS["exp2"]),
     # A comparison is several times as fast as NumPy's logical function of floats.
     "logical_not": unary_kernel(lambda x: np.logical_not(x) if x.dtype.kind == "b" else np.equal(x, 0)),
-    "conj_physical": _copy_bools(np.conjugate), "sign": vectorized(_copy_bools(np.sign), FUNCTIONS["sign"]),
+    "conj_physical": _copy_bools(np.conjugate), "sign": _copy_bools(np.sign),
     # The in-place forms of the ufuncs reject bools.
-    "conj_physical_": _inplace_after_computing(_copy_bools(np.conjugate)),
-    "sign_": _inplace_after_computing(_copy_bools(np.sign)),
+    "conj_physical_": inplace_after_computing(_copy_bools(np.conjugate)),
+    "sign_": inplace_after_computing(_copy_bools(np.sign)),
 }  # fmt: skip

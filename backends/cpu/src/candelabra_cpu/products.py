@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from candelabra_cpu.half_precision import in_float32
 from candelabra_cpu.numpy_kernels import numpy_kernel
+from candelabra_cpu.precision import in_float32
 from candelabra_cpu.reductions import matmul
 
 LONGEST: Final = 1024

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from candelabra_cpu.half_precision import in_float32
 from candelabra_cpu.numpy_kernels import numpy_kernel
+from candelabra_cpu.precision import in_float32
 
 ROWS = 64
 """The maximum number of rows of a block, and the approximate maximum number of its columns."""

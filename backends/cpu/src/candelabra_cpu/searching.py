@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from candelabra_cpu.half_precision import is_half
 from candelabra_cpu.numpy_kernels import numpy_kernel
-from candelabra_cpu.parallel import parallel_for
+from candelabra_cpu.precision import is_half
 
 
 def sorted_place(sequence: Any, values: Any, right: bool) -> Any:
@@ -16,30 +15,17 @@ def sorted_place(sequence: Any, values: Any, right: bool) -> Any:
 
     NaN is inserted at the end.
     """
-    search: Any = np.searchsorted
-    side = "right" if right else "left"
+    side: Any = "right" if right else "left"
+    size = sequence.shape[-1]
     if is_half(sequence):
         sequence, values = sequence.astype(np.float32), values.astype(np.float32)
-    indices = np.empty(values.shape, np.int64)
-    if not sequence.size or not values.size:
-        indices[...] = 0
-        return indices
-    rows, targets = sequence.reshape(-1, sequence.shape[-1]), np.ascontiguousarray(values)
-    targets = targets.reshape(-1) if sequence.ndim == 1 else targets.reshape(len(rows), values.shape[-1])
-    out = indices.reshape(targets.shape)
-
-    def search_rows(start: int, stop: int) -> None:
-        if sequence.ndim == 1:
-            out[start:stop] = search(sequence, targets[start:stop], side)
-            return
-        for i in range(start, stop):
-            out[i] = search(rows[i], targets[i], side)
-
-    parallel_for(len(targets), values.size, search_rows)
-    if values.dtype.kind == "f" and not right:
-        nan = np.isnan(values)
-        if nan.any():
-            indices[nan] = sequence.shape[-1]
+    if sequence.ndim == 1:
+        indices = np.asarray(np.searchsorted(sequence, values, side), np.int64)
+    else:
+        rows = zip(sequence.reshape(-1, size), values.reshape(-1, values.shape[-1]))
+        found = [np.searchsorted(row, targets, side) for row, targets in rows] if values.size and size else []
+        indices = np.array(found, np.int64).reshape(values.shape) if found else np.zeros(values.shape, np.int64)
+    indices[np.isnan(values)] = size
     return indices
 
 

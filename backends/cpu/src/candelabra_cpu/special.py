@@ -1,8 +1,4 @@
-"""Special functions, mostly those of SciPy, which is imported at the first call.
-
-SciPy's functions support float32 and float64; half types are computed in float32. They take tens of nanoseconds per
-element, so large arrays are processed on several threads.
-"""
+"""Special functions, mostly those of SciPy, which is imported at the first call, computed in float64."""
 
 from __future__ import annotations
 
@@ -15,10 +11,8 @@ import numpy as np
 
 from candelabra_cpu.bessel import EULER
 from candelabra_cpu.bessel import FUNCTIONS as BESSEL
-from candelabra_cpu.blocks import blockwise
-from candelabra_cpu.float32 import FUNCTIONS
-from candelabra_cpu.pointwise import where
-from candelabra_cpu.vectorized import vectorized
+from candelabra_cpu.numpy_kernels import numpy_kernel
+from candelabra_cpu.precision import in_float64
 
 Kernel = Callable[..., Any]
 
@@ -27,12 +21,12 @@ def lazy_kernel(load: Callable[[], Kernel]) -> Kernel:
     """Return the kernel of an elementwise function that is loaded at the first call."""
     loaded: list[Kernel] = []
 
-    def kernel(*operands: Any) -> Any:
+    def function(*operands: Any) -> Any:
         if not loaded:
-            loaded.append(blockwise(load()))
+            loaded.append(load())
         return loaded[0](*operands)
 
-    return kernel
+    return numpy_kernel(in_float64(function))
 
 
 def scipy_kernel(name: str) -> Kernel:
@@ -61,53 +55,36 @@ def _lgamma() -> Kernel:
 
     def function(x: Any) -> Any:
         # C's lgamma is infinite at both infinities; SciPy's is infinite at one, and at subnormal numbers.
-        out = np.where(x == -inf, x.dtype.type(inf), gammaln(x))
+        out = np.where(x == -inf, inf, gammaln(x))
         tiny = np.abs(x) < 1e-30
-        if tiny.any():
-            out[tiny] = -np.log(np.abs(x[tiny]))
-        if x.dtype == np.float64:  # SciPy has cancellation around the zeros
-            for zero in (1, 2):
-                near = np.abs(x - zero) < 0.375
-                if near.any():
-                    t = x[near] - zero
-                    around_two = np.polyval(series, t)  # DLMF 5.7.3
-                    out[near] = around_two - np.log1p(t) if zero == 1 else around_two
+        out[tiny] = -np.log(np.abs(x[tiny]))
+        for zero in (1, 2):  # SciPy has cancellation around the zeros
+            near = np.abs(x - zero) < 0.375
+            t = x[near] - zero
+            around_two = np.polyval(series, t)  # DLMF 5.7.3
+            out[near] = around_two - np.log1p(t) if zero == 1 else around_two
         return out
 
     return function
 
 
 def _zeta() -> Kernel:
-    zeta = import_module("scipy.special._ufuncs")._zeta  # the ufunc behind scipy.special.zeta
-    return lambda s, q: zeta(*_as_arrays(s, q))
-
-
-def _xlogy(name: str) -> Callable[[], Kernel]:
-    def load() -> Kernel:
-        function = getattr(import_module("scipy.special"), name)
-        return lambda x, y: function(*_as_arrays(x, y))
-
-    return load
-
-
-def _as_arrays(x: Any, y: Any) -> tuple[Any, Any]:
-    """Convert a number to an array of the other operand's dtype; SciPy would compute in float64."""
-    d = x.dtype if isinstance(x, np.ndarray) else y.dtype
-    return np.asarray(x, d), np.asarray(y, d)
+    zeta: Kernel = import_module("scipy.special._ufuncs")._zeta  # the ufunc behind scipy.special.zeta
+    return zeta
 
 
 def _airy(part: int) -> Callable[[], Kernel]:
     def load() -> Kernel:
         airy = import_module("scipy.special").airy
         # SciPy returns NaN for very large numbers, where the function and its derivative have underflowed to 0.
-        return lambda x: np.where(x > 110, x.dtype.type(0), airy(x)[part])
+        return lambda x: np.where(x > 110, 0.0, airy(x)[part])
 
     return load
 
 
 def _logit(x: Any, eps: float | None) -> Any:
     if eps is not None:
-        x = np.minimum(np.maximum(x, x.dtype.type(eps)), x.dtype.type(1 - eps))
+        x = np.clip(x, eps, 1 - eps)
     return np.log(x / (1 - x))
 
 
@@ -152,14 +129,12 @@ def _incomplete(name: str, least: float) -> Callable[[], Kernel]:
 
         def gamma(a: Any, x: Any) -> Any:
             a, x = np.broadcast_arrays(a, x)
-            within = (x > least) & (x <= (4 if x.dtype == np.float64 else 1.1)) & (a > 1e-3) & (a <= 1.1 * x)
-            if not within.any():
-                return function(a, x)
+            within = (x > least) & (x <= 4) & (a > 1e-3) & (a <= 1.1 * x)
             out = np.empty_like(x)
             out[~within] = function(a[~within], x[~within])
             small = within & (x <= 1.1)
             for selected, compute in ((small, _upper_series), (within & ~small, _upper_fraction)):
-                upper = compute(a[selected].astype(np.float64), x[selected].astype(np.float64))
+                upper = compute(a[selected], x[selected])
                 out[selected] = upper if name == "gammaincc" else 1 - upper
             return out
 
@@ -179,9 +154,8 @@ def _trigamma(x: Any) -> Any:
     Source: DLMF 5.15.8, an asymptotic series, from 10 on; below 10 the recurrence ``f(x) = f(x + 1) + 1 / x**2``
     (5.15.5), and below 1/2 the reflection ``f(1 - x) + f(x) = (pi / sin(pi x))**2`` (5.15.6).
     """
-    wide = x.astype(np.float64)
-    left = wide < 0.5
-    at = where(left, 1 - wide, wide)
+    left = x < 0.5
+    at = np.where(left, 1 - x, x)
     total = np.zeros_like(at)
     for _ in range(RECURRENCE_STEPS):
         total += 1 / (at * at)
@@ -192,11 +166,9 @@ def _trigamma(x: Any) -> Any:
         series += b
         series *= square
     total += (1 + 0.5 / at + series) / at
-    if left.any():
-        sine = np.sin(pi * (wide - np.rint(wide)))
-        total = where(left, (pi / sine) ** 2 - total, total)
-        total[wide == -inf] = np.nan
-    return total.astype(x.dtype)
+    sine = np.sin(pi * (x - np.rint(x)))
+    total = np.where(left, (pi / sine) ** 2 - total, total)
+    return np.where(x == -inf, np.nan, total)
 
 
 def _polygamma_of() -> Kernel:
@@ -217,7 +189,7 @@ def _polygamma_of() -> Kernel:
 
 KERNELS: dict[str, Any] = {
     "erfc": scipy_kernel("erfc"), "erfinv": lazy_kernel(_erfinv),
-    "erf": vectorized(scipy_kernel("erf"), FUNCTIONS["erf"]),
+    "erf": scipy_kernel("erf"),
     **{f"special_{name}": scipy_kernel(name) for name in (
         "entr", "erfcx", "i0e", "log_ndtr", "ndtr", "ndtri",
     )},
@@ -226,11 +198,11 @@ KERNELS: dict[str, Any] = {
     "igamma": lazy_kernel(_incomplete("gammainc", 1.0)),
     "igammac": lazy_kernel(_incomplete("gammaincc", 0.0)),
     "lgamma": lazy_kernel(_lgamma),
-    "logit": blockwise(_logit),
+    "logit": numpy_kernel(in_float64(_logit)),
     "polygamma_of": lazy_kernel(_polygamma_of),
     "special_airy_ai": lazy_kernel(_airy(0)),
     "special_airy_ai_slope": lazy_kernel(_airy(1)),
-    "special_xlog1py": lazy_kernel(_xlogy("xlog1py")),
+    "special_xlog1py": scipy_kernel("xlog1py"),
     "special_zeta": lazy_kernel(_zeta),
-    "xlogy": lazy_kernel(_xlogy("xlogy")),
+    "xlogy": scipy_kernel("xlogy"),
 }  # fmt: skip

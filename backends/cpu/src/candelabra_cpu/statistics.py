@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from candelabra_cpu.numpy_kernels import numpy_kernel
-from candelabra_cpu.parallel import parallel_for
 from candelabra_cpu.sorting import restore_rows, rows_of, sort_keys, stable_argsort
 
 Pair = tuple[Any, Any]
@@ -19,16 +18,10 @@ Pair = tuple[Any, Any]
 def _argselect(rows: Any, rank: Any) -> Any:
     """Return the index, in each row, of the element that a stable sort moves to ``rank`` (a number, or one per row)."""
     keys = sort_keys(rows)
-    if isinstance(rank, int):
-        bound = np.partition(keys, rank, axis=-1)[:, rank : rank + 1]
-    else:
-        distinct = np.unique(rank)
-        ordered = np.partition(keys, distinct, axis=-1) if distinct.size < 16 else np.sort(keys, axis=-1)
-        bound = np.take_along_axis(ordered, rank[:, None], -1)
+    ranks = np.broadcast_to(np.reshape(rank, (-1, 1)), (len(rows), 1))
+    bound = np.take_along_axis(np.partition(keys, np.unique(ranks), axis=-1), ranks, -1)
     equal = keys == bound
-    if np.count_nonzero(equal) == len(rows):
-        return equal.argmax(-1)[:, None]
-    occurrence = np.reshape(rank, (-1, 1)) - np.count_nonzero(keys < bound, axis=-1, keepdims=True)
+    occurrence = ranks - np.count_nonzero(keys < bound, axis=-1, keepdims=True)
     return (np.cumsum(equal, axis=-1) > occurrence).argmax(-1)[:, None]
 
 
@@ -37,14 +30,7 @@ def _select(x: Any, dim: int, keepdim: bool, rank: Any) -> Pair:
     if not x.ndim:
         return x.copy(), np.zeros((), np.int64)
     rows = rows_of(x, dim)
-    indices = np.empty((len(rows), 1), np.int64)
-
-    def select_rows(start: int, stop: int) -> None:
-        chunk = rows[start:stop]
-        if chunk.size:
-            indices[start:stop] = _argselect(chunk, rank(chunk))
-
-    parallel_for(len(rows), rows.size, select_rows)
+    indices = _argselect(rows, rank(rows)) if rows.size else np.empty((len(rows), 1), np.int64)
     values = restore_rows(np.take_along_axis(rows, indices, -1), x.shape, dim)
     indices = restore_rows(indices, x.shape, dim)
     return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
@@ -58,11 +44,8 @@ def kthvalue(x: Any, k: int, dim: int, keepdim: bool) -> Pair:
 
 
 def _nan_counts(rows: Any) -> Any:
-    """Return the number of NaN in each row, or None if there is none at all."""
-    if rows.dtype.kind in "biu":
-        return None
-    nan = np.isnan(rows)
-    return np.count_nonzero(nan, axis=-1) if nan.any() else None
+    """Return the number of NaN in each row."""
+    return np.count_nonzero(np.isnan(rows), axis=-1)
 
 
 def _check_not_empty(x: Any, dim: int) -> None:
@@ -76,8 +59,7 @@ def median_dim(x: Any, dim: int, keepdim: bool) -> Pair:
 
     def rank(rows: Any) -> Any:
         size, nans = rows.shape[-1], _nan_counts(rows)
-        middle = (size - 1) // 2
-        return middle if nans is None else np.where(nans > 0, size - nans, middle)
+        return np.where(nans > 0, size - nans, (size - 1) // 2)
 
     return _select(x, dim, keepdim, rank)
 
@@ -88,7 +70,7 @@ def nanmedian_dim(x: Any, dim: int, keepdim: bool) -> Pair:
 
     def rank(rows: Any) -> Any:
         size, nans = rows.shape[-1], _nan_counts(rows)
-        return (size - 1) // 2 if nans is None else np.maximum(size - nans - 1, 0) // 2
+        return np.maximum(size - nans - 1, 0) // 2
 
     return _select(x, dim, keepdim, rank)
 
@@ -102,43 +84,22 @@ def topk(x: Any, k: int, dim: int, largest: bool, sorted: bool) -> Pair:
     if not x.ndim:
         return x.copy(), np.zeros((), np.int64)
     rows = rows_of(x, dim)
-    indices = np.empty((len(rows), k), np.int64)
-
-    def select_rows(start: int, stop: int) -> None:
-        indices[start:stop] = _topk_indices(rows[start:stop], k, largest)
-
-    if indices.size:
-        parallel_for(len(rows), rows.size, select_rows)
+    indices = _topk_indices(rows, k, largest) if rows.size and k else np.empty((len(rows), k), np.int64)
     return restore_rows(np.take_along_axis(rows, indices, -1), x.shape, dim), restore_rows(indices, x.shape, dim)
 
 
 def _topk_indices(rows: Any, k: int, largest: bool) -> Any:
-    size = rows.shape[-1]
-    if 4 * k > size or size < 64:
-        return stable_argsort(rows, largest)[:, :k]
-    plain = rows.dtype.kind in "iu" or (rows.itemsize > 2 and not np.isnan(rows).any())
-    keys = rows if plain else sort_keys(rows)
-    rank = size - k if largest else k - 1
-    bound = np.partition(keys, rank, axis=-1)[:, rank : rank + 1]
-    candidates = np.flatnonzero(keys >= bound if largest else keys <= bound)
-    if candidates.size != len(rows) * k:
-        candidates = _first_ties(
-            keys.reshape(-1)[candidates] == bound.reshape(-1)[candidates // size], candidates, size, k
-        )
-    indices = (candidates % size).reshape(len(rows), k)
+    """Return the indices of the first k elements in order: those below the k-th key, and the first ones equal to it."""
+    keys = sort_keys(rows, largest)
+    bound = np.partition(keys, k - 1, axis=-1)[:, k - 1 : k]
+    selected = keys <= bound
+    if np.count_nonzero(selected) > len(rows) * k:
+        before, equal = keys < bound, keys == bound
+        room = k - np.count_nonzero(before, axis=-1, keepdims=True)
+        selected = before | (equal & (np.cumsum(equal, axis=-1) <= room))
+    indices = np.nonzero(selected)[1].reshape(len(rows), k)
     order = stable_argsort(np.take_along_axis(rows, indices, -1), largest)
     return np.take_along_axis(indices, order, -1)
-
-
-def _first_ties(ties: Any, candidates: Any, size: int, k: int) -> Any:
-    """Return the ``candidates`` that pass the bound, and as many of the ``ties`` as each row has room for."""
-    row = candidates // size
-    count = int(row[-1]) + 1
-    tied = row[ties]
-    remaining = k - np.bincount(row[~ties], minlength=count)
-    before = np.searchsorted(tied, np.arange(count))
-    selected = np.arange(tied.size) - before[tied] < remaining[tied]
-    return np.sort(np.concatenate([candidates[~ties], candidates[ties][selected]]))
 
 
 def tally(values: Any, weights: Any, size: int) -> Any:
