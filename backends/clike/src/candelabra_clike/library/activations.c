@@ -7,13 +7,14 @@
 #define TINY_SCALE_T 9.094947017729282e-13
 
 FUNCTION T times_sigmoid_T(T x, T y) {
-    const T e = exp_of_sum_T(-abs_T(y), 0.0, -40), below = 1.0 + e * TINY_SCALE_T;
-    return y < 0.0 ? (x * e) / below * TINY_SCALE_T : x / below;
+    const T e = exp_of_sum_T(-abs_T(y), -0.0, -40);
+    const T quotient = (y < 0.0 ? x * e : x) / (1.0 + e * TINY_SCALE_T);
+    return y < 0.0 ? quotient * TINY_SCALE_T : quotient;
 }
 
 FUNCTION T silu_derivative_T(T x) {
     /* s (1 + x (1 - s)) with s = sigmoid(x) and 1 - s = sigmoid(-x) from one exponential. */
-    const T e = exp_of_sum_T(-abs_T(x), 0.0, -40), large = 1.0 / (1.0 + e * TINY_SCALE_T), small = e * large;
+    const T e = exp_of_sum_T(-abs_T(x), -0.0, -40), large = 1.0 / (1.0 + e * TINY_SCALE_T), small = e * large;
     return x < 0.0 ? small * (1.0 + x * large) * TINY_SCALE_T : large * (1.0 + x * (small * TINY_SCALE_T));
 }
 
@@ -58,7 +59,7 @@ FUNCTION T gelu_tanh_T(T x) {
 FUNCTION T gelu_tanh_derivative_T(T x) {
     /* s + x s (1 - s) 2 u' with s = sigmoid(2 u) and 1 - s from one exponential; from 30 on they are 0 and 1. */
     const T size = abs_T(x), a = size > 30.0 ? 30.0 : size, square = a * a;
-    const T e = exp_of_sum_T(-a * (1.5957691216057308 + 0.071354816272600249 * square), 0.0, -40);
+    const T e = exp_of_sum_T(-a * (1.5957691216057308 + 0.071354816272600249 * square), -0.0, -40);
     const T large = 1.0 / (1.0 + e * TINY_SCALE_T), small = e * large;
     const T bend = a * (1.5957691216057308 + 0.21406444881780075 * square) * large;
     const T below = small * (1.0 - bend) * TINY_SCALE_T;
