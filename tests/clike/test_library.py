@@ -17,13 +17,16 @@ def test_every_definition_of_every_file_is_found() -> None:
         written += re.findall(r"^FUNCTION\b[^\n(]*?\b(\w+)\s*\(", text, re.MULTILINE)
         written += re.findall(r"^CONSTANT\s+\w+\s+(\w+)", text, re.MULTILINE)
         written += re.findall(r"^#define\s+(\w+)", text, re.MULTILINE)
-    names = [re.sub("_[TZ]$", "", name) + end for name in written for end in _endings(name)]
+    names = [re.sub("_(?:[TZ]|x8)$", "", name) + end for name in written for end in _endings(name)]
     assert sorted(set(names)) == sorted(definitions())
 
 
 def _endings(name: str) -> tuple[str, ...]:
     """Return the suffixes that a name for several types can have."""
-    return {"_T": ("_f32", "_f64"), "_Z": ("_c64", "_c128")}.get(name[-2:], ("",))
+    for suffix, endings in {"_T": ("_f32", "_f64"), "_Z": ("_c64", "_c128"), "_x8": ("_x8", "_x16")}.items():
+        if name.endswith(suffix):
+            return endings
+    return ("",)
 
 
 def test_what_a_text_names_is_put_before_it() -> None:
@@ -31,6 +34,15 @@ def test_what_a_text_names_is_put_before_it() -> None:
     assert needed("out[0] = a[0] + b[0];") == ""
     assert needed("out[0] = store_f16(x);") == definitions()["store_f16"] + "\n"
     assert needed("store_f16(load_f16(x))").count("FUNCTION") == 2
+
+
+def test_functions_of_eight_lanes_are_templates_of_sixteen() -> None:
+    """Types, words and functions have the other width; other eights stay."""
+    text = definitions()["exp_x16"]
+    assert text.startswith("FUNCTION f32x16 exp_x16(f32x16 given)")
+    assert "BITS_F32X16(first << 23)" in text
+    assert "x8" not in text
+    assert definitions()["store_bf16_x16"].count("0x7FFFu") == 1
 
 
 def test_needs_of_needs_come_first_and_once() -> None:

@@ -81,6 +81,8 @@ VECTOR16(u32) VECTOR16(f32)
 #define LOAD_X16(type, p) (*(const type##x16_at*)(p))
 #define STORE_X16(type, p, v) (*(type##x16_at*)(p) = (v))
 #define PRIVATE_X16(type, p) (*(type##x16_at*)(p))
+#define BITS_F32X16(v) __builtin_bit_cast(f32x16, (v))
+#define BITS_U32X16(v) __builtin_bit_cast(u32x16, (v))
 typedef u32 CACHE_LINE __attribute__((ext_vector_type(16), may_alias));
 #define PREFETCH(address) __builtin_prefetch(address)
 #define STORE_NONTEMPORAL(address, line) __builtin_nontemporal_store(line, address)

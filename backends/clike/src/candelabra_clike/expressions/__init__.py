@@ -22,6 +22,9 @@ then a function, which returns the expression. Its parameters have the names of 
 
 Such a parameter is a constant of the kernel, which is compiled again for every value.
 
+``RARE(condition) ? costly : usual`` keeps what rare values need out of the loops over other ones, see
+:mod:`candelabra_clike.templates.elementwise.loops`. The condition contains no brackets.
+
 An expression refuses a value by ``REFUSE(condition, REASON)``, followed by a comma: ``(REFUSE({b} == 0,
 DIVISION_BY_ZERO), {a} / {b})``. :mod:`candelabra_clike.refusals` defines the reasons and their errors.
 """

@@ -9,12 +9,16 @@ def _gelu(approximate: str) -> str:
     return "gelu_tanh_{T}({a})" if approximate == "tanh" else "gelu_{T}({a})"
 
 
+def _gelu_f32(approximate: str) -> str:
+    return _gelu("tanh") if approximate == "tanh" else "RARE({a} < -5) ? gelu_{T}({a}) : gelu_near_{T}({a})"
+
+
 def _gelu_backward(approximate: str) -> str:
     return "{a} * gelu_tanh_derivative_{T}({b})" if approximate == "tanh" else "{a} * gelu_derivative_{T}({b})"
 
 
 EXPRESSIONS = {
-    "gelu": {"float": _gelu},
+    "gelu": {"f32": _gelu_f32, "f64": _gelu},
     "gelu_backward": {"float": _gelu_backward},
     "silu": {"float": "times_sigmoid_{T}({a}, {a})"},
     "silu_backward": {"float": "{a} * silu_derivative_{T}({b})"},

@@ -9,7 +9,8 @@ A name with the suffix ``_T`` is a template, which is instantiated for ``f32`` a
 type and ``U`` the unsigned integer of its size. The suffixes ``_T``, ``_W`` and ``_U`` of names become ``_f32``,
 ``_F32`` and ``_U32``, decimal literals have the type, and ``PICK_T(a, b)`` is ``a`` for f32 and ``b`` for f64 (neither
 may contain a bracket or a comma). A name with the suffix ``_Z`` is a template for ``c64`` and ``c128``, in which ``Z``
-and ``_Z`` are the complex type, ``PAIR_Z(re, im)`` creates a number, and ``T`` is the type of the parts.
+and ``_Z`` are the complex type, ``PAIR_Z(re, im)`` creates a number, and ``T`` is the type of the parts. A name with
+the suffix ``_x8`` is a template, too, for ``_x8`` and ``_x16``: in its text every 8 after an x becomes 16.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 _COMMENT = re.compile(r"\s*/\*.*?\*/", re.DOTALL)
 _DECIMAL = re.compile(r"(?<![\w.])(?:\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+)(?![\w.])")
 _CHOICE = re.compile(r"PICK_T\(([^,()]+),\s*([^,()]+)\)")
+_EIGHT = re.compile(r"(?<=[xX])8\b")
 TEMPLATE_SUFFIXES = {"_T": (("_f32", "f32"), ("_f64", "f64")), "_Z": (("_c64", "f32"), ("_c128", "f64"))}
 """The suffixes of templates: the suffixes of the instances, and their real types."""
 
@@ -57,11 +59,12 @@ def definitions() -> dict[str, str]:
         for match in _DEFINITION.finditer(file.read_text(encoding="utf-8")):
             name = match["function"] or match["table"] or match["macro"]
             stem, end = name[:-2], name[-2:]
-            texts = (
-                {stem + e: instantiate(match[0], t) for e, t in TEMPLATE_SUFFIXES[end]}
-                if end in TEMPLATE_SUFFIXES
-                else {name: match[0]}
-            )
+            if end in TEMPLATE_SUFFIXES:
+                texts = {stem + e: instantiate(match[0], t) for e, t in TEMPLATE_SUFFIXES[end]}
+            elif name.endswith("_x8"):
+                texts = {name: match[0], name[:-1] + "16": _EIGHT.sub("16", match[0])}
+            else:
+                texts = {name: match[0]}
             for key in texts:
                 if key in result:
                     raise TypeError(f"library: {key!r} is defined twice, the second time in {file.name}")

@@ -7,20 +7,20 @@
 #define TINY_SCALE_T 9.094947017729282e-13
 
 FUNCTION T times_sigmoid_T(T x, T y) {
-    const T e = exp_of_sum_T(-abs_T(y), 0.0, -40), below = 1.0 + e * TINY_SCALE_T;
-    return y < 0.0 ? (x * e) / below * TINY_SCALE_T : x / below;
+    const T e = exp_of_sum_T(-abs_T(y), -0.0, -40);
+    const T quotient = (y < 0.0 ? x * e : x) / (1.0 + e * TINY_SCALE_T);
+    return y < 0.0 ? quotient * TINY_SCALE_T : quotient;
 }
 
 FUNCTION T silu_derivative_T(T x) {
     /* s (1 + x (1 - s)) with s = sigmoid(x) and 1 - s = sigmoid(-x) from one exponential. */
-    const T e = exp_of_sum_T(-abs_T(x), 0.0, -40), large = 1.0 / (1.0 + e * TINY_SCALE_T), small = e * large;
+    const T e = exp_of_sum_T(-abs_T(x), -0.0, -40), large = 1.0 / (1.0 + e * TINY_SCALE_T), small = e * large;
     return x < 0.0 ? small * (1.0 + x * large) * TINY_SCALE_T : large * (1.0 + x * (small * TINY_SCALE_T));
 }
 
-FUNCTION f32 gelu_f32(f32 x) {
-    /* max(x, 0) - a Phi(-a) with a = |x|. Phi(-a) is the eighth power of a polynomial: its eighth root is so smooth
-       that ten terms suffice for the accuracy that the rounding of x allows. For a >= 6 the result is 0: the exact value is
-       6e-9, where 1 + erf(x / sqrt(2)) in float32 is 0 already. */
+FUNCTION f32 gelu_near_f32(f32 x) {
+    /* max(x, 0) - a Phi(-a) with a = |x|, for x from -5 on. Phi(-a) is the eighth power of a polynomial: its eighth root
+       is so smooth that ten terms suffice for the accuracy that the rounding of x allows. */
     const f32 size = abs_f32(x), a = size > 6.0f ? 6.0f : size;
     f32 p = 1.90790606e-09f;
     p = p * a - 4.64316443e-08f;
@@ -32,15 +32,15 @@ FUNCTION f32 gelu_f32(f32 x) {
     p = p * a - 0.000683785998f;
     p = p * a - 0.0319237895f;
     p = p * a - 0.0914581269f;
-    p = size > 6.0f ? 0.0f : p * a + 0.917004049f;
+    p = p * a + 0.917004049f;
     const f32 square = p * p, fourth = square * square;
-    return (x < 0.0f ? 0.0f * x : x) - (a * fourth) * fourth;
+    return (x < 0.0f ? 0.0f : x) - (a * fourth) * fourth;
 }
 
-FUNCTION f64 gelu_f64(f64 x) {
-    const f64 size = abs_f64(x), a = size > 39.0 ? 39.0 : size;
-    const f64 tail = exp_square_f64(a, -0.5, -40) * normal_tail_f64(a);
-    return x < 0.0 ? (-a * tail) * TINY_SCALE_f64 + 0.0 * x : x * (1.0 - tail * TINY_SCALE_f64);
+FUNCTION T gelu_T(T x) {
+    const T size = abs_T(x), a = size > PICK_T(15.0, 39.0) ? PICK_T(15.0, 39.0) : size;
+    const T tail = exp_square_T(a, -0.5, -40) * normal_tail_T(a);
+    return x < 0.0 ? (-a * tail) * TINY_SCALE_T + 0.0 * x : x * (1.0 - tail * TINY_SCALE_T);
 }
 
 FUNCTION T gelu_derivative_T(T x) {
@@ -58,7 +58,7 @@ FUNCTION T gelu_tanh_T(T x) {
 FUNCTION T gelu_tanh_derivative_T(T x) {
     /* s + x s (1 - s) 2 u' with s = sigmoid(2 u) and 1 - s from one exponential; from 30 on they are 0 and 1. */
     const T size = abs_T(x), a = size > 30.0 ? 30.0 : size, square = a * a;
-    const T e = exp_of_sum_T(-a * (1.5957691216057308 + 0.071354816272600249 * square), 0.0, -40);
+    const T e = exp_of_sum_T(-a * (1.5957691216057308 + 0.071354816272600249 * square), -0.0, -40);
     const T large = 1.0 / (1.0 + e * TINY_SCALE_T), small = e * large;
     const T bend = a * (1.5957691216057308 + 0.21406444881780075 * square) * large;
     const T below = small * (1.0 - bend) * TINY_SCALE_T;

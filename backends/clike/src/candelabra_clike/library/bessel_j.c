@@ -268,7 +268,9 @@ FUNCTION T bessel_order_1_T(T x, u32 second) {
 }
 
 FUNCTION T j0_T(T x) {
-    return bessel_order_0_T(abs_T(x), 0u);
+    /* 1 at 0; the fit may exceed it by a unit in the last place. */
+    const T value = bessel_order_0_T(abs_T(x), 0u);
+    return value > 1.0 ? 1.0 : value;
 }
 
 FUNCTION T j1_T(T x) {

@@ -19,11 +19,11 @@ FUNCTION T tanh_T(T x) {
 FUNCTION T sinh_T(T x) {
     /* (t + t / (t + 1)) / 2 with t = exp(abs(x)) - 1; from 20 (40) on exp(abs(x)) / 2. */
     const T a = abs_T(x), t = expm1_reduced_T(a > PICK_T(20.0, 40.0) ? PICK_T(20.0, 40.0) : a);
-    return copysign_T(a > PICK_T(20.0, 40.0) ? exp_of_sum_T(a, 0.0, 1) : 0.5 * (t + t / (t + 1.0)), x);
+    return copysign_T(a > PICK_T(20.0, 40.0) ? exp_of_sum_T(a, -0.0, 1) : 0.5 * (t + t / (t + 1.0)), x);
 }
 
 FUNCTION T cosh_T(T x) {
-    const T h = exp_of_sum_T(abs_T(x), 0.0, 1);
+    const T h = exp_of_sum_T(abs_T(x), -0.0, 1);
     return h + 0.25 / h;
 }
 

@@ -33,13 +33,13 @@ FUNCTION f32x8 exp_x8(f32x8 given) {
     /* As exp_of_sum_f32 of exponential.c. */
     const f32x8 below = given > 90.0f ? (f32x8)(90.0f) : given;
     const f32x8 x = below < -140.0f ? (f32x8)(-140.0f) : below;
-    const f32x8 t = x * 1.44269504f + 12582912.0f, k = t - 12582912.0f;
+    const f32x8 t = x * 1.44269504f + 12583166.0f, k = t - 12583166.0f;
     const f32x8 r = (x - k * 0.693145752f) - k * 1.42860677e-6f;
     f32x8 p = r * 0.00138624036f + 0.00837107934f;
     p = p * r + 0.0416678898f;
     p = p * r + 0.166665003f;
     p = p * r + 0.49999994f;
     p = (p * r) * r + r;
-    const u32x8 biased = BITS_U32X8(t) - 0x4B3FFF00u, first = biased >> 1;
-    return ((p + 1.0f) * BITS_F32X8((first - 1u) << 23)) * BITS_F32X8((biased - first - 1u) << 23);
+    const u32x8 biased = BITS_U32X8(t), first = biased >> 1;
+    return ((p + 1.0f) * BITS_F32X8(first << 23)) * BITS_F32X8((biased - first) << 23);
 }

@@ -3,6 +3,9 @@ element.
 
 On serial devices a work-item processes a chunk of elements. Its innermost loop has a 32-bit counter from 0 over
 pointers to the start of the chunk and is marked ``INDEPENDENT``, so that the compiler of every driver vectorises it.
+
+An expression that costs more for rare values says ``RARE(condition) ? costly : usual``. A serial work-item first looks
+for such values. If there is none, as in most chunks, its loop has the usual expression alone.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ TILE = 32
 """Rows and columns of a tile of two dims along which different arrays are contiguous. A tile fits in any cache."""
 NAMES = "abcdefgh"
 """The names of operands in an expression, in order. Its numbers are ``s0``, ``s1`` …"""
+RARE = re.compile(r"RARE\(([^()]*)\)")
 HOISTED, UNIT, STEP = range(3)
 """The kinds of stride along the innermost dim: 0 (the element is loaded before the loop), 1, or any other."""
 
@@ -203,22 +207,33 @@ class LoopNest:
         kinds = dict(zip(self.names, inner, strict=True))
         elements = {n: f"p{n}[{offsets[k].format(n=n)}]" for n, k in kinds.items() if k != HOISTED}
         before = "".join(self._load(n, f"*p{n}") for n, k in kinds.items() if k == HOISTED)
+        head = f"INDEPENDENT\nfor (u32 {i} = 0; {i} < {count}; ++{i}) {{\n"
+        rare = RARE.search(self.expression)
+        if rare is None:
+            return f"{before}{head}{self._element_step(elements, at)}}}\n"
+        names = [n for n in self.names[1:] if n in elements and f"{{{n}}}" in rare[1]]
+        loads = "".join(self._load(n, elements[n]) for n in names)
         return (
-            f"{before}INDEPENDENT\nfor (u32 {i} = 0; {i} < {count}; ++{i}) {{\n{self._element_step(elements, at)}}}\n"
+            f"{before}u32 rare = 0;\n{head}{loads}rare |= {self._filled(rare[1])} ? ~0u : 0u;\n}}\n"
+            f"if (rare) {{\n{head}{self._element_step(elements, at)}}}\n}} else {{\n"
+            f"{head}{self._element_step(elements, at, rare='0')}}}\n}}\n"
         )
 
     def _load(self, n: str, element: str) -> str:
         ctype = CTYPES[self.inputs[NAMES.index(n)]]
         return f"const {ctype.value} v{n} = {ctype.load(element)};\n"
 
-    def _element_step(self, elements: dict[str, str], at: str = "0") -> str:
+    def _element_step(self, elements: dict[str, str], at: str = "0", rare: str = r"(\1)") -> str:
         """Return statements that load, compute and store one element. ``elements`` are the element
-        expressions of the arrays.
+        expressions of the arrays. ``rare`` replaces the condition of rare values.
         """
         loads = "".join(self._load(n, elements[n]) for n in self.names[1:] if n in elements)
-        value = self.expression.format(**{n: f"v{n}" for n in self.names[1:]})
-        value = re.sub(r"\bAT\b", f"({at})", value)
+        value = re.sub(r"\bAT\b", f"({at})", self._filled(RARE.sub(rare, self.expression)))
         return f"{loads}{elements['out']} = {CTYPES[self.output].store(value)};\n"
+
+    def _filled(self, expression: str) -> str:
+        """Return the expression of the values that are loaded."""
+        return expression.format(**{n: f"v{n}" for n in self.names[1:]})
 
 
 def _stride_term(index: str, n: str, last: int, kind: int) -> str:

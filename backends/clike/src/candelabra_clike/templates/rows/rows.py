@@ -104,7 +104,7 @@ class RowKernel:
         wide_total = traits.float64
         own: tuple[int, ...]
         if traits.serial:
-            builder = serial.SerialRowSourceBuilder(self.program, elements, layout, wide_total)
+            builder = serial.SerialRowSourceBuilder(self.program, elements, layout, wide_total, traits.lanes)
             target_items = max(1, min(outputs * count // GRAIN, 16 * traits.compute_units))
             if columns:
                 size = min(serial.BLOCK, max(32, -(-outputs // target_items // 8) * 8))

@@ -1,24 +1,54 @@
 """Row kernels for serial devices: a work-item processes some rows, or a block of adjacent columns.
 
-Sums are accumulated in lanes, which are four vectors of eight if possible, or one lane per column. Lanes are added to a
-total after a fixed number of elements.
+Sums are accumulated in lanes, which are the elements of vectors if possible, or one lane per column. Lanes are added to
+a total after a fixed number of elements. A result has the same bits with vectors of eight and of sixteen.
+
+Adjacent reductions of a program that do not use each other's results are one stage: a loop that loads each operand
+once. The last loop over a row loads the next row into the cache, while the processor computes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from candelabra_clike.source import Source
-from candelabra_clike.templates.rows.source import RowReduction, RowSourceBuilder
+from candelabra_clike.templates.rows.source import RowLayout, RowProgram, RowReduction, RowSourceBuilder
+from candelabra_clike.types import CType
 
 CHUNK = 2048
 """Elements of a row that are accumulated before the total is updated."""
+STRETCH = 64
+"""Elements that are accumulated at a time, in lanes of their own."""
 DEEP = 128
 """Rows of columns that are accumulated before the totals are updated."""
 BLOCK = 128
 """The maximum number of columns of a work-item."""
 
+Stage = tuple[tuple[int, RowReduction], ...]
+"""Reductions that are evaluated together, with their positions in the program."""
+
+
+def stages(passes: tuple[RowReduction, ...]) -> tuple[Stage, ...]:
+    """Return the reductions in stages."""
+    found: list[list[tuple[int, RowReduction]]] = []
+    for i, p in enumerate(passes):
+        if found and not any(f"{{r{j}}}" in p.each or other.store_elements for j, other in found[-1]):
+            found[-1].append((i, p))
+        else:
+            found.append([(i, p)])
+    return tuple(map(tuple, found))
+
 
 class SerialRowSourceBuilder(RowSourceBuilder):
-    """The sources of a row program for serial devices."""
+    """The sources of a row program for serial devices. ``lanes`` are those of the processor's vectors of f32."""
+
+    def __init__(
+        self, program: RowProgram, elements: tuple[CType, ...], layout: RowLayout, float64: bool, lanes: int = 8
+    ) -> None:
+        super().__init__(program, elements, layout, float64)
+        self.lanes = 8 if any(e.converts for e in elements) else lanes
+        self.vector = f"f32x{self.lanes}"
+        self.stages = stages(program.passes)
 
     @property
     def vectorizes(self) -> bool:
@@ -27,7 +57,7 @@ class SerialRowSourceBuilder(RowSourceBuilder):
             return False
         return all(e.value == "f32" for e in self.elements)
 
-    def load_vectors(self, expression: str, i: str) -> str:
+    def load_vectors(self, expression: str, i: str, lanes: int) -> str:
         """The vector form of :meth:`load_operands`."""
         text = ""
         for k, name in enumerate(self.names[1:], 1):
@@ -35,29 +65,33 @@ class SerialRowSourceBuilder(RowSourceBuilder):
                 continue
             element = self.elements[k]
             if self.layout.inner[k]:
-                loaded = f"LOAD_X8({element.memory}, {name} + {self.offset(k, i)})"
-                loaded = f"load_{element.converts}_x8({loaded})" if element.converts else loaded
+                loaded = f"LOAD_X{lanes}({element.memory}, {name} + {self.offset(k, i)})"
+                loaded = f"load_{element.converts}_x{lanes}({loaded})" if element.converts else loaded
             else:
-                loaded = f"(f32x8)({element.load(f'{name}[{self.offset(k, i)}]')})"
-            text += f"const f32x8 v{name[3:]} = {loaded};\n"
+                loaded = f"(f32x{lanes})({element.load(f'{name}[{self.offset(k, i)}]')})"
+            text += f"const f32x{lanes} v{name[3:]} = {loaded};\n"
         if "{o}" in expression:
-            text += f"const f32x8 vo = LOAD_X8(f32, out + {self.offset(0, i)});\n"
+            text += f"const f32x{lanes} vo = LOAD_X{lanes}(f32, out + {self.offset(0, i)});\n"
         return text
 
-    def fill_vector(self, expression: str, results: str = "r{}") -> str:
+    def fill_vector(self, expression: str, lanes: int, results: str = "r{}") -> str:
         """The vector form of :meth:`fill`."""
-        return self.fill(expression.replace("EXP", "exp_x8"), results)
+        return self.fill(expression.replace("EXP", f"exp_x{lanes}"), results)
 
-    def store_vector(self, i: str, value: str) -> str:
-        """Return the statement that stores eight elements of the output."""
+    def store_vector(self, i: str, value: str, lanes: int) -> str:
+        """Return the statement that stores elements of the output."""
         element = self.elements[0]
-        value = f"store_{element.converts}_x8({value})" if element.converts else value
-        return f"STORE_X8({element.memory}, out + {self.offset(0, i)}, {value});\n"
+        value = f"store_{element.converts}_x{lanes}({value})" if element.converts else value
+        return f"STORE_X{lanes}({element.memory}, out + {self.offset(0, i)}, {value});\n"
+
+    def total_type(self, p: RowReduction) -> str:
+        """Return the type of the total of a reduction."""
+        return self.total if p.operation == "sum" else self.value
 
     # -- rows ---------------------------------------------------------------------------------------------------------
     def in_rows(self, wide: bool) -> Source:
         """Return the kernel in which a work-item processes ``per_item`` rows."""
-        passes = "".join(self._pass(i, p) for i, p in enumerate(self.program.passes))
+        passes = "".join(map(self._stage, self.stages))
         body = (
             "const INDEX first = GLOBAL_ID * per_item, end = outputs - first < per_item ? outputs : first + per_item;\n"
             f"for (INDEX o = first; o < end; ++o) {{\n{self.rows('o', range(self.layout.kept))}{passes}{self._last()}}}"
@@ -73,52 +107,83 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         run = f"const INDEX n = span{last};\n{self.runs('run', range(last))}{body}"
         return f"for (INDEX run = 0; run < {count}; ++run) {{\n{run}}}\n"
 
-    def _pass(self, index: int, p: RowReduction) -> str:
-        value, total = self.value, self.total if p.operation == "sum" else self.value
-        one = f"{self.load_operands(p.each, 'i')}const {value} e = {self.fill(p.each)};\n"
-        one += self.store("i", "e") if p.store_elements else ""
-        vectors = self._accumulate_vectors(p) if self.vectorizes else self._accumulate_lanes(p)
+    def _stage(self, stage: Stage) -> str:
+        """Return statements for the reductions of a stage of one row, and their results ``r0`` …"""
+        vectors = self._accumulate_vectors(stage) if self.vectorizes else self._accumulate_lanes(stage)
+        lanes = "".join(f"{self.value} lane{i} = {self.identity(p)};\n" for i, p in stage)
+        to_totals = "".join(
+            f"total{i} = {p.combine(f'total{i}', f'({self.total_type(p)})lane{i}')};\n" for i, p in stage
+        )
         stretch = (
-            f"for (INDEX i = 0; i < n;) {{\nconst INDEX stop = n - i < {CHUNK}u ? n : i + {CHUNK}u;\n"
-            f"{value} lane = {self.identity(p)};\n{vectors}"
-            f"for (; i < stop; ++i) {{\n{one}lane = {p.combine('lane', 'e')};\n}}\n"
-            f"total = {p.combine('total', f'({total})lane')};\n}}\n"
+            f"for (INDEX i = 0; i < n;) {{\nconst INDEX stop = n - i < {CHUNK}u ? n : i + {CHUNK}u;\n{lanes}{vectors}"
+            f"for (; i < stop; ++i) {{\n{self._accumulate_one(stage, 'i', 'lane{}')}}}\n{to_totals}}}\n"
         )
+        totals = "".join(f"{self.total_type(p)} total{i} = {self.identity(p)};\n" for i, p in stage)
+        results = "".join(
+            f"const {self.value} r{i} = ({self.value})({self.fill(p.result).replace('total', f'total{i}')});\n"
+            f"{self.stored_result(i, 'o', f'r{i}')}"
+            for i, p in stage
+        )
+        return f"{totals}{self._runs(stretch)}{results}"
+
+    def _accumulate_one(self, stage: Stage, at: str, lane: str) -> str:
+        """Return statements that combine element ``at`` with the lanes of a stage."""
+        text = self.load_operands(" ".join(p.each for _, p in stage), at)
+        for i, p in stage:
+            text += f"const {self.value} e{i} = {self.fill(p.each)};\n"
+            text += self.store(at, f"e{i}") if p.store_elements else ""
+            text += f"{lane.format(i)} = {p.combine(lane.format(i), f'e{i}')};\n"
+        return text
+
+    def _accumulate_vector(self, stage: Stage, at: str, lane: str, lanes: int) -> str:
+        """The vector form of :meth:`_accumulate_one`."""
+        text = self.load_vectors(" ".join(p.each for _, p in stage), at, lanes)
+        for i, p in stage:
+            text += f"const f32x{lanes} e{i} = {self.fill_vector(p.each, lanes)};\n"
+            text += self.store_vector(at, f"e{i}", lanes) if p.store_elements else ""
+            text += f"{lane.format(i)} = {p.combine(lane.format(i), f'e{i}')};\n"
+        return text
+
+    def _accumulate_vectors(self, stage: Stage) -> str:
+        """Return statements that accumulate ``STRETCH`` elements at a time, then eight, and reduce them to ``lane0`` …
+
+        The order of additions is the same for any vectors: eights at a distance of four, of two, and adjacent ones.
+        """
+        several = STRETCH // self.lanes
+        declared, whole, joined = "", "", ""
+        for i, p in stage:
+            declared += f"f32x8 w{i} = (f32x8)({self.identity(p)});\n"
+            whole += f"{self.vector} v{i}[{several}];\n"
+            whole += f"UNROLL for (u32 q = 0; q < {several}u; ++q) v{i}[q] = ({self.vector})({self.identity(p)});\n"
+            distance = several // 2
+            while distance:
+                pairs = [(f"v{i}[{x}]", f"v{i}[{x + distance}]") for x in range(distance)]
+                joined += "".join(f"{x} = {p.combine(x, y)};\n" for x, y in pairs)
+                distance //= 2
+            joined += f"w{i} = {f'v{i}[0]' if self.lanes == 8 else p.combine(f'v{i}[0].lo', f'v{i}[0].hi')};\n"
+        step = self._accumulate_vector(stage, "j", "v{}[q]", self.lanes)
         return (
-            f"{total} total{index} = {self.identity(p)};\n{{ {total} total = {self.identity(p)};\n{self._runs(stretch)}"
-            f"total{index} = total; }}\n"
-            f"const {value} r{index} = ({value})({self.fill(p.result).replace('total', f'total{index}')});\n"
-            f"{self.stored_result(index, 'o', f'r{index}')}"
+            f"if (stop - i >= 8u) {{\n{declared}if (stop - i >= {STRETCH}u) {{\n{whole}"
+            f"for (; i + {STRETCH}u <= stop; i += {STRETCH}u) UNROLL for (u32 q = 0; q < {several}u; ++q) {{\n"
+            f"const INDEX j = i + {self.lanes}u * q;\n{step}}}\n{joined}}}\n"
+            f"for (; i + 8u <= stop; i += 8u) {{\n{self._accumulate_vector(stage, 'i', 'w{}', 8)}}}\n"
+            f"{''.join(_to_lane(i, p) for i, p in stage)}}}\n"
         )
 
-    def _accumulate_vectors(self, p: RowReduction) -> str:
-        """Return statements that accumulate 32 elements at a time in four vectors, and reduce these to ``lane``."""
-        eight = f"{self.load_vectors(p.each, 'j')}const f32x8 e = {self.fill_vector(p.each)};\n"
-        eight += self.store_vector("j", "e") if p.store_elements else ""
-        quarter = f"{{ const INDEX j = i + 8u * q;\n{eight}v[q] = {p.combine('v[q]', 'e')}; }}\n"
-        halves = "".join(f"v[{x}] = {p.combine(f'v[{x}]', f'v[{y}]')};\n" for x, y in ((0, 1), (2, 3), (0, 2)))
-        lanes = ", ".join(f"h{k} = {p.combine(f'v[0].s{k}', f'v[0].s{k + 4}')}" for k in range(4))
-        joins = "".join(f"h{x} = {p.combine(f'h{x}', f'h{y}')};\n" for x, y in ((0, 2), (1, 3), (0, 1)))
-        return (
-            "if (stop - i >= 32u) {\nf32x8 v[4];\n"
-            f"UNROLL for (u32 q = 0; q < 4u; ++q) v[q] = (f32x8)({self.identity(p)});\n"
-            f"for (; i + 32u <= stop; i += 32u) UNROLL for (u32 q = 0; q < 4u; ++q) {quarter}"
-            f"{halves}f32 {lanes};\n{joins}lane = {p.combine('lane', 'h0')};\n}}\n"
-        )
-
-    def _accumulate_lanes(self, p: RowReduction) -> str:
+    def _accumulate_lanes(self, stage: Stage) -> str:
         """Return statements that accumulate eight elements at a time in eight lanes; shorter chains have smaller
         rounding errors.
         """
-        one = f"{self.load_operands(p.each, 'j')}const {self.value} e = {self.fill(p.each)};\n"
-        one += self.store("j", "e") if p.store_elements else ""
+        declared = joined = ""
         pairs = ((0, 4), (1, 5), (2, 6), (3, 7), (0, 2), (1, 3), (0, 1))
-        joins = "".join(f"v[{x}] = {p.combine(f'v[{x}]', f'v[{y}]')};\n" for x, y in pairs)
+        for i, p in stage:
+            declared += f"{self.value} v{i}[8];\nUNROLL for (u32 q = 0; q < 8u; ++q) v{i}[q] = {self.identity(p)};\n"
+            joined += "".join(f"v{i}[{x}] = {p.combine(f'v{i}[{x}]', f'v{i}[{y}]')};\n" for x, y in pairs)
+            joined += f"lane{i} = {p.combine(f'lane{i}', f'v{i}[0]')};\n"
         return (
-            f"if (stop - i >= 64u) {{\n{self.value} v[8];\n"
-            f"UNROLL for (u32 q = 0; q < 8u; ++q) v[q] = {self.identity(p)};\n"
+            f"if (stop - i >= 64u) {{\n{declared}"
             "for (; i + 8u <= stop; i += 8u) UNROLL for (u32 q = 0; q < 8u; ++q) {\nconst INDEX j = i + q;\n"
-            f"{one}v[q] = {p.combine('v[q]', 'e')};\n}}\n{joins}lane = {p.combine('lane', 'v[0]')};\n}}\n"
+            f"{self._accumulate_one(stage, 'j', 'v{}[q]')}}}\n{joined}}}\n"
         )
 
     def _last(self) -> str:
@@ -126,10 +191,14 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         if not last:
             return ""
         loop = "INDEX i = 0;\n"
-        if self.vectorizes:
-            eight = f"{self.load_vectors(last, 'i')}const f32x8 e = {self.fill_vector(last)};\n"
-            eight += self.store_vector("i", "e")
-            loop += f"for (; i + 8u <= n; i += 8u) {{\n{eight}}}\n"
+        ahead = "".join(
+            f"PREFETCH({name} + ({self.offset(k, 'i')} + {name}_k{self.layout.kept - 1}));\n"
+            for k, name in enumerate(self.names[1:], 1)
+            if self.layout.inner[k] == 1
+        )
+        for lanes in dict.fromkeys((self.lanes, 8)) if self.vectorizes else ():
+            loop += f"for (; i + {lanes}u <= n; i += {lanes}u) {{\n{ahead}{self.load_vectors(last, 'i', lanes)}"
+            loop += f"const f32x{lanes} e = {self.fill_vector(last, lanes)};\n{self.store_vector('i', 'e', lanes)}}}\n"
         one = f"{self.load_operands(last, 'i')}const {self.value} e = {self.fill(last)};\n{self.store('i', 'e')}"
         return self._runs(f"{loop}for (; i < n; ++i) {{\n{one}}}\n")
 
@@ -139,53 +208,77 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         last = self.layout.kept - 1
         begins = "".join(f"{n}_row += begin * {n}_k{last};\n" for n in self.names)
         results = "".join(f"{self.value} r{i}[{BLOCK}];\n" for i, _ in enumerate(self.program.passes))
-        passes = "".join(self._column_pass(i, p) for i, p in enumerate(self.program.passes))
         body = (
             "const INDEX block = GLOBAL_ID % blocks, o = GLOBAL_ID / blocks;\n"
             f"const INDEX begin = block * size, rest = k{last} - begin;\n"
             "const u32 width = (u32)(rest < size ? rest : size);\n"
-            f"{self.rows('o', range(last))}{begins}{results}{passes}"
+            f"{self.rows('o', range(last))}{begins}{results}{''.join(map(self._column_stage, self.stages))}"
         )
         if self.program.last:
-            body += (
-                f"for (INDEX r = 0; r < count; ++r) {{\n{self._row()}{self._across(self.program.last, '', True)}}}\n"
-            )
+            body += f"for (INDEX r = 0; r < count; ++r) {{\n{self._row()}{self._across(self._store_last)}}}\n"
         return self.source("columns", body, ("blocks", "size"), wide, 1)
 
     def _row(self) -> str:
         return self.runs("r", range(self.layout.reduced))
 
-    def _across(self, expression: str, operation: str, store: bool) -> str:
-        """Return a loop over the columns of a row. ``operation`` is the expression of ``l`` and ``e`` that is stored in
-        ``lane``.
-        """
-        one = f"{self.load_operands(expression, 'c')}const {self.value} e = {self.fill(expression, 'r{}[c]')};\n"
-        one += self.store("c", "e") if store else ""
-        one += f"const {self.value} l = lane[c];\nlane[c] = {operation};\n" if operation else ""
-        if not self.vectorizes:
-            return f"for (u32 c = 0; c < width; ++c) {{\n{one}}}\n"
-        fill = self.fill_vector(expression, "PRIVATE_X8(f32, r{} + c)")
-        eight = f"{self.load_vectors(expression, 'c')}const f32x8 e = {fill};\n"
-        eight += self.store_vector("c", "e") if store else ""
-        eight += (
-            f"const f32x8 l = PRIVATE_X8(f32, lane + c);\nPRIVATE_X8(f32, lane + c) = {operation};\n"
-            if operation
-            else ""
-        )
-        return f"u32 c = 0;\nfor (; c + 8u <= width; c += 8u) {{\n{eight}}}\nfor (; c < width; ++c) {{\n{one}}}\n"
+    def _across(self, step: Callable[[int], str]) -> str:
+        """Return a loop over the columns of a row. ``step`` returns the statements for 16, 8 or 1 of them."""
+        text = "u32 c = 0;\n"
+        for lanes in (*dict.fromkeys((self.lanes, 8)), 1) if self.vectorizes else (1,):
+            text += f"for (; c + {lanes}u <= width; c += {lanes}u) {{\n{step(lanes)}}}\n"
+        return text
 
-    def _column_pass(self, index: int, p: RowReduction) -> str:
-        value, total = self.value, self.total if p.operation == "sum" else self.value
-        last = self.layout.kept - 1
-        result = self.fill(p.result, "r{}[c]").replace("total", "totals[c]")
+    def _store_last(self, lanes: int) -> str:
+        """Return statements that store some columns of a row of the output."""
+        last = self.program.last
+        if lanes == 1:
+            value = self.fill(last, "r{}[c]")
+            return f"{self.load_operands(last, 'c')}const {self.value} e = {value};\n{self.store('c', 'e')}"
+        value = self.fill_vector(last, lanes, f"PRIVATE_X{lanes}(f32, r{{}} + c)")
         return (
-            f"{{ {total} totals[{BLOCK}];\n{value} lane[{BLOCK}];\n"
-            f"for (u32 c = 0; c < width; ++c) totals[c] = {self.identity(p)};\n"
-            "for (INDEX r = 0; r < count;) {\n"
-            f"const INDEX stop = count - r < {DEEP}u ? count : r + {DEEP}u;\n"
-            f"for (u32 c = 0; c < width; ++c) lane[c] = {self.identity(p)};\n"
-            f"for (; r < stop; ++r) {{\n{self._row()}{self._across(p.each, p.combine('l', 'e'), p.store_elements)}}}\n"
-            f"for (u32 c = 0; c < width; ++c) totals[c] = {p.combine('totals[c]', f'({total})lane[c]')};\n}}\n"
-            f"for (u32 c = 0; c < width; ++c) {{\nr{index}[c] = ({value})({result});\n"
-            f"{self.stored_result(index, f'o * k{last} + begin + c', f'r{index}[c]')}}}\n}}\n"
+            f"{self.load_vectors(last, 'c', lanes)}const f32x{lanes} e = {value};\n{self.store_vector('c', 'e', lanes)}"
         )
+
+    def _accumulate_columns(self, stage: Stage, lanes: int) -> str:
+        """Return statements that combine some columns of a row with their lanes."""
+        together = " ".join(p.each for _, p in stage)
+        text = self.load_operands(together, "c") if lanes == 1 else self.load_vectors(together, "c", lanes)
+        for i, p in stage:
+            if lanes == 1:
+                type, lane, value = self.value, f"lane{i}[c]", self.fill(p.each, "r{}[c]")
+                stored = self.store("c", f"e{i}")
+            else:
+                type, lane = f"f32x{lanes}", f"PRIVATE_X{lanes}(f32, lane{i} + c)"
+                value = self.fill_vector(p.each, lanes, f"PRIVATE_X{lanes}(f32, r{{}} + c)")
+                stored = self.store_vector("c", f"e{i}", lanes)
+            text += f"const {type} e{i} = {value}, l{i} = {lane};\n{stored if p.store_elements else ''}"
+            text += f"{lane} = {p.combine(f'l{i}', f'e{i}')};\n"
+        return text
+
+    def _column_stage(self, stage: Stage) -> str:
+        """Return statements for the reductions of a stage of all columns."""
+        last = self.layout.kept - 1
+        declared = cleared = reset = to_totals = results = ""
+        for i, p in stage:
+            identity, type = self.identity(p), self.total_type(p)
+            declared += f"{type} totals{i}[{BLOCK}];\n{self.value} lane{i}[{BLOCK}];\n"
+            cleared += f"totals{i}[c] = {identity};\n"
+            reset += f"lane{i}[c] = {identity};\n"
+            to_totals += f"totals{i}[c] = {p.combine(f'totals{i}[c]', f'({type})lane{i}[c]')};\n"
+            result = self.fill(p.result, "r{}[c]").replace("total", f"totals{i}[c]")
+            results += f"r{i}[c] = ({self.value})({result});\n"
+            results += self.stored_result(i, f"o * k{last} + begin + c", f"r{i}[c]")
+        each = "for (u32 c = 0; c < width; ++c)"
+        row = f"{self._row()}{self._across(lambda lanes: self._accumulate_columns(stage, lanes))}"
+        return (
+            f"{{ {declared}{each} {{\n{cleared}}}\nfor (INDEX r = 0; r < count;) {{\n"
+            f"const INDEX stop = count - r < {DEEP}u ? count : r + {DEEP}u;\n{each} {{\n{reset}}}\n"
+            f"for (; r < stop; ++r) {{\n{row}}}\n{each} {{\n{to_totals}}}\n}}\n{each} {{\n{results}}}\n}}\n"
+        )
+
+
+def _to_lane(i: int, p: RowReduction) -> str:
+    """Return statements that combine the elements of the vector ``w{i}`` with ``lane{i}``."""
+    halves = ", ".join(f"h{i}{k} = {p.combine(f'w{i}.s{k}', f'w{i}.s{k + 4}')}" for k in range(4))
+    joins = "".join(f"h{i}{x} = {p.combine(f'h{i}{x}', f'h{i}{y}')};\n" for x, y in ((0, 2), (1, 3), (0, 1)))
+    return f"f32 {halves};\n{joins}lane{i} = {p.combine(f'lane{i}', f'h{i}0')};\n"
