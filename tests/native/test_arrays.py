@@ -90,7 +90,7 @@ def test_memory_that_does_not_exist_is_refused() -> None:
     for size in (1 << 62, 1 << 70):
         with pytest.raises(OutOfMemoryError, match=f"cannot allocate {size} bytes on the CPU"):
             allocate(size)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="int"):
         allocate("1")
 
 

@@ -141,7 +141,8 @@ def wrapped(name: str, record: Operator[..., Any], kernel: Kernel, own: Kernel |
 
 
 INLINED: Final = {
-    "new": object.__new__, "StridedArray": StridedArray, "STRIDES": STRIDES, "FROM_NUMPY": FROM_NUMPY, "TO_NUMPY": TO_NUMPY,
+    "new": object.__new__, "StridedArray": StridedArray, "STRIDES": STRIDES, "FROM_NUMPY": FROM_NUMPY,
+    "TO_NUMPY": TO_NUMPY,
 }  # fmt: skip
 """What the inlined forms of :func:`strided` and :func:`payload` use. Each of their frames takes as long as a small
 kernel."""
