@@ -53,7 +53,7 @@ class NativeEngine(Engine):
 
     # -- memory -------------------------------------------------------------------------------------------------------
     # Every call allocates, so this is the function itself: a built-in function is not bound.
-    allocate = _launch.allocate
+    allocate = _launch.allocate  # type: ignore[assignment]
 
     def read(self, buffer: Any, offset: int, nbytes: int) -> memoryview:
         if buffer.__class__ is not np.ndarray:  # a block of memory; every call that may report errors reads one
