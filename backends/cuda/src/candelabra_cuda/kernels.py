@@ -29,6 +29,8 @@ def table(c_kernels: Mapping[str, Kernel], cublas: bool = True) -> dict[str, Ker
         for name, kernel in candelabra_arrayapi.kernels(xp, TO_NUMPY, missing=("linalg.eig", "linalg.eigvals")).items()
         if name in OPERATORS and all(p.kind != DEVICE for p in OPERATORS[name].schema.parameters)
     }
+    if cublas:  # the composite of linear layers multiplies by cuBLAS
+        c_kernels = {name: kernel for name, kernel in c_kernels.items() if name != "linear"}
     return {name: KernelWithFallback(kernel, cupy_kernels.get(name)) for name, kernel in c_kernels.items()} | {
         **{name: kernel for name, kernel in cupy_kernels.items() if name not in c_kernels},
         **(_cublas_kernels(c_kernels.get("matmul", cupy_kernels.get("matmul"))) if cublas else {}),

@@ -18,6 +18,14 @@ CODES: Final = {"": "b", "i32": "i", "u32": "I", "i64": "q", "u64": "Q", "f32": 
 """The types of arguments in the notation of the launcher."""
 MISSING: Final[Any] = object()
 """Stands for the launch of a kernel that is not compiled."""
+_launch.raise_instead(OutOfMemoryError)
+
+
+class OfThread(threading.local):
+    """What each thread has of its own."""
+
+    errors: DeviceErrors | None = None
+    """Its record of errors, from its first call on that may report one."""
 
 
 class NativeEngine(Engine):
@@ -30,7 +38,7 @@ class NativeEngine(Engine):
     def __init__(self) -> None:
         self._launches: Final[dict[Source, Any]] = {}
         self._lock: Final = threading.Lock()
-        self._thread: Final = threading.local()
+        self.thread: Final = OfThread()
 
     def __repr__(self) -> str:
         return "cpu"
@@ -38,18 +46,14 @@ class NativeEngine(Engine):
     @property
     def errors(self) -> DeviceErrors:  # type: ignore[override]
         """The errors that the kernels of this thread's call reported."""
-        try:
-            return self._thread.errors  # type: ignore[no-any-return]
-        except AttributeError:
-            self._thread.errors = errors = DeviceErrors(self)
-            return errors
+        errors = self.thread.errors
+        if errors is None:
+            self.thread.errors = errors = DeviceErrors(self)
+        return errors
 
     # -- memory -------------------------------------------------------------------------------------------------------
-    def allocate(self, nbytes: int) -> Any:
-        try:
-            return _launch.allocate(nbytes)
-        except (MemoryError, OverflowError) as error:
-            raise OutOfMemoryError(f"cannot allocate {nbytes} bytes on the CPU: {error}") from error
+    # Every call allocates, so this is the function itself: a built-in function is not bound.
+    allocate = _launch.allocate  # type: ignore[assignment]
 
     def read(self, buffer: Any, offset: int, nbytes: int) -> memoryview:
         if buffer.__class__ is not np.ndarray:  # a block of memory; every call that may report errors reads one

@@ -13,9 +13,12 @@ from typing import Any, Final
 from candelabra.backend import of_dtype
 from candelabra.dtypes import dtype
 from candelabra.library import OPERATORS, Operator, Parameter, build
+from candelabra_clike import StridedArray
 from candelabra_clike.expressions import EXPRESSIONS, expression_for
 from candelabra_clike.kernels import table
 from candelabra_clike.refusals import reasons_in
+from candelabra_clike.templates.elementwise.calls import STRIDES
+from candelabra_cpu.backend import FROM_NUMPY, TO_NUMPY
 
 from candelabra_native.arrays import Unsuitable, dense, ndarray, payload, shared, strided
 from candelabra_native.engine import NativeEngine
@@ -109,32 +112,68 @@ def wrapped(name: str, record: Operator[..., Any], kernel: Kernel, own: Kernel |
     take = "dense" if rows else "shared" if inplace else "strided"
     arguments = ", ".join(_argument(p, take, rows) for p in parameters)
     scope = {
-        "small": own or declined, "kernel": kernel, "engine": ENGINE, "dense": dense, "shared": shared,
-        "strided": strided, "payload": payload, "prod": prod, "ndarray": ndarray,
-        "Missing": Missing, "Unsuitable": Unsuitable, "missing": MissingCalls(), **scope_of_small_call(own),
+        "small": own or declined, "kernel": kernel, "engine": ENGINE, "thread": ENGINE.thread, "dense": dense,
+        "shared": shared, "strided": strided, "payload": payload, "prod": prod, "ndarray": ndarray,
+        "Missing": Missing, "Unsuitable": Unsuitable, "missing": MissingCalls(), **INLINED,
+        **scope_of_small_call(own),
     }  # fmt: skip
     lines = [
         *small_call(record, 0 if own is None else least, own, inplace),
         f"if missing and missing.has({names}): return small({names})",
         "try:",
+        *([line for p in parameters if p.kind in ARRAY for line in _strided(p)] if take == "strided" else ()),
         f"    out = kernel({arguments})",
         "except Missing:",
         f"    missing.note({names})",
         f"    return small({names})",
         "except Unsuitable:",
         f"    return small({names})",
-        "errors = engine.errors",
-        "if errors.possible:",
+        "errors = thread.errors",
+        "if errors and errors.possible:",
         "    try: errors.check()",
         f"    except Exception: return small({names})",  # which raises the owner's error
         f"if out is NotImplemented: return small({names})",
-        f"return {'out' if rows else parameters[0].name if inplace else 'payload(out)'}",
+        f"return {'out' if rows else parameters[0].name if inplace else PAYLOAD}",
     ]
     return build(record.name, names, lines, scope, f"native {name} {d.name}")
 
 
+INLINED: Final = {
+    "new": object.__new__, "StridedArray": StridedArray, "STRIDES": STRIDES, "FROM_NUMPY": FROM_NUMPY,
+    "TO_NUMPY": TO_NUMPY,
+}  # fmt: skip
+"""What the inlined forms of :func:`strided` and :func:`payload` use. Each of their frames takes as long as a small
+kernel."""
+PAYLOAD: Final = (
+    "ndarray(out.shape, TO_NUMPY[out.dtype], out.buffer, out.offset * out.dtype.itemsize) "
+    "if out.__class__ is StridedArray and out.contiguous else payload(out)"
+)
+
+
+def _strided(p: Parameter) -> list[str]:
+    """Return the lines of :func:`strided` for a parameter, which define ``_name``."""
+    x, a = p.name, f"_{p.name}"
+    lines = [
+        f"    _flags = {x}.flags",
+        "    if _flags.c_contiguous and _flags.aligned:",
+        f"        {a} = new(StridedArray)",
+        f"        {a}.engine = engine",
+        f"        {a}.buffer = {x}",
+        f"        {a}.shape = _shape = {x}.shape",
+        f"        {a}.strides = STRIDES[_shape]",
+        f"        {a}.offset = 0",
+        f"        {a}.dtype = FROM_NUMPY[{x}.dtype]",
+        f"        {a}.size = {x}.size",
+        f"        {a}.contiguous = True",
+        f"    else: {a} = strided({x}, engine)",
+    ]
+    return [f"    if {x} is None: {a} = None", "    else:", *(f"    {line}" for line in lines)] if p.optional else lines
+
+
 def _argument(p: Parameter, take: str, rows: bool) -> str:
     """Return the expression of an argument as the kernel takes it."""
+    if p.kind in ARRAY and take == "strided":
+        return f"_{p.name}"
     one = f"{take}({{0}}, engine)"
     if rows and p.kind in ARRAY:
         return f"[{one.format('_a')} for _a in {p.name}]"

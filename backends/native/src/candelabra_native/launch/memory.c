@@ -38,6 +38,7 @@ typedef struct {
 static Kept *kept[CLASSES];
 static size_t bytes_kept, bytes_allocated, bytes_peak;
 static PyTypeObject *block_type;
+static PyObject *out_of_memory; /* the class of errors, MemoryError unless set */
 
 /* The size class of a size: its highest bit, and the three bits below it, rounded up. */
 static int class_of(size_t size, size_t *rounded) {
@@ -74,11 +75,19 @@ static void *new_memory(size_t size) {
     return start;
 }
 
+static PyObject *refuse(PyObject *size) {
+    return PyErr_Format(out_of_memory ? out_of_memory : PyExc_MemoryError, "cannot allocate %S bytes on the CPU", size);
+}
+
 static PyObject *allocate(PyObject *module, PyObject *argument) {
     (void)module;
     size_t size = PyLong_AsSize_t(argument), reserved = size;
-    if (size == (size_t)-1 && PyErr_Occurred()) return NULL;
-    if (size > PY_SSIZE_T_MAX / 2) return PyErr_NoMemory();
+    if (size == (size_t)-1 && PyErr_Occurred()) {
+        if (!PyErr_ExceptionMatches(PyExc_OverflowError)) return NULL;
+        PyErr_Clear();
+        return refuse(argument);
+    }
+    if (size > PY_SSIZE_T_MAX / 2) return refuse(argument);
     void *start = NULL;
     if (size >= LEAST_KEPT) {
         int class = class_of(size, &reserved);
@@ -89,7 +98,7 @@ static PyObject *allocate(PyObject *module, PyObject *argument) {
         }
     }
     if (!start) start = new_memory(reserved ? reserved : 1);
-    if (!start) return PyErr_NoMemory();
+    if (!start) return refuse(argument);
     Block *block = PyObject_New(Block, block_type);
     if (!block) {
         free(start);
@@ -161,8 +170,17 @@ static PyObject *release(PyObject *module, PyObject *nothing) {
     return Py_NewRef(Py_None);
 }
 
+static PyObject *raise_instead(PyObject *module, PyObject *error) {
+    (void)module;
+    PyObject *before = out_of_memory;
+    out_of_memory = Py_NewRef(error);
+    Py_XDECREF(before);
+    return Py_NewRef(Py_None);
+}
+
 static PyMethodDef methods[] = {
     {"allocate", allocate, METH_O, "allocate(nbytes): return a new block of memory. Raises MemoryError."},
+    {"raise_instead", raise_instead, METH_O, "raise_instead(error): set the class that allocate() raises."},
     {"address_of", address_of, METH_O, "address_of(object): return the address of the first element of a buffer."},
     {"statistics", statistics, METH_NOARGS, "Return the bytes that are allocated, reserved, and were at most allocated."},
     {"release", release, METH_NOARGS, "Return the memory that is kept for reuse to the system."},

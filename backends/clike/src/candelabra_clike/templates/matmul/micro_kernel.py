@@ -163,13 +163,20 @@ def store(tile: MicroTile, memory: CType, same_type: bool, added: bool) -> str:
     With ``added``, the result is added to a matrix.
     """
     columns, cells = tile.columns, ""
-    if same_type and not added:
+    if same_type:
         for i in range(tile.rows):
             row = f"GLOBAL {memory.memory}* r = o_here + {i}u * o_row;"
+            if added:
+                row += f" GLOBAL const {memory.memory}* s = start + (s_here + {i}u * start_row);"
             places = [f"r + {tile.lanes * v}" for v in range(tile.vectors)]
-            first = " ".join(tile.store(place, f"c{i}_{v}") for v, place in enumerate(places))
-            more = " ".join(tile.store(place, f"c{i}_{v} + {tile.load(place)}") for v, place in enumerate(places))
-            cells += f"if ({i} < rows_here) {{ {row} if (fresh) {{ {first} }} else {{ {more} }} }}\n"
+            sums = [f"alpha * c{i}_{v}" if added else f"c{i}_{v}" for v in range(tile.vectors)]
+            first = sums
+            if added:
+                starts = [tile.load(f"s + {tile.lanes * v}") for v in range(tile.vectors)]
+                first = [f"beta == 0 ? {c} : beta * {start} + {c}" for start, c in zip(starts, sums)]
+            fresh = " ".join(tile.store(place, c) for place, c in zip(places, first))
+            more = " ".join(tile.store(place, f"{c} + {tile.load(place)}") for place, c in zip(places, sums))
+            cells += f"if ({i} < rows_here) {{ {row} if (fresh) {{ {fresh} }} else {{ {more} }} }}\n"
     element = memory.load("r[j * o_column]")
     value = f"sums[i * {columns}u + j]"
     before = f"fresh ? ({tile.value})0 : ({tile.value}){element}"
@@ -187,7 +194,8 @@ r[j * o_column] = {memory.store(f"(before + {value})")};
 }} }}
 """
     if cells:
-        return f"if (o_column == 1 && width == {columns}) {{\n{cells}}} else {{\n{scalars}}}\n"
+        contiguous = "o_column == 1 && start_column == 1" if added else "o_column == 1"
+        return f"if ({contiguous} && width == {columns}) {{\n{cells}}} else {{\n{scalars}}}\n"
     return scalars
 
 
