@@ -305,3 +305,10 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
             raise RuntimeError("Class values must be smaller than num_classes.")
     classes = record("new_arange")(tensor, 0, 1, num_classes, dtype=int64)
     return cast(tensor.unsqueeze(-1) == classes, dtype=int64)
+
+
+@one_hot.batched
+def _one_hot_of_examples(size: int, batched: Any, tensor: Tensor, num_classes: int) -> Tensor:
+    if num_classes < 0:
+        raise RuntimeError("vmap: one_hot() needs num_classes, as the largest class of each example may differ")
+    return one_hot(tensor, num_classes)
