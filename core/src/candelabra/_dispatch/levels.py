@@ -59,6 +59,17 @@ def innermost() -> Any:
     return frames[-1] if frames else None
 
 
+def batch_levels(tensor: Any) -> frozenset[int]:
+    """Return the depths of the levels of ``vmap`` at which a tensor has a value for each example."""
+    found = []
+    while tensor._instance.depth:
+        payload = tensor._payload
+        if getattr(payload, "batched", False):
+            found.append(tensor._instance.depth)
+        tensor = payload.tensor
+    return frozenset(found)
+
+
 def bits_below(bit: int) -> int:
     """Return the mode bits for the devices below the level of the device with this bit.
 

@@ -15,15 +15,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra._annotations import Any, Final, NoReturn
+from candelabra._records.batching import Rule, aligned, expanded
 from candelabra._records.record import OPERATORS, Operator
 from candelabra._records.schema import DIM, DIMS
 from candelabra._tensor import Tensor
 from candelabra._transforms.level import Frame, Payload, Transform, below, frame_at, outlived
 from candelabra._transforms.looping import looped
-
-Rule = Callable[..., Any]
-"""``rule(size, batched, *args)``: the tensors of the level below, of which those marked in ``batched`` have the batch
-dim in front (for a list of tensors, a list of marks). Every result has it. At least one argument has it."""
 
 SHIFTED_DIMS: Final = frozenset(("DistinctDims", "DistinctDims | None", "UnitDims", "InsertedDim", "Permutation"))
 """The annotations of dims besides the kinds DIM and DIMS."""
@@ -130,23 +127,6 @@ def refuse_write() -> NoReturn:
         "operator is being called inside the framework, please create the tensor that is written by new_zeros() or "
         "zeros_like() of a batched one"
     )
-
-
-def expanded(tensor: Tensor, size: int) -> Tensor:
-    """Return the tensor with a new first dim of a size, over the same memory."""
-    expand: Any = OPERATORS["expand"].canonical
-    found: Tensor = expand(tensor, (size, *tensor._payload.shape))
-    return found
-
-
-def aligned(tensor: Tensor, missing: int) -> Tensor:
-    """Return a batched tensor with dims of size 1 behind its batch dim, so that it broadcasts with higher ranks."""
-    shape = tensor._payload.shape
-    if not missing:
-        return tensor
-    view: Any = OPERATORS["basic_index"].canonical
-    found: Tensor = view(tensor, (slice(0, shape[0], 1), *[None] * missing))
-    return found
 
 
 # -- kernels ----------------------------------------------------------------------------------------------------------
@@ -324,6 +304,8 @@ def with_frame(op: Operator[..., Any], rule: Rule) -> Rule:
         if not frame.alive:
             outlived(frame)
         out = rule(frame.size, marks, *values) if some else run(*values)
+        if out is NotImplemented:
+            return out
         if several:
             return tuple([Batched(o, frame, some) for o in out])
         return Batched(out, frame, some)

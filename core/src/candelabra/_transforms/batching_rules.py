@@ -1,7 +1,7 @@
 """The batching rules of operators whose records do not imply one: views, products, indexing, factories.
 
 A rule gets the tensors of the level below, of which the marked ones have the batch dim in front; see
-:data:`~candelabra._transforms.batching.Rule`.
+:mod:`candelabra._records.batching`.
 """
 
 from __future__ import annotations
@@ -10,38 +10,19 @@ from collections.abc import Callable, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._operators.indexing.advanced import advanced_shape
+from candelabra._records.batching import Marks, aligned, all_batched, expanded, in_front, moved, rank_of
 from candelabra._records.record import OPERATORS, Operator
-from candelabra._transforms.batching import FACTORIES, Batched, aligned, declare, expanded, squeezed
+from candelabra._transforms.batching import FACTORIES, Batched, declare, squeezed
 from candelabra._transforms.level import frame_at
 from candelabra.dtypes import bool_, int64
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
 
-Marks = Sequence[Any]
-
 
 def run(name: str, *args: Any) -> Any:
     """Call an operator with all arguments by position, in canonical form."""
     return OPERATORS[name].canonical(*args)
-
-
-def all_batched(size: int, batched: Marks, tensors: Sequence[Any]) -> list[Any]:
-    """Return the tensors with a batch dim in front of each."""
-    return [t if marked else expanded(t, size) for t, marked in zip(tensors, batched)]
-
-
-def rank_of(tensor: Any, marked: Any) -> int:
-    """Return the number of dims of one example."""
-    return len(tensor._payload.shape) - bool(marked)
-
-
-def moved(tensor: Tensor, source: int, destination: int) -> Tensor:
-    """Return a view with one dim at another place."""
-    order = [d for d in range(len(tensor._payload.shape)) if d != source]
-    order.insert(destination, source)
-    found: Tensor = run("permute", tensor, tuple(order))
-    return found
 
 
 def examples(size: int, like: Tensor, rank: int) -> Tensor:
@@ -51,24 +32,13 @@ def examples(size: int, like: Tensor, rank: int) -> Tensor:
 
 
 # -- operators that accept batch dims in front ------------------------------------------------------------------------
-def leading(op: str) -> Callable[..., Any]:
-    """Return the rule of an operator that treats all leading dims as a batch: every tensor gets the batch dim."""
-
-    def rule(size: int, batched: Marks, *args: Any) -> Any:
-        return run(op, *[
-            expanded(a, size) if hasattr(a, "_payload") and not marked else a for a, marked in zip(args, batched)
-        ])  # fmt: skip
-
-    return rule
-
-
 for _name in (
     "alias", "cast", "clone", "detach", "frexp", "tril", "triu", "view_as_complex", "view_as_real", "view_dtype",
     "linalg_cholesky_ex", "linalg_det", "linalg_eig", "linalg_eigh", "linalg_eigvals", "linalg_eigvalsh",
     "linalg_geqrf", "linalg_inv_ex", "linalg_ldl_factor_ex", "linalg_ldl_solve", "linalg_lstsq", "linalg_lu_factor_ex",
     "linalg_qr", "linalg_slogdet", "linalg_svd", "linalg_svdvals", "linalg_matrix_exp",
 ):  # fmt: skip
-    declare(_name)(leading(_name))
+    declare(_name)(in_front(OPERATORS[_name]))
 
 
 def solving(op: str) -> Callable[..., Any]:

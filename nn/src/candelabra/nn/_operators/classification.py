@@ -7,7 +7,7 @@ composites over it.
 from __future__ import annotations
 
 from candelabra.dtypes import int64
-from candelabra.library import by, highest, index, operator, record, same, shape_of, unpromoted
+from candelabra.library import batching, by, highest, index, operator, record, same, shape_of, unpromoted
 from candelabra.nn._operators.losses import check_reduction, legacy_reduction, loss_rule, reduced
 from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -86,6 +86,8 @@ class_losses.vjp(
     )
 )
 class_losses_backward.vjp(grad=lambda g, target, ignored: class_losses(g, target, ignored).losses)
+for _record in (class_losses, class_losses_backward):
+    _record.batched(batching.with_examples_along_dim_0(_record))
 
 
 def _nll_shape(input: Tensor, target: Tensor, *_: Any) -> Ints:
