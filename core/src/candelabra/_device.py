@@ -16,7 +16,7 @@ from candelabra.dtypes import ALL, dtype
 from candelabra.errors import DeviceUnavailable, UnsupportedDType
 
 if TYPE_CHECKING:
-    from candelabra.backend import Backend, Kernel
+    from candelabra.backend import Backend
 
 
 class device:
@@ -100,10 +100,11 @@ class Instance:
     """An open device. ``keys[dtype]`` are the dispatch keys of its tensors, ``bit`` is the device's own bit in them."""
 
     __slots__ = (
-        "device", "backend", "index", "bit", "keys", "kernels", "capabilities", "immutable", "lazy", "__weakref__",
+        "device", "backend", "index", "bit", "keys", "kernels", "capabilities", "immutable", "lazy", "depth",
+        "__weakref__",
     )  # fmt: skip
 
-    def __init__(self, backend: Backend, index: int, bit: int, kernels: dict[str, Kernel], count: int) -> None:
+    def __init__(self, backend: Backend, index: int, bit: int, kernels: Any, count: int, depth: int = 0) -> None:
         self.device: Final = named_device(backend, index, count)
         self.backend: Final = backend
         self.index: Final = index
@@ -114,6 +115,8 @@ class Instance:
         self.keys: Final[dict[dtype, int]] = {d: bit | d.bit for d in ALL if d in self.capabilities.storage}
         self.immutable: Final = not self.capabilities.mutable
         self.lazy: Final = _is_lazy(backend)
+        self.depth: Final = depth
+        """The depth of a function transform's level, 1 for the outermost; 0 for a device."""
 
     def __repr__(self) -> str:
         return f"<device instance {self.device}>"
@@ -192,6 +195,14 @@ def _open(name: device) -> Instance:
         instance = _instances[device(name.type, index)] = _by_bit[bit] = Instance(backend, index, bit, kernels, count)
         if instance.lazy:
             lazy_instances.append(instance)
+        return instance
+
+
+def new_level(backend: Backend, depth: int, kernels: Any) -> Instance:
+    """Return a new instance for a function transform at a depth. It has no name by which it could be opened."""
+    with _lock:
+        bit = 1 << (DEVICE_SHIFT + len(_by_bit))
+        instance = _by_bit[bit] = Instance(backend, depth, bit, kernels, depth + 1, depth)
         return instance
 
 

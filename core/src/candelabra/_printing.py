@@ -97,6 +97,8 @@ def tensor_repr(tensor: Tensor) -> str:
         return f"{opening}<not initialised>)"
     shape = tuple(tensor._payload.shape)
     suffixes = _suffixes(tensor, shape)
+    if tensor._instance.depth:
+        return tensor._instance.backend.describe(tensor)  # type: ignore[attr-defined, no-any-return]
     if not tensor._instance.capabilities.data:
         return _joined(opening + "...", [suffixes[0], f"size={shape}", *suffixes[1:]], len(opening))
     try:

@@ -138,8 +138,12 @@ class Tensor(Methods):
 
     @property
     def device(self) -> device:
-        """The device of the elements."""
-        return instance_of_key(self._keys).device
+        """The device of the elements. Inside a function transform it is the real device, not the level."""
+        instance = instance_of_key(self._keys)
+        if instance.depth:
+            found: device = instance.backend.device_of(self._payload)  # type: ignore[attr-defined]
+            return found
+        return instance.device
 
     @property
     def _instance(self) -> Instance:
@@ -183,6 +187,9 @@ class Tensor(Methods):
         instance = instance_of_key(self._keys)
         shape = self._payload.shape
         if not instance.capabilities.strided:
+            if instance.depth:
+                found: tuple[tuple[int, ...], int] = instance.backend.layout(self._payload)
+                return found
             return contiguous_strides(shape), 0
         return instance.backend.layout(self._payload)
 

@@ -25,7 +25,7 @@ from candelabra._dispatch.failure import fail
 from candelabra._dispatch.fallback import fallback, fallback_policy
 from candelabra._dispatch.key import redispatch
 from candelabra._dispatch.layers import Layer
-from candelabra._dispatch.levels import level
+from candelabra._dispatch.levels import batch_levels, level
 from candelabra._dispatch.out import store
 from candelabra._dispatch.promote import common_dtype
 from candelabra._interchange.numpy import dtype_of_array
@@ -46,6 +46,7 @@ from candelabra._plugins.contributed_kernels import add_contribution
 from candelabra._plugins.kernels import get_kernel, register_kernel
 from candelabra._plugins.names import registered_names as device_names
 from candelabra._random.generator import take_counters
+from candelabra._records import batching
 from candelabra._records.accepts import refusal
 from candelabra._records.autocasting import Autocast
 from candelabra._records.callables import PublicCallable, public
@@ -105,7 +106,7 @@ __all__ = [
     "checked_pointwise", "like_input", "normalized_dims", "pointwise", "reduction", "shape_of", "unchecked",
     "accumulated", "boolean", "common", "index", "real_part", "same", "highest", "identical", "to_float", "to_integer",
     "unpromoted", "applied", "build", "conjugate", "indent", "fail", "store", "take_counters", "wrap_dim",
-    "check_targets",
+    "check_targets", "batching", "batch_levels",
     # reading
     "ENTRIES", "METHODS", "OPERATORS", "Entry", "Signature", "Schema", "Parameter", "REQUIRED", "BOUND", "DEVICE",
     "DIFFERENTIABLE", "DIM", "DIMS", "DTYPE", "INDEX", "INDICES", "LIST", "MASK", "OPERAND", "OPTIONAL", "PLAIN",

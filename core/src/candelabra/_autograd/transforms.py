@@ -13,6 +13,8 @@ from functools import wraps
 from candelabra._annotations import Any, Final
 from candelabra._autograd.api import grad as gradients_of
 from candelabra._autograd.filling import zeros_like
+from candelabra._autograd.saved import with_node
+from candelabra._dispatch.levels import innermost
 from candelabra._keys import NO_GRAD, mode
 
 Argnums = int | Sequence[int]
@@ -65,7 +67,7 @@ def value_and_grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
         filled = iter([zeros_like(leaf) if g is None else g for g, leaf in zip(found, flat, strict=True)])
         parts = tuple([_rebuilt(args[p], filled) for p in positions])
         gradient = parts[0] if isinstance(argnums, int) else parts
-        result = result if keep else result.detach()
+        result = result if keep else _without_graph(result)
         return ((result, aux) if has_aux else result), gradient
 
     both.__name__ = both.__qualname__ = f"value_and_grad({name})"
@@ -135,11 +137,19 @@ def _variables(value: Any, name: str, position: int) -> tuple[Any, list[Any]]:
         if not hasattr(v, "_payload") or not (v.is_floating_point() or v.is_complex()):
             kind = f"{v.dtype} Tensor" if hasattr(v, "_payload") else _kind(v)
             raise TypeError(f"grad: argument {position} of {name} is (or contains) a {kind}, which has no gradient")
-        variable = v.view_as(v) if v.requires_grad else v.detach().requires_grad_()
+        level = innermost()
+        if level is not None and not v._keys & level.instance.bit:
+            v = level.adopt(v)  # the derivative is recorded on the innermost level, where the function runs
+        variable = v.view_as(v) if v.requires_grad else _without_graph(v).requires_grad_()
         leaves.append(variable)
         return variable
 
     return _mapped(value, one), leaves
+
+
+def _without_graph(tensor: Any) -> Any:
+    """Return a tensor without the graph of its own level. The graphs of outer levels go on."""
+    return with_node(tensor._fresh(), None) if tensor._instance.depth else tensor.detach()
 
 
 def _mapped(value: Any, one: Callable[[Any], Any]) -> Any:

@@ -288,11 +288,15 @@ def _wrapped(payload: Any, like: Tensor) -> Tensor:
 
 # -- what changes a tensor's identity ------------------------------------------------------------------------------
 def detached(tensor: Tensor) -> Tensor:
-    """See ``Tensor.detach``. On immutable arrays the result is a tracked view, which follows writes to its base."""
+    """See ``Tensor.detach``. On immutable arrays the result is a tracked view, which follows writes to its base.
+
+    Inside a function transform the operator runs, since it detaches the tensors of the levels below too.
+    """
     if tensor._keys & OVERRIDE and not state.bits & NO_OVERRIDE:
         handled: Tensor = call_override(Tensor.detach, (tensor,), (tensor,), {}, Tensor)
         return handled
-    if instance_of_key(tensor._keys).immutable or state.bits & LAYER_MASK:
+    instance = instance_of_key(tensor._keys)
+    if instance.immutable or instance.depth or state.bits & LAYER_MASK:
         followed: Tensor = OPERATORS["detach"].function(tensor)
         return followed
     out = wrap(tensor._payload, tensor._keys & ~(AUTOGRAD | VIEW))

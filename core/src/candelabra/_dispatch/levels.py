@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 
 class _Levels(threading.local):
-    """The mode bits outside each active level of a thread, by the bit of the level's device."""
+    """The active levels of a thread: the mode bits outside each, by the bit of its device, and the transforms."""
 
     def __init__(self) -> None:
         self.outer: dict[int, int] = {}
+        self.frames: list[Any] = []
 
 
 _levels: Final = _Levels()
@@ -47,11 +48,49 @@ def level(instance: Instance) -> Iterator[None]:
             _levels.outer[instance.bit] = before
 
 
-class Lowered:
-    """A kernel of a virtual device, which runs under the mode bits of the level below.
+def active_frames() -> list[Any]:
+    """Return the function transforms that are active in this thread, the outermost first; the list itself."""
+    return _levels.frames
+
+
+def innermost() -> Any:
+    """Return the innermost function transform that is active in this thread, or None."""
+    frames = _levels.frames
+    return frames[-1] if frames else None
+
+
+def batch_levels(tensor: Any) -> frozenset[int]:
+    """Return the depths of the levels of ``vmap`` at which a tensor has a value for each example."""
+    found = []
+    while tensor._instance.depth:
+        payload = tensor._payload
+        if getattr(payload, "batched", False):
+            found.append(tensor._instance.depth)
+        tensor = payload.tensor
+    return frozenset(found)
+
+
+def bits_below(bit: int) -> int:
+    """Return the mode bits for the devices below the level of the device with this bit.
 
     The modes ``own_kernels`` and ``serve_every_size`` belong to no level: they are kept.
     """
+    return _levels.outer.get(bit, 0) & ~KERNEL_MODES | state.bits & KERNEL_MODES
+
+
+@contextmanager
+def modes_below(bit: int, include: int = 0, exclude: int = 0) -> Iterator[None]:
+    """Set and clear mode bits for the devices below the level of the device with this bit, inside the block."""
+    before = _levels.outer[bit]
+    _levels.outer[bit] = (before | include) & ~exclude
+    try:
+        yield
+    finally:
+        _levels.outer[bit] = before
+
+
+class Lowered:
+    """A kernel of a virtual device, which runs under the mode bits of the level below."""
 
     def __init__(self, kernel: Any, instance: Instance) -> None:
         self.kernel = kernel
@@ -59,7 +98,10 @@ class Lowered:
 
     def __call__(self, *args: Any) -> Any:
         mode = state.bits
-        switch(_levels.outer.get(self.bit, 0) & ~KERNEL_MODES | mode & KERNEL_MODES)
+        bits = bits_below(self.bit)
+        if bits == mode:
+            return self.kernel(*args)
+        switch(bits)
         try:
             return self.kernel(*args)
         finally:

@@ -14,6 +14,7 @@ from candelabra._codegen.adapters import Call, compile_adapter
 from candelabra._codegen.entry import passed_on
 from candelabra._codegen.source import build
 from candelabra._device import Instance, instance_of_key, instances_of_key
+from candelabra._dispatch.adopting import adopting, innermost_of_key
 from candelabra._dispatch.crossing import cross_device
 from candelabra._dispatch.declining import note
 from candelabra._dispatch.failure import check, fail
@@ -67,10 +68,13 @@ def resolution(op: Operator[..., Any], key: int, inplace: bool = False, declined
         if key & FUNCTION_MODE or key & (OVERRIDE | NO_OVERRIDE) == OVERRIDE:
             return Resolution(overriding(op, inplace), "override", "handled by __torch_function__")
         key &= ~(OVERRIDE | NO_OVERRIDE)
-    # 1. Tensors of two device instances: a function that checks the arguments at each call.
+    # 1. Tensors of two device instances: a function that checks the arguments at each call, or adopts them in a level.
     devices = key >> DEVICE_SHIFT
     if devices & (devices - 1):
         names = ", ".join(str(i.device) for i in instances_of_key(key))
+        inner = innermost_of_key(key)
+        if inner is not None:
+            return Resolution(adopting(op, inner, inplace), "adoption", f"tensors of {names} enter the innermost level")
         return Resolution(cross_device(op, inplace), "cross-device", f"tensors on {names}")
     # 2. The highest functionality layer with a kernel for this operator.
     if key & LAYER_MASK:

@@ -1,4 +1,4 @@
-"""`candelabra.nn`, `optim`, `distributions` and `func`, which are a separate distribution, as `utils.data` is.
+"""`candelabra.nn`, `optim` and `distributions`, which are a separate distribution, as `utils.data` is.
 `candelabra.testing` comes with the conformance suite, whose comparison it is.
 
 The package's ``__path__`` is extended by every folder ``candelabra`` on sys.path, so that plain imports find them
@@ -18,7 +18,6 @@ COMPANIONS: Final[dict[str, tuple[str, str]]] = {
     "nn": ("candelabra.nn", "nn"),
     "optim": ("candelabra.optim", "nn"),
     "distributions": ("candelabra.distributions", "nn"),
-    "func": ("candelabra.func", "nn"),
     "testing": ("candelabra.testing", "conformance"),
 }  # fmt: skip
 """Attributes of ``candelabra`` that other distributions contain: the module to import and the extra to install."""

@@ -49,6 +49,7 @@ EXPORTED: Final[dict[str, str]] = {
     "candelabra._plugins.kernels": "register_kernel get_kernel",
     "candelabra.errors": "OutOfMemoryError",
     "candelabra._autograd.transforms": "grad value_and_grad",
+    "candelabra._transforms.vmap": "vmap",
     "candelabra._autograd.anomaly": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",
     "candelabra._autograd.modes": (
         "no_grad enable_grad set_grad_enabled inference_mode is_grad_enabled is_inference_mode_enabled"
@@ -61,7 +62,7 @@ EXPORTED: Final[dict[str, str]] = {
     "candelabra._C": "_assert",
     "": (
         "_C __config__ accelerator amp array_api autograd backend backends compiler distributed dtypes errors fft "
-        "functional fx hub jit library linalg masked multiprocessing onnx overrides profiler random serialization "
+        "func functional fx hub jit library linalg masked multiprocessing onnx overrides profiler random serialization "
         "signal special types typing utils version"
     ),
 }

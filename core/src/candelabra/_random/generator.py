@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
@@ -182,7 +182,7 @@ _defaults: Final = _Defaults()
 
 def default_generator(instance: Instance | None = None) -> Generator:
     """Return the default generator of a device (None: of the default device)."""
-    place = (open_device() if instance is None else instance).device
+    place = _real(open_device() if instance is None else instance).device
     found = _defaults.by_device.get(place)
     if found is not None:
         return found
@@ -190,6 +190,13 @@ def default_generator(instance: Instance | None = None) -> Generator:
         if _defaults.seed is None:
             _defaults.seed = random_seed()
         return _defaults.by_device.setdefault(place, _restored(place, _defaults.seed, 0))
+
+
+def _real(instance: Instance) -> Instance:
+    """Return the device itself, or for a level of a function transform the real device below it."""
+    while instance.depth:
+        instance = instance.backend.instance_below(instance)  # type: ignore[attr-defined]
+    return instance
 
 
 def take_counters(
@@ -203,8 +210,14 @@ def take_counters(
         generator = default_generator(instance)
     elif not isinstance(generator, Generator):
         raise TypeError(f"{name}(): argument 'generator' must be Generator, not {type(generator).__name__}")
+    for repeat in repeats:
+        n *= repeat()
     place: tuple[int, int] = generator.take(counters_used(kind, n, dtype, span))
     return place
+
+
+repeats: Final[list[Callable[[], int]]] = []
+"""Functions that return how often a draw repeats: ``vmap`` may draw for each example. Empty until vmap is used."""
 
 
 def give_back(generator: Any, instance: Instance, offset: int) -> None:

@@ -148,6 +148,7 @@ class Operator(Generic[P, R]):
         self.scatter: Callable[..., Any] | None = None
         self.gather: Callable[..., Any] | None = None
         self.inplace_body: Callable[..., Any] | None = None
+        self.batching: Callable[..., Any] | None = None
         self.generation = 0
         self.table: Final = DispatchTable(self)
         self.inplace_table: Final = InplaceTable(self)
@@ -188,6 +189,16 @@ class Operator(Generic[P, R]):
         """
         self.gather = gather
         return self
+
+    def batched(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Declare how ``vmap`` serves the operator, where its record does not imply it; return the rule.
+
+        ``rule(size, batched, *arguments)`` gets the tensors of ``size`` examples: those marked in ``batched``, by
+        position, have a batch dim in front, the others are the same for all examples. At least one is marked. The
+        result has the batch dim in front.
+        """
+        self.batching = rule
+        return rule
 
     def in_place(self, body: Callable[..., Any]) -> Operator[P, R]:
         """Give a composite an in-place form that consists of in-place operators.

@@ -12,7 +12,7 @@ import math
 
 from candelabra.backend import broadcast_shapes
 from candelabra.dtypes import bool_
-from candelabra.library import by, operator, record, same, shape_of
+from candelabra.library import batching, by, operator, record, same, shape_of
 from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -145,3 +145,5 @@ def _attention_vjp(
 
 
 attention.vjp(("query", "keys", "values", "mask"), _attention_vjp)
+attention.batched(batching.broadcasting(attention, ("query",)))
+attention_backward.batched(batching.broadcasting(attention_backward, ("grad", "query")))

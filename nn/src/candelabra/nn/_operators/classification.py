@@ -7,7 +7,7 @@ composites over it.
 from __future__ import annotations
 
 from candelabra.dtypes import int64
-from candelabra.library import by, highest, index, operator, record, same, shape_of, unpromoted
+from candelabra.library import batching, by, highest, index, operator, record, same, shape_of, unpromoted
 from candelabra.nn._operators.losses import check_reduction, legacy_reduction, loss_rule, reduced
 from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -86,6 +86,8 @@ class_losses.vjp(
     )
 )
 class_losses_backward.vjp(grad=lambda g, target, ignored: class_losses(g, target, ignored).losses)
+for _record in (class_losses, class_losses_backward):
+    _record.batched(batching.with_examples_along_dim_0(_record))
 
 
 def _nll_shape(input: Tensor, target: Tensor, *_: Any) -> Ints:
@@ -305,3 +307,10 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
             raise RuntimeError("Class values must be smaller than num_classes.")
     classes = record("new_arange")(tensor, 0, 1, num_classes, dtype=int64)
     return cast(tensor.unsqueeze(-1) == classes, dtype=int64)
+
+
+@one_hot.batched
+def _one_hot_of_examples(size: int, batched: Any, tensor: Tensor, num_classes: int) -> Tensor:
+    if num_classes < 0:
+        raise RuntimeError("vmap: one_hot() needs num_classes, as the largest class of each example may differ")
+    return one_hot(tensor, num_classes)

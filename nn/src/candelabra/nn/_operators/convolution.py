@@ -7,7 +7,7 @@ exact. As usual in deep learning, the convolution is a cross-correlation: the ke
 
 from __future__ import annotations
 
-from candelabra.library import by, operator, shape_of
+from candelabra.library import batching, by, operator, shape_of
 from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -141,6 +141,63 @@ conv_weight.vjp(
 
 
 # -- time first -------------------------------------------------------------------------------------------------------
+# -- many examples ----------------------------------------------------------------------------------------------------
+# Examples with a common weight are further elements of the batch (dim 0). With a weight of their own, they are further
+# groups: channels (dim 1 of the input and the output, dim 0 of the weight) of which each group has its part.
+@conv.batched
+def _conv_of_examples(
+    size: int, batched: Any, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Ints, padding: Ints,
+    dilation: Ints, groups: int,
+) -> Any:  # fmt: skip
+    if not batched[1] and not batched[2]:
+        out = conv.canonical(batching.merged(input, 0), weight, bias, stride, padding, dilation, groups)
+        return batching.split(out, 0, size)
+    if bias is not None:
+        rest = input, weight, None, stride, padding, dilation, groups
+        both = batched[0] or batched[1]
+        out = _conv_of_examples(size, (*batched[:2], False), *rest) if both else conv.canonical(*rest)
+        own = bias if batched[2] else batching.expanded(bias, size)
+        return out + own.reshape((size, 1, own.shape[1], *[1] * len(stride)))
+    if not batched[0] and groups == 1:  # the examples share the input: their outputs are further channels
+        return batching.split(
+            conv.canonical(input, batching.merged(weight, 0), None, stride, padding, dilation, 1), 1, size
+        )
+    input = batching.merged(input if batched[0] else batching.expanded(input, size), 1)
+    out = conv.canonical(input, batching.merged(weight, 0), None, stride, padding, dilation, size * groups)
+    return batching.split(out, 1, size)
+
+
+@conv_input.batched
+def _conv_input_of_examples(
+    size: int, batched: Any, output: Tensor, weight: Tensor, shape: Ints, stride: Ints, padding: Ints, dilation: Ints,
+    groups: int,
+) -> Any:  # fmt: skip
+    if not batched[1]:
+        merged = (size * shape[0], *shape[1:])
+        found = conv_input.canonical(batching.merged(output, 0), weight, merged, stride, padding, dilation, groups)
+        return batching.split(found, 0, size)
+    output = batching.merged(output if batched[0] else batching.expanded(output, size), 1)
+    merged = (shape[0], size * shape[1], *shape[2:])
+    weight = batching.merged(weight, 0)
+    found = conv_input.canonical(output, weight, merged, stride, padding, dilation, size * groups)
+    return batching.split(found, 1, size)
+
+
+@conv_weight.batched
+def _conv_weight_of_examples(
+    size: int, batched: Any, input: Tensor, output: Tensor, shape: Ints, stride: Ints, padding: Ints, dilation: Ints,
+    groups: int,
+) -> Any:  # fmt: skip
+    merged = (size * shape[0], *shape[1:])
+    if not batched[0] and groups == 1:
+        output = batching.merged(output, 1)
+        found = conv_weight.canonical(input, output, merged, stride, padding, dilation, 1)
+        return batching.split(found, 0, size)
+    input, output = (batching.merged(t, 1) for t in batching.all_batched(size, batched, (input, output)))
+    found = conv_weight.canonical(input, output, merged, stride, padding, dilation, size * groups)
+    return batching.split(found, 0, size)
+
+
 def _tbc_shape(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Ints:
     shape, kernel, biases = shape_of(input), shape_of(weight), shape_of(bias)
     if len(shape) != 3:

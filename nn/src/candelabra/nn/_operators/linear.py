@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from candelabra.dtypes import DTYPE_MASK
-from candelabra.library import Autocast, by, operator, record, shape_of, unpromoted
+from candelabra.library import Autocast, batching, by, operator, record, shape_of, unpromoted
 from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -74,6 +74,28 @@ def _of_product(g: Tensor) -> Tensor:
 
 
 linear.vjp(input=_linear_input, weight=_linear_weight, bias=lambda g: g)  # the engine sums over broadcast dims
+
+
+@linear.batched
+def _linear_of_examples(size: int, batched: Any, input: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
+    if not batched[1] and not batched[2]:
+        return linear.canonical(input, weight, bias)
+    if batching.rank_of(weight, batched[1]) != 2:
+        return NotImplemented
+    rank = batching.rank_of(input, batched[0])
+    if not batched[1]:
+        product = matmul.canonical(input, weight.t())
+    elif batched[0]:
+        rows = batching.aligned(input, 1) if rank == 1 else input
+        product = matmul.canonical(rows, batching.aligned(weight.mT, rank - 2))
+        product = product.squeeze(1) if rank == 1 else product
+    elif rank == 1:
+        product = matmul.canonical(weight, input)
+    else:
+        product = matmul.canonical(input, batching.aligned(weight.mT, rank - 2))
+    if bias is None:
+        return product
+    return product + (batching.aligned(bias, rank - batching.rank_of(bias, True)) if batched[2] else bias)
 
 
 def _bilinear_shape(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Ints:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from candelabra.backend import broadcast_shapes
 from candelabra.dtypes import DTYPE_MASK, float32
-from candelabra.library import Autocast, by, normalized_dims, operator, record, same, shape_of, unpromoted
+from candelabra.library import Autocast, batching, by, normalized_dims, operator, record, same, shape_of, unpromoted
 from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -110,6 +110,8 @@ def _normalize_vjp(
 
 
 normalize.vjp(("input", "weight", "bias"), _normalize_vjp)
+for _record in (normalize, normalize_backward):
+    _record.batched(batching.broadcasting(_record, ("input",), "dims"))
 
 
 # -- over the last dims -----------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from candelabra.library import by, index, operator, record, same, shape_of
+from candelabra.library import batching, by, index, operator, record, same, shape_of
 from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -125,3 +125,7 @@ sum_pool_adjoint.vjp(
         g, window, stride, padding, dilation, tuple(output_spec.shape[len(output_spec.shape) - len(window) :])
     )
 )
+
+# All dims before those of the window are alike.
+for _record in (max_pool, max_pool_values, scatter_planes, sum_pool, sum_pool_adjoint):
+    _record.batched(batching.in_front(_record))

@@ -1,0 +1,1 @@
+"""Function transforms as virtual devices: levels, ``vmap``, and derivatives of functions."""

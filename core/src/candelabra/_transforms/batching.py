@@ -1,0 +1,360 @@
+"""``vmap`` as a device: payloads with a batch dim in front, and kernels that are batching rules.
+
+The rule of most operators follows from the family of its record:
+
+- pointwise operators broadcast, so the batch dim only has to be aligned;
+- operators of one tensor with named dims (reductions, softmax, sort, …) act on the dims behind the batch dim;
+- a composite without a rule runs its body, whose operators are batched in turn.
+
+``candelabra._transforms.batching_rules`` has the others, a few lines each; ``Operator.batched`` declares one for an
+operator of another distribution. A primitive without a rule is called for each example in a loop, with one warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from candelabra._annotations import Any, Final, NoReturn
+from candelabra._records.batching import Rule, aligned, expanded
+from candelabra._records.record import OPERATORS, Operator
+from candelabra._records.schema import DIM, DIMS
+from candelabra._tensor import Tensor
+from candelabra._transforms.level import Frame, Payload, Transform, below, frame_at, outlived
+from candelabra._transforms.looping import looped
+
+SHIFTED_DIMS: Final = frozenset(("DistinctDims", "DistinctDims | None", "UnitDims", "InsertedDim", "Permutation"))
+"""The annotations of dims besides the kinds DIM and DIMS."""
+
+
+class Batched(Payload):
+    """A tensor of the level below: one tensor per example along its first dim, or one for all if not ``batched``.
+
+    ``shape`` is that of one example. ``own``: the level has created the memory, so an unbatched tensor that is written
+    with different values per example can become batched.
+    """
+
+    __slots__ = ("batched", "own")
+
+    def __init__(self, tensor: Tensor, frame: Any, batched: bool, own: bool = True) -> None:
+        shape = tuple(tensor._payload.shape)
+        self.tensor = tensor
+        self.frame = frame
+        self.batched = batched
+        self.shape = shape[1:] if batched else shape
+        self.own = own
+
+
+class Batch(Frame):
+    """One use of ``vmap``: the number of examples, and how random numbers differ between them."""
+
+    def __init__(self, size: int, randomness: str) -> None:
+        super().__init__(VMAP)
+        self.size = size
+        self.randomness = randomness
+
+    def batch(self, tensor: Tensor) -> Tensor:
+        """Return a tensor of this level whose examples are along the first dim of ``tensor``."""
+        return self.wrap(Batched(tensor, self, True, own=False))
+
+    def unbatched(self, tensor: Tensor) -> Tensor:
+        """Return the tensor of the level below with all examples along the first dim, whatever it was."""
+        if not tensor._keys & self.instance.bit:
+            return expanded(tensor, self.size)
+        payload = tensor._fresh()._payload
+        return payload.tensor if payload.batched else expanded(payload.tensor, self.size)
+
+
+class Vmap(Transform):
+    """The device type of ``vmap``."""
+
+    name = "vmap"
+
+    def kernels(self) -> BatchingKernels:
+        from candelabra._transforms import batching_rules  # noqa: F401 - fills RULES and FACTORIES
+
+        return BatchingKernels()
+
+    def adopted(self, frame: Any, tensor: Tensor) -> Batched:
+        return Batched(tensor, frame, False, own=False)
+
+    def empty(self, index: int, shape: tuple[int, ...], dtype: Any) -> Batched:
+        """Return a batched tensor without content, so that each example can be written."""
+        frame = frame_at(index)
+        with below(frame.instance):
+            return Batched(frame.like.new_empty((frame.size, *shape), dtype=dtype), frame, True)
+
+    def layout(self, payload: Batched) -> tuple[tuple[int, ...], int]:  # type: ignore[override]
+        """Return strides and offset of the first example."""
+        strides, offset = super().layout(payload)
+        return (strides[1:] if payload.batched else strides), offset
+
+    def to_host(self, payload: Batched) -> memoryview:  # type: ignore[override]
+        if payload.batched:
+            raise RuntimeError(
+                "vmap: It looks like you're calling .item() on a Tensor, or using it in data-dependent control flow "
+                "(if, while, bool()). vmap does not support that, as each example has a value of its own: please try "
+                "to rewrite what you're doing with other operations, such as candelabra.where"
+            )
+        return super().to_host(payload)
+
+    def copy_(self, destination: Batched, source: Batched) -> Batched:
+        instance = destination.frame.instance
+        with below(instance):
+            if source.batched and not destination.batched:
+                if not destination.own:
+                    refuse_write()
+                destination.tensor = expanded(destination.tensor, source.frame.size).clone()
+                destination.batched = True
+            destination.tensor.copy_(source.tensor)
+        return destination
+
+    def describe(self, tensor: Tensor) -> str:
+        payload = tensor._payload
+        inner = repr(payload.tensor).replace("\n", "\n    ")
+        bdim = 0 if payload.batched else None
+        return f"BatchedTensor(lvl={payload.frame.depth}, bdim={bdim}, value=\n    {inner}\n)"
+
+
+VMAP: Final = Vmap()
+
+
+def refuse_write() -> NoReturn:
+    """Raise functorch's error for a batched value that is written into memory without a batch dim."""
+    raise RuntimeError(
+        "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in "
+        "extra_args that has more elements than `self`. This happened due to `other` being vmapped over but `self` not "
+        "being vmapped over in a vmap. Please try to use out-of-place operators instead of inplace arithmetic. If said "
+        "operator is being called inside the framework, please create the tensor that is written by new_zeros() or "
+        "zeros_like() of a batched one"
+    )
+
+
+# -- kernels ----------------------------------------------------------------------------------------------------------
+class BatchingKernels(dict[str, Any]):
+    """``{operator: kernel}``, created on demand from the records and the declared rules."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        try:
+            found = dict.__getitem__(self, name)
+        except KeyError:
+            op: Any = OPERATORS.get(name)
+            found = self[name] = None if op is None else kernel_of(op)
+        return default if found is None else found
+
+    def __contains__(self, name: object) -> bool:
+        return self.get(str(name)) is not None
+
+
+def kernel_of(op: Operator[..., Any]) -> Rule | None:
+    """Return the kernel of an operator, or None if its body serves it."""
+    if op.name in FACTORIES:
+        made: Rule = FACTORIES[op.name](op)
+        return made
+    rule = rule_of(op)
+    if rule is None:
+        return None if op.body is not None else with_frame(op, looped(op))
+    if rule is pointwise_rule:
+        return pointwise_kernel(op)
+    return with_frame(op, rule)
+
+
+def rule_of(op: Operator[..., Any]) -> Rule | None:
+    """Return the batching rule of an operator, or None for a composite or primitive without one."""
+    declared: Rule | None = op.batching or RULES.get(op.name)
+    if declared is not None:
+        return declared
+    if getattr(op.rule, "pointwise", False):
+        return pointwise_rule
+    tensors = op.schema.tensors
+    primitive = op.body is None or op.differentiable
+    if primitive and not op.random and not op.view and len(tensors) == 1 and tensors[0] is op.schema.parameters[0]:
+        places = dims_of(op)
+        if places:
+            return shifting(op, places)
+    return None
+
+
+def pointwise_rule(size: int, batched: list[Any], *args: Any) -> Any:
+    """Stand for the rule of pointwise operators, which :func:`pointwise_kernel` implements."""
+    raise AssertionError("pointwise_kernel serves these operators")
+
+
+def pointwise_kernel(op: Operator[..., Any]) -> Rule:
+    """Return the kernel of a pointwise operator: align the batch dims, and broadcast."""
+    if any(p.kind == "list" for p in op.schema.parameters):
+        return with_frame(op, pointwise_list_rule(op))
+    run = op.canonical
+    several = op.schema.result is not None
+
+    def kernel(*args: Any) -> Any:
+        rank, frame, mixed, batched = -1, None, False, False
+        for a in args:
+            if type(a) is Batched:
+                if frame is None:
+                    frame = a.frame
+                elif a.frame is not frame:
+                    other_frame(a.frame, frame)
+                if a.batched:
+                    batched = True
+                n = len(a.shape)
+                if n != rank:
+                    mixed = rank >= 0
+                    rank = max(n, rank)
+        if not frame.alive:  # type: ignore[union-attr]
+            outlived(frame)  # type: ignore[arg-type]
+        if mixed:
+            values = [
+                a if type(a) is not Batched else aligned(a.tensor, rank - len(a.shape)) if a.batched else a.tensor
+                for a in args
+            ]
+        else:
+            values = [a.tensor if type(a) is Batched else a for a in args]
+        out = run(*values)
+        if several:
+            return tuple([Batched(o, frame, batched) for o in out])
+        return Batched(out, frame, batched)
+
+    return kernel
+
+
+def pointwise_list_rule(op: Operator[..., Any]) -> Rule:
+    """Return the rule of a pointwise operator with a list of tensors."""
+    run = op.canonical
+
+    def rule(size: int, batched: list[Any], *args: Any) -> Any:
+        flat = [(t, m) for a, m in zip(args, batched) for t, m in (zip(a, m) if isinstance(m, list) else ((a, m),))]
+        rank = max(len(t._payload.shape) - m for t, m in flat if isinstance(t, Tensor))
+
+        def one(t: Any, marked: bool) -> Any:
+            return aligned(t, rank + 1 - len(t._payload.shape)) if marked else t
+
+        return run(*[
+            [one(t, m) for t, m in zip(a, marks)] if isinstance(marks, list) else one(a, marks)
+            for a, marks in zip(args, batched)
+        ])  # fmt: skip
+
+    return rule
+
+
+def dims_of(op: Operator[..., Any]) -> list[int]:
+    """Return the positions of the arguments that name dims of the first tensor."""
+    return [i for i, p in enumerate(op.schema.parameters) if p.kind in (DIM, DIMS) or p.annotation in SHIFTED_DIMS]
+
+
+def shifting(op: Operator[..., Any], places: list[int]) -> Rule:
+    """Return the rule of an operator of one tensor that acts on named dims: those behind the batch dim."""
+    run = op.canonical
+    all_dims = [i for i in places if op.schema.parameters[i].kind != DIM]
+
+    def rule(size: int, batched: list[Any], input: Any, *rest: Any) -> Any:
+        args = [input, *rest]
+        rank = len(input._payload.shape) - 1
+        if not rank:  # an operator on a number may name dim 0
+            args[0] = aligned(input, 1)
+            rank = 1
+        for i in places:
+            args[i] = shifted(args[i], rank, i in all_dims)
+        out = run(*args)
+        if rank != len(input._payload.shape) - 1:
+            return squeezed(out)
+        return out
+
+    return rule
+
+
+def shifted(dim: Any, rank: int, absent_is_all: bool) -> Any:
+    """Return dims of an example as dims of the batch."""
+    if dim is None:
+        return tuple(range(1, rank + 1)) if absent_is_all else None
+    return dim + 1 if isinstance(dim, int) else tuple([d + 1 for d in dim])
+
+
+def squeezed(out: Any) -> Any:
+    """Return results without the dim that was inserted for a number, where an operator has kept it."""
+    if isinstance(out, tuple):
+        return tuple([squeezed(o) for o in out])
+    return out if len(out._payload.shape) == 1 else OPERATORS["squeeze"].canonical(out, (1,))
+
+
+def with_frame(op: Operator[..., Any], rule: Rule) -> Rule:
+    """Return a rule as a kernel over payloads. A call without a batched argument runs the operator once."""
+    run = op.canonical
+    several = op.schema.result is not None
+
+    def kernel(*args: Any) -> Any:
+        values: list[Any] = []
+        marks: list[Any] = []
+        frame: Any = None
+        some = False
+        for a in args:
+            if type(a) is Batched:
+                if frame is None:
+                    frame = a.frame
+                elif a.frame is not frame:
+                    other_frame(a.frame, frame)
+                values.append(a.tensor)
+                marks.append(a.batched)
+                some = some or a.batched
+            elif type(a) is list:
+                frame, found = _listed(a, values, marks, frame)
+                some = some or found
+            else:
+                values.append(a)
+                marks.append(False)
+        if not frame.alive:
+            outlived(frame)
+        out = rule(frame.size, marks, *values) if some else run(*values)
+        if out is NotImplemented:
+            return out
+        if several:
+            return tuple([Batched(o, frame, some) for o in out])
+        return Batched(out, frame, some)
+
+    return kernel
+
+
+def _listed(items: list[Any], values: list[Any], marks: list[Any], frame: Any) -> tuple[Any, bool]:
+    """Add the tensors of a list to ``values`` and ``marks``; return the frame, and whether one of them is batched."""
+    found = False
+    tensors: list[Any] = []
+    flags: list[bool] = []
+    for item in items:
+        if type(item) is Batched:
+            if frame is None:
+                frame = item.frame
+            elif item.frame is not frame:
+                other_frame(item.frame, frame)
+            tensors.append(item.tensor)
+            flags.append(item.batched)
+            found = found or item.batched
+        else:
+            tensors.append(item)
+            flags.append(False)
+    values.append(tensors)
+    marks.append(flags)
+    return frame, found
+
+
+def other_frame(first: Any, second: Any) -> NoReturn:
+    """Raise the error for tensors of two uses of a level."""
+    for frame in (first, second):
+        if not frame.alive:
+            outlived(frame)
+    raise RuntimeError("tensors of two calls of vmap were combined: vmap runs in two threads, and they share a tensor")
+
+
+def declare(*names: str) -> Callable[[Rule], Rule]:
+    """Declare the rule of one or several operators of the core."""
+
+    def keep(rule: Rule) -> Rule:
+        for name in names:
+            RULES[name] = rule
+        return rule
+
+    return keep
+
+
+RULES: Final[dict[str, Rule]] = {}
+"""The rules that no record implies. ``candelabra._transforms.batching_rules`` fills it."""
+FACTORIES: Final[dict[str, Callable[[Operator[..., Any]], Any]]] = {}
+"""Operators without tensors, or with a size of their own: functions that make the kernel from the record."""

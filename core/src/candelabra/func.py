@@ -1,0 +1,36 @@
+"""Transforms of functions: ``vmap``, and derivatives of functions of nested containers of tensors. As ``torch.func``.
+
+``functional_call`` and ``stack_module_state``, which take modules, come with ``candelabra.nn``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from candelabra._absent import missing
+from candelabra._annotations import Any, Final
+from candelabra._transforms.reverse import grad, grad_and_value, jacrev, vjp
+from candelabra._transforms.vmap import vmap
+
+_OF_MODULES: Final = ("functional_call", "stack_module_state")
+_ABSENT: Final = ("functionalize", "hessian", "jacfwd", "jvp", "linearize")
+
+__all__ = ["grad", "grad_and_value", "jacrev", "vjp", "vmap", *_OF_MODULES, *_ABSENT]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ABSENT:
+        found = missing("func", name, "candelabra has no forward mode yet; func has vmap, grad, vjp and jacrev")
+    elif name in _OF_MODULES:
+        import candelabra
+
+        _ = candelabra.nn  # raises ModuleNotFoundError with the extra to install
+        found = getattr(import_module("candelabra.nn.utils.functional_calls"), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
