@@ -92,13 +92,6 @@ CASES: dict[str, tuple[tuple[dict[str, Any], ...], tuple[Any, ...], type[Excepti
     "linalg_ldl_solve": (
         (CPU,), (zeros(2, 2), zeros(2, dtype=np.int32), zeros(3, 1), False), ValueError, "matrices do not match",
     ),
-    "grid_sampler": (
-        (CPU,), (zeros(2, 1, 3, 3), zeros(1, 4, 4, 2), 0, 0, True), ValueError,
-        r"grid of shape \(1, 4, 4, 2\) does not fit an input of shape \(2, 1, 3, 3\)",
-    ),
-    "grid_sampler without elements": (
-        (CPU,), (zeros(1, 1, 0, 3), zeros(1, 4, 4, 2), 0, 0, True), ValueError, "an input without elements has no",
-    ),
     "pivots_to_permutation": (
         (CPU,), (zeros(2, dtype=np.int32) + 5, 3), ValueError, "pivots must be in 1 to 3, got 5 to 5",
     ),

@@ -1,4 +1,4 @@
-"""Sequences of recurrent networks as one kernel for each step, compared with the owner's kernels."""
+"""Sequences of recurrent networks as one kernel for each step, compared with the bodies of the operators."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from candelabra.backend import declared
 from candelabra.dtypes import float32, float64
+from candelabra.library import OPERATORS, own_kernels
 from candelabra_clike.kernels.recurrent import steps_of
 from candelabra_cpu.kernels import table
 from candelabra_native.kernels import contributed
 
-OWN = declared(table())
-NATIVE = contributed({name: kernel for name, kernel in OWN.items() if "_sequence" not in name})
+from tests.nn.network_samples import array, tensor
+
+NATIVE = contributed(declared(table()))
 LENGTHS = {
     "equal": (3, 3, 3), "falling": (5, 3, 1), "one step": (2,), "some end": (30, 29, 29), "many rows": (50, 50),
     "an empty step": (4, 0),
@@ -35,11 +37,14 @@ class Case:
         return (self.rng.standard_normal(shape) * 0.5).astype(self.dtype.name) if present else None
 
     def same(self, name: str, *arguments: Any) -> tuple[Any, ...]:
-        """Return the results of the owner's kernel, after a comparison with those of the native one."""
-        expected, found = OWN[name](*arguments), NATIVE[name].for_dtype(self.dtype)(*arguments)
-        if not isinstance(expected, tuple):
-            expected, found = (expected,), (found,)
-        for a, b in zip(expected, found, strict=True):
+        """Return the results of the operator's body, after a comparison with those of the native kernel."""
+        body, native = OPERATORS[name].declared, NATIVE[name].for_dtype(self.dtype)
+        tensors = [tensor(a) if isinstance(a, np.ndarray) else a for a in arguments]
+        with own_kernels():
+            out = body(*tensors)
+        expected = tuple(array(t) for t in (out if isinstance(out, tuple) else (out,)))
+        found = native(*arguments)
+        for a, b in zip(expected, found if isinstance(found, tuple) else (found,), strict=True):
             assert a.shape == b.shape
             assert a.dtype == b.dtype
             scale = max(1.0, float(np.abs(a).max(initial=0)))
@@ -60,7 +65,7 @@ every_layout = pytest.mark.parametrize(
 
 
 @every_layout
-def test_an_lstm_gives_what_the_owner_gives(case: Case, width: int, lengths: str, reverse: bool) -> None:
+def test_an_lstm_gives_what_its_body_gives(case: Case, width: int, lengths: str, reverse: bool) -> None:
     """States, cells and gates, and their gradients with any of the given ones missing."""
     sizes = LENGTHS[lengths]
     rows, count = sum(sizes), sizes[0]
@@ -74,7 +79,7 @@ def test_an_lstm_gives_what_the_owner_gives(case: Case, width: int, lengths: str
 
 
 @every_layout
-def test_a_gru_gives_what_the_owner_gives(case: Case, width: int, lengths: str, reverse: bool) -> None:
+def test_a_gru_gives_what_its_body_gives(case: Case, width: int, lengths: str, reverse: bool) -> None:
     """States and gates, and their gradients with any of the given ones missing."""
     sizes = LENGTHS[lengths]
     rows, count = sum(sizes), sizes[0]
@@ -88,7 +93,7 @@ def test_a_gru_gives_what_the_owner_gives(case: Case, width: int, lengths: str, 
 
 @every_layout
 @pytest.mark.parametrize("relu", [False, True], ids=["tanh", "relu"])
-def test_a_plain_network_gives_what_the_owner_gives(
+def test_a_plain_network_gives_what_its_body_gives(
     case: Case, width: int, lengths: str, reverse: bool, relu: bool
 ) -> None:
     """States, and their gradient."""

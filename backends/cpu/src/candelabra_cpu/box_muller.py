@@ -18,7 +18,7 @@ import numpy.typing as npt
 __all__ = ["cos_sin", "negative_log"]
 
 Floats = npt.NDArray[np.float64]
-Words = npt.NDArray[np.uint64]
+Words = npt.NDArray[np.uint64 | np.uint32]
 
 # (ln((1 + s) / (1 - s)) / s - 2) / z with z = s*s, |s| <= (sqrt(2) - 1) / (sqrt(2) + 1); error of z*G below 2**-56.
 LOG_COEFFICIENTS = tuple(
@@ -82,7 +82,8 @@ def negative_log(h: Words, bits: int) -> Floats:
     z = s * s
     half_square = 0.5 * f * f
     series = z * _polynomial(z, LOG_COEFFICIENTS)
-    return ((half_square - (s * (half_square + series) + exponent * LN2_LOW)) - f) - exponent * LN2_HIGH
+    out: Floats = ((half_square - (s * (half_square + series) + exponent * LN2_LOW)) - f) - exponent * LN2_HIGH
+    return out
 
 
 def cos_sin(angle: Words) -> tuple[Floats, Floats]:

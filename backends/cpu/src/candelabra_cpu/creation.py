@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -53,31 +53,6 @@ def linspace(start: Any, end: Any, steps: int, dtype: Any, index: int) -> Any:
     return (out.real if target.kind != "c" and wide is np.complex128 else out).astype(target, copy=False)
 
 
-def triangle_indices(row: int, col: int, offset: int, upper: bool, dtype: Any, index: int) -> Any:
-    """The row and column indices of the elements of a triangle.
-
-    They are computed a few rows at a time: allocating large temporaries takes longer than the computation.
-    """
-    rows = np.arange(row)
-    firsts = np.clip(rows + offset, 0, col) if upper else np.zeros_like(rows)
-    counts = col - firsts if upper else np.clip(rows + (offset + 1), 0, col)
-    ends = counts.cumsum()
-    out = allocate((2, int(ends[-1]) if row else 0), dtype)
-    step = max(1, TRIANGLE_BLOCK // max(col, 1))
-    for start in range(0, row, step):
-        block = slice(start, start + step)
-        first, last = int(ends[start] - counts[start]), int(ends[block][-1])
-        out[0, first:last] = np.repeat(rows[block], counts[block])
-        shift = np.repeat((firsts - ends + counts)[block], counts[block])
-        shift += np.arange(first, last)
-        out[1, first:last] = shift
-    return out
-
-
-TRIANGLE_BLOCK: Final = 1 << 15
-"""Elements of a triangle whose indices are computed at a time."""
-
-
 def clone(x: Any) -> Any:
     """A contiguous copy."""
     return x.copy()
@@ -114,6 +89,6 @@ def copied_(x: Any, src: Any) -> Any:
 
 
 KERNELS: dict[str, Any] = {
-    "full": full, "triangle_indices": numpy_kernel(triangle_indices), "arange": numpy_kernel(arange),
+    "full": full, "arange": numpy_kernel(arange),
     "linspace": numpy_kernel(linspace), "clone": clone, "cast": cast, "filled_": filled_, "copied_": copied_,
 }  # fmt: skip

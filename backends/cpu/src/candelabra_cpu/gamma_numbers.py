@@ -11,12 +11,9 @@ import numpy as np
 
 from candelabra_cpu import philox
 from candelabra_cpu.numpy_kernels import numpy_kernel
-from candelabra_cpu.parallel import parallel_for
 
 SERIES_BELOW = -36.0
 """The logarithm below which the first term of the distribution function's series is exact to rounding."""
-COST = 64
-"""The cost of a quantile relative to an addition."""
 BLOCK = 256
 """The elements whose integrands are evaluated together."""
 
@@ -51,9 +48,7 @@ def random_log_gamma(concentration: Any, seed: int, offset: int) -> Any:
     wide = concentration.astype(np.float64).reshape(-1)
     out = np.where(wide == 0, -np.inf, np.where(wide == np.inf, np.inf, np.nan))
     drawn = np.flatnonzero((wide > 0) & np.isfinite(wide))
-    a, uniform = wide[drawn], u[drawn]
-    chunks = parallel_for(drawn.size, drawn.size * COST, lambda i, j: log_quantile(a[i:j], uniform[i:j]))
-    out[drawn] = np.concatenate(chunks)
+    out[drawn] = log_quantile(wide[drawn], u[drawn])
     return out.astype(concentration.dtype).reshape(concentration.shape)
 
 

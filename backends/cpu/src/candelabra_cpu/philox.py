@@ -124,7 +124,8 @@ def uniform(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> Array
     dtype, n = np.dtype(dtype), _size(shape)
     if dtype.char in "fd":
         bits = 32 if dtype.char == "f" else 64
-        out = _seek(seed, offset, -(-n * bits // 64)).generator.random(shape, dtype.type)
+        kind: Any = dtype.type
+        out = _seek(seed, offset, -(-n * bits // 64)).generator.random(shape, kind)
         _stream.next = (seed, offset + n * bits // 256) if n * bits % 256 == 0 else None
         return out
     bits = _bits("uniform", dtype)

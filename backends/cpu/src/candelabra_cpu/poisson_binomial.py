@@ -12,26 +12,17 @@ import numpy as np
 
 from candelabra_cpu import philox
 from candelabra_cpu.numpy_kernels import numpy_kernel
-from candelabra_cpu.parallel import parallel_for
 
 SUM_UP_TO = 16.0
 """The rate up to which the probabilities are summed term by term. Above it, the distribution function is evaluated."""
 EXPAND_FROM = 1e4
 """The variance from which the expansion of the quantile is rounded to the result; its error is far below 1."""
-COST = 16
-"""The cost of an incomplete gamma or beta function relative to an addition."""
 MAX_STEPS = 10000
 """A bound on the search steps from the first guess; it is never reached."""
 
 
-def invert_cdf(u: Any, guess: Any, cdf: Callable[[Any, Any], Any], highest: Any) -> Any:
-    """Return the smallest integers k in [0, highest] with ``cdf(k, i) > u[i]``, by a linear search from ``guess``."""
-    chunks = parallel_for(u.size, u.size * COST, lambda a, b: _search(u[a:b], guess[a:b], cdf, highest[a:b], a))
-    return np.concatenate(chunks)
-
-
 def invert_cdf_by_table(u: Any, guess: Any, cdf: Callable[[Any, Any], Any], highest: float) -> Any | None:
-    """Like :func:`invert_cdf` for elements that share one distribution, which is tabulated.
+    """Like :func:`invert_cdf`, for elements that share one distribution, which is tabulated.
 
     Returns None if the table is not ascending because of rounding, or does not cover all of ``u``.
     """
@@ -44,18 +35,19 @@ def invert_cdf_by_table(u: Any, guess: Any, cdf: Callable[[Any, Any], Any], high
     return np.minimum(first + np.searchsorted(table, u, side="right"), highest)
 
 
-def _search(u: Any, guess: Any, cdf: Callable[[Any, Any], Any], highest: Any, start: int) -> Any:
+def invert_cdf(u: Any, guess: Any, cdf: Callable[[Any, Any], Any], highest: Any) -> Any:
+    """Return the smallest integers k in [0, highest] with ``cdf(k, i) > u[i]``, by a linear search from ``guess``."""
     k = np.clip(guess, 0, highest)
     active = np.flatnonzero(k < highest)
     for _ in range(MAX_STEPS):
-        active = active[(cdf(k[active], start + active) <= u[active]) & (k[active] < highest[active])]
+        active = active[(cdf(k[active], active) <= u[active]) & (k[active] < highest[active])]
         if not active.size:
             break
         k[active] += 1
     active = np.flatnonzero(k > 0)
     for _ in range(MAX_STEPS):
         active = active[k[active] > 0]
-        active = active[cdf(k[active] - 1, start + active) > u[active]]
+        active = active[cdf(k[active] - 1, active) > u[active]]
         if not active.size:
             break
         k[active] -= 1

@@ -1,4 +1,4 @@
-"""Fused sums of a tensor and a matrix product, and the cross product."""
+"""Fused sums of a tensor and a matrix product, the cross product, and the conjugating dot product."""
 
 from __future__ import annotations
 
@@ -87,7 +87,15 @@ def cross_product(x: Any, y: Any, dim: int) -> Any:
     return out
 
 
+def vdot(x: Any, y: Any) -> Any:
+    """The dot product of two vectors with the first one conjugated."""
+    if x.ndim != 1 or x.shape != y.shape or x.dtype != y.dtype:
+        raise ValueError(f"vdot() expects two vectors of one length, got shapes {x.shape} and {y.shape}")
+    return np.vdot(x, y)
+
+
 KERNELS: dict[str, Any] = {
     "addmm": _add_product(2, _mm), "addmv": _add_product(2, _mv), "baddbmm": _add_product(3, _bmm),
     "addbmm": _add_product(3, _sum_of_products), "cross_product": numpy_kernel(in_float32(cross_product)),
+    "vdot": numpy_kernel(in_float32(vdot)),
 }  # fmt: skip

@@ -20,6 +20,7 @@ Dims = tuple[int, ...] | None
 
 _dot = ndarray.dot  # calls the same BLAS as np.matmul, in half the time for small matrices
 _add: Callable[..., Any] = np.add.reduce
+_multiply: Callable[..., Any] = np.multiply.reduce
 _FEW: Final = 1 << 10
 """Numbers that NumPy adds up in their own dtype with an error of one or two units in the last place."""
 _BLOCK: Final = 16
@@ -119,7 +120,7 @@ def _prod(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
         x = x.astype(TO_NUMPY[dtype], copy=False)
     # NumPy widens integers unless a dtype is given.
     wide = np.int64 if dtype is None and x.dtype.kind in "biu" else DOUBLE.get(x.dtype.char, x.dtype)
-    out = np.multiply.reduce(x, dim, wide, None, keepdim)
+    out = _multiply(x, dim, wide, None, keepdim)
     return out.astype(x.dtype) if x.dtype.char in DOUBLE else out
 
 

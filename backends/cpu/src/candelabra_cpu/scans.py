@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from candelabra_cpu.precision import DOUBLE, in_float64, is_half
 
 WIDE = 256
 """Elements per index along a dim from which one call of NumPy per index is faster than ``accumulate``."""
+LONG = 256
+"""Terms of a sum of float64 from which it is computed in blocks."""
 
 
 def _accumulate(ufunc: np.ufunc, x: Any, dim: int) -> Any:
@@ -27,6 +30,25 @@ def _accumulate(ufunc: np.ufunc, x: Any, dim: int) -> Any:
     return out
 
 
+def _sums_by_blocks(x: Any, dim: int) -> Any:
+    """Return cumulative sums of float64: those of blocks of sqrt(n) terms plus the sums before each block.
+
+    float64 has no wider dtype, and in a sum of n terms, one after the other, the error grows with n.
+    """
+    size = x.shape[dim]
+    rows = np.moveaxis(x, dim, -1)
+    block = isqrt(size)
+    whole = size - size % block
+    sums = np.add.accumulate(rows[..., :whole].reshape(*rows.shape[:-1], -1, block), -1)
+    before = np.add.accumulate(sums[..., -1], -1)
+    sums[..., 1:, :] += before[..., :-1, None]
+    rest = np.add.accumulate(rows[..., whole:], -1) + before[..., -1:]
+    out = np.concatenate([sums.reshape(*rows.shape[:-1], whole), rest], -1)
+    if not np.isfinite(out).all():  # a block may overflow where the sum does not
+        return _accumulate(np.add, x, dim)
+    return np.ascontiguousarray(np.moveaxis(out, -1, dim))
+
+
 def _scan(ufunc: np.ufunc) -> Callable[..., Any]:
     def scan(x: Any, dim: int, dtype: Any) -> Any:
         if dtype is not None:
@@ -35,6 +57,8 @@ def _scan(ufunc: np.ufunc) -> Callable[..., Any]:
             x = x.astype(np.int64, copy=False)
         if not x.ndim:
             return x.copy()
+        if ufunc is np.add and x.dtype.char in "dD" and x.shape[dim] >= LONG:
+            return _sums_by_blocks(x, dim)
         wide = x.astype(DOUBLE.get(x.dtype.char, x.dtype), copy=False)
         return _accumulate(ufunc, wide, dim).astype(x.dtype, copy=False)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from candelabra.dtypes import float32
 from candelabra.library import by, identical, operator, record, same, shape_of
 from candelabra.typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +23,13 @@ if TYPE_CHECKING:
 cat = record("cat")
 
 Ints = tuple[int, ...]
+
+
+def in_float32(record: Any, tensors: tuple[Tensor | None, ...], *rest: Any) -> Any:
+    """Return the results of an operator for tensors of a half type: computed in float32, and rounded once."""
+    half = next(t.dtype for t in tensors if t is not None)
+    out = record(*[None if t is None else t.to(float32) for t in tensors], *rest)
+    return type(out)(*[t.to(half) for t in out]) if isinstance(out, tuple) else out.to(half)
 
 
 # -- the order of the steps -------------------------------------------------------------------------------------------
@@ -160,6 +168,9 @@ def rnn_sequence(
     projected (rows, H), hx (B, H), weight_hh (H, H), bias (H). Elman, Finding structure in time, 1990.
     """
     rnn_shape(projected, hx, weight_hh, bias, batch_sizes)
+    if projected.dtype.is_half:
+        half: Tensor = in_float32(rnn_sequence, (projected, hx, weight_hh, bias), batch_sizes, reverse, relu)
+        return half
     if bias is not None:
         projected = projected + bias
     weight = weight_hh.t()
@@ -194,6 +205,11 @@ def rnn_sequence_backward(
     """The gradients of :func:`rnn_sequence`; ``grad`` is the gradient of its result ``hidden``."""
     rnn_shape(hidden, hx, weight_hh, None, batch_sizes)
     check_shapes(grad=(grad, tuple(hidden.shape)))
+    if grad.dtype.is_half:
+        half: RNNGradients = in_float32(
+            rnn_sequence_backward, (grad, hidden, hx, weight_hh), batch_sizes, reverse, relu
+        )
+        return half
     slope = (hidden > 0).to(hidden.dtype) if relu else 1 - hidden * hidden
     steps = steps_of(batch_sizes, reverse)
     state = StateGradient()

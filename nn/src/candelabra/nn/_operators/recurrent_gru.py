@@ -25,6 +25,7 @@ from candelabra.nn._operators.recurrent import (
     check_sequence,
     check_shapes,
     entering,
+    in_float32,
     in_time,
     step_shapes,
     steps_of,
@@ -130,6 +131,9 @@ def gru_sequence(
     projected (rows, 3H), hx (B, H), weight_hh (3H, H), bias (3H), which is added to the product with ``weight_hh``.
     """
     gru_shapes(projected, hx, weight_hh, bias, batch_sizes)
+    if projected.dtype.is_half:
+        half: GRUSequence = in_float32(gru_sequence, (projected, hx, weight_hh, bias), batch_sizes, reverse)
+        return half
     weight = weight_hh.t()
     state = hx.narrow(0, 0, 0)
     hidden, gates = [], []
@@ -178,6 +182,10 @@ def gru_sequence_backward(
 ) -> GRUGradients:
     """The gradients of :func:`gru_sequence`, given those of its results; None is 0."""
     gru_gradient_shapes(gates, hidden, hx, weight_hh, grad_hidden, grad_gates, batch_sizes)
+    if gates.dtype.is_half:
+        tensors = gates, hidden, hx, weight_hh, grad_hidden, grad_gates
+        half: GRUGradients = in_float32(gru_sequence_backward, tensors, batch_sizes, reverse)
+        return half
     if grad_hidden is None:
         grad_hidden = hidden.new_zeros(hidden.shape)
     steps = steps_of(batch_sizes, reverse)

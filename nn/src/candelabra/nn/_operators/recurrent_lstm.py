@@ -26,6 +26,7 @@ from candelabra.nn._operators.recurrent import (
     check_sequence,
     check_shapes,
     entering,
+    in_float32,
     in_time,
     step_shapes,
     steps_of,
@@ -157,6 +158,10 @@ def lstm_sequence(
     ``weight_hr``.
     """
     lstm_shapes(projected, hx, cx, weight_hh, weight_hr, bias, batch_sizes)
+    if projected.dtype.is_half:
+        tensors = projected, hx, cx, weight_hh, weight_hr, bias
+        half: LSTMSequence = in_float32(lstm_sequence, tensors, batch_sizes, reverse)
+        return half
     if bias is not None:
         projected = projected + bias
     weight = weight_hh.t()
@@ -214,6 +219,10 @@ def lstm_sequence_backward(
     shapes = lstm_gradient_shapes(
         gates, cells, cx, weight_hh, weight_hr, grad_hidden, grad_cells, grad_gates, batch_sizes
     )
+    if gates.dtype.is_half:
+        tensors = gates, cells, cx, weight_hh, weight_hr, grad_hidden, grad_cells, grad_gates
+        half: LSTMGradients = in_float32(lstm_sequence_backward, tensors, batch_sizes, reverse)
+        return half
     if grad_hidden is None:
         grad_hidden = gates.new_zeros(shapes[3])
     steps = steps_of(batch_sizes, reverse)
