@@ -119,13 +119,14 @@ def _parameter_gradients(
     input: Tensor,
     mean: Tensor,
     rstd: Tensor,
-    weight_spec: Any,
+    weight: Tensor | None,
     bias_spec: Any,
 ) -> tuple[Tensor | None, Tensor | None]:
     """Return the gradients of weight and bias; a sum that only one of them needs is left to the engine."""
-    if not needs[1]:
+    if weight is None or not needs[1]:
         return None, g if needs[2] else None
-    shape, dims = weight_spec.shape, _broadcast_dims(input._payload.shape, weight_spec.shape)
+    shape = weight._payload.shape
+    dims = _broadcast_dims(input._payload.shape, shape)
     if not dims or not (needs[2] and bias_spec.shape == shape):
         return g * ((input - mean) * rstd), g if needs[2] else None
     to_weight, to_bias = normalize_parameters_backward.canonical(g, input, mean, rstd, dims)
@@ -136,7 +137,6 @@ def _normalize_vjp(
     needs: tuple[bool, bool, bool],
     input: Tensor,
     weight: Tensor | None,
-    weight_spec: Any,
     bias_spec: Any,
     mean: Tensor,
     rstd: Tensor,
@@ -149,7 +149,7 @@ def _normalize_vjp(
     if g_values is not None:
         if needs[0]:
             to_input = normalize_backward.canonical(g_values, input, mean, rstd, weight, dims)
-        to_weight, to_bias = _parameter_gradients(needs, g_values, input, mean, rstd, weight_spec, bias_spec)
+        to_weight, to_bias = _parameter_gradients(needs, g_values, input, mean, rstd, weight, bias_spec)
     if needs[0] and (g_mean is not None or g_rstd is not None):
         count = input.numel() // max(mean.numel(), 1)
         through = 0 if g_mean is None else g_mean / count
