@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from candelabra.backend import broadcast_shapes
 from candelabra.dtypes import DTYPE_MASK, float32
-from candelabra.library import Autocast, by, normalized_dims, operator, record, same, shape_of, unpromoted
+from candelabra.library import Autocast, by, normalized_dims, operator, pointwise, record, same, shape_of, unpromoted
 from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -160,6 +160,12 @@ def _normalize_vjp(
 
 
 normalize.vjp(("input", "weight", "bias"), _normalize_vjp)
+
+
+@operator(pointwise, accepts="real floating", method=False, public=False, out=False, inplace=False)
+def scale_about(input: Tensor, center: Tensor, factor: Tensor, shift: Tensor) -> Tensor:
+    """``(input - center) * factor + shift``: a normalization by statistics that are known."""
+    return (input - center) * factor + shift
 
 
 # -- over the last dims -----------------------------------------------------------------------------------------------
