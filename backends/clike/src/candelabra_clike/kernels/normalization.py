@@ -14,7 +14,7 @@ from candelabra_clike.kernels.softmax import row_kernel
 from candelabra_clike.layouts import broadcast, broadcast_strides
 from candelabra_clike.templates.rows.source import RowProgram, RowReduction
 
-MANY = 64
+MANY = 16
 """Sums that keep a processor busy; fewer are divided into parts."""
 LONG = 1 << 15
 """Elements from which this is worthwhile."""

@@ -125,8 +125,7 @@ def scatter_along(
     indices, values = without_overlap(indices, out), without_overlap(values, out)
     indexed = (IndexedDim(indices.strides, dim, out.shape[dim], out.strides[dim]),)
     dims = ScatterDims(indices.shape, zero_stride(out.strides, dim), values.strides, frozenset((dim,)))
-    for rule in rules:
-        scatter(out, dims, [indices], indexed, values, rule, error)
+    scatter(out, dims, [indices], indexed, values, rules, error)
     return target
 
 
@@ -253,7 +252,7 @@ def _slices_added(target: StridedArray, dim: int, index: StridedArray, source: S
     strides = (0,) * dim + indices.strides + (0,) * (len(out.shape) - dim - 1)
     indexed = (IndexedDim(strides, dim, out.shape[dim], out.strides[dim]),)
     dims = ScatterDims(values.shape, zero_stride(out.strides, dim), values.strides, frozenset((dim,)))
-    scatter(out, dims, [indices], indexed, values, reduce_rule("sum", source.dtype), INDEX_ADD)
+    scatter(out, dims, [indices], indexed, values, [reduce_rule("sum", source.dtype)], INDEX_ADD)
 
 
 def index_put(
@@ -293,7 +292,7 @@ def _put_into(
     values = without_overlap(values, target)
     selected = advanced_index(target, separate)
     scatter(
-        target, _put_dims(selected, values.shape, values.strides), arrays, selected.indexed, values, rule, INDEX_PUT
+        target, _put_dims(selected, values.shape, values.strides), arrays, selected.indexed, values, [rule], INDEX_PUT
     )
 
 
