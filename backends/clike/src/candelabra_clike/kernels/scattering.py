@@ -255,6 +255,16 @@ def _slices_added(target: StridedArray, dim: int, index: StridedArray, source: S
     scatter(out, dims, [indices], indexed, values, [reduce_rule("sum", source.dtype)], INDEX_ADD)
 
 
+def _slices_copied(inplace: bool) -> Callable[..., Any]:
+    def kernel(x: StridedArray, dim: int, index: StridedArray, source: StridedArray) -> Any:
+        indices = at_least_1d(index)
+        if not x.shape or len(index.shape) > 1 or source.shape != (*x.shape[:dim], indices.size, *x.shape[dim + 1 :]):
+            return NotImplemented  # for the operator's body, which also says what is wrong
+        return _put(x, [*(None,) * dim, indices], source, False, inplace)
+
+    return kernel
+
+
 def index_put(
     x: StridedArray, indices: Sequence[StridedArray | None], values: StridedArray, accumulate: bool
 ) -> StridedArray:
@@ -308,5 +318,6 @@ def _put_dims(selected: AdvancedIndex, shape: Shape, strides: Shape) -> ScatterD
 KERNELS: dict[str, Any] = {
     "scatter_src": scatter_src, "scatter_src_": scatter_src_, "scatter_add": scatter_add, "scatter_add_": scatter_add_,
     "scatter_extreme": _extreme(False), "scatter_extreme_": _extreme(True), "scatter_planes": scatter_planes,
-    "index_add": index_add, "index_add_": index_add_, "index_put": index_put, "index_put_": index_put_,
+    "index_add": index_add, "index_add_": index_add_, "index_copy": _slices_copied(False),
+    "index_copy_": _slices_copied(True), "index_put": index_put, "index_put_": index_put_,
 }  # fmt: skip
