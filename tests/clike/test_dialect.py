@@ -44,7 +44,7 @@ def test_vectors_are_in_the_dialects_of_processors() -> None:
     """C defines every word for vectors, and OpenCL C those of eight lanes."""
     assert documented_vectors() - words(C) == set()
     missing = documented_vectors() - words(OPENCL)
-    assert missing == {"LOAD_X16", "STORE_X16", "PRIVATE_X16"}
+    assert missing == {"LOAD_X16", "STORE_X16", "PRIVATE_X16", "BITS_F32X16", "BITS_U32X16"}
 
 
 def test_what_both_define_has_the_same_arguments() -> None:

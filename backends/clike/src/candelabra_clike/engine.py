@@ -6,10 +6,11 @@ An :class:`Engine` is one device. The kernels of :mod:`candelabra_clike.kernels`
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from candelabra.backend import contiguous_strides
 from candelabra.dtypes import complex128, dtype, float64
@@ -18,6 +19,10 @@ from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.device_errors import DeviceErrors
 from candelabra_clike.dialect import Dialect
 from candelabra_clike.source import Source
+
+if TYPE_CHECKING:
+    from candelabra_clike.templates.indexing.index_arrays import IndexedDim
+
 
 _new = object.__new__
 Buffer = Any
@@ -101,6 +106,11 @@ class Engine(ABC):
     @abstractmethod
     def synchronize(self) -> None:
         """Wait for all work of the device. Raises an error of the device or driver."""
+
+    def before_writing(self, indices: Sequence[StridedArray], indexed: Sequence[IndexedDim], wraps: bool) -> None:
+        """Called before a kernel writes where index arrays say. A device that reports an index out of bounds after the
+        call does nothing; one whose calls raise errors themselves checks the indices, so that nothing is written.
+        """
 
     def lacks(self, d: dtype) -> bool:
         """Return whether the device cannot compute in a dtype. Kernels that are given the dtype then decline."""

@@ -15,7 +15,9 @@ ndarray: Final = np.ndarray
 
 
 class Unsuitable(Exception):
-    """An array whose layout C kernels do not address: negative strides, or elements off their boundaries."""
+    """A call that the owner's kernel serves: an array with negative strides or elements off their boundaries, which C
+    kernels do not address, or a value for which the call raises an error.
+    """
 
 
 def strided(x: Any, engine: Any) -> StridedArray:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 from candelabra.errors import OutOfMemoryError
-from candelabra_clike import C, Engine, Launch, Source
+from candelabra_clike import C, Engine, Launch, Source, StridedArray
 from candelabra_clike.device_errors import DeviceErrors
+from candelabra_clike.templates.indexing.index_arrays import IndexedDim
+from candelabra_clike.templates.indexing.index_check import is_in_bounds
 
+from candelabra_native.arrays import Unsuitable
 from candelabra_native.finding import Missing, find
 from candelabra_native.launch import _launch
 from candelabra_native.processor import level, traits_of
@@ -90,6 +94,12 @@ class NativeEngine(Engine):
             return MISSING
         types = "".join(CODES[type] for type in source.types())
         return _launch.kernel(address, types, source.name)
+
+    def before_writing(self, indices: Sequence[StridedArray], indexed: Sequence[IndexedDim], wraps: bool) -> None:
+        """Raise :class:`Unsuitable` if an index is out of bounds. The owner's kernel then raises its error."""
+        for index, dim in zip(indices, indexed, strict=True):
+            if not is_in_bounds(index, dim.size, wraps):
+                raise Unsuitable
 
     def forget_missing(self) -> None:
         """Search again for kernels that were missing, for example when compiling has been allowed."""

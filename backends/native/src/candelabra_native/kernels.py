@@ -16,6 +16,7 @@ from candelabra.library import OPERATORS, Operator, Parameter, build
 from candelabra_clike import StridedArray
 from candelabra_clike.expressions import EXPRESSIONS, expression_for
 from candelabra_clike.kernels import table
+from candelabra_clike.kernels.reductions import KERNELS as REDUCTIONS
 from candelabra_clike.refusals import reasons_in
 from candelabra_clike.templates.elementwise.calls import STRIDES
 from candelabra_cpu.backend import FROM_NUMPY, TO_NUMPY
@@ -30,6 +31,7 @@ from candelabra_native.thresholds import threshold
 
 Kernel = Callable[..., Any]
 ENGINE: Final = NativeEngine()
+ALL: Final = REDUCTIONS["all"]
 ARRAY: Final = ("tensor", "index", "mask", "optional")
 """The kinds of parameters that are arrays, or None where their annotation allows it."""
 
@@ -39,7 +41,7 @@ def contributed(own: Mapping[str, Kernel], every_size: bool = False) -> dict[str
     kernels: dict[str, Kernel] = {}
     for name, kernel in table(lambda index: ENGINE).items():
         known = name if name in OPERATORS else name.removesuffix("_")
-        if known not in OPERATORS or OPERATORS[known].view or writes_by_index(name, OPERATORS[known]):
+        if known not in OPERATORS or OPERATORS[known].view:
             continue
         least = 0 if every_size or name not in own else threshold(name)
         if least is not None:
@@ -47,20 +49,21 @@ def contributed(own: Mapping[str, Kernel], every_size: bool = False) -> dict[str
     return kernels
 
 
-def writes_by_index(name: str, record: Operator[..., Any]) -> bool:
-    """Return whether a kernel writes in place where an index tensor says.
+def divides_in_place(name: str, record: Operator[..., Any], d: dtype) -> bool:
+    """Return whether a kernel writes in place and refuses a divisor of 0.
 
-    C reports an index out of bounds after it has written other elements. The owner's kernel leaves the tensor as it
-    was.
+    C would report it after it has written other elements, so divisors are checked first.
     """
-    return name != record.name and any(p.kind in ("index", "indices") for p in record.schema.parameters)
-
-
-def may_refuse(name: str, record: Operator[..., Any], d: dtype) -> bool:
-    """Return whether a kernel writes in place and refuses values, for the same reason as :func:`writes_by_index`."""
     entry = EXPRESSIONS.get(record.name)
     expression = None if entry is None else expression_for(entry, d)
-    return name != record.name and isinstance(expression, str) and bool(reasons_in(expression))
+    return name != record.name and isinstance(expression, str) and "DIVISION_BY_ZERO" in reasons_in(expression)
+
+
+def has_zero(divisor: Any, engine: NativeEngine) -> bool:
+    """Return whether a divisor, an array or a number, is 0 anywhere."""
+    if divisor.__class__ is not ndarray:
+        return not divisor
+    return not payload(ALL(strided(divisor, engine), None, False))
 
 
 class Native:
@@ -78,8 +81,6 @@ class Native:
         """Return the function for a dtype, or None if the owner's kernel serves it."""
         if d not in self._functions:
             kernel = of_dtype(self.kernel, d)
-            if kernel is not None and may_refuse(self.name, self.record, d):
-                kernel = None
             if kernel is not None:
                 kernel = wrapped(self.name, self.record, kernel, of_dtype(self.own, d), d, self.least)
             self._functions[d] = kernel
@@ -114,14 +115,15 @@ def wrapped(name: str, record: Operator[..., Any], kernel: Kernel, own: Kernel |
     scope = {
         "small": own or declined, "kernel": kernel, "engine": ENGINE, "thread": ENGINE.thread, "dense": dense,
         "shared": shared, "strided": strided, "payload": payload, "prod": prod, "ndarray": ndarray,
-        "Missing": Missing, "Unsuitable": Unsuitable, "missing": MissingCalls(), **INLINED,
-        **scope_of_small_call(own),
+        "Missing": Missing, "Unsuitable": Unsuitable, "missing": MissingCalls(), "has_zero": has_zero,
+        **INLINED, **scope_of_small_call(own),
     }  # fmt: skip
     lines = [
         *small_call(record, 0 if own is None else least, own, inplace),
         f"if missing and missing.has({names}): return small({names})",
         "try:",
         *([line for p in parameters if p.kind in ARRAY for line in _strided(p)] if take == "strided" else ()),
+        *(["    if has_zero(other, engine): raise Unsuitable"] if divides_in_place(name, record, d) else []),
         f"    out = kernel({arguments})",
         "except Missing:",
         f"    missing.note({names})",

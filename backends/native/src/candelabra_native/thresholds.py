@@ -28,7 +28,7 @@ FAMILIES: Final[dict[str, int | None]] = {
     "powers": 1 << 16, "rounding": 1 << 16, "selection": 1 << 15,
     "exponential": 1 << 14, "trigonometric": 1 << 14,
     # several passes, or SciPy's loops without vectors:
-    "activations": ALWAYS, "logarithms": ALWAYS, "special": ALWAYS,
+    "activations": ALWAYS, "losses": ALWAYS, "logarithms": ALWAYS, "special": ALWAYS,
     # Over dims:
     "reductions": 1 << 11, "arg_reductions": NEVER, "scans": 1 << 9, "variances": ALWAYS,
     "softmax": ALWAYS, "normalization": ALWAYS, "class_losses": ALWAYS, "attention": ALWAYS, "pooling": ALWAYS,

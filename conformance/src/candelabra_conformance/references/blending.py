@@ -89,6 +89,18 @@ def gelu_backward(grad: Array, x: Array, approximate: str) -> Any:
     return grad * ((1 + np.tanh(inner)) / 2 + x / 2 * slope / np.cosh(inner) ** 2)
 
 
+references(
+    {
+        "huber": lambda x, y, curve, width, slope: np.where(
+            np.abs(x - y) > width, (np.abs(x - y) - _scale(width) / 2) * slope, (x - y) ** 2 * _scale(curve)
+        ),
+        "huber_backward": lambda g, x, y, curve, width: g * np.clip(x - y, -width, width) * 2 * _scale(curve),
+        "scale_about": lambda x, center, factor, shift: (x - center) * factor + shift,
+    },
+    extended=True,
+)
+
+
 @reference("softplus", extended=True)
 def softplus(x: Array, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """Compute ``log(1 + exp(beta x)) / beta`` with NumPy's ``logaddexp``."""

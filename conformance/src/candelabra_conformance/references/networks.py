@@ -188,3 +188,9 @@ def normalize_backward(grad: Array, x: Array, mean: Array, rstd: Array, weight: 
     scaled = grad if weight is None else grad * weight
     along = (x - mean) * rstd
     return rstd * (scaled - _mean(scaled, dims) - along * _mean(scaled * along, dims))
+
+
+@reference("normalize_parameters_backward", extended=True)
+def normalize_parameters_backward(grad: Array, x: Array, mean: Array, rstd: Array, dims: Ints) -> Any:
+    """Sum the gradient times the normalised values, and the gradient alone."""
+    return np.sum(grad * (x - mean) * rstd, tuple(dims), keepdims=True), np.sum(grad, tuple(dims), keepdims=True)

@@ -1,4 +1,4 @@
-"""Samples of activations with parameters."""
+"""Samples of activations with parameters, of losses of distances, and of values around a center."""
 
 from __future__ import annotations
 
@@ -47,6 +47,46 @@ def gelu_backwards(t: Maker) -> Iterator[Sample]:
         for shape, kind in SHAPES:
             yield sample(t(*shape), t(*shape), approximate, kind=kind)
         yield sample(t(3, 5), t(5), approximate, note="broadcast")
+
+
+@inputs("huber")
+def hubers(t: Maker) -> Iterator[Sample]:
+    """Yield the squares, and functions that are linear beyond a width."""
+    for settings in ((1.0, float("inf"), 0.0), (0.5, 0.75, 0.75), (2.0, 0.25, 1.0)):
+        for shape, kind in SHAPES:
+            yield sample(t(*shape), t(*shape), *settings, kind=kind)
+        yield sample(t(3, 5), t(5), *settings, note="broadcast")
+
+
+@inputs("huber_backward")
+def huber_backwards(t: Maker) -> Iterator[Sample]:
+    """Yield limited and unlimited slopes, and one gradient for all elements, as that of a sum."""
+    for settings in ((1.0, float("inf")), (0.5, 0.75)):
+        for shape, kind in SHAPES:
+            yield sample(t(*shape), t(*shape), t(*shape), *settings, kind=kind)
+        yield sample(t(1, 1), t(3, 5), t(3, 5), *settings, note="broadcast")
+
+
+@inputs("scale_about")
+def scaled_about(t: Maker) -> Iterator[Sample]:
+    """Yield a value for each element, for each channel, and for all."""
+    for shape, kind in SHAPES:
+        yield sample(t(*shape), t(*shape), t(*shape), t(*shape), kind=kind)
+    yield sample(t(2, 3, 4), t(3, 1), t(3, 1), t(3, 1), note="channels")
+    yield sample(t(2, 3), t(3), t(1), t(), note="broadcast")
+
+
+@mistakes("huber")
+def unfit_hubers(t: Maker) -> Iterator[Sample]:
+    """Yield shapes that do not broadcast."""
+    yield sample(t(2, 3), t(4), 1.0, 1.0, 1.0)
+
+
+@mistakes("huber_backward", "scale_about")
+def unfit_operands(t: Maker) -> Iterator[Sample]:
+    """Yield shapes that do not broadcast."""
+    last = (1.0, 1.0) if t.operator == "huber_backward" else (t(3),)
+    yield sample(t(2, 3), t(4), t(3), *last)
 
 
 @mistakes(*SETTINGS)

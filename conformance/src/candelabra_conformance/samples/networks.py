@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -70,17 +71,33 @@ def normalized(t: Maker) -> Iterator[Sample]:
         yield sample(t(*shape), t(*affine), t(*affine), dims, 1e-5, kind=kind, gradient=kind == "length-1")
 
 
+def _statistics(t: Maker, x: Any, dims: tuple[int, ...]) -> tuple[Any, Any]:
+    """Return mean and reciprocal deviation, as ``normalize`` returns them."""
+    wide = x.real.astype(np.float64)
+    mean = wide.mean(dims, keepdims=True) if wide.size else np.zeros((0, 1))
+    variance = ((wide - mean) ** 2).mean(dims, keepdims=True) if wide.size else np.zeros((0, 1))
+    return t.array(mean), t.array(1 / np.sqrt(variance + 0.01))
+
+
 @inputs("normalize_backward")
 def normalized_backwards(t: Maker) -> Iterator[Sample]:
     """Yield the statistics of the input, as ``normalize`` returns them."""
     for shape, dims, affine, kind in (*((*case, "ordinary") for case in SHAPES), *SCARCE):
         x = t(*shape)
-        wide = x.real.astype(np.float64)
-        mean = wide.mean(dims, keepdims=True) if wide.size else np.zeros((0, 1))
-        variance = ((wide - mean) ** 2).mean(dims, keepdims=True) if wide.size else np.zeros((0, 1))
-        statistics = t.array(mean), t.array(1 / np.sqrt(variance + 0.01))
+        statistics = _statistics(t, x, dims)
         for weight in (None, t(*affine)):
             yield sample(t(*shape), x, *statistics, weight, dims, kind=kind, gradient=kind == "ordinary")
+
+
+@inputs("normalize_parameters_backward")
+def normalized_parameters(t: Maker) -> Iterator[Sample]:
+    """Yield the dims along which weight and bias broadcast: other ones than the statistics in a layer norm, and the
+    same in a batch norm."""
+    for shape, dims, affine, kind in (*((*case, "ordinary") for case in SHAPES), *SCARCE):
+        x = t(*shape)
+        sizes = (1,) * (len(shape) - len(affine)) + affine
+        over = tuple(d for d, size in enumerate(sizes) if size == 1)
+        yield sample(t(*shape), x, *_statistics(t, x, dims), over, kind=kind, gradient=kind == "ordinary")
 
 
 @mistakes("normalize")
@@ -96,6 +113,12 @@ def unfit_backwards(t: Maker) -> Iterator[Sample]:
     """Yield shapes that do not match."""
     yield sample(t(2, 4), t(2, 3), t(2, 1), t(2, 1), None, (1,), note="gradient")
     yield sample(t(2, 3), t(2, 3), t(2, 1), t(2, 1), t(4), (1,), note="weight")
+
+
+@mistakes("normalize_parameters_backward")
+def unfit_parameters(t: Maker) -> Iterator[Sample]:
+    """Yield shapes that do not match."""
+    yield sample(t(2, 4), t(2, 3), t(2, 1), t(2, 1), (0,), note="gradient")
 
 
 @special("normalize")

@@ -1,18 +1,23 @@
-"""Normalisation to mean 0 and variance 1 over any dims, and the gradient of its input."""
+"""Normalisation to mean 0 and variance 1 over any dims, and the gradients of its input and of weight and bias."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 from candelabra.dtypes import FLOATING, dtype
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.kernels.reductions import DtypeSpecialized
+from candelabra_clike.kernels.reductions import DtypeSpecialized, sum_of
 from candelabra_clike.kernels.softmax import row_kernel
-from candelabra_clike.layouts import broadcast
+from candelabra_clike.layouts import broadcast, broadcast_strides
 from candelabra_clike.templates.rows.source import RowProgram, RowReduction
 
+MANY = 16
+"""Sums that keep a processor busy; fewer are divided into parts."""
+LONG = 1 << 15
+"""Elements from which this is worthwhile."""
 MEAN = RowReduction("{a}", "sum", "{t} / (W)count", stored_result=True)
 RSTD = RowReduction("({a} - {r0}) * ({a} - {r0})", "sum", "1 / SQRT((T)({t} / (W)count) + s0)", stored_result=True)
 NORMALIZE = {
@@ -38,6 +43,16 @@ BACKWARD = {
     True: _backward("normalize_backward_w", 5, "{a} * {e}"),
 }
 """The programs by whether there is a weight."""
+
+
+PARAMETERS = RowProgram(
+    "normalize_parameters", 4,
+    (
+        RowReduction("{a} * (({b} - {c}) * {d})", "sum", stored_result=True),
+        RowReduction("{a}", "sum", stored_result=True),
+    ),
+)  # fmt: skip
+"""The gradients of weight and bias for gradient a, input b, mean c and rstd d, in one pass."""
 
 
 def _normalize_for(d: dtype) -> Callable[..., tuple[StridedArray, ...]] | None:
@@ -68,7 +83,51 @@ def _normalize_backward_for(d: dtype) -> Callable[..., StridedArray] | None:
     return backward
 
 
+def _parameters_for(d: dtype) -> Callable[..., Any] | None:
+    if d.category != FLOATING:
+        return None
+
+    def backward(
+        grad: StridedArray, x: StridedArray, mean: StridedArray, rstd: StridedArray, dims: Shape
+    ) -> tuple[StridedArray, ...] | Any:
+        operands = [grad, x, mean, rstd]
+        engine, shape = x.engine, broadcast([t.shape for t in operands])
+        if not engine.traits.serial:
+            return NotImplemented  # a lane or a work-group for each sum would be too few
+        rows = row_kernel(PARAMETERS, d)
+        parts = _parts(shape, dims, engine.traits.compute_units) if d.itemsize >= 4 else 1
+        if parts == 1:
+            return tuple(rows(operands, shape, dims))
+        longest = max(dims, key=lambda dim: shape[dim])
+        split = [_split(t, shape, longest, parts) for t in operands]
+        each = rows(split, split[0].shape, tuple([dim + (dim >= longest) for dim in dims]))
+        return tuple([sum_of(d, d)(partial, (longest,), False) for partial in each])
+
+    return backward
+
+
+def _parts(shape: Shape, dims: Shape, units: int) -> int:
+    """Return the number of parts of the longest of ``dims`` that busy all processors: a divisor of its size."""
+    outputs = prod([size for dim, size in enumerate(shape) if dim not in dims])
+    if not outputs or not dims or outputs >= MANY * units or prod(shape) < LONG:
+        return 1
+    longest = max([shape[dim] for dim in dims])
+    wanted = -(-2 * MANY * units // outputs)
+    return next(parts for parts in range(min(wanted, longest), 0, -1) if longest % parts == 0)
+
+
+def _split(x: StridedArray, shape: Shape, dim: int, parts: int) -> StridedArray:
+    """Return an array that is broadcast to ``shape`` and has ``dim`` divided into two."""
+    strides, size = broadcast_strides(x, shape), shape[dim] // parts
+    return x.restrided(
+        (*shape[:dim], parts, size, *shape[dim + 1 :]),
+        (*strides[:dim], strides[dim] * size, strides[dim], *strides[dim + 1 :]),
+        x.offset,
+    )
+
+
 KERNELS: dict[str, Any] = {
     "normalize": DtypeSpecialized(_normalize_for),
     "normalize_backward": DtypeSpecialized(_normalize_backward_for),
+    "normalize_parameters_backward": DtypeSpecialized(_parameters_for),
 }

@@ -125,8 +125,7 @@ def scatter_along(
     indices, values = without_overlap(indices, out), without_overlap(values, out)
     indexed = (IndexedDim(indices.strides, dim, out.shape[dim], out.strides[dim]),)
     dims = ScatterDims(indices.shape, zero_stride(out.strides, dim), values.strides, frozenset((dim,)))
-    for rule in rules:
-        scatter(out, dims, [indices], indexed, values, rule, error)
+    scatter(out, dims, [indices], indexed, values, rules, error)
     return target
 
 
@@ -253,7 +252,17 @@ def _slices_added(target: StridedArray, dim: int, index: StridedArray, source: S
     strides = (0,) * dim + indices.strides + (0,) * (len(out.shape) - dim - 1)
     indexed = (IndexedDim(strides, dim, out.shape[dim], out.strides[dim]),)
     dims = ScatterDims(values.shape, zero_stride(out.strides, dim), values.strides, frozenset((dim,)))
-    scatter(out, dims, [indices], indexed, values, reduce_rule("sum", source.dtype), INDEX_ADD)
+    scatter(out, dims, [indices], indexed, values, [reduce_rule("sum", source.dtype)], INDEX_ADD)
+
+
+def _slices_copied(inplace: bool) -> Callable[..., Any]:
+    def kernel(x: StridedArray, dim: int, index: StridedArray, source: StridedArray) -> Any:
+        indices = at_least_1d(index)
+        if not x.shape or len(index.shape) > 1 or source.shape != (*x.shape[:dim], indices.size, *x.shape[dim + 1 :]):
+            return NotImplemented  # for the operator's body, which also says what is wrong
+        return _put(x, [*(None,) * dim, indices], source, False, inplace)
+
+    return kernel
 
 
 def index_put(
@@ -293,7 +302,7 @@ def _put_into(
     values = without_overlap(values, target)
     selected = advanced_index(target, separate)
     scatter(
-        target, _put_dims(selected, values.shape, values.strides), arrays, selected.indexed, values, rule, INDEX_PUT
+        target, _put_dims(selected, values.shape, values.strides), arrays, selected.indexed, values, [rule], INDEX_PUT
     )
 
 
@@ -309,5 +318,6 @@ def _put_dims(selected: AdvancedIndex, shape: Shape, strides: Shape) -> ScatterD
 KERNELS: dict[str, Any] = {
     "scatter_src": scatter_src, "scatter_src_": scatter_src_, "scatter_add": scatter_add, "scatter_add_": scatter_add_,
     "scatter_extreme": _extreme(False), "scatter_extreme_": _extreme(True), "scatter_planes": scatter_planes,
-    "index_add": index_add, "index_add_": index_add_, "index_put": index_put, "index_put_": index_put_,
+    "index_add": index_add, "index_add_": index_add_, "index_copy": _slices_copied(False),
+    "index_copy_": _slices_copied(True), "index_put": index_put, "index_put_": index_put_,
 }  # fmt: skip

@@ -88,3 +88,8 @@ FUNCTION T elu_T(T x, T alpha, T scale, T input_scale) {
     const T scaled = x * input_scale;
     return x > 0.0 ? x * scale : expm1_T(scaled > 0.0 ? 0.0 : scaled) * (alpha * scale);
 }
+
+FUNCTION T huber_T(T difference, T curve, T width, T slope) {
+    const T d = abs_T(difference);
+    return d > width ? (d - 0.5 * width) * slope : d * d * curve;
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from candelabra.library import NO_GRAD, batch_levels, check_targets, mode, public
-from candelabra.nn._operators.normalization import check_dtypes, narrowed, normalize
+from candelabra.nn._operators.normalization import check_dtypes, narrowed, normalize, scale_about
 from candelabra.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -80,9 +80,11 @@ def batch_norm(
             raise RuntimeError("running_mean must be defined in evaluation mode")
         if running_var is None:
             raise RuntimeError("running_var must be defined in evaluation mode")
-        factor = (running_var.reshape(over) + eps).rsqrt()
-        out = (input - running_mean.reshape(over)) * (factor if scale is None else factor * scale)
-        return narrowed(out if shift is None else out + shift, input)
+        center, factor = running_mean.reshape(over), (running_var.reshape(over) + eps).rsqrt()
+        factor = factor if scale is None else factor * scale
+        if shift is None:
+            return narrowed((input - center) * factor, input)
+        return narrowed(scale_about(input, center, factor, shift), input)
     size = prod(shape)
     count = size // channels if channels else 0
     if count == 1:

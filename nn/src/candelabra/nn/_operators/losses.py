@@ -1,16 +1,19 @@
 """Losses of numbers and of probabilities.
 
-All losses are composites without a derivative: their operators are recorded, so derivatives of every order exist.
+All losses are composites without a derivative: their operators are recorded, so derivatives of every order exist. Those
+of distances are one operator and its reduction.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from math import inf
 
 from candelabra.backend import broadcast_shapes
 from candelabra.library import Autocast, Operator, highest, operator, record, shape_of
 from candelabra.nn._operators.activations import log_sigmoid
+from candelabra.nn._operators.huber import huber
 from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -116,8 +119,7 @@ def mse_loss(
     """The squared difference; by default its mean."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     _check_pair(input, target)
-    difference = input - target
-    return _weighted(difference * difference, weight, reduction)
+    return _weighted(huber(input, target, 1.0, inf, 0.0), weight, reduction)
 
 
 @operator(loss_rule(broadcast_to_target), promote=highest, out=False, namespace="nn.functional", autocast="float32")
@@ -151,10 +153,8 @@ def smooth_l1_loss(
     if not beta >= 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     _check_pair(input, target)
-    distance = (input - target).abs()
-    if beta:
-        distance = where(distance < beta, distance * distance * (0.5 / beta), distance - 0.5 * beta)
-    return reduced(distance, reduction)
+    loss = huber(input, target, 0.5 / beta, float(beta), 1.0) if beta else (input - target).abs()
+    return reduced(loss, reduction)
 
 
 @operator(loss_rule(broadcast_to_target), promote=highest, accepts="real floating", out=False,
@@ -167,9 +167,7 @@ def huber_loss(
     if not delta > 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     _check_pair(input, target)
-    distance = (input - target).abs()
-    loss = where(distance <= delta, distance * distance * 0.5, (distance - 0.5 * delta) * delta)
-    return _weighted(loss, weight, reduction)
+    return _weighted(huber(input, target, 0.5, float(delta), float(delta)), weight, reduction)
 
 
 # -- probabilities ----------------------------------------------------------------------------------------------------

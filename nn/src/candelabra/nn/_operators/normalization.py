@@ -7,14 +7,26 @@ With ``c = x - mean(x)``, ``r = 1 / sqrt(mean(c²) + eps)``, ``z = c * r`` and `
     d mean → x:  g / n
     d r → x:     dr/dx = -r³ * c / n = -r² * z / n
 
-The second and third line matter only for derivatives of the statistics.
+The second and third line matter only for derivatives of the statistics. The gradients of weight and bias are sums of
+``g * z`` and of ``g`` over the dims along which these broadcast.
 """
 
 from __future__ import annotations
 
 from candelabra.backend import broadcast_shapes
 from candelabra.dtypes import DTYPE_MASK, float32
-from candelabra.library import Autocast, batching, by, normalized_dims, operator, record, same, shape_of, unpromoted
+from candelabra.library import (
+    Autocast,
+    batching,
+    by,
+    normalized_dims,
+    operator,
+    pointwise,
+    record,
+    same,
+    shape_of,
+    unpromoted,
+)
 from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -83,10 +95,60 @@ def normalize_backward(
     return (h - h.mean(dims, True) - z * (z * h).mean(dims, True)) * rstd
 
 
+class ParameterGradients(NamedTuple):
+    """The gradients of weight and bias, with dims of size 1 where these broadcast."""
+
+    weight: Tensor
+    bias: Tensor
+
+
+@by
+def _like_parameters(grad: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, dims: Ints) -> Any:
+    shape = broadcast_shapes(shape_of(input), shape_of(grad), shape_of(mean), shape_of(rstd))
+    kept = tuple(1 if i in dims else s for i, s in enumerate(shape))
+    return kept, kept
+
+
+@operator(_like_parameters, result=(same, same), accepts="real floating", method=False, public=False, out=False)
+def normalize_parameters_backward(
+    grad: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, dims: Ints
+) -> ParameterGradients:
+    """The gradients of the weight and the bias of :func:`normalize`, which broadcast along ``dims``."""
+    z = (input - mean) * rstd
+    return ParameterGradients((grad * z).sum(dims, True), grad.sum(dims, True))
+
+
+def _broadcast_dims(shape: Ints, parameter: Ints) -> Ints:
+    """Return the dims of ``shape`` along which a parameter broadcasts, or () for none."""
+    missing = len(shape) - len(parameter)
+    return tuple(d for d, size in enumerate(shape) if d < missing or parameter[d - missing] == 1 != size)
+
+
+def _parameter_gradients(
+    needs: tuple[bool, bool, bool],
+    g: Tensor,
+    input: Tensor,
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+    bias_spec: Any,
+) -> tuple[Tensor | None, Tensor | None]:
+    """Return the gradients of weight and bias; a sum that only one of them needs is left to the engine."""
+    if weight is None or not needs[1]:
+        return None, g if needs[2] else None
+    shape = weight._payload.shape
+    dims = _broadcast_dims(input._payload.shape, shape)
+    if not dims or not (needs[2] and bias_spec.shape == shape):
+        return g * ((input - mean) * rstd), g if needs[2] else None
+    to_weight, to_bias = normalize_parameters_backward.canonical(g, input, mean, rstd, dims)
+    return to_weight.reshape(shape), to_bias.reshape(shape)
+
+
 def _normalize_vjp(
     needs: tuple[bool, bool, bool],
     input: Tensor,
     weight: Tensor | None,
+    bias_spec: Any,
     mean: Tensor,
     rstd: Tensor,
     dims: Ints,
@@ -94,24 +156,29 @@ def _normalize_vjp(
     g_mean: Tensor | None = None,
     g_rstd: Tensor | None = None,
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    to_input = to_weight = None
+    to_input = to_weight = to_bias = None
     if g_values is not None:
         if needs[0]:
             to_input = normalize_backward.canonical(g_values, input, mean, rstd, weight, dims)
-        if needs[1]:
-            to_weight = g_values * ((input - mean) * rstd)
+        to_weight, to_bias = _parameter_gradients(needs, g_values, input, mean, rstd, weight, bias_spec)
     if needs[0] and (g_mean is not None or g_rstd is not None):
         count = input.numel() // max(mean.numel(), 1)
         through = 0 if g_mean is None else g_mean / count
         if g_rstd is not None:
             through = through - g_rstd * rstd * rstd * rstd * (input - mean) / count
         to_input = through.expand(input.shape) if to_input is None else to_input + through  # type: ignore[union-attr]
-    return to_input, to_weight, g_values
+    return to_input, to_weight, to_bias
 
 
 normalize.vjp(("input", "weight", "bias"), _normalize_vjp)
 for _record in (normalize, normalize_backward):
     _record.batched(batching.broadcasting(_record, ("input",), "dims"))
+
+
+@operator(pointwise, accepts="real floating", method=False, public=False, out=False, inplace=False)
+def scale_about(input: Tensor, center: Tensor, factor: Tensor, shift: Tensor) -> Tensor:
+    """``(input - center) * factor + shift``: a normalization by statistics that are known."""
+    return (input - center) * factor + shift
 
 
 # -- over the last dims -----------------------------------------------------------------------------------------------

@@ -32,9 +32,8 @@ SHORTEST = 64
 """Elements of a row that justify another work-item."""
 SHARED = 1 << 13
 """The number of elements from which sharing columns is worthwhile."""
-WIDTH, MANY = 8, 8
-"""Rows of fewer elements are shared by no fewer processors than this: skipping the index of another part takes longer.
-"""
+WIDTH = 32
+"""Elements of a row that take as long as skipping the index of another part, which the processor cannot predict."""
 
 
 class ScatterRule(NamedTuple):
@@ -76,22 +75,25 @@ def scatter(
     indices: Sequence[StridedArray],
     indexed: tuple[IndexedDim, ...],
     source: StridedArray,
-    rule: ScatterRule,
+    rules: Sequence[ScatterRule],
     error: IndexOutOfBounds,
 ) -> None:
-    """Scatter into ``target``, whose elements must not overlap each other or another array of the call.
+    """Scatter into ``target``, whose elements must not overlap each other or another array of the call, by one rule
+    after another.
 
     Invalid indices are reported and nothing is written for them. Raises ``IndexError`` if an indexed dim is empty.
     """
     if 0 in loop_dims.shape:
         return
     engine, wide = target.engine, is_wide(target, source, *indices)
-    plan = scatter_plan(engine, loop_dims, indexed, rule, error.wraps, wide)
-    errors, ticket = engine.errors.register(error, list(zip(indices, plan.dims, plan.sizes)))
-    plan.launch(
-        plan.items, target.buffer, source.buffer, *[index.buffer for index in indices], errors, ticket,
-        target.offset, source.offset, *[index.offset for index in indices], *plan.numbers,
-    )  # fmt: skip
+    plans = [scatter_plan(engine, loop_dims, indexed, rule, error.wraps, wide) for rule in rules]
+    engine.before_writing(indices, indexed, error.wraps)
+    for plan in plans:
+        errors, ticket = engine.errors.register(error, list(zip(indices, plan.dims, plan.sizes)))
+        plan.launch(
+            plan.items, target.buffer, source.buffer, *[index.buffer for index in indices], errors, ticket,
+            target.offset, source.offset, *[index.offset for index in indices], *plan.numbers,
+        )  # fmt: skip
 
 
 @lru_cache(MAX_PLANS)
@@ -130,9 +132,9 @@ def shares(engine: Engine, outer: int, inner: int, fold: int, size: int) -> tupl
     pieces = max(1, min(-(-target_parts // outer), inner // SHORTEST))
     chunk = -(-inner // pieces)
     units = engine.traits.compute_units
-    if outer * pieces >= units or outer * inner * fold < SHARED or (chunk < WIDTH and units < MANY):
+    if outer * pieces >= units or outer * inner * fold < SHARED or chunk < 2 * WIDTH:
         return chunk, 1
-    return chunk, min(size, units)
+    return chunk, min(size, units, chunk // WIDTH)
 
 
 @lru_cache(None)

@@ -107,7 +107,8 @@ class RowKernel:
             builder = serial.SerialRowSourceBuilder(self.program, elements, layout, wide_total, traits.lanes)
             target_items = max(1, min(outputs * count // GRAIN, 16 * traits.compute_units))
             if columns:
-                size = min(serial.BLOCK, max(32, -(-outputs // target_items // 8) * 8))
+                least = max(32, min(64, outputs // traits.compute_units // 8 * 8))
+                size = min(serial.BLOCK, max(least, -(-outputs // target_items // 8) * 8))
                 blocks = -(-kept[-1] // size)
                 source, own, items = builder.in_columns(wide), (blocks, size), outputs // kept[-1] * blocks
             else:
