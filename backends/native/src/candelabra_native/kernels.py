@@ -23,6 +23,7 @@ from candelabra_cpu.backend import FROM_NUMPY, TO_NUMPY
 from candelabra_native.arrays import Unsuitable, dense, ndarray, payload, shared, strided
 from candelabra_native.engine import NativeEngine
 from candelabra_native.finding import Missing
+from candelabra_native.launch._launch import dense_rows
 from candelabra_native.missing import MissingCalls
 from candelabra_native.small_calls import scope as scope_of_small_call
 from candelabra_native.small_calls import small_call
@@ -115,6 +116,7 @@ def wrapped(name: str, record: Operator[..., Any], kernel: Kernel, own: Kernel |
         "small": own or declined, "kernel": kernel, "engine": ENGINE, "thread": ENGINE.thread, "dense": dense,
         "shared": shared, "strided": strided, "payload": payload, "prod": prod, "ndarray": ndarray,
         "Missing": Missing, "Unsuitable": Unsuitable, "missing": MissingCalls(), **INLINED,
+        "dense_rows": dense_rows, "over_buffers": getattr(kernel, "over_buffers", None),
         **scope_of_small_call(own),
     }  # fmt: skip
     lines = [
@@ -122,6 +124,7 @@ def wrapped(name: str, record: Operator[..., Any], kernel: Kernel, own: Kernel |
         f"if missing and missing.has({names}): return small({names})",
         "try:",
         *([line for p in parameters if p.kind in ARRAY for line in _strided(p)] if take == "strided" else ()),
+        *(_dense_rows(parameters) if hasattr(kernel, "over_buffers") else ()),
         f"    out = kernel({arguments})",
         "except Missing:",
         f"    missing.note({names})",
@@ -138,6 +141,21 @@ def wrapped(name: str, record: Operator[..., Any], kernel: Kernel, own: Kernel |
     function = build(record.name, names, lines, scope, f"native {name} {d.name}")
     function.declines = own is None  # type: ignore[attr-defined]
     return function
+
+
+def _dense_rows(parameters: tuple[Parameter, ...]) -> list[str]:
+    """Return the lines that serve a step over many rows of plain arrays, as almost all are, without a frame for each.
+
+    A step over one row has a kernel of its own.
+    """
+    columns = ", ".join(p.name for p in parameters if p.kind in ARRAY)
+    options = ", ".join(p.name for p in parameters if p.kind not in ARRAY)
+    return [
+        f"    sizes = dense_rows(({columns}))",
+        "    if sizes and len(sizes) > 1:",
+        f"        over_buffers(engine, ({columns}), sizes, {options})",
+        "        return None",
+    ]
 
 
 INLINED: Final = {
