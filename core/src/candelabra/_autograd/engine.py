@@ -14,7 +14,7 @@ from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._autograd.anomaly import run_checked
 from candelabra._autograd.node import LEAF, PORT, Leaf, Node
 from candelabra._autograd.pending import evaluate_gradients
-from candelabra._device import lazy_instances
+from candelabra._device import instance_of_key, lazy_instances
 from candelabra._keys import ANOMALY, AUTOGRAD, NO_GRAD, VIEW, state, switch
 from candelabra._records.record import OPERATORS
 
@@ -176,7 +176,7 @@ class _Pass:
         slow = self.captures is not None or state.bits & ANOMALY
         following: Node | None = None
         """The node that became ready last. It runs next, with ``gradient``, and is never pushed onto the stack."""
-        gradient = r = None
+        gradient = r = total = None
         while ready or following is not None:
             if following is not None:
                 node, g, following, gradient, r = following, gradient, None, None, None
@@ -187,6 +187,9 @@ class _Pass:
                 continue
             if slow or node.hooks is not None:
                 results = None
+            elif partial and node.add_to is not None and (total := self.own_sum(node, g)) is not None:
+                node.add_to(total, g, node)
+                results, total = (total,), None
             else:
                 results = node.consume(g) if free else node.backward(g)
             if results is None:  # a leaf, a port, or a node with hooks
@@ -219,6 +222,25 @@ class _Pass:
                 else:
                     break
                 position += 1
+
+    def own_sum(self, node: Node, g: Any) -> Any:
+        """Return the sum that waits for the gradient of a node's input, and remove it, if it can be written in place.
+
+        So the gradient of ``x.split(n)`` is one array, to which each piece adds its part. Nothing else may refer to
+        the sum, and the pass must not be recorded.
+        """
+        edge = node.e0
+        total = self.partial.pop(edge, None)  # type: ignore[arg-type]
+        if total is None:
+            return None
+        alike = total._keys == g._keys & ~VIEW and not total._keys & (VIEW | AUTOGRAD)
+        if alike and not self.create_graph and total._payload.shape == edge.shape:  # type: ignore[union-attr]
+            unshared = sys.getrefcount(total) <= _Alone.tensor and sys.getrefcount(total._payload) <= _Alone.payload
+            instance = instance_of_key(total._keys)
+            if unshared and not instance.immutable and instance.capabilities.strided and not lazy_instances:
+                return total
+        self.partial[edge] = total  # type: ignore[index]
+        return None
 
     def special(self, node: Node, g: Any) -> tuple[Any, ...] | None:
         """Process leaves, ports, hooks, captures and anomaly mode. Return None if the node needs no further step."""
@@ -351,10 +373,19 @@ class _Unshared:
     payload = 0
 
 
+class _Alone(_Unshared):
+    """The same for a sum that only :meth:`_Pass.own_sum` refers to."""
+
+
 def _measure_reference_counts() -> None:
     class Probe:
         __slots__ = ("_payload",)
         _payload: object
+
+    def through_own_sum(partial: dict[int, Any]) -> None:
+        total = partial.pop(0, None)
+        _Alone.tensor = sys.getrefcount(total)
+        _Alone.payload = sys.getrefcount(total._payload)
 
     def through_special(g: Any) -> None:
         through_accumulate(g)
@@ -366,6 +397,11 @@ def _measure_reference_counts() -> None:
         _Unshared.tensor = sys.getrefcount(g)
         _Unshared.payload = sys.getrefcount(g._payload)
 
+    probe = Probe()
+    probe._payload = object()
+    waiting: dict[int, Any] = {0: probe}
+    del probe
+    through_own_sum(waiting)
     probe = Probe()
     probe._payload = object()
     held = [probe]
