@@ -28,6 +28,8 @@ MAX_PLANS = 4096
 """The number of plans that are kept per dtype."""
 MIN_PRODUCTS_PER_ITEM = 1 << 17
 """The number of products that justifies another work-item."""
+MIN_PRODUCTS_PER_ROWS = 1 << 22
+"""The number that justifies another work-item which packs the same columns again."""
 
 
 class MatmulLayout(NamedTuple):
@@ -105,6 +107,7 @@ def blocks(m: int, n: int, work: int, tile: MicroTile, units: int) -> tuple[int,
     not into few.
     """
     target_blocks = min(4 * units, work // MIN_PRODUCTS_PER_ITEM + 1)
+    row_target = min(target_blocks, work // MIN_PRODUCTS_PER_ROWS + 1)
     row_blocks = -(-m // BLOCK_ROWS)
     rows, columns = round_up(-(-m // row_blocks), tile.rows), 16 * tile.columns
     while -(-m // rows) * -(-n // columns) < target_blocks:
@@ -112,7 +115,7 @@ def blocks(m: int, n: int, work: int, tile: MicroTile, units: int) -> tuple[int,
             columns = round_up(-(-n // 2), tile.columns) if n > tile.columns else tile.columns
         elif columns > tile.columns:
             columns = round_up(columns // 2, tile.columns)
-        elif rows >= 2 * MIN_TILES * tile.rows:
+        elif rows >= 2 * MIN_TILES * tile.rows and -(-m // rows) * -(-n // columns) < row_target:
             rows = round_up(rows // 2, tile.rows)
         else:
             break
