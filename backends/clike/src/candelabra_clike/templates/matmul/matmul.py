@@ -87,15 +87,18 @@ def transposed(layout_: MatmulLayout) -> MatmulLayout:
 def micro_tile_for(m: int, value: str, lanes: int, registers: int) -> MicroTile:
     """Return the tile of two registers a row that takes the least time, see :class:`Traits` for lanes and registers.
 
-    A panel of rows takes the time of its rows, and that of half a row for loading the right matrix. One row has twice
+    A panel of rows takes the time of its rows, and that of half a row for loading the right matrix. No tile has more
+    rows than the matrix: a panel of fewer rows begins before them. One row has twice
     as many vectors, but not more than 32 columns of float32, which would exceed the rows of many images.
     """
     size = int(value[1:]) // 8
     lanes_here = lanes if size == 4 else 8
     vectors = 2 * lanes * 4 // (lanes_here * size)
-    if m <= 2:
-        return MicroTile(m, vectors * (2 if m == 1 and lanes_here == 8 else 1), value, lanes_here)
-    rows = min(TILE_ROWS[registers], key=lambda rows: (-(-m // rows) * (2 * rows + 1), -rows))
+    if m <= 3:
+        return MicroTile(min(m, 2), vectors * (2 if m == 1 and lanes_here == 8 else 1), value, lanes_here)
+    rows = min(
+        [rows for rows in TILE_ROWS[registers] if rows <= m], key=lambda rows: (-(-m // rows) * (2 * rows + 1), -rows)
+    )
     return MicroTile(rows, vectors, value, lanes_here)
 
 

@@ -98,7 +98,9 @@ GLOBAL {self.memory}* o = out_here + (panel * depth + {column}) * {self.rows}u;
                 f"STORE_X8({self.memory}, o + {b}, LOAD_X8({self.memory}, q + {b}));" for b in self._vectors()
             )
             whole = f"GLOBAL const {self.memory}* q = p0;\nfor (INDEX k = k0; k < k_end; ++k) {{ {vectors}"
-            across = f"if (s_row == 1 && m0 + {self.rows}u <= m) {{ {whole} q += s0; o += {self.rows}; }} }} else {across}"
+            across = (
+                f"if (s_row == 1 && m0 + {self.rows}u <= m) {{ {whole} q += s0; o += {self.rows}; }} }} else {across}"
+            )
         return f"""if (across) {{
 for (INDEX k0 = first; k0 < end; k0 += {COLUMNS}u) for (INDEX panel = 0; panel < panels; ++panel) {{
 const INDEX k_end = end - k0 < {COLUMNS}u ? end : k0 + {COLUMNS}u;
