@@ -133,8 +133,8 @@ def multiply(tile: MicroTile, memory: CType, packed: bool, direct_address: str =
     """Return statements that multiply the rows at ``a_here`` by the panel.
 
     With ``packed``, the rows are packed column by column. Otherwise there are pointers to every fourth row only: one
-    for each row would not fit in the registers of the processor. ``direct_address`` is the address of row ``k`` of the matrix,
-    which is read instead of the panel if ``direct`` is true at run time.
+    for each row would not fit in the registers of the processor. ``direct_address`` is the address of row ``k`` of the
+    matrix, which is read instead of the panel if ``direct`` is true at run time.
     """
     head, move = tile.zeros(), ""
     ahead = f"PREFETCH(a_here + (k + {AHEAD}u) * {tile.rows}u);\n" if packed else ""
