@@ -194,6 +194,9 @@ class _Pass:
                 results = node.consume(g) if free else node.backward(g)
             if results is None:  # a leaf, a port, or a node with hooks
                 present = None  # drop this reference, so that `accumulate` sees that the gradient is not shared
+                if node.kind == LEAF and not slow and node.hooks is None:
+                    accumulate(node, g, self.create_graph)
+                    continue
                 results = self.special(node, g)
                 if results is None:
                     continue
@@ -257,7 +260,7 @@ class _Pass:
                 self.skip(node)
                 return None
         if node.kind == LEAF:
-            accumulate(node, g, self.create_graph)
+            accumulate(node, g, self.create_graph, _Special)
             return None
         if node.kind == PORT:
             self.into_port(node, g)
@@ -335,11 +338,34 @@ def _run_watched(node: Node, g: Any) -> tuple[Any, ...]:
     return results
 
 
-def accumulate(leaf: Node, g: Tensor, create_graph: bool) -> None:
+class _Counts:
+    """The reference counts of a gradient and of its payload that only the engine refers to.
+
+    They depend on the interpreter, so they are measured once, at import: the references of locals and arguments, and
+    the argument of getrefcount.
+    """
+
+    tensor = 0
+    payload = 0
+
+
+class _Leaf(_Counts):
+    """In :func:`accumulate`, called by :meth:`_Pass.run`."""
+
+
+class _Special(_Counts):
+    """In :func:`accumulate`, called by :meth:`_Pass.special`."""
+
+
+class _Alone(_Counts):
+    """In :meth:`_Pass.own_sum`."""
+
+
+def accumulate(leaf: Node, g: Tensor, create_graph: bool, alone: type[_Counts] = _Leaf) -> None:
     """Add ``g`` to the ``.grad`` of a leaf's tensor.
 
-    A first gradient without other references is stored without a copy. Otherwise it is copied, so that
-    ``x.grad.zero_()`` changes nothing but ``x.grad``.
+    A first gradient that has no more references than ``alone`` is stored without a copy. Otherwise it is copied, so
+    that ``x.grad.zero_()`` changes nothing but ``x.grad``.
     """
     assert isinstance(leaf, Leaf)
     tensor = leaf.owner()
@@ -350,7 +376,12 @@ def accumulate(leaf: Node, g: Tensor, create_graph: bool) -> None:
         if create_graph:
             tensor._grad = g if present is None else present + g
         elif present is None:
-            tensor._grad = g if _is_unshared(g) else _copy(g)
+            unshared = (
+                not g._keys & (VIEW | AUTOGRAD)
+                and sys.getrefcount(g) <= alone.tensor
+                and sys.getrefcount(g._payload) <= alone.payload
+            )
+            tensor._grad = g if unshared else _copy(g)
         elif present._keys & AUTOGRAD:
             tensor._grad = present + g
         else:
@@ -360,27 +391,13 @@ def accumulate(leaf: Node, g: Tensor, create_graph: bool) -> None:
             hook(tensor)
 
 
-# The reference counts of a gradient that only the engine refers to: the locals and arguments of `run`, `special` and
-# `accumulate`, and the argument of getrefcount. They depend on the interpreter, so they are measured once, at import.
-def _is_unshared(g: Tensor) -> bool:
-    if g._keys & (VIEW | AUTOGRAD):
-        return False
-    return sys.getrefcount(g) <= _Unshared.tensor and sys.getrefcount(g._payload) <= _Unshared.payload
-
-
-class _Unshared:
-    tensor = 0
-    payload = 0
-
-
-class _Alone(_Unshared):
-    """The same for a sum that only :meth:`_Pass.own_sum` refers to."""
-
-
 def _measure_reference_counts() -> None:
     class Probe:
         __slots__ = ("_payload",)
         _payload: object
+
+        def __init__(self) -> None:
+            self._payload = object()
 
     def through_own_sum(partial: dict[int, Any]) -> None:
         total = partial.pop(0, None)
@@ -388,26 +405,23 @@ def _measure_reference_counts() -> None:
         _Alone.payload = sys.getrefcount(total._payload)
 
     def through_special(g: Any) -> None:
-        through_accumulate(g)
+        through_accumulate(g, _Special)
 
-    def through_accumulate(g: Any) -> None:
-        through_is_unshared(g)
+    def through_accumulate(g: Any, counts: type[_Counts]) -> None:
+        counts.tensor = sys.getrefcount(g)
+        counts.payload = sys.getrefcount(g._payload)
 
-    def through_is_unshared(g: Any) -> None:
-        _Unshared.tensor = sys.getrefcount(g)
-        _Unshared.payload = sys.getrefcount(g._payload)
+    def as_leaf(held: list[Any]) -> None:
+        g = held.pop()
+        through_accumulate(g, _Leaf)
 
-    probe = Probe()
-    probe._payload = object()
-    waiting: dict[int, Any] = {0: probe}
-    del probe
-    through_own_sum(waiting)
-    probe = Probe()
-    probe._payload = object()
-    held = [probe]
-    del probe
-    g = held.pop()
-    through_special(g)
+    def as_special(held: list[Any]) -> None:
+        g = held.pop()
+        through_special(g)
+
+    through_own_sum({0: Probe()})
+    as_leaf([Probe()])
+    as_special([Probe()])
 
 
 _measure_reference_counts()

@@ -173,8 +173,14 @@ class MatmulKernel:
         if plan.transposed:
             a, b = b, a
             arrays = (out, a, b, *arrays[3:])
-        if start is None and plan.packed_tile is None:
-            plan.launch(plan.items, out.buffer, a.buffer, b.buffer, out.offset, a.offset, b.offset, *plan.numbers)
+        if plan.packed_tile is None:
+            if start is None:
+                plan.launch(plan.items, out.buffer, a.buffer, b.buffer, out.offset, a.offset, b.offset, *plan.numbers)
+            else:
+                plan.launch(
+                    plan.items, out.buffer, a.buffer, b.buffer, start.buffer, out.offset, a.offset, b.offset,
+                    start.offset, *plan.numbers, alpha, beta,
+                )  # fmt: skip
             return
         buffers, starts = [array.buffer for array in arrays], [array.offset for array in arrays]
         if plan.packed_tile is not None:
