@@ -8,9 +8,10 @@ import pytest
 from candelabra.errors import OutOfMemoryError
 from candelabra_native.arrays import Unsuitable, payload, shared, strided
 from candelabra_native.engine import NativeEngine
-from candelabra_native.launch._launch import address_of, allocate, release, statistics
+from candelabra_native.launch._launch import address_of, allocate, dense_rows, release, statistics
 
 ENGINE = NativeEngine()
+SHARED = np.ones(8)
 
 
 @pytest.mark.parametrize(
@@ -99,3 +100,33 @@ def test_bfloat16_passes_without_a_format() -> None:
     x = np.ones(4, ml_dtypes.bfloat16)
     assert address_of(x) == x.ctypes.data
     assert payload(strided(x, ENGINE)).dtype == x.dtype
+
+
+def test_rows_of_plain_arrays_have_sizes() -> None:
+    """Arrays of one shape a row, in C order and apart in memory, are passed to a kernel as they are."""
+    parameters, gradients = [np.ones((2, 3)), np.ones(0), np.ones(())], [np.ones((2, 3)), np.ones(0), np.ones(())]
+    assert dense_rows((parameters, gradients)) == [6, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ([np.ones((2, 3))], [np.ones((3, 2))]),
+        ([np.ones(3)], [np.ones(3, np.float32)]),
+        ([np.ones((3, 2)).T], [np.ones((2, 3))]),
+        ([np.broadcast_to(np.ones(1), (1,))], [np.ones(1)]),
+        ([np.frombuffer(bytearray(25), np.float64, 3, 1)], [np.ones(3)]),
+        ([SHARED[:4]], [SHARED[3:7]]),
+        ([SHARED[:2], SHARED[4:6]], [SHARED[2:4], SHARED[1:3]]),
+        ([np.ones(3)], [np.ones(3), np.ones(3)]),
+        ([np.ones(3)], (np.ones(3),)),
+        ([np.ones(3)], [None]),
+        (),
+        ([], []),
+    ],
+    ids=["shapes", "dtypes", "transposed", "read-only", "misaligned", "overlapping", "across rows", "lengths", "tuple",
+         "no array", "no columns", "no rows"],
+)  # fmt: skip
+def test_rows_of_other_arrays_have_none(columns: tuple[list[np.ndarray], ...]) -> None:
+    """Anything else is served array by array, which finds what is wrong, or copies."""
+    assert dense_rows(columns) is None

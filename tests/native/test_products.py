@@ -159,7 +159,8 @@ def test_bits_do_not_depend_on_threads(rng: np.random.Generator) -> None:
     [
         (64, "f32", 16, 32, MicroTile(13, 2, "f32", 16)),
         (32, "f32", 16, 32, MicroTile(8, 2, "f32", 16)),
-        (3, "f32", 16, 32, MicroTile(4, 2, "f32", 16)),
+        (3, "f32", 16, 32, MicroTile(2, 2, "f32", 16)),
+        (11, "f32", 16, 32, MicroTile(4, 2, "f32", 16)),
         (64, "f64", 16, 32, MicroTile(13, 2, "f64", 8)),
         (1, "f32", 16, 32, MicroTile(1, 2, "f32", 16)),
         (1, "f32", 8, 16, MicroTile(1, 4, "f32", 8)),
@@ -170,7 +171,7 @@ def test_bits_do_not_depend_on_threads(rng: np.random.Generator) -> None:
     ],
 )
 def test_tiles_follow_from_the_registers(m: int, value: str, lanes: int, registers: int, expected: MicroTile) -> None:
-    """A tile fills the registers, unless fewer rows leave fewer of them empty."""
+    """A tile fills the registers, unless fewer rows leave fewer of them empty. It has no more rows than the matrix."""
     assert micro_tile_for(m, value, lanes, registers) == expected
 
 

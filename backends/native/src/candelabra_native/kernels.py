@@ -24,6 +24,7 @@ from candelabra_cpu.backend import FROM_NUMPY, TO_NUMPY
 from candelabra_native.arrays import Unsuitable, dense, ndarray, payload, shared, strided
 from candelabra_native.engine import NativeEngine
 from candelabra_native.finding import Missing
+from candelabra_native.launch._launch import dense_rows
 from candelabra_native.missing import MissingCalls
 from candelabra_native.small_calls import scope as scope_of_small_call
 from candelabra_native.small_calls import small_call
@@ -116,6 +117,7 @@ def wrapped(name: str, record: Operator[..., Any], kernel: Kernel, own: Kernel |
         "small": own or declined, "kernel": kernel, "engine": ENGINE, "thread": ENGINE.thread, "dense": dense,
         "shared": shared, "strided": strided, "payload": payload, "prod": prod, "ndarray": ndarray,
         "Missing": Missing, "Unsuitable": Unsuitable, "missing": MissingCalls(), "has_zero": has_zero,
+        "dense_rows": dense_rows, "over_buffers": getattr(kernel, "over_buffers", None),
         **INLINED, **scope_of_small_call(own),
     }  # fmt: skip
     lines = [
@@ -124,6 +126,7 @@ def wrapped(name: str, record: Operator[..., Any], kernel: Kernel, own: Kernel |
         "try:",
         *([line for p in parameters if p.kind in ARRAY for line in _strided(p)] if take == "strided" else ()),
         *(["    if has_zero(other, engine): raise Unsuitable"] if divides_in_place(name, record, d) else []),
+        *(_dense_rows(parameters) if hasattr(kernel, "over_buffers") else ()),
         f"    out = kernel({arguments})",
         "except Missing:",
         f"    missing.note({names})",
@@ -138,6 +141,21 @@ def wrapped(name: str, record: Operator[..., Any], kernel: Kernel, own: Kernel |
         f"return {'out' if rows else parameters[0].name if inplace else PAYLOAD}",
     ]
     return build(record.name, names, lines, scope, f"native {name} {d.name}")
+
+
+def _dense_rows(parameters: tuple[Parameter, ...]) -> list[str]:
+    """Return the lines that serve a step over many rows of plain arrays, as almost all are, without a frame for each.
+
+    A step over one row has a kernel of its own.
+    """
+    columns = ", ".join(p.name for p in parameters if p.kind in ARRAY)
+    options = ", ".join(p.name for p in parameters if p.kind not in ARRAY)
+    return [
+        f"    sizes = dense_rows(({columns}))",
+        "    if sizes and len(sizes) > 1:",
+        f"        over_buffers(engine, ({columns}), sizes, {options})",
+        "        return None",
+    ]
 
 
 INLINED: Final = {

@@ -14,7 +14,7 @@ from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._autograd.anomaly import run_checked
 from candelabra._autograd.node import LEAF, PORT, Leaf, Node
 from candelabra._autograd.pending import evaluate_gradients
-from candelabra._device import lazy_instances
+from candelabra._device import instance_of_key, lazy_instances
 from candelabra._keys import ANOMALY, AUTOGRAD, NO_GRAD, VIEW, state, switch
 from candelabra._records.record import OPERATORS
 
@@ -176,7 +176,7 @@ class _Pass:
         slow = self.captures is not None or state.bits & ANOMALY
         following: Node | None = None
         """The node that became ready last. It runs next, with ``gradient``, and is never pushed onto the stack."""
-        gradient = r = None
+        gradient = r = total = None
         while ready or following is not None:
             if following is not None:
                 node, g, following, gradient, r = following, gradient, None, None, None
@@ -187,10 +187,16 @@ class _Pass:
                 continue
             if slow or node.hooks is not None:
                 results = None
+            elif partial and node.add_to is not None and (total := self.own_sum(node, g)) is not None:
+                node.add_to(total, g, node)
+                results, total = (total,), None
             else:
                 results = node.consume(g) if free else node.backward(g)
             if results is None:  # a leaf, a port, or a node with hooks
                 present = None  # drop this reference, so that `accumulate` sees that the gradient is not shared
+                if node.kind == LEAF and not slow and node.hooks is None:
+                    accumulate(node, g, self.create_graph)
+                    continue
                 results = self.special(node, g)
                 if results is None:
                     continue
@@ -220,6 +226,25 @@ class _Pass:
                     break
                 position += 1
 
+    def own_sum(self, node: Node, g: Any) -> Any:
+        """Return the sum that waits for the gradient of a node's input, and remove it, if it can be written in place.
+
+        So the gradient of ``x.split(n)`` is one array, to which each piece adds its part. Nothing else may refer to
+        the sum, and the pass must not be recorded.
+        """
+        edge = node.e0
+        total = self.partial.pop(edge, None)  # type: ignore[arg-type]
+        if total is None:
+            return None
+        alike = total._keys == g._keys & ~VIEW and not total._keys & (VIEW | AUTOGRAD)
+        if alike and not self.create_graph and total._payload.shape == edge.shape:  # type: ignore[union-attr]
+            unshared = sys.getrefcount(total) <= _Alone.tensor and sys.getrefcount(total._payload) <= _Alone.payload
+            instance = instance_of_key(total._keys)
+            if unshared and not instance.immutable and instance.capabilities.strided and not lazy_instances:
+                return total
+        self.partial[edge] = total  # type: ignore[index]
+        return None
+
     def special(self, node: Node, g: Any) -> tuple[Any, ...] | None:
         """Process leaves, ports, hooks, captures and anomaly mode. Return None if the node needs no further step."""
         if self.captures is not None and not self.will_run(node):
@@ -235,7 +260,7 @@ class _Pass:
                 self.skip(node)
                 return None
         if node.kind == LEAF:
-            accumulate(node, g, self.create_graph)
+            accumulate(node, g, self.create_graph, _Special)
             return None
         if node.kind == PORT:
             self.into_port(node, g)
@@ -313,11 +338,34 @@ def _run_watched(node: Node, g: Any) -> tuple[Any, ...]:
     return results
 
 
-def accumulate(leaf: Node, g: Tensor, create_graph: bool) -> None:
+class _Counts:
+    """The reference counts of a gradient and of its payload that only the engine refers to.
+
+    They depend on the interpreter, so they are measured once, at import: the references of locals and arguments, and
+    the argument of getrefcount.
+    """
+
+    tensor = 0
+    payload = 0
+
+
+class _Leaf(_Counts):
+    """In :func:`accumulate`, called by :meth:`_Pass.run`."""
+
+
+class _Special(_Counts):
+    """In :func:`accumulate`, called by :meth:`_Pass.special`."""
+
+
+class _Alone(_Counts):
+    """In :meth:`_Pass.own_sum`."""
+
+
+def accumulate(leaf: Node, g: Tensor, create_graph: bool, alone: type[_Counts] = _Leaf) -> None:
     """Add ``g`` to the ``.grad`` of a leaf's tensor.
 
-    A first gradient without other references is stored without a copy. Otherwise it is copied, so that
-    ``x.grad.zero_()`` changes nothing but ``x.grad``.
+    A first gradient that has no more references than ``alone`` is stored without a copy. Otherwise it is copied, so
+    that ``x.grad.zero_()`` changes nothing but ``x.grad``.
     """
     assert isinstance(leaf, Leaf)
     tensor = leaf.owner()
@@ -328,7 +376,12 @@ def accumulate(leaf: Node, g: Tensor, create_graph: bool) -> None:
         if create_graph:
             tensor._grad = g if present is None else present + g
         elif present is None:
-            tensor._grad = g if _is_unshared(g) else _copy(g)
+            unshared = (
+                not g._keys & (VIEW | AUTOGRAD)
+                and sys.getrefcount(g) <= alone.tensor
+                and sys.getrefcount(g._payload) <= alone.payload
+            )
+            tensor._grad = g if unshared else _copy(g)
         elif present._keys & AUTOGRAD:
             tensor._grad = present + g
         else:
@@ -338,40 +391,37 @@ def accumulate(leaf: Node, g: Tensor, create_graph: bool) -> None:
             hook(tensor)
 
 
-# The reference counts of a gradient that only the engine refers to: the locals and arguments of `run`, `special` and
-# `accumulate`, and the argument of getrefcount. They depend on the interpreter, so they are measured once, at import.
-def _is_unshared(g: Tensor) -> bool:
-    if g._keys & (VIEW | AUTOGRAD):
-        return False
-    return sys.getrefcount(g) <= _Unshared.tensor and sys.getrefcount(g._payload) <= _Unshared.payload
-
-
-class _Unshared:
-    tensor = 0
-    payload = 0
-
-
 def _measure_reference_counts() -> None:
     class Probe:
         __slots__ = ("_payload",)
         _payload: object
 
+        def __init__(self) -> None:
+            self._payload = object()
+
+    def through_own_sum(partial: dict[int, Any]) -> None:
+        total = partial.pop(0, None)
+        _Alone.tensor = sys.getrefcount(total)
+        _Alone.payload = sys.getrefcount(total._payload)
+
     def through_special(g: Any) -> None:
-        through_accumulate(g)
+        through_accumulate(g, _Special)
 
-    def through_accumulate(g: Any) -> None:
-        through_is_unshared(g)
+    def through_accumulate(g: Any, counts: type[_Counts]) -> None:
+        counts.tensor = sys.getrefcount(g)
+        counts.payload = sys.getrefcount(g._payload)
 
-    def through_is_unshared(g: Any) -> None:
-        _Unshared.tensor = sys.getrefcount(g)
-        _Unshared.payload = sys.getrefcount(g._payload)
+    def as_leaf(held: list[Any]) -> None:
+        g = held.pop()
+        through_accumulate(g, _Leaf)
 
-    probe = Probe()
-    probe._payload = object()
-    held = [probe]
-    del probe
-    g = held.pop()
-    through_special(g)
+    def as_special(held: list[Any]) -> None:
+        g = held.pop()
+        through_special(g)
+
+    through_own_sum({0: Probe()})
+    as_leaf([Probe()])
+    as_special([Probe()])
 
 
 _measure_reference_counts()

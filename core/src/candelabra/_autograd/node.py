@@ -75,6 +75,8 @@ class Node:
     more: Any = ()
     operator: str = ""
     outputs: int = 1
+    add_to: Callable[[Any, Any, Any], None] | None = None
+    """``add_to(total, g, node)`` adds the only gradient to a sum in place, see :meth:`Operator.summed`."""
     kind: int = 0
     """0, :data:`LEAF` or :data:`PORT`. The engine handles the latter two without running ``backward``."""
 

@@ -327,6 +327,8 @@ def node_class(operator: Operator[..., Any], variant: Variant) -> type[Node]:
         "saved_slots": tuple(tensors),
         "__module__": "candelabra.autograd.nodes",
     }
+    if operator.add_to is not None:
+        members["add_to"] = staticmethod(operator.add_to)
     members["consume"] = members["backward"]
     if tensors:
         release = f"self.{' = self.'.join(tensors)} = RELEASED"

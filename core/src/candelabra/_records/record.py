@@ -147,6 +147,7 @@ class Operator(Generic[P, R]):
         self.not_differentiable: str | None = None
         self.scatter: Callable[..., Any] | None = None
         self.gather: Callable[..., Any] | None = None
+        self.add_to: Callable[..., Any] | None = None
         self.inplace_body: Callable[..., Any] | None = None
         self.batching: Callable[..., Any] | None = None
         self.generation = 0
@@ -199,6 +200,14 @@ class Operator(Generic[P, R]):
         """
         self.batching = rule
         return rule
+
+    def summed(self, add_to: Callable[..., Any]) -> Operator[P, R]:
+        """For an operator that selects elements: ``add_to(total, g, node)`` adds its input's gradient to ``total``.
+
+        It writes to ``total`` in place, and saves a gradient that consists mostly of zeros.
+        """
+        self.add_to = add_to
+        return self
 
     def in_place(self, body: Callable[..., Any]) -> Operator[P, R]:
         """Give a composite an in-place form that consists of in-place operators.

@@ -62,16 +62,20 @@ class Adam(Optimizer):
 
     def update(self, group: dict[str, Any], parameters: list[Any]) -> None:
         """Do one step of one group."""
-        amsgrad = group["amsgrad"]
+        amsgrad, state, last = group["amsgrad"], self.state, None
         counted: dict[float, tuple[list[Row], list[dict[str, Any]]]] = {}
         for p in parameters:
-            kept = self._state_of(p, amsgrad)
-            row: Row = p, p.grad, kept["exp_avg"], kept["exp_avg_sq"]
+            kept = state.get(p)
+            if not kept or amsgrad:
+                kept = self._state_of(p, amsgrad)
+            row: Row = p, p._grad, kept["exp_avg"], kept["exp_avg_sq"]
             if amsgrad:
                 row = *row, kept["max_exp_avg_sq"]
             if p._keys & COMPLEX:
                 row = tuple(real(t) for t in row)
-            rows, states = counted.setdefault(number_in(kept["step"]) + 1, ([], []))
+            if kept["step"] is not last:  # almost all parameters share the tensor
+                last = kept["step"]
+                rows, states = counted.setdefault(number_in(last) + 1, ([], []))
             rows.append(row)
             states.append(kept)
         for number, (rows, states) in counted.items():

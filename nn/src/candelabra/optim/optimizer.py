@@ -164,7 +164,7 @@ class Optimizer:
         for group in self.param_groups:
             for parameter in group["params"]:
                 if set_to_none:
-                    parameter.grad = None
+                    parameter._grad = None  # not the property, which is a frame for each parameter
                 else:
                     forget_gradient(parameter, False)
 
@@ -184,7 +184,7 @@ class Optimizer:
             if recorded:
                 self._detach_history()
             for group in self.param_groups:
-                self.update(group, [p for p in group["params"] if p.grad is not None])
+                self.update(group, [p for p in group["params"] if getattr(p, "_grad", None) is not None])
         return loss
 
     def update(self, group: dict[str, Any], parameters: list[Any]) -> None:

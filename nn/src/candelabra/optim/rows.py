@@ -27,7 +27,10 @@ def step(op: Operator[..., Any], rows: Sequence[Row], group: Group, *options: An
 
 def plain(group: Group, differentiable: bool = False) -> Group:
     """Return the options with tensors read as numbers; if ``differentiable``, except those that require gradients."""
-    found = {name: _number(value, differentiable) for name, value in group.items() if isinstance(value, Tensor)}
+    found = {}
+    for name, value in group.items():
+        if value.__class__ is not float and isinstance(value, Tensor):
+            found[name] = _number(value, differentiable)
     betas = group.get("betas")
     if betas is not None and isinstance(betas[0], Tensor):
         found["betas"] = tuple(_number(beta, differentiable) for beta in betas)

@@ -54,7 +54,7 @@ class SGD(Optimizer):
         group = plain(group, group.get("differentiable", False))
         lr, momentum, decay, uphill = group["lr"], group["momentum"], group["weight_decay"], group["maximize"]
         if not momentum:
-            step(sgd_step, [(p, p.grad) for p in parameters], group, lr, decay, uphill)
+            step(sgd_step, [(p, p._grad) for p in parameters], group, lr, decay, uphill)
             return
         dampened: dict[float, list[Row]] = {}
         for p in parameters:
@@ -63,7 +63,7 @@ class SGD(Optimizer):
             if buffer is None:  # the first step: the buffer becomes the whole gradient, undampened
                 buffer = kept["momentum_buffer"] = zeros_like(p)
                 dampening = 0.0
-            dampened.setdefault(dampening, []).append((p, p.grad, buffer))
+            dampened.setdefault(dampening, []).append((p, p._grad, buffer))
         for dampening, rows in dampened.items():
             step(momentum_step, rows, group, lr, momentum, dampening, decay, group["nesterov"], uphill)
 

@@ -85,6 +85,13 @@ def matmul(x: StridedArray, y: StridedArray) -> StridedArray:
         if out.size:
             matmul_kernel(x.dtype, False)(out, x, y, None, 1, 1)
         return out
+    if len(y.shape) == 2 < len(x.shape) and x.contiguous and x.dtype in DIRECT and x.shape[-1] == y.shape[0]:
+        depth, n = y.shape
+        out = x.engine.empty((*x.shape[:-1], n), x.dtype)
+        if out.size:  # the matrices of a batch, one below the other, are one matrix
+            m = out.size // n
+            matmul_kernel(x.dtype, False)(out.reshaped((m, n)), x.reshaped((m, depth)), y, None, 1, 1)
+        return out
     a = x if len(x.shape) > 1 else x.restrided((1, *x.shape), (0, *x.strides), x.offset)
     b = y if len(y.shape) > 1 else y.restrided((*y.shape, 1), (*y.strides, 0), y.offset)
     if not x.shape or not y.shape or a.shape[-1] != b.shape[-2]:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from candelabra.dtypes import dtype, float32, float64
 
 from candelabra_clike.array import StridedArray
-from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.engine import Buffer, Engine, Launch
 from candelabra_clike.kernels.copies import clone, contiguous, copy_into
 from candelabra_clike.scalars import scalar_converter
 from candelabra_clike.templates.elementwise.loops import CHUNK
@@ -144,15 +144,40 @@ class FusedStep:
                 wrong = next(([a.shape for a in row] for row in zip(*columns) if len({a.shape for a in row}) > 1), None)
                 raise RuntimeError(f"{self.step.name}: expected arrays of one shape per parameter, got {wrong}")
         shared, separate = self._partition_rows(columns)
-        widths = self.step.widths
-        groups = [shared[start : start + widths[-1]] for start in range(0, len(shared), widths[-1])]
         separate = [row for row in separate if row[0].size]
-        several = [(group, next(width for width in widths if width >= len(group))) for group in groups]
-        launches = [self._compiled(width) for _, width in several] + [self._compiled(1) for _ in separate]
-        for (group, width), launch in zip(several, launches):
-            self._launch_shared(launch, group, width)
-        for row, launch in zip(separate, launches[len(several) :]):
+        groups, launches = self._groups(len(shared)), [self._compiled(1) for _ in separate]
+        if shared:
+            buffers = [[a.buffer for a in column] for column in zip(*shared)]
+            self._launch_groups(groups, buffers, [row[0].size for row in shared])
+        for row, launch in zip(separate, launches):
             self._launch_one(launch, row)
+
+    def over_buffers(self, columns: Sequence[Sequence[Buffer]], sizes: Sequence[int]) -> None:
+        """Update several parameters, which are contiguous, start at their buffers, and share no memory."""
+        self._launch_groups(self._groups(len(sizes)), columns, sizes)
+
+    def _groups(self, count: int) -> list[tuple[slice, int, Launch]]:
+        """Return the parameters that share a launch, the number that the launch takes, and the launch."""
+        widths = self.step.widths
+        groups = []
+        for start in range(0, count, widths[-1]):
+            width = next((width for width in widths if width >= count - start), widths[-1])
+            groups.append((slice(start, min(start + width, count)), width, self._compiled(width)))
+        return groups
+
+    def _launch_groups(
+        self, groups: list[tuple[slice, int, Launch]], columns: Sequence[Sequence[Buffer]], sizes: Sequence[int]
+    ) -> None:
+        serial = self.engine.traits.serial
+        for group, width, launch in groups:
+            some = sizes[group]
+            padding = width - len(some)  # by empty parameters
+            buffers: list[Any] = []
+            for column in columns:
+                buffers += column[group]
+                buffers += buffers[-1:] * padding
+            items = sum([(n + CHUNK - 1) // CHUNK for n in some]) if serial else sum(some)
+            launch(items, *buffers, *some, *[0] * padding, *self.values)
 
     def _compiled(self, width: int) -> Launch:
         return compiled(self.engine, self.step, self.dtype, width)
@@ -182,17 +207,6 @@ class FusedStep:
             else:
                 shared.append(row)
         return (shared, separate) if len(shared) > 1 else ([], rows)
-
-    def _launch_shared(self, launch: Launch, rows: Sequence[ParameterRow], width: int) -> None:
-        """Update several parameters in one launch, padded to ``width`` with empty parameters."""
-        sizes = [row[0].size for row in rows]
-        missing = width - len(rows)
-        buffers: list[Any] = []
-        for column in zip(*rows):
-            buffers += [a.buffer for a in column]
-            buffers += buffers[-1:] * missing
-        items = sum([(n + CHUNK - 1) // CHUNK for n in sizes]) if self.engine.traits.serial else sum(sizes)
-        launch(items, *buffers, *sizes, *[0] * missing, *self.values)
 
     def _launch_one(self, launch: Launch, row: ParameterRow) -> None:
         size = row[0].size
@@ -232,10 +246,17 @@ class FusedOptimizer:
     def _inplace(self, d: dtype) -> Callable[..., None]:
         count, select, convert = self.arrays, self.choose, scalar_converter(d)
 
-        def steps_in_place(*args: Any) -> None:
-            step, numbers = select(*args[count:])
-            FusedStep(args[0][0].engine, step, d, [v for x in numbers for v in convert(x)])(args[:count])
+        def selected(engine: Engine, options: Sequence[Any]) -> FusedStep:
+            step, numbers = select(*options)
+            return FusedStep(engine, step, d, [v for x in numbers for v in convert(x)])
 
+        def steps_in_place(*args: Any) -> None:
+            selected(args[0][0].engine, args[count:])(args[:count])
+
+        def over_buffers(engine: Engine, columns: Sequence[Any], sizes: Sequence[int], *options: Any) -> None:
+            selected(engine, options).over_buffers(columns, sizes)
+
+        steps_in_place.over_buffers = over_buffers  # type: ignore[attr-defined]
         return steps_in_place
 
     def _on_copies(self, d: dtype) -> Callable[..., Any]:

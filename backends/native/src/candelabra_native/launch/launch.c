@@ -13,6 +13,7 @@
 #include "crash.h"
 #include "memory.h"
 #include "pool.h"
+#include "rows.h"
 
 enum { MAX_ARGUMENTS = 512 };
 
@@ -322,6 +323,8 @@ static int execute(PyObject *module)
     prepared = 1;
     PyObject **type = PyModule_GetState(module);
     if (!(*type = PyType_FromModuleAndSpec(module, &kernel_spec, NULL)))
+        return -1;
+    if (rows_add_to(module))
         return -1;
     return memory_add_to(module);
 }

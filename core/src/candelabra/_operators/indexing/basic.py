@@ -46,6 +46,7 @@ def basic_index_scatter(input: Tensor, src: Tensor, index: BasicIndex) -> Tensor
 
 basic_index.vjp(input=lambda g, input_spec, index: basic_index_adjoint(g, input_spec.shape, index))
 basic_index.scattered(basic_index_scatter)
+basic_index.summed(lambda total, g, node: basic_index.canonical(total, node.a_index).add_(g))
 basic_index_adjoint.vjp(input=lambda g, index: basic_index(g, index))
 basic_index_scatter.vjp(
     input=lambda g, src_spec, index: basic_index_scatter(g, basic_index(g, index) * 0, index),

@@ -143,9 +143,11 @@ def cross_entropy(
     reduction = legacy_reduction(size_average, reduce, reduction)
     if not 0.0 <= label_smoothing <= 1.0:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
-    _cross_entropy_shape(input, target)
-    classes = 1 if input.ndim > 1 else 0
-    if tuple(input.shape) == tuple(target.shape):
+    scores, targets = input._payload.shape, target._payload.shape
+    if len(scores) != 2 or targets != scores[:1] or not target._keys & int64.bit:  # else nothing is left to check
+        _cross_entropy_shape(input, target)
+    classes = 1 if len(scores) > 1 else 0
+    if tuple(scores) == tuple(targets):
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
         return _cross_entropy_of_probabilities(input, target, weight, classes, reduction, label_smoothing)
@@ -220,7 +222,7 @@ def nll_loss(
 
 def _nll(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
     """Return :func:`nll_loss` of checked shapes."""
-    if weight is None and input.ndim > 1:
+    if weight is None and len(input._payload.shape) > 1:
         losses, weights = _unweighted(input, target, ignore_index)
     else:
         losses, weights, _ = _selected(input, target, weight, ignore_index)
@@ -253,7 +255,7 @@ def _check_classes(input: Tensor, target: Tensor) -> None:
 
 def _unweighted(logs: Tensor, target: Tensor, ignore_index: int) -> tuple[Tensor, Tensor]:
     """Return the loss of each target, and 1, or 0 if the target is ignored."""
-    if target.dtype is not int64:
+    if not target._keys & int64.bit:
         target = cast(target, dtype=int64)
     losses, weights = class_losses.canonical(logs, target, ignore_index)
     return losses, weights.detach()

@@ -53,8 +53,8 @@ def _linear_input(g: Tensor, input_spec: Any, weight: Tensor) -> Tensor:
     sizes, shape = weight._payload.shape, g._payload.shape
     if len(sizes) == 1:
         return g.unsqueeze(-1) * weight.conj()
-    product = matmul.canonical(_rows(g) if shape[-1] == sizes[0] else _rows(_of_product(g)), weight.conj())
-    return product if len(shape) == 2 else product.reshape((*shape[:-1], input_spec.shape[-1]))
+    product: Tensor = matmul.canonical(g if shape[-1] == sizes[0] else _of_product(g), weight.conj())
+    return product
 
 
 def _linear_weight(g: Tensor, input: Tensor, weight_spec: Any) -> Tensor:

@@ -28,6 +28,8 @@ MAX_PLANS = 4096
 """The number of plans that are kept per dtype."""
 MIN_PRODUCTS_PER_ITEM = 1 << 17
 """The number of products that justifies another work-item."""
+MIN_PRODUCTS_PER_ROWS = 1 << 22
+"""The number that justifies another work-item which packs the same columns again."""
 
 
 class MatmulLayout(NamedTuple):
@@ -85,15 +87,18 @@ def transposed(layout_: MatmulLayout) -> MatmulLayout:
 def micro_tile_for(m: int, value: str, lanes: int, registers: int) -> MicroTile:
     """Return the tile of two registers a row that takes the least time, see :class:`Traits` for lanes and registers.
 
-    A panel of rows takes the time of its rows, and that of half a row for loading the right matrix. One row has twice
+    A panel of rows takes the time of its rows, and that of half a row for loading the right matrix. No tile has more
+    rows than the matrix: a panel of fewer rows begins before them. One row has twice
     as many vectors, but not more than 32 columns of float32, which would exceed the rows of many images.
     """
     size = int(value[1:]) // 8
     lanes_here = lanes if size == 4 else 8
     vectors = 2 * lanes * 4 // (lanes_here * size)
-    if m <= 2:
-        return MicroTile(m, vectors * (2 if m == 1 and lanes_here == 8 else 1), value, lanes_here)
-    rows = min(TILE_ROWS[registers], key=lambda rows: (-(-m // rows) * (2 * rows + 1), -rows))
+    if m <= 3:
+        return MicroTile(min(m, 2), vectors * (2 if m == 1 and lanes_here == 8 else 1), value, lanes_here)
+    rows = min(
+        [rows for rows in TILE_ROWS[registers] if rows <= m], key=lambda rows: (-(-m // rows) * (2 * rows + 1), -rows)
+    )
     return MicroTile(rows, vectors, value, lanes_here)
 
 
@@ -105,6 +110,7 @@ def blocks(m: int, n: int, work: int, tile: MicroTile, units: int) -> tuple[int,
     not into few.
     """
     target_blocks = min(4 * units, work // MIN_PRODUCTS_PER_ITEM + 1)
+    row_target = min(target_blocks, work // MIN_PRODUCTS_PER_ROWS + 1)
     row_blocks = -(-m // BLOCK_ROWS)
     rows, columns = round_up(-(-m // row_blocks), tile.rows), 16 * tile.columns
     while -(-m // rows) * -(-n // columns) < target_blocks:
@@ -112,7 +118,7 @@ def blocks(m: int, n: int, work: int, tile: MicroTile, units: int) -> tuple[int,
             columns = round_up(-(-n // 2), tile.columns) if n > tile.columns else tile.columns
         elif columns > tile.columns:
             columns = round_up(columns // 2, tile.columns)
-        elif rows >= 2 * MIN_TILES * tile.rows:
+        elif rows >= 2 * MIN_TILES * tile.rows and -(-m // rows) * -(-n // columns) < row_target:
             rows = round_up(rows // 2, tile.rows)
         else:
             break
@@ -167,8 +173,14 @@ class MatmulKernel:
         if plan.transposed:
             a, b = b, a
             arrays = (out, a, b, *arrays[3:])
-        if start is None and plan.packed_tile is None:
-            plan.launch(plan.items, out.buffer, a.buffer, b.buffer, out.offset, a.offset, b.offset, *plan.numbers)
+        if plan.packed_tile is None:
+            if start is None:
+                plan.launch(plan.items, out.buffer, a.buffer, b.buffer, out.offset, a.offset, b.offset, *plan.numbers)
+            else:
+                plan.launch(
+                    plan.items, out.buffer, a.buffer, b.buffer, start.buffer, out.offset, a.offset, b.offset,
+                    start.offset, *plan.numbers, alpha, beta,
+                )  # fmt: skip
             return
         buffers, starts = [array.buffer for array in arrays], [array.offset for array in arrays]
         if plan.packed_tile is not None:

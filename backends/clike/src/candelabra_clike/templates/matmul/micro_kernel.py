@@ -130,39 +130,40 @@ def _column_pointers(pointer: str) -> str:
 
 
 def multiply(tile: MicroTile, memory: CType, packed: bool, direct_address: str = "") -> str:
-    """Return statements that multiply the rows at ``a_here`` by the panel. Rows from ``rows_here`` on repeat the last
-    one.
+    """Return statements that multiply the rows at ``a_here`` by the panel.
 
-    With ``packed``, the rows are packed column by column. ``direct_address`` is the address of row ``k`` of the matrix,
-    which is read instead of the panel if ``direct`` is true at run time.
+    With ``packed``, the rows are packed column by column. Otherwise there are pointers to every fourth row only: one
+    for each row would not fit in the registers of the processor. ``direct_address`` is the address of row ``k`` of the
+    matrix, which is read instead of the panel if ``direct`` is true at run time.
     """
     head, move = tile.zeros(), ""
     ahead = f"PREFETCH(a_here + (k + {AHEAD}u) * {tile.rows}u);\n" if packed else ""
 
     def left(i: int) -> str:
-        element = f"a_here[k * {tile.rows}u + {i}u]" if packed else f"a{i}[at]"
+        element = f"a_here[k * {tile.rows}u + {i}u]" if packed else f"a{i // 4}[{i % 4}u * a_row]"
         return f"({tile.value})" + memory.load(element)
 
     def loop(right: Callable[[int], str]) -> str:
         return f"for (INDEX k = 0; k < kc; ++k) {{\n{ahead}{tile.step(left, right)}{move}}}\n"
 
     if not packed:
-        pointer, move = f"GLOBAL const {memory.memory}*", "at += a_column;\n"
-        lines = [f"{pointer} const a0 = a_here;"]
-        lines += [f"{pointer} const a{i} = {i} < rows_here ? a{i - 1} + a_row : a{i - 1};" for i in range(1, tile.rows)]
-        head += "\n".join([*lines, "INDEX at = 0;\n"])
+        pointers = range(-(-tile.rows // 4))
+        head += "".join(f"GLOBAL const {memory.memory}* a{i} = a_here + {4 * i}u * a_row;\n" for i in pointers)
+        move = " ".join(f"a{i} += a_column;" for i in pointers) + "\n"
     copied = loop(lambda v: f"panel[k * {tile.vectors}u + {v}u]")
     if not direct_address:
         return head + copied
     return f"{head}if (direct) {loop(lambda v: tile.load(f'{direct_address} + {tile.lanes * v}'))}else {copied}"
 
 
-def store(tile: MicroTile, memory: CType, same_type: bool, added: bool) -> str:
+def store(tile: MicroTile, memory: CType, same_type: bool, added: bool, skipping: bool = False) -> str:
     """Return statements that store the sums if they are ``fresh``, or else add them to the sums of earlier panels.
 
-    With ``added``, the result is added to a matrix.
+    With ``added``, the result is added to a matrix. Only the first ``rows_here`` rows are stored, or with ``skipping``
+    all but the first ``skip``.
     """
     columns, cells = tile.columns, ""
+    begin, end = ("skip", f"{tile.rows}u") if skipping else ("0", "rows_here")
     if same_type:
         for i in range(tile.rows):
             row = f"GLOBAL {memory.memory}* r = o_here + {i}u * o_row;"
@@ -176,17 +177,18 @@ def store(tile: MicroTile, memory: CType, same_type: bool, added: bool) -> str:
                 first = [f"beta == 0 ? {c} : beta * {start} + {c}" for start, c in zip(starts, sums)]
             fresh = " ".join(tile.store(place, c) for place, c in zip(places, first))
             more = " ".join(tile.store(place, f"{c} + {tile.load(place)}") for place, c in zip(places, sums))
-            cells += f"if ({i} < rows_here) {{ {row} if (fresh) {{ {fresh} }} else {{ {more} }} }}\n"
+            here = f"{i} >= skip" if skipping else f"{i} < rows_here"
+            cells += f"if ({here}) {{ {row} if (fresh) {{ {fresh} }} else {{ {more} }} }}\n"
     element = memory.load("r[j * o_column]")
     value = f"sums[i * {columns}u + j]"
     before = f"fresh ? ({tile.value})0 : ({tile.value}){element}"
     if added:
         start = memory.load("start[s_here + i * start_row + j * start_column]")
-        begin = f"(beta == 0 ? ({tile.value})0 : ({tile.value})(beta * ({tile.value}){start}))"
-        before = f"fresh ? {begin} : ({tile.value}){element}"
+        first = f"(beta == 0 ? ({tile.value})0 : ({tile.value})(beta * ({tile.value}){start}))"
+        before = f"fresh ? {first} : ({tile.value}){element}"
         value = f"({tile.value})(alpha * {value})"
     scalars = f"""{tile.spill("tile")}const {tile.value}* const sums = (const {tile.value}*)tile;
-for (INDEX i = 0; i < rows_here; ++i) {{
+for (INDEX i = {begin}; i < {end}; ++i) {{
 GLOBAL {memory.memory}* r = o_here + i * o_row;
 for (INDEX j = 0; j < width; ++j) {{
 const {tile.value} before = {before};
@@ -203,11 +205,12 @@ def body(tile: MicroTile, memory: CType, batch: str, added: bool, packed: bool) 
     """Return the kernel. ``batch`` are statements that move ``o_at``, ``a_at``, ``b_at`` (and ``start_at``) to a
     matrix.
 
-    With ``packed``, ``a`` is packed.
+    With ``packed``, ``a`` is packed, and the last panel of rows is padded. Otherwise a panel with fewer rows begins
+    before them: the matrix has at least ``tile.rows`` rows, and the results of the first ``skip`` are discarded.
     """
     same_type = memory.memory == tile.value
     columns, pointer = tile.columns, f"GLOBAL const {memory.memory}*"
-    a_here = f"m0 * depth + k0 * {tile.rows}u" if packed else "m0 * a_row + k0 * a_column"
+    a_here = f"m0 * depth + k0 * {tile.rows}u" if packed else "m_here * a_row + k0 * a_column"
     fill, sums = pack(tile, memory, same_type), multiply(tile, memory, packed)
     if tile.reads_panel_rarely and same_type:
         fill = f"const int direct = b_column == 1 && width == {columns};\nif (!direct) {{\n{fill}}}\n"
@@ -216,7 +219,12 @@ def body(tile: MicroTile, memory: CType, batch: str, added: bool, packed: bool) 
     prefetch = (
         f"if (!fresh) for (INDEX i = 0; i < rows_here; ++i) {{ {pointer} const r = o_here + i * o_row; {lines} }}\n"
     )
-    start = "const INDEX s_here = start_at + m0 * start_row + n0 * start_column;\n" if added else ""
+    start = "const INDEX s_here = start_at + m_here * start_row + n0 * start_column;\n" if added else ""
+    rows = f"m_end - m0 < {tile.rows}u ? m_end - m0 : {tile.rows}u"
+    if packed:
+        place = f"const INDEX m_here = m0, rows_here = {rows};"
+    else:
+        place = f"const INDEX rows_here = {tile.rows}u, skip = rows_here - ({rows}), m_here = m0 - skip;"
     return f"""INDEX left = GLOBAL_ID;
 const INDEX column_block = left % column_blocks; left /= column_blocks;
 const INDEX row_block = left % row_blocks; left /= row_blocks;
@@ -231,7 +239,7 @@ for (INDEX n0 = n_first; n0 < n_end; n0 += {columns}u) {{
 const INDEX width = n_end - n0 < {columns}u ? n_end - n0 : {columns}u;
 GLOBAL const {memory.memory}* const b_here = b + (b_at + k0 * b_row + n0 * b_column);
 {fill}for (INDEX m0 = m_first; m0 < m_end; m0 += {tile.rows}u) {{
-const INDEX rows_here = m_end - m0 < {tile.rows}u ? m_end - m0 : {tile.rows}u;
+{place}
 GLOBAL const {memory.memory}* const a_here = a + (a_at + {a_here});
-GLOBAL {memory.memory}* const o_here = out + (o_at + m0 * o_row + n0 * o_column);
-{prefetch}{sums}{start}{store(tile, memory, same_type, added)}}} }} }}"""
+GLOBAL {memory.memory}* const o_here = out + (o_at + m_here * o_row + n0 * o_column);
+{prefetch}{sums}{start}{store(tile, memory, same_type, added, not packed)}}} }} }}"""

@@ -14,6 +14,9 @@ from candelabra_clike.engine import Buffer, Engine, Launch
 from candelabra_clike.source import Source, number, reads, writes
 
 BITS = 1 << 64
+COLUMNS = 16
+"""The columns that are packed for one panel after another where rows are adjacent in memory. They stay in the
+first-level cache."""
 
 
 class StridedRows(NamedTuple):
@@ -88,16 +91,21 @@ GLOBAL {self.memory}* o = out_here + (panel * depth + {column}) * {self.rows}u;
 
     def _matrix(self) -> str:
         """Return the statements for rows of one dim."""
-        scalars = " ".join(f"o[{i}] = p{i}[0];" for i in range(self.rows))
-        column = scalars
+        scalars = " ".join(f"o[{i}] = p{i}[at];" for i in range(self.rows))
+        across = f"for (INDEX k = k0; k < k_end; ++k) {{ {scalars} o += {self.rows}; at += s0; }}"
         if self.rows >= 8:
             vectors = " ".join(
-                f"STORE_X8({self.memory}, o + {b}, LOAD_X8({self.memory}, p0 + {b}));" for b in self._vectors()
+                f"STORE_X8({self.memory}, o + {b}, LOAD_X8({self.memory}, q + {b}));" for b in self._vectors()
             )
-            column = f"if (s_row == 1 && m0 + {self.rows}u <= m) {{ {vectors} }} else {{ {scalars} }}"
+            whole = f"GLOBAL const {self.memory}* q = p0;\nfor (INDEX k = k0; k < k_end; ++k) {{ {vectors}"
+            across = (
+                f"if (s_row == 1 && m0 + {self.rows}u <= m) {{ {whole} q += s0; o += {self.rows}; }} }} else {across}"
+            )
         return f"""if (across) {{
-for (INDEX k = first; k < end; ++k) for (INDEX panel = 0; panel < panels; ++panel) {{
-{self._panel("k * s0", "k")}{column}
+for (INDEX k0 = first; k0 < end; k0 += {COLUMNS}u) for (INDEX panel = 0; panel < panels; ++panel) {{
+const INDEX k_end = end - k0 < {COLUMNS}u ? end : k0 + {COLUMNS}u;
+{self._panel("k0 * s0", "k0")}INDEX at = 0;
+{across}
 }} }} else {{
 const INDEX panel = item;
 {self._panel("0", "0")}INDEX at = 0;
