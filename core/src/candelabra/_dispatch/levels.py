@@ -89,20 +89,41 @@ def modes_below(bit: int, include: int = 0, exclude: int = 0) -> Iterator[None]:
         _levels.outer[bit] = before
 
 
-class Lowered:
-    """A kernel of a virtual device, which runs under the mode bits of the level below."""
+def enter(instance: Instance, frame: Any, modes: int) -> int | None:
+    """Enter the level of a function transform with additional modes; return what :func:`leave` needs."""
+    outer, bits = _levels.outer, state.bits
+    before = outer.get(instance.bit)
+    outer[instance.bit] = bits
+    _levels.frames.append(frame)
+    if modes:
+        switch(bits | modes)
+    return before
 
-    def __init__(self, kernel: Any, instance: Instance) -> None:
-        self.kernel = kernel
-        self.bit = instance.bit
 
-    def __call__(self, *args: Any) -> Any:
+def leave(instance: Instance, before: int | None) -> None:
+    """Leave the level that :func:`enter` has entered, and restore the modes."""
+    outer = _levels.outer
+    _levels.frames.pop()
+    switch(outer.pop(instance.bit))
+    if before is not None:
+        outer[instance.bit] = before
+
+
+def lowered(kernel: Any, instance: Instance) -> Any:
+    """Return a kernel of a virtual device so that it runs under the mode bits of the level below."""
+    bit = instance.bit
+
+    def run(*args: Any) -> Any:
         mode = state.bits
-        bits = bits_below(self.bit)
+        bits = _levels.outer.get(bit, 0)
+        if (bits | mode) & KERNEL_MODES:
+            bits = bits & ~KERNEL_MODES | mode & KERNEL_MODES
         if bits == mode:
-            return self.kernel(*args)
+            return kernel(*args)
         switch(bits)
         try:
-            return self.kernel(*args)
+            return kernel(*args)
         finally:
             switch(mode)
+
+    return run

@@ -17,12 +17,12 @@ import threading
 from collections.abc import Mapping, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any, NoReturn
-from candelabra._device import Instance, new_level
-from candelabra._dispatch.levels import active_frames, bits_below, level, modes_below
+from candelabra._device import Instance, instance_of_key, new_level
+from candelabra._dispatch.levels import active_frames, bits_below, enter, leave, modes_below
 from candelabra._keys import AUTOGRAD, VIEW, mode
 from candelabra._tensor import Tensor, wrap
 from candelabra.backend import Backend, Capabilities, DeviceInfo
-from candelabra.dtypes import ALL
+from candelabra.dtypes import ALL, DTYPE_MASK
 
 if TYPE_CHECKING:
     from candelabra._device import device
@@ -44,8 +44,10 @@ class Payload:
 class Frame:
     """One use of a level, from its entry to its exit. Its payloads are valid only in between.
 
-    As a context manager it is the innermost level of this thread.
+    As a context manager it is the innermost level of this thread. ``modes``: the mode bits that it sets.
     """
+
+    modes = 0
 
     def __init__(self, transform: Transform) -> None:
         self.transform = transform
@@ -54,18 +56,14 @@ class Frame:
         """The first tensor that entered the level: new tensors are created on its device."""
 
     def __enter__(self) -> Any:
-        stack = active_frames()
-        self.instance = self.transform.at(len(stack) + 1)
-        self._modes = level(self.instance)
-        self._modes.__enter__()
-        stack.append(self)
+        self.instance = self.transform.at(len(active_frames()) + 1)
+        self._before = enter(self.instance, self, self.modes)
         self.alive = True
         return self
 
     def __exit__(self, *error: Any) -> None:
         self.alive = False
-        active_frames().pop()
-        self._modes.__exit__(*error)
+        leave(self.instance, self._before)
 
     @property
     def depth(self) -> int:
@@ -73,18 +71,18 @@ class Frame:
 
     def wrap(self, payload: Payload) -> Tensor:
         """Return a tensor of this level, a constant for its graph."""
-        tensor = payload.tensor
-        return wrap(payload, self.instance.keys_for(tensor.dtype))
+        return wrap(payload, self.instance.bit | payload.tensor._keys & DTYPE_MASK)
 
     def adopt(self, tensor: Tensor) -> Tensor:
         """Return a tensor of an outer level, or of a device, as a constant of this level.
 
         The two share the version counter, so that a write to one is noticed in the graph of the other.
         """
-        tensor = without_ended_levels(tensor)
-        if tensor._instance.depth >= self.depth:
-            self.transform.refuse(tensor, self)
-        out = self.wrap(self.transform.adopted(self, tensor))
+        if instance_of_key(tensor._keys).depth:
+            tensor = without_ended_levels(tensor)
+            if tensor._instance.depth >= self.instance.depth:
+                self.transform.refuse(tensor, self)
+        out = wrap(self.transform.adopted(self, tensor), self.instance.bit | tensor._keys & DTYPE_MASK)
         out._counter = tensor._counter
         return out
 

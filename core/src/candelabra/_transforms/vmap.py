@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 
 from candelabra._annotations import Any
-from candelabra._keys import mode
 from candelabra._records.record import OPERATORS
 from candelabra._tensor import Tensor
+from candelabra._transforms import randomness as _  # noqa: F401 - sets the layer that serves random draws
 from candelabra._transforms.batching import Batch
 from candelabra._transforms.level import without_ended_levels
 from candelabra.utils._pytree import TreeSpec, tree_flatten, tree_is_leaf, tree_unflatten
@@ -75,12 +75,10 @@ def _run(
     randomness: str,
     kwargs: dict[str, Any],
 ) -> Any:
-    from candelabra._transforms.randomness import RANDOMNESS
-
     fronts = [leaf if dim is None else to_front(leaf, dim) for leaf, dim in zip(leaves, dims, strict=True)]
     frame = Batch(size, randomness)
     frame.like = next(t for t, dim in zip(fronts, dims, strict=True) if dim is not None)
-    with frame, mode(include=RANDOMNESS.bit):
+    with frame:
         inputs = [t if dim is None else frame.batch(t) for t, dim in zip(fronts, dims, strict=True)]
         found = func(*tree_unflatten(inputs, spec), **kwargs)
         results, out_spec = tree_flatten(found)
