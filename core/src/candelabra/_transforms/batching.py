@@ -72,10 +72,10 @@ class Vmap(Transform):
     modes = 0
     """The bit of the layer that serves random draws (``candelabra._transforms.randomness``)."""
 
-    def kernels(self) -> BatchingKernels:
+    def kernel_of(self, op: Operator[..., Any]) -> Rule | None:
         from candelabra._transforms import batching_rules  # noqa: F401 - fills RULES and FACTORIES
 
-        return BatchingKernels()
+        return kernel_of(op)
 
     def adopted(self, frame: Any, tensor: Tensor) -> Batched:
         return Batched(tensor, frame, False, own=False)
@@ -133,21 +133,6 @@ def refuse_write() -> NoReturn:
 
 
 # -- kernels ----------------------------------------------------------------------------------------------------------
-class BatchingKernels(dict[str, Any]):
-    """``{operator: kernel}``, created on demand from the records and the declared rules."""
-
-    def get(self, name: str, default: Any = None) -> Any:
-        try:
-            found = dict.__getitem__(self, name)
-        except KeyError:
-            op: Any = OPERATORS.get(name)
-            found = self[name] = None if op is None else kernel_of(op)
-        return default if found is None else found
-
-    def __contains__(self, name: object) -> bool:
-        return self.get(str(name)) is not None
-
-
 def kernel_of(op: Operator[..., Any]) -> Rule | None:
     """Return the kernel of an operator, or None if its body serves it."""
     kind = family_of(op)
@@ -176,10 +161,9 @@ def family_of(op: Operator[..., Any]) -> str:
     if getattr(op.rule, "pointwise", False):
         return "pointwise"
     tensors = op.schema.tensors
-    primitive = op.body is None or op.differentiable
-    if primitive and not op.random and not op.view and len(tensors) == 1 and tensors[0] is op.schema.parameters[0]:
-        if dims_of(op):
-            return "dims"
+    function = (op.body is None or op.differentiable) and not (op.random or op.view)
+    if function and len(tensors) == 1 and tensors[0] is op.schema.parameters[0] and dims_of(op):
+        return "dims"
     if op.body is not None:
         return "body"
     return "draws" if op.random else "loop"

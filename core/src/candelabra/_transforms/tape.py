@@ -49,8 +49,8 @@ class Recording(Transform):
     name = "grad"
     transparent = True
 
-    def kernels(self) -> PassingKernels:
-        return PassingKernels()
+    def kernel_of(self, op: Operator[..., Any]) -> Callable[..., Any]:
+        return passing(op)
 
     def adopted(self, frame: Any, tensor: Tensor) -> Recorded:
         return Recorded(tensor, frame)
@@ -62,19 +62,6 @@ class Recording(Transform):
 
 
 RECORDING: Final = Recording()
-
-
-class PassingKernels(dict[str, Any]):
-    """``{operator: kernel}``, created on demand, for every operator that is declared."""
-
-    def get(self, name: str, default: Any = None) -> Any:
-        found = dict.get(self, name)
-        if found is None and name in OPERATORS:
-            found = self[name] = passing(OPERATORS[name])
-        return default if found is None else found
-
-    def __contains__(self, name: object) -> bool:
-        return self.get(str(name)) is not None
 
 
 def passing(op: Operator[..., Any]) -> Callable[..., Any]:
@@ -97,7 +84,7 @@ def passing(op: Operator[..., Any]) -> Callable[..., Any]:
                 values.append(a)
         for i in places:
             frame = frame_at(values[i]) if frame is None else frame
-            values[i] = frame.like._instance
+            values[i] = RECORDING.instance_at(values[i])
         out = run(*values)
         return tuple([Recorded(o, frame) for o in out]) if several else Recorded(out, frame)
 
