@@ -59,13 +59,13 @@ class Frame:
 
     def __enter__(self) -> Any:
         self.instance = self.transform.at(len(active_frames()) + 1)
-        self._before = enter(self.instance, self, self.modes)
+        self.entered = enter(self.instance, self, self.modes)
         self.alive = True
         return self
 
     def __exit__(self, *error: Any) -> None:
         self.alive = False
-        leave(self.instance, self._before)
+        leave(self.instance, self.entered)
 
     @property
     def depth(self) -> int:
