@@ -57,9 +57,11 @@ def test_doctor_survives_a_backend_that_cannot_list(capsys: Output) -> None:
 
 
 def test_ops_shows_routes_and_derivatives(host_alone: None, lantern: LanternBackend, capsys: Output) -> None:
-    """The table has a row per operator and a column per device, followed by a count of routes."""
+    """The table has a row per operator and a column per device, followed by a count of routes, and those of vmap."""
     assert main(["ops"]) == 0
-    rows = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines() if line}
+    lines = capsys.readouterr().out.splitlines()
+    rows = {line.split()[0]: line.split()[1:] for line in lines if line}
+    assert re.fullmatch(r"vmap: \d+ rule, \d+ body, \d+ draws, 1 refused, 0 loop", lines[-1])
     assert rows["mul"] == ["yes", "native", "native", "native"]
     assert rows["cumsum"] == ["yes", "native", "fallback", "fallback"]
     assert rows["permute"][2:] == ["native", "strided"]

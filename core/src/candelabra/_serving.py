@@ -116,6 +116,6 @@ def _lowered(function: Function, instance: Instance) -> Function:
     """Return the kernel of a virtual device under the modes of the level below, or any other kernel as it is."""
     if not instance.capabilities.virtual:
         return function
-    from candelabra._dispatch.levels import Lowered
+    from candelabra._dispatch.levels import lowered
 
-    return Lowered(function, instance)
+    return lowered(function, instance)

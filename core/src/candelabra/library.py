@@ -7,7 +7,8 @@ Modules whose names begin with an underscore may change in any release.
 - Declaring: ``operator``, ``overloads``, ``public``; rules for shapes, dtypes and derivatives; ``record`` for an
   existing operator.
 - Reading: the registry of operators and public names, schemas, dispatch keys, ``explain``.
-- Extending: ``Layer``, ``register_kernel``, ``add_contribution``, ``own_kernels``, ``plugins``.
+- Extending: ``Layer``, ``register_kernel``, ``add_contribution``, ``own_kernels``, ``plugins``; ``Transform`` for
+  transforms of functions.
 """
 
 from __future__ import annotations
@@ -99,6 +100,7 @@ from candelabra._records.schema import (
 )
 from candelabra._serving import kernel_for
 from candelabra._tensor import Tensor, wrap
+from candelabra._transforms.level import Frame, Payload, Transform, below
 
 __all__ = [
     # declaring
@@ -117,6 +119,7 @@ __all__ = [
     "Instance", "get_default_device", "instance_of_key", "kernel_for", "open_device", "open_instances",
     "Tensor", "wrap", "dtype_of_array",
     # extending
+    "Frame", "Payload", "Transform", "below",
     "Layer", "level", "redispatch", "command", "contributions", "device_names", "fallback", "fallback_policy",
     "get_kernel", "plugins", "register_kernel", "add_contribution", "own_kernels", "serve_every_size",
     "RemovableHandle", "add_hook",

@@ -84,8 +84,8 @@ def test_compositions_of_vmap_and_grad(name: str, rng: np.random.Generator) -> N
     assert close(grad(lambda w: vmap(slope, (None, 0))(w, x).sum())(w), sum(plain_slope(w, a) for a in x))
 
 
-def test_no_grad_concerns_one_derivative() -> None:
-    """Inside the function, it makes a constant for the innermost derivative; outside, grad still works."""
+def test_no_grad_makes_constants() -> None:
+    """Inside the function, it does so for every derivative and on every level; outside, grad still works."""
     three = cd.tensor(3.0, dtype=cd.float64)
 
     def f(x: Tensor) -> Tensor:
@@ -101,9 +101,19 @@ def test_no_grad_concerns_one_derivative() -> None:
 
         return grad(inner)(x)
 
+    def enabled(x: Tensor) -> Tensor:
+        with cd.no_grad(), cd.enable_grad():
+            a = x * 1
+        with cd.no_grad():
+            c = x * vmap(lambda y: y * 2)(x.expand(1))[0]
+        return a * c / 2
+
     assert grad(f)(three).item() == 9
-    assert grad(g)(three).item() == 6  # the inner gradient is x * x, of which the outer one is 2 * x
-    assert vmap(grad(g))(three.expand(2)).tolist() == [6, 6]
+    assert grad(g)(three).item() == 0
+    assert vmap(grad(g))(three.expand(2)).tolist() == [0, 0]
+    assert grad(lambda x: vmap(f)(x.expand(2)).sum())(three).item() == 18
+    assert grad(lambda x: vmap(grad(f))(x.expand(2)).sum())(three).item() == 0
+    assert grad(enabled)(three).item() == 9
     with cd.no_grad():
         assert grad(grad(lambda x: x**3))(three).item() == 18
         outside = cd.tensor(2.0, requires_grad=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ import candelabra as cd
 import numpy as np
 import pytest
 from candelabra import Tensor, vmap
+from candelabra.func import grad
 
 Pair = namedtuple("Pair", "first second")
 
@@ -423,3 +425,137 @@ def test_an_operator_without_a_rule_runs_in_a_loop_with_one_warning(rng: np.rand
     finally:
         dict.__setitem__(table, "cumprod", before)
         op.clear()
+
+
+def test_threads_use_the_same_depth(rng: np.random.Generator) -> None:
+    """Each thread has levels of its own. A tensor of another thread's level is refused."""
+    x = tensor(rng, 8, 3)
+    inside, other = threading.Barrier(2, timeout=30), threading.Barrier(2, timeout=30)
+    results: dict[int, Tensor] = {}
+    held: list[Tensor] = []
+    errors: list[str] = []
+
+    def run(number: int) -> None:
+        def f(a: Tensor) -> Tensor:
+            inside.wait()
+            if number == 0:
+                held.append(a)
+            other.wait()
+            if number == 1:
+                with pytest.raises(RuntimeError, match="two calls of vmap were combined") as caught:
+                    _ = a + held[0]
+                errors.append(str(caught.value))
+            inside.wait()
+            return grad(lambda b: (b * (number + 1)).square().sum())(a)
+
+        results[number] = vmap(f)(x)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert cd.allclose(results[0], x * 2)
+    assert cd.allclose(results[1], x * 8)
+    assert len(errors) == 1
+
+
+def test_a_thread_without_levels_creates_no_tensor_on_one() -> None:
+    """A factory that follows a tensor of another thread's level says what is wrong."""
+    errors: list[str] = []
+
+    def f(a: Tensor) -> Tensor:
+        def run() -> None:
+            with pytest.raises(RuntimeError, match=r"a tensor of a function transform .level 1. was used in another"):
+                cd.zeros_like(a)
+            errors.append("refused")
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+        return a
+
+    vmap(f)(cd.ones(2, 3))
+    assert errors == ["refused"]
+
+
+def test_a_tensor_of_an_inner_level_is_refused_outside_of_it() -> None:
+    """A level cannot adopt a tensor of a level that has replaced it at its depth."""
+    kept: list[Tensor] = []
+    vmap(vmap(lambda a: kept.append(a) or a))(cd.ones(2, 3))
+    with pytest.raises(RuntimeError, match="used after the function that vmap transforms had returned"):
+        vmap(lambda a: a + kept[0])(cd.ones(2, 3))
+
+
+def test_custom_functions_and_hooks(rng: np.random.Generator) -> None:
+    """An autograd.Function runs on batched tensors, forward and backward; so do hooks of tensors."""
+
+    class Cube(cd.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        def backward(ctx: Any, g: Tensor) -> Tensor:
+            (x,) = ctx.saved_tensors
+            return g * 3 * x * x
+
+    x = tensor(rng, 5, 3)
+    assert cd.allclose(vmap(Cube.apply)(x), x**3)
+    assert cd.allclose(vmap(grad(lambda a: Cube.apply(a).sum()))(x), 3 * x**2)
+
+    def hooked(a: Tensor) -> Tensor:
+        b = a * 1
+        b.register_hook(lambda g: g * 2)
+        return b.sum()
+
+    assert cd.allclose(vmap(grad(hooked))(x), cd.full_like(x, 2))
+
+
+def test_modes_do_not_leak(rng: np.random.Generator) -> None:
+    """An exception inside leaves all levels, and restores the modes."""
+    from candelabra._dispatch.levels import active_frames
+    from candelabra.library import state
+
+    def fail(a: Tensor) -> Tensor:
+        with cd.no_grad():
+            raise KeyError("inside")
+
+    with pytest.raises(KeyError, match="inside"):
+        vmap(vmap(fail))(tensor(rng, 2, 3))
+    assert state.bits == 0
+    assert active_frames() == []
+    x = tensor(rng, 3).requires_grad_()
+    (g,) = cd.autograd.grad(vmap(lambda a: a * a)(x).sum(), x)
+    assert cd.allclose(g, 2 * x)
+
+
+def test_two_transforms_of_two_threads_are_not_mixed() -> None:
+    """Tensors of different transforms at one depth belong to different threads."""
+    from candelabra.library import Frame, Transform
+
+    class Nothing(Transform):
+        name = "nothing"
+
+        def copy_(self, destination: Any, source: Any) -> Any:
+            return destination
+
+    errors: list[str] = []
+
+    def f(a: Tensor) -> Tensor:
+        def run() -> None:
+            with (
+                Frame(Nothing()) as frame,
+                pytest.raises(RuntimeError, match=r"a tensor of \w+ .level 1. was used in a function that \w+ trans"),
+            ):
+                _ = frame.adopt(cd.ones(3)) + a
+            errors.append("refused")
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+        return a
+
+    vmap(f)(cd.ones(2, 3))
+    assert errors == ["refused"]

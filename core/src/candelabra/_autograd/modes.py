@@ -12,7 +12,8 @@ from functools import wraps
 from types import CodeType
 
 from candelabra._annotations import Any, Final, TypeVar
-from candelabra._keys import INFERENCE_MODE, NO_GRAD, state, switch
+from candelabra._dispatch.levels import active_levels, follow, unfollow
+from candelabra._keys import INFERENCE_MODE, NO_GRAD, RECORDING_MODES, state, switch
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -23,6 +24,11 @@ _ASYNC_GENERATOR: Final = 0x200
 
 class Mode:
     """A reentrant context manager and decorator. Subclasses define how the mode bits change."""
+
+    follows = True
+    """Whether the levels of function transforms follow, see :func:`~candelabra._dispatch.levels.follow`."""
+    _followed: list[list[tuple[int, int]]] = []  # noqa: RUF012 - replaced, never changed
+    """The modes of the levels of function transforms outside each block."""
 
     def __init__(self) -> None:
         self._before: list[int] = []
@@ -39,10 +45,15 @@ class Mode:
         before = state.bits
         self._before.append(before)
         switch(self._bits(before))
+        if self.follows and active_levels.frames:
+            self._followed = [*self._followed, follow(state.bits)]
 
     def __exit__(self, *error: object) -> None:
         before = self._before.pop()
-        switch((state.bits & ~_MODES) | (before & _MODES))
+        switch((state.bits & ~RECORDING_MODES) | (before & RECORDING_MODES))
+        if self._followed:
+            *self._followed, last = self._followed
+            unfollow(last)
 
     def __call__(self, function: F) -> F:
         """Decorate a function, a generator function, a coroutine function, or every method call of a class's
@@ -50,9 +61,6 @@ class Mode:
         """
         decorated: F = _decorated(self, function)
         return decorated
-
-
-_MODES: Final = NO_GRAD | INFERENCE_MODE
 
 
 def _decorated(mode: Mode, function: Any) -> Any:
@@ -166,11 +174,11 @@ class set_grad_enabled(Mode):
     def __enter__(self) -> None:
         # The constructor has set the mode, so the first block restores the mode from before the constructor.
         outer = state.bits if self._before else self._outer
-        self._before.append(outer)
-        switch(self._bits(state.bits))
+        super().__enter__()
+        self._before[-1] = outer
 
     def __call__(self, function: F) -> F:
-        switch((state.bits & ~_MODES) | (self._outer & _MODES))
+        switch((state.bits & ~RECORDING_MODES) | (self._outer & RECORDING_MODES))
         return super().__call__(function)
 
     def __repr__(self) -> str:
@@ -199,7 +207,7 @@ class inference_mode(Mode):
         self.mode = mode
 
     def _bits(self, before: int) -> int:
-        return before | _MODES if self.mode else before & ~_MODES
+        return before | RECORDING_MODES if self.mode else before & ~RECORDING_MODES
 
     def _again(self) -> Mode:
         return inference_mode(self.mode)

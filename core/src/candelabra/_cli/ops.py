@@ -1,4 +1,5 @@
-"""``candelabra ops``: list every operator, how each device serves it, and whether it has a derivative.
+"""``candelabra ops``: list every operator, how each device serves it, and whether it has a derivative. The last line
+counts how ``vmap`` serves them.
 
 ``candelabra ops --public`` lists the public names instead, each with its kind (operator, overload set or public
 callable) and the operators that it represents.
@@ -50,7 +51,24 @@ def run(arguments: argparse.Namespace) -> int:
         for explanation in explanations.values():
             counts[explanation.route] = counts.get(explanation.route, 0) + 1
         print(f"{name}: " + ", ".join(f"{count} {route}" for route, count in sorted(counts.items())))
+    print(batching())
     return 0
+
+
+def batching() -> str:
+    """Return how ``vmap`` serves the operators, in one line, with the names of those that it calls in a loop."""
+    from candelabra._transforms import batching_rules  # noqa: F401 - fills the table of rules
+    from candelabra._transforms.batching import family_of
+
+    families: dict[str, list[str]] = {"rule": [], "body": [], "draws": [], "refused": [], "loop": []}
+    for name, record in sorted(OPERATORS.items()):
+        family = family_of(record)
+        if family == "loop" and record.data_dependent:
+            family = "refused"
+        families[family if family in families else "rule"].append(name)
+    looping = families["loop"]
+    line = ", ".join(f"{len(names)} {family}" for family, names in families.items())
+    return f"vmap: {line}" + (f" ({', '.join(looping)})" if looping else "")
 
 
 def derivative(record: Operator[..., Any]) -> str:

@@ -40,10 +40,8 @@ def adopting(op: Operator[..., Any], inner: Instance, inplace: bool) -> Callable
             written = backend.writable(frame, target)  # type: ignore[attr-defined]
             redispatch(op, map_tensors(op, (written, *args[1:]), lambda t, _: t if t._keys & bit else adopt(t)), True)
             return target
-        if plain:
-            return redispatch(
-                op, tuple([a if not hasattr(a, "_keys") or a._keys & bit else adopt(a) for a in args]), inplace
-            )
+        if plain and not inplace:
+            return op.canonical(*[a if getattr(a, "_keys", bit) & bit else adopt(a) for a in args])
         return redispatch(op, map_tensors(op, args, lambda t, _: t if t._keys & bit else adopt(t)), inplace)
 
     return call

@@ -9,6 +9,8 @@ from candelabra._keys import EVERY_SIZE, KERNEL_MODES, OWN_KERNELS, state, switc
 class KernelMode(Mode):
     """A mode that lasts as long as the block, also for the backward passes that are started in it."""
 
+    follows = False
+
     def __exit__(self, *error: object) -> None:
         before = self._before.pop()
         switch(state.bits & ~KERNEL_MODES | before & KERNEL_MODES)

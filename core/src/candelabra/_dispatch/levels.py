@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
-from candelabra._keys import KERNEL_MODES, state, switch
+from candelabra._keys import KERNEL_MODES, RECORDING_MODES, state, switch
 
 if TYPE_CHECKING:
     from candelabra._device import Instance
@@ -27,7 +27,7 @@ class _Levels(threading.local):
         self.frames: list[Any] = []
 
 
-_levels: Final = _Levels()
+active_levels: Final = _Levels()
 
 
 @contextmanager
@@ -37,25 +37,25 @@ def level(instance: Instance) -> Iterator[None]:
     Levels can be nested, also those of one device. If no level of a virtual device is active, its kernels run without
     any mode.
     """
-    before = _levels.outer.get(instance.bit)
-    _levels.outer[instance.bit] = state.bits
+    before = active_levels.outer.get(instance.bit)
+    active_levels.outer[instance.bit] = state.bits
     try:
         yield
     finally:
         if before is None:
-            del _levels.outer[instance.bit]
+            del active_levels.outer[instance.bit]
         else:
-            _levels.outer[instance.bit] = before
+            active_levels.outer[instance.bit] = before
 
 
 def active_frames() -> list[Any]:
     """Return the function transforms that are active in this thread, the outermost first; the list itself."""
-    return _levels.frames
+    return active_levels.frames
 
 
 def innermost() -> Any:
     """Return the innermost function transform that is active in this thread, or None."""
-    frames = _levels.frames
+    frames = active_levels.frames
     return frames[-1] if frames else None
 
 
@@ -75,34 +75,80 @@ def bits_below(bit: int) -> int:
 
     The modes ``own_kernels`` and ``serve_every_size`` belong to no level: they are kept.
     """
-    return _levels.outer.get(bit, 0) & ~KERNEL_MODES | state.bits & KERNEL_MODES
+    return active_levels.outer.get(bit, 0) & ~KERNEL_MODES | state.bits & KERNEL_MODES
+
+
+def follow(modes: int) -> list[tuple[int, int]]:
+    """Set the modes of recording in ``modes`` for all levels below the innermost one; return their former bits.
+
+    ``no_grad`` in a function makes constants for every derivative, on whatever level it is recorded. A level below
+    never loses a mode that was active when the level above it was entered.
+    """
+    outer = active_levels.outer
+    changed = []
+    for frame in active_levels.frames:
+        bit = frame.instance.bit
+        changed.append((bit, outer[bit]))
+        outer[bit] = outer[bit] & ~RECORDING_MODES | (frame.entered[0] | modes) & RECORDING_MODES
+    return changed
+
+
+def unfollow(changed: list[tuple[int, int]]) -> None:
+    """Restore the bits that :func:`follow` has returned, of the levels that are still active."""
+    outer = active_levels.outer
+    for bit, before in changed:
+        if bit in outer:
+            outer[bit] = before
 
 
 @contextmanager
 def modes_below(bit: int, include: int = 0, exclude: int = 0) -> Iterator[None]:
     """Set and clear mode bits for the devices below the level of the device with this bit, inside the block."""
-    before = _levels.outer[bit]
-    _levels.outer[bit] = (before | include) & ~exclude
+    before = active_levels.outer[bit]
+    active_levels.outer[bit] = (before | include) & ~exclude
     try:
         yield
     finally:
-        _levels.outer[bit] = before
+        active_levels.outer[bit] = before
 
 
-class Lowered:
-    """A kernel of a virtual device, which runs under the mode bits of the level below."""
+def enter(instance: Instance, frame: Any, modes: int) -> tuple[int, int | None]:
+    """Enter the level of a function transform with additional modes; return what :func:`leave` needs."""
+    outer, bits = active_levels.outer, state.bits
+    before = outer.get(instance.bit)
+    outer[instance.bit] = bits
+    active_levels.frames.append(frame)
+    if modes:
+        switch(bits | modes)
+    return bits, before
 
-    def __init__(self, kernel: Any, instance: Instance) -> None:
-        self.kernel = kernel
-        self.bit = instance.bit
 
-    def __call__(self, *args: Any) -> Any:
+def leave(instance: Instance, entered: tuple[int, int | None]) -> None:
+    """Leave the level that :func:`enter` has entered, and restore the modes."""
+    bits, before = entered
+    active_levels.frames.pop()
+    switch(bits)
+    if before is None:
+        del active_levels.outer[instance.bit]
+    else:
+        active_levels.outer[instance.bit] = before
+
+
+def lowered(kernel: Any, instance: Instance) -> Any:
+    """Return a kernel of a virtual device so that it runs under the mode bits of the level below."""
+    bit = instance.bit
+
+    def run(*args: Any) -> Any:
         mode = state.bits
-        bits = bits_below(self.bit)
+        bits = active_levels.outer.get(bit, 0)
+        if (bits | mode) & KERNEL_MODES:
+            bits = bits & ~KERNEL_MODES | mode & KERNEL_MODES
         if bits == mode:
-            return self.kernel(*args)
+            return kernel(*args)
         switch(bits)
         try:
-            return self.kernel(*args)
+            return kernel(*args)
         finally:
             switch(mode)
+
+    return run

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from candelabra._annotations import Any, Final, NoReturn
 from candelabra._records.batching import Rule, aligned, expanded
 from candelabra._records.record import OPERATORS, Operator
-from candelabra._records.schema import DIM, DIMS
+from candelabra._records.schema import DIM, DIMS, OPERAND, TENSOR, TENSOR_KINDS
 from candelabra._tensor import Tensor
 from candelabra._transforms.level import Frame, Payload, Transform, below, frame_at, outlived
 from candelabra._transforms.looping import looped
@@ -49,6 +49,7 @@ class Batch(Frame):
 
     def __init__(self, size: int, randomness: str) -> None:
         super().__init__(VMAP)
+        self.modes = VMAP.modes
         self.size = size
         self.randomness = randomness
 
@@ -68,11 +69,13 @@ class Vmap(Transform):
     """The device type of ``vmap``."""
 
     name = "vmap"
+    modes = 0
+    """The bit of the layer that serves random draws (``candelabra._transforms.randomness``)."""
 
-    def kernels(self) -> BatchingKernels:
+    def kernel_of(self, op: Operator[..., Any]) -> Rule | None:
         from candelabra._transforms import batching_rules  # noqa: F401 - fills RULES and FACTORIES
 
-        return BatchingKernels()
+        return kernel_of(op)
 
     def adopted(self, frame: Any, tensor: Tensor) -> Batched:
         return Batched(tensor, frame, False, own=False)
@@ -130,53 +133,40 @@ def refuse_write() -> NoReturn:
 
 
 # -- kernels ----------------------------------------------------------------------------------------------------------
-class BatchingKernels(dict[str, Any]):
-    """``{operator: kernel}``, created on demand from the records and the declared rules."""
-
-    def get(self, name: str, default: Any = None) -> Any:
-        try:
-            found = dict.__getitem__(self, name)
-        except KeyError:
-            op: Any = OPERATORS.get(name)
-            found = self[name] = None if op is None else kernel_of(op)
-        return default if found is None else found
-
-    def __contains__(self, name: object) -> bool:
-        return self.get(str(name)) is not None
-
-
 def kernel_of(op: Operator[..., Any]) -> Rule | None:
     """Return the kernel of an operator, or None if its body serves it."""
-    if op.name in FACTORIES:
+    kind = family_of(op)
+    if kind == "factory":
         made: Rule = FACTORIES[op.name](op)
         return made
-    rule = rule_of(op)
-    if rule is None:
-        return None if op.body is not None else with_frame(op, looped(op))
-    if rule is pointwise_rule:
+    if kind == "declared":
+        return with_frame(op, op.batching or RULES[op.name])
+    if kind == "pointwise":
         return pointwise_kernel(op)
-    return with_frame(op, rule)
+    if kind == "dims":
+        return shifting_kernel(op)
+    return with_frame(op, looped(op)) if kind == "loop" else None
 
 
-def rule_of(op: Operator[..., Any]) -> Rule | None:
-    """Return the batching rule of an operator, or None for a composite or primitive without one."""
-    declared: Rule | None = op.batching or RULES.get(op.name)
-    if declared is not None:
-        return declared
+def family_of(op: Operator[..., Any]) -> str:
+    """Return how ``vmap`` serves an operator.
+
+    ``"factory"``, ``"declared"``, ``"pointwise"`` or ``"dims"`` name the kind of its rule. ``"body"``: the operators of
+    its body are batched; ``"draws"``: the layer of random numbers serves it; ``"loop"``: it has no rule.
+    """
+    if op.name in FACTORIES:
+        return "factory"
+    if op.batching is not None or op.name in RULES:
+        return "declared"
     if getattr(op.rule, "pointwise", False):
-        return pointwise_rule
+        return "pointwise"
     tensors = op.schema.tensors
-    primitive = op.body is None or op.differentiable
-    if primitive and not op.random and not op.view and len(tensors) == 1 and tensors[0] is op.schema.parameters[0]:
-        places = dims_of(op)
-        if places:
-            return shifting(op, places)
-    return None
-
-
-def pointwise_rule(size: int, batched: list[Any], *args: Any) -> Any:
-    """Stand for the rule of pointwise operators, which :func:`pointwise_kernel` implements."""
-    raise AssertionError("pointwise_kernel serves these operators")
+    function = (op.body is None or op.differentiable) and not (op.random or op.view)
+    if function and len(tensors) == 1 and tensors[0] is op.schema.parameters[0] and dims_of(op):
+        return "dims"
+    if op.body is not None:
+        return "body"
+    return "draws" if op.random else "loop"
 
 
 def pointwise_kernel(op: Operator[..., Any]) -> Rule:
@@ -185,6 +175,11 @@ def pointwise_kernel(op: Operator[..., Any]) -> Rule:
         return with_frame(op, pointwise_list_rule(op))
     run = op.canonical
     several = op.schema.result is not None
+    kinds = [p.kind for p in op.schema.parameters]
+    if not several and kinds[0] == TENSOR and not any(kind in TENSOR_KINDS for kind in kinds[1:]):
+        return unary_kernel(run)
+    if not several and len(kinds) == 2 and all(kind in (TENSOR, OPERAND) for kind in kinds):
+        return binary_kernel(run)
 
     def kernel(*args: Any) -> Any:
         rank, frame, mixed, batched = -1, None, False, False
@@ -217,6 +212,44 @@ def pointwise_kernel(op: Operator[..., Any]) -> Rule:
     return kernel
 
 
+def unary_kernel(run: Rule) -> Rule:
+    """Return the kernel of a pointwise operator of one tensor."""
+
+    def kernel(a: Batched, *rest: Any) -> Batched:
+        if not a.frame.alive:
+            outlived(a.frame)
+        return Batched(run(a.tensor, *rest), a.frame, a.batched)
+
+    return kernel
+
+
+def binary_kernel(run: Rule) -> Rule:
+    """Return the kernel of a pointwise operator of two operands, of which one may be a number."""
+
+    def kernel(a: Any, b: Any) -> Batched:
+        if type(b) is not Batched:
+            frame, batched = a.frame, a.batched
+            left, right = a.tensor, b
+        elif type(a) is not Batched:
+            frame, batched = b.frame, b.batched
+            left, right = a, b.tensor
+        else:
+            frame, batched = a.frame, a.batched or b.batched
+            left, right = a.tensor, b.tensor
+            if b.frame is not frame:
+                other_frame(b.frame, frame)
+            missing = len(b.shape) - len(a.shape)
+            if missing > 0:
+                left = aligned(left, missing) if a.batched else left
+            elif missing:
+                right = aligned(right, -missing) if b.batched else right
+        if not frame.alive:
+            outlived(frame)
+        return Batched(run(left, right), frame, batched)
+
+    return kernel
+
+
 def pointwise_list_rule(op: Operator[..., Any]) -> Rule:
     """Return the rule of a pointwise operator with a list of tensors."""
     run = op.canonical
@@ -241,25 +274,34 @@ def dims_of(op: Operator[..., Any]) -> list[int]:
     return [i for i, p in enumerate(op.schema.parameters) if p.kind in (DIM, DIMS) or p.annotation in SHIFTED_DIMS]
 
 
-def shifting(op: Operator[..., Any], places: list[int]) -> Rule:
-    """Return the rule of an operator of one tensor that acts on named dims: those behind the batch dim."""
+def shifting_kernel(op: Operator[..., Any]) -> Rule:
+    """Return the kernel of an operator of one tensor that acts on named dims: those behind the batch dim."""
     run = op.canonical
-    all_dims = [i for i in places if op.schema.parameters[i].kind != DIM]
+    several = op.schema.result is not None
+    parameters = op.schema.parameters[1:]
+    places = [(i - 1, parameters[i - 1].kind != DIM) for i in dims_of(op)]
 
-    def rule(size: int, batched: list[Any], input: Any, *rest: Any) -> Any:
-        args = [input, *rest]
-        rank = len(input._payload.shape) - 1
-        if not rank:  # an operator on a number may name dim 0
-            args[0] = aligned(input, 1)
-            rank = 1
-        for i in places:
-            args[i] = shifted(args[i], rank, i in all_dims)
-        out = run(*args)
-        if rank != len(input._payload.shape) - 1:
-            return squeezed(out)
-        return out
+    def kernel(a: Batched, *rest: Any) -> Any:
+        frame = a.frame
+        if not frame.alive:
+            outlived(frame)
+        x = a.tensor
+        if a.batched:
+            rank = len(a.shape)
+            args = list(rest)
+            for i, absent_is_all in places:
+                args[i] = shifted(args[i], rank or 1, absent_is_all)
+            if rank:
+                out = run(x, *args)
+            else:  # an operator on a number may name dim 0
+                out = squeezed(run(aligned(x, 1), *args))
+        else:
+            out = run(x, *rest)
+        if several:
+            return tuple([Batched(o, frame, a.batched) for o in out])
+        return Batched(out, frame, a.batched)
 
-    return rule
+    return kernel
 
 
 def shifted(dim: Any, rank: int, absent_is_all: bool) -> Any:

@@ -14,18 +14,20 @@ Attribution: functorch's stack of interpreters, and the ``Trace`` and ``MainTrac
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any, NoReturn
-from candelabra._device import Instance, new_level
-from candelabra._dispatch.levels import active_frames, bits_below, level, modes_below
+from candelabra._device import Instance, instance_of_key, new_level
+from candelabra._dispatch.levels import active_frames, bits_below, enter, leave, modes_below
 from candelabra._keys import AUTOGRAD, VIEW, mode
+from candelabra._records.record import OPERATORS
 from candelabra._tensor import Tensor, wrap
 from candelabra.backend import Backend, Capabilities, DeviceInfo
-from candelabra.dtypes import ALL
+from candelabra.dtypes import ALL, DTYPE_MASK
 
 if TYPE_CHECKING:
     from candelabra._device import device
+    from candelabra._records.record import Operator
     from candelabra.dtypes import dtype
 
 
@@ -44,8 +46,10 @@ class Payload:
 class Frame:
     """One use of a level, from its entry to its exit. Its payloads are valid only in between.
 
-    As a context manager it is the innermost level of this thread.
+    As a context manager it is the innermost level of this thread. ``modes``: the mode bits that it sets.
     """
+
+    modes = 0
 
     def __init__(self, transform: Transform) -> None:
         self.transform = transform
@@ -54,18 +58,14 @@ class Frame:
         """The first tensor that entered the level: new tensors are created on its device."""
 
     def __enter__(self) -> Any:
-        stack = active_frames()
-        self.instance = self.transform.at(len(stack) + 1)
-        self._modes = level(self.instance)
-        self._modes.__enter__()
-        stack.append(self)
+        self.instance = self.transform.at(len(active_frames()) + 1)
+        self.entered = enter(self.instance, self, self.modes)
         self.alive = True
         return self
 
     def __exit__(self, *error: Any) -> None:
         self.alive = False
-        active_frames().pop()
-        self._modes.__exit__(*error)
+        leave(self.instance, self.entered)
 
     @property
     def depth(self) -> int:
@@ -73,18 +73,18 @@ class Frame:
 
     def wrap(self, payload: Payload) -> Tensor:
         """Return a tensor of this level, a constant for its graph."""
-        tensor = payload.tensor
-        return wrap(payload, self.instance.keys_for(tensor.dtype))
+        return wrap(payload, self.instance.bit | payload.tensor._keys & DTYPE_MASK)
 
     def adopt(self, tensor: Tensor) -> Tensor:
         """Return a tensor of an outer level, or of a device, as a constant of this level.
 
         The two share the version counter, so that a write to one is noticed in the graph of the other.
         """
-        tensor = without_ended_levels(tensor)
-        if tensor._instance.depth >= self.depth:
-            self.transform.refuse(tensor, self)
-        out = self.wrap(self.transform.adopted(self, tensor))
+        if instance_of_key(tensor._keys).depth:
+            tensor = without_ended_levels(tensor)
+            if tensor._instance.depth >= self.instance.depth:
+                self.transform.refuse(tensor, self)
+        out = wrap(self.transform.adopted(self, tensor), self.instance.bit | tensor._keys & DTYPE_MASK)
         out._counter = tensor._counter
         return out
 
@@ -99,10 +99,30 @@ def frame_at(depth: int) -> Any:
     return stack[depth - 1]
 
 
+class Kernels(dict[str, Any]):
+    """``{operator: kernel}`` of a transform, created on demand."""
+
+    def __init__(self, transform: Transform) -> None:
+        super().__init__()
+        self.transform = transform
+
+    def get(self, name: str, default: Any = None) -> Any:
+        try:
+            found = dict.__getitem__(self, name)
+        except KeyError:
+            op: Any = OPERATORS.get(name)
+            found = self[name] = None if op is None else self.transform.kernel_of(op)
+        return default if found is None else found
+
+    def __contains__(self, name: object) -> bool:
+        return self.get(str(name)) is not None
+
+
 class Transform(Backend):
     """A function transform as a device type: kernels over payloads that hold tensors of the level below.
 
-    A subclass provides ``kernels()``, ``adopted`` and ``copy_``; the class of its payloads is a :class:`Payload`.
+    A subclass has a ``name`` and defines :meth:`kernel_of`, :meth:`adopted` and :meth:`copy_`. Its payloads are
+    instances of a subclass of :class:`Payload`.
     """
 
     api = ((1, 1), (1, 1))
@@ -127,8 +147,17 @@ class Transform(Backend):
         return self._instances[depth - 1]
 
     # -- what a transform defines -------------------------------------------------------------------------------------
+    def kernel_of(self, op: Operator[..., Any]) -> Callable[..., Any] | None:
+        """Return the kernel of an operator, or None if its body is to serve it. Called once per operator.
+
+        A kernel takes payloads, lists of payloads, and plain arguments, by position and in canonical form, and returns
+        a payload, or a tuple of payloads. It calls operators on the tensors inside, under the modes of the level below.
+        For the argument ``device`` of a factory it gets the depth of its level; see :meth:`instance_at`.
+        """
+        return None
+
     def adopted(self, frame: Any, tensor: Tensor) -> Payload:
-        """Return the payload of a constant."""
+        """Return the payload of a constant: a tensor of an outer level, or of a device."""
         return Payload(tensor, frame, tuple(tensor._payload.shape))
 
     def writable(self, frame: Any, target: Tensor) -> Tensor:
@@ -136,6 +165,14 @@ class Transform(Backend):
         return frame.adopt(target)  # type: ignore[no-any-return]
 
     # -- the rest of a device -----------------------------------------------------------------------------------------
+    def kernels(self) -> Kernels:
+        return Kernels(self)
+
+    def instance_at(self, depth: int) -> Instance:
+        """Return the instance of the level below that of a depth, or the device, on which factories create tensors."""
+        found: Instance = frame_at(depth).like._instance
+        return found
+
     def devices(self) -> Sequence[DeviceInfo]:
         return [DeviceInfo("a function transform")]
 
@@ -162,8 +199,7 @@ class Transform(Backend):
 
     def instance_below(self, instance: Instance) -> Instance:
         """Return the instance of the level below, or the device, of the first tensor that entered the level."""
-        found: Instance = frame_at(instance.depth).like._instance
-        return found
+        return self.instance_at(instance.depth)
 
     def layout(self, payload: Payload) -> tuple[tuple[int, ...], int]:
         """Return strides and offset of the tensor of the level below."""
@@ -224,7 +260,7 @@ def outlived(frame: Frame) -> NoReturn:
 def without_ended_levels(tensor: Tensor) -> Tensor:
     """Return the tensor inside the payloads of transparent levels whose blocks have ended, or the tensor itself."""
     while True:
-        instance = tensor._instance
+        instance = instance_of_key(tensor._keys)
         if not instance.depth or not instance.backend.transparent or tensor._payload.frame.alive:  # type: ignore[attr-defined]
             return tensor
         tensor = tensor._fresh()._payload.tensor

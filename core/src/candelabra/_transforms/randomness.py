@@ -18,7 +18,7 @@ from candelabra._random import generator
 from candelabra._records.record import OPERATORS
 from candelabra._records.schema import SHAPE
 from candelabra._tensor import Tensor
-from candelabra._transforms.batching import Batch, Batched
+from candelabra._transforms.batching import VMAP, Batch, Batched
 from candelabra._transforms.level import below
 
 if TYPE_CHECKING:
@@ -155,4 +155,5 @@ def repeats() -> int:
 
 
 RANDOMNESS: Final = RandomnessLayer("vmap randomness", draw)
+VMAP.modes = RANDOMNESS.bit
 generator.repeats.append(repeats)

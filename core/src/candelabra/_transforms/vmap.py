@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 
 from candelabra._annotations import Any
-from candelabra._keys import mode
 from candelabra._records.record import OPERATORS
 from candelabra._tensor import Tensor
+from candelabra._transforms import randomness as _  # noqa: F401 - sets the layer that serves random draws
 from candelabra._transforms.batching import Batch
 from candelabra._transforms.level import without_ended_levels
 from candelabra.utils._pytree import TreeSpec, tree_flatten, tree_is_leaf, tree_unflatten
@@ -48,7 +48,8 @@ def vmap(
 
     @wraps(func, assigned=("__module__", "__doc__"), updated=())
     def batched(*args: Any, **kwargs: Any) -> Any:
-        _check_out_dims(name, out_dims)
+        if type(out_dims) is not int:
+            _check_out_dims(name, out_dims)
         dims, leaves, spec, size = _examples(name, in_dims, args)
         if chunk_size is not None and chunk_size < size:
             return _in_chunks(func, name, chunk_size, size, dims, leaves, spec, out_dims, randomness, kwargs)
@@ -70,19 +71,19 @@ def _run(
     size: int,
     dims: list[int | None],
     leaves: list[Any],
-    spec: TreeSpec,
+    spec: TreeSpec | None,
     out_dims: Dims,
     randomness: str,
     kwargs: dict[str, Any],
 ) -> Any:
-    from candelabra._transforms.randomness import RANDOMNESS
-
     fronts = [leaf if dim is None else to_front(leaf, dim) for leaf, dim in zip(leaves, dims, strict=True)]
     frame = Batch(size, randomness)
     frame.like = next(t for t, dim in zip(fronts, dims, strict=True) if dim is not None)
-    with frame, mode(include=RANDOMNESS.bit):
+    with frame:
         inputs = [t if dim is None else frame.batch(t) for t, dim in zip(fronts, dims, strict=True)]
-        found = func(*tree_unflatten(inputs, spec), **kwargs)
+        found = func(*(inputs if spec is None else tree_unflatten(inputs, spec)), **kwargs)
+        if isinstance(found, Tensor) and type(out_dims) is int and not out_dims:  # the usual case, without containers
+            return frame.unbatched(without_ended_levels(found))
         results, out_spec = tree_flatten(found)
         outs = _flat_out_dims(name, found, out_spec, out_dims)
         unwrapped = [_result(name, frame, r, dim) for r, dim in zip(results, outs, strict=True)]
@@ -135,7 +136,7 @@ def _in_chunks(
     size: int,
     dims: list[int | None],
     leaves: list[Any],
-    spec: TreeSpec,
+    spec: TreeSpec | None,
     out_dims: Dims,
     randomness: str,
     kwargs: dict[str, Any],
@@ -160,8 +161,17 @@ def _in_chunks(
 
 
 # -- dims -------------------------------------------------------------------------------------------------------------
-def _examples(name: str, in_dims: Dims, args: tuple[Any, ...]) -> tuple[list[int | None], list[Any], TreeSpec, int]:
-    """Return the dims (non-negative), the leaves and the structure of the arguments, and the number of examples."""
+def _examples(
+    name: str, in_dims: Dims, args: tuple[Any, ...]
+) -> tuple[list[int | None], list[Any], TreeSpec | None, int]:
+    """Return the dims (non-negative), the leaves and the structure of the arguments, and the number of examples.
+
+    The structure is None if all arguments are tensors.
+    """
+    if type(in_dims) is int and not in_dims and all(isinstance(a, Tensor) and a._payload.shape for a in args):
+        counts = {a._payload.shape[0] for a in args}
+        if len(counts) == 1:  # the usual case; the others are checked below
+            return [0] * len(args), list(args), None, counts.pop()
     call = f"vmap({name}, in_dims={in_dims}, ...)(<inputs>)"
     if not isinstance(in_dims, (int, tuple)):
         raise ValueError(

@@ -87,6 +87,9 @@ def converted(input: Tensor, d: dtype, target: Device = None) -> Tensor:
         warnings.warn("Casting complex values to real discards the imaginary part", UserWarning, stacklevel=3)
     if target is not None:
         instance = as_device(target)
+        if instance.depth:  # the level of a function transform: it adopts the tensor in the call that follows
+            target = None
+            instance = input._instance
         if instance is not input._instance and not (input._instance.depth and input.device == instance.device):
             return moved.function(input, instance.device, dtype=None if d is current else d)
         if d is current:

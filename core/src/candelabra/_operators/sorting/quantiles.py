@@ -7,6 +7,7 @@ from candelabra._layout import reduced_shape
 from candelabra._operators.creation.filled import new_full
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.sorting.sort import ordered
+from candelabra._operators.value_checks import raise_if_nonzero
 from candelabra._records.autocasting import Autocast
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import unpromoted
@@ -90,8 +91,8 @@ nanquantile = overloads("nanquantile", nanquantile_number, nanquantile_tensor)
 
 
 def _check_range(name: str, q: Tensor) -> None:
-    if not bool(((q >= 0) & (q <= 1)).all()):
-        raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
+    outside = ((q >= 0) & (q <= 1)).logical_not()
+    raise_if_nonzero(outside, f"{name}() q values must be in the range [0, 1]", RuntimeError)
 
 
 def _quantile(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from candelabra.library import NO_GRAD, batch_levels, check_targets, mode, public
+from candelabra.library import NO_GRAD, batch_levels, check_targets, mode, public, state
 from candelabra.nn._operators.normalization import check_dtypes, narrowed, normalize, scale_about
 from candelabra.typing import TYPE_CHECKING
 
@@ -103,6 +103,17 @@ def batch_norm(
     return narrowed(values, input)
 
 
+def _check_examples(mean: Tensor, *statistics: Tensor | None) -> None:
+    """Raise functorch's error if ``vmap`` has statistics for each example, but one running statistic for all."""
+    for statistic in statistics:
+        if statistic is not None and batch_levels(mean) - batch_levels(statistic):
+            raise RuntimeError(
+                "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated "
+                "in place, were not batched. If you are using modules and do not need eval mode, please set "
+                "`track_running_stats` to be False"
+            )
+
+
 def _update_statistics(
     running_mean: Tensor | None,
     running_var: Tensor | None,
@@ -114,13 +125,8 @@ def _update_statistics(
 ) -> None:
     with mode(include=NO_GRAD):
         check_targets(running_mean, running_var)
-        for statistic in (running_mean, running_var):
-            if statistic is not None and batch_levels(mean) - batch_levels(statistic):
-                raise RuntimeError(
-                    "Batch norm got a batched tensor as input while the running_mean or running_var, which will be "
-                    "updated in place, were not batched. If you are using modules and do not need eval mode, please "
-                    "set `track_running_stats` to be False"
-                )
+        if state.bits:  # vmap is such a mode
+            _check_examples(mean, running_mean, running_var)
         if running_mean is not None:
             running_mean.mul_(1 - momentum).add_(mean.reshape(running_mean._payload.shape) * momentum)
         if running_var is not None:

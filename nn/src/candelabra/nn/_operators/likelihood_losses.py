@@ -18,7 +18,7 @@ from candelabra.typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from candelabra.typing import Number, Tensor
 
-where = record("where")
+where, raise_if_nonzero = record("where"), record("raise_if_nonzero")
 
 
 def _gaussian_shape(input: Tensor, target: Tensor, var: Tensor | Number, *_: Any) -> Ints:
@@ -40,8 +40,7 @@ def gaussian_nll_loss(
     ``log(2π) / 2``. Nix and Weigend, Estimating the mean and variance of the target probability distribution, 1994.
     """
     variance: Tensor = var if hasattr(var, "shape") else input.new_full(input.shape, var)  # type: ignore[assignment]
-    if variance.numel() and bool((variance < 0).any().item()):
-        raise ValueError("var has negative entry/entries")
+    raise_if_nonzero(variance < 0, "var has negative entry/entries", ValueError)
     _gaussian_shape(input, target, variance)
     if variance.shape != input.shape and variance.shape == input.shape[:-1]:
         variance = variance.unsqueeze(-1)

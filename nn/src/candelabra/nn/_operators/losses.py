@@ -19,7 +19,7 @@ from candelabra.typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
 
-where, xlogy = record("where"), record("xlogy")
+where, xlogy, raise_if_nonzero = record("where"), record("xlogy"), record("raise_if_nonzero")
 
 Ints = tuple[int, ...]
 REDUCTIONS = ("none", "mean", "sum")
@@ -190,8 +190,8 @@ def binary_cross_entropy(
         )
     if target.dtype is not input.dtype:
         raise RuntimeError(f"Found dtype {target.dtype.title} but expected {input.dtype.title}")
-    if input.numel() and not bool(((input >= 0) & (input <= 1)).all().item()):
-        raise RuntimeError("all elements of input should be between 0 and 1")
+    outside = ((input >= 0) & (input <= 1)).logical_not()
+    raise_if_nonzero(outside, "all elements of input should be between 0 and 1", RuntimeError)
     loss = -(target * input.log().clamp_min(-100) + (1 - target) * (-input).log1p().clamp_min(-100))
     return reduced(loss if weight is None else loss * weight, reduction)
 
