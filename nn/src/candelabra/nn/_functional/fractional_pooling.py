@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from candelabra.dtypes import int64
-from candelabra.library import public, record, shape_of
+from candelabra.library import float32_on_host, public, record, shape_of
 from candelabra.nn._functional.sizes import Ints
 from candelabra.nn._operators.window_maxima import placed_max_pool
 from candelabra.typing import TYPE_CHECKING, Any
@@ -100,6 +100,7 @@ def _fractional_max_pool(
     name = f"fractional_max_pool{rank}d"
     if input.ndim not in (rank + 1, rank + 2):
         raise RuntimeError(f"{name}(): Expected {rank + 1}D or {rank + 2}D tensor, but got: {list(input.shape)}")
+    input, samples = float32_on_host(input), None if samples is None else float32_on_host(samples)
     given = _output_size(name, input, rank, output_size, output_ratio)
     kernel = _tuple_of(name, "kernel_size", kernel_size, rank)
     output = _tuple_of(name, "output_size", given, rank)
