@@ -55,6 +55,40 @@ def test_each_list_on_the_host(x: cd.Tensor) -> None:
     assert (x @ x).dtype is cd.float32
 
 
+def test_functions_of_several_operators_follow_the_hosts_lists(x: cd.Tensor) -> None:
+    """Pools of volumes, two kinds of padding and CTC are computed in float32, as PyTorch's operators of these names."""
+    y = x.to(HALF)
+    volume = y.reshape(1, 1, 4, 2, 2)
+    with autocast("cpu"):
+        for pooled in (F.max_pool3d(volume, 2), F.avg_pool3d(volume, 2), F.adaptive_avg_pool3d(volume, 2)):
+            assert pooled.dtype is cd.float32
+        assert F.adaptive_max_pool3d(volume, 2).dtype is cd.float32
+        assert F.max_pool3d(volume, 2, return_indices=True)[0].dtype is HALF
+        assert F.fractional_max_pool2d(y[None], 2, 2).dtype is cd.float32
+        assert F.max_unpool1d(y[None], cd.arange(4).expand(1, 4, 4), 1).dtype is cd.float32
+        assert F.pad(y[None], (1, 1), "reflect").dtype is cd.float32
+        assert F.pad(volume, (1, 1, 1, 1, 1, 1), "reflect").dtype is HALF
+        assert F.pad(y[None], (1, 1), "replicate").dtype is cd.float32
+        assert F.pad(y[None], (1, 1), "circular").dtype is HALF
+        assert F.ctc_loss(y.log_softmax(1)[:, None], cd.tensor([[1]]), [4], [1]).dtype is cd.float32
+        assert cd.mv(x, x[0]).dtype is cd.float32
+        assert cd.dot(x[0], x[0]).dtype is cd.float32
+        assert cd.tensordot(x, x, 1).dtype is HALF
+    assert F.avg_pool3d(volume, 2).dtype is HALF
+
+
+@pytest.mark.parametrize(("cell", "count"), [(cd.nn.LSTMCell, 2), (cd.nn.GRUCell, 1), (cd.nn.RNNCell, 1)])
+def test_states_of_cells_on_the_host(cell: type[cd.nn.Module], count: int) -> None:
+    """The states of LSTM and GRU cells keep their dtype; those of simple cells are products."""
+    step = cell(4, 3)
+    for given in (cd.float32, HALF):
+        state = cd.zeros(2, 3, dtype=given)
+        with autocast("cpu"):
+            found = step(cd.ones(2, 4), (state, state) if count == 2 else state)
+        expected = HALF if cell is cd.nn.RNNCell else given
+        assert [t.dtype for t in (found if count == 2 else (found,))] == [expected] * count
+
+
 @pytest.mark.usefixtures("lantern")
 def test_each_list_on_an_accelerator(x: cd.Tensor) -> None:
     """Accelerators have other lists: functions that need the range run in float32; the lower precision is float16."""

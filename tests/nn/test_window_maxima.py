@@ -7,6 +7,7 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
+from candelabra.library import OPERATORS
 from candelabra.nn import functional as F
 
 from tests.nn.network_samples import array, check_gradients, normal, tensor
@@ -145,6 +146,14 @@ def test_pools_refuse_arguments_that_do_not_match(case: int) -> None:
     call, error, text = ERRORS[case]
     with pytest.raises(error, match=text):
         call(cd.ones(2, 4, 6, 6))
+
+
+@pytest.mark.parametrize("start", [-1, 4])
+def test_windows_outside_of_the_input_are_refused(start: int) -> None:
+    """A kernel does not read beside the input."""
+    starts = cd.tensor([[[0, start, 1]]])
+    with pytest.raises((RuntimeError, IndexError), match="out of bounds"):
+        OPERATORS["placed_max_pool"](cd.ones(1, 1, 5), starts, (2,), (3,))
 
 
 @pytest.mark.parametrize("output", [1, 2, (1, 3)])

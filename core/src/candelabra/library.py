@@ -19,6 +19,7 @@ from candelabra._autograd.views import check_targets
 from candelabra._codegen.overloading import bind, member_for
 from candelabra._codegen.source import build, indent
 from candelabra._device import Instance, get_default_device, instance_of_key, open_device, open_instances
+from candelabra._dispatch.autocasting import autocast_on_host, float32_on_host
 from candelabra._dispatch.contributed import own_kernels, serve_every_size
 from candelabra._dispatch.declining import DeclinedKernel, declined_kernels
 from candelabra._dispatch.explain import Explanation, canonical, explain, explain_key
@@ -104,7 +105,8 @@ from candelabra._transforms.level import Frame, Payload, Transform, below
 
 __all__ = [
     # declaring
-    "operator", "overloads", "public", "record", "Autocast", "Operator", "OverloadSet", "PublicCallable", "by",
+    "operator", "overloads", "public", "record", "Autocast", "autocast_on_host", "float32_on_host", "Operator",
+    "OverloadSet", "PublicCallable", "by",
     "checked_pointwise", "like_input", "normalized_dims", "pointwise", "reduction", "shape_of", "unchecked",
     "accumulated", "boolean", "common", "index", "real_part", "same", "highest", "identical", "to_float", "to_integer",
     "unpromoted", "applied", "build", "conjugate", "indent", "fail", "store", "take_counters", "wrap_dim",

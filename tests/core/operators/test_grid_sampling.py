@@ -10,6 +10,7 @@ import candelabra as cd
 import numpy as np
 import pytest
 from candelabra.autograd import gradcheck, gradgradcheck
+from candelabra.library import OPERATORS
 
 
 @pytest.fixture
@@ -147,15 +148,27 @@ def test_the_rank_that_a_name_says_is_asked_for() -> None:
 
 @pytest.mark.parametrize("padding", [0, 1, 2], ids=["zeros", "border", "reflection"])
 @pytest.mark.parametrize("sizes", [(5, 7), (1, 4), (3, 4, 2)], ids=str)
-def test_results_are_the_same_with_and_without_a_gradient(
+def test_kernels_agree_with_bodies_at_special_points(
     sizes: tuple[int, ...], padding: int, rng: np.random.Generator
 ) -> None:
-    """A backend's kernel may serve calls without a gradient; points may be infinite or NaN."""
+    """Values and gradients are those of the composites where points are infinite, NaN, or at the border."""
     x = cd.from_numpy(rng.normal(size=(2, 3, *sizes)))
     grid = rng.uniform(-2, 2, size=(2, *[6] * len(sizes), len(sizes)))
     grid.flat[:5] = [math.nan, math.inf, -math.inf, 1, -1]
-    points = cd.from_numpy(grid)
-    for align in (False, True):
-        recorded = cd.grid_sampler(x.clone().requires_grad_(), points, 0, padding, align)
-        found = cd.grid_sampler(x, points, 0, padding, align)
-        np.testing.assert_allclose(found.numpy(), recorded.detach().numpy(), rtol=1e-12, atol=1e-12)
+    points, g = cd.from_numpy(grid), cd.from_numpy(rng.normal(size=(2, 3, *[6] * len(sizes))))
+    calls = {"grid_sampler": (x, points), "grid_sampler_adjoint": (g, points, sizes)}
+    calls["grid_sampler_grid_gradient"] = (g, x, points)
+    for align, (name, arguments) in product((False, True), calls.items()):
+        found = OPERATORS[name](*arguments, 0, padding, align)
+        expected = OPERATORS[name].body(*arguments, 0, padding, align)
+        np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-12, atol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize("padding", [1, 2], ids=["border", "reflection"])
+def test_gradients_of_points_at_the_border_are_0(padding: int) -> None:
+    """The outermost centres are outside for the derivative, as in PyTorch."""
+    image = cd.arange(6.0).reshape(1, 1, 2, 3)
+    grid = cd.tensor([[[[1.0, 0.0], [-1.0, 0.5], [0.5, -1.0]]]], requires_grad=True)
+    cd.grid_sampler(image, grid, 0, padding, True).sum().backward()
+    assert grid.grad is not None
+    assert grid.grad.tolist() == [[[[0.0, 1.5], [0.0, 1.5], [1.0, 0.0]]]]

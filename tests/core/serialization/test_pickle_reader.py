@@ -118,7 +118,7 @@ def test_references_are_resolved_by_the_caller() -> None:
 
 
 def test_attributes_of_a_dict_are_dropped() -> None:
-    """An OrderedDict, which a builder replaces by a dict, may have attributes."""
+    """A dict in place of an OrderedDict may have attributes."""
     assert _read(b"}}X\x01\0\0\0aK\x01sb.") == {}
 
 

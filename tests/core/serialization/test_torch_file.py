@@ -7,6 +7,7 @@ import re
 import struct
 import warnings
 import zipfile
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ def test_values_come_back() -> None:
         "counter": {"a": 2, "b": 1},
         7: "an int as key",
     }
-    assert type(model) is dict
+    assert type(model) is OrderedDict
     assert {name: tensor.stored_values for name, tensor in model.items()} == {
         "weight": ("float32", (2, 3), struct.pack("<6f", *range(6)), False),
         "bias": ("float32", (2,), struct.pack("<2f", 0.5, -0.5), False),

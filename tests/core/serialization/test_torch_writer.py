@@ -107,6 +107,9 @@ def test_metadata_of_a_state_dict_is_an_attribute() -> None:
     assert ("BINUNICODE", "_metadata") in operations
     assert operations[-2:] == [("BUILD", None), ("STOP", None)]
     assert list(back(state)) == ["w"]
+    assert back(state)._metadata == state._metadata
+    state._metadata = "not a dict"
+    assert not hasattr(back(state), "_metadata")
 
 
 def test_views_share_a_storage() -> None:

@@ -32,13 +32,14 @@ FAMILIES: Final[dict[str, int | None]] = {
     # Over dims:
     "reductions": 1 << 11, "arg_reductions": NEVER, "scans": 1 << 9, "variances": ALWAYS,
     "softmax": ALWAYS, "normalization": ALWAYS, "class_losses": ALWAYS, "attention": ALWAYS, "pooling": ALWAYS,
+    "window_maxima": ALWAYS,
     # Products. BLAS is as fast with one thread. Its own pool of threads and ours wait for each other actively, and a
     # training step that uses both took up to 1.8 times as long as with either:
     "matmul": 1 << 16, "linear": ALWAYS, "convolution": ALWAYS, "distances": 1 << 10, "recurrent": ALWAYS,
     # Elements that move:
     "copies": 1 << 15, "concatenation": 1 << 17, "creation": 1 << 16, "masking": 1 << 13, "indexing": 1 << 16,
     "scattering": 1 << 13, "searching": ALWAYS, "sorting": NEVER, "resampling": 1 << 10, "reinterpreting": 1 << 15,
-    "frexp": 1 << 12, "optimizers": ALWAYS, "random": ALWAYS, "multinomial": ALWAYS,
+    "frexp": 1 << 12, "grid_sampling": ALWAYS, "optimizers": ALWAYS, "random": ALWAYS, "multinomial": ALWAYS,
 }  # fmt: skip
 """The least size of a native call. Where the owner has no kernel, the native one serves all sizes."""
 

@@ -136,6 +136,75 @@ def grid_sampler(input: Array, grid: Array, interpolation_mode: int, padding_mod
     return out
 
 
+@reference("grid_sampler_adjoint", extended=True)
+def grid_sampler_adjoint(
+    grad: Array, grid: Array, sizes: Any, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Array:
+    """Interpolate inputs that are 1 at a single element, which gives all weights."""
+    n, count = len(grad), math.prod(sizes)
+    units = np.broadcast_to(np.eye(count, dtype=grad.dtype).reshape(count, *sizes), (n, count, *sizes))
+    weights = grid_sampler(units, grid, interpolation_mode, padding_mode, align_corners)
+    points = math.prod(grid.shape[1:-1])
+    g = grad.reshape(*grad.shape[:2], points)
+    out = np.einsum("ncp,nep->nce", g, weights.reshape(n, count, points))
+    return np.asarray(out.reshape(*grad.shape[:2], *sizes))
+
+
+def _slope(point: Any, size: int, padding: int, align: bool, linear: bool) -> Any:
+    """Return the derivative of a position, padded if ``linear``, with respect to the coordinate."""
+    scale = (size - 1) / 2 if align else size / 2
+    x = _position(point, size, align)
+    if not linear or padding == 0:
+        return scale
+    low, high = (0.0, size - 1.0) if align else (-0.5, size - 0.5)
+    while padding == 2 and low < high and not low <= x <= high:
+        x, scale = (2 * low - x if x < low else 2 * high - x), -scale
+    return scale if 0 < x < size - 1 else 0.0
+
+
+def _keys_slope(x: Any) -> Any:
+    """Return the derivative of Keys' cubic kernel at a signed distance."""
+    a = abs(x)
+    slope = (3.75 * a - 4.5) * a if a <= 1 else (-2.25 * a + 7.5) * a - 6
+    return math.copysign(1, x) * (slope if a < 2 else 0 * a)
+
+
+def _grid_slopes(image: Array, g: Array, point: Array, mode: int, padding: int, align: bool) -> Any:
+    """Return the derivatives of the sum of ``g`` times the channels at a point, in the order of the sizes."""
+    sizes, linear = image.shape[1:], mode == 0
+    scales = [_slope(x, n, padding, align, linear) for x, n in zip(point[::-1], sizes, strict=True)]
+    positions = [_position(x, n, align) for x, n in zip(point[::-1], sizes, strict=True)]
+    if linear:
+        positions = [_padded(x, n, padding, align) for x, n in zip(positions, sizes, strict=True)]
+    first = 0 if linear else -1
+    steps = [range(math.floor(x) + first, math.floor(x) + 2 - first) for x in positions]
+    out = np.zeros(len(sizes), image.dtype)
+    for where in product(*steps):
+        inside = where if linear else tuple(int(_padded(w, n, padding, align)) for w, n in zip(where, sizes))
+        weights = [1 - abs(x - w) if linear else _keys(x - w) for x, w in zip(positions, where)]
+        turns = [w - math.floor(x) - 0.5 for x, w in zip(positions, where)]
+        value = (g * _read(image, inside)).sum()
+        for d, (x, w) in enumerate(zip(positions, where)):
+            slope = math.copysign(1, turns[d]) if linear else _keys_slope(x - w)
+            out[d] += value * slope * scales[d] * np.prod([v for e, v in enumerate(weights) if e != d])
+    return out
+
+
+@reference("grid_sampler_grid_gradient", extended=True)
+def grid_sampler_grid_gradient(
+    grad: Array, input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Array:
+    """Differentiate the weights point by point."""
+    out = np.zeros(grid.shape, input.dtype)
+    if interpolation_mode == 1:
+        return out
+    for i in range(len(input)):
+        for where in np.ndindex(*grid.shape[1:-1]):
+            g, point = grad[(i, slice(None), *where)], grid[(i, *where)]
+            out[(i, *where)] = _grid_slopes(input[i], g, point, interpolation_mode, padding_mode, align_corners)[::-1]
+    return out
+
+
 # -- checks -----------------------------------------------------------------------------------------------------------
 @reference("raise_if_nonzero")
 def raise_if_nonzero(codes: Array, text: str, error: type[Exception]) -> Array:

@@ -48,11 +48,15 @@ def adaptive_max_pool(x: Array, output: Any) -> Any:
     return maxima(x, [[range(i * n // m, -(-(i + 1) * n // m)) for i in range(m)] for n, m in each])
 
 
-@reference("listed_max_pool")
-def listed_max_pool(x: Array, elements: Array) -> Any:
-    """Read the elements of each window."""
-    values = np.take_along_axis(x[..., None, :], elements, -1)
-    return selected(values, elements)
+@reference("placed_max_pool")
+def placed_max_pool(x: Array, starts: Array, window: Any, output: Any) -> Any:
+    """Read the windows plane by plane."""
+    shape, ends = (*x.shape[:2], *output), np.cumsum(output)[:-1]
+    values, found = np.empty(shape, x.dtype), np.empty(shape, np.int64)
+    for place in np.ndindex(*x.shape[:2]):
+        each = zip(np.split(starts[place], ends), window, strict=True)
+        values[place], found[place] = maxima(x[place], [[range(s, s + k) for s in along] for along, k in each])
+    return values, found
 
 
 def adaptive(rank: int, indices: bool | None) -> Callable[..., Any]:

@@ -120,6 +120,42 @@ def _grid(t: Maker, shape: tuple[int, ...], points: tuple[int, ...], mode: int, 
     return sample(t(*shape), _points(t, *points), mode, padding, align, core=2, **options)
 
 
+@inputs("grid_sampler_adjoint")
+def weights_of_grids(t: Maker) -> Iterator[Sample]:
+    """Yield each interpolation with each padding mode, for images and volumes."""
+    for mode, padding in product((LINEAR, NEAREST, CUBIC), PADDINGS):
+        align = bool((mode + padding) % 2)
+        yield _adjoint(t, (2, 3, 2, 3), (4, 5), mode, padding, align)
+    yield _adjoint(t, (2, 2, 1, 3, 3), (3, 4, 2), LINEAR, 1, True)
+    yield sample(t(0, 2, 2, 2), _points(t, 0, 2, 2, 2), (3, 3), LINEAR, 0, False, kind=ZERO_SIZE)
+    yield sample(t(2, 0, 2, 2), _points(t, 2, 2, 2, 2), (3, 3), LINEAR, 0, False, kind=ZERO_SIZE)
+    yield sample(t(2, 3, 7, 13), _points(t, 2, 7, 13, 2), (4, 3), LINEAR, 0, False, kind=LARGE, gradient=False)
+
+
+def _adjoint(t: Maker, shape: tuple[int, ...], sizes: tuple[int, ...], mode: int, padding: int, align: bool) -> Sample:
+    options: dict[str, Any] = {"gradient": t.dtype.itemsize > 2, "note": f"{len(sizes)}d {mode} {padding} {align}"}
+    points = _points(t, shape[0], *shape[2:], len(sizes))
+    return sample(t(*shape), points, sizes, mode, padding, align, core=2, **options)
+
+
+@inputs("grid_sampler_grid_gradient")
+def slopes_of_grids(t: Maker) -> Iterator[Sample]:
+    """Yield each interpolation with each padding mode, for images and volumes."""
+    for mode, padding in product((LINEAR, NEAREST, CUBIC), PADDINGS):
+        align = bool((mode + padding) % 2)
+        yield _slopes(t, (2, 3, 2, 3), (4, 5), mode, padding, align)
+    yield _slopes(t, (2, 2, 1, 3, 3), (3, 4, 2), LINEAR, 1, True)
+    yield sample(t(0, 2, 2, 2), t(0, 2, 3, 3), _points(t, 0, 2, 2, 2), LINEAR, 0, False, kind=ZERO_SIZE)
+    yield sample(t(2, 0, 2, 2), t(2, 0, 3, 3), _points(t, 2, 2, 2, 2), LINEAR, 0, False, kind=ZERO_SIZE)
+    yield sample(t(2, 3, 7, 13), t(2, 3, 4, 3), _points(t, 2, 7, 13, 2), LINEAR, 0, False, kind=LARGE, gradient=False)
+
+
+def _slopes(t: Maker, shape: tuple[int, ...], sizes: tuple[int, ...], mode: int, padding: int, align: bool) -> Sample:
+    options: dict[str, Any] = {"gradient": t.dtype.itemsize > 2, "note": f"{len(sizes)}d {mode} {padding} {align}"}
+    points = _points(t, shape[0], *shape[2:], len(sizes))
+    return sample(t(*shape), t(*shape[:2], *sizes), points, mode, padding, align, core=2, **options)
+
+
 @sizes("grid_sampler")
 def many_points(t: Maker) -> Iterator[Sample]:
     """Yield more points, in an image of more elements, than a grid has blocks along a dim; each is an element."""

@@ -11,7 +11,7 @@ from candelabra.dtypes import FLOATING
 from candelabra_conformance.samples.maker import Maker
 from candelabra_conformance.samples.network_functions import pooling_rank
 from candelabra_conformance.samples.registry import draws, inputs, mistakes, only, special
-from candelabra_conformance.samples.sample import LENGTH_ONE, ZERO_SIZE, Sample, sample
+from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_SIZE, Sample, sample
 
 ADAPTIVE: Final = (
     "adaptive_max_pool1d", *(f"nn.functional.adaptive_max_pool{rank}d" for rank in (1, 2, 3)),
@@ -20,7 +20,7 @@ ADAPTIVE: Final = (
 FRACTIONAL: Final = tuple(
     f"nn.functional.fractional_max_pool{rank}d{also}" for rank in (2, 3) for also in ("", "_with_indices")
 )
-only(lambda d: d.category == FLOATING, "adaptive_max_pool", "listed_max_pool")
+only(lambda d: d.category == FLOATING, "adaptive_max_pool", "placed_max_pool")
 draws(*FRACTIONAL)
 
 
@@ -35,16 +35,18 @@ def covered(t: Maker) -> Iterator[Sample]:
     yield sample(t(1, 1), (1,), kind=LENGTH_ONE)
     yield sample(t(0, 2, 5), (2,), kind=ZERO_SIZE)
     yield sample(t(2, 5), (0,), kind=ZERO_SIZE)
+    yield sample(t(3, 20, 70), (1, 3), kind=LARGE, gradient=False)
 
 
-@inputs("listed_max_pool")
-def listed(t: Maker) -> Iterator[Sample]:
-    """Yield windows that overlap, and one element per window."""
-    windows = np.array([[0, 1, 2], [2, 3, 4], [4, 6, 5]])
-    yield sample(t(2, 3, 7), np.broadcast_to(windows, (2, 3, 3, 3)).copy())
-    yield sample(t(2, 4), t.indices(2, 5, 1, below=4))
-    yield sample(t(1, 1), np.zeros((1, 1, 1), np.int64), kind=LENGTH_ONE)
-    yield sample(t(0, 4), np.zeros((0, 2, 2), np.int64), kind=ZERO_SIZE)
+@inputs("placed_max_pool")
+def placed(t: Maker) -> Iterator[Sample]:
+    """Yield windows that overlap, windows of one element, and several dims."""
+    yield sample(t(2, 3, 7), np.broadcast_to(np.array([0, 2, 4, 3]), (2, 3, 4)).copy(), (3,), (4,))
+    yield sample(t(2, 2, 4), t.indices(2, 2, 5, below=4), (1,), (5,))
+    yield sample(t(2, 2, 4, 5), t.indices(2, 2, 5, below=3), (2, 3), (3, 2))
+    yield sample(t(1, 2, 3, 4, 3), t.indices(1, 2, 6, below=2), (2, 1, 2), (2, 3, 1))
+    yield sample(t(1, 1, 1), np.zeros((1, 1, 1), np.int64), (1,), (1,), kind=LENGTH_ONE)
+    yield sample(t(0, 2, 4), np.zeros((0, 2, 2), np.int64), (2,), (2,), kind=ZERO_SIZE)
 
 
 @special("adaptive_max_pool")
@@ -52,9 +54,14 @@ def not_numbers(t: Maker) -> Iterator[Sample]:
     """Yield NaN, of which the last one in a window is selected, and equal values, of which the first one is."""
     inf, nan = float("inf"), float("nan")
     yield sample(t.array([[1, nan, 2, nan, 3, inf, 4, 5], [-inf, -inf, -inf, 2, 2, 2, 1, 1]]), (3,))
+    long = np.zeros((4, 40))
+    long[0, 7] = long[0, 21] = nan
+    long[1, 3::5], long[2] = inf, -inf
+    long[3] = np.where(np.arange(40) % 2, 0.0, -0.0)
+    yield sample(t.array(long.tolist()), (1,))
 
 
-@mistakes("adaptive_max_pool", "listed_max_pool")
+@mistakes("adaptive_max_pool", "placed_max_pool")
 def no_tensor(t: Maker) -> Iterator[Sample]:
     """Yield an argument that is not a tensor. The public functions check the rest."""
     yield sample(None, (2,))

@@ -94,6 +94,22 @@ def clear_cache() -> None:
     settings.cached.clear()
 
 
+def autocast_on_host(tensor: Tensor) -> bool:
+    """Return whether autocast is on for the device of a tensor and that is the host.
+
+    For functions that are operators in PyTorch, and here no records that could name a list.
+    """
+    if not settings.enabled or not state.bits & layer().bit:
+        return False
+    instance = instance_of_key(tensor._keys)
+    return instance.device.type in settings.enabled and instance.capabilities.host
+
+
+def float32_on_host(tensor: Tensor) -> Tensor:
+    """Return a tensor as the list ``"float32"`` casts it, if :func:`autocast_on_host`, otherwise the tensor itself."""
+    return _cast(tensor, float32, instance_of_key(tensor._keys)) if autocast_on_host(tensor) else tensor
+
+
 # -- handlers ---------------------------------------------------------------------------------------------------------
 def call_below(op: Operator[..., Any], next: Any, *args: Any) -> Any:
     """Call the operator as it is, with autocast off for the operators in its body."""

@@ -10,8 +10,10 @@ from __future__ import annotations
 from functools import reduce
 from itertools import product
 from math import prod
+from operator import mul
 
-from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra._annotations import TYPE_CHECKING, Any, Final, NamedTuple
+from candelabra._operators.creation.filled import new_full
 from candelabra._operators.creation.ranges import new_arange
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.shapes.joining import cat, stack
@@ -68,17 +70,87 @@ def grid_sampler(
     not match.
     """
     _sampler_shape(input, grid, interpolation_mode)
-    sizes, points = tuple(input.shape[2:]), where(grid.isnan(), -1, grid)
-    positions = [_unnormalized(c, s, align_corners) for c, s in zip(reversed(points.unbind(-1)), sizes, strict=True)]
-    if interpolation_mode == CUBIC:
-        return _cubic(_rows(input), positions, sizes, padding_mode, align_corners).movedim(-1, 1).contiguous()
-    positions = [_padded(x, s, padding_mode, align_corners) for x, s in zip(positions, sizes, strict=True)]
+    if input.dtype.itemsize == 2:
+        wide = grid_sampler(input.float(), grid.float(), interpolation_mode, padding_mode, align_corners)
+        return wide.to(input.dtype)
+    sizes, rows = tuple(input.shape[2:]), _rows(input)
+    taps = _taps(grid, sizes, interpolation_mode, padding_mode, align_corners)
+    out: Any = None
+    for neighbours in product(*taps):
+        value = _read(rows, _index(neighbours, sizes)) * _weight(neighbours).unsqueeze(-1)
+        out = value if out is None else out + value
+    return out.movedim(-1, 1).contiguous()
+
+
+def _adjoint_shape(grad: Tensor, grid: Tensor, sizes: Ints, *_: Any) -> Ints:
+    return (*shape_of(grad)[:2], *sizes)
+
+
+@operator(by(_adjoint_shape), accepts="real floating", method=False, public=False, out=False)
+def grid_sampler_adjoint(
+    grad: Tensor, grid: Tensor, sizes: Ints, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:
+    """The adjoint of :func:`grid_sampler`: adds ``grad`` (N, C, …), times the weights, to the elements of an input.
+
+    ``sizes`` are the spatial sizes of the result. Half types compute in float32.
+    """
+    if grad.dtype.itemsize == 2:
+        modes = interpolation_mode, padding_mode, align_corners
+        return grid_sampler_adjoint(grad.float(), grid.float(), sizes, *modes).to(grad.dtype)
+    batch, channels = grad.shape[:2]
+    rows = grad.movedim(1, -1)
+    total: Any = grad.new_zeros((batch * prod(sizes) + 1, channels))  # The last row is outside of the input.
+    for neighbours in product(*_taps(grid, sizes, interpolation_mode, padding_mode, align_corners)):
+        values = rows * _weight(neighbours).unsqueeze(-1)
+        total = total.index_add(
+            0, _index(neighbours, sizes).reshape((-1,)), values.reshape((prod(grid.shape[:-1]), channels))
+        )
+    inside = total.narrow(0, 0, batch * prod(sizes))
+    return inside.reshape((batch, *sizes, channels)).movedim(-1, 1).contiguous()
+
+
+@operator(
+    by(lambda grad, input, grid, *_: shape_of(grid)), accepts="real floating", method=False, public=False, out=False
+)
+def grid_sampler_grid_gradient(
+    grad: Tensor, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Tensor:
+    """The gradient of :func:`grid_sampler` with respect to ``grid``, for the gradient ``grad`` (N, C, …) of its result.
+
+    It is 0 where the padding replaces a coordinate by a constant. Half types compute in float32.
+    """
+    modes = interpolation_mode, padding_mode, align_corners
+    if input.dtype.itemsize == 2:
+        return grid_sampler_grid_gradient(grad.float(), input.float(), grid.float(), *modes).to(grid.dtype)
     if interpolation_mode == NEAREST:
-        nearest = [x.round() for x in positions]
-        out = _read(_rows(input), nearest, sizes).movedim(-1, 1)
-        # The result does not depend on the grid, whose gradient is then 0 and not absent.
-        return out + (nearest[0] - nearest[0].detach()).unsqueeze(1) if grid.requires_grad else out
-    return _linear(_rows(input), positions, sizes).movedim(-1, 1).contiguous()
+        return grid.new_zeros(tuple(grid.shape))
+    sizes, rows = tuple(input.shape[2:]), _rows(input)
+    g, taps = grad.movedim(1, -1), _taps(grid, sizes, *modes)
+    gradients: list[Any] = [0.0] * len(sizes)
+    for neighbours in product(*taps):
+        products = (_read(rows, _index(neighbours, sizes)) * g).sum(-1)
+        for dim, tap in enumerate(neighbours):
+            others = [t.weight for t in neighbours if t is not tap]
+            gradients[dim] = gradients[dim] + reduce(mul, others, products * tap.slope)
+    return where(grid.isnan(), 0, stack(gradients[::-1], -1))
+
+
+grid_sampler.vjp(
+    input=lambda g, input_spec, grid, interpolation_mode, padding_mode, align_corners: grid_sampler_adjoint(
+        g, grid, tuple(input_spec.shape[2:]), interpolation_mode, padding_mode, align_corners
+    ),
+    grid=lambda g, input, grid, interpolation_mode, padding_mode, align_corners: grid_sampler_grid_gradient(
+        g, input, grid, interpolation_mode, padding_mode, align_corners
+    ),
+)
+grid_sampler_adjoint.vjp(
+    grad=lambda g, grid, interpolation_mode, padding_mode, align_corners: grid_sampler(
+        g, grid, interpolation_mode, padding_mode, align_corners
+    ),
+    grid=lambda g, grad, grid, interpolation_mode, padding_mode, align_corners: grid_sampler_grid_gradient(
+        grad, g, grid, interpolation_mode, padding_mode, align_corners
+    ),
+)
 
 
 @operator(
@@ -148,77 +220,65 @@ def affine_grid_generator(theta: Tensor, size: Shape, align_corners: bool) -> Te
     return (points @ theta.transpose(1, 2)).reshape(shape)
 
 
-# -- coordinates ------------------------------------------------------------------------------------------------------
-def _unnormalized(x: Tensor, size: int, align_corners: bool) -> Tensor:
-    """Return coordinates in [-1, 1] as positions in elements, relative to the centre of the first element."""
-    return (x + 1) / 2 * (size - 1) if align_corners else ((x + 1) * size - 1) / 2
+# -- neighbours -------------------------------------------------------------------------------------------------------
+class Tap(NamedTuple):
+    """A neighbour of each point along one dim."""
+
+    place: Tensor
+    """The integer position, which may be outside of the input."""
+    weight: Any
+    slope: Any
+    """The derivative of the weight with respect to the coordinate in the grid."""
 
 
-def _padded(x: Tensor, size: int, padding: int, align_corners: bool) -> Tensor:
-    """Return positions with those outside of the input replaced by positions inside, as the padding mode defines.
+def _taps(grid: Tensor, sizes: Ints, mode: int, padding: int, align_corners: bool) -> list[list[Tap]]:
+    """Return the neighbours along each dim."""
+    coordinates = where(grid.isnan(), -1, grid).unbind(-1)
+    return [
+        _taps_along(c, size, mode, padding, align_corners) for c, size in zip(reversed(coordinates), sizes, strict=True)
+    ]
+
+
+def _taps_along(coordinate: Tensor, size: int, mode: int, padding: int, align_corners: bool) -> list[Tap]:
+    """Return two neighbours for linear interpolation, one for the nearest, and four, each padded, for cubic."""
+    x = ((coordinate + 1) / 2 * (size - 1)) if align_corners else (((coordinate + 1) * size - 1) / 2)
+    scale = (size - 1) / 2 if align_corners else size / 2
+    if mode == CUBIC:
+        floor = x.detach().floor()
+        places = [_padded(floor + (i - 1), size, padding, align_corners)[0] for i in range(4)]
+        keys = zip(places, *_keys(x - floor), strict=True)
+        return [Tap(place, weight, slope * scale) for place, weight, slope in keys]
+    x, direction = _padded(x, size, padding, align_corners)
+    if mode == NEAREST:
+        return [Tap(x.round(), new_full(x, tuple(x.shape), 1), None)]
+    floor, slope = x.detach().floor(), direction * scale
+    return [Tap(floor, floor + 1 - x, -slope), Tap(floor + 1, x - floor, slope)]
+
+
+def _padded(x: Tensor, size: int, padding: int, align_corners: bool) -> tuple[Tensor, Any]:
+    """Return positions in elements, those outside of the input replaced by positions inside as the padding mode
+    defines, and the derivative of this step: 1, 0 or -1.
 
     With zeros as padding, positions are only clamped to a distance at which the result is 0.
     """
     if padding == ZEROS:
-        return x.clamp(-2, size + 1)
+        return x.clamp(-2, size + 1), 1.0
+    direction: Any = 1.0
     if padding == REFLECTION:
         low, high = (0.0, size - 1.0) if align_corners else (-0.5, size - 0.5)
         if low == high:
-            x = x * 0
-        else:
-            folded = (x - low).abs().fmod(2 * (high - low))
-            x = where(folded > high - low, 2 * (high - low) - folded, folded) + low
+            return new_full(x, tuple(x.shape), 0), 0.0
+        span = high - low
+        folded = (x - low).abs().fmod(2 * span)
+        direction = where((x < low) ^ (folded > span), -1.0, 1.0)
+        x = where(folded > span, 2 * span - folded, folded) + low
         x = where(x.isfinite(), x, 0)
-    return x.clamp(0, size - 1)
+    inside = (x > 0) & (x < size - 1)
+    return x.clamp(0, size - 1), where(inside, direction, 0.0)
 
 
-def _rows(input: Tensor) -> Tensor:
-    """Return the channels of each element as a row, so that an index copies adjacent memory, and a last row of 0."""
-    return cat([input.movedim(1, -1).reshape((-1, input.shape[1])), input.new_zeros((1, input.shape[1]))])
-
-
-def _read(rows: Tensor, positions: Sequence[Tensor], sizes: Ints) -> Tensor:
-    """Return the channels at integer positions, given as a tensor (N, …) per spatial dim, and 0 outside: (N, …, C)."""
-    inside: Any = None
-    batch = positions[0].shape[0]
-    shape = (batch, *[1] * (positions[0].ndim - 1))
-    flat: Any = new_arange(rows, 0, 1, batch, dtype=int64).reshape(shape)
-    for x, size in zip(positions, sizes, strict=True):
-        within = (x >= 0) & (x <= size - 1)
-        inside = within if inside is None else inside & within
-        flat = flat * size + x.detach().clamp(0, size - 1).to(int64)
-    index = where(inside, flat, rows.shape[0] - 1).reshape((-1,))
-    return rows.index_select(0, index).reshape((*flat.shape, rows.shape[1]))
-
-
-# -- interpolation ----------------------------------------------------------------------------------------------------
-def _linear(rows: Tensor, positions: Sequence[Tensor], sizes: Ints) -> Tensor:
-    """Return the neighbours on both sides in each dim, weighted by their distances."""
-    floors = [x.detach().floor() for x in positions]
-    terms = []
-    for corner in product((0, 1), repeat=len(positions)):
-        weights = [x - f if c else f + 1 - x for x, f, c in zip(positions, floors, corner, strict=True)]
-        neighbour = _read(rows, [f + c for f, c in zip(floors, corner, strict=True)], sizes)
-        terms.append(neighbour * reduce(lambda a, b: a * b, weights).unsqueeze(-1))
-    return reduce(lambda a, b: a + b, terms)
-
-
-def _cubic(rows: Tensor, positions: Sequence[Tensor], sizes: Ints, padding: int, align_corners: bool) -> Tensor:
-    """Return the sum of sixteen neighbours, whose positions are padded, weighted by Keys' kernel."""
-    floors = [x.detach().floor() for x in positions]
-    weights = [_keys(x - f) for x, f in zip(positions, floors, strict=True)]
-    steps = [
-        [_padded(f + (i - 1), s, padding, align_corners) for i in range(4)] for f, s in zip(floors, sizes, strict=True)
-    ]
-    terms = [
-        _read(rows, [steps[0][i], steps[1][j]], sizes) * (weights[0][i] * weights[1][j]).unsqueeze(-1)
-        for i, j in product(range(4), repeat=2)
-    ]
-    return reduce(lambda a, b: a + b, terms)
-
-
-def _keys(t: Tensor) -> list[Tensor]:
-    """Return the weights of the neighbours at distance 1 + t, t, 1 - t and 2 - t."""
+def _keys(t: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+    """Return the weights of the neighbours at distance 1 + t, t, 1 - t and 2 - t, and their derivatives in t."""
 
     def inner(x: Tensor) -> Tensor:
         return ((A + 2) * x - (A + 3)) * x * x + 1
@@ -226,4 +286,40 @@ def _keys(t: Tensor) -> list[Tensor]:
     def outer(x: Tensor) -> Tensor:
         return ((A * x - 5 * A) * x + 8 * A) * x - 4 * A
 
-    return [outer(t + 1), inner(t), inner(1 - t), outer(2 - t)]
+    def inner_slope(x: Tensor) -> Tensor:
+        return (3 * (A + 2) * x - 2 * (A + 3)) * x
+
+    def outer_slope(x: Tensor) -> Tensor:
+        return (3 * A * x - 10 * A) * x + 8 * A
+
+    slopes = [outer_slope(t + 1), inner_slope(t), -inner_slope(1 - t), -outer_slope(2 - t)]
+    return [outer(t + 1), inner(t), inner(1 - t), outer(2 - t)], slopes
+
+
+def _rows(input: Tensor) -> Tensor:
+    """Return the channels of each element as a row, so that an index copies adjacent memory, and a last row of 0."""
+    batch, channels, *sizes = input.shape
+    rows = input.movedim(1, -1).reshape((batch * prod(sizes), channels))
+    return cat([rows, input.new_zeros((1, channels))])
+
+
+def _weight(neighbours: Sequence[Tap]) -> Any:
+    return reduce(mul, [tap.weight for tap in neighbours])
+
+
+def _index(neighbours: Sequence[Tap], sizes: Ints) -> Tensor:
+    """Return the number of each element among those of the input, and the first number after them for others."""
+    inside: Any = True
+    batch = neighbours[0].place.shape[0]
+    flat: Any = new_arange(neighbours[0].place, 0, 1, batch, dtype=int64)
+    flat = flat.reshape((batch, *[1] * (neighbours[0].place.ndim - 1)))
+    for tap, size in zip(neighbours, sizes, strict=True):
+        place = tap.place.detach()
+        inside = (place >= 0) & (place <= size - 1) & inside
+        flat = flat * size + place.clamp(0, size - 1).to(int64)
+    return where(inside, flat, batch * prod(sizes))
+
+
+def _read(rows: Tensor, index: Tensor) -> Tensor:
+    """Return the channels of the elements with these numbers: (N, …, C)."""
+    return rows.index_select(0, index.reshape((-1,))).reshape((*index.shape, rows.shape[1]))

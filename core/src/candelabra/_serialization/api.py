@@ -44,8 +44,8 @@ def save(obj: object, f: Path | BinaryIO, format: str = "safetensors") -> None:
     candelabra, and classes that the program allows (``serialization.add_safe_globals``).
 
     Args:
-        obj: the object to write. An OrderedDict is loaded as a dict, a shape as a tuple, and instances of subclasses of
-            str, int and float as instances of these.
+        obj: the object to write. A shape is loaded as a tuple, instances of subclasses of str, int and float as
+            instances of these, and, except from PyTorch's format, an OrderedDict as a dict.
         f: a path, or a file opened for writing in binary mode.
         format: "safetensors", or "pt" for PyTorch's format.
 

@@ -17,17 +17,19 @@ Other attacks by a file:
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
 from candelabra._annotations import Any, BinaryIO, NamedTuple
 from candelabra._serialization.kinds import kind_of
 from candelabra.errors import FileFormatError
 
-__all__ = ["Builder", "PickleReader", "is_key"]
+__all__ = ["DICTS", "Builder", "PickleReader", "is_key"]
 
 PLAIN = (str, int, float, complex, bytes, bytearray, set, frozenset, type(None))
-_CONTAINERS = (list, dict, tuple)
-_SIZED = (str, bytes, bytearray, list, tuple, dict, set, frozenset)
+DICTS = (dict, OrderedDict)
+_CONTAINERS = (list, *DICTS, tuple)
+_SIZED = (str, bytes, bytearray, list, tuple, *DICTS, set, frozenset)
 
 _PUSHES_ARGUMENT = frozenset(
     [
@@ -131,7 +133,7 @@ class PickleReader:
         for container in containers:
             if type(container) is list:
                 container[:] = map(resolve, container)
-            elif type(container) is dict:
+            elif type(container) in DICTS:
                 for key, value in container.items():
                     container[key] = resolve(value)
         return resolve(root)
@@ -144,7 +146,9 @@ class PickleReader:
             value: Any = ahead.pop()
             if type(value) in _CONTAINERS and id(value) not in found:
                 found[id(value)] = value
-                ahead.extend(value.values() if type(value) is dict else value)
+                ahead.extend(value.values() if type(value) in DICTS else value)
+                if type(value) is OrderedDict:
+                    ahead.extend(vars(value).values())
         return [found.pop(id(container)) for container in self.containers if id(container) in found]
 
     def _step(self, name: str, argument: Any) -> None:
@@ -248,7 +252,7 @@ class PickleReader:
         self._update(self.stack[-1], pairs)
 
     def _update(self, target: Any, pairs: list[Any]) -> None:
-        if type(target) is not dict or len(pairs) % 2:
+        if type(target) not in DICTS or len(pairs) % 2:
             raise self._damaged("a dict, and pairs for it", f"{kind_of(target)} and {len(pairs)} values")
         for key, value in zip(pairs[::2], pairs[1::2]):
             target[self.key(key)] = value
@@ -297,11 +301,16 @@ class PickleReader:
         self.stack.append(result)
 
     def set_state(self, _: Any) -> None:
-        """Execute BUILD, which sets attributes. Only a dict (from an OrderedDict) may have any; they are dropped."""
-        self._pop()
+        """Execute BUILD, which sets attributes. Only an OrderedDict or a dict may have any, and only the ``_metadata``
+        of an OrderedDict, which is a dict, is kept: the others are dropped.
+        """
+        state = self._pop()
         target = self._top()
-        if type(target) is not dict:
+        if type(target) not in DICTS:
             raise self._damaged("an OrderedDict to set attributes of", kind_of(target))
+        metadata = state.get("_metadata") if type(state) in DICTS else None
+        if type(target) is OrderedDict and type(metadata) in DICTS:
+            target._metadata = metadata  # type: ignore[attr-defined]
 
     def refer(self, argument: Any) -> None:
         if self.persistent is None:

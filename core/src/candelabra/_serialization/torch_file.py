@@ -8,11 +8,11 @@ Two formats, both as `torch.save` writes them (`torch/serialization.py`):
   and for each key the number of elements in 8 bytes and the elements, little-endian.
 
 A tensor is ``_rebuild_tensor_v2(storage, offset, shape, strides, requires_grad, hooks)``, a storage a persistent id
-``("storage", type, key, location, elements)``. The result contains a dict for an OrderedDict (without its attributes,
-such as the ``_metadata`` of a state_dict) and for a Counter, a tuple for torch.Size, a str for a dtype ("float32") and
-a device, a 1-dimensional tensor for a storage, a tensor with requires_grad for a Parameter. A tensor object that occurs
-twice is one object in the result; different tensors over one storage get separate memory. The device in the file is not
-used.
+``("storage", type, key, location, elements)``. The result contains an OrderedDict for an OrderedDict, with its
+``_metadata`` if it is the state_dict of a module, a dict for a Counter, a tuple for torch.Size, a str for a dtype
+("float32") and a device, a 1-dimensional tensor for a storage, a tensor with requires_grad for a Parameter. A tensor
+object that occurs twice is one object in the result; different tensors over one storage get separate memory. The device
+in the file is not used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from math import prod
 
 from candelabra._annotations import Any, BinaryIO, TypeVar
 from candelabra._serialization.kinds import kind_of
-from candelabra._serialization.pickle_reader import PickleReader
+from candelabra._serialization.pickle_reader import DICTS, PickleReader
 from candelabra._serialization.stored import ITEM_SIZE, Bytes, Source, StoredTensor, stored_tensor, swap_bytes
 from candelabra._serialization.torch_names import NAMES, Storage, Tensor, in_short, storage_of
 from candelabra.errors import FileFormatError
@@ -79,11 +79,11 @@ def _named(root: object) -> Iterator[tuple[str, Any]]:
     seen: dict[int, object] = {}
     while ahead:
         path, value = ahead.pop()
-        if type(value) not in (dict, list, tuple):
+        if type(value) not in (*DICTS, list, tuple):
             yield path, value
         elif id(value) not in seen:
             seen[id(value)] = value
-            items = value.items() if type(value) is dict else enumerate(value)
+            items = value.items() if type(value) in DICTS else enumerate(value)
             ahead += reversed([(f"{path}.{key}" if path else str(key), item) for key, item in items])
 
 

@@ -8,6 +8,7 @@ does not write.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 
 from candelabra._annotations import Any, NamedTuple
@@ -130,9 +131,9 @@ def _no_instance(arguments: tuple[Any, ...]) -> object:
     raise TypeError("it is not made by calling its class")
 
 
-def _ordered_dict(arguments: tuple[Any, ...]) -> dict[Any, Any]:
+def _ordered_dict(arguments: tuple[Any, ...]) -> OrderedDict[Any, Any]:
     pairs = arguments[0] if arguments else []
-    return {_key(key): value for key, value in pairs}
+    return OrderedDict([(_key(key), value) for key, value in pairs])
 
 
 def _counter(arguments: tuple[Any, ...]) -> dict[Any, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from candelabra.errors import OutOfMemoryError
-from candelabra.library import public, shape_of
+from candelabra.library import float32_on_host, public, shape_of
 from candelabra.nn._functional.bands import averages, resample_by
 from candelabra.nn._functional.sizes import Ints, Sizes
 from candelabra.nn._operators.window_maxima import adaptive_max_pool
@@ -57,6 +57,8 @@ def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Any) -> Tensor:
             f"{list(input.shape)}"
         )
     _check_floating(name, input)
+    if rank == 3:
+        input = float32_on_host(input)
     out = input
     for i, size in enumerate(sizes):
         if size == 1:
@@ -118,7 +120,7 @@ def _adaptive_max_pool(rank: int, input: Tensor, output_size: Any) -> tuple[Tens
     if max(sizes) >= 1 << 31:
         raise OutOfMemoryError(f"{name}(): output_size {list(sizes)} is too large: it needs more memory than there is")
     _check_floating(name, input)
-    found = adaptive_max_pool(input, sizes)
+    found = adaptive_max_pool(float32_on_host(input) if rank == 3 else input, sizes)
     return found.values, found.indices
 
 

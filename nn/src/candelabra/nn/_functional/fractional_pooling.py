@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from candelabra.dtypes import int64
-from candelabra.library import public, record, shape_of
+from candelabra.library import float32_on_host, public, record, shape_of
 from candelabra.nn._functional.sizes import Ints
-from candelabra.nn._operators.window_maxima import listed_max_pool
+from candelabra.nn._operators.window_maxima import placed_max_pool
 from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -84,25 +84,14 @@ def _starts(sample: Tensor, size: int, count: int, window: int) -> Tensor:
     return cat([starts, last], -1)  # type: ignore[no-any-return]
 
 
-def _elements(samples: Tensor, sizes: Ints, kernel: Ints, output: Ints) -> Tensor:
-    """Return the flat indices of the elements of all windows: (N, C, windows, elements of a window)."""
-    rank = len(sizes)
-    flat: Any = 0
-    stride = 1
-    for dim in range(rank - 1, -1, -1):
+def _places(samples: Tensor, sizes: Ints, kernel: Ints, output: Ints) -> Tensor:
+    """Return where the windows start along each dim, one dim after another: (N, C, sum(output))."""
+    rank, starts = len(sizes), []
+    for dim, (size, window, count) in enumerate(zip(sizes, kernel, output, strict=True)):
         # PyTorch uses the numbers of images in the order width, height, and those of volumes in the order of the dims.
         sample = samples.narrow(2, rank - 1 - dim if rank == 2 else dim, 1)
-        starts = _starts(sample, sizes[dim], output[dim], kernel[dim])
-        offsets = new_arange(samples, 0, 1, kernel[dim], dtype=int64)
-        shape = [*samples.shape[:2], *[1] * (2 * rank)]
-        shape[2 + dim], shape[2 + rank + dim] = output[dim], kernel[dim]
-        flat = flat + ((starts.unsqueeze(-1) + offsets) * stride).reshape(shape)
-        stride *= sizes[dim]
-    count = 1
-    for m in output:
-        count *= m
-    found: Tensor = flat.reshape((*samples.shape[:2], count, -1))
-    return found
+        starts.append(_starts(sample, size, count, window))
+    return cat(starts, -1)  # type: ignore[no-any-return]
 
 
 def _fractional_max_pool(
@@ -111,6 +100,7 @@ def _fractional_max_pool(
     name = f"fractional_max_pool{rank}d"
     if input.ndim not in (rank + 1, rank + 2):
         raise RuntimeError(f"{name}(): Expected {rank + 1}D or {rank + 2}D tensor, but got: {list(input.shape)}")
+    input, samples = float32_on_host(input), None if samples is None else float32_on_host(samples)
     given = _output_size(name, input, rank, output_size, output_ratio)
     kernel = _tuple_of(name, "kernel_size", kernel_size, rank)
     output = _tuple_of(name, "output_size", given, rank)
@@ -124,11 +114,8 @@ def _fractional_max_pool(
     pooled = (*shape[: len(shape) - rank], *output)
     if 0 in pooled:
         return input.new_zeros(pooled), input.new_zeros(pooled, dtype=int64)
-    elements = _elements(samples.detach().narrow(0, 0, batch), sizes, kernel, output)
-    count = 1
-    for s in sizes:
-        count *= s
-    found = listed_max_pool(input.reshape((batch, channels, count)), elements)
+    starts = _places(samples.detach().narrow(0, 0, batch), sizes, kernel, output)
+    found = placed_max_pool(input.reshape((batch, channels, *sizes)), starts, kernel, output)
     return found.values.reshape(pooled), found.indices.reshape(pooled)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from candelabra.library import AUTOGRAD, NO_GRAD, public, state
+from candelabra.library import AUTOGRAD, NO_GRAD, float32_on_host, public, state
 from candelabra.nn._functional.sizes import Ints, Sizes, per_dim
 from candelabra.nn._operators import pooling
 from candelabra.typing import TYPE_CHECKING, Any
@@ -96,6 +96,8 @@ def _max_pool(
     ceil_mode: bool,
     return_indices: bool,
 ) -> Any:
+    if rank == 3 and not return_indices:
+        input = float32_on_host(input)
     geometry = _geometry(f"max_pool{rank}d", input, rank, kernel_size, stride, padding, dilation, ceil_mode)
     if return_indices:
         return tuple(pooling.max_pool.canonical(input, *geometry))
@@ -207,6 +209,8 @@ def _avg_pool(
     count_include_pad: bool,
     divisor_override: int | None = None,
 ) -> Tensor:
+    if rank == 3:
+        input = float32_on_host(input)
     geometry = _geometry(f"avg_pool{rank}d", input, rank, kernel_size, stride, padding, 1, ceil_mode)
     kernel, steps, paddings, dilations, output_size = geometry
     if divisor_override == 0:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from candelabra.library import public
+from candelabra.amp.autocast_mode import autocast
+from candelabra.library import autocast_on_host, float32_on_host, public
 from candelabra.nn._functional.recurrent import LAYERS, Weights, two_states
 from candelabra.typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,21 @@ def _step(name: str, gates: int, input: Tensor, states: Sequence[Tensor], *param
     return LAYERS[name](input, weights, list(states), (input.shape[0],), False)
 
 
+def _gated_step(name: str, gates: int, input: Tensor, states: Sequence[Tensor], *params: Any) -> Sequence[Tensor]:
+    """Return the states as :func:`_step` does.
+
+    Under autocast on the host they are computed in float32 and have the dtype of the last given state: there the
+    products of PyTorch's LSTM and GRU cells are in lower precision, and the states are not.
+    """
+    if not autocast_on_host(input):
+        return _step(name, gates, input, states, *params)
+    tensors = [None if t is None else float32_on_host(t) for t in (input, *states, *params)]
+    wide_input, wide_states, wide_params = tensors[0], tensors[1 : len(states) + 1], tensors[len(states) + 1 :]
+    with autocast(input.device.type, enabled=False):
+        found = _step(name, gates, wide_input, wide_states, *wide_params)  # type: ignore[arg-type]
+    return [state.to(states[-1].dtype) for state in found]
+
+
 @public(method=False)
 def lstm_cell(
     input: Tensor,
@@ -48,7 +64,7 @@ def lstm_cell(
 
     input (B, input), ``hx``: hidden state and cell, w_ih (4H, input), w_hh (4H, H), b_ih and b_hh (4H).
     """
-    h, c = _step("lstm", 4, input, two_states("lstm_cell", hx), w_ih, w_hh, b_ih, b_hh)
+    h, c = _gated_step("lstm", 4, input, two_states("lstm_cell", hx), w_ih, w_hh, b_ih, b_hh)
     return h, c
 
 
@@ -57,7 +73,7 @@ def gru_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
     """One step of a GRU: input (B, input), hx (B, H), w_ih (3H, input), w_hh (3H, H), b_ih and b_hh (3H) to (B, H)."""
-    return _step("gru", 3, input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
+    return _gated_step("gru", 3, input, (hx,), w_ih, w_hh, b_ih, b_hh)[0]
 
 
 @public(method=False)

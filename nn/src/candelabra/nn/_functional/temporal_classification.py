@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import inf
 
 from candelabra.dtypes import int64
-from candelabra.library import public, record
+from candelabra.library import float32_on_host, public, record
 from candelabra.nn._operators.losses import REDUCTIONS, check_reduction
 from candelabra.nn._operators.temporal_classification import alignment_losses
 from candelabra.typing import TYPE_CHECKING, Any
@@ -84,6 +84,7 @@ def ctc_loss(
     Raises ``RuntimeError`` for sizes, lengths and classes that do not belong together.
     """
     check_reduction(reduction)
+    log_probs = float32_on_host(log_probs)
     if not log_probs.numel():
         raise RuntimeError("log_probs tensor must not be empty")
     batched = log_probs.ndim == 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from candelabra.dtypes import int64
-from candelabra.library import by, operator, record, shape_of
+from candelabra.library import by, float32_on_host, operator, record, shape_of
 from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -83,6 +83,8 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
                 "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
                 "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)"
             )
+    if mode == "replicate" or (mode == "reflect" and len(pad) < 6):  # PyTorch's list lacks reflected volumes
+        input = float32_on_host(input)
     if mode != "constant" and any(pad) and input.numel():
         return pad_around(input, tuple(pad), mode)
     out = input

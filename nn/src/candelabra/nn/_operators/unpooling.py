@@ -88,6 +88,7 @@ def _max_unpool(rank: int, input: Tensor, indices: Tensor, *sizes: Any) -> Tenso
     promote=highest,
     out=False,
     namespace="nn.functional",
+    autocast=Autocast(host="float32"),
 )
 def max_unpool1d(
     input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,

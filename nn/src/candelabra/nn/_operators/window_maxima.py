@@ -1,7 +1,7 @@
 """Maxima of windows that no kernel size and stride describe: adaptive and fractional max pooling.
 
-Both copy the windows side by side and call :func:`max_pool` with windows that do not overlap. Of equal values the first
-is selected, and of several NaN the last.
+Their bodies copy the windows side by side and call :func:`max_pool` with windows that do not overlap. Of equal values
+the first is selected, and of several NaN the last.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import prod
 
 from candelabra.dtypes import int64
-from candelabra.library import by, index, operator, same, shape_of
+from candelabra.library import by, index, operator, record, same, shape_of
 from candelabra.nn._operators.pooling import Pooled, max_pool, scatter_planes
 from candelabra.typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from candelabra.typing import Index, Tensor
 
 Ints = tuple[int, ...]
+new_arange = record("new_arange")
 
 
 # -- windows that divide the input ------------------------------------------------------------------------------------
@@ -88,26 +89,37 @@ adaptive_max_pool.vjp(
 )
 
 
-# -- windows of listed elements ---------------------------------------------------------------------------------------
+# -- windows at given places ------------------------------------------------------------------------------------------
 @by
-def _listed(input: Tensor, elements: Tensor) -> Any:
-    shape = shape_of(elements)[:-1]
+def _placed(input: Tensor, starts: Tensor, window: Ints, output_size: Ints) -> Any:
+    shape = (*shape_of(input)[:2], *output_size)
     return shape, shape
 
 
-@operator(_listed, result=(same, index), accepts="real floating", method=False, public=False)
-def listed_max_pool(input: Tensor, elements: Index) -> Pooled:
-    """The maxima of windows of listed elements: (…, m) from (…, n) and the indices (…, m, k) along the last dim.
+@operator(_placed, result=(same, index), accepts="real floating", method=False, public=False)
+def placed_max_pool(input: Tensor, starts: Index, window: Ints, output_size: Ints) -> Pooled:
+    """The maxima of windows of one size, and their indices in the last dims: (N, C, *output_size) from (N, C, …).
 
-    The second result are the indices of the maxima. The indices are within bounds, and k is at least 1.
+    ``starts`` (N, C, sum(output_size)) has the first positions of the windows of each plane along the first of these
+    dims, then along the second, and so on. All windows are within the input.
     """
-    length = elements.shape[-1]
-    flat = elements.reshape((*elements.shape[:-2], elements.shape[-2] * length))
-    window = (length,)
-    found = max_pool(input.gather(-1, flat), window, window, (0,), (1,), (elements.shape[-2],))
-    return Pooled(found.values, flat.gather(-1, found.indices))
+    rank = len(window)
+    lead, sizes = tuple(input.shape[:2]), tuple(input.shape[2:])
+    flat: Any = 0
+    for dim, (size, k, m) in enumerate(zip(sizes, window, output_size, strict=True)):
+        first = starts.narrow(2, sum(output_size[:dim]), m).unsqueeze(-1)
+        along = [1] * (2 * rank)
+        along[dim], along[rank + dim] = m, k
+        positions = (first + new_arange(starts, 0, 1, k, dtype=int64)).reshape((*lead, *along))
+        flat = flat * size + positions
+    length = prod(window)
+    elements = flat.reshape((*lead, prod(output_size) * length))
+    values = input.reshape((*lead, prod(sizes))).gather(-1, elements)
+    found = max_pool(values, (length,), (length,), (0,), (1,), (prod(output_size),))
+    shape = (*lead, *output_size)
+    return Pooled(found.values.reshape(shape), elements.gather(-1, found.indices).reshape(shape))
 
 
-listed_max_pool.vjp(
-    input=lambda g_values, indices, input_spec: scatter_planes(g_values, indices, input_spec.shape[-1], False)
+placed_max_pool.vjp(
+    input=lambda g_values, indices, input_spec: _planes(g_values, indices, input_spec.shape, len(input_spec.shape) - 2)
 )

@@ -78,7 +78,7 @@ def _tensordot_shape(a: Tensor, b: Tensor, dims: Any) -> Ints:
     return tuple((first + second)[k] for k in _tensordot_equation(first, second, _paired(dims)).output)
 
 
-@operator(_tensordot_shape, promote=unpromoted, public=False, autocast=Autocast("widest"))
+@operator(_tensordot_shape, promote=unpromoted, public=False, autocast=Autocast("widest", "lower"))
 def tensordot(a: Tensor, b: Tensor, dims: int | Sequence[Any] = 2) -> Tensor:
     """Return sums of products over ``dims``: the last n dims of ``a`` with the first n of ``b``, or pairs of lists.
 

@@ -161,7 +161,7 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     by(lambda input, vec: matrix_vector_shape(None, input, vec)),
     promote=unpromoted,
     accepts="numeric",
-    autocast=Autocast("lower"),
+    autocast=Autocast("lower", "preserved"),
 )
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """Return the product of an (n, k) matrix and a vector of k elements, of one dtype."""
@@ -184,14 +184,24 @@ def _vectors(name: str, input: Tensor, other: Tensor) -> tuple[int, ...]:
     return ()
 
 
-@operator(by(lambda *args: _vectors("dot", *args)), promote=unpromoted, accepts="numeric", autocast=Autocast("widest"))
+@operator(
+    by(lambda *args: _vectors("dot", *args)),
+    promote=unpromoted,
+    accepts="numeric",
+    autocast=Autocast("widest", "preserved"),
+)
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """Return the sum of the products of two vectors' elements; neither is conjugated, unlike in :func:`vdot`."""
     _vectors("dot", input, tensor)
     return matmul(input, tensor)
 
 
-@operator(by(lambda *args: _vectors("dot", *args)), promote=unpromoted, accepts="numeric", autocast=Autocast("widest"))
+@operator(
+    by(lambda *args: _vectors("dot", *args)),
+    promote=unpromoted,
+    accepts="numeric",
+    autocast=Autocast("widest", "preserved"),
+)
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """Return the dot product of two vectors, the first one conjugated."""
     _vectors("dot", input, other)
