@@ -9,18 +9,23 @@ from importlib import import_module
 
 from candelabra._absent import missing
 from candelabra._annotations import Any, Final
+from candelabra._transforms.forward import hessian, jacfwd, jvp, linearize
 from candelabra._transforms.reverse import grad, grad_and_value, jacrev, vjp
 from candelabra._transforms.vmap import vmap
 
 _OF_MODULES: Final = ("functional_call", "stack_module_state")
-_ABSENT: Final = ("functionalize", "hessian", "jacfwd", "jvp", "linearize")
+_ABSENT: Final = ("functionalize",)
 
-__all__ = ["grad", "grad_and_value", "jacrev", "vjp", "vmap", *_OF_MODULES, *_ABSENT]
+__all__ = [
+    "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp", "vmap", *_OF_MODULES, *_ABSENT,
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name in _ABSENT:
-        found = missing("func", name, "candelabra has no forward mode yet; func has vmap, grad, vjp and jacrev")
+        found = missing(
+            "func", name, "it removes in-place operators from a traced graph; candelabra records no such graph"
+        )
     elif name in _OF_MODULES:
         import candelabra
 

@@ -131,8 +131,9 @@ def grad(
     """Return the sum of the gradients of ``outputs`` with respect to each of ``inputs``, without accumulating them.
 
     An input that the outputs do not depend on raises RuntimeError. With ``allow_unused`` its gradient is None, and with
-    ``materialize_grads`` it is zero. ``only_inputs`` is ignored, with a warning if it is False. As
-    ``torch.autograd.grad``.
+    ``materialize_grads`` it is zero. ``is_grads_batched``: ``grad_outputs`` have another dim in front, and so do the
+    results, which one backward pass under ``vmap`` computes for all examples. ``only_inputs`` is ignored, with a
+    warning if it is False. As ``torch.autograd.grad``.
     """
     if not only_inputs:
         warnings.warn(
@@ -141,8 +142,6 @@ def grad(
             FutureWarning,
             stacklevel=2,
         )
-    if is_grads_batched:
-        raise NotImplementedError("is_grads_batched=True needs vmap, which candelabra does not have yet; use a loop")
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
@@ -152,7 +151,10 @@ def grad(
     keep = create_graph if retain_graph is None else retain_graph
     if not targets:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
-    results = _captured(outs, gradients, targets, keep, create_graph)
+    if is_grads_batched:
+        results = _batched(outs, gradients, targets, keep, create_graph)
+    else:
+        results = _captured(outs, gradients, targets, keep, create_graph)
     for position, g in enumerate(results):
         if g is None and materialize_grads:
             results[position] = targets[position].detach() * 0
@@ -163,6 +165,32 @@ def grad(
                 f"{list(targets[position].shape)}.)"
             )
     return tuple(results)
+
+
+def _batched(
+    outputs: tuple[Tensor, ...],
+    gradients: tuple[Tensor | None, ...],
+    targets: tuple[Tensor, ...],
+    keep: bool,
+    create_graph: bool,
+) -> list[Tensor | None]:
+    """As :func:`_captured`, for gradients with a batch dim in front; the engine runs once, in a level of ``vmap``."""
+    from candelabra._dispatch.levels import active_frames
+    from candelabra._transforms.level import modes_of_level
+    from candelabra._transforms.vmap import vmap
+
+    depth = len(active_frames())
+    unused: list[int] = []
+
+    def one(*given: Tensor) -> list[Tensor]:
+        exclude = NO_GRAD if create_graph else 0
+        with modes_of_level(depth, NO_GRAD & ~exclude, exclude):
+            found = _captured(outputs, given, targets, keep, create_graph)
+        unused[:] = [i for i, g in enumerate(found) if g is None]
+        return [g for g in found if g is not None]
+
+    found = iter(vmap(one)(*gradients))
+    return [None if i in unused else next(found) for i in range(len(targets))]
 
 
 def _captured(

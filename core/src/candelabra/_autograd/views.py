@@ -20,6 +20,7 @@ from candelabra._device import instance_of_key
 from candelabra._dispatch.key import redispatch
 from candelabra._keys import (
     AUTOGRAD,
+    DEVICE_SHIFT,
     INFERENCE,
     INFERENCE_MODE,
     LAYER_MASK,
@@ -69,13 +70,19 @@ def _remake(view: Tensor) -> None:
     assert view._replay is not None
     op, arguments = view._replay
     immutable, node = instance_of_key(view._keys).immutable, view._node
-    if view._parent._node is None and not immutable:  # nothing to replay: the view still shows the base's memory
+    same = not (view._keys ^ view._parent._keys) >> DEVICE_SHIFT
+    if (
+        same and view._parent._node is None and not immutable
+    ):  # nothing to replay: the view still shows the base's memory
         if node is not None and not node.is_leaf:
             view._node = None
             view._keys &= ~AUTOGRAD
         view._seen = view._counter[0]
         return
     made = redispatch(op, (view._parent, *arguments))
+    if (made._keys ^ view._keys) >> DEVICE_SHIFT:  # a level of a function transform has taken the base in, or left it
+        _move(view, made)
+        return
     if made._payload.shape != view._payload.shape or (not immutable and made._layout() != view._layout()):
         raise RuntimeError(
             f"a view of shape {list(view._payload.shape)} cannot be used any more: its base was given another shape in "
@@ -91,6 +98,14 @@ def _remake(view: Tensor) -> None:
         view._keys |= AUTOGRAD
     if immutable:
         view._payload = made._payload
+    view._seen = view._counter[0]
+
+
+def _move(view: Tensor, made: Tensor) -> None:
+    """Give a view the payload, the keys and the node of the same view of its base on another level."""
+    view._payload = made._payload
+    view._keys = made._keys | view._keys & OVERRIDE
+    view._node = made._node
     view._seen = view._counter[0]
 
 

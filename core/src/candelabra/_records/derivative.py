@@ -105,3 +105,20 @@ def _check(operator: Operator[..., Any], rule: Rule) -> None:
     for name in () if isinstance(rule.function, Applied) else rule.names:
         if name not in gradients and default_of(rule.function, name) is not REQUIRED:
             raise TypeError(f"only a gradient may have a default (None: may be absent), but {name!r} has one; {asks}")
+
+
+def checked_tangent(operator: Operator[..., Any], rule: Callable[..., Any]) -> Callable[..., Any]:
+    """Check the parameters of a tangent rule against the schema, and return the rule."""
+    schema = operator.schema
+    inputs = {p.name for p in schema.parameters}
+    tangents = {f"t_{p.name}" for p in schema.differentiable}
+    names = parameter_names(rule)
+    asks = f"tangent rule of {operator.name}: ({', '.join(names)})"
+    unknown = [name for name in names if name not in inputs | tangents | set(schema.outputs)]
+    if unknown:
+        raise TypeError(
+            f"{unknown[0]!r} is neither an input, an output nor a tangent ({', '.join(sorted(tangents))}); {asks}"
+        )
+    if not tangents.intersection(names):
+        raise TypeError(f"a tangent rule must be linear in tangents and use one of {sorted(tangents)}; {asks}")
+    return rule

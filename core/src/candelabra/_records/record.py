@@ -14,7 +14,7 @@ from candelabra._annotations import TYPE_CHECKING, Any, Final, Generic, ParamSpe
 from candelabra._invalidation import KEEPERS
 from candelabra._namespace.index import OPERATORS_IN, Declared, note
 from candelabra._records.autocasting import Autocast, lists_of
-from candelabra._records.derivative import Rule, checked_rules
+from candelabra._records.derivative import Rule, checked_rules, checked_tangent
 from candelabra._records.promotion import Promotion, common, same
 from candelabra._records.registry import Signature, add, dotted, method_names
 from candelabra._records.schema import Schema, read_schema
@@ -150,6 +150,7 @@ class Operator(Generic[P, R]):
         self.add_to: Callable[..., Any] | None = None
         self.inplace_body: Callable[..., Any] | None = None
         self.batching: Callable[..., Any] | None = None
+        self.tangent: Callable[..., Any] | None = None
         self.generation = 0
         self.table: Final = DispatchTable(self)
         self.inplace_table: Final = InplaceTable(self)
@@ -207,6 +208,16 @@ class Operator(Generic[P, R]):
         It writes to ``total`` in place, and saves a gradient that consists mostly of zeros.
         """
         self.add_to = add_to
+        return self
+
+    def jvp(self, rule: Callable[..., Any]) -> Operator[P, R]:
+        """Declare the derivative along tangents, where the record does not imply it, or its body costs more.
+
+        A rule's parameters are names of inputs, of outputs (``out``, or the fields of the NamedTuple), and
+        ``t_<input>``, the tangent of an input: zeros if it is absent, or None if the parameter has the default None. It
+        returns the tangent of the output, or for several outputs a sequence, in which None is zero.
+        """
+        self.tangent = checked_tangent(self, rule)
         return self
 
     def in_place(self, body: Callable[..., Any]) -> Operator[P, R]:

@@ -27,6 +27,7 @@ _NAMES: Final[dict[str, str]] = {
     "Variable": "candelabra._tensor_types:Variable",
     "gradcheck": "candelabra.autograd.gradcheck:gradcheck",
     "gradgradcheck": "candelabra.autograd.gradcheck:gradgradcheck",
+    "forward_ad": "candelabra.autograd.forward_ad",
     "functional": "candelabra.autograd.functional",
     "graph": "candelabra.autograd.graph",
     "profiler": "candelabra.profiler",

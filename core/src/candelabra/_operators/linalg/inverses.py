@@ -59,6 +59,7 @@ def _inverse_back(g_inverse: Tensor, inverse: Tensor) -> Tensor:
 
 
 linalg_inv_ex.vjp(A=_inverse_back)
+linalg_inv_ex.jvp(lambda t_A, inverse: (-(inverse @ t_A @ inverse), None))
 
 
 @operator(RULE, promote=rules.floating("linalg.inv"), result=(same, rules.info_dtype), public=False, out=True)

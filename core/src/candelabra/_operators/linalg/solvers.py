@@ -56,6 +56,15 @@ def _solve_back(
 linalg_solve_ex.vjp(("A", "B"), _solve_back)
 
 
+def _solve_along(A: Tensor, result: Tensor, t_A: Tensor | None = None, t_B: Tensor | None = None) -> Any:
+    # A X = B, so A dX = dB - dA X.
+    change = t_B if t_A is None else -(t_A @ result) if t_B is None else t_B - t_A @ result
+    return linalg_solve_ex(A, change).result, None
+
+
+linalg_solve_ex.jvp(_solve_along)
+
+
 def _is_vector(a: Ints, b: Ints) -> bool:
     """Return whether B is a batch of vectors, by PyTorch's rule: one dim, or A's shape without its last."""
     return len(b) == 1 or (len(a) - 1 == len(b) and b == a[:-1])

@@ -69,6 +69,16 @@ amax.vjp(input=_extremum_back)
 amin.vjp(input=_extremum_back)
 
 
+def _extremum_along(t_input: Tensor, input: Tensor, out: Tensor, dim: tuple[int, ...] | None, keepdim: bool) -> Tensor:
+    ties = (input == expand_reduced(out, dim, keepdim, tuple(input.shape))).to(t_input.dtype)
+    dims = dim or None
+    return (t_input * ties).sum(dims, keepdim) / ties.sum(dims, keepdim)
+
+
+amax.jvp(_extremum_along)
+amin.jvp(_extremum_along)
+
+
 @operator(_extremum_shape, result=index, accepts="real")
 def argmax(input: Tensor, dim: Dim | None = None, keepdim: bool = False) -> Tensor:
     """Return the index of the first largest element along ``dim`` (of the flattened tensor if None), or of the first

@@ -37,6 +37,7 @@ def softmax_backward(grad: Tensor, output: Tensor, dim: Dim) -> Tensor:
 
 
 softmax.vjp(input=lambda g, out, dim: softmax_backward.canonical(g, out, dim))
+softmax.jvp(lambda t_input, out, dim: softmax_backward.canonical(t_input, out, dim))  # the Jacobian is symmetric
 
 
 @operator(like_input, accepts=FLOATS, public=False, autocast=Autocast("float32"))
@@ -55,6 +56,7 @@ def log_softmax_backward(grad: Tensor, output: Tensor, dim: Dim) -> Tensor:
 
 
 log_softmax.vjp(input=lambda g, out, dim: log_softmax_backward.canonical(g, out, dim))
+log_softmax.jvp(lambda t_input, out, dim: t_input - (t_input * out.exp()).sum(dim, True))
 
 
 @operator(like_input, public=False)

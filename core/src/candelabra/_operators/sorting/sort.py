@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._operators.creation.filled import new_full
-from candelabra._operators.indexing.gather_scatter import scatter_src
+from candelabra._operators.indexing.gather_scatter import gather, scatter_src
 from candelabra._operators.reductions.extrema import ValuesAndIndices
 from candelabra._records.promotion import index, same
 from candelabra._records.record import operator
@@ -35,6 +35,7 @@ def _sort_back(g_values: Tensor, indices: Tensor, input_spec: Any, dim: int) -> 
 
 
 sort.vjp(input=_sort_back)
+sort.jvp(lambda t_input, indices, dim: (gather(t_input, dim, indices), None))
 
 
 @operator(like_input, result=index, accepts="real")
