@@ -30,6 +30,7 @@ def blocks(path: Path) -> str:
         "docs/loading-data.md",
         "nn/README.md",
         "docs/distributions.md",
+        "docs/distributed.md",
     ],
 )
 def test_the_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,6 +60,7 @@ def test_the_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.
         "docs/opencl.md",
         "docs/loading-data.md",
         "docs/distributions.md",
+        "docs/distributed.md",
         "docs/writing.md",
         "CONTRIBUTING.md",
     ],
