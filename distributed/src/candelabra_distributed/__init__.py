@@ -1,4 +1,4 @@
-"""The command that this package adds to ``candelabra``. Its module is imported when the command is called."""
+"""The command that this distribution adds to ``candelabra``. ``candelabra --help`` imports this module and no other."""
 
 from __future__ import annotations
 
