@@ -5,7 +5,7 @@ PYTHON ?= python3
 ARGS ?=
 
 # In the order of their requirements. A new distribution is added here, and its extra in core/pyproject.toml.
-DISTRIBUTIONS := core backends/arrayapi backends/cpu backends/clike backends/native backends/opencl backends/cuda nn conformance
+DISTRIBUTIONS := core backends/arrayapi backends/cpu backends/clike backends/native backends/opencl backends/cuda nn distributed conformance
 METADATA := $(DISTRIBUTIONS:%=%/pyproject.toml)
 # Of the machine with the GPU, for cuda-wheels and cuda-kernels; and the distributions that its check installs.
 PYTHON_VERSION ?= 3.12

@@ -87,9 +87,6 @@ def test_controls_of_the_compiler() -> None:
         ("onnx.dynamo_export", "export to ONNX is not supported yet"),
         ("hub.load", "downloads and runs no code from repositories"),
         ("hub.load_state_dict_from_url", "load its weights from a file with candelabra.load"),
-        ("distributed.init_process_group", "distributed training is not supported yet"),
-        ("distributed.get_rank", "run one process, where is_initialized"),
-        ("distributed.all_reduce", "distributed training is not supported yet"),
     ],
 )
 def test_missing_features_say_so(name: str, text: str) -> None:
@@ -102,13 +99,7 @@ def test_missing_features_say_so(name: str, text: str) -> None:
 
 def test_queries_of_absent_features_answer_no() -> None:
     """What programs ask before they use a feature."""
-    for name in ("available", "initialized", "nccl_available", "gloo_available", "mpi_available"):
-        assert getattr(cd.distributed, f"is_{name}")() is False
-    assert not cd.distributed.is_torchelastic_launched()
-    assert not cd.distributed.is_backend_available("gloo")
     assert not cd.onnx.is_in_onnx_export()
-    with pytest.raises(AttributeError, match=r"module 'candelabra\.distributed' has no attribute 'nonsense'"):
-        _ = cd.distributed.nonsense
 
 
 def test_folder_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,11 +197,3 @@ def test_names_of_the_extension_module() -> None:
     cd._assert(True, "fine")
     with pytest.raises(AssertionError, match="it is wrong"):
         cd._assert(False, "it is wrong")
-
-
-def test_names_of_several_processes() -> None:
-    """Reductions and groups exist, for hints and default arguments; a group cannot be created."""
-    assert {op.name for op in cd.distributed.ReduceOp} >= {"SUM", "AVG", "PRODUCT", "MIN", "MAX"}
-    assert cd.distributed.group.WORLD is None
-    with pytest.raises(NotImplementedError, match=r"ProcessGroup\(\): distributed training is not supported yet"):
-        cd.distributed.ProcessGroup()

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "core/src"
 OUTSIDE = sorted(
     path
-    for folder in ("nn/src", "conformance/src", "backends", "examples")
+    for folder in ("nn/src", "distributed/src", "conformance/src", "backends", "examples")
     for path in (ROOT / folder).rglob("*.py")
     if "src" in path.parts or folder == "examples"
 )
@@ -27,7 +27,7 @@ PACKAGES = ("candelabra.nn", "candelabra.optim", "candelabra.utils")
 def public_modules() -> list[str]:
     """Return every module of ``candelabra`` whose import path has no component with an underscore."""
     found = []
-    for source in (CORE, ROOT / "nn/src", ROOT / "conformance/src"):
+    for source in (CORE, ROOT / "nn/src", ROOT / "distributed/src", ROOT / "conformance/src"):
         for path in sorted((source / "candelabra").rglob("*.py")):
             parts = path.relative_to(source).with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)

@@ -153,7 +153,7 @@ def test_shuffled_replicas_are_disjoint_in_every_epoch() -> None:
             ValueError,
             "drop_last should be a boolean value, but got drop_last=1",
         ),
-        (lambda: DistributedSampler(Numbers(3)), RuntimeError, "Requires distributed package to be available"),
+        (lambda: DistributedSampler(Numbers(3)), ValueError, "Default process group has not been initialized"),
         (
             lambda: DistributedSampler(Numbers(3), 2, 2),
             ValueError,

@@ -148,9 +148,3 @@ def test_indices_are_devices_of_the_accelerator(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("candelabra.accelerator.current_accelerator", lambda: None)
     with pytest.raises(RuntimeError, match="device index 1 needs an accelerator, but none is available"):
         nn.DataParallel(nn.ReLU(), [1])
-
-
-def test_distributed_training_is_not_available() -> None:
-    """DistributedDataParallel says what is missing."""
-    with pytest.raises(RuntimeError, match=r"DistributedDataParallel needs candelabra\.distributed, which is not avai"):
-        parallel.DistributedDataParallel(nn.ReLU())

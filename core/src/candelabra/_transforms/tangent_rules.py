@@ -203,8 +203,8 @@ def declared(op: Operator[..., Any]) -> TangentRule:
 def transposed(op: Operator[..., Any]) -> TangentRule:
     """Return the rule that transposes the vector-Jacobian product.
 
-    ``vjp(u)`` is linear in ``u``, so its derivative along the tangents does not depend on ``u``: it is ``J t``. ``u`` is
-    1, since a rule may compute in logarithms.
+    ``vjp(u)`` is linear in ``u``, so its derivative along the tangents does not depend on ``u``: it is ``J t``. ``u``
+    is 1, since a rule may compute in logarithms.
     """
     parameters = op.schema.parameters
     positions = {p.name: i for i, p in enumerate(parameters)}

@@ -22,15 +22,15 @@ class DistributedSampler(Sampler[_T_co]):
 
     Args:
         dataset: what has a length.
-        num_replicas: the number of processes.
-        rank: the number of this process, 0 to ``num_replicas - 1``.
+        num_replicas: the number of processes, by default that of the default process group.
+        rank: the number of this process, 0 to ``num_replicas - 1``, by default its rank.
         shuffle: permute the indices; the order follows from ``seed`` and the epoch.
         seed: the same in every process.
         drop_last: drop the last indices, where the length is not divisible; otherwise the first ones are repeated.
 
     Raises:
-        RuntimeError: ``num_replicas`` or ``rank`` is not given.
-        ValueError: ``rank`` is not one of the replicas.
+        ValueError: ``rank`` is not one of the replicas; or ``num_replicas`` or ``rank`` is not given, and there is no
+            process group.
     """
 
     def __init__(
@@ -43,7 +43,10 @@ class DistributedSampler(Sampler[_T_co]):
         drop_last: bool = False,
     ) -> None:
         if num_replicas is None or rank is None:
-            raise RuntimeError("Requires distributed package to be available: pass num_replicas and rank instead")
+            from candelabra import distributed as dist
+
+            num_replicas = dist.get_world_size() if num_replicas is None else num_replicas
+            rank = dist.get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset = dataset

@@ -1,22 +1,22 @@
-"""Several processes: not supported yet. ``is_available()`` is False, so that programs run in one process.
+"""What ``candelabra.distributed`` is where candelabra-distributed is not installed.
 
-The functions that PyTorch's programs guard by ``is_available()`` and ``is_initialized()`` exist and raise
-``NotImplementedError``.
+Programs run in one process: ``is_available()`` and ``is_initialized()`` are False. Every other function exists and
+raises ``ModuleNotFoundError`` with the extra to install.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 
-from candelabra._absent import missing
 from candelabra._annotations import Any, Final
 
-_REASON: Final = "distributed training is not supported yet; run one process, where is_initialized() is False"
+_REASON: Final = 'candelabra-distributed is not installed: pip install "candelabra[distributed]"'
 _NAMES: Final = (
     "all_gather all_gather_into_tensor all_gather_object all_reduce all_to_all all_to_all_single barrier broadcast "
-    "broadcast_object_list destroy_process_group gather gather_object get_backend get_local_rank get_rank "
-    "get_world_size init_process_group irecv isend monitored_barrier new_group recv reduce reduce_scatter "
-    "reduce_scatter_tensor scatter scatter_object_list send"
+    "broadcast_object_list destroy_process_group gather gather_object get_backend get_global_rank get_group_rank "
+    "get_process_group_ranks get_rank get_world_size init_process_group irecv isend monitored_barrier new_group recv "
+    "reduce reduce_scatter reduce_scatter_tensor scatter scatter_object_list send"
 )
 
 
@@ -35,10 +35,10 @@ class ReduceOp(Enum):
 
 
 class ProcessGroup:
-    """A group of processes: for hints and ``isinstance``, since no group can be created yet."""
+    """A group of processes: for hints and ``isinstance``, since no group can be created."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError(f"candelabra.distributed.ProcessGroup(): {_REASON}")
+        raise ModuleNotFoundError(f"candelabra.distributed.ProcessGroup(): {_REASON}", name="candelabra.distributed")
 
 
 class group:
@@ -51,7 +51,7 @@ GroupMember = group
 
 
 def is_available() -> bool:
-    """Return False: distributed training is not supported yet."""
+    """Return False: candelabra-distributed is not installed."""
     return False
 
 
@@ -85,10 +85,20 @@ def is_mpi_available() -> bool:
     return False
 
 
+def _missing(name: str) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise ModuleNotFoundError(f"candelabra.distributed.{name}(): {_REASON}", name="candelabra.distributed")
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__module__ = "candelabra.distributed"
+    refuse.__doc__ = f"Raise ModuleNotFoundError: {_REASON}."
+    return refuse
+
+
 def __getattr__(name: str) -> Any:
     if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = missing("distributed", name, _REASON)
+        raise AttributeError(f"module 'candelabra.distributed' has no attribute {name!r}")
+    found = globals()[name] = _missing(name)
     return found
 
 

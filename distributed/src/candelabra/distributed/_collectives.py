@@ -1,0 +1,348 @@
+"""Collectives of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import candelabra as cd
+import numpy as np
+from candelabra import Tensor
+from candelabra.distributed._buffers import Buffer, bytes_of, check_list, check_tensor, of_tensors
+from candelabra.distributed._process_group import ProcessGroup, resolved
+from candelabra.distributed._reductions import ReduceOp, Reduction
+from candelabra.distributed._work import Work
+
+
+def _described(tensor: Tensor) -> str:
+    return f"{tensor.dtype.name}{list(tensor.shape)}"
+
+
+def _result(work: Work, async_op: bool) -> Work | None:
+    if async_op:
+        return work
+    work.wait()
+    return None
+
+
+def root_of(group: ProcessGroup, rank: int | None, group_rank: int | None, name: str, call: str) -> int:
+    """Return the place in the group of a root, which is given by its global rank or by its place."""
+    if rank is not None and group_rank is not None:
+        raise ValueError(f"{call}: can't specify both group_{name} and {name}")
+    if rank is None and group_rank is None:
+        raise ValueError(f"{call}: must specify {name} or group_{name}")
+    if group_rank is not None:
+        if not 0 <= group_rank < group.size():
+            raise ValueError(f"{call}: group_{name} must be a rank of the group of {group.size()}, got {group_rank}")
+        return group_rank
+    if rank not in group.ranks:
+        raise ValueError(f"{call}: Global rank {rank} is not part of group {group}")
+    return group.ranks.index(rank)
+
+
+def _average(memory: memoryview, dtype: str, reduction: Reduction, group: ProcessGroup) -> None:
+    if reduction.average:
+        array = np.frombuffer(memory, dtype)
+        array /= group.size()
+
+
+def broadcast(
+    tensor: Tensor, src: int | None = None, group: Any = None, async_op: bool = False, group_src: int | None = None
+) -> Work | None:
+    """Copy the tensor of the rank ``src`` to all others, whose tensors have the same shape and dtype.
+
+    Args:
+        tensor: written in place, except on ``src``.
+        src: a global rank; or ``group_src``, a rank of the group.
+        async_op: return a :class:`Work` at once, whose ``wait()`` must be called before the tensor is used.
+    """
+    check_tensor(tensor, "tensor", "broadcast")
+    g = resolved(group, "broadcast")
+    root = root_of(g, src, group_src, "src", "broadcast")
+    buffer = Buffer(tensor, read=g.rank() == root)
+    communicator, memory = g.communicator, buffer.memory
+    work = g.submit(
+        "broadcast",
+        f"{_described(tensor)}, src={g.ranks[root]}",
+        lambda: communicator.broadcast(memory, root),
+        None if g.rank() == root else buffer.store,
+    )
+    return _result(work, async_op)
+
+
+def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
+    """Replace the tensor of every rank by the reduction of all. All have the same shape and dtype."""
+    check_tensor(tensor, "tensor", "all_reduce")
+    g = resolved(group, "all_reduce")
+    r = Reduction("all_reduce", op, tensor.dtype)
+    buffer = Buffer(tensor, r.cast)
+    communicator, memory = g.communicator, buffer.memory
+
+    def task() -> None:
+        communicator.all_reduce(memory, r.dtype, r.op)
+        _average(memory, r.dtype, r, g)
+
+    return _result(g.submit("all_reduce", f"{_described(tensor)}, {op}", task, buffer.store), async_op)
+
+
+def reduce(
+    tensor: Tensor,
+    dst: int | None = None,
+    op: ReduceOp = ReduceOp.SUM,
+    group: Any = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:
+    """Replace the tensor of the rank ``dst`` by the reduction of all. The others' tensors stay as they are."""
+    check_tensor(tensor, "tensor", "reduce")
+    g = resolved(group, "reduce")
+    root = root_of(g, dst, group_dst, "dst", "reduce")
+    r = Reduction("reduce", op, tensor.dtype)
+    buffer = Buffer(tensor, r.cast)
+    communicator, memory, at_root = g.communicator, buffer.memory, g.rank() == root
+
+    def task() -> None:
+        communicator.reduce(memory, r.dtype, r.op, root)
+        if at_root:
+            _average(memory, r.dtype, r, g)
+
+    signature = f"{_described(tensor)}, {op}, dst={g.ranks[root]}"
+    return _result(g.submit("reduce", signature, task, buffer.store if at_root else None), async_op)
+
+
+def _copied_into(tensors: Sequence[Tensor], flat: Tensor) -> None:
+    """Write the parts of a flat tensor into tensors."""
+    start = 0
+    with cd.no_grad():
+        for tensor in tensors:
+            tensor.copy_(flat[start : start + tensor.numel()].view(tensor.shape))
+            start += tensor.numel()
+
+
+def _check_sizes(tensors: Sequence[Tensor], like: Tensor, name: str, call: str) -> None:
+    wrong = next((tensor for tensor in tensors if tensor.numel() != like.numel()), None)
+    if wrong is not None:
+        raise ValueError(
+            f"{call}: each tensor of {name} must have the size of tensor, {list(like.shape)}, got {list(wrong.shape)}"
+        )
+
+
+def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False) -> Work | None:
+    """Write the tensor of every rank into ``tensor_list``, in the order of ranks. All have the same shape and dtype."""
+    check_tensor(tensor, "tensor", "all_gather")
+    g = resolved(group, "all_gather")
+    check_list(tensor_list, "tensor_list", "all_gather", g.size(), tensor)
+    _check_sizes(tensor_list, tensor, "tensor_list", "all_gather")
+    flat = of_tensors(tensor_list, read=False)
+    communicator, sent, received = g.communicator, Buffer(tensor).memory, bytes_of(flat)
+    work = g.submit(
+        "all_gather",
+        _described(tensor),
+        lambda: communicator.all_gather(sent, received),
+        lambda: _copied_into(tensor_list, flat),
+    )
+    return _result(work, async_op)
+
+
+def all_gather_into_tensor(
+    output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Write the tensors of all ranks into one, concatenated or stacked along dim 0."""
+    for name, value in (("output_tensor", output_tensor), ("input_tensor", input_tensor)):
+        check_tensor(value, name, "all_gather_into_tensor")
+    g = resolved(group, "all_gather_into_tensor")
+    _check_pair(output_tensor, input_tensor, "all_gather_into_tensor")
+    if output_tensor.numel() != input_tensor.numel() * g.size():
+        raise ValueError(
+            "all_gather_into_tensor: output tensor size must be equal to world_size times input tensor size, got "
+            f"{list(output_tensor.shape)} for {g.size()} times {list(input_tensor.shape)}"
+        )
+    buffer = Buffer(output_tensor, read=False)
+    communicator, sent, received = g.communicator, Buffer(input_tensor).memory, buffer.memory
+    work = g.submit(
+        "all_gather_into_tensor",
+        _described(input_tensor),
+        lambda: communicator.all_gather(sent, received),
+        buffer.store,
+    )
+    return _result(work, async_op)
+
+
+def _check_pair(output: Tensor, input: Tensor, call: str) -> None:
+    if output.dtype is not input.dtype:
+        raise TypeError(f"{call}: output tensor must have the same type as input tensor: {output.dtype}, {input.dtype}")
+
+
+def gather(
+    tensor: Tensor,
+    gather_list: list[Tensor] | None = None,
+    dst: int | None = None,
+    group: Any = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:
+    """Write the tensor of every rank into ``gather_list`` on the rank ``dst``, by default 0."""
+    check_tensor(tensor, "tensor", "gather")
+    g = resolved(group, "gather")
+    root = 0 if dst is None and group_dst is None else root_of(g, dst, group_dst, "dst", "gather")
+    communicator, sent = g.communicator, Buffer(tensor).memory
+    signature = f"{_described(tensor)}, dst={g.ranks[root]}"
+    if g.rank() != root:
+        if gather_list:
+            raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+        return _result(g.submit("gather", signature, lambda: communicator.gather(sent, None, root)), async_op)
+    if not gather_list:
+        raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
+    check_list(gather_list, "gather_list", "gather", g.size(), tensor)
+    _check_sizes(gather_list, tensor, "gather_list", "gather")
+    flat = of_tensors(gather_list, read=False)
+    received, outputs = bytes_of(flat), gather_list
+    work = g.submit(
+        "gather", signature, lambda: communicator.gather(sent, received, root), lambda: _copied_into(outputs, flat)
+    )
+    return _result(work, async_op)
+
+
+def scatter(
+    tensor: Tensor,
+    scatter_list: list[Tensor] | None = None,
+    src: int | None = None,
+    group: Any = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> Work | None:
+    """Write one tensor of ``scatter_list`` on the rank ``src``, by default 0, into the tensor of each rank."""
+    check_tensor(tensor, "tensor", "scatter")
+    g = resolved(group, "scatter")
+    root = 0 if src is None and group_src is None else root_of(g, src, group_src, "src", "scatter")
+    sent: memoryview | None = None
+    if g.rank() != root:
+        if scatter_list:
+            raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
+    else:
+        if not scatter_list:
+            raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
+        check_list(scatter_list, "scatter_list", "scatter", g.size(), tensor)
+        _check_sizes(scatter_list, tensor, "scatter_list", "scatter")
+        sent = bytes_of(of_tensors(scatter_list))
+    buffer = Buffer(tensor, read=False)
+    communicator, received = g.communicator, buffer.memory
+    signature = f"{_described(tensor)}, src={g.ranks[root]}"
+    work = g.submit("scatter", signature, lambda: communicator.scatter(sent, received, root), buffer.store)
+    return _result(work, async_op)
+
+
+def reduce_scatter(
+    output: Tensor,
+    input_list: list[Tensor],
+    op: ReduceOp = ReduceOp.SUM,
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Reduce the lists of all ranks, and write this rank's element of the result into ``output``."""
+    check_tensor(output, "output", "reduce_scatter")
+    g = resolved(group, "reduce_scatter")
+    check_list(input_list, "input_list", "reduce_scatter", g.size(), output)
+    _check_sizes(input_list, output, "input_list", "reduce_scatter")
+    r = Reduction("reduce_scatter", op, output.dtype)
+    return _result(_reduce_scatter(g, "reduce_scatter", output, of_tensors(input_list, r.cast), r, op), async_op)
+
+
+def reduce_scatter_tensor(
+    output: Tensor, input: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Reduce the tensors of all ranks, and write this rank's part along dim 0 of the result into ``output``."""
+    for name, value in (("output", output), ("input", input)):
+        check_tensor(value, name, "reduce_scatter_tensor")
+    g = resolved(group, "reduce_scatter_tensor")
+    _check_pair(output, input, "reduce_scatter_tensor")
+    if input.numel() != output.numel() * g.size():
+        raise ValueError(
+            "reduce_scatter_tensor: input tensor must be the same size as output size times world size, got "
+            f"{list(input.shape)} for {g.size()} times {list(output.shape)}"
+        )
+    r = Reduction("reduce_scatter_tensor", op, output.dtype)
+    return _result(_reduce_scatter(g, "reduce_scatter_tensor", output, of_tensors([input], r.cast), r, op), async_op)
+
+
+def _reduce_scatter(g: ProcessGroup, name: str, output: Tensor, sent: Tensor, r: Reduction, op: ReduceOp) -> Work:
+    buffer = Buffer(output, r.cast, read=False)
+    communicator, data, received = g.communicator, bytes_of(sent), buffer.memory
+
+    def task() -> None:
+        communicator.reduce_scatter(data, received, r.dtype, r.op)
+        _average(received, r.dtype, r, g)
+
+    return g.submit(name, f"{_described(output)}, {op}", task, buffer.store)
+
+
+def all_to_all(
+    output_tensor_list: list[Tensor], input_tensor_list: list[Tensor], group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Send the tensor ``i`` of one list to rank ``i``, and receive the tensor ``i`` of the other list from it."""
+    g = resolved(group, "all_to_all")
+    check_list(output_tensor_list, "output_tensor_list", "all_to_all", g.size())
+    check_list(input_tensor_list, "input_tensor_list", "all_to_all", g.size(), output_tensor_list[0])
+    size = input_tensor_list[0].dtype.itemsize
+    flat, sent = of_tensors(output_tensor_list, read=False), of_tensors(input_tensor_list)
+    communicator, data, received = g.communicator, bytes_of(sent), bytes_of(flat)
+    sends = [tensor.numel() * size for tensor in input_tensor_list]
+    receives = [tensor.numel() * size for tensor in output_tensor_list]
+    work = g.submit(
+        "all_to_all",
+        input_tensor_list[0].dtype.name,
+        lambda: communicator.all_to_all(data, received, sends, receives),
+        lambda: _copied_into(output_tensor_list, flat),
+    )
+    return _result(work, async_op)
+
+
+def all_to_all_single(
+    output: Tensor,
+    input: Tensor,
+    output_split_sizes: list[int] | None = None,
+    input_split_sizes: list[int] | None = None,
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Send the part ``i`` of ``input`` along dim 0 to rank ``i``, and write what each rank sends into ``output``.
+
+    Split sizes are numbers of rows for each rank; by default the parts are equal.
+    """
+    for name, value in (("output", output), ("input", input)):
+        check_tensor(value, name, "all_to_all_single")
+    g = resolved(group, "all_to_all_single")
+    _check_pair(output, input, "all_to_all_single")
+    sends = _split_bytes(input, input_split_sizes, g.size())
+    receives = _split_bytes(output, output_split_sizes, g.size())
+    buffer = Buffer(output, read=False)
+    communicator, data, received = g.communicator, Buffer(input).memory, buffer.memory
+    work = g.submit(
+        "all_to_all_single",
+        input.dtype.name,
+        lambda: communicator.all_to_all(data, received, sends, receives),
+        buffer.store,
+    )
+    return _result(work, async_op)
+
+
+def _split_bytes(tensor: Tensor, sizes: list[int] | None, count: int) -> list[int]:
+    rows = tensor.shape[0] if tensor.dim() else 1
+    if not sizes:
+        if rows % count:
+            raise ValueError(f"Tensor's dim 0 does not divide equally across group size: {rows} rows, {count} ranks")
+        sizes = [rows // count] * count
+    if len(sizes) != count:
+        raise ValueError(f"Number of tensor splits not equal to group size: {len(sizes)} splits, {count} ranks")
+    if sum(sizes) != rows:
+        raise ValueError(f"Split sizes doesn't match total dim 0 size: {sizes} for {rows} rows")
+    row = prod(tensor.shape[1:]) * tensor.dtype.itemsize
+    return [size * row for size in sizes]
+
+
+def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
+    """Return once every rank of the group has called this."""
+    g = resolved(group, "barrier")
+    communicator = g.communicator
+    return _result(g.submit("barrier", "", communicator.barrier), async_op)

@@ -1,0 +1,142 @@
+"""The engine ``mpi``: MPI through mpi4py, on as many machines as ``mpiexec`` starts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Final
+
+from candelabra.distributed._failures import install_hook
+from candelabra.distributed.engine import Communicator, Engine, EngineUnavailable, Request, hookimpl
+from mpi4py import MPI
+
+_DTYPES: Final[dict[str, Any]] = {
+    "uint8": MPI.UINT8_T, "int8": MPI.INT8_T, "int16": MPI.INT16_T, "int32": MPI.INT32_T, "int64": MPI.INT64_T,
+    "uint16": MPI.UINT16_T, "uint32": MPI.UINT32_T, "uint64": MPI.UINT64_T, "float32": MPI.FLOAT,
+    "float64": MPI.DOUBLE, "complex64": MPI.C_FLOAT_COMPLEX, "complex128": MPI.C_DOUBLE_COMPLEX,
+}  # fmt: skip
+_OPS: Final[dict[str, Any]] = {
+    "sum": MPI.SUM, "product": MPI.PROD, "min": MPI.MIN, "max": MPI.MAX, "band": MPI.BAND, "bor": MPI.BOR,
+    "bxor": MPI.BXOR,
+}  # fmt: skip
+
+
+class MPIRequest(Request):
+    """A request of MPI."""
+
+    def __init__(self, request: Any) -> None:
+        self._request = request
+        self._status = MPI.Status()
+
+    def test(self) -> bool:
+        return bool(self._request.Test(self._status))
+
+    def source(self) -> int:
+        return int(self._status.Get_source())
+
+
+def _displacements(counts: Sequence[int]) -> list[int]:
+    found, total = [], 0
+    for count in counts:
+        found.append(total)
+        total += count
+    return found
+
+
+class MPICommunicator(Communicator):
+    """A communicator of MPI."""
+
+    def __init__(self, comm: Any) -> None:
+        self._comm = comm
+        self.rank = comm.Get_rank()
+        self.size = comm.Get_size()
+
+    def subset(self, ranks: Sequence[int]) -> Communicator | None:
+        inside = self.rank in ranks
+        comm = self._comm.Split(0 if inside else MPI.UNDEFINED, ranks.index(self.rank) if inside else 0)
+        return MPICommunicator(comm) if inside else None
+
+    def barrier(self) -> None:
+        self._comm.Barrier()
+
+    def broadcast(self, buffer: memoryview, root: int) -> None:
+        self._comm.Bcast([buffer, MPI.BYTE], root)
+
+    def all_reduce(self, buffer: memoryview, dtype: str, op: str) -> None:
+        self._comm.Allreduce(MPI.IN_PLACE, [buffer, _DTYPES[dtype]], _OPS[op])
+
+    def reduce(self, buffer: memoryview, dtype: str, op: str, root: int) -> None:
+        at_root = self.rank == root
+        sent = MPI.IN_PLACE if at_root else [buffer, _DTYPES[dtype]]
+        self._comm.Reduce(sent, [buffer, _DTYPES[dtype]] if at_root else None, _OPS[op], root)
+
+    def all_gather(self, send: memoryview, receive: memoryview) -> None:
+        self._comm.Allgather([send, MPI.BYTE], [receive, MPI.BYTE])
+
+    def gather(self, send: memoryview, receive: memoryview | None, root: int) -> None:
+        self._comm.Gather([send, MPI.BYTE], None if receive is None else [receive, MPI.BYTE], root)
+
+    def scatter(self, send: memoryview | None, receive: memoryview, root: int) -> None:
+        self._comm.Scatter(None if send is None else [send, MPI.BYTE], [receive, MPI.BYTE], root)
+
+    def reduce_scatter(self, send: memoryview, receive: memoryview, dtype: str, op: str) -> None:
+        kind = _DTYPES[dtype]
+        self._comm.Reduce_scatter_block([send, kind], [receive, kind], _OPS[op])
+
+    def all_to_all(
+        self, send: memoryview, receive: memoryview, send_counts: Sequence[int], receive_counts: Sequence[int]
+    ) -> None:
+        self._comm.Alltoallv(
+            [send, (list(send_counts), _displacements(send_counts)), MPI.BYTE],
+            [receive, (list(receive_counts), _displacements(receive_counts)), MPI.BYTE],
+        )
+
+    def send(self, buffer: memoryview, destination: int, tag: int) -> Request:
+        return MPIRequest(self._comm.Isend([buffer, MPI.BYTE], destination, tag))
+
+    def receive(self, buffer: memoryview, source: int | None, tag: int) -> Request:
+        return MPIRequest(self._comm.Irecv([buffer, MPI.BYTE], MPI.ANY_SOURCE if source is None else source, tag))
+
+    def abort(self, reason: str) -> None:
+        sys.stdout.flush()
+        sys.stderr.write(f"{reason}\n")
+        sys.stderr.flush()
+        self._comm.Abort(1)
+
+    def close(self) -> None:
+        self._comm.Free()
+
+
+class MPIEngine(Engine):
+    """MPI, whose ``mpiexec`` (or ``candelabra run``) has started the ranks."""
+
+    name = "mpi"
+
+    def start(self, rank: int, world_size: int, timeout: timedelta) -> Communicator:
+        if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
+            raise EngineUnavailable(
+                "this MPI library does not support calls from several threads (MPI_THREAD_MULTIPLE)"
+            )
+        world = MPI.COMM_WORLD
+        for name, given, known in (
+            ("rank", rank, world.Get_rank()),
+            ("world_size", world_size, world.Get_size()),
+            ("RANK", int(os.environ.get("RANK", -1)), world.Get_rank()),
+            ("WORLD_SIZE", int(os.environ.get("WORLD_SIZE", -1)), world.Get_size()),
+        ):
+            if given not in (-1, known):
+                raise ValueError(
+                    f"init_process_group: {name} is {given}, but MPI has started rank {world.Get_rank()} of "
+                    f"{world.Get_size()}; start the program by `candelabra run -n {max(world_size, 2)} …` or mpiexec"
+                )
+        comm = world.Dup()
+        install_hook(world.Get_rank(), lambda code: comm.Abort(code))
+        return MPICommunicator(comm)
+
+
+@hookimpl
+def candelabra_engine() -> Engine:
+    """Return the engine."""
+    return MPIEngine()

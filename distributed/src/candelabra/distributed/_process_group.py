@@ -1,0 +1,148 @@
+"""Process groups: their ranks, and the queue of their collectives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from candelabra.distributed._checking import debug_level, fingerprint
+from candelabra.distributed._state import ranks as current
+from candelabra.distributed._work import WATCHDOG, DistBackendError, Progress, Work
+from candelabra.distributed.engine import Communicator
+
+
+class ProcessGroup:
+    """Some of the ranks, which call collectives together. ``init_process_group`` and ``new_group`` create them."""
+
+    def __init__(
+        self, communicator: Communicator, ranks: Sequence[int], engine: str, timeout: timedelta, name: str
+    ) -> None:
+        self.communicator = communicator
+        self.ranks = list(ranks)
+        self.engine = engine
+        self.timeout = timeout
+        self.group_name = name
+        self.global_rank = self.ranks[communicator.rank]
+        self.failure: str | None = None
+        self._count = 0
+        self._progress: Progress | None = None
+        if self.size() > 1:
+            WATCHDOG.watch(self)
+
+    def rank(self) -> int:
+        """Return this rank's place in the group."""
+        return self.communicator.rank
+
+    def size(self) -> int:
+        """Return the number of ranks."""
+        return self.communicator.size
+
+    def name(self) -> str:
+        """Return the name of the engine."""
+        return self.engine
+
+    def __repr__(self) -> str:
+        return f"<ProcessGroup {self.group_name!r}: rank {self.rank()} of {self.size()}, engine {self.engine!r}>"
+
+    @property
+    def current(self) -> Work | None:
+        """Return the collective that runs now."""
+        return None if self._progress is None else self._progress.current
+
+    def next_number(self) -> int:
+        """Count the calls, for errors."""
+        self._count += 1
+        return self._count
+
+    def fail(self, reason: str) -> None:
+        """Refuse further calls: after a failure the ranks no longer agree on the next one."""
+        self.failure = self.failure or reason
+
+    def check(self, name: str) -> None:
+        """Raise if an earlier call has failed."""
+        if self.failure is not None:
+            raise DistBackendError(
+                f"{name}: an earlier call of this group has failed: {self.failure}; destroy_process_group() and "
+                "init_process_group() start again"
+            )
+
+    def abort(self, reason: str) -> None:
+        """End all ranks of the job."""
+        self.fail(reason)
+        self.communicator.abort(reason)
+
+    def submit(
+        self, name: str, signature: str, task: Callable[[], Any], finish: Callable[[], Any] | None = None
+    ) -> Work:
+        """Run ``task`` on the group's thread after the earlier ones, and return its work.
+
+        ``finish`` runs once, in the thread that waits. Debug mode compares ``signature``, which all ranks have.
+        """
+        self.check(name)
+        work = Work(self, f"{name}({signature})", finish)
+        if self.size() == 1:  # no other rank to wait for
+            work.run(task)
+            return work
+        if self._progress is None:
+            self._progress = Progress(self.group_name)
+        if debug_level() == "DETAIL":
+            described, inner = work.describe(), task
+
+            def task() -> None:
+                fingerprint(self.communicator, f"{name}({signature})", described)
+                inner()
+
+        self._progress.submit(work, task)
+        return work
+
+    def close(self) -> None:
+        """End the group's thread and release the communicator, unless a call hangs in it."""
+        WATCHDOG.leave(self)
+        if self._progress is not None:
+            self._progress.stop()
+        if self.failure is None:
+            self.communicator.close()
+
+
+NON_GROUP_MEMBER: Any = object()
+"""What ``new_group`` returns on ranks outside the group."""
+
+
+class _WorldMeta(type):
+    @property
+    def WORLD(cls) -> ProcessGroup | None:
+        """The group of all ranks, or None before ``init_process_group``."""
+        return current().default
+
+
+class group(metaclass=_WorldMeta):
+    """The groups that PyTorch names: ``WORLD``, all ranks."""
+
+
+class GroupMember(metaclass=_WorldMeta):
+    """``WORLD``, and ``NON_GROUP_MEMBER``, which ``new_group`` returns on ranks outside the group."""
+
+    NON_GROUP_MEMBER = NON_GROUP_MEMBER
+
+
+def default_group() -> ProcessGroup:
+    """Return the group of all ranks. Raise ValueError before ``init_process_group``."""
+    found = current().default
+    if found is None:
+        raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
+    return found
+
+
+def resolved(group: Any, name: str) -> ProcessGroup:
+    """Return the group of a call, None for the default one. Raise ValueError if this rank is not in it."""
+    default = default_group()
+    if group is None:
+        return default
+    if group is NON_GROUP_MEMBER:
+        raise ValueError(
+            f"Running {name} on global rank {default.global_rank} which does not belong to the given group."
+        )
+    if not isinstance(group, ProcessGroup) or group not in current().groups:
+        raise ValueError("Invalid process group specified or has been destroyed.")
+    return group

@@ -1,0 +1,60 @@
+"""``ReduceOp``, and how an engine computes each reduction in each dtype."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, Final
+
+import candelabra as cd
+
+
+class ReduceOp(Enum):
+    """The reductions of collective functions. Floating-point sums are in the order of the engine."""
+
+    SUM = 0
+    AVG = 1
+    PRODUCT = 2
+    MIN = 3
+    MAX = 4
+    BAND = 5
+    BOR = 6
+    BXOR = 7
+    PREMUL_SUM = 8
+
+    def __str__(self) -> str:
+        return f"ReduceOp.{self.name}"
+
+
+_BITWISE: Final = (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
+_BOOL: Final = {
+    ReduceOp.SUM: "bor", ReduceOp.MAX: "bor", ReduceOp.BOR: "bor", ReduceOp.PRODUCT: "band", ReduceOp.MIN: "band",
+    ReduceOp.BAND: "band", ReduceOp.BXOR: "bxor",
+}  # fmt: skip
+
+
+class Reduction:
+    """What an engine computes for a ReduceOp in a dtype.
+
+    Attributes:
+        op: one of ``engine.REDUCTIONS``.
+        dtype: the dtype that the engine computes in.
+        cast: the dtype to which the tensor is cast for it, or None.
+        average: whether the result is then divided by the number of ranks.
+    """
+
+    def __init__(self, name: str, op: Any, dtype: Any) -> None:
+        if not isinstance(op, ReduceOp):
+            raise TypeError(f"{name}: op must be a candelabra.distributed.ReduceOp, got {op!r}")
+        if op is ReduceOp.PREMUL_SUM:
+            raise ValueError(f"{name}: ReduceOp.PREMUL_SUM needs the engine 'nccl'; multiply before the call instead")
+        if dtype.is_complex and op not in (ReduceOp.SUM, ReduceOp.AVG, ReduceOp.PRODUCT):
+            raise ValueError(f"{name} does not support {op} on complex tensors")
+        if op in _BITWISE and dtype.is_floating_point:
+            raise RuntimeError(f"Cannot use {op} with non-integral dtype")
+        self.average = op is ReduceOp.AVG
+        if self.average and not (dtype.is_floating_point or dtype.is_complex):
+            raise RuntimeError(f"{name}: {op} needs a floating-point tensor, got {dtype}; reduce by SUM and divide")
+        half = dtype in (cd.float16, cd.bfloat16)
+        self.cast = cd.float32 if half else cd.uint8 if dtype is cd.bool else None
+        self.dtype: str = (self.cast or dtype).name
+        self.op = _BOOL[op] if dtype is cd.bool else "sum" if self.average else op.name.lower()

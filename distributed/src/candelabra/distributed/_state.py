@@ -1,0 +1,32 @@
+"""The process groups of this rank: of the process, or of the thread if ranks are threads."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from candelabra.distributed._process_group import ProcessGroup
+
+
+class Ranks:
+    """The default group and all others of one rank."""
+
+    def __init__(self) -> None:
+        self.default: ProcessGroup | None = None
+        self.groups: list[ProcessGroup] = []
+
+
+_process = Ranks()
+_thread = threading.local()
+
+
+def ranks() -> Ranks:
+    """Return the groups of the calling rank."""
+    found: Ranks | None = getattr(_thread, "ranks", None)
+    return _process if found is None else found
+
+
+def enter(entered: Ranks | None) -> None:
+    """Give this thread groups of its own, or with None those of the process."""
+    _thread.ranks = entered

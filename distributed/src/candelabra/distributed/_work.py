@@ -1,0 +1,223 @@
+"""Works: collectives under way, the thread that runs them, and the thread that watches their time."""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from candelabra.distributed._process_group import ProcessGroup
+    from candelabra.distributed.engine import Request
+
+_ROOT: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_PACKAGES: Final = (_ROOT + os.sep, os.path.dirname(os.path.abspath(sys.modules["candelabra"].__file__ or "")) + os.sep)
+_GRACE: Final = 1.0
+"""Seconds by which the watchdog lets a waiting rank raise the error itself."""
+
+
+class DistError(RuntimeError):
+    """An error of ``candelabra.distributed``."""
+
+
+class DistBackendError(DistError):
+    """A collective has failed or was not completed in time. The text names rank, collective and the user's line."""
+
+
+def users_line() -> str:
+    """Return file and line of the innermost frame outside candelabra."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_PACKAGES) and f"{os.sep}candelabra{os.sep}nn{os.sep}" not in file and file[0] != "<":
+            return f"{os.path.basename(file)}:{frame.f_lineno}"
+        frame = frame.f_back
+    return "an unknown line"
+
+
+class Work:
+    """A collective under way, as PyTorch's: ``wait()`` returns when its tensors have their values."""
+
+    def __init__(self, group: ProcessGroup, name: str, finish: Callable[[], Any] | None = None) -> None:
+        self._group = group
+        self._number = group.next_number()
+        self._name = name
+        self._line = users_line()
+        self._finish = finish
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+        self._error: BaseException | None = None
+        self._deadline = time.monotonic() + group.timeout.total_seconds()
+        self.reported = False
+        """Whether an error of this work has been raised to the program."""
+
+    def describe(self) -> str:
+        """Return rank, collective and the user's line, for errors."""
+        return (
+            f"rank {self._group.global_rank}: {self._name}, number {self._number} of group {self._group.group_name!r}, "
+            f"called at {self._line}"
+        )
+
+    def run(self, task: Callable[[], Any]) -> None:
+        """Run the task, on the group's thread."""
+        try:
+            task()
+        except BaseException as error:
+            self._error = error
+            self._group.fail(f"{self.describe()}: {error}")
+        self._done.set()
+
+    def late(self, now: float) -> bool:
+        """Return whether the time of this work, and the grace of the watchdog, are over."""
+        return not self._done.is_set() and not self.reported and now > self._deadline + _GRACE
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Wait until the work is complete and the tensors have their values. Return True.
+
+        Raises :class:`DistBackendError` if the work has failed, or if it has not completed within its group's timeout.
+        """
+        given = self._deadline - time.monotonic() if timeout is None else timeout.total_seconds()
+        if not self._arrived(max(given, 0)):
+            self.reported = True
+            limit = self._group.timeout if timeout is None else timeout
+            reason = (
+                f"{self.describe()}, did not complete within {limit.total_seconds():g} s: another rank is late, has "
+                "ended, or calls other collectives"
+            )
+            self._group.fail(reason)
+            raise DistBackendError(reason)
+        self._complete()
+        return True
+
+    def _arrived(self, seconds: float) -> bool:
+        """Wait for the work at most so long, and return whether it is complete."""
+        return self._done.wait(seconds)
+
+    def _complete(self) -> None:
+        if self._error is not None:
+            self.reported = True
+            raise DistBackendError(f"{self.describe()}: {self._error}") from self._error
+        with self._lock:
+            finish, self._finish = self._finish, None
+            if finish is not None:
+                finish()
+
+    def is_completed(self) -> bool:
+        """Return whether the work is complete, without waiting."""
+        return self._done.is_set()
+
+    def is_success(self) -> bool:
+        """Return whether the work is complete without an error."""
+        return self._done.is_set() and self._error is None
+
+    def exception(self) -> BaseException | None:
+        """Return the error of the work, if it has one."""
+        return self._error
+
+    def synchronize(self) -> None:
+        """Wait, as :meth:`wait` does."""
+        self.wait()
+
+
+class PointToPoint(Work):
+    """A send or a receive under way, which the waiting thread polls."""
+
+    def __init__(self, group: ProcessGroup, name: str, request: Request, finish: Callable[[], Any] | None) -> None:
+        super().__init__(group, name, finish)
+        self.request = request
+
+    def is_completed(self) -> bool:
+        """Return whether the message has been sent or has arrived."""
+        with self._lock:
+            if not self._done.is_set():
+                try:
+                    done = self.request.test()
+                except Exception as error:
+                    self._error, done = error, True
+                if done:
+                    self._done.set()
+        return self._done.is_set()
+
+    def _arrived(self, seconds: float) -> bool:
+        end, pause = time.monotonic() + seconds, 0.0
+        while not (done := self.is_completed()) and time.monotonic() < end:
+            time.sleep(pause)  # 0 at first: it gives way to other threads
+            pause = min(pause + 1e-5, 1e-3)
+        return done
+
+    def source_rank(self) -> int:
+        """Return the rank that a completed receive has received from."""
+        return self._group.ranks[self.request.source()]
+
+
+class Progress:
+    """The thread of a group, which runs its collectives one after another."""
+
+    def __init__(self, name: str) -> None:
+        self.current: Work | None = None
+        self._tasks: queue.SimpleQueue[tuple[Work, Callable[[], Any]] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, name=f"candelabra.distributed {name}", daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Work, task: Callable[[], Any]) -> None:
+        """Run a task after those that have been submitted."""
+        self._tasks.put((work, task))
+
+    def stop(self) -> None:
+        """End the thread after the tasks that have been submitted. One that hangs is left alone."""
+        self._tasks.put(None)
+        if self.current is None:
+            self._thread.join()
+
+    def _serve(self) -> None:
+        while (found := self._tasks.get()) is not None:
+            work, task = found
+            self.current = work
+            work.run(task)
+            self.current = None
+
+
+class Watchdog:
+    """One thread per process, which ends all ranks if a collective hangs for which no rank waits."""
+
+    def __init__(self) -> None:
+        self._groups: list[ProcessGroup] = []
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def watch(self, group: ProcessGroup) -> None:
+        """Watch a group until it is closed."""
+        with self._changed:
+            self._groups.append(group)
+            self._changed.notify_all()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._serve, name="candelabra.distributed watchdog", daemon=True)
+                self._thread.start()
+
+    def leave(self, group: ProcessGroup) -> None:
+        """Watch a group no longer."""
+        with self._changed:
+            if group in self._groups:
+                self._groups.remove(group)
+            self._changed.notify_all()
+
+    def _serve(self) -> None:
+        with self._changed:
+            while self._groups:
+                now = time.monotonic()
+                for group in list(self._groups):
+                    work = group.current
+                    if work is not None and work.late(now):
+                        work.reported = True
+                        group.abort(f"{work.describe()}, did not complete within {group.timeout.total_seconds():g} s")
+                shortest = min(group.timeout.total_seconds() for group in self._groups)
+                self._changed.wait(min(max(shortest / 4, 0.05), 1.0))
+            self._thread = None
+
+
+WATCHDOG: Final = Watchdog()

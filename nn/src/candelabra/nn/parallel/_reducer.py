@@ -1,0 +1,217 @@
+"""Averages gradients over ranks in buckets, while the backward pass goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import candelabra as cd
+from candelabra import Tensor
+from candelabra.autograd.graph import nodes_of
+
+FIRST_BUCKET: Final = 2**20
+"""Bytes of the first bucket: a small one, so that communication begins early."""
+
+
+def groups_of(tensors: Sequence[Tensor], cap: float = float("inf"), first_cap: float | None = None) -> list[list[int]]:
+    """Divide tensors among buckets: of one dtype and device, and at most ``cap`` bytes. Return their indices."""
+    found: list[list[int]] = []
+    filling: dict[tuple[Any, Any], tuple[list[int], float]] = {}
+    for index, tensor in enumerate(tensors):
+        size, kind = tensor.numel() * tensor.dtype.itemsize, (tensor.dtype, tensor.device)
+        members, left = filling.get(kind, ([], 0.0))
+        if not members or left < size:
+            members, left = [], first_cap if first_cap is not None and not found else cap
+            found.append(members)
+        members.append(index)
+        filling[kind] = members, left - size
+    return found
+
+
+def broadcast_all(tensors: Sequence[Tensor], group: Any) -> None:
+    """Copy tensors of the group's first rank to the others, in as few collectives as possible."""
+    from candelabra import distributed as dist
+
+    source = dist.get_global_rank(group, 0)
+    with cd.no_grad():
+        for indices in groups_of(tensors, 250 * 2**20):
+            members = [tensors[index].detach() for index in indices]
+            flat = cd.cat([member.reshape(-1) for member in members])
+            dist.broadcast(flat, source, group)
+            if dist.get_rank(group) != 0:
+                for member, part in zip(members, parts_of(flat, members), strict=True):
+                    member.copy_(part)
+
+
+def parts_of(flat: Tensor, like: Sequence[Tensor]) -> Iterator[Tensor]:
+    """Yield the parts of a flat tensor as views of the shapes of others."""
+    start = 0
+    for tensor in like:
+        yield flat[start : start + tensor.numel()].view(tensor.shape)
+        start += tensor.numel()
+
+
+class Bucket:
+    """Parameters whose gradients are averaged by one collective."""
+
+    def __init__(self, indices: list[int]) -> None:
+        self.indices = indices
+        self.pending = len(indices)
+        self.flat: Tensor | None = None
+        self.work: Any = None
+
+
+class Reducer:
+    """The gradients of one module's parameters.
+
+    The first backward pass fills buckets in the reverse order of the parameters. Later ones have the order in which the
+    first rank's gradients were ready, so that a bucket is complete, and on its way, as early as possible. Buckets are
+    reduced in their order, which is the same on every rank.
+    """
+
+    def __init__(
+        self, named: Sequence[tuple[str, Tensor]], group: Any, cap: float, find_unused: bool, as_views: bool
+    ) -> None:
+        self.names = [name for name, _ in named]
+        self.parameters = [parameter for _, parameter in named]
+        self.group = group
+        self.cap = cap
+        self.find_unused = find_unused
+        self.as_views = as_views
+        self.armed = False
+        self.started = False
+        self._order: list[int] = []
+        self._reordered = find_unused  # which gradients are ready, and when, differs from step to step
+        self._unused: list[int] = []
+        self._left: set[int] = set()
+        self._next = 0
+        self._fill(list(reversed(range(len(self.parameters)))))
+        self._handles = [
+            parameter.register_post_accumulate_grad_hook(self._hook(index))
+            for index, parameter in enumerate(self.parameters)
+        ]
+
+    def _fill(self, order: list[int]) -> None:
+        groups = groups_of([self.parameters[index] for index in order], self.cap, min(FIRST_BUCKET, self.cap))
+        self.buckets = [Bucket([order[i] for i in members]) for members in groups]
+        self._bucket_of = {index: bucket for bucket in self.buckets for index in bucket.indices}
+
+    def _hook(self, index: int) -> Callable[[Tensor], None]:
+        def ready(_: Tensor) -> None:
+            if self.armed:
+                self._mark(index)
+
+        return ready
+
+    # -- before the backward pass -------------------------------------------------------------------------------------
+    def check_finished(self) -> None:
+        """Raise if the last backward pass has left a bucket incomplete."""
+        if not self.started:
+            return
+        missing = [
+            self.names[p] for bucket in self.buckets if bucket.pending for p in bucket.indices if p in self._left
+        ]
+        raise RuntimeError(
+            "Expected to have finished reduction in the prior iteration before starting a new one. This error "
+            "indicates that your module has parameters that were not used in producing loss. You can enable unused "
+            "parameter detection by passing the keyword argument `find_unused_parameters=True` to "
+            "DistributedDataParallel, and by making sure all `forward` function outputs participate in calculating "
+            f"loss. Parameters which did not receive grad: {', '.join(missing)}"
+        )
+
+    def prepare(self, outputs: Any) -> None:
+        """Expect a gradient of every parameter on which the outputs depend."""
+        if len(self._order) == len(self.parameters) and not self._reordered:
+            self._reorder()
+        self.armed = True
+        self._order = []
+        self._left = set(range(len(self.parameters)))
+        self._unused = []
+        if self.find_unused:
+            used = {id(getattr(node, "variable", None)) for node in nodes_of(*_tensors(outputs))}
+            self._unused = [i for i, parameter in enumerate(self.parameters) if id(parameter) not in used]
+        for bucket in self.buckets:
+            bucket.pending, bucket.flat, bucket.work = len(bucket.indices), None, None
+
+    def _reorder(self) -> None:
+        from candelabra import distributed as dist
+
+        order = cd.tensor(self._order)
+        dist.broadcast(order, dist.get_global_rank(self.group, 0), self.group)
+        self._fill(order.tolist())
+        self._reordered = True
+
+    # -- during the backward pass -------------------------------------------------------------------------------------
+    def _mark(self, index: int) -> None:
+        """Note that the gradient of a parameter is ready, and send the buckets that are complete."""
+        if not self.started:
+            self.started, self._next = True, 0
+            for unused in self._unused:
+                self._count(unused)
+        self._order.append(index)
+        self._count(index)
+        while self._next < len(self.buckets) and not self.buckets[self._next].pending:
+            self._send(self.buckets[self._next])
+            self._next += 1
+        if self._next == len(self.buckets):
+            self._finish()
+
+    def _count(self, index: int) -> None:
+        if index not in self._left:
+            raise RuntimeError(
+                f"Expected to mark a variable ready only once: the parameter {self.names[index]!r} has received its "
+                "gradient twice since the last forward pass. Call backward once for each call of forward, or the first "
+                "times inside no_sync()"
+            )
+        self._left.discard(index)
+        self._bucket_of[index].pending -= 1
+
+    def _send(self, bucket: Bucket) -> None:
+        from candelabra import distributed as dist
+
+        members = [self.parameters[index] for index in bucket.indices]
+        with cd.no_grad():
+            flat = cd.cat([(cd.zeros_like(p) if p.grad is None else p.grad.detach()).reshape(-1) for p in members])
+            flat.div_(dist.get_world_size(self.group))
+        bucket.flat = flat
+        bucket.work = dist.all_reduce(flat, group=self.group, async_op=True)
+
+    def _finish(self) -> None:
+        """Wait for all buckets, and write the averages into the gradients."""
+        from candelabra import distributed as dist
+
+        self.armed = self.started = False
+        everywhere: list[int] | None = None
+        if self.find_unused:  # a parameter that no rank has used keeps its gradient
+            unused = set(self._unused)
+            counts = cd.tensor([int(index not in unused) for index in range(len(self.parameters))])
+            dist.all_reduce(counts, group=self.group)
+            everywhere = counts.tolist()
+        for bucket in self.buckets:
+            bucket.work.wait()
+            members = [self.parameters[index] for index in bucket.indices]
+            assert bucket.flat is not None
+            with cd.no_grad():
+                for index, p, part in zip(bucket.indices, members, parts_of(bucket.flat, members), strict=True):
+                    if everywhere is not None and not everywhere[index]:
+                        continue
+                    if self.as_views or p.grad is None:
+                        p.grad = part
+                    else:
+                        p.grad.copy_(part)
+            bucket.flat = bucket.work = None
+
+
+def _tensors(value: Any) -> Iterator[Tensor]:
+    """Yield the tensors inside tuples, lists, dictionaries and objects with attributes."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _tensors(each)
+    elif isinstance(value, (tuple, list)):
+        for each in value:
+            yield from _tensors(each)
+    elif hasattr(value, "__dataclass_fields__"):
+        for name in value.__dataclass_fields__:
+            yield from _tensors(getattr(value, name))

@@ -1,0 +1,66 @@
+"""A program of two ranks that ``test_mpi.py`` starts by mpiexec. It prints a line when everything has held."""
+
+import os
+import sys
+from datetime import timedelta
+
+import candelabra as cd
+import candelabra.distributed as dist
+from candelabra.distributed import conformance
+
+
+def collectives() -> None:
+    """Try each kind of call once, also on a group of one rank and with several works under way."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    assert (int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])) == (rank, size)
+    assert dist.is_torchelastic_launched()
+    assert int(os.environ["LOCAL_RANK"]) == dist.get_node_local_rank() == rank
+    tensors = [cd.full((1000,), float(i + rank)) for i in range(10)]
+    works = [dist.all_reduce(x, async_op=True) for x in tensors]
+    for work in works:
+        assert work is not None
+        work.wait()
+    assert [x[0].item() for x in tensors] == [2.0 * i + 1 for i in range(10)]
+    half = cd.full((3,), 0.5 + rank, dtype=cd.bfloat16)
+    dist.all_reduce(half, dist.ReduceOp.AVG)
+    assert half.tolist() == [1.0] * 3
+    objects = [None] * size
+    dist.all_gather_object(objects, {"rank": rank, "x": cd.arange(rank)})
+    assert [each["rank"] for each in objects] == [0, 1]  # type: ignore[index]
+    alone = dist.new_group([1])
+    if rank == 1:
+        x = cd.ones(2)
+        dist.all_reduce(x, group=alone)
+        assert x.tolist() == [1.0, 1.0]
+    got = cd.empty(5, dtype=cd.int64)
+    incoming = dist.irecv(got, 1 - rank)
+    dist.send(cd.full((5,), rank), 1 - rank)
+    incoming.wait()
+    assert got.tolist() == [1 - rank] * 5
+    dist.monitored_barrier(timeout=timedelta(seconds=30))
+    assert conformance.failures(dist.group.WORLD.communicator, ["messages", "subsets"]) == {}  # type: ignore[union-attr]
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def main(mode: str) -> None:
+    """Run a mode on this rank."""
+    dist.init_process_group("mpi", timeout=timedelta(seconds=2 if mode == "hang" else 60))
+    if mode == "good":
+        collectives()
+        sys.stdout.write("all held\n")
+        return
+    dist.barrier()
+    if dist.get_rank() == 1:
+        if mode == "raise":
+            raise KeyError("no such batch")
+        if mode == "exit":
+            sys.exit(7)
+        if mode == "kill":
+            os.kill(os.getpid(), 9)
+        dist.recv(cd.ones(1), 0)  # a message that never comes
+    dist.all_reduce(cd.ones(2, 3))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
