@@ -20,8 +20,8 @@ from candelabra._records.schema import Parameter
 from candelabra._tensor import Tensor
 from candelabra.errors import OutOfMemoryError
 
-PASSING: Final = (OSError, ImportError, EOFError, Warning, RecursionError)
-"""Errors about something else than the arguments."""
+PASSING: Final = (OSError, ImportError, EOFError, Warning, RecursionError, OutOfMemoryError)
+"""Errors about something else than the arguments, or that say all: also compiled code raises OutOfMemoryError."""
 OF_ARGUMENTS: Final = (TypeError, AttributeError, LookupError, ValueError, ArithmeticError, MemoryError)
 """Errors by which the interpreter and array libraries report arguments."""
 KERNEL: Final = "raised by the kernel of"
