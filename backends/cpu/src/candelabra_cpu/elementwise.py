@@ -53,8 +53,7 @@ def _nan_to_num(x: Any, nan: float | None, posinf: float | None, neginf: float |
     if x.dtype.kind in "iub":
         return out
     if x.dtype.kind == "c":
-        real = out.view(out.real.dtype)
-        real[...] = _nan_to_num(real, nan, posinf, neginf)
+        out.real, out.imag = (_nan_to_num(part, nan, posinf, neginf) for part in (x.real, x.imag))
         return out
     limits = np.finfo(x.dtype) if x.dtype.kind == "f" else _finfo(x.dtype)
     out[np.isnan(x)] = 0.0 if nan is None else nan
