@@ -56,3 +56,12 @@ def test_hardswish_of_large_numbers_is_the_number() -> None:
     """The product with 6 exceeds float16, but not the result."""
     x = cd.tensor([20000.0, 65504.0, -20000.0], dtype=cd.float16)
     assert F.hardswish(x).tolist() == [20000.0, 65504.0, 0.0]
+
+
+@pytest.mark.parametrize("shape", [(), (2,)])
+def test_complex_numbers_are_replaced_by_parts(shape: tuple[int, ...]) -> None:
+    """Each part that is not finite is replaced, also of a tensor without dims."""
+    x = cd.full(shape, complex(math.nan, -math.inf), dtype=cd.complex64)
+    found = x.nan_to_num(1.0, neginf=-2.0)
+    assert found.shape == x.shape
+    assert (found == 1 - 2j).all().item()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from candelabra_cpu.numpy_kernels import binary_kernel, numpy_kernel
-from candelabra_cpu.precision import in_float64
+from candelabra_cpu.precision import elementwise_in_float64
 
 
 def relu(x: Any) -> Any:
@@ -67,7 +67,7 @@ def _sigmoid_backward(grad: Any, out: Any) -> Any:
     return grad * ((1 - out) * out).conj()
 
 
-KERNELS: dict[str, Any] = {name: numpy_kernel(in_float64(kernel)) for name, kernel in (
+KERNELS: dict[str, Any] = {name: numpy_kernel(elementwise_in_float64(kernel)) for name, kernel in (
     ("gelu", gelu), ("gelu_backward", gelu_backward), ("silu", silu), ("silu_backward", silu_backward),
 )} | {name: numpy_kernel(kernel) for name, kernel in (
     ("relu", relu), ("relu_", relu_), ("relu_backward", relu_backward),

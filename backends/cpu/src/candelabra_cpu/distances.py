@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -61,10 +61,18 @@ def _norm_gradient(d: Any, g: Any, norm: Any, p: float) -> Any:
     return np.sign(d) * np.where(magnitude == 0, 1, magnitude) ** (p - 1) * (g / scale ** (p - 1))
 
 
+METRICS: Final = {1.0: "cityblock", 2.0: "euclidean"}
+"""SciPy's names of the norms whose special values are those of :func:`_norms`."""
+
+
 def pdist(x: Any, p: float) -> Any:
     """The p-norm distances between each row and all later rows."""
     if x.ndim != 2 or x.dtype.kind != "f" or p < 0:
         raise ValueError(f"pdist() expects a floating matrix and p >= 0, got {x.ndim} dims of {x.dtype} and p={p}")
+    if p in METRICS:
+        from scipy.spatial import distance
+
+        return distance.pdist(x, METRICS[p]) if x.size else np.zeros(len(x) * (len(x) - 1) // 2)
     later = [_norms(row - x[i + 1 :], p) for i, row in enumerate(x)]
     return np.concatenate(later) if later else np.zeros(0, x.dtype)
 

@@ -19,11 +19,11 @@ LONG = 256
 """Terms of a sum of float64 from which it is computed in blocks."""
 
 
-def _accumulate(ufunc: np.ufunc, x: Any, dim: int) -> Any:
-    """Apply ``ufunc`` to the result so far and the next element along ``dim``."""
+def _accumulate(ufunc: np.ufunc, x: Any, dim: int, dtype: Any) -> Any:
+    """Apply ``ufunc`` to the result so far and the next element along ``dim``, in a dtype."""
     if x.size < WIDE * x.shape[dim] or dim == x.ndim - 1:
-        return ufunc.accumulate(x, dim)
-    out = x.copy()
+        return ufunc.accumulate(x, dim, dtype)
+    out = x.astype(dtype)
     rows = np.moveaxis(out, dim, 0)
     for before, row in pairwise(rows):
         ufunc(before, row, out=row)
@@ -45,7 +45,7 @@ def _sums_by_blocks(x: Any, dim: int) -> Any:
     rest = np.add.accumulate(rows[..., whole:], -1) + before[..., -1:]
     out = np.concatenate([sums.reshape(*rows.shape[:-1], whole), rest], -1)
     if not np.isfinite(out).all():  # a block may overflow where the sum does not
-        return _accumulate(np.add, x, dim)
+        return _accumulate(np.add, x, dim, x.dtype)
     return np.ascontiguousarray(np.moveaxis(out, -1, dim))
 
 
@@ -59,8 +59,7 @@ def _scan(ufunc: np.ufunc) -> Callable[..., Any]:
             return x.copy()
         if ufunc is np.add and x.dtype.char in "dD" and x.shape[dim] >= LONG:
             return _sums_by_blocks(x, dim)
-        wide = x.astype(DOUBLE.get(x.dtype.char, x.dtype), copy=False)
-        return _accumulate(ufunc, wide, dim).astype(x.dtype, copy=False)
+        return _accumulate(ufunc, x, dim, DOUBLE.get(x.dtype.char, x.dtype)).astype(x.dtype, copy=False)
 
     return scan
 
@@ -72,10 +71,10 @@ def _cumulative_extreme(extreme: Any) -> Callable[..., Any]:
         if not x.ndim:
             return x.copy(), np.zeros((), np.int64)
         work = x.astype(np.float32) if is_half(x) else x
-        values = _accumulate(extreme, work, dim)
+        values = _accumulate(extreme, work, dim, work.dtype)
         attained = (work == values) | (work != work)
         positions = np.arange(x.shape[dim]).reshape(-1, *[1] * (x.ndim - dim - 1))
-        return values.astype(x.dtype, copy=False), _accumulate(np.maximum, attained * positions, dim)
+        return values.astype(x.dtype, copy=False), _accumulate(np.maximum, attained * positions, dim, np.int64)
 
     return kernel
 

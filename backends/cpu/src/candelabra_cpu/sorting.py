@@ -13,6 +13,8 @@ import numpy as np
 from candelabra_cpu.numpy_kernels import numpy_kernel
 from candelabra_cpu.precision import in_float32
 
+FEW = 256
+"""Elements of a row up to which NumPy's stable argsort is as fast as the other one."""
 _UNSIGNED = {2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
@@ -48,8 +50,8 @@ def sort_keys(x: Any, descending: bool = False) -> Any:
 def stable_argsort(rows: Any, descending: bool = False) -> Any:
     """Return the stable order of each row of a matrix, as int64."""
     keys = sort_keys(rows, descending)
-    if keys.itemsize <= 2:
-        return np.argsort(keys, axis=-1, kind="stable")  # a radix sort
+    if keys.itemsize <= 2 or rows.shape[-1] < FEW:  # a radix sort, or one by insertion
+        return np.argsort(keys, axis=-1, kind="stable")
     order = np.argsort(keys, axis=-1)
     if order.size:
         ordered, size = np.take_along_axis(keys, order, -1), rows.shape[-1]

@@ -12,7 +12,7 @@ import numpy as np
 from candelabra_cpu.bessel import EULER
 from candelabra_cpu.bessel import FUNCTIONS as BESSEL
 from candelabra_cpu.numpy_kernels import numpy_kernel
-from candelabra_cpu.precision import in_float64
+from candelabra_cpu.precision import elementwise_in_float64
 
 Kernel = Callable[..., Any]
 
@@ -26,7 +26,7 @@ def lazy_kernel(load: Callable[[], Kernel]) -> Kernel:
             loaded.append(load())
         return loaded[0](*operands)
 
-    return numpy_kernel(in_float64(function))
+    return numpy_kernel(elementwise_in_float64(function))
 
 
 def scipy_kernel(name: str) -> Kernel:
@@ -198,7 +198,7 @@ KERNELS: dict[str, Any] = {
     "igamma": lazy_kernel(_incomplete("gammainc", 1.0)),
     "igammac": lazy_kernel(_incomplete("gammaincc", 0.0)),
     "lgamma": lazy_kernel(_lgamma),
-    "logit": numpy_kernel(in_float64(_logit)),
+    "logit": numpy_kernel(elementwise_in_float64(_logit)),
     "polygamma_of": lazy_kernel(_polygamma_of),
     "special_airy_ai": lazy_kernel(_airy(0)),
     "special_airy_ai_slope": lazy_kernel(_airy(1)),
