@@ -31,8 +31,8 @@ from cuda_recording import RecordingBackend
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `benchmarks` and `examples`
 
-Chosen = Callable[[str, dtype, str], bool]
-"""Whether a property is tested in a dtype on a layout."""
+Chosen = Callable[[str, dtype, str, int], bool]
+"""Whether a property is tested in a dtype on a layout, at a level of the suite."""
 QUICK: Final = frozenset({"float32", "bfloat16", "int64", "complex64", "bool"})
 """A dtype of each kind."""
 LAYOUTS: Final = {"float32": ("contiguous", "transposed", "step", "broadcast")}
@@ -40,12 +40,12 @@ LAYOUTS: Final = {"float32": ("contiguous", "transposed", "step", "broadcast")}
 two."""
 
 
-def everything(name: str, d: dtype, layout: str) -> bool:
+def everything(name: str, d: dtype, layout: str, level: int) -> bool:
     """Choose all combinations that the suite tests."""
     return True
 
 
-def quick(name: str, d: dtype, layout: str) -> bool:
+def quick(name: str, d: dtype, layout: str, level: int) -> bool:
     """Choose values in a dtype of each kind on few layouts: every kernel once, in a tenth of the time."""
     return name == "value" and d.name in QUICK and layout in LAYOUTS.get(d.name, ("contiguous", "transposed"))
 
@@ -72,8 +72,8 @@ def record_operator(context: Context, op: Operator[..., Any], chosen: Chosen) ->
     count.
     """
     for name, call in CALLS.items():
-        for d, layout, _ in properties.OF_OPERATORS[name].axes(context, op):
-            if d is None or not chosen(name, d, layout):
+        for d, layout, level in properties.OF_OPERATORS[name].axes(context, op):
+            if d is None or not chosen(name, d, layout, level):
                 continue
             for sample in samples(context, op, d, layout, name):
                 try:

@@ -22,14 +22,13 @@ from typing import Any, Final
 
 import candelabra as cd
 from candelabra import nn, optim
-from candelabra.errors import UnsupportedOperator
 from candelabra.library import OPERATORS, fallback, plugins, public_names
 from candelabra_conformance.context import Context
 from candelabra_conformance.properties import registry as properties
 from candelabra_native.pack import libraries
 from candelabra_native.pack.calls import combined
 from candelabra_native.pack.replaying import minimal, needed_sources
-from cuda_needed import CALLS, samples
+from cuda_needed import record_operator
 from native_recording import RecordingBackend
 from rich.console import Console
 from rich.progress import Progress, track
@@ -199,22 +198,7 @@ def record_conformance(backend: RecordingBackend) -> None:
     with fallback("error"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in track(sorted(OPERATORS), "conformance", console=Console(stderr=True)):
-            for kind, call in CALLS.items():
-                record_property(context, OPERATORS[name], kind, call)
-
-
-def record_property(context: Context, op: Any, kind: str, call: Callable[..., object]) -> None:
-    """Make the calls of one property of an operator."""
-    for d, layout, level in properties.OF_OPERATORS[kind].axes(context, op):
-        if d is None or level > LEVEL:
-            continue
-        for sample in samples(context, op, d, layout, kind):
-            try:
-                call(op, sample, layout, context.instance)
-            except UnsupportedOperator:
-                break
-            except Exception:
-                continue
+            record_operator(context, OPERATORS[name], lambda kind, d, layout, level: level <= LEVEL)
 
 
 if __name__ == "__main__":

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -117,8 +118,9 @@ def test_several_threads_launch_at_once(rng: np.random.Generator) -> None:
         assert all(pool.map(repeat, [300] * 12))
 
 
-def test_callers_count_as_threads() -> None:
-    """While another thread's kernel runs, a launch with two threads stays in its caller's: no more than two run."""
+@contextmanager
+def running_launch() -> Iterator[Callable[[], None]]:
+    """Run another thread's launch with two threads, until the end or until the function that it yields is called."""
     set_num_threads(2)
     flags = np.zeros(2, np.uint64)
     # Two work-items, so that the job is posted; the second is the helper's or the caller's.
@@ -126,28 +128,34 @@ def test_callers_count_as_threads() -> None:
     holder.start()
     while not flags[0]:
         pass
-    assert _threads(64) == {threading.get_ident()}
-    flags[1] = 1
-    holder.join()
+
+    def finish() -> None:
+        flags[1] = 1
+        holder.join()
+
+    try:
+        yield finish
+    finally:
+        finish()
+
+
+def test_callers_count_as_threads() -> None:
+    """While another thread's kernel runs, a launch with two threads stays in its caller's: no more than two run."""
+    with running_launch():
+        assert _threads(64) == {threading.get_ident()}
 
 
 def test_helpers_join_a_running_launch() -> None:
     """A launch that began while another one ran gets its helper when the other one is done."""
-    set_num_threads(2)
-    flags = np.zeros(2, np.uint64)
-    holder = threading.Thread(target=launch("hold", "b"), args=(2, flags))
-    holder.start()
-    while not flags[0]:
-        pass
-    # The work-items wait for each other: a single thread does not get to the second one.
-    present, met = np.zeros(1, np.uint64), np.zeros(2, np.uint64)
-    meeting = threading.Thread(target=launch("meet", "bQb"), args=(2, present, 2, met))
-    meeting.start()
-    while not present[0]:
-        pass
-    flags[1] = 1
-    holder.join()
-    meeting.join()
+    with running_launch() as finish:
+        # The work-items wait for each other: a single thread does not get to the second one.
+        present, met = np.zeros(1, np.uint64), np.zeros(2, np.uint64)
+        meeting = threading.Thread(target=launch("meet", "bQb"), args=(2, present, 2, met))
+        meeting.start()
+        while not present[0]:
+            pass
+        finish()
+        meeting.join()
     assert met.tolist() == [1, 1]
 
 

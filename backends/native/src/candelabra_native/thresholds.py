@@ -45,7 +45,7 @@ FAMILIES: Final[dict[str, int | None]] = {
 
 OPERATORS: Final[dict[str, int | None]] = {
     # several passes among families of one pass
-    "hypot": 1 << 10, "addcmul": 1 << 11, "addcdiv": 1 << 11, "lerp": ALWAYS, "logical_and": 1 << 11,
+    "clamp": 1 << 13, "hypot": 1 << 10, "addcmul": 1 << 11, "addcdiv": 1 << 11, "lerp": ALWAYS, "logical_and": 1 << 11,
     "logical_or": 1 << 11, "logical_xor": 1 << 11, "angle": ALWAYS, "sigmoid": ALWAYS, "acosh": 1 << 10,
     "atanh": 1 << 10, "asin": 1 << 10, "acos": 1 << 10, "copysign": 1 << 13, "sign": 1 << 12, "nextafter": 1 << 10,
     "nan_to_num": 1 << 13, "round": ALWAYS, "frac": 1 << 13, "where": 1 << 11, "relu": 1 << 13,

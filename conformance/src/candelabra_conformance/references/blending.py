@@ -95,6 +95,9 @@ references(
             np.abs(x - y) > width, (np.abs(x - y) - _scale(width) / 2) * slope, (x - y) ** 2 * _scale(curve)
         ),
         "huber_backward": lambda g, x, y, curve, width: g * np.clip(x - y, -width, width) * 2 * _scale(curve),
+        "soft_threshold": lambda x, lambd: np.copysign(
+            np.where(np.isnan(x), x, np.maximum(np.abs(x) - _scale(lambd), 0)), x
+        ),
         "scale_about": lambda x, center, factor, shift: (x - center) * factor + shift,
     },
     extended=True,

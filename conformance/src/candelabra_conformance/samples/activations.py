@@ -22,6 +22,7 @@ SETTINGS: dict[str, tuple[tuple[float | str, ...], ...]] = {
     "softplus": ((), (1.0, 20.0), (2.5, 1.0), (0.5, 0.25)),
     "leaky_relu": ((), (0.2,), (-0.5,), (0.0,)),
     "elu": ((), (1.5,), (1.0, 1.25, 1.0), (0.7, 1.5, 2.0)),
+    "soft_threshold": ((0.5,), (0.0,), (1.25,)),
     "hardtanh": ((), (-0.7, 1.3), (0.0, 6.0), (-3.0, -1.0)),
 }
 """The arguments after the input."""

@@ -30,5 +30,12 @@ EXPRESSIONS = {
     "log_sigmoid": {"float": "-softplus_{T}(-{a})"},
     "leaky_relu": {"float": "{a} > 0 ? {a} : {a} * {negative_slope}"},
     "elu": {"float": "elu_{T}({a}, {alpha}, {scale}, {input_scale})"},
+    "hardsigmoid": {"float": "DIVIDE_{W}(clamp_{T}({a} + 3, 0, 6), 6)"},
+    "hardswish": {"float": "{a} * DIVIDE_{W}(clamp_{T}({a} + 3, 0, 6), 6)"},
+    "hardshrink": {"float": "abs_{T}({a}) <= {lambd} ? 0 : {a}"},
+    "soft_threshold": {
+        "float": "abs_{T}({a}) <= {lambd} ? copysign_{T}(0, {a}) : {a} > 0 ? {a} - {lambd} : {a} + {lambd}",
+    },
+    "threshold": {"float": "{a} <= {threshold} ? {value} : {a}"},
     "hardtanh": {"float": "{a} < {min_val} ? {min_val} : {a} > {max_val} ? {max_val} : {a}"},
 }

@@ -155,22 +155,26 @@ class StepLaunch:
             )  # fmt: skip
 
 
-def forward(launch: StepLaunch, steps: list[Rows]) -> None:
-    """Run the steps in order."""
-    before = (0, 0)
+def forward(
+    step: Recurrence, arrays: list[StridedArray], x: list[StridedArray], weight: StridedArray, steps: list[Rows]
+) -> None:
+    """Run the steps in order. The arguments but the last are those of :class:`StepLaunch`."""
+    launch, before = StepLaunch(step, arrays, x, weight), (0, 0)
     for rows in steps:
         launch(rows, before, before)
         before = rows
 
 
 def backward(
-    launch: StepLaunch, steps: list[Rows], ds: StridedArray, weight: StridedArray, state: StridedArray
-) -> None:
+    step: Recurrence, arrays: list[StridedArray], ds: StridedArray, weight: StridedArray, state: StridedArray,
+    steps: list[Rows],
+) -> None:  # fmt: skip
     """Run the steps from the last to the first.
 
-    Add the products of ``ds``, the gradients of the gates, with ``weight`` to the gradient of the initial state, for
-    the sequences that begin in a step.
+    Products are those of ``ds``, the gradients of the gates, with ``weight``; after the last step these are 0. Add them
+    to the gradient of the initial state, for the sequences that begin in a step.
     """
+    launch = StepLaunch(step, arrays, [ds, zeros(ds.engine, (state.shape[0], ds.shape[1]), ds.dtype)], weight)
     add = matmul_kernel(weight.dtype, True)
     later = (0, 0)
     for rows, before in pairwise([*steps[::-1], (0, 0), (0, 0)]):
@@ -201,7 +205,7 @@ def rnn_sequence(
     hidden = engine.empty(projected.shape, d)
     arrays = [hidden, contiguous(projected), *([] if bias is None else [contiguous(bias)])]
     step, x = recurrences.rnn(bias is not None, relu), [hidden, contiguous(hx)]
-    forward(StepLaunch(step, arrays, x, weight_hh), steps_of(batch_sizes, reverse))
+    forward(step, arrays, x, weight_hh, steps_of(batch_sizes, reverse))
     return hidden
 
 
@@ -216,10 +220,8 @@ def rnn_sequence_backward(
         return NotImplemented
     engine, d = hidden.engine, hidden.dtype
     ds, initial = engine.empty(hidden.shape, d), zeros(engine, state, d)
-    x = [ds, zeros(engine, state, d)]
     arrays = [ds, contiguous(hidden), contiguous(grad)]
-    launch = StepLaunch(recurrences.rnn_gradient(relu), arrays, x, weight_hh)
-    backward(launch, steps_of(batch_sizes, reverse), ds, weight_hh, initial)
+    backward(recurrences.rnn_gradient(relu), arrays, ds, weight_hh, initial, steps_of(batch_sizes, reverse))
     return ds, initial
 
 
@@ -239,8 +241,8 @@ def lstm_sequence(
     gates = engine.empty(projected.shape, d)
     arrays = [hidden, cells, gates, contiguous(projected), cells, contiguous(cx)]
     arrays += [] if bias is None else [contiguous(bias)]
-    launch = StepLaunch(recurrences.lstm(bias is not None), arrays, [hidden, contiguous(hx)], weight_hh)
-    forward(launch, steps_of(batch_sizes, reverse))
+    step, x = recurrences.lstm(bias is not None), [hidden, contiguous(hx)]
+    forward(step, arrays, x, weight_hh, steps_of(batch_sizes, reverse))
     return hidden, cells, gates
 
 
@@ -267,10 +269,7 @@ def lstm_sequence_backward(
     whole = contiguous(cells)
     arrays = [ds, totals, carry, contiguous(gates), whole, whole, contiguous(cx)]
     arrays += [contiguous(g) for g in given if g is not None]
-    x = [ds, zeros(engine, (batch_sizes[0], columns), d)]
-    launch = StepLaunch(step, arrays, x, weight_hh)
-    steps = steps_of(batch_sizes, reverse)
-    backward(launch, steps, ds, weight_hh, initial)
+    backward(step, arrays, ds, weight_hh, initial, steps_of(batch_sizes, reverse))
     return ds, initial, carry, totals
 
 
@@ -288,8 +287,7 @@ def gru_sequence(
     hidden, gates = engine.empty((count, width), d), engine.empty((count, 4 * width), d)
     begin = contiguous(hx)
     arrays = [hidden, gates, contiguous(projected), hidden, begin, *([] if bias is None else [contiguous(bias)])]
-    launch = StepLaunch(recurrences.gru(bias is not None), arrays, [hidden, begin], weight_hh)
-    forward(launch, steps_of(batch_sizes, reverse))
+    forward(recurrences.gru(bias is not None), arrays, [hidden, begin], weight_hh, steps_of(batch_sizes, reverse))
     return hidden, gates
 
 
@@ -312,10 +310,7 @@ def gru_sequence_backward(
     step = recurrences.gru_gradient(*[g is not None for g in given])
     arrays = [dp, dq, carry, contiguous(gates), contiguous(hidden), contiguous(hx)]
     arrays += [contiguous(g) for g in given if g is not None]
-    x = [dq, zeros(engine, (batch_sizes[0], columns), d)]
-    launch = StepLaunch(step, arrays, x, weight_hh)
-    steps = steps_of(batch_sizes, reverse)
-    backward(launch, steps, dq, weight_hh, carry)
+    backward(step, arrays, dq, weight_hh, carry, steps_of(batch_sizes, reverse))
     return dp, dq, carry
 
 

@@ -254,13 +254,19 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     return input.masked_fill(input.abs() <= lambd, 0)
 
 
+@operator(pointwise, accepts=FLOATS, public=False, method=False, inplace=False)
+def soft_threshold(input: Tensor, lambd: float) -> Tensor:
+    """:func:`softshrink` by a width that is not negative."""
+    zero = input.new_zeros(()).copysign(input.detach())  # a constant, since the derivative there is 0
+    return where(input.abs() <= lambd, zero, where(input > 0, input - lambd, input + lambd))
+
+
 @operator(pointwise, accepts=FLOATS, inplace=False, namespace="nn.functional")
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """``input`` moved towards 0 by ``lambd``, or 0 with the input's sign if ``abs(input) <= lambd``."""
     if not lambd >= 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
-    zero = input.new_zeros(()).copysign(input.detach())  # a constant, since the derivative there is 0
-    return where(input.abs() <= lambd, zero, where(input > 0, input - lambd, input + lambd))
+    return soft_threshold(input, lambd)
 
 
 @operator(pointwise, promote=to_float, inplace=False, out=False, namespace="nn.functional")

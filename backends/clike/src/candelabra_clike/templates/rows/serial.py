@@ -21,6 +21,8 @@ STRETCH = 64
 """Elements that are accumulated at a time, in lanes of their own."""
 DEEP = 128
 """Rows of columns that are accumulated before the totals are updated."""
+AHEAD = 8
+"""Rows of columns between a row and the one that is loaded into the cache meanwhile: each is in another page."""
 BLOCK = 128
 """The maximum number of columns of a work-item."""
 
@@ -83,6 +85,16 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         element = self.elements[0]
         value = f"store_{element.converts}_x{lanes}({value})" if element.converts else value
         return f"STORE_X{lanes}({element.memory}, out + {self.offset(0, i)}, {value});\n"
+
+    def prefetch(self, i: str, step: str) -> str:
+        """Return statements that load element ``i`` of a later row into the cache. ``step`` is the distance of that
+        row, with ``{}`` for an operand.
+        """
+        return "".join(
+            f"PREFETCH({name} + ({self.offset(k, i)} + {step.format(name)}));\n"
+            for k, name in enumerate(self.names[1:], 1)
+            if self.layout.inner[k] == 1
+        )
 
     def total_type(self, p: RowReduction) -> str:
         """Return the type of the total of a reduction."""
@@ -191,11 +203,7 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         if not last:
             return ""
         loop = "INDEX i = 0;\n"
-        ahead = "".join(
-            f"PREFETCH({name} + ({self.offset(k, 'i')} + {name}_k{self.layout.kept - 1}));\n"
-            for k, name in enumerate(self.names[1:], 1)
-            if self.layout.inner[k] == 1
-        )
+        ahead = self.prefetch("i", f"{{}}_k{self.layout.kept - 1}")
         for lanes in dict.fromkeys((self.lanes, 8)) if self.vectorizes else ():
             loop += f"for (; i + {lanes}u <= n; i += {lanes}u) {{\n{ahead}{self.load_vectors(last, 'i', lanes)}"
             loop += f"const f32x{lanes} e = {self.fill_vector(last, lanes)};\n{self.store_vector('i', 'e', lanes)}}}\n"
@@ -243,6 +251,7 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         """Return statements that combine some columns of a row with their lanes."""
         together = " ".join(p.each for _, p in stage)
         text = self.load_operands(together, "c") if lanes == 1 else self.load_vectors(together, "c", lanes)
+        text += self.prefetch("c", f"{AHEAD}u * {{}}_r{self.layout.reduced - 1}") if lanes == self.lanes else ""
         for i, p in stage:
             if lanes == 1:
                 type, lane, value = self.value, f"lane{i}[c]", self.fill(p.each, "r{}[c]")
