@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from candelabra_clike import Engine
 from candelabra_clike.kernels.convolution import conv, conv_input, conv_weight
+from candelabra_clike.kernels.linear import linear
 from candelabra_clike.kernels.matmul import matmul
 from candelabra_clike.templates.matmul.matmul import blocks, micro_tile_for
 from candelabra_clike.templates.matmul.micro_kernel import MicroTile
@@ -181,3 +182,45 @@ def test_blocks_are_narrow_before_they_are_short() -> None:
     assert blocks(768, 512, 768 * 512 * 128, tile, 8) == (390, 32)
     assert blocks(2000, 32, 2000 * 32 * 1000, tile, 8) == (91, 32)
     assert blocks(64, 32, 64 * 32 * 4000, tile, 8) == (65, 32)
+
+
+@EACH_TILE
+@pytest.mark.parametrize("rows", [1, 3, 7, 11, 14, 27])
+def test_a_panel_of_few_rows_begins_before_them(tile: str, rows: int) -> None:
+    """Rows that do not fill a tile, also with a start, are computed with those before them, and stored once."""
+    draw = np.random.default_rng(rows)
+    x, w, b = (draw.standard_normal(s).astype(np.float32) for s in ((rows, 300), (40, 300), (40,)))
+    engine = ENGINES[tile]
+    got = payload(linear(strided(x, engine), strided(w, engine), strided(b, engine)))
+    np.testing.assert_allclose(got, x.astype(float) @ w.T + b, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_linear_takes_any_layout(bias: bool) -> None:
+    """The vectors along the last dim are the rows of one matrix, whatever the strides are; a vector is a row."""
+    engine, draw = ENGINES["wide"], np.random.default_rng(3)
+    x, w, b = draw.standard_normal((5, 12, 7)), draw.standard_normal((12, 9)).T, draw.standard_normal(18)[::2]
+    start = strided(b, engine) if bias else None
+    for each in (x.swapaxes(1, 2), x.swapaxes(1, 2)[0], x[0, :, 0], x[:0].swapaxes(1, 2)):
+        got = payload(linear(strided(each, engine), strided(w, engine), start))
+        np.testing.assert_allclose(got, each @ w.T + (b if bias else 0), rtol=0, atol=1e-12)
+
+
+def test_linear_declines_what_is_no_matrix_of_one_dtype() -> None:
+    """The composite serves a vector of weights, a bias that broadcasts, other dtypes, and finds wrong shapes."""
+    engine = ENGINES["wide"]
+    x, w, b = (strided(np.ones(s), engine) for s in ((4, 3), (2, 3), (2,)))
+    others = [strided(a, engine) for a in (np.ones(3), np.ones(1), np.ones((2, 3), np.float32), np.ones((2, 4)))]
+    assert linear(x, w, b) is not NotImplemented
+    assert linear(x, others[0], None) is NotImplemented
+    assert linear(x, w, others[1]) is NotImplemented
+    assert linear(x, others[2], None) is NotImplemented
+    assert linear(x, others[3], None) is NotImplemented
+
+
+def test_a_batch_of_rows_is_one_matrix() -> None:
+    """A batch times one matrix is one product, and an empty one has no elements."""
+    engine, draw = ENGINES["wide"], np.random.default_rng(4)
+    x, y = draw.standard_normal((3, 4, 5)), draw.standard_normal((6, 5)).T
+    np.testing.assert_allclose(payload(matmul(strided(x, engine), strided(y, engine))), x @ y, rtol=0, atol=1e-12)
+    assert payload(matmul(strided(x[:0], engine), strided(y, engine))).shape == (0, 4, 6)

@@ -24,6 +24,13 @@ def class_losses(x: Array, target: Array, ignored: int) -> Any:
     return losses, weights
 
 
+@reference("mean_class_loss")
+def mean_class_loss(x: Array, target: Array, ignored: int) -> Any:
+    """Return the mean over the targets that count, and their number."""
+    losses, weights = class_losses(x, target, ignored)
+    return losses.sum() / weights.sum(), weights.sum()
+
+
 @reference("class_losses_backward")
 def class_losses_backward(grad: Array, target: Array, shape: tuple[int, ...], ignored: int) -> Array:
     """Return each negative gradient at the class of its target."""

@@ -16,7 +16,7 @@ SHAPES = (
 )  # fmt: skip
 
 
-@inputs("class_losses")
+@inputs("class_losses", "mean_class_loss")
 def scored(t: Maker) -> Iterator[Sample]:
     """Yield every shape, with an ignored class and with an ignored index that is no class."""
     for shape, kind in SHAPES:
@@ -36,7 +36,7 @@ def taken_back(t: Maker) -> Iterator[Sample]:
             yield sample(t(shape[0], *shape[2:]), targets, shape, ignored, kind=kind, gradient=kind != "large")
 
 
-@mistakes("class_losses")
+@mistakes("class_losses", "mean_class_loss")
 def unlike(t: Maker) -> Iterator[Sample]:
     """Yield targets of another shape, even of one that would broadcast."""
     yield sample(t(5, 4), t.indices(1, below=4), -100, note="one target for five rows")

@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from candelabra.dtypes import FLOATING, dtype
+from candelabra.dtypes import FLOATING, dtype, float32, float64
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.device_errors import IndexOutOfBounds
@@ -20,6 +20,8 @@ from candelabra_clike.types import CTYPES
 
 GRAIN = 2048
 """Elements that a work-item reads or writes on serial devices."""
+BLOCK, MOST_TARGETS = 64, 1 << 12
+"""Losses that are added to one sum, and the number of targets up to which one work-item adds all sums."""
 INVALID_TARGET = IndexOutOfBounds("class_losses", IndexError, "Target {index} is out of bounds.")
 
 
@@ -49,6 +51,34 @@ def forward(engine: Engine, d: dtype, wide: bool) -> Launch:
     )
     group = 1 if engine.traits.serial else None
     return engine.compile(Source(f"class_losses_{d.name}", parameters, body, group=group, wide=wide))
+
+
+@lru_cache(None)
+def mean(engine: Engine, d: dtype) -> Launch:
+    """Return the kernel in which one work-item adds the losses, in float64 and by blocks."""
+    c = CTYPES[d]
+    parameters = (
+        writes("mean", c.memory), writes("counted", c.memory), reads("x", c.memory), reads("target", "i64"),
+        writes("errors", "i64"), number("ticket", "u32"), number("x_at"), number("target_at"), number("ignored", "i64"),
+        *map(number, ("n", "count", "inner")),
+    )  # fmt: skip
+    body = f"""u32 wrong = 0; i64 value = 0; INDEX many = 0; f64 total = 0;
+for (INDEX begin = 0; begin < n; begin += {BLOCK}u) {{
+const INDEX end = begin + {BLOCK}u < n ? begin + {BLOCK}u : n;
+f64 part = 0;
+for (INDEX i = begin; i < end; ++i) {{
+const i64 chosen = target[target_at + i];
+if (chosen == ignored) continue;
+++many;
+if ((u64)chosen >= (u64)count) {{ wrong = 1; value = chosen; continue; }}
+part -= (f64)x[x_at + (i / inner * count + (INDEX)chosen) * inner + i % inner];
+}}
+total += part;
+}}
+mean[0] = ({c.value})(total / (f64)many);
+counted[0] = ({c.value})many;
+if (wrong) report_error(errors, ticket, value, 1, (i64)count);"""
+    return engine.compile(Source(f"mean_class_loss_{d.name}", parameters, body, group=1, wide=True))
 
 
 @lru_cache(None)
@@ -124,6 +154,28 @@ def _losses_for(d: dtype) -> Callable[..., tuple[StridedArray, StridedArray]] | 
     return class_losses
 
 
+def _mean_for(d: dtype) -> Callable[..., Any] | None:
+    if d not in (float32, float64):
+        return None
+
+    def mean_class_loss(x: StridedArray, target: StridedArray, ignored: int) -> Any:
+        engine, shape = x.engine, (x.shape[0], *x.shape[2:])
+        if target.shape != shape:
+            raise RuntimeError(f"mean_class_loss: expected targets of shape {shape}, got {target.shape}")
+        if target.size > MOST_TARGETS or not engine.traits.serial or engine.lacks(float64):
+            return NotImplemented
+        outs = engine.empty((), d), engine.empty((), d)
+        x, target = contiguous(x), contiguous(target)
+        errors, ticket = engine.errors.register(INVALID_TARGET, [])
+        mean(engine, d)(
+            1, outs[0].buffer, outs[1].buffer, x.buffer, target.buffer, errors, ticket, x.offset, target.offset,
+            ignored, target.size, x.shape[1], prod(shape[1:]),
+        )  # fmt: skip
+        return outs
+
+    return mean_class_loss
+
+
 def _losses_backward_for(d: dtype) -> Callable[..., StridedArray] | None:
     if d.category != FLOATING:
         return None
@@ -149,6 +201,7 @@ def _losses_backward_for(d: dtype) -> Callable[..., StridedArray] | None:
 
 
 KERNELS: dict[str, Any] = {
+    "mean_class_loss": DtypeSpecialized(_mean_for),
     "class_losses": DtypeSpecialized(_losses_for),
     "class_losses_backward": DtypeSpecialized(_losses_backward_for),
 }

@@ -31,28 +31,43 @@ class ConvGeometry(NamedTuple):
 
     def positions(self, sizes: Shape, kernel: Shape) -> Shape:
         """Return the spatial sizes of the result."""
-        each = zip(sizes, kernel, *self[:3], strict=True)
-        return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in each)
+        return _positions(self, sizes, kernel)
+
+
+@lru_cache(4096)
+def _positions(geometry: ConvGeometry, sizes: Shape, kernel: Shape) -> Shape:
+    each = zip(sizes, kernel, *geometry[:3], strict=True)
+    return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in each)
 
 
 def patches(
     x: StridedArray, kernel: Shape, geometry: ConvGeometry, positions: Shape
 ) -> tuple[StridedArray, Patches, bool]:
     """Return the padded images, their patches, and whether there is slack behind them."""
-    stride, padding, dilation, groups = geometry
-    slack = any(padding)
+    slack = any(geometry.padding)
     if slack:
-        extents = [
-            (m - 1) * s + d * (k - 1) + 1 for m, k, s, d in zip(positions, kernel, stride, dilation, strict=True)
-        ]
-        after = tuple([max(r - n - p, 0) for r, n, p in zip(extents, x.shape[2:], padding, strict=True)])
-        x = padded(x, padding, after)
-    steps = x.strides[2:]
-    result = Patches(
-        x.offset, x.shape[0], groups, x.shape[1] // groups, kernel, positions, x.strides[0], x.strides[1],
+        x = padded(x, geometry.padding, _padding_after(x.shape[2:], kernel, geometry, positions))
+    return x, _patches(x.offset, x.shape, x.strides, kernel, geometry, positions), slack
+
+
+@lru_cache(4096)
+def _padding_after(sizes: Shape, kernel: Shape, geometry: ConvGeometry, positions: Shape) -> Shape:
+    """Return how many zeros each dim needs behind its elements."""
+    stride, padding, dilation, _ = geometry
+    extents = [(m - 1) * s + d * (k - 1) + 1 for m, k, s, d in zip(positions, kernel, stride, dilation, strict=True)]
+    return tuple([max(r - n - p, 0) for r, n, p in zip(extents, sizes, padding, strict=True)])
+
+
+@lru_cache(4096)
+def _patches(
+    offset: int, shape: Shape, strides: Shape, kernel: Shape, geometry: ConvGeometry, positions: Shape
+) -> Patches:
+    stride, _, dilation, groups = geometry
+    steps = strides[2:]
+    return Patches(
+        offset, shape[0], groups, shape[1] // groups, kernel, positions, strides[0], strides[1],
         tuple([s * d for s, d in zip(steps, dilation)]), tuple([s * t for s, t in zip(steps, stride)]),
     )  # fmt: skip
-    return x, result, slack
 
 
 def _conv(x: StridedArray, w: StridedArray, bias: StridedArray | None, geometry: ConvGeometry) -> StridedArray:
@@ -101,22 +116,34 @@ def phases(size: int, kernel: int, stride: int, padding: int, dilation: int) -> 
 
 def _conv_input(y: StridedArray, w: StridedArray, shape: Shape, geometry: ConvGeometry) -> StridedArray:
     """Compute the input gradient: each phase is a convolution of ``y`` at stride 1 with its taps in reverse order."""
-    stride, padding, dilation, _ = geometry
+    _, padding, dilation, _ = geometry
     out = y.engine.empty(shape, y.dtype)
     if not out.size:
         return out
     if shape[2:] == w.shape[2:] and set(y.shape[2:]) == {1} == set(dilation) and not any(padding):
         return _single_position(out, y, contiguous(w), geometry.groups)
-    each = [phases(*sizes) for sizes in zip(shape[2:], w.shape[2:], stride, padding, dilation, strict=True)]
-    before = tuple([max(0, *[-p.seen for p in dim]) for dim in each])
-    last = [max(p.seen + p.positions - 1 + (p.taps - 1) * p.input_step for p in dim) for dim in each]
-    after = tuple([max(0, n - m + 1) for n, m in zip(last, y.shape[2:], strict=True)])
+    combinations, before, after = _all_phases(shape[2:], w.shape[2:], y.shape[2:], geometry)
     slack = any(before) or any(after)
     if slack:
         y = padded(y, before, after)
-    for chosen in _phase_combinations(each):
-        _convolve_phase(out, y, w, chosen, before, geometry, slack)
+    for chosen in combinations:
+        flipped, source_patches, results = _phase_layout(
+            (y.offset, y.shape, y.strides), (w.offset, w.shape, w.strides), out.strides, chosen, before, geometry
+        )
+        convolve(out, w, flipped, y, None, source_patches, results, slack)
     return out
+
+
+@lru_cache(4096)
+def _all_phases(
+    shape: Shape, kernel: Shape, positions: Shape, geometry: ConvGeometry
+) -> tuple[list[tuple[Phase, ...]], Shape, Shape]:
+    """Return the combinations of phases, and the padding of the output gradient before and after each dim."""
+    each = [phases(*sizes) for sizes in zip(shape, kernel, *geometry[:3], strict=True)]
+    before = tuple([max(0, *[-p.seen for p in dim]) for dim in each])
+    last = [max(p.seen + p.positions - 1 + (p.taps - 1) * p.input_step for p in dim) for dim in each]
+    after = tuple([max(0, n - m + 1) for n, m in zip(last, positions, strict=True)])
+    return _phase_combinations(each), before, after
 
 
 def _phase_combinations(each: list[list[Phase]]) -> list[tuple[Phase, ...]]:
@@ -126,28 +153,31 @@ def _phase_combinations(each: list[list[Phase]]) -> list[tuple[Phase, ...]]:
     return combined
 
 
-def _convolve_phase(
-    out: StridedArray, y: StridedArray, w: StridedArray, chosen: tuple[Phase, ...], before: Shape,
-    geometry: ConvGeometry, slack: bool,
-) -> None:  # fmt: skip
-    groups = geometry.groups
-    steps, o_steps, w_steps = y.strides[2:], out.strides[2:], w.strides[2:]
-    inner, outer = w.shape[0] // groups, w.shape[1]
+Layout = tuple[int, Shape, Shape]
+"""Offset, shape and strides of an array."""
+
+
+@lru_cache(4096)
+def _phase_layout(
+    y: Layout, w: Layout, out_strides: Shape, chosen: tuple[Phase, ...], before: Shape, geometry: ConvGeometry
+) -> tuple[StridedRows, Patches, OutputLayout]:
+    """Return the filters, the patches and the results of the convolution of one phase."""
+    (y_offset, y_shape, y_strides), (w_offset, w_shape, w_strides), groups = y, w, geometry.groups
+    steps, o_steps, w_steps = y_strides[2:], out_strides[2:], w_strides[2:]
+    inner, outer = w_shape[0] // groups, w_shape[1]
     taps = tuple([p.taps for p in chosen])
     flipped = StridedRows(
-        w.offset + sum(p.tap * s for p, s in zip(chosen, w_steps)), groups, inner * w.strides[0],
-        outer, w.strides[1], (inner, *taps), (w.strides[0], *[-p.tap_step * s for p, s in zip(chosen, w_steps)]),
+        w_offset + sum(p.tap * s for p, s in zip(chosen, w_steps)), groups, inner * w_strides[0],
+        outer, w_strides[1], (inner, *taps), (w_strides[0], *[-p.tap_step * s for p, s in zip(chosen, w_steps)]),
     )  # fmt: skip
-    source_patches = Patches(
-        y.offset + sum((p.seen + b) * s for p, b, s in zip(chosen, before, steps)), y.shape[0], groups, inner, taps,
-        tuple([p.positions for p in chosen]), y.strides[0], y.strides[1],
+    patches_ = Patches(
+        y_offset + sum((p.seen + b) * s for p, b, s in zip(chosen, before, steps)), y_shape[0], groups, inner, taps,
+        tuple([p.positions for p in chosen]), y_strides[0], y_strides[1],
         tuple([p.input_step * s for p, s in zip(chosen, steps)]), steps,
     )  # fmt: skip
     first = sum(p.first * s for p, s in zip(chosen, o_steps))
-    results = OutputLayout(
-        first, out.strides[0], out.strides[1], tuple([t * s for t, s in zip(geometry.stride, o_steps)])
-    )
-    convolve(out, w, flipped, y, None, source_patches, results, slack)
+    each = tuple([t * s for t, s in zip(geometry.stride, o_steps)])
+    return flipped, patches_, OutputLayout(first, out_strides[0], out_strides[1], each)
 
 
 def _single_position(out: StridedArray, y: StridedArray, w: StridedArray, groups: int) -> StridedArray:

@@ -90,6 +90,35 @@ for _record in (class_losses, class_losses_backward):
     _record.batched(batching.with_examples_along_dim_0(_record))
 
 
+class MeanClassLoss(NamedTuple):
+    """The mean of the losses of the targets that count, and their number."""
+
+    loss: Tensor
+    count: Tensor
+
+
+def _no_dims(input: Tensor, target: Tensor, ignored: int) -> tuple[Ints, Ints]:
+    targets_of(input, target)
+    return (), ()
+
+
+@operator(by(_no_dims), result=(same, same), accepts="real floating", method=False, public=False, out=False)
+def mean_class_loss(input: Tensor, target: Index, ignored: int) -> MeanClassLoss:
+    """The mean of :func:`class_losses`, NaN if all targets are ignored; one node for the loss of most classifiers."""
+    losses, weights = class_losses.canonical(input, target, ignored)
+    count = weights.sum()
+    return MeanClassLoss(losses.sum() / count, count)
+
+
+def _mean_class_loss_vjp(g_loss: Tensor, target: Tensor, count: Tensor, input_spec: Any, ignored: int) -> Tensor:
+    each: Tensor = (g_loss / count).expand(target._payload.shape)
+    out: Tensor = class_losses_backward.canonical(each, target, input_spec.shape, ignored)
+    return out
+
+
+mean_class_loss.vjp(input=_mean_class_loss_vjp)
+
+
 def _nll_shape(input: Tensor, target: Tensor, *_: Any) -> Ints:
     """Return the shape of the losses of :func:`nll_loss`."""
     if not shape_of(input):
@@ -223,9 +252,14 @@ def nll_loss(
 def _nll(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
     """Return :func:`nll_loss` of checked shapes."""
     if weight is None and len(input._payload.shape) > 1:
-        losses, weights = _unweighted(input, target, ignore_index)
-    else:
-        losses, weights, _ = _selected(input, target, weight, ignore_index)
+        if not target._keys & int64.bit:
+            target = cast(target, dtype=int64)
+        if reduction == "mean":
+            loss: Tensor = mean_class_loss.canonical(input, target, ignore_index).loss
+            return loss
+        losses = class_losses.canonical(input, target, ignore_index).losses
+        return reduced(losses, reduction)
+    losses, weights, _ = _selected(input, target, weight, ignore_index)
     return losses.sum() / weights.sum() if reduction == "mean" else reduced(losses, reduction)
 
 
@@ -251,14 +285,6 @@ def _check_classes(input: Tensor, target: Tensor) -> None:
         raise ValueError(f"For 1D input, 1D target must have size 1, but got target size: {classes[0]}")
     if len(shape) == 4 and classes != expected:
         raise RuntimeError(f"size mismatch (got input: {shape} , target: {classes}")
-
-
-def _unweighted(logs: Tensor, target: Tensor, ignore_index: int) -> tuple[Tensor, Tensor]:
-    """Return the loss of each target, and 1, or 0 if the target is ignored."""
-    if not target._keys & int64.bit:
-        target = cast(target, dtype=int64)
-    losses, weights = class_losses.canonical(logs, target, ignore_index)
-    return losses, weights.detach()
 
 
 def _selected(logs: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -128,6 +128,20 @@ def _cheapest_tiling(patches: Patches, rows: int, tile: MicroTile, slack: bool) 
     return min(costs, key=lambda p: costs[p])
 
 
+class ConvolutionPlan(NamedTuple):
+    """How to convolve arrays of certain layouts: the kernel and its form, the count of work-items, and the arguments
+    after the buffers.
+    """
+
+    kernel: ConvolutionKernel
+    tile: MicroTile
+    tiling: OutputTiling
+    items: int
+    first: int
+    """The offset of the first result."""
+    numbers: tuple[int, ...]
+
+
 class ConvolutionKernel:
     """``out[image, row, position]`` is ``bias[row]``, if any, plus the dot product of ``w[row]`` and the patch."""
 
@@ -139,39 +153,39 @@ class ConvolutionKernel:
         self._launches: dict[Any, Launch] = {}
 
     def __call__(
-        self,
-        out: StridedArray,
-        w: StridedArray,
-        filters: StridedRows,
-        x: StridedArray,
-        bias: StridedArray | None,
-        patches: Patches,
-        results: OutputLayout,
-        slack: bool,
-    ) -> None:
-        """Convolve. ``slack`` is true if elements behind ``x`` may be read."""
-        rows = filters.rows
+        self, out: StridedArray, w: StridedArray, filters: StridedRows, x: StridedArray, bias: StridedArray | None,
+        plan: ConvolutionPlan,
+    ) -> None:  # fmt: skip
+        """Convolve."""
         engine = out.engine
         serial = engine.traits.serial
         wide = serial or is_wide(out, w, x)
-        tile = micro_tile_for(rows, self.value, engine.traits.lanes, engine.traits.registers)
-        tiling = _cheapest_tiling(patches, rows, tile, slack) if serial else OutputTiling.ANY
-        key = (engine, tile.rows if serial else 0, tiling, wide)
+        key = (engine, plan.tile.rows if serial else 0, plan.tiling.value, wide)
         launch = self._launches.get(key)
         if launch is None:
-            launch = self._launches[key] = engine.compile(self.source(engine, tile, tiling, wide))
-        count, extents = self._extents(engine, patches, rows, tile, tiling, slack)
+            launch = self._launches[key] = engine.compile(self.source(engine, plan.tile, plan.tiling, wide))
         if serial:
             memory = CTYPES[self.dtype].memory
-            left = pack_panels(engine, w.buffer, filters, memory, self.dtype.itemsize, tile.rows)
+            left = pack_panels(engine, w.buffer, filters, memory, self.dtype.itemsize, plan.tile.rows)
         else:
-            sizes = (filters.matrices, rows, *filters.sizes)
+            sizes = (filters.matrices, filters.rows, *filters.sizes)
             left = strided_copy(w, sizes, (filters.matrix_step, filters.row_step, *filters.steps), filters.first).buffer
-        launch(
-            count, out.buffer, left, x.buffer, *(() if bias is None else (bias.buffer,)), results.first,
-            *(() if bias is None else (bias.offset,)), rows, results.image_step, results.row_step,
-            *results.position_steps, *patches.numbers(), *extents,
+        if bias is None:
+            launch(plan.items, out.buffer, left, x.buffer, plan.first, *plan.numbers)
+        else:
+            launch(plan.items, out.buffer, left, x.buffer, bias.buffer, plan.first, bias.offset, *plan.numbers)
+
+    def planned(
+        self, engine: Engine, rows: int, patches: Patches, results: OutputLayout, slack: bool
+    ) -> ConvolutionPlan:
+        """Return the plan for patches and results of these layouts."""
+        tile = micro_tile_for(rows, self.value, engine.traits.lanes, engine.traits.registers)
+        tiling = _cheapest_tiling(patches, rows, tile, slack) if engine.traits.serial else OutputTiling.ANY
+        items, extents = self._extents(engine, patches, rows, tile, tiling, slack)
+        numbers = (
+            rows, results.image_step, results.row_step, *results.position_steps, *patches.numbers(), *extents,
         )  # fmt: skip
+        return ConvolutionPlan(self, tile, tiling, items, results.first, numbers)
 
     def merges_images(self, traits: Traits, patches: Patches, rows: int) -> bool:
         """Whether to process the images as one image with one more dim."""
@@ -242,19 +256,27 @@ class WeightGradientKernel:
         engine, rows = out.engine, out.shape[0] // patches.groups
         serial = engine.traits.serial
         wide = serial or is_wide(out, x, y)
-        tile = self.tile(patches.depth, rows, engine.traits)
-        key = (engine, tile if serial else 0, wide)
+        tile, parts, count, numbers, last = _weight_plan(self, engine, rows, patches, out.offset)
+        key = (engine, tile.rows if serial else 0, tile.vectors, wide)
         launches = self._launches.get(key)
         if launches is None:
             sources = self.source(serial, tile, wide), self.reduction(serial, wide)
             launches = self._launches[key] = engine.compile(sources[0]), engine.compile(sources[1])
+        sums = engine.allocate(max(parts, 1) * out.size * (8 if self.value[1:] == "64" else 4))
+        launches[0](count, sums, x.buffer, y.buffer, y.offset, *numbers)
+        launches[1](last[0] if serial else out.size, out.buffer, sums, *last[1:])
+
+    def planned(
+        self, engine: Engine, rows: int, patches: Patches, offset: int
+    ) -> tuple[MicroTile, int, int, tuple[int, ...], tuple[int, ...]]:
+        """Return the tile, the parts of the batch, the work-items and the arguments of the first kernel, and those of
+        the second.
+        """
+        tile = self.tile(patches.depth, rows, engine.traits)
         parts, count, extents = self._extents(engine, patches, rows, tile)
-        size = out.size
-        sums = engine.allocate(max(parts, 1) * size * (8 if self.value[1:] == "64" else 4))
-        launches[0](count, sums, x.buffer, y.buffer, y.offset, rows, patches.images, *patches.numbers(), *extents)
-        numbers = (out.offset, parts, patches.groups, rows, patches.depth)
-        count = weight_gradient.reduction_items(patches.groups, rows, patches.depth) if serial else size
-        launches[1](count, out.buffer, sums, *numbers)
+        items = weight_gradient.reduction_items(patches.groups, rows, patches.depth)
+        numbers = (rows, patches.images, *patches.numbers(), *extents)
+        return tile, parts, count, numbers, (items, offset, parts, patches.groups, rows, patches.depth)
 
     def tile(self, depth: int, rows: int, traits: Traits) -> MicroTile:
         """Return the micro tile: elements of a patch times channels.
@@ -318,6 +340,11 @@ class WeightGradientKernel:
         return Source(f"conv_weight_parts_{self.dtype.name}", head, body, wide=wide)
 
 
+@lru_cache(4096)
+def _weight_plan(kernel: WeightGradientKernel, engine: Engine, rows: int, patches: Patches, offset: int) -> Any:
+    return kernel.planned(engine, rows, patches, offset)
+
+
 def out_work(patches: Patches) -> int:
     """Return the number of products per output channel."""
     return patches.images * prod(patches.positions) * patches.depth
@@ -327,12 +354,21 @@ def convolve(
     out: StridedArray, w: StridedArray, filters: StridedRows, x: StridedArray, bias: StridedArray | None,
     patches: Patches, results: OutputLayout, slack: bool,
 ) -> None:  # fmt: skip
-    """Convolve. Images with few output positions are processed as one image."""
-    kernel = convolution_kernel(x.dtype, len(patches.taps), bias is not None)
-    if kernel.merges_images(x.engine.traits, patches, filters.rows):
+    """Convolve. ``slack`` is true if elements behind ``x`` may be read."""
+    plan = _plan(x.dtype, bias is not None, x.engine, filters.rows, patches, results, slack)
+    plan.kernel(out, w, filters, x, bias, plan)
+
+
+@lru_cache(4096)
+def _plan(
+    d: dtype, bias: bool, engine: Engine, rows: int, patches: Patches, results: OutputLayout, slack: bool
+) -> ConvolutionPlan:
+    """Return the plan of a convolution. Images with few output positions are processed as one image."""
+    kernel = convolution_kernel(d, len(patches.taps), bias)
+    if kernel.merges_images(engine.traits, patches, rows):
         patches, results = patches.merge_images(), results.merge_images()
-        kernel = convolution_kernel(x.dtype, len(patches.taps), bias is not None)
-    kernel(out, w, filters, x, bias, patches, results, slack)
+        kernel = convolution_kernel(d, len(patches.taps), bias)
+    return kernel.planned(engine, rows, patches, results, slack)
 
 
 @lru_cache(256)

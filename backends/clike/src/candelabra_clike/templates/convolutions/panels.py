@@ -10,6 +10,7 @@ plane as if they were one (the results between rows are discarded); or one, four
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 
 from candelabra_clike.templates.matmul.micro_kernel import DEPTH, MicroTile, multiply
@@ -159,7 +160,10 @@ def _store(tile: MicroTile, memory: CType, bias: bool) -> str:
     is computed before that one is stored.
     """
     columns, value = tile.columns, tile.value
-    begin = f"({value}){memory.load('bias[bias_here + i]')}" if bias else f"({value})0"
+
+    def begin(row: str) -> str:
+        return f"({value}){memory.load(f'bias[bias_here + {row}]')}" if bias else f"({value})0"
+
     element = f"""for (int j = 0; j < size; ++j) {{
 const {value} before = k0 == 0 ? begin : ({value}){memory.load("r[j * result_step]")};
 r[j * result_step] = {memory.store("(before + s[j])")};
@@ -177,9 +181,9 @@ const {value}x8 end = {eight("(size - 8)")};
 {others}
 STORE_X8({value}, r + (size - 8), end);
 }} else {element}"""
-    return f"""{tile.spill("sums_here")}{value}* const sums = ({value}*)sums_here;
+    scattered = f"""{tile.spill("sums_here")}{value}* const sums = ({value}*)sums_here;
 for (INDEX i = 0; i < rows_here; ++i) {{
-const {value} begin = {begin};
+const {value} begin = {begin("i")};
 for (INDEX q = 0; q < pieces; ++q) {{
 const int size = (int)piece_size[q];
 GLOBAL {memory.memory}* const r = o_here + (i * o_row + piece_to[q]);
@@ -187,6 +191,27 @@ GLOBAL {memory.memory}* const r = o_here + (i * o_row + piece_to[q]);
 {element}
 }} }}
 """
+    if memory.memory != value:
+        return scattered
+    return f"""if (pieces == 1 && result_step == 1 && piece_size[0] == {columns}u) {{
+{_store_whole(tile, memory, begin)}}} else {{
+{scattered}}}
+"""
+
+
+def _store_whole(tile: MicroTile, memory: CType, begin: Callable[[str], str]) -> str:
+    """Return statements that store the sums of a tile whose results are adjacent, from the registers."""
+    lines = ""
+    for i in range(tile.rows):
+        places = [f"r + {tile.lanes * v}" for v in range(tile.vectors)]
+        first = " ".join(tile.store(place, f"c{i}_{v} + begin") for v, place in enumerate(places))
+        more = " ".join(tile.store(place, f"c{i}_{v} + {tile.load(place)}") for v, place in enumerate(places))
+        lines += f"""if ({i} < rows_here) {{
+GLOBAL {memory.memory}* const r = o_here + ({i}u * o_row + piece_to[0]);
+if (k0 == 0) {{ const {tile.vector} begin = {begin(f"{i}u")}; {first} }} else {{ {more} }}
+}}
+"""
+    return lines
 
 
 def body(tile: MicroTile, memory: CType, tiling: OutputTiling, rank: int, bias: bool) -> str:

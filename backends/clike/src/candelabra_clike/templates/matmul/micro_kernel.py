@@ -175,17 +175,17 @@ def store(tile: MicroTile, memory: CType, same_type: bool, added: bool, skipping
             if added:
                 starts = [tile.load(f"s + {tile.lanes * v}") for v in range(tile.vectors)]
                 first = [f"beta == 0 ? {c} : beta * {start} + {c}" for start, c in zip(starts, sums)]
-            fresh = " ".join(tile.store(place, c) for place, c in zip(places, first))
-            more = " ".join(tile.store(place, f"{c} + {tile.load(place)}") for place, c in zip(places, sums))
+            begin_with = " ".join(tile.store(place, c) for place, c in zip(places, first))
+            add = " ".join(tile.store(place, f"{c} + {tile.load(place)}") for place, c in zip(places, sums))
             here = f"{i} >= skip" if skipping else f"{i} < rows_here"
-            cells += f"if ({here}) {{ {row} if (fresh) {{ {fresh} }} else {{ {more} }} }}\n"
+            cells += f"if ({here}) {{ {row} if (fresh) {{ {begin_with} }} else {{ {add} }} }}\n"
     element = memory.load("r[j * o_column]")
     value = f"sums[i * {columns}u + j]"
     before = f"fresh ? ({tile.value})0 : ({tile.value}){element}"
     if added:
         start = memory.load("start[s_here + i * start_row + j * start_column]")
-        first = f"(beta == 0 ? ({tile.value})0 : ({tile.value})(beta * ({tile.value}){start}))"
-        before = f"fresh ? {first} : ({tile.value}){element}"
+        started = f"(beta == 0 ? ({tile.value})0 : ({tile.value})(beta * ({tile.value}){start}))"
+        before = f"fresh ? {started} : ({tile.value}){element}"
         value = f"({tile.value})(alpha * {value})"
     scalars = f"""{tile.spill("tile")}const {tile.value}* const sums = (const {tile.value}*)tile;
 for (INDEX i = {begin}; i < {end}; ++i) {{
