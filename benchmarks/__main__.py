@@ -18,6 +18,7 @@ from rich.table import Table
 from benchmarks import operators
 from benchmarks.cases import CASES, Case
 from benchmarks.processor import PROCESSOR
+from benchmarks.transforms import TRANSFORMS
 from benchmarks.sides import Side
 
 
@@ -71,7 +72,11 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.operators:
         return every_operator(arguments)
-    cases = [case for case in (*CASES, *PROCESSOR) if arguments.only in case.name or arguments.only == case.group]
+    cases = [
+        case
+        for case in (*CASES, *PROCESSOR, *TRANSFORMS)
+        if arguments.only in case.name or arguments.only == case.group
+    ]
     own, peer = Side(sys.executable, "candelabra"), Side(arguments.peer, "torch")
     results = measure(cases, own, peer, arguments.rounds)
     kept = show(results)
