@@ -18,8 +18,8 @@ from rich.table import Table
 from benchmarks import operators
 from benchmarks.cases import CASES, Case
 from benchmarks.processor import PROCESSOR
-from benchmarks.transforms import TRANSFORMS
 from benchmarks.sides import Side
+from benchmarks.transforms import TRANSFORMS
 
 
 def measure(cases: list[Case], own: Side, peer: Side, rounds: int) -> list[dict[str, Any]]:

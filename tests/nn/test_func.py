@@ -66,8 +66,13 @@ def test_the_neural_tangent_kernel() -> None:
                 [cd.autograd.grad(net(x.unsqueeze(0))[0, i], list(net.parameters())) for i in range(3)]
                 for x in (x1[n], x2[m])
             )
-            due = [[sum((p * q).sum() for p, q in zip(a, b, strict=True)) for b in second] for a in first]
-            assert kernel[n, m].tolist() == pytest.approx([[d.item() for d in row] for row in due])  # type: ignore[union-attr]
+            due = cd.stack([cd.stack([_inner(a, b) for b in second]) for a in first])
+            assert cd.allclose(kernel[n, m], due)
+
+
+def _inner(a: tuple[cd.Tensor, ...], b: tuple[cd.Tensor, ...]) -> cd.Tensor:
+    """Return the inner product of two gradients."""
+    return cd.stack([(p * q).sum() for p, q in zip(a, b, strict=True)]).sum()
 
 
 def test_an_ensemble_is_trained_together() -> None:
