@@ -19,6 +19,7 @@ from benchmarks import operators
 from benchmarks.cases import CASES, Case
 from benchmarks.processor import PROCESSOR
 from benchmarks.sides import Side
+from benchmarks.transforms import TRANSFORMS
 
 
 def measure(cases: list[Case], own: Side, peer: Side, rounds: int) -> list[dict[str, Any]]:
@@ -71,7 +72,11 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.operators:
         return every_operator(arguments)
-    cases = [case for case in (*CASES, *PROCESSOR) if arguments.only in case.name or arguments.only == case.group]
+    cases = [
+        case
+        for case in (*CASES, *PROCESSOR, *TRANSFORMS)
+        if arguments.only in case.name or arguments.only == case.group
+    ]
     own, peer = Side(sys.executable, "candelabra"), Side(arguments.peer, "torch")
     results = measure(cases, own, peer, arguments.rounds)
     kept = show(results)

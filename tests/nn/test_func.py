@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import candelabra as cd
 import pytest
-from candelabra.func import functional_call
+from candelabra.func import functional_call, grad, jacrev, stack_module_state, vmap
 
 
 def test_a_module_is_called_with_other_tensors() -> None:
@@ -30,3 +30,66 @@ def test_missing_transforms_are_refused() -> None:
         cd.func.jvp(abs)
     with pytest.raises(AttributeError, match=r"module 'candelabra\.func' has no attribute 'nothing'"):
         _ = cd.func.nothing
+
+
+# -- the examples of torch.func's tutorials ---------------------------------------------------------------------------
+class Net(cd.nn.Module):
+    """A small convolutional network."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = cd.nn.Conv2d(1, 4, 3)
+        self.fc = cd.nn.Linear(4 * 9, 3)
+
+    def forward(self, x: cd.Tensor) -> cd.Tensor:
+        x = cd.nn.functional.max_pool2d(self.conv(x).relu(), 2)
+        return self.fc(x.flatten(1))
+
+
+def test_the_neural_tangent_kernel() -> None:
+    """The contraction of Jacobians of single examples is the product of the gradients of all pairs of examples."""
+    net = Net().double()
+    params = {name: p.detach() for name, p in net.named_parameters()}
+    x1, x2 = cd.randn(3, 1, 8, 8, dtype=cd.float64), cd.randn(2, 1, 8, 8, dtype=cd.float64)
+
+    def single(params: dict[str, cd.Tensor], x: cd.Tensor) -> cd.Tensor:
+        return functional_call(net, params, (x.unsqueeze(0),)).squeeze(0)
+
+    def flat(x: cd.Tensor) -> list[cd.Tensor]:
+        return [j.flatten(2) for j in vmap(jacrev(single), (None, 0))(params, x).values()]
+
+    kernel = cd.stack([cd.einsum("naf,mbf->nmab", a, b) for a, b in zip(flat(x1), flat(x2), strict=True)]).sum(0)
+    assert kernel.shape == (3, 2, 3, 3)
+    for n in range(3):
+        for m in range(2):
+            first, second = (
+                [cd.autograd.grad(net(x.unsqueeze(0))[0, i], list(net.parameters())) for i in range(3)]
+                for x in (x1[n], x2[m])
+            )
+            due = cd.stack([cd.stack([_inner(a, b) for b in second]) for a in first])
+            assert cd.allclose(kernel[n, m], due)
+
+
+def _inner(a: tuple[cd.Tensor, ...], b: tuple[cd.Tensor, ...]) -> cd.Tensor:
+    """Return the inner product of two gradients."""
+    return cd.stack([(p * q).sum() for p, q in zip(a, b, strict=True)]).sum()
+
+
+def test_an_ensemble_is_trained_together() -> None:
+    """vmap(grad) over stacked parameters gives every model its own gradients, from one batch or from its own."""
+    nets = [Net() for _ in range(3)]
+    params, buffers = stack_module_state(nets)
+    assert buffers == {}
+    x, y = cd.randn(3, 5, 1, 8, 8), cd.randint(0, 3, (3, 5))
+
+    def loss(params: dict[str, cd.Tensor], x: cd.Tensor, y: cd.Tensor) -> cd.Tensor:
+        return cd.nn.functional.cross_entropy(functional_call(nets[0], params, (x,)), y)
+
+    own = vmap(grad(loss))(params, x, y)
+    shared = vmap(grad(loss), in_dims=(0, None, None))(params, x[0], y[0])
+    for i, net in enumerate(nets):
+        for inputs, targets, found in ((x[i], y[i], own), (x[0], y[0], shared)):
+            net.zero_grad()
+            cd.nn.functional.cross_entropy(net(inputs), targets).backward()
+            for name, p in net.named_parameters():
+                assert cd.allclose(found[name][i], p.grad, atol=1e-6)

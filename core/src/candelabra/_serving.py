@@ -118,4 +118,5 @@ def _lowered(function: Function, instance: Instance) -> Function:
         return function
     from candelabra._dispatch.levels import lowered
 
-    return lowered(function, instance)
+    run: Function = lowered(function, instance)
+    return run

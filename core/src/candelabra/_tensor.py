@@ -370,7 +370,8 @@ class Tensor(Methods):
     @property
     def data(self) -> Tensor:
         """The same memory without history and with a separate version counter: autograd does not detect writes."""
-        if instance_of_key(self._keys).immutable:
+        instance = instance_of_key(self._keys)
+        if instance.immutable or instance.depth:
             return self.detach()
         out = wrap(self._fresh()._payload, self._keys & ~(AUTOGRAD | VIEW))
         return out.as_subclass(type(self)) if self._keys & OVERRIDE and not state.bits & NO_OVERRIDE else out

@@ -172,8 +172,18 @@ INDEXED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "index_put": lambda x, i: x.index_put((i[:, 0],), x[:, :1], accumulate=True),
     "index_put of the last dim": lambda x, i: x.index_put((None, i[0]), x[:, :2].exp()) if x.ndim else x,
     "embedding": lambda x, i: cd.nn.functional.embedding(i, x),
+    "number": lambda x, i: x[i[0, 0]],
+    "number and slice": lambda x, i: x[:, i[1, 0]] * x[i[0, 1], 1:2],
+    "number as a target": lambda x, i: _put(x, i),
     "one_hot": lambda x, i: cd.nn.functional.one_hot(i, 4).double() + x[0],
 }
+
+
+def _put(x: Tensor, i: Tensor) -> Tensor:
+    out = (x + i.sum()) * 1
+    out[i[0, 0]] = x[1]
+    out[i[1, 1], 0] = 7.0
+    return out
 
 
 @pytest.mark.parametrize("name", INDEXED)
@@ -247,7 +257,7 @@ def test_views_and_writes(rng: np.random.Generator) -> None:
     assert cd.allclose(vmap(f)(x), before[:, 1:] * 2 + 1)
     assert cd.allclose(x[:, 1:], before[:, 1:] * 2 + 1)
     w = tensor(rng, 3).requires_grad_()
-    out = vmap(lambda a: (a * w).detach() + a * w)(x)
+    out = vmap(lambda a: (a * w).detach() + (a * w).data + a * w)(x)
     (g,) = cd.autograd.grad(out.sum(), w)
     assert cd.allclose(g, x.sum(0))
 

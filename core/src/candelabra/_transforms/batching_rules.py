@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._geometry import indexed_geometry
+from candelabra._layout import contiguous_strides
 from candelabra._operators.indexing.advanced import advanced_shape
-from candelabra._records.batching import Marks, aligned, all_batched, expanded, in_front, moved, rank_of
+from candelabra._records.batching import Marks, aligned, all_aligned, all_batched, expanded, in_front, moved, rank_of
 from candelabra._records.record import OPERATORS, Operator
 from candelabra._transforms.batching import FACTORIES, Batched, declare, squeezed
 from candelabra._transforms.level import frame_at
@@ -35,8 +37,8 @@ def examples(size: int, like: Tensor, rank: int) -> Tensor:
 for _name in (
     "alias", "cast", "clone", "detach", "frexp", "tril", "triu", "view_as_complex", "view_as_real", "view_dtype",
     "linalg_cholesky_ex", "linalg_det", "linalg_eig", "linalg_eigh", "linalg_eigvals", "linalg_eigvalsh",
-    "linalg_geqrf", "linalg_inv_ex", "linalg_ldl_factor_ex", "linalg_ldl_solve", "linalg_lstsq", "linalg_lu_factor_ex",
-    "linalg_qr", "linalg_slogdet", "linalg_svd", "linalg_svdvals", "linalg_matrix_exp",
+    "linalg_geqrf", "linalg_inv_ex", "linalg_ldl_factor_ex", "linalg_lu_factor_ex",
+    "linalg_slogdet", "linalg_svd", "linalg_svdvals", "linalg_matrix_exp",
 ):  # fmt: skip
     declare(_name)(in_front(OPERATORS[_name]))
 
@@ -59,6 +61,29 @@ def solving(op: str) -> Callable[..., Any]:
         return type(out)(run("squeeze", out[0], (len(out[0]._payload.shape) - 1,)), *out[1:])
 
     return rule
+
+
+@declare("linalg_qr")
+def _qr(size: int, batched: Marks, A: Any, mode: str) -> Any:
+    out = run("linalg_qr", A, mode)
+    return out if mode != "r" else (run("new_full", out[1], (size, 0), 0, None), out[1])
+
+
+@declare("linalg_lstsq")
+def _lstsq(size: int, batched: Marks, A: Any, B: Any, *rest: Any) -> Any:
+    ranks = rank_of(A, batched[0]), rank_of(B, batched[1])
+    vector = ranks[1] == 1 or (ranks[1] == ranks[0] - 1 and _example(B, batched[1]) == _example(A, batched[0])[:-1])
+    A, B = all_batched(size, batched, (A, B))
+    if not vector:
+        A, B = aligned(A, ranks[1] - ranks[0]), aligned(B, ranks[0] - ranks[1])
+    return run("linalg_lstsq", A, B, *rest)
+
+
+@declare("linalg_ldl_solve")
+def _ldl_solve(size: int, batched: Marks, LD: Any, pivots: Any, B: Any, hermitian: bool) -> Any:
+    missing = rank_of(B, batched[2]) - rank_of(LD, batched[0])
+    LD, pivots, B = all_batched(size, batched, (LD, pivots, B))
+    return run("linalg_ldl_solve", aligned(LD, missing), aligned(pivots, missing), aligned(B, -missing), hermitian)
 
 
 def _example(tensor: Any, marked: Any) -> tuple[int, ...]:
@@ -91,13 +116,22 @@ def _basic_index(size: int, batched: Marks, input: Any, index: Any) -> Any:
 
 @declare("basic_index_adjoint")
 def _basic_index_adjoint(size: int, batched: Marks, input: Any, shape: Any, index: Any) -> Any:
+    input = _broadcast_to_part(input, shape, index)
     return run("basic_index_adjoint", input, (size, *shape), (slice(0, size, 1), *index))
+
+
+def _broadcast_to_part(source: Tensor, shape: Sequence[int], index: Any) -> Tensor:
+    """Return a batched source so that it broadcasts to the part of a tensor that an index selects."""
+    sizes = tuple(shape)
+    part = indexed_geometry(sizes, contiguous_strides(sizes), 0, index)[0]
+    return aligned(source, len(part) - rank_of(source, True))
 
 
 @declare("basic_index_scatter")
 def _basic_index_scatter(size: int, batched: Marks, input: Any, src: Any, index: Any) -> Any:
-    both = all_batched(size, batched, (input, src))
-    return run("basic_index_scatter", *both, (slice(0, size, 1), *index))
+    input, src = all_batched(size, batched, (input, src))
+    src = _broadcast_to_part(src, input._payload.shape[1:], index)
+    return run("basic_index_scatter", input, src, (slice(0, size, 1), *index))
 
 
 @declare("diagonal")
@@ -137,7 +171,9 @@ def _transpose(size: int, batched: Marks, input: Any, dim0: int, dim1: int) -> A
 
 @declare("unfold")
 def _unfold(size: int, batched: Marks, input: Any, dimension: int, length: int, step: int) -> Any:
-    return run("unfold", aligned(input, not rank_of(input, True)), dimension + 1, length, step)
+    if rank_of(input, True):
+        return run("unfold", input, dimension + 1, length, step)
+    return run("unfold", aligned(input, 1), 1, length, step).select(1, 0)
 
 
 @declare("unsqueeze")
@@ -148,6 +184,16 @@ def _unsqueeze(size: int, batched: Marks, input: Any, dim: int) -> Any:
 @declare("view")
 def _view(size: int, batched: Marks, input: Any, shape: Any) -> Any:
     return run("view", input, (size, *shape))
+
+
+@declare("masked_fill_cast")
+def _masked_fill_cast(size: int, batched: Marks, input: Any, mask: Any, value: Any) -> Any:
+    return NotImplemented if batched[2] else run("masked_fill_cast", *all_aligned(batched[:2], (input, mask)), value)
+
+
+@declare("moved")
+def _moved(size: int, batched: Marks, input: Any, target: Any, dtype: Any) -> Any:
+    return run("moved", input, target, dtype)
 
 
 # -- copies -----------------------------------------------------------------------------------------------------------

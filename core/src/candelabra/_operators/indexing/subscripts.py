@@ -188,7 +188,7 @@ def _is_tuple(index: Any) -> bool:
 
 
 def _item(item: Any, input: Tensor) -> Any:
-    """Return an item of an index as an int, a bool, a slice, None, Ellipsis, a mask, or an int64 tensor with dims."""
+    """Return an item of an index as an int, a bool, a slice, None, Ellipsis, a mask, or an int64 tensor."""
     if item is None or item is Ellipsis or isinstance(item, (int, slice)):
         return item
     if isinstance(item, Tensor):
@@ -233,8 +233,10 @@ def _tensor_item(item: Tensor) -> Any:
                 stacklevel=5,
             )
             return _tensor_item(cast.function(item, dtype=bool_))
-        if not item._payload.shape:
+        if not item._payload.shape and not item._instance.depth:
             return int(item.item())
+        if item._keys & int64.bit:  # in a function transform: a number per example, so no basic index
+            return item
         if item.dtype.name == "int32":
             return cast.function(item, dtype=int64)
     raise IndexError("tensors used as indices must be long, int, byte or bool tensors")

@@ -1,0 +1,124 @@
+"""``vmap`` of operators: one call for many examples gives each of them the result of a call of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+from candelabra import Tensor, vmap
+from candelabra.dtypes import dtype
+from candelabra.library import Operator
+from candelabra.utils._pytree import tree_map
+
+from candelabra_conformance.calling import called, split
+from candelabra_conformance.context import Context, Failure
+from candelabra_conformance.perturbation import with_arrays
+from candelabra_conformance.properties.axes import some
+from candelabra_conformance.properties.registry import operator_property
+from candelabra_conformance.properties.value import agree
+from candelabra_conformance.samples.sample import Sample, arrays, mapped
+from candelabra_conformance.transport import Array, to_device
+
+EXAMPLES: Final = 3
+MOST: Final = 20_000
+"""The number of elements of a sample beyond which it is not batched."""
+
+
+def is_batched(op: Operator[..., Any]) -> bool:
+    """Return whether ``vmap`` serves an operator: it takes tensors, draws nothing, and its shapes need no values."""
+    return bool(op.schema.tensors) and not (op.data_dependent or op.random)
+
+
+@operator_property("vmap", some(2, when=is_batched))
+def batched(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
+    """``vmap`` over all arrays of a sample, and over each of them, gives every example its own values."""
+    worst = None
+    for sample in context.each(op, d, layout):
+        given = _arrays(sample)
+        if not given or sum(array.size for array in given) > MOST:
+            continue
+        examples = _examples(context, op, sample)
+        for places in _places(len(given)):
+            chosen = [_chosen(sample, example, places) for example in examples]
+            if not all(_is_defined(context, op, one) for one in chosen):
+                continue  # such as a derivative, together with the result for another matrix
+            results = _at_once(context, op, chosen, places, layout)
+            for number, one in enumerate(chosen):
+                result = tree_map(lambda t, number=number: t.select(0, number), results)
+                try:
+                    error = agree(context, op, d, one, layout, split(one, result, context.reference)[0])
+                except Failure as failure:
+                    raise Failure(
+                        f"example {number} of {EXAMPLES}, arrays {sorted(places)} batched: {failure}", one, layout,
+                        **failure.details,
+                    ) from None  # fmt: skip
+                worst = max(worst or 0.0, error)
+    return worst
+
+
+def _arrays(sample: Sample) -> list[Array]:
+    return list(arrays((sample.args, dict(sample.kwargs))))
+
+
+def _places(count: int) -> Iterator[frozenset[int]]:
+    """Yield the sets of arrays that are batched: all of them, and each alone."""
+    yield frozenset(range(count))
+    if count > 1:
+        for place in range(count):
+            yield frozenset((place,))
+
+
+def _examples(context: Context, op: Operator[..., Any], sample: Sample) -> list[Sample]:
+    """Return the sample and variants of it: other floating values, for which the operator is defined."""
+    variants = [sample]
+    for change in (_scaled, _reversed):
+        variant = with_arrays(sample, change)
+        variants.append(variant if _is_defined(context, op, variant) else sample)
+    return variants
+
+
+def _is_defined(context: Context, op: Operator[..., Any], sample: Sample) -> bool:
+    """Return whether the operator has a result: a variant may be a singular matrix, or a number out of a range."""
+    try:
+        context.oracle.answer(op, sample)
+    except Exception:  # any error of the operator
+        return False
+    return True
+
+
+def _scaled(array: Array) -> Array:
+    return np.asarray(array * 0.75, array.dtype) if array.dtype.kind in "fc" else array
+
+
+def _reversed(array: Array) -> Array:
+    return array.reshape(-1)[::-1].reshape(array.shape).copy() if array.dtype.kind in "fc" else array
+
+
+def _chosen(sample: Sample, example: Sample, places: frozenset[int]) -> Sample:
+    """Return an example whose arrays outside of ``places`` are those of the sample."""
+    own = iter(
+        [e if i in places else s for i, (s, e) in enumerate(zip(_arrays(sample), _arrays(example), strict=True))]
+    )
+    args, kwargs = mapped((sample.args, dict(sample.kwargs)), lambda _: next(own))
+    return replace(sample, args=args, kwargs=kwargs)
+
+
+def _at_once(
+    context: Context, op: Operator[..., Any], examples: list[Sample], places: frozenset[int], layout: str
+) -> Any:
+    """Return the results of one call for all examples, which are along the first dim."""
+    columns = list(zip(*[_arrays(example) for example in examples], strict=True))
+    dims = tuple([0 if i in places else None for i in range(len(columns))])
+    given = [
+        to_device(np.stack(column) if i in places else column[0], context.instance) for i, column in enumerate(columns)
+    ]
+
+    def one(*values: Tensor) -> Any:
+        rest = iter(values)
+        args, kwargs = mapped((examples[0].args, dict(examples[0].kwargs)), lambda _: next(rest))
+        return called(op, args, kwargs, context.instance)
+
+    context.current = (examples[0], layout)
+    return vmap(one, dims, randomness="same")(*given)
