@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import candelabra as cd
 import ml_dtypes
 import numpy as np
 import pytest
+from candelabra_clike.kernels.copies import PARALLEL_COPY_SIZE
 from candelabra_native.arrays import Unsuitable, payload, shared, strided
 from candelabra_native.engine import NativeEngine
 from candelabra_native.launch._launch import address_of, allocate, release, statistics
@@ -97,3 +99,12 @@ def test_bfloat16_passes_without_a_format() -> None:
     x = np.ones(4, ml_dtypes.bfloat16)
     assert address_of(x) == x.ctypes.data
     assert payload(strided(x, ENGINE)).dtype == x.dtype
+
+
+def test_copies_of_large_arrays_keep_their_dtype() -> None:
+    """Large arrays are copied as integers of the same size by all processors; the copy has the dtype of the array."""
+    x = cd.arange(PARALLEL_COPY_SIZE // 4, dtype=cd.float32) / 8
+    copy = x.clone()
+    assert copy.numpy().dtype == np.float32
+    assert np.array_equal(copy.numpy(), x.numpy())
+    assert cd.sin(copy).equal(cd.sin(x))
