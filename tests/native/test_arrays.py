@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import candelabra as cd
 import ml_dtypes
 import numpy as np
 import pytest
 from candelabra.errors import OutOfMemoryError
+from candelabra_clike.kernels.copies import PARALLEL_COPY_SIZE
 from candelabra_native.arrays import Unsuitable, payload, shared, strided
 from candelabra_native.engine import NativeEngine
 from candelabra_native.launch._launch import address_of, allocate, dense_rows, release, statistics
@@ -130,3 +132,12 @@ def test_rows_of_plain_arrays_have_sizes() -> None:
 def test_rows_of_other_arrays_have_none(columns: tuple[list[np.ndarray], ...]) -> None:
     """Anything else is served array by array, which finds what is wrong, or copies."""
     assert dense_rows(columns) is None
+
+
+def test_copies_of_large_arrays_keep_their_dtype() -> None:
+    """Large arrays are copied as integers of the same size by all processors; the copy has the dtype of the array."""
+    x = cd.arange(PARALLEL_COPY_SIZE // 4, dtype=cd.float32) / 8
+    copy = x.clone()
+    assert copy.numpy().dtype == np.float32
+    assert np.array_equal(copy.numpy(), x.numpy())
+    assert cd.sin(copy).equal(cd.sin(x))

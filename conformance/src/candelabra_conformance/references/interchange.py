@@ -95,6 +95,12 @@ def data_ptr(x: Any) -> int:
     return 0 if isinstance(x, np.ndarray) else int(ON_HOST.ctypes.data)
 
 
+@reference("Tensor.untyped_storage", "Tensor.storage")
+def storage(x: Array) -> bytes:
+    """Return the bytes of the elements."""
+    return x.tobytes()
+
+
 @reference("Tensor.__deepcopy__")
 def deep_copy(x: Array, memo: dict[int, Any]) -> Array:
     """Return the values."""

@@ -155,6 +155,13 @@ def addresses_of_elements(t: Maker) -> Iterator[Sample]:
         yield sample(t(0), kind=ZERO_SIZE)
 
 
+@inputs("Tensor.untyped_storage", "Tensor.storage")
+def sizes_of_memory(t: Maker) -> Iterator[Sample]:
+    """Yield tensors with elements and without. Layouts have memory of other sizes, and differ in nothing else."""
+    yield sample(t(2, 3), of=bool)
+    yield sample(t(0), of=bool, kind=ZERO_SIZE)
+
+
 @inputs("Tensor.is_pinned")
 def never_pinned(t: Maker) -> Iterator[Sample]:
     """Yield tensors, which are never pinned."""

@@ -387,3 +387,21 @@ def test_pickle_makes_nothing_but_tensors() -> None:
     """The function that pickles call refuses other classes than tensors."""
     with pytest.raises(TypeError, match="a pickled tensor names the class dict, which is no Tensor"):
         rebuilt(dict, b"", "float32", (0,), "x", False, {})
+
+
+def test_storages_describe_the_memory_of_a_tensor_and_its_views() -> None:
+    """Views share a storage, whose size is that of the whole memory, in bytes or in elements."""
+    x = cd.arange(6.0).reshape(2, 3)
+    view, other = x.t()[1:], x.clone()
+    assert view.untyped_storage() == x.untyped_storage() != other.untyped_storage()
+    assert view.untyped_storage() != x.storage()
+    assert len({view.storage(), x.storage(), other.storage()}) == 2
+    assert view.untyped_storage().data_ptr() == x.data_ptr() != view.data_ptr()
+    assert view.untyped_storage().nbytes() == view.untyped_storage().size() == 24
+    assert (view.storage().size(), len(view.storage()), view.storage().dtype) == (6, 6, cd.float32)
+    assert view.storage().tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert view.storage().untyped() == x.untyped_storage()
+    assert view.storage().device == x.device
+    assert repr(x.untyped_storage()) == "<UntypedStorage of 24 bytes on cpu>"
+    assert (cd.ones(0).untyped_storage().nbytes(), cd.ones(0).untyped_storage().data_ptr()) == (0, 0)
+    assert cd.ones(1).expand(4).storage().size() == 1

@@ -46,9 +46,6 @@ def copies_in_parallel(array: StridedArray) -> bool:
 
 def clone(array: StridedArray) -> StridedArray:
     """A contiguous copy."""
-    if array.contiguous and copies_in_parallel(array):
-        result: StridedArray = copy_kernel(array.dtype)(array)
-        return result
     copy = array.engine.empty(array.shape, array.dtype)
     return copy_into(copy, array)
 

@@ -78,6 +78,25 @@ def data_ptr(input: Tensor) -> int:
 
 
 @public(is_function=False)
+def untyped_storage(input: Tensor) -> Any:
+    """Return an object with the address and the size in bytes of the memory that a tensor shares with its views.
+
+    It has ``data_ptr()``, ``nbytes()``, ``size()`` and ``device``, and no elements; storages of views are equal.
+    """
+    from candelabra._storage import UntypedStorage
+
+    return UntypedStorage(input)
+
+
+@public(is_function=False)
+def storage(input: Tensor) -> Any:
+    """As :meth:`untyped_storage`, but ``size()`` and ``len()`` count elements, which ``tolist()`` returns."""
+    from candelabra._storage import TypedStorage
+
+    return TypedStorage(input)
+
+
+@public(is_function=False)
 def is_pinned(input: Tensor) -> bool:
     """Return False: memory is never page-locked."""
     return False
