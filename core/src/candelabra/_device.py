@@ -16,7 +16,7 @@ from candelabra.dtypes import ALL, dtype
 from candelabra.errors import DeviceUnavailable, UnsupportedDType
 
 if TYPE_CHECKING:
-    from candelabra.backend import Backend, Kernel
+    from candelabra.backend import Backend
 
 
 class device:

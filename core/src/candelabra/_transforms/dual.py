@@ -1,9 +1,8 @@
 """Forward mode as a device: a payload is a dual number, a tensor of the level below and its tangent.
 
-The kernel of an operator calls it on the primals and applies its tangent rule (``candelabra._transforms.tangent_rules``)
-to the tangents. The dual numbers are immutable: an in-place write gives its target another payload, and views of the
-target are computed again. So tangents need no memory layout, and a tensor is not changed outside the level that writes
-to it.
+The kernel of an operator calls it on the primals, and applies its tangent rule to the tangents; see
+``candelabra._transforms.tangent_rules``. Dual numbers are immutable: an in-place write gives its target another
+payload, and views of the target are computed again. So tangents need no memory layout.
 
 Attribution: dual numbers for derivatives are Clifford's and Wengert's; nested levels, which keep perturbations apart,
 are Siskind and Pearlmutter's ("Nesting forward-mode AD in a functional framework", 2008), as in functorch and JAX.

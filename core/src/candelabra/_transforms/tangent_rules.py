@@ -203,8 +203,8 @@ def declared(op: Operator[..., Any]) -> TangentRule:
 def transposed(op: Operator[..., Any]) -> TangentRule:
     """Return the rule that transposes the vector-Jacobian product.
 
-    ``vjp(u)`` is linear in ``u``, so its derivative along the tangents does not depend on ``u``: it is ``J t``. ``u`` is
-    1, since a rule may compute in logarithms.
+    ``vjp(u)`` is linear in ``u``, so its derivative along the tangents does not depend on ``u``: it is ``J t``. The
+    probes ``u`` are 1, since a rule may compute in logarithms.
     """
     parameters = op.schema.parameters
     positions = {p.name: i for i, p in enumerate(parameters)}
@@ -226,9 +226,11 @@ def transposed(op: Operator[..., Any]) -> TangentRule:
                 found = product_at(probes if several else probes[0], outs, primals, needs)
                 for name, g in zip(each.targets, found if each.joint else (found,), strict=True):
                     place = positions[name]
-                    pairs = zip(primals[place], tangents[place], g or (), strict=True) if (
-                        parameters[place].kind == LIST
-                    ) else ((primals[place], tangents[place], g),)
+                    pairs = (
+                        zip(primals[place], tangents[place], g or (), strict=True)
+                        if (parameters[place].kind == LIST)
+                        else ((primals[place], tangents[place], g),)
+                    )
                     for primal, t, product in pairs:
                         if t is not None and product is not None and product._node is not None:
                             products.append(_fitted(product, primal))

@@ -1,7 +1,7 @@
 """Forward mode by dual tensors: ``dual_level``, ``make_dual``, ``unpack_dual``. As ``torch.autograd.forward_ad``.
 
-A level is that of one :func:`candelabra.func.jvp`, which is a block here and not a function. At its end the tensors that
-were computed in it keep their values and have no tangents.
+A level is that of one :func:`candelabra.func.jvp`, which is a block here and not a function. At its end the tensors
+that were computed in it keep their values and have no tangents.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from types import TracebackType
 
-from candelabra._annotations import Any, Final, NamedTuple
+from candelabra._annotations import Final, NamedTuple
 from candelabra._dispatch.levels import active_frames
 from candelabra._tensor import Tensor
 from candelabra._transforms.dual import DualFrame
