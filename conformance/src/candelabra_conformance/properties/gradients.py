@@ -141,11 +141,11 @@ def _hold(context: Context, op: Record, d: dtype, layout: str, derivatives: Deri
         got = derivatives(op, sample, layout, context.instance, kind)
         if context.oracle.itself and d.itemsize == (16 if d.is_complex else 8):
             _against_differences(op, sample, layout, context.instance, twice=derivatives is second_derivatives)
-        worst = max(worst or 0.0, _agreed(context, op, sample, layout, derivatives, d, got))
+        worst = max(worst or 0.0, agreed(context, op, sample, layout, derivatives, d, got))
     return worst
 
 
-def _agreed(
+def agreed(
     context: Context, op: Record, sample: Sample, layout: str, derivatives: Derivatives, d: dtype, got: Any
 ) -> float:
     """Return the largest error, with the inputs perturbed in as many directions as necessary."""
@@ -256,16 +256,25 @@ def leaves_of(op: Record, sample: Sample, layout: str, instance: Instance) -> tu
     return args, kwargs, leaves
 
 
-def _outputs(op: Record, sample: Sample, layout: str, instance: Instance) -> tuple[list[Tensor], list[Tensor]]:
+def outputs_of(op: Record, sample: Sample, layout: str, instance: Instance) -> tuple[list[Tensor], list[Tensor]]:
     args, kwargs, leaves = leaves_of(op, sample, layout, instance)
-    made = tensors_in(_computed(op, sample, args, kwargs, instance))
+    made = tensors_in(computed(op, sample, args, kwargs, instance))
     outputs = [t for t in made if t.requires_grad]
     if not outputs and isinstance(op, CallableRecord) and any(t.is_floating_point() or t.is_complex() for t in made):
         raise Failure("no result requires grad: the sample says gradient=False where none is due", sample, layout)
     return outputs, leaves
 
 
-def _computed(op: Record, sample: Sample, args: Any, kwargs: Any, instance: Instance) -> Any:
+def replaced(value: Any, by: dict[int, Tensor]) -> Any:
+    """Return arguments with other tensors in place of leaves, whose ids are the keys."""
+    if isinstance(value, dict):
+        return {name: replaced(v, by) for name, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(replaced(v, by) for v in value)
+    return by.get(id(value), value)
+
+
+def computed(op: Record, sample: Sample, args: Any, kwargs: Any, instance: Instance) -> Any:
     """Return the results of a sample that are differentiated."""
     if isinstance(op, CallableRecord) and op.writes:
         args = [args[0] * 1, *args[1:]]  # an operator's result: leaves cannot be written to
@@ -297,18 +306,18 @@ def first_derivatives(
     op: Record, sample: Sample, layout: str, instance: Instance, kind: Cotangents
 ) -> tuple[Array, ...]:
     """Return the gradients of the leaves, with zeros for a leaf that no output depends on."""
-    outputs, leaves = _outputs(op, sample, layout, instance)
+    outputs, leaves = outputs_of(op, sample, layout, instance)
     if not outputs:
         return ()
     grads = autograd.grad(outputs, leaves, cotangents(outputs, op.name, instance, kind), allow_unused=True)
-    return tuple(_on_host(g, leaf) for g, leaf in zip(grads, leaves, strict=True))
+    return tuple(on_host(g, leaf) for g, leaf in zip(grads, leaves, strict=True))
 
 
 def second_derivatives(
     op: Record, sample: Sample, layout: str, instance: Instance, kind: Cotangents
 ) -> tuple[Array, ...]:
     """Return the gradients of the gradients with respect to the leaves and the cotangents."""
-    outputs, leaves = _outputs(op, sample, layout, instance)
+    outputs, leaves = outputs_of(op, sample, layout, instance)
     if not outputs:
         return ()
     given = [c.detach().requires_grad_() for c in cotangents(outputs, op.name, instance, kind)]
@@ -318,10 +327,10 @@ def second_derivatives(
         return ()
     by = [*leaves, *given]
     twice = autograd.grad(again, by, cotangents(again, op.name + " twice", instance, kind), allow_unused=True)
-    return tuple(_on_host(g, leaf) for g, leaf in zip(twice, by, strict=True))
+    return tuple(on_host(g, leaf) for g, leaf in zip(twice, by, strict=True))
 
 
-def _on_host(gradient: Tensor | None, leaf: Tensor) -> Array:
+def on_host(gradient: Tensor | None, leaf: Tensor) -> Array:
     if gradient is None:
         return np.zeros(tuple(leaf.shape), to_host(leaf).dtype)
     if gradient.dtype is not leaf.dtype or gradient.device != leaf.device:
@@ -337,14 +346,9 @@ def _against_differences(op: Record, sample: Sample, layout: str, instance: Inst
     if not 0 < sum(leaf.numel() for leaf in leaves) <= DIFFERENCED:
         return
 
-    def rebuilt(value: Any, leaf_values: dict[int, Tensor]) -> Any:
-        if isinstance(value, (list, tuple)):
-            return type(value)(rebuilt(v, leaf_values) for v in value)
-        return leaf_values.get(id(value), value)
-
     def call(*values: Tensor) -> Any:
         given = {id(leaf): value for leaf, value in zip(leaves, values, strict=True)}
-        made = _computed(op, sample, rebuilt(args, given), {k: rebuilt(v, given) for k, v in kwargs.items()}, instance)
+        made = computed(op, sample, replaced(args, given), replaced(kwargs, given), instance)
         return tuple(t for t in tensors_in(made) if t.requires_grad)
 
     if not call(*leaves):

@@ -122,14 +122,11 @@ FORWARD: Final = Forward()
 
 
 class TangentKernels(dict[str, Any]):
-    """``{operator: kernel}``, created on demand from the records."""
+    """``{operator: kernel}``, created on demand from the records. Dispatch keeps them, until a rule is declared."""
 
     def get(self, name: str, default: Any = None) -> Any:
-        try:
-            found = dict.__getitem__(self, name)
-        except KeyError:
-            op: Any = OPERATORS.get(name)
-            found = self[name] = None if op is None else kernel_of(op)
+        op: Any = OPERATORS.get(name)
+        found = None if op is None else kernel_of(op)
         return default if found is None else found
 
     def __contains__(self, name: object) -> bool:
