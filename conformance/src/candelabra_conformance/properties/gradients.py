@@ -257,6 +257,7 @@ def leaves_of(op: Record, sample: Sample, layout: str, instance: Instance) -> tu
 
 
 def outputs_of(op: Record, sample: Sample, layout: str, instance: Instance) -> tuple[list[Tensor], list[Tensor]]:
+    """Return the outputs that require grad, and the leaves."""
     args, kwargs, leaves = leaves_of(op, sample, layout, instance)
     made = tensors_in(computed(op, sample, args, kwargs, instance))
     outputs = [t for t in made if t.requires_grad]
@@ -331,6 +332,7 @@ def second_derivatives(
 
 
 def on_host(gradient: Tensor | None, leaf: Tensor) -> Array:
+    """Return a derivative of the dtype and device of ``leaf``; zeros if it is absent."""
     if gradient is None:
         return np.zeros(tuple(leaf.shape), to_host(leaf).dtype)
     if gradient.dtype is not leaf.dtype or gradient.device != leaf.device:

@@ -18,12 +18,13 @@ from collections.abc import Callable, Sequence
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._autograd.api import grad as gradients_of
 from candelabra._autograd.engine import restored
-from candelabra._autograd.filling import filled_like, zeros_like
+from candelabra._autograd.filling import zeros_like
 from candelabra._autograd.node import Spec
-from candelabra._keys import NO_GRAD, mode, state
+from candelabra._keys import AUTOGRAD, NO_GRAD, VIEW, mode, state
 from candelabra._records.derivative import Applied
 from candelabra._records.record import OPERATORS
 from candelabra._records.schema import LIST, OPTIONAL, parameter_names
+from candelabra._tensor import wrap
 from candelabra.dtypes import COMPLEX_BITS, FLOATING
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ def transposed(op: Operator[..., Any]) -> TangentRule:
     """Return the rule that transposes the vector-Jacobian product.
 
     ``vjp(u)`` is linear in ``u``, so its derivative along the tangents does not depend on ``u``: it is ``J t``. The
-    probes ``u`` are 1, since a rule may compute in logarithms.
+    probes ``u`` are the results themselves: rules of eigenvectors refuse most others.
     """
     parameters = op.schema.parameters
     positions = {p.name: i for i, p in enumerate(parameters)}
@@ -215,7 +216,7 @@ def transposed(op: Operator[..., Any]) -> TangentRule:
         outs = tuple(out) if several else (out,)
         recording = not state.bits & NO_GRAD
         with mode(exclude=NO_GRAD):
-            probes = [filled_like(o, 1).requires_grad_() if o.dtype.category >= FLOATING else None for o in outs]
+            probes = [_probe(o) if o.dtype.category >= FLOATING else None for o in outs]
             products: list[Any] = []
             along: list[Any] = []
             for each, product_at in rules:
@@ -242,6 +243,11 @@ def transposed(op: Operator[..., Any]) -> TangentRule:
         return given if several else given[0]
 
     return rule
+
+
+def _probe(out: Tensor) -> Tensor:
+    """Return a leaf with the content of a result."""
+    return wrap(out._payload, out._keys & ~(AUTOGRAD | VIEW)).requires_grad_()
 
 
 def _needs(tangent: Any) -> Any:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.api import grad
+from candelabra._autograd.filling import zeros_like
 from candelabra._keys import NO_GRAD, mode
 from candelabra._records.record import OPERATORS
 
@@ -48,9 +49,9 @@ def gradcheck(
 
     Every tensor of ``inputs`` that requires grad is checked; it should be float64 or complex128. ``fast_mode`` compares
     along one random direction instead of entry by entry. ``check_forward_ad`` compares the derivatives of
-    :func:`candelabra.func.jvp` too, and ``check_batched_grad`` gradients under ``vmap`` with those one by one. Raises :class:`GradcheckError` with both matrices (or returns
-    False without ``raise_exception``). Arguments as ``torch.autograd.gradcheck``; ``masked`` concerns sparse tensors
-    only.
+    :func:`candelabra.func.jvp` too, and ``check_batched_grad`` gradients under ``vmap`` with those one by one. Raises
+    :class:`GradcheckError` with both matrices (or returns False without ``raise_exception``). Arguments as
+    ``torch.autograd.gradcheck``; ``masked`` concerns sparse tensors only.
     """
     arguments = _as_tuple(inputs)
     checked = _checked_inputs(arguments)
@@ -216,12 +217,15 @@ class _Check:
     def _tangent(self, number: int, place: int, direction: Tensor) -> list[float]:
         from candelabra._transforms.forward import jvp
 
-        def called(x: Tensor) -> Tensor:
-            found = _as_tuple(self.func(*self.arguments[:place], x, *self.arguments[place + 1 :]))[number]
-            assert hasattr(found, "_payload")
-            return found  # type: ignore[no-any-return]
+        def called(*values: Tensor) -> Any:
+            arguments = list(self.arguments)
+            for i, value in zip(self.checked, values, strict=True):
+                arguments[i] = value.requires_grad_()  # the function may itself take gradients
+            return _as_tuple(self.func(*arguments))[number]
 
-        return _reals(jvp(called, (self.arguments[place].detach(),), (direction,))[1])
+        primals = tuple([self.arguments[i].detach() for i in self.checked])
+        along = [direction if i == place else zeros_like(p) for i, p in zip(self.checked, primals, strict=True)]
+        return _reals(jvp(called, primals, tuple(along))[1])
 
     # -- derivatives --------------------------------------------------------------------------------------------------
     def _gradients(self, out: Tensor, g: Tensor, dtypes: bool) -> list[list[float]]:
