@@ -114,13 +114,14 @@ class Cotangents(NamedTuple):
     """How the cotangents of a sample are made: their layout, and whether all values of each are equal.
 
     Equal values may cancel (in the gradient of softmax). For the bound, each is then changed by ``step``, up or down,
-    in the random direction of ``seed``.
+    in the random direction of ``seed``. ``moved``: so are values that differ, since their terms may cancel, too.
     """
 
     layout: str = CONTIGUOUS
     equal: bool = False
     step: float = 0.0
     seed: int = 0
+    moved: bool = False
 
 
 Derivatives = Callable[[Record, Sample, str, Instance, Cotangents], tuple[Array, ...]]
@@ -141,18 +142,24 @@ def _hold(context: Context, op: Record, d: dtype, layout: str, derivatives: Deri
         got = derivatives(op, sample, layout, context.instance, kind)
         if context.oracle.itself and d.itemsize == (16 if d.is_complex else 8):
             _against_differences(op, sample, layout, context.instance, twice=derivatives is second_derivatives)
-        worst = max(worst or 0.0, agreed(context, op, sample, layout, derivatives, d, got))
+        worst = max(worst or 0.0, agreed(context, op, sample, layout, derivatives, d, got, kind))
     return worst
 
 
 def agreed(
-    context: Context, op: Record, sample: Sample, layout: str, derivatives: Derivatives, d: dtype, got: Any
+    context: Context,
+    op: Record,
+    sample: Sample,
+    layout: str,
+    derivatives: Derivatives,
+    d: dtype,
+    got: Any,
+    kind: Cotangents,
 ) -> float:
     """Return the largest error, with the inputs perturbed in as many directions as necessary."""
-    kind = cotangents_with(layout)
 
     def compared(directions: int) -> float:
-        expected = _expected(context, op, sample, derivatives, d, directions, kind.equal)
+        expected = _expected(context, op, sample, derivatives, d, directions, kind)
         return compare_gradients(sample, layout, d, got, *expected)
 
     for directions in DIRECTIONS[:-1]:
@@ -166,11 +173,18 @@ def agreed(
 
 
 def _expected(
-    context: Context, op: Record, sample: Sample, derivatives: Derivatives, d: dtype, directions: int, equal: bool
+    context: Context,
+    op: Record,
+    sample: Sample,
+    derivatives: Derivatives,
+    d: dtype,
+    directions: int,
+    given: Cotangents,
 ) -> tuple[tuple[Array, ...], list[Array]]:
     """Return the reference's derivatives in the widest precision, and their change. They do not depend on layouts."""
+    equal = given.equal
     key = (derivatives.__name__, id(sample), directions, equal)
-    kind = Cotangents(equal=equal)
+    kind = Cotangents(equal=equal, moved=given.moved)
 
     def make() -> tuple[tuple[Array, ...], list[Array]]:
         widened = sample if as_given(op) else with_arrays(sample, wide)
@@ -180,7 +194,7 @@ def _expected(
         sizes = [np.max(np.abs(t), initial=0.0, where=np.isfinite(t)) if equal else 0.0 for t in terms]
         sensitivity = [np.full(w.shape, eps(d) * size) for w, size in zip(want, sizes, strict=True)]
         for seed in range(directions):
-            beside = kind._replace(step=eps(d) if equal else 0.0, seed=seed)
+            beside = kind._replace(step=eps(d) if equal or given.moved else 0.0, seed=seed)
             moved = derivatives(op, perturbed(op, widened, eps(d), seed), CONTIGUOUS, context.reference, beside)
             with np.errstate(all="ignore"):
                 sensitivity = [
@@ -297,6 +311,7 @@ def cotangents(outputs: list[Tensor], seed: str, instance: Instance, kind: Cotan
         array = np.asarray(values).astype(host_dtype(out.dtype))
         if kind.equal and array.ndim:
             array = np.ascontiguousarray(repeated(array, BROADCAST_ALL))
+        if kind.step and array.ndim:
             signs = np.random.Generator(np.random.Philox(kind.seed)).choice((-1, 1), shape)
             array = np.asarray(array * (1 + kind.step * signs), array.dtype)
         made.append(to_layout(array, kind.layout, instance))
