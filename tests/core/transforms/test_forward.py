@@ -10,6 +10,7 @@ import candelabra as cd
 import numpy as np
 import pytest
 from candelabra import Tensor, func, vmap
+from candelabra.autograd import Function
 from candelabra.func import grad, hessian, jacfwd, jacrev, jvp, linearize, vjp
 
 F = cd.nn.functional
@@ -292,6 +293,60 @@ def test_dropout_has_the_tangents_of_what_it_keeps() -> None:
     out, along = jvp(lambda x: F.dropout(x, 0.5, True), (x,), (t,))
     assert cd.equal(along, out * t)
     assert 0 < out.count_nonzero().item() < 50
+
+
+class Quartic(Function):
+    """``x³ y``, without a rule for forward mode; the second output is a constant."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor) -> Any:
+        ctx.save_for_backward(x, y)
+        return x.detach() ** 3 * y, x.detach()
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor, _: Tensor) -> Any:
+        x, y = ctx.saved_tensors
+        return g * 3 * x**2 * y, g * x**3
+
+
+class Declared(Function):
+    """A square whose forward rule has a factor that nothing else has."""
+
+    result: Any = None
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Any:
+        ctx.save_for_forward(x)
+        return x**2 if Declared.result is None else (x, x)
+
+    @staticmethod
+    def jvp(ctx: Any, t: Tensor) -> Any:
+        return 100 * ctx.saved_tensors[0] * t
+
+
+def test_custom_functions_have_tangents() -> None:
+    """Those of their jvp, or of backward, differentiated; also nested, under vmap, and under grad."""
+    x, t = cd.tensor([2.0]), cd.tensor([1.0])
+    f = lambda x: Quartic.apply(x, x)[0]  # noqa: E731
+    along = lambda x: jvp(f, (x,), (t,))[1]  # noqa: E731
+    assert [part.item() for part in jvp(f, (x,), (t,))] == [16, 32]
+    assert not along(x).requires_grad
+    assert not x.requires_grad
+    assert jvp(along, (x,), (t,))[1].item() == 48
+    assert grad(lambda x: along(x).sum())(x).item() == 48
+    assert jvp(grad(lambda x: f(x).sum()), (x,), (t,))[1].item() == 48
+    assert vmap(lambda x: jvp(f, (x,), (t[0],))[1])(x).item() == 32
+    assert jvp(Declared.apply, (x,), (t,))[1].item() == 200
+    Declared.result = "two outputs"
+    try:
+        with pytest.raises(
+            RuntimeError, match=r"Declared\.jvp returned .*: expected a tuple with a tangent or None for"
+        ):
+            jvp(Declared.apply, (x,), (t,))
+    finally:
+        Declared.result = None
+    with pytest.raises(NotImplementedError, match=r"Function\.jvp is not implemented: forward mode differentiates"):
+        Function.jvp(None)
 
 
 def test_names() -> None:

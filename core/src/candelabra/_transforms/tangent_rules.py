@@ -216,7 +216,7 @@ def transposed(op: Operator[..., Any]) -> TangentRule:
         outs = tuple(out) if several else (out,)
         recording = not state.bits & NO_GRAD
         with mode(exclude=NO_GRAD):
-            probes = [_probe(o) if o.dtype.category >= FLOATING else None for o in outs]
+            probes = [leaf_of(o) if o.dtype.category >= FLOATING else None for o in outs]
             products: list[Any] = []
             along: list[Any] = []
             for each, product_at in rules:
@@ -245,9 +245,10 @@ def transposed(op: Operator[..., Any]) -> TangentRule:
     return rule
 
 
-def _probe(out: Tensor) -> Tensor:
-    """Return a leaf with the content of a result."""
-    return wrap(out._payload, out._keys & ~(AUTOGRAD | VIEW)).requires_grad_()
+def leaf_of(tensor: Tensor) -> Tensor:
+    """Return a leaf of the graph with the content of a tensor."""
+    tensor._fresh()
+    return wrap(tensor._payload, tensor._keys & ~(AUTOGRAD | VIEW)).requires_grad_()
 
 
 def _needs(tangent: Any) -> Any:

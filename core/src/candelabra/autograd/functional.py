@@ -191,13 +191,13 @@ def hessian(
 
     ``vectorize`` and ``outer_jacobian_strategy``: how :func:`jacobian` computes it.
     """
-    from candelabra._transforms.level import levelled
+    from candelabra._transforms.tangent_rules import leaf_of
 
     single, values = _as_tuple(inputs, "inputs", "hessian")
 
     def gradient(*at: Tensor) -> Tensors:
         if outer_jacobian_strategy == "forward-mode":  # the gradient has a graph of its own on this level
-            at = tuple([levelled(x).requires_grad_() for x in at])
+            at = tuple([leaf_of(x) for x in at])
         single_out, outputs = _outputs(func(*at), "hessian")
         _check_requires_grad(outputs, "outputs", strict)
         _check_scalar(outputs, single_out, "hessian")
