@@ -23,9 +23,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _ABSENT:
-        found = missing(
-            "func", name, "it removes in-place operators from a traced graph; candelabra records no such graph"
-        )
+        found = missing("func", name, "it removes in-place operators from a traced graph, and candelabra traces none")
     elif name in _OF_MODULES:
         import candelabra
 

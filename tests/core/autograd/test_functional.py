@@ -53,6 +53,36 @@ def test_gradcheck_refuses_what_it_cannot_check() -> None:
         gradcheck(cd.sin, (cd.ones(1, requires_grad=True),), atol=1.0, eps=1e-2)
 
 
+def test_jacobians_of_all_strategies_are_equal() -> None:
+    """Row by row, all rows at once and by forward mode; also for outputs without a graph, and with create_graph."""
+    x, y = cd.tensor([1.0, -2.0, 0.5], dtype=cd.float64), cd.tensor([3.0, 1.5], dtype=cd.float64)
+    choices: list[dict[str, Any]] = [{}, {"vectorize": True}, {"vectorize": True, "strategy": "forward-mode"}]
+
+    def outputs(x: Any, y: Any) -> Any:
+        return (x[:2] * y).sin(), x.sum() * y[0], cd.ones(2)
+
+    first, *others = [functional.jacobian(outputs, (x, y), **choice) for choice in choices]
+    for other in others:
+        assert all(
+            cd.allclose(a.double(), b.double())
+            for p, q in zip(first, other, strict=True)
+            for a, b in zip(p, q, strict=True)
+        )
+    assert first[0][1].shape == (2, 2)
+
+    def total(x: Any) -> Any:
+        return (x**3).sum() * x[0].exp()
+
+    again = [{}, {"vectorize": True}, {"vectorize": True, "outer_jacobian_strategy": "forward-mode"}]
+    first, *others = [functional.hessian(total, x, **choice) for choice in again]
+    assert all(cd.allclose(first, other) for other in others)
+    leaf = x.clone().requires_grad_()
+    for choice in choices:
+        found = functional.jacobian(lambda x: x**3, leaf, create_graph=True, **choice)
+        assert cd.allclose(cd.autograd.grad(found.sum(), leaf)[0], 6 * x)
+        assert not functional.jacobian(lambda x: x**3, leaf, **choice).requires_grad
+
+
 def test_jacobian_and_hessian() -> None:
     """Their shapes are those of the output, followed by those of the input."""
     x, y = cd.tensor([1.0, 2.0]), cd.tensor([3.0])

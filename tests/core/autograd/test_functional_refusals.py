@@ -69,13 +69,25 @@ CALLS = [
         "forward-mode",
         lambda x: functional.jacobian(square, x, strategy="forward-mode"),
         NotImplementedError,
-        r'jacobian: strategy="forward-mode" needs forward-mode derivatives; use "reverse-mode"',
+        r"Computing Jacobian using forward-AD or forward-over-reverse Hessian is only implemented for",
     ),
     Refusal(
         "hessian-forward-mode",
         lambda x: functional.hessian(total, x, outer_jacobian_strategy="forward-mode"),
         NotImplementedError,
-        r"needs forward-mode derivatives",
+        r"is only implemented for `vectorize=True`",
+    ),
+    Refusal(
+        "strict-forward-mode",
+        lambda x: functional.jacobian(square, x, strict=True, vectorize=True, strategy="forward-mode"),
+        R,
+        r'jacobian: `strict=True` and `strategy="forward-mode"` are not supported together',
+    ),
+    Refusal(
+        "strict-vectorize",
+        lambda x: functional.jacobian(square, x, strict=True, vectorize=True),
+        R,
+        r"jacobian: `strict=True` and `vectorize=True` are not supported together",
     ),
     Refusal(
         "inputs-list-of-numbers",

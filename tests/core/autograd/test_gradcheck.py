@@ -8,8 +8,9 @@ from typing import Any
 
 import candelabra as cd
 import pytest
-from candelabra.autograd import Function, gradcheck
+from candelabra.autograd import Function, gradcheck, gradgradcheck
 from candelabra.autograd.gradcheck import GradcheckError
+from candelabra.library import OPERATORS
 
 
 def leaf(values: Any) -> Any:
@@ -108,11 +109,28 @@ def test_functions_that_return_no_tensors_are_refused() -> None:
     assert (x.tolist(), x.grad) == ([1.0], None)
 
 
-def test_modes_of_differentiation_that_are_missing_are_said() -> None:
-    """Forward mode and batched gradients are not supported."""
-    for option in ("check_forward_ad", "check_batched_grad"):
-        with pytest.raises(NotImplementedError, match="check_forward_ad and check_batched_grad need forward-mode"):
-            gradcheck(cd.sin, (leaf([1.0]),), **{option: True})
+def test_gradcheck_of_forward_mode_and_batched_gradients() -> None:
+    """Both are compared, entry by entry and along a direction; a wrong tangent or batched gradient is found."""
+    x, z = leaf([1.0, 2.0]), cd.tensor([1 + 2j], dtype=cd.complex128, requires_grad=True)
+    both = {"check_forward_ad": True, "check_batched_grad": True}
+    for fast in (False, True):
+        assert gradcheck(lambda x, z: (x.exp() * x.sum(), z * z.conj(), x.detach()), (x, z), fast_mode=fast, **both)
+    assert gradgradcheck(cd.sin, (x,), check_fwd_over_rev=True)
+    softmax, rule = OPERATORS["softmax"], OPERATORS["softmax"].tangent
+    try:
+        softmax.jvp(lambda t_input: t_input)
+        with pytest.raises(GradcheckError, match="Jacobian mismatch for output 0 with respect to input 0"):
+            gradcheck(lambda x: x.softmax(0), (x,), check_forward_ad=True)
+    finally:
+        softmax.jvp(rule)
+
+    def differs(x: Any) -> Any:
+        out = x * 2
+        out.register_hook(lambda g: g if type(g._payload).__name__ != "Batched" else g * 2)
+        return out
+
+    with pytest.raises(GradcheckError, match="The gradients under vmap of output 0 with respect to input 0 differ"):
+        gradcheck(differs, (x,), check_batched_grad=True)
 
 
 def hooked(replace: Any) -> Any:

@@ -121,7 +121,16 @@ def test_what_grad_is_not_asked_for() -> None:
             RuntimeError,
             "Mismatch in length: got 2 outputs",
         ),
-        (lambda: autograd.grad(x.sum(), x, is_grads_batched=True), NotImplementedError, "is_grads_batched=True needs"),
+        (
+            lambda: autograd.grad(x * 2, x, cd.ones(2, 4), is_grads_batched=True),
+            RuntimeError,
+            r"Mismatch in shape: grad_output\[0\] has a shape of .*\[4\]",
+        ),
+        (
+            lambda: autograd.grad(x.sum(), x, is_grads_batched=True),
+            RuntimeError,
+            "is_grads_batched=True needs grad_outputs with a batch dim, got None for output 0",
+        ),
         (lambda: autograd.grad(x.sum(), []), RuntimeError, r"`inputs` argument to `grad\(\)` cannot be empty\."),
         (lambda: autograd.grad(x.sum(), cd.ones(3)), RuntimeError, "differentiated Tensors does not require grad"),
     ]

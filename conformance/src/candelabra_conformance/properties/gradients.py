@@ -114,13 +114,14 @@ class Cotangents(NamedTuple):
     """How the cotangents of a sample are made: their layout, and whether all values of each are equal.
 
     Equal values may cancel (in the gradient of softmax). For the bound, each is then changed by ``step``, up or down,
-    in the random direction of ``seed``.
+    in the random direction of ``seed``. ``moved``: so are values that differ, since their terms may cancel, too.
     """
 
     layout: str = CONTIGUOUS
     equal: bool = False
     step: float = 0.0
     seed: int = 0
+    moved: bool = False
 
 
 Derivatives = Callable[[Record, Sample, str, Instance, Cotangents], tuple[Array, ...]]
@@ -141,18 +142,24 @@ def _hold(context: Context, op: Record, d: dtype, layout: str, derivatives: Deri
         got = derivatives(op, sample, layout, context.instance, kind)
         if context.oracle.itself and d.itemsize == (16 if d.is_complex else 8):
             _against_differences(op, sample, layout, context.instance, twice=derivatives is second_derivatives)
-        worst = max(worst or 0.0, _agreed(context, op, sample, layout, derivatives, d, got))
+        worst = max(worst or 0.0, agreed(context, op, sample, layout, derivatives, d, got, kind))
     return worst
 
 
-def _agreed(
-    context: Context, op: Record, sample: Sample, layout: str, derivatives: Derivatives, d: dtype, got: Any
+def agreed(
+    context: Context,
+    op: Record,
+    sample: Sample,
+    layout: str,
+    derivatives: Derivatives,
+    d: dtype,
+    got: Any,
+    kind: Cotangents,
 ) -> float:
     """Return the largest error, with the inputs perturbed in as many directions as necessary."""
-    kind = cotangents_with(layout)
 
     def compared(directions: int) -> float:
-        expected = _expected(context, op, sample, derivatives, d, directions, kind.equal)
+        expected = _expected(context, op, sample, derivatives, d, directions, kind)
         return compare_gradients(sample, layout, d, got, *expected)
 
     for directions in DIRECTIONS[:-1]:
@@ -166,11 +173,18 @@ def _agreed(
 
 
 def _expected(
-    context: Context, op: Record, sample: Sample, derivatives: Derivatives, d: dtype, directions: int, equal: bool
+    context: Context,
+    op: Record,
+    sample: Sample,
+    derivatives: Derivatives,
+    d: dtype,
+    directions: int,
+    given: Cotangents,
 ) -> tuple[tuple[Array, ...], list[Array]]:
     """Return the reference's derivatives in the widest precision, and their change. They do not depend on layouts."""
+    equal = given.equal
     key = (derivatives.__name__, id(sample), directions, equal)
-    kind = Cotangents(equal=equal)
+    kind = Cotangents(equal=equal, moved=given.moved)
 
     def make() -> tuple[tuple[Array, ...], list[Array]]:
         widened = sample if as_given(op) else with_arrays(sample, wide)
@@ -180,7 +194,7 @@ def _expected(
         sizes = [np.max(np.abs(t), initial=0.0, where=np.isfinite(t)) if equal else 0.0 for t in terms]
         sensitivity = [np.full(w.shape, eps(d) * size) for w, size in zip(want, sizes, strict=True)]
         for seed in range(directions):
-            beside = kind._replace(step=eps(d) if equal else 0.0, seed=seed)
+            beside = kind._replace(step=eps(d) if equal or given.moved else 0.0, seed=seed)
             moved = derivatives(op, perturbed(op, widened, eps(d), seed), CONTIGUOUS, context.reference, beside)
             with np.errstate(all="ignore"):
                 sensitivity = [
@@ -256,16 +270,26 @@ def leaves_of(op: Record, sample: Sample, layout: str, instance: Instance) -> tu
     return args, kwargs, leaves
 
 
-def _outputs(op: Record, sample: Sample, layout: str, instance: Instance) -> tuple[list[Tensor], list[Tensor]]:
+def outputs_of(op: Record, sample: Sample, layout: str, instance: Instance) -> tuple[list[Tensor], list[Tensor]]:
+    """Return the outputs that require grad, and the leaves."""
     args, kwargs, leaves = leaves_of(op, sample, layout, instance)
-    made = tensors_in(_computed(op, sample, args, kwargs, instance))
+    made = tensors_in(computed(op, sample, args, kwargs, instance))
     outputs = [t for t in made if t.requires_grad]
     if not outputs and isinstance(op, CallableRecord) and any(t.is_floating_point() or t.is_complex() for t in made):
         raise Failure("no result requires grad: the sample says gradient=False where none is due", sample, layout)
     return outputs, leaves
 
 
-def _computed(op: Record, sample: Sample, args: Any, kwargs: Any, instance: Instance) -> Any:
+def replaced(value: Any, by: dict[int, Tensor]) -> Any:
+    """Return arguments with other tensors in place of leaves, whose ids are the keys."""
+    if isinstance(value, dict):
+        return {name: replaced(v, by) for name, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(replaced(v, by) for v in value)
+    return by.get(id(value), value)
+
+
+def computed(op: Record, sample: Sample, args: Any, kwargs: Any, instance: Instance) -> Any:
     """Return the results of a sample that are differentiated."""
     if isinstance(op, CallableRecord) and op.writes:
         args = [args[0] * 1, *args[1:]]  # an operator's result: leaves cannot be written to
@@ -287,6 +311,7 @@ def cotangents(outputs: list[Tensor], seed: str, instance: Instance, kind: Cotan
         array = np.asarray(values).astype(host_dtype(out.dtype))
         if kind.equal and array.ndim:
             array = np.ascontiguousarray(repeated(array, BROADCAST_ALL))
+        if kind.step and array.ndim:
             signs = np.random.Generator(np.random.Philox(kind.seed)).choice((-1, 1), shape)
             array = np.asarray(array * (1 + kind.step * signs), array.dtype)
         made.append(to_layout(array, kind.layout, instance))
@@ -297,18 +322,18 @@ def first_derivatives(
     op: Record, sample: Sample, layout: str, instance: Instance, kind: Cotangents
 ) -> tuple[Array, ...]:
     """Return the gradients of the leaves, with zeros for a leaf that no output depends on."""
-    outputs, leaves = _outputs(op, sample, layout, instance)
+    outputs, leaves = outputs_of(op, sample, layout, instance)
     if not outputs:
         return ()
     grads = autograd.grad(outputs, leaves, cotangents(outputs, op.name, instance, kind), allow_unused=True)
-    return tuple(_on_host(g, leaf) for g, leaf in zip(grads, leaves, strict=True))
+    return tuple(on_host(g, leaf) for g, leaf in zip(grads, leaves, strict=True))
 
 
 def second_derivatives(
     op: Record, sample: Sample, layout: str, instance: Instance, kind: Cotangents
 ) -> tuple[Array, ...]:
     """Return the gradients of the gradients with respect to the leaves and the cotangents."""
-    outputs, leaves = _outputs(op, sample, layout, instance)
+    outputs, leaves = outputs_of(op, sample, layout, instance)
     if not outputs:
         return ()
     given = [c.detach().requires_grad_() for c in cotangents(outputs, op.name, instance, kind)]
@@ -318,10 +343,11 @@ def second_derivatives(
         return ()
     by = [*leaves, *given]
     twice = autograd.grad(again, by, cotangents(again, op.name + " twice", instance, kind), allow_unused=True)
-    return tuple(_on_host(g, leaf) for g, leaf in zip(twice, by, strict=True))
+    return tuple(on_host(g, leaf) for g, leaf in zip(twice, by, strict=True))
 
 
-def _on_host(gradient: Tensor | None, leaf: Tensor) -> Array:
+def on_host(gradient: Tensor | None, leaf: Tensor) -> Array:
+    """Return a derivative of the dtype and device of ``leaf``; zeros if it is absent."""
     if gradient is None:
         return np.zeros(tuple(leaf.shape), to_host(leaf).dtype)
     if gradient.dtype is not leaf.dtype or gradient.device != leaf.device:
@@ -337,14 +363,9 @@ def _against_differences(op: Record, sample: Sample, layout: str, instance: Inst
     if not 0 < sum(leaf.numel() for leaf in leaves) <= DIFFERENCED:
         return
 
-    def rebuilt(value: Any, leaf_values: dict[int, Tensor]) -> Any:
-        if isinstance(value, (list, tuple)):
-            return type(value)(rebuilt(v, leaf_values) for v in value)
-        return leaf_values.get(id(value), value)
-
     def call(*values: Tensor) -> Any:
         given = {id(leaf): value for leaf, value in zip(leaves, values, strict=True)}
-        made = _computed(op, sample, rebuilt(args, given), {k: rebuilt(v, given) for k, v in kwargs.items()}, instance)
+        made = computed(op, sample, replaced(args, given), replaced(kwargs, given), instance)
         return tuple(t for t in tensors_in(made) if t.requires_grad)
 
     if not call(*leaves):

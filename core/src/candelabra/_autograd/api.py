@@ -179,6 +179,11 @@ def _batched(
     from candelabra._transforms.level import modes_of_level
     from candelabra._transforms.vmap import vmap
 
+    for position, g in enumerate(gradients):
+        if g is None:
+            raise RuntimeError(
+                f"is_grads_batched=True needs grad_outputs with a batch dim, got None for output {position}"
+            )
     depth = len(active_frames())
     unused: list[int] = []
 

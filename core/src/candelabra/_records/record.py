@@ -218,6 +218,7 @@ class Operator(Generic[P, R]):
         returns the tangent of the output, or for several outputs a sequence, in which None is zero.
         """
         self.tangent = checked_tangent(self, rule)
+        self.clear()
         return self
 
     def in_place(self, body: Callable[..., Any]) -> Operator[P, R]:

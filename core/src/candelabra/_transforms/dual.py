@@ -1,9 +1,8 @@
 """Forward mode as a device: a payload is a dual number, a tensor of the level below and its tangent.
 
-The kernel of an operator calls it on the primals and applies its tangent rule to the tangents: those of
-``candelabra._transforms.tangent_rules``. The dual numbers are immutable: an in-place write gives its target another
-payload, and views of the target are computed again. So tangents need no memory layout, and a tensor is not changed
-outside the level that writes to it.
+The kernel of an operator calls it on the primals, and applies its tangent rule to the tangents; see
+``candelabra._transforms.tangent_rules``. Dual numbers are immutable: an in-place write gives its target another
+payload, and views of the target are computed again. So tangents need no memory layout.
 
 Attribution: dual numbers for derivatives are Clifford's and Wengert's; nested levels, which keep perturbations apart,
 are Siskind and Pearlmutter's ("Nesting forward-mode AD in a functional framework", 2008), as in functorch and JAX.
@@ -123,14 +122,11 @@ FORWARD: Final = Forward()
 
 
 class TangentKernels(dict[str, Any]):
-    """``{operator: kernel}``, created on demand from the records."""
+    """``{operator: kernel}``, created on demand from the records. Dispatch keeps them, until a rule is declared."""
 
     def get(self, name: str, default: Any = None) -> Any:
-        try:
-            found = dict.__getitem__(self, name)
-        except KeyError:
-            op: Any = OPERATORS.get(name)
-            found = self[name] = None if op is None else kernel_of(op)
+        op: Any = OPERATORS.get(name)
+        found = None if op is None else kernel_of(op)
         return default if found is None else found
 
     def __contains__(self, name: object) -> bool:

@@ -36,8 +36,8 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     if not isinstance(primals, tuple):
         raise RuntimeError(f"{call}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
     flat, spec = tree_flatten(primals)
-    along = _checked_tangents(call, tangents, flat, spec)
     _check_tensors(call, "primals", flat)
+    along = _checked_tangents(call, tangents, flat, spec)
     frame = DualFrame()
     with frame:
         inputs = [frame.dual(p, t) for p, t in zip(flat, along, strict=True)]
@@ -75,8 +75,7 @@ def _checked_tangents(call: str, tangents: Any, primals: list[Any], spec: TreeSp
         )
     _check_tensors(call, "tangents", along)
     for number, (p, t) in enumerate(zip(primals, along, strict=True)):
-        if isinstance(p, Tensor):
-            check_tangent(f"{call}: ", p, t, f" at flattened position {number}")
+        check_tangent(f"{call}: ", p, t, f" at flattened position {number}")
     return along
 
 

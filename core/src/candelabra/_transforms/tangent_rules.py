@@ -18,12 +18,13 @@ from collections.abc import Callable, Sequence
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._autograd.api import grad as gradients_of
 from candelabra._autograd.engine import restored
-from candelabra._autograd.filling import filled_like, zeros_like
+from candelabra._autograd.filling import zeros_like
 from candelabra._autograd.node import Spec
-from candelabra._keys import NO_GRAD, mode, state
+from candelabra._keys import AUTOGRAD, NO_GRAD, VIEW, mode, state
 from candelabra._records.derivative import Applied
 from candelabra._records.record import OPERATORS
 from candelabra._records.schema import LIST, OPTIONAL, parameter_names
+from candelabra._tensor import wrap
 from candelabra.dtypes import COMPLEX_BITS, FLOATING
 
 if TYPE_CHECKING:
@@ -203,8 +204,8 @@ def declared(op: Operator[..., Any]) -> TangentRule:
 def transposed(op: Operator[..., Any]) -> TangentRule:
     """Return the rule that transposes the vector-Jacobian product.
 
-    ``vjp(u)`` is linear in ``u``, so its derivative along the tangents does not depend on ``u``: it is ``J t``. ``u``
-    is 1, since a rule may compute in logarithms.
+    ``vjp(u)`` is linear in ``u``, so its derivative along the tangents does not depend on ``u``: it is ``J t``. The
+    probes ``u`` are the results themselves: rules of eigenvectors refuse most others.
     """
     parameters = op.schema.parameters
     positions = {p.name: i for i, p in enumerate(parameters)}
@@ -215,7 +216,7 @@ def transposed(op: Operator[..., Any]) -> TangentRule:
         outs = tuple(out) if several else (out,)
         recording = not state.bits & NO_GRAD
         with mode(exclude=NO_GRAD):
-            probes = [filled_like(o, 1).requires_grad_() if o.dtype.category >= FLOATING else None for o in outs]
+            probes = [leaf_of(o) if o.dtype.category >= FLOATING else None for o in outs]
             products: list[Any] = []
             along: list[Any] = []
             for each, product_at in rules:
@@ -242,6 +243,12 @@ def transposed(op: Operator[..., Any]) -> TangentRule:
         return given if several else given[0]
 
     return rule
+
+
+def leaf_of(tensor: Tensor) -> Tensor:
+    """Return a leaf of the graph with the content of a tensor."""
+    tensor._fresh()
+    return wrap(tensor._payload, tensor._keys & ~(AUTOGRAD | VIEW)).requires_grad_()
 
 
 def _needs(tangent: Any) -> Any:

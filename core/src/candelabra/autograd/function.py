@@ -17,6 +17,7 @@ from candelabra._autograd.node import RELEASED, Node, Port
 from candelabra._autograd.saved import zero_gradient
 from candelabra._autograd.views import Overwrite, chain_of, check_writable, detached, is_cut
 from candelabra._device import instance_of_key
+from candelabra._dispatch.levels import active_frames
 from candelabra._keys import ANOMALY, AUTOGRAD, NO_GRAD, VIEW, mode, state, switch
 from candelabra._tensor import wrap
 from candelabra.dtypes import BY_BIT, DTYPE_MASK
@@ -34,6 +35,8 @@ class FunctionCtx:
         self.needs_input_grad = needs_input_grad
         self.materialize_grads = True
         self._to_save: tuple[Any, ...] = ()
+        self._for_jvp: tuple[Any, ...] = ()
+        self._in_jvp = False
         self._dirty: tuple[Any, ...] = ()
         self._non_differentiable: tuple[Any, ...] = ()
         self._saved: Any = ()
@@ -44,7 +47,8 @@ class FunctionCtx:
         self._to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
-        """Ignored: forward-mode differentiation is not supported."""
+        """Save tensors for ``jvp``, which reads them from ``saved_tensors``."""
+        self._for_jvp = tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
         """Mark inputs that ``forward`` has modified in place; it must return them."""
@@ -61,6 +65,8 @@ class FunctionCtx:
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
         """Return the saved tensors. Raise RuntimeError if they were modified in place or released."""
+        if self._in_jvp:
+            return self._for_jvp
         if self._saved is RELEASED:
             return tuple(RELEASED.unpack())
         return tuple([unpack(value, self._node()) for value in self._saved])
@@ -160,7 +166,8 @@ class Function:
 
     Define either ``forward(ctx, *args)``, or ``forward(*args)`` and ``setup_context(ctx, inputs, output)``.
     ``backward(ctx, *grad_outputs)`` returns one gradient per argument of ``forward``, or None for an argument without
-    a gradient.
+    a gradient. ``jvp(ctx, *tangents)`` returns one tangent per output, for forward mode, and gets None for an argument
+    without a tangent; if it is absent, forward mode differentiates ``backward``.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -189,6 +196,11 @@ class Function:
 
     vjp = backward
 
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        """Compute the tangents of the outputs. The subclass may implement it."""
+        raise NotImplementedError("Function.jvp is not implemented: forward mode differentiates backward.")
+
     @classmethod
     def backward_of(cls) -> Callable[..., Any]:
         """Return the derivative: ``backward`` or ``vjp``."""
@@ -202,6 +214,17 @@ class Function:
     @classmethod
     def apply(cls, *args: Any) -> Any:
         """Run ``forward`` on ``args`` and record it."""
+        if active_frames():
+            from candelabra._transforms.custom_functions import applied_to_duals, frame_of_duals
+
+            frame = frame_of_duals(args)
+            if frame is not None:
+                return applied_to_duals(cls, frame, args)
+        return cls._applied(args)[0]
+
+    @classmethod
+    def _applied(cls, args: tuple[Any, ...]) -> tuple[Any, FunctionCtx]:
+        """Return the outputs, recorded, and the context."""
         nodes = [a._fresh()._node if hasattr(a, "_payload") else None for a in args]
         recording = not state.bits & NO_GRAD and any(n is not None for n in nodes)
         ctx = FunctionCtx(tuple([n is not None for n in nodes]))
@@ -225,7 +248,7 @@ class Function:
             if state.bits & ANOMALY:
                 remember(node)
         ctx._to_save = ctx._dirty = ctx._non_differentiable = ()
-        return outputs if isinstance(made, tuple) else outputs[0]
+        return (outputs if isinstance(made, tuple) else outputs[0]), ctx
 
     @classmethod
     def _node_class(cls) -> type[FunctionNode]:

@@ -68,7 +68,10 @@ def jacobian(
     """Return the Jacobian: ``J[i][j]`` has the shape of output ``i`` followed by that of input ``j``.
 
     The result is a tensor if the output and the input are single tensors, else a tuple (per output) of tuples (per
-    input). Each element of the output takes one backward pass; ``vectorize`` is accepted and has no effect.
+    input). Each element of the output takes one backward pass; with ``vectorize`` they are one pass under ``vmap``.
+    ``strategy="forward-mode"`` computes the columns by forward mode, and needs ``vectorize``.
+
+    Raises ``RuntimeError`` for ``strict`` with ``vectorize`` or forward mode.
     """
     if strategy not in ("reverse-mode", "forward-mode"):
         raise ValueError(
@@ -76,16 +79,77 @@ def jacobian(
             'than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".'
         )
     if strategy == "forward-mode":
-        raise NotImplementedError(
-            'jacobian: strategy="forward-mode" needs forward-mode derivatives; use "reverse-mode"'
+        return _by_columns(func, inputs, create_graph, strict, vectorize)
+    if strict and vectorize:
+        raise RuntimeError(
+            "jacobian: `strict=True` and `vectorize=True` are not supported together. Please either set `strict=False` "
+            "or `vectorize=False`."
         )
     with mode(exclude=NO_GRAD):
         single, values = _prepared(inputs, "inputs", "jacobian", create_graph)
         single_out, outputs = _outputs(func(*values), "jacobian")
         _check_requires_grad(outputs, "outputs", strict)
-        rows = [_jacobian_of(out, i, values, create_graph, strict) for i, out in enumerate(outputs)]
+        rows = (
+            _all_rows(outputs, values, create_graph)
+            if vectorize
+            else [_jacobian_of(out, i, values, create_graph, strict) for i, out in enumerate(outputs)]
+        )
     rows = [_results(row, single, create_graph, strict) for row in rows]
     return rows[0] if single_out else tuple(rows)
+
+
+def _by_columns(
+    func: Callable[..., Tensors], inputs: Tensors, create_graph: bool, strict: bool, vectorize: bool
+) -> Tensors:
+    """Return the Jacobian by forward mode: ``jacfwd`` of a function of all inputs."""
+    from candelabra._transforms.forward import jacfwd
+
+    if strict:
+        raise RuntimeError(
+            'jacobian: `strict=True` and `strategy="forward-mode"` are not supported together. Please either set '
+            '`strict=False` or `strategy="reverse-mode"`.'
+        )
+    if not vectorize:
+        raise NotImplementedError(
+            "Computing Jacobian using forward-AD or forward-over-reverse Hessian is only implemented for "
+            "`vectorize=True`."
+        )
+    single_out = True
+
+    def outputs_of(*at: Tensor) -> tuple[Tensor, ...]:
+        nonlocal single_out
+        single_out, found = _outputs(func(*at), "jacobian")
+        return found
+
+    with mode(exclude=NO_GRAD):
+        single, values = _prepared(inputs, "inputs", "jacobian", create_graph)
+        rows = jacfwd(outputs_of, tuple(range(len(values))))(*values)
+    found = [_results(row, single, create_graph, False) for row in rows]
+    return found[0] if single_out else tuple(found)
+
+
+def _all_rows(outputs: tuple[Tensor, ...], values: tuple[Tensor, ...], create_graph: bool) -> list[tuple[Tensor, ...]]:
+    """Return the Jacobians of all outputs from one backward pass, for all elements of the outputs."""
+    from candelabra._transforms.reverse import standard_basis
+
+    basis = standard_basis(list(outputs))
+    pairs = [(o, b) for o, b in zip(outputs, basis, strict=True) if o.requires_grad]
+    found: tuple[Tensor | None, ...] = (None,) * len(values)
+    if pairs and basis[0].shape[0]:
+        found = grad(
+            [o for o, _ in pairs], values, [b for _, b in pairs], retain_graph=True, create_graph=create_graph,
+            allow_unused=True, is_grads_batched=True,
+        )  # fmt: skip
+    rows = []
+    start = 0
+    for out in outputs:
+        shapes = [(*out.shape, *x.shape) for x in values]
+        rows.append(tuple([
+            filled_like(x, 0, shape) if g is None else g.narrow(0, start, out.numel()).reshape(shape)
+            for g, x, shape in zip(found, values, shapes, strict=True)
+        ]))  # fmt: skip
+        start += out.numel()
+    return rows
 
 
 def _jacobian_of(
@@ -123,10 +187,17 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Tensors:
-    """Return the Hessian of a function with one real scalar output: the Jacobian of its gradient."""
+    """Return the Hessian of a function with one real scalar output: the Jacobian of its gradient.
+
+    ``vectorize`` and ``outer_jacobian_strategy``: how :func:`jacobian` computes it.
+    """
+    from candelabra._transforms.tangent_rules import leaf_of
+
     single, values = _as_tuple(inputs, "inputs", "hessian")
 
     def gradient(*at: Tensor) -> Tensors:
+        if outer_jacobian_strategy == "forward-mode":  # the gradient has a graph of its own on this level
+            at = tuple([leaf_of(x) for x in at])
         single_out, outputs = _outputs(func(*at), "hessian")
         _check_requires_grad(outputs, "outputs", strict)
         _check_scalar(outputs, single_out, "hessian")
@@ -135,7 +206,7 @@ def hessian(
         # If the output does not depend on an input, or only linearly, the second derivative is zero.
         return found if strict else tuple([g + _connected_zeros(x) for g, x in zip(found, at, strict=True)])
 
-    rows = jacobian(gradient, values, create_graph, strict, strategy=outer_jacobian_strategy)
+    rows = jacobian(gradient, values, create_graph, strict, vectorize, outer_jacobian_strategy)
     return rows[0][0] if single else rows
 
 

@@ -13,7 +13,9 @@ from collections.abc import Callable, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.api import grad
+from candelabra._autograd.filling import zeros_like
 from candelabra._keys import NO_GRAD, mode
+from candelabra._records.record import OPERATORS
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
@@ -46,21 +48,20 @@ def gradcheck(
     """Compare ``func``'s gradients at ``inputs`` with central differences of width ``eps``.
 
     Every tensor of ``inputs`` that requires grad is checked; it should be float64 or complex128. ``fast_mode`` compares
-    along one random direction instead of entry by entry. Raises :class:`GradcheckError` with both matrices (or returns
-    False without ``raise_exception``). Arguments as ``torch.autograd.gradcheck``; ``masked`` concerns sparse tensors
-    only.
+    along one random direction instead of entry by entry. ``check_forward_ad`` compares the derivatives of
+    :func:`candelabra.func.jvp` too, and ``check_batched_grad`` gradients under ``vmap`` with those one by one. Raises
+    :class:`GradcheckError` with both matrices (or returns False without ``raise_exception``). Arguments as
+    ``torch.autograd.gradcheck``; ``masked`` concerns sparse tensors only.
     """
-    if check_forward_ad or check_batched_grad:
-        raise NotImplementedError(
-            "gradcheck: check_forward_ad and check_batched_grad need forward-mode derivatives and vmap, which "
-            "candelabra "
-            "does not have yet"
-        )
     arguments = _as_tuple(inputs)
     checked = _checked_inputs(arguments)
     check = _Check(func, arguments, checked, eps, atol, rtol, nondet_tol)
     try:
+        if check_forward_ad:
+            check.forward(fast_mode)
         check.run(fast_mode, check_undefined_grad, check_grad_dtypes, check_backward_ad)
+        if check_batched_grad:
+            check.batched()
     except GradcheckError:
         if raise_exception:
             raise
@@ -147,6 +148,37 @@ class _Check:
         again = _as_tuple(self.func(*self.arguments))
         self._linear_in_gradient(tuple([again[i] for i in carrying]))
 
+    def forward(self, fast: bool) -> None:
+        """Compare the tangents of every output with differences, one input at a time."""
+        for number, out in enumerate(_as_tuple(self.func(*self.arguments))):
+            if not _requires_grad(out):
+                continue
+            for place in self.checked:
+                x = self.arguments[place]
+                directions = [_random_like(x, random.Random(number))] if fast else _basis(x)
+                analytical = [self._tangent(number, place, d) for d in directions]
+                self._compare(number, place, [self._difference(number, x, d) for d in directions], analytical)
+
+    def batched(self) -> None:
+        """Compare a backward pass for two gradients at once with one for each."""
+        targets = [self.arguments[i] for i in self.checked]
+        generator = random.Random(0)
+        for number, out in enumerate(_as_tuple(self.func(*self.arguments))):
+            if not _requires_grad(out):
+                continue
+            pair = [_random_like(out, generator) for _ in range(2)]
+            stacked: Any = OPERATORS["stack"].function(pair)
+            several = grad(out, targets, stacked, retain_graph=True, allow_unused=True, is_grads_batched=True)
+            for position, g in enumerate(pair):
+                alone = grad(out, targets, g, retain_graph=True, allow_unused=True)
+                for place, a, b in zip(self.checked, several, alone, strict=True):
+                    batched = [] if a is None else _reals(a[position])
+                    if not _close([batched], [[] if b is None else _reals(b)], self.atol, self.rtol):
+                        raise GradcheckError(
+                            f"The gradients under vmap of output {number} with respect to input {place} differ from "
+                            "those that are computed one by one"
+                        )
+
     # -- the two comparisons ----------------------------------------------------------------------------------------
     def _entry_by_entry(self, number: int, out: Tensor, dtypes: bool) -> None:
         rows = [self._gradients(out, g, dtypes) for g in _basis(out)]
@@ -181,6 +213,19 @@ class _Check:
                 f"Jacobian mismatch for output {number} with respect to input {position},\n"
                 f"numerical:{_text(numerical)}\nanalytical:{_text(analytical)}\n"
             )
+
+    def _tangent(self, number: int, place: int, direction: Tensor) -> list[float]:
+        from candelabra._transforms.forward import jvp
+
+        def called(*values: Tensor) -> Any:
+            arguments = list(self.arguments)
+            for i, value in zip(self.checked, values, strict=True):
+                arguments[i] = value.requires_grad_()  # the function may itself take gradients
+            return _as_tuple(self.func(*arguments))[number]
+
+        primals = tuple([self.arguments[i].detach() for i in self.checked])
+        along = [direction if i == place else zeros_like(p) for i, p in zip(self.checked, primals, strict=True)]
+        return _reals(jvp(called, primals, tuple(along))[1])
 
     # -- derivatives --------------------------------------------------------------------------------------------------
     def _gradients(self, out: Tensor, g: Tensor, dtypes: bool) -> list[list[float]]:

@@ -11,7 +11,7 @@ from candelabra_conformance.mutants.mirror import Image, Mirror
 from candelabra_conformance.mutants.mutant import breaks, breaks_kernel
 
 
-@breaks("tanh_backward", caught_by="tanh/gradient/* tanh_backward/value/*")
+@breaks("tanh_backward", caught_by="tanh/gradient/* tanh_backward/value/* tanh/tangent/*")
 def slope_of_tanh_has_a_wrong_sign(right: Kernel, g: Any, out: Any) -> Any:
     """``1 + tanh²`` instead of ``1 - tanh²``."""
     return (2 * g - right(g, out)).astype(g.dtype)
@@ -61,7 +61,7 @@ def slope_of_silu_lacks_a_term(right: Kernel, g: Any, x: Any) -> Any:
     return (g / (1 + np.exp(-wide))).astype(g.dtype)
 
 
-@breaks("softmax_backward", caught_by="softmax/gradient/* softmax_backward/value/*")
+@breaks("softmax_backward", caught_by="softmax/gradient/* softmax_backward/value/* softmax/tangent/*")
 def softmax_forgets_the_sum(right: Kernel, g: Any, out: Any, dim: int) -> Any:
     """Only the diagonal of the Jacobian is used."""
     return (g * out).astype(g.dtype)

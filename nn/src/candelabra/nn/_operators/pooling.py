@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from candelabra.library import batching, by, index, operator, record, same, shape_of
 from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -60,10 +58,8 @@ max_pool.vjp(
 
 def _at_maxima(t_input: Tensor, indices: Tensor, window: Ints) -> tuple[Tensor, None]:
     """Return the tangent of each window's maximum."""
-    lead = tuple(indices.shape[: indices.ndim - len(window)])
-    planes = t_input.reshape((*lead, prod(t_input.shape[len(lead) :])))
-    chosen = planes.gather(len(lead), indices.reshape((*lead, prod(indices.shape[len(lead) :]))))
-    return chosen.reshape(indices.shape), None
+    dim = indices.ndim - len(window)
+    return t_input.flatten(dim).gather(dim, indices.flatten(dim)).reshape(indices.shape), None
 
 
 max_pool.jvp(_at_maxima)

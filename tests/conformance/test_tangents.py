@@ -1,0 +1,98 @@
+"""The property of forward mode: the rules of the core pass, and a rule that is wrong fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import candelabra as cd
+import pytest
+from candelabra.library import OPERATORS
+from candelabra_conformance.context import Context
+from candelabra_conformance.model import BAD
+from candelabra_conformance.mutants.hunting import KILLED, hunt
+from candelabra_conformance.suite import plan, run_case
+
+SOME = (
+    "mul",
+    "where",
+    "softmax",
+    "sort",
+    "linalg_cholesky_ex",
+    "index_put",
+    "transpose",
+    "logsumexp",
+    "linear",
+    "round",
+)
+"""Operators of every kind: pointwise, declared, transposed, linear, views, composites, and without a slope."""
+
+
+def messages(operator: str) -> list[str]:
+    """Return the messages of the cases of forward mode that fail for an operator."""
+    context = Context("cpu")
+    cases = [case for case in plan(context, operators=(operator,), level=2) if case.property == "tangent"]
+    assert cases
+    return [result.message for case in cases if (result := run_case(context, case)).verdict in BAD]
+
+
+@pytest.mark.parametrize("operator", SOME)
+def test_the_rules_are_right(operator: str) -> None:
+    """Rules of every kind pass on the reference device."""
+    assert messages(operator) == []
+
+
+@contextmanager
+def declared(operator: str, rule: Callable[..., Any]) -> Iterator[None]:
+    """Declare another tangent rule of an operator inside the block."""
+    op = OPERATORS[operator]
+    before = op.tangent
+    op.jvp(rule)
+    try:
+        yield
+    finally:
+        op.tangent = before
+        op.clear()
+
+
+WRONG: dict[str, tuple[str, Callable[..., Any]]] = {
+    "a factor": ("tanh", lambda t_input, out: t_input * (1 - out * out) * 2),
+    "the vector-Jacobian product of a triangular matrix": (
+        "cumsum",
+        lambda t_input, dim: t_input.flip(dim).cumsum(dim).flip(dim),
+    ),
+    "taken for linear": ("exp", lambda t_input: t_input.exp()),
+    "one term of the product rule": ("mul", lambda t_input, input, other: t_input * other),
+    "a constant": ("sum", lambda t_input, out: None),
+    "only the diagonal": ("softmax", lambda t_input, out: t_input * out),
+    "another shape": ("add", lambda t_input, t_other=None: t_input),
+    "another dtype": ("neg", lambda t_input: -t_input.double() if t_input.dtype == cd.float32 else -t_input.float()),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_rule_fails(name: str) -> None:
+    """On the reference, in the dtypes of finite differences and in the others."""
+    operator, rule = WRONG[name]
+    with declared(operator, rule):
+        assert messages(operator)
+    assert not messages(operator)
+
+
+@pytest.mark.parametrize("name", ["softmax-forgets-the-sum", "slope-of-tanh-has-a-wrong-sign"])
+def test_a_kernel_that_forward_mode_calls_is_caught(name: str) -> None:
+    """The kernels of derivatives serve tangents, too."""
+    finding = hunt(name)
+    assert finding.verdict == KILLED, finding
+
+
+def test_rules_are_checked_when_they_are_declared() -> None:
+    """A rule names inputs, outputs and tangents, at least one of the latter."""
+    with pytest.raises(
+        TypeError, match=r"'g' is neither an input, an output nor a tangent \(t_input\); tangent rule of"
+    ):
+        OPERATORS["tanh"].jvp(lambda g, t_input: g)
+    with pytest.raises(TypeError, match=r"a tangent rule must be linear in tangents and use one of \['t_input'\]"):
+        OPERATORS["tanh"].jvp(lambda input: input)
+    assert OPERATORS["tanh"].tangent is None
