@@ -106,8 +106,8 @@ class DeviceMesh:
         if mesh_dim is None:
             if self.ndim != 1:
                 raise RuntimeError(
-                    f"Found the DeviceMesh have {self.ndim} dimensions. Optional kwarg `mesh_dim` needs to be specified "
-                    f"when device_mesh.ndim > 1 in {call}()."
+                    f"Found the DeviceMesh have {self.ndim} dimensions. Optional kwarg `mesh_dim` needs to be "
+                    f"specified when device_mesh.ndim > 1 in {call}()."
                 )
             return 0
         if isinstance(mesh_dim, str):
