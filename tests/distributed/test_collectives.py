@@ -10,6 +10,7 @@ import candelabra.distributed as dist
 import numpy as np
 import pytest
 from candelabra.distributed import ReduceOp, threads
+from candelabra.distributed._buffers import Buffer
 
 SIZE = 3
 INTEGERS = [cd.uint8, cd.int8, cd.int16, cd.int32, cd.int64]
@@ -287,3 +288,31 @@ def test_asynchronous_works_complete_in_order() -> None:
         dist.barrier()
 
     threads.run(program, SIZE)
+
+
+def test_memory_of_the_host_is_not_copied() -> None:
+    """The engine writes into a contiguous tensor of the host, and into a copy of any other tensor."""
+    for dtype in (cd.float32, cd.bfloat16, cd.bool, cd.complex64):
+        x = cd.ones(4, 6, dtype=dtype)
+        memory = Buffer(x[1:3]).memory
+        assert len(memory) == 12 * dtype.itemsize
+        memory[:] = bytes(len(memory))
+        assert x.to(cd.complex64).abs().sum() == 12
+        Buffer(x[:, 1:2]).memory[:] = bytes(4 * dtype.itemsize)
+        assert x.to(cd.complex64).abs().sum() == 12
+
+
+def test_works_under_way_are_completed_before_the_group_is_closed() -> None:
+    """destroy_process_group() waits for them."""
+
+    def program() -> Any:
+        x = cd.ones(1000)
+        works = [dist.all_reduce(x, async_op=True) for _ in range(20)]
+        dist.destroy_process_group()
+        return all(work is not None and work.is_success() for work in works), x[0].item()
+
+    def started() -> Any:
+        dist.init_process_group("threads")
+        return program()
+
+    assert threads.run(started, 2, init=False) == [(True, 2.0**20)] * 2

@@ -199,3 +199,20 @@ def test_the_first_failure_of_a_job_stays() -> None:
     job.fail("second")
     with pytest.raises(_threads.RankFailed, match="first"):
         job.check()
+
+
+def test_no_thread_is_left_behind() -> None:
+    """Neither of groups that were closed, nor of those of ranks that have failed."""
+
+    def program() -> None:
+        dist.all_reduce(cd.ones(1))
+        if dist.get_rank() == 1:
+            raise KeyError("no such batch")
+        dist.all_reduce(cd.ones(1))
+
+    with pytest.raises(KeyError, match="no such batch"):
+        threads.run(program, 2)
+    for thread in threading.enumerate():
+        if thread.name == "candelabra.distributed world":
+            thread.join(60)
+            assert not thread.is_alive()

@@ -62,6 +62,7 @@ from candelabra.distributed._point_to_point import (
 from candelabra.distributed._process_group import GroupMember, ProcessGroup, group
 from candelabra.distributed._reductions import ReduceOp
 from candelabra.distributed._work import DistBackendError, DistError, Work
+from candelabra.distributed.device_mesh import DeviceMesh, init_device_mesh
 from candelabra.distributed.engine import EngineUnavailable
 
 __all__ = [
@@ -70,6 +71,7 @@ __all__ = [
     "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "new_group",
     "default_pg_timeout", "get_default_backend_for_device",
     # groups and ranks
+    "DeviceMesh", "init_device_mesh",
     "GroupMember", "ProcessGroup", "get_backend", "get_global_rank", "get_group_rank", "get_node_local_rank",
     "get_process_group_ranks", "get_rank", "get_world_size", "group",
     # collectives

@@ -163,11 +163,9 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
 @atexit.register
 def forget() -> None:
     """Leave the groups without the other ranks: at exit, and after an error."""
-    from candelabra.distributed._work import WATCHDOG
-
     here = ranks()
     for group in here.groups:
-        WATCHDOG.leave(group)
+        group.close(wait=False)
     here.default, here.groups = None, []
 
 

@@ -96,12 +96,16 @@ class ProcessGroup:
         self._progress.submit(work, task)
         return work
 
-    def close(self) -> None:
-        """End the group's thread and release the communicator, unless a call hangs in it."""
+    def close(self, wait: bool = True) -> None:
+        """Complete the works under way, and release the communicator. Every rank calls it.
+
+        After a failure, and with ``wait=False``, only end the group's thread as soon as it is idle.
+        """
         WATCHDOG.leave(self)
+        good = wait and self.failure is None
         if self._progress is not None:
-            self._progress.stop()
-        if self.failure is None:
+            good = self._progress.stop(self.timeout.total_seconds() if good else 0.0) and good
+        if good:
             self.communicator.close()
 
 

@@ -168,11 +168,14 @@ class Progress:
         """Run a task after those that have been submitted."""
         self._tasks.put((work, task))
 
-    def stop(self) -> None:
-        """End the thread after the tasks that have been submitted. One that hangs is left alone."""
+    def stop(self, seconds: float) -> bool:
+        """End the thread after the tasks that have been submitted, and wait for it at most so long.
+
+        Return whether it has ended. A thread that hangs in the engine is left alone.
+        """
         self._tasks.put(None)
-        if self.current is None:
-            self._thread.join()
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
 
     def _serve(self) -> None:
         while (found := self._tasks.get()) is not None:

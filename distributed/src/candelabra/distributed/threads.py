@@ -53,6 +53,7 @@ def run(
         thread.start()
     for thread in threads:
         thread.join()
+    job.fail("the run has ended")  # releases threads of groups whose collectives have not been completed
     if failed:
         raise failed[0]
     return results

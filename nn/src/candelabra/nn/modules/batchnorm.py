@@ -91,8 +91,8 @@ class _BatchNorm(_NormBase):
         """Raise ``ValueError`` unless the input has the right number of dims."""
         raise NotImplementedError(f"{type(self).__name__} must define _check_input_dim")
 
-    def forward(self, input: Tensor) -> Tensor:
-        self._check_input_dim(input)
+    def _count_batch(self) -> float:
+        """Count a batch in training, and return the weight of its statistics in the running ones."""
         momentum = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats:
             batches = self.num_batches_tracked
@@ -100,6 +100,11 @@ class _BatchNorm(_NormBase):
                 batches.add_(1)
                 if self.momentum is None:  # the cumulative mean over all batches
                     momentum = 1.0 / float(batches.item())
+        return momentum
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        momentum = self._count_batch()
         of_batch = self.training or (self.running_mean is None and self.running_var is None)
         moved = not self.training or self.track_running_stats
         return F.batch_norm(
@@ -133,10 +138,10 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalization of (N, C, *) over the batches of all processes.
+    """Batch normalization of (N, C, *) over the batches of all ranks of ``process_group``, by default of all processes.
 
-    One process is all that there is so far: this is :class:`BatchNorm1d` to ``3d`` for any number of dims.
-    ``process_group`` is kept and not used.
+    The batches may have different sizes. In one process, and in evaluation with running statistics, this is
+    :class:`BatchNorm1d` to ``3d`` for any number of dims.
     """
 
     def __init__(
@@ -160,6 +165,19 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError(f"expected at least 2D input (got {input.ndim}D input)")
         if input.shape[1] == 0:
             raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    def forward(self, input: Tensor) -> Tensor:
+        from candelabra import distributed as dist
+
+        of_batch = self.training or (self.running_mean is None and self.running_var is None)
+        if not of_batch or not dist.is_initialized() or dist.get_world_size(self.process_group) == 1:
+            return super().forward(input)
+        from candelabra.nn.parallel._batch_norm import batch_norm_over_ranks
+
+        self._check_input_dim(input)
+        momentum = self._count_batch()
+        running = (self.running_mean, self.running_var) if self.training and self.track_running_stats else (None, None)
+        return batch_norm_over_ranks(input, *running, self.weight, self.bias, momentum, self.eps, self.process_group)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
