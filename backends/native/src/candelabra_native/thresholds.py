@@ -39,13 +39,14 @@ FAMILIES: Final[dict[str, int | None]] = {
     # Elements that move:
     "copies": 1 << 15, "concatenation": 1 << 17, "creation": 1 << 16, "masking": 1 << 13, "indexing": 1 << 16,
     "scattering": 1 << 13, "searching": ALWAYS, "sorting": NEVER, "resampling": 1 << 10, "reinterpreting": 1 << 15,
-    "frexp": 1 << 12, "grid_sampling": ALWAYS, "optimizers": ALWAYS, "random": ALWAYS, "multinomial": ALWAYS,
+    "clamping": 1 << 13, "frexp": 1 << 12, "grid_sampling": ALWAYS, "optimizers": ALWAYS, "random": ALWAYS,
+    "multinomial": ALWAYS,
 }  # fmt: skip
 """The least size of a native call. Where the owner has no kernel, the native one serves all sizes."""
 
 OPERATORS: Final[dict[str, int | None]] = {
     # several passes among families of one pass
-    "clamp": 1 << 13, "hypot": 1 << 10, "addcmul": 1 << 11, "addcdiv": 1 << 11, "lerp": ALWAYS, "logical_and": 1 << 11,
+    "hypot": 1 << 10, "addcmul": 1 << 11, "addcdiv": 1 << 11, "lerp": ALWAYS, "logical_and": 1 << 11,
     "logical_or": 1 << 11, "logical_xor": 1 << 11, "angle": ALWAYS, "sigmoid": ALWAYS, "acosh": 1 << 10,
     "atanh": 1 << 10, "asin": 1 << 10, "acos": 1 << 10, "copysign": 1 << 13, "sign": 1 << 12, "nextafter": 1 << 10,
     "nan_to_num": 1 << 13, "round": ALWAYS, "frac": 1 << 13, "where": 1 << 11, "relu": 1 << 13,

@@ -175,28 +175,4 @@ def _table() -> dict[str, Pointwise]:
     return kernels
 
 
-class Clamp:
-    """The kernel of ``clamp`` between two numbers, which is that of ``hardtanh``. It declines other bounds."""
-
-    def __init__(self) -> None:
-        self.between = Pointwise(OPERATORS["hardtanh"], EXPRESSIONS["hardtanh"], inplace=False)
-
-    def for_dtype(self, d: dtype) -> Kernel | None:
-        """Return the function for a floating dtype."""
-        between = self.between.for_dtype(d)
-        if between is None:
-            return None
-
-        def clamp(x: StridedArray, low: Any, high: Any) -> Any:
-            numbers = low.__class__ in (float, int) and high.__class__ in (float, int)
-            # If bounds cross, the upper one is the result for all elements; a bound that is NaN fails here, too.
-            return between(x, float(low), float(high)) if numbers and low <= high else NotImplemented
-
-        return clamp
-
-    def __call__(self, x: StridedArray, low: Any, high: Any) -> Any:
-        kernel = self.for_dtype(x.dtype)
-        return NotImplemented if kernel is None else kernel(x, low, high)
-
-
-KERNELS: dict[str, Any] = {**_table(), "clamp": Clamp()} if "hardtanh" in OPERATORS else _table()
+KERNELS = _table()
