@@ -10,8 +10,8 @@ from candelabra._operators.indexing import basic
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The shapes of the gradients that were made of one piece and zeros."""
+def created(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The shapes of the gradients that contain one piece and zeros."""
     shapes: list[Any] = []
     adjoint = basic.basic_index_adjoint
 
@@ -23,18 +23,18 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return shapes
 
 
-def test_pieces_share_one_array(made: list[Any]) -> None:
-    """Three pieces of a split make one array of zeros, and overlapping ones add up."""
+def test_pieces_share_one_array(created: list[Any]) -> None:
+    """Three pieces of a split need one array of zeros, and overlapping ones add up."""
     x = cd.arange(6.0).requires_grad_()
     y = x * 1
     a, b, c = y.split(2)
     (a * 2 + b * 3 + c * 4 + y[1:3] * 10).sum().backward()
     assert x.grad is not None
     assert x.grad.tolist() == [2, 12, 13, 3, 4, 4]
-    assert made == [(6,)]
+    assert created == [(6,)]
 
 
-def test_a_sum_that_others_hold_is_not_written(made: list[Any]) -> None:
+def test_a_sum_that_others_hold_is_not_written(created: list[Any]) -> None:
     """The gradient of ``y + w`` is that of w too; the piece of y does not change it."""
     x, w = cd.ones(4, requires_grad=True), cd.ones(4, requires_grad=True)
     y = x * 1
@@ -47,13 +47,13 @@ def test_a_sum_that_others_hold_is_not_written(made: list[Any]) -> None:
     assert (x.grad.tolist(), w.grad.tolist()) == ([5, 6, 2, 3], [0, 1, 2, 3])
 
 
-def test_a_recorded_pass_makes_new_sums(made: list[Any]) -> None:
+def test_a_recorded_pass_makes_new_sums(created: list[Any]) -> None:
     """With ``create_graph`` the gradient has a derivative itself, so nothing is written in place."""
     x = cd.arange(1.0, 5.0).requires_grad_()
     y = x * x
     a, b = y.split(2)
     (g,) = cd.autograd.grad((a * a).sum() + (b * b).sum(), x, create_graph=True)
-    assert made == [(4,), (4,)]
+    assert created == [(4,), (4,)]
     g.sum().backward()
     assert x.grad is not None
     assert x.grad.tolist() == [12 * v * v for v in (1, 2, 3, 4)]

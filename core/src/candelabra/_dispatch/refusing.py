@@ -68,7 +68,7 @@ def _unexplained(
     """Return the error for arguments that fit the schema, but not each other or the computation."""
     given = ", ".join(f"{p.name}={brief(value)}" for p, value in zip(parameters, values, strict=False))
     found: Any  # an exception with an attribute more
-    if isinstance(error, MemoryError):
+    if isinstance(error, (MemoryError, OutOfMemoryError)):
         found = OutOfMemoryError(f"{title}(): the memory does not suffice for {given}")
     elif isinstance(error, OverflowError):
         found = RuntimeError(f"{title}(): a number is too large: {given}")

@@ -94,7 +94,7 @@ class MeanClassLoss(NamedTuple):
     """The mean of the losses of the targets that count, and their number."""
 
     loss: Tensor
-    count: Tensor
+    number: Tensor
 
 
 def _no_dims(input: Tensor, target: Tensor, ignored: int) -> tuple[Ints, Ints]:
@@ -106,12 +106,12 @@ def _no_dims(input: Tensor, target: Tensor, ignored: int) -> tuple[Ints, Ints]:
 def mean_class_loss(input: Tensor, target: Index, ignored: int) -> MeanClassLoss:
     """The mean of :func:`class_losses`, NaN if all targets are ignored; one node for the loss of most classifiers."""
     losses, weights = class_losses.canonical(input, target, ignored)
-    count = weights.sum()
-    return MeanClassLoss(losses.sum() / count, count)
+    number = weights.sum()
+    return MeanClassLoss(losses.sum() / number, number)
 
 
-def _mean_class_loss_vjp(g_loss: Tensor, target: Tensor, count: Tensor, input_spec: Any, ignored: int) -> Tensor:
-    each: Tensor = (g_loss / count).expand(target._payload.shape)
+def _mean_class_loss_vjp(g_loss: Tensor, target: Tensor, number: Tensor, input_spec: Any, ignored: int) -> Tensor:
+    each: Tensor = (g_loss / number).expand(target._payload.shape)
     out: Tensor = class_losses_backward.canonical(each, target, input_spec.shape, ignored)
     return out
 
