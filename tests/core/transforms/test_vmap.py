@@ -99,6 +99,8 @@ ONE: dict[str, Callable[..., Any]] = {
     "solve a vector": lambda x: cd.linalg.solve(x @ x.T + cd.eye(3, dtype=cd.float64), x[:, 0]),
     "cholesky": lambda x: cd.linalg.cholesky(x @ x.T + cd.eye(3, dtype=cd.float64)),
     "eigvalsh": lambda x: cd.linalg.eigvalsh(x @ x.T),
+    "matrix_exp": lambda x: cd.linalg.matrix_exp(x @ x.T),
+    "matrix_exp on two levels": lambda x: vmap(lambda s: cd.linalg.matrix_exp(x @ x.T * s))(x[0]),
     "svdvals": lambda x: cd.linalg.svdvals(x),
     "fft": lambda x: cd.fft.fft(x).abs(),
     "rfft2": lambda x: cd.fft.irfft2(cd.fft.rfft2(x), s=(3, 4)),

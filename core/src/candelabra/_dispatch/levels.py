@@ -70,6 +70,16 @@ def batch_levels(tensor: Any) -> frozenset[int]:
     return frozenset(found)
 
 
+def without_levels(tensor: Any) -> Any:
+    """Return the tensor of the device that a tensor of any level holds: the values of all examples.
+
+    For bodies whose number of steps depends on the largest value: it may be the largest one of all examples.
+    """
+    while tensor._instance.depth:
+        tensor = tensor._fresh()._payload.tensor
+    return tensor
+
+
 def bits_below(bit: int) -> int:
     """Return the mode bits for the devices below the level of the device with this bit.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from candelabra._annotations import TYPE_CHECKING
+from candelabra._dispatch.levels import without_levels
 from candelabra._operators.creation.filled import zeroed
 from candelabra._operators.creation.matrices import new_eye
 from candelabra._operators.elementwise.selection import where
@@ -81,7 +82,7 @@ def linalg_matrix_exp(input: Tensor) -> Tensor:
     size = input.abs().sum(-2).amax(-1)
     halvings = (size / NEAR).log2().ceil().clamp_min(0)
     halvings = halvings.masked_fill(halvings.isfinite().logical_not(), 0)  # the result is not finite for any number
-    squarings = int(halvings.amax().item())  # the number of squarings of the matrix with the largest norm
+    squarings = int(without_levels(halvings).amax().item())  # those of the matrix with the largest norm
     x = input if not squarings else input * (-halvings).exp2().unsqueeze(-1).unsqueeze(-1)
     out = _polynomial(x, new_eye(x, n, n))
     for step in range(squarings):

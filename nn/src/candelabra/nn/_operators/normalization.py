@@ -171,8 +171,8 @@ def _normalize_vjp(
 
 
 normalize.vjp(("input", "weight", "bias"), _normalize_vjp)
-for _record in (normalize, normalize_backward):
-    _record.batched(batching.broadcasting(_record, ("input",), "dims"))
+normalize.batched(batching.broadcasting(normalize, ("input",), "dims"))
+normalize_backward.batched(batching.broadcasting(normalize_backward, ("grad", "input", "mean", "rstd"), "dims"))
 
 
 @operator(pointwise, accepts="real floating", method=False, public=False, out=False, inplace=False)
