@@ -7,7 +7,7 @@ from typing import Any
 
 import candelabra as cd
 import pytest
-from candelabra.testing import assert_close, make_tensor
+from candelabra.testing import assert_allclose, assert_close, make_tensor
 
 DTYPES = [
     cd.bool, cd.uint8, cd.uint16, cd.uint32, cd.uint64, cd.int8, cd.int16, cd.int32, cd.int64, cd.float16, cd.bfloat16,
@@ -120,4 +120,14 @@ def test_subclasses_are_compared_unless_refused() -> None:
     with pytest.raises(TypeError, match="must have the same type, got Parameter and Tensor"):
         assert_close(x, cd.ones(2), allow_subclasses=False)
     assert cd.testing.assert_close is assert_close
-    assert dir(cd.testing) == ["assert_close", "make_tensor"]
+    assert dir(cd.testing) == ["assert_allclose", "assert_close", "make_tensor"]
+
+
+def test_assert_allclose_compares_data_of_any_dtypes() -> None:
+    """It warns, takes the tolerances of the less accurate dtype, and NaN equals NaN."""
+    with pytest.warns(FutureWarning, match="assert_allclose.. is deprecated"):
+        assert_allclose(cd.tensor([1.0, math.nan], dtype=cd.float64), cd.tensor([1.00005, math.nan]))
+    with pytest.warns(FutureWarning):
+        assert_allclose([1.0, 2.0], [1, 2])
+    with pytest.warns(FutureWarning), pytest.raises(AssertionError, match="not close"):
+        assert_allclose(cd.tensor([1.0], dtype=cd.float64), cd.tensor([1.00005], dtype=cd.float64))

@@ -150,7 +150,7 @@ def test_pools_refuse_arguments_that_do_not_match(case: int) -> None:
 
 @pytest.mark.parametrize("start", [-1, 4])
 def test_windows_outside_of_the_input_are_refused(start: int) -> None:
-    """A kernel does not read beside the input."""
+    """A kernel reads no element outside of the input."""
     starts = cd.tensor([[[0, start, 1]]])
     with pytest.raises((RuntimeError, IndexError), match="out of bounds"):
         OPERATORS["placed_max_pool"](cd.ones(1, 1, 5), starts, (2,), (3,))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
+from candelabra import Tensor, tensor
 from candelabra.testing._making import make_tensor
 from candelabra_conformance.closeness import Message
 from candelabra_conformance.closeness import assert_close as _assert_close
@@ -47,7 +49,37 @@ def assert_close(
     )
 
 
-__all__ = ["assert_close", "make_tensor"]
+ALLCLOSE_TOLERANCES = {"float16": (1e-3, 1e-3), "float32": (1e-4, 1e-5), "float64": (1e-5, 1e-8)}
+"""The relative and absolute tolerances of :func:`assert_allclose`."""
+
+
+def assert_allclose(
+    actual: Any,
+    expected: Any,
+    rtol: float | None = None,
+    atol: float | None = None,
+    equal_nan: bool = True,
+    msg: str = "",
+) -> None:
+    """As :func:`assert_close`, which replaces it, but for tensors or data of any dtypes, and NaN equals NaN.
+
+    The default tolerances are those of the less accurate dtype: (1e-3, 1e-3) for float16, (1e-4, 1e-5) for float32,
+    (1e-5, 1e-8) for float64, and 0 for other dtypes.
+    """
+    warnings.warn(
+        "candelabra.testing.assert_allclose() is deprecated as in PyTorch; use assert_close() instead",
+        FutureWarning,
+        stacklevel=2,
+    )
+    first = actual if isinstance(actual, Tensor) else tensor(actual)
+    second = expected if isinstance(expected, Tensor) else tensor(expected, dtype=first.dtype)
+    if rtol is None and atol is None:
+        pairs = [ALLCLOSE_TOLERANCES.get(t.dtype.name, (0.0, 0.0)) for t in (first, second)]
+        rtol, atol = (max(values) for values in zip(*pairs, strict=True))
+    assert_close(first, second, rtol=rtol, atol=atol, equal_nan=equal_nan, check_dtype=False, msg=msg or None)
+
+
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]
 
 
 def __dir__() -> list[str]:

@@ -138,10 +138,10 @@ def _points_of_block(form: GridForm) -> str:
 def _value(form: GridForm) -> str:
     """Declare ``v``, the element of neighbour ``k`` of point ``j``, or 0 outside of the input."""
     c = CTYPES[form.dtype]
-    return f"const {_place(form)} i = place[k][j];\nconst {c.value} v = i < 0 ? 0 : {c.load('from[i]')};\n"
+    return f"const {_position_type(form)} i = place[k][j];\nconst {c.value} v = i < 0 ? 0 : {c.load('from[i]')};\n"
 
 
-def _place(form: GridForm) -> str:
+def _position_type(form: GridForm) -> str:
     """Return the type of the number of an element in its plane."""
     return "i64" if form.wide else "int"
 
@@ -151,7 +151,7 @@ def _neighbours(form: GridForm, slopes: bool = False) -> str:
 
     With ``slopes`` also ``slope0[k][j]`` and so on: the derivatives of the weight in the coordinate of each dim.
     """
-    value, place, rank, many = CTYPES[form.dtype].value, _place(form), form.rank, len(form.neighbours)
+    value, place, rank, many = CTYPES[form.dtype].value, _position_type(form), form.rank, len(form.neighbours)
     block = _block(form)
     declared = f"{place} place[{many}][{block}];\n{value} weight[{many}][{block}];\n"
     declared += "".join([f"{value} slope{d}[{many}][{block}];\n" for d in range(rank)]) if slopes else ""
@@ -201,7 +201,7 @@ def _along(form: GridForm, d: int, point: str, slopes: bool) -> str:
     for i in range(taps):
         lines += [
             f"const u32 in{d}_{i} = q{d}_{i} >= 0 && q{d}_{i} <= {size} - 1;",
-            f"const {_place(form)} p{d}_{i} = ({_place(form)})q{d}_{i};",
+            f"const {_position_type(form)} p{d}_{i} = ({_position_type(form)})q{d}_{i};",
         ]
     return "\n".join(lines) + "\n"
 

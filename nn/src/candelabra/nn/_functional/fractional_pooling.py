@@ -84,7 +84,7 @@ def _starts(sample: Tensor, size: int, count: int, window: int) -> Tensor:
     return cat([starts, last], -1)  # type: ignore[no-any-return]
 
 
-def _places(samples: Tensor, sizes: Ints, kernel: Ints, output: Ints) -> Tensor:
+def _first_positions(samples: Tensor, sizes: Ints, kernel: Ints, output: Ints) -> Tensor:
     """Return where the windows start along each dim, one dim after another: (N, C, sum(output))."""
     rank, starts = len(sizes), []
     for dim, (size, window, count) in enumerate(zip(sizes, kernel, output, strict=True)):
@@ -114,7 +114,7 @@ def _fractional_max_pool(
     pooled = (*shape[: len(shape) - rank], *output)
     if 0 in pooled:
         return input.new_zeros(pooled), input.new_zeros(pooled, dtype=int64)
-    starts = _places(samples.detach().narrow(0, 0, batch), sizes, kernel, output)
+    starts = _first_positions(samples.detach().narrow(0, 0, batch), sizes, kernel, output)
     found = placed_max_pool(input.reshape((batch, channels, *sizes)), starts, kernel, output)
     return found.values.reshape(pooled), found.indices.reshape(pooled)
 
