@@ -67,6 +67,19 @@ def test_ops_shows_routes_and_derivatives(host_alone: None, lantern: LanternBack
     assert rows["permute"][2:] == ["native", "strided"]
 
 
+def test_ops_counts_tangent_rules(host_alone: None, capsys: Output) -> None:
+    """One line counts how forward mode serves the operators, and names those that transpose their reverse rule."""
+    assert main(["ops"]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("jvp: ")]
+    assert re.fullmatch(
+        r"jvp: \d+ declared, \d+ view, \d+ pointwise, \d+ linear, \d+ body, \d+ constant, \d+ transposed \(.*\)", line
+    )
+    named = line.partition("(")[2]
+    assert "linalg_svd" in named
+    assert "softmax" not in named
+    assert "matmul" not in named
+
+
 def test_ops_of_one_device_that_are_missing(lantern: LanternBackend, capsys: Output) -> None:
     """`--missing` keeps operators that fall back or are unsupported; an unknown device is an error."""
     assert main(["ops", "--device", "lantern:1", "--missing"]) == 0

@@ -111,6 +111,7 @@ def test_vmap_and_jvp_compose(name: str, rng: np.random.Generator) -> None:
     loop = looped(lambda x, t: jvp(f, (x,), (t,))[1])
     assert close(vmap(lambda x, t: jvp(f, (x,), (t,))[1])(xs, ts), loop)
     assert close(jvp(vmap(f), (xs,), (ts,))[1], loop)
+    assert close(grad(lambda xs: vmap(total)(xs).sum())(xs), looped(lambda x, _: grad(total)(x)))
     loop = looped(lambda x, t: jvp(grad(total), (x,), (t,))[1])
     assert close(vmap(lambda x, t: jvp(grad(total), (x,), (t,))[1])(xs, ts), loop)
     assert close(jvp(vmap(grad(total)), (xs,), (ts,))[1], loop)

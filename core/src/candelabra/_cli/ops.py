@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the table, then the number of operators per route or kind."""
+    """Print the table, then how forward mode serves the operators, and the number of operators per route or kind."""
     if arguments.public:
         print_public_names()
         return 0
@@ -46,6 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.missing and not {"fallback", "unsupported"}.intersection(routes):
             continue
         print((name.ljust(width) + derivative(record).ljust(12) + "".join(r.ljust(14) for r in routes)).rstrip())
+    print(tangents())
     for name, explanations in tables.items():
         counts: dict[str, int] = {}
         for explanation in explanations.values():
@@ -76,6 +77,17 @@ def derivative(record: Operator[..., Any]) -> str:
     if record.differentiable:
         return "yes"
     return "by body" if record.body is not None and record.not_differentiable is None else "no"
+
+
+def tangents() -> str:
+    """Return how forward mode serves the operators, in one line, with the names of those that transpose their rule."""
+    from candelabra._transforms.tangent_rules import KINDS, kind_of
+
+    kinds: dict[str, list[str]] = {kind: [] for kind in KINDS}
+    for name, record in sorted(OPERATORS.items()):
+        kinds[kind_of(record)].append(name)
+    line = ", ".join(f"{len(names)} {kind}" for kind, names in kinds.items())
+    return f"jvp: {line} ({', '.join(kinds['transposed'])})"
 
 
 def print_public_names() -> None:

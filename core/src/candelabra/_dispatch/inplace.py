@@ -23,7 +23,7 @@ from candelabra._autograd.views import (
 )
 from candelabra._codegen.adapters import Call, guard_lines, payload_argument
 from candelabra._codegen.source import build
-from candelabra._device import Instance
+from candelabra._device import Instance, instance_of_key
 from candelabra._dispatch.declining import noting
 from candelabra._dispatch.failure import fail
 from candelabra._dispatch.key import redispatch
@@ -155,6 +155,9 @@ def writing(op: Operator[..., Any]) -> Callable[..., Any]:
                 if getattr(operand, "_counter", None) is target._counter:
                     check_operand_overlap(target, operand)
         if not recording:
+            if needs_input and recorded and _writes_below(target):
+                shadow = _clone(target)
+                args = tuple(shadow if a is target else a for a in args)
             value = _cast(redispatch(op, args), target)
             check_inplace_shape(op, target, value)
             write(target, value._payload)
@@ -166,6 +169,15 @@ def writing(op: Operator[..., Any]) -> Callable[..., Any]:
         return write_recorded(target, value)
 
     return inplace
+
+
+def _writes_below(target: Any) -> bool:
+    """Return whether a write to a tensor of a function transform writes to the memory of the level below.
+
+    The graph of that level may have saved the tensor that is overwritten.
+    """
+    instance = instance_of_key(target._keys)
+    return bool(instance.depth) and not instance.immutable
 
 
 def _requires_grad(value: Any) -> bool:

@@ -181,6 +181,36 @@ def scale_about(input: Tensor, center: Tensor, factor: Tensor, shift: Tensor) ->
     return (input - center) * factor + shift
 
 
+def _normalize_along(
+    input: Tensor,
+    weight: Tensor | None,
+    mean: Tensor,
+    rstd: Tensor,
+    dims: Ints,
+    t_input: Tensor | None = None,
+    t_weight: Tensor | None = None,
+    t_bias: Tensor | None = None,
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    # With z = (x - mean) rstd:  d mean = mean(t),  d rstd = -rstd² mean(z t),  dz = (t - d mean - z mean(z t)) rstd:
+    # the Jacobian of z is symmetric.
+    z = (input - mean) * rstd
+    to_values = to_mean = to_rstd = None
+    if t_input is not None:
+        to_mean = t_input.mean(dims, True)
+        to_rstd = -(rstd * rstd * (z * t_input).mean(dims, True))
+        to_values = normalize_backward.canonical(t_input, input, mean, rstd, None, dims)
+        if weight is not None:
+            to_values = to_values * weight
+    if t_weight is not None:
+        to_values = z * t_weight if to_values is None else to_values + z * t_weight
+    if t_bias is not None:
+        to_values = t_bias.expand(input.shape) if to_values is None else to_values + t_bias
+    return to_values, to_mean, to_rstd
+
+
+normalize.jvp(_normalize_along)
+
+
 # -- over the last dims -----------------------------------------------------------------------------------------------
 def check_dtypes(input: Tensor, *parameters: Tensor | None) -> None:
     """Raise ``RuntimeError`` unless all have the input's dtype, or are float32 and the input has a half type."""
