@@ -74,12 +74,13 @@ def main(mode: str) -> None:
     """Run a mode on this rank."""
     if mode == "good":
         wrong_starts()
-    dist.init_process_group("mpi", timeout=timedelta(seconds=2 if mode == "hang" else 60))
+    dist.init_process_group("mpi", timeout=timedelta(seconds=60))
     if mode == "good":
         collectives()
         sys.stdout.write("all held\n")
         return
     dist.barrier()
+    group = dist.new_group(timeout=timedelta(seconds=2))
     if dist.get_rank() == 1:
         if mode == "raise":
             raise KeyError("no such batch")
@@ -87,8 +88,8 @@ def main(mode: str) -> None:
             sys.exit(7)
         if mode == "kill":
             os.kill(os.getpid(), 9)
-        dist.recv(cd.ones(1), 0)  # a message that never comes
-    dist.all_reduce(cd.ones(2, 3))
+        dist.recv(cd.ones(1), 0, group)  # a message that never comes
+    dist.all_reduce(cd.ones(2, 3), group=group)
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ def test_the_engine_conforms() -> None:
         (
             "hang",
             1,
-            "rank 0: all_reduce(float32[2, 3], ReduceOp.SUM), number 2 of group 'world', called at program.py:",
+            "rank 0: all_reduce(float32[2, 3], ReduceOp.SUM), number 1 of group 'group 1 of ranks [0, 1]', called at ",
         ),
     ],
 )
