@@ -1,11 +1,13 @@
 """A program of two ranks that ``test_mpi.py`` starts by mpiexec. It prints a line when everything has held."""
 
 import os
+import re
 import sys
 from datetime import timedelta
 
 import candelabra as cd
 import candelabra.distributed as dist
+import pytest
 from candelabra.distributed import conformance
 
 
@@ -43,14 +45,42 @@ def collectives() -> None:
     dist.destroy_process_group()
 
 
+def wrong_starts() -> None:
+    """Expect errors of calls that contradict MPI, after each of which the right call still works."""
+    from mpi4py import MPI
+
+    wrong = f"but MPI has started rank {os.environ['RANK']} of 2; start the program by `candelabra run -n"
+    for text, values in (
+        (f"world_size is 3, {wrong} 3", {"world_size": 3}),
+        (f"rank is 5, {wrong} 2", {"rank": 5}),
+    ):
+        refused(ValueError, text, **values)
+    right = os.environ["WORLD_SIZE"]
+    os.environ["WORLD_SIZE"] = "4"
+    refused(ValueError, f"WORLD_SIZE is 4, {wrong} 2")
+    os.environ["WORLD_SIZE"] = right
+    query, MPI.Query_thread = MPI.Query_thread, lambda: MPI.THREAD_SERIALIZED
+    refused(dist.EngineUnavailable, "does not support calls from several threads")
+    MPI.Query_thread = query
+
+
+def refused(error: type[Exception], text: str, **values: int) -> None:
+    """Expect an error of init_process_group."""
+    with pytest.raises(error, match=re.escape(text)):
+        dist.init_process_group("mpi", **values)  # type: ignore[arg-type]
+
+
 def main(mode: str) -> None:
     """Run a mode on this rank."""
-    dist.init_process_group("mpi", timeout=timedelta(seconds=2 if mode == "hang" else 60))
+    if mode == "good":
+        wrong_starts()
+    dist.init_process_group("mpi", timeout=timedelta(seconds=60))
     if mode == "good":
         collectives()
         sys.stdout.write("all held\n")
         return
     dist.barrier()
+    group = dist.new_group(timeout=timedelta(seconds=2))
     if dist.get_rank() == 1:
         if mode == "raise":
             raise KeyError("no such batch")
@@ -58,8 +88,8 @@ def main(mode: str) -> None:
             sys.exit(7)
         if mode == "kill":
             os.kill(os.getpid(), 9)
-        dist.recv(cd.ones(1), 0)  # a message that never comes
-    dist.all_reduce(cd.ones(2, 3))
+        dist.recv(cd.ones(1), 0, group)  # a message that never comes
+    dist.all_reduce(cd.ones(2, 3), group=group)
 
 
 if __name__ == "__main__":

@@ -213,3 +213,13 @@ def test_broken_engines_are_caught(change: Callable[[Any], None], caught: str) -
     found = checked(change)
     assert any(caught in failed for failed in found)
     assert all(text for failed in found for text in failed.values())
+
+
+def test_a_subset_must_be_a_communicator_inside() -> None:
+    """The ranks are no longer in step then, so the check ends with an error."""
+
+    def no_group(c: Any) -> None:
+        c.subset = lambda ranks: None
+
+    with pytest.raises(TypeError, match=r"subset\(\) has returned None on a rank of the group"):
+        checked(no_group)

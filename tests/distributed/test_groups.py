@@ -8,7 +8,7 @@ from typing import Any
 import candelabra as cd
 import candelabra.distributed as dist
 import pytest
-from candelabra.distributed import threads
+from candelabra.distributed import _engines, _groups, threads
 
 
 def test_the_default_group_knows_its_ranks() -> None:
@@ -119,6 +119,20 @@ def test_wrong_arguments_of_init() -> None:
         dist.destroy_process_group()
 
     threads.run(program, 1, init=False)
+
+
+def test_the_default_engine_serves_names_of_pytorchs_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``"gloo"``, unless an engine has that name."""
+    monkeypatch.setattr(_groups, "DEFAULT_ENGINE", "threads")
+
+    def program() -> str:
+        dist.init_process_group("gloo")
+        return dist.get_backend()
+
+    assert threads.run(program, 2, init=False) == ["threads"] * 2
+    monkeypatch.setattr(_engines, "names", lambda: ["gloo"])
+    with pytest.raises(ValueError, match="there is no engine 'gloo'"):
+        threads.run(program, 1, init=False)
 
 
 def test_threads_must_be_started_as_ranks() -> None:

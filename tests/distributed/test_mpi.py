@@ -38,6 +38,14 @@ def test_two_ranks_agree() -> None:
     assert done.stdout == "all held\n" * 2
 
 
+def test_a_program_that_is_no_python_program() -> None:
+    """It finds its rank in the environment, and its exit status is that of the command."""
+    done = started("-n", "2", "--no-python", "sh", "-c", "echo rank $RANK of $WORLD_SIZE")
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["rank 0 of 2", "rank 1 of 2"]
+    assert started("-n", "1", "--no-python", "sh", "-c", "exit 3").returncode == 3
+
+
 def test_the_engine_conforms() -> None:
     """All checks of the conformance level, as a module with an argument."""
     done = started("--nproc_per_node=2", "--standalone", "-m", "candelabra.distributed.conformance", "--engine", "mpi")
@@ -54,7 +62,7 @@ def test_the_engine_conforms() -> None:
         (
             "hang",
             1,
-            "rank 0: all_reduce(float32[2, 3], ReduceOp.SUM), number 2 of group 'world', called at program.py:",
+            "rank 0: all_reduce(float32[2, 3], ReduceOp.SUM), number 1 of group 'group 1 of ranks [0, 1]', called at ",
         ),
     ],
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._device import device as device
-from candelabra._namespace import absent_imports as _absent_imports
 from candelabra._namespace import companions as _companions
 from candelabra._namespace import device_imports as _device_imports
 from candelabra._namespace import exports as _exports
@@ -24,7 +23,6 @@ if not _read_index(__path__):
 _publishing.install_methods()
 _moved.install()
 _device_imports.install()
-_absent_imports.install()
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,8 @@
 
 These modules are objects (``candelabra._device_modules``) and not files, since a device type is a name in metadata. The
 finder below serves ``import`` statements from the attributes of the package: ``candelabra.<device type>``, its
-submodules, and ``candelabra.backends.<name>``.
+submodules, and ``candelabra.backends.<name>``. It comes after Python's own finders, so it also serves
+``candelabra.distributed`` where that distribution is not installed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from candelabra._annotations import Any
 
 
 def module_named(name: str) -> ModuleType | None:
-    """Return the module of an import path, or None if no device type or library of ``backends`` has that name."""
+    """Return the module of an import path, or None if there is none of that name."""
     package, _, rest = name.partition(".")
     first, *others = rest.split(".")
     if package != "candelabra" or not rest:
@@ -24,6 +25,8 @@ def module_named(name: str) -> ModuleType | None:
         import candelabra.backends
 
         found: Any = candelabra.backends if others else None
+    elif first == "distributed":
+        import candelabra._absent_distributed as found
     else:
         from candelabra._device_modules import device_module
 

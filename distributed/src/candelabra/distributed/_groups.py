@@ -15,6 +15,8 @@ from candelabra.distributed._state import ranks
 
 default_pg_timeout: Final = timedelta(minutes=30)
 DEFAULT_ENGINE: Final = "mpi"
+HOST_ENGINES: Final = ("gloo",)
+"""Names of PyTorch's engines for the host's memory. The default engine serves if no engine has the name."""
 
 
 def is_available() -> bool:
@@ -72,7 +74,7 @@ def init_process_group(
     """Create the default group, of all ranks that have been started. Every rank calls it.
 
     Args:
-        backend: the engine, by default ``"mpi"``.
+        backend: the engine, by default ``"mpi"``, which also serves ``"gloo"`` if no engine of that name is installed.
         init_method: accepted and not used: the ranks know each other from what has started them.
         timeout: the time after which a collective that has not completed raises an error; 30 minutes by default.
         world_size, rank: compared with what the engine knows, if given.
@@ -92,6 +94,8 @@ def init_process_group(
     if store is not None:
         raise ValueError("init_process_group: store must be None: the engine has its own rendezvous")
     name = (DEFAULT_ENGINE if backend is None else backend).lower()
+    if name in HOST_ENGINES and name not in _engines.names():
+        name = DEFAULT_ENGINE
     communicator = _engines.engine(name).start(rank, world_size, limit)
     made = ProcessGroup(communicator, range(communicator.size), name, limit, group_name or "world")
     here = ranks()
