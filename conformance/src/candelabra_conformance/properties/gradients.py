@@ -179,12 +179,12 @@ def _expected(
     derivatives: Derivatives,
     d: dtype,
     directions: int,
-    given: Cotangents,
+    cotangents_kind: Cotangents,
 ) -> tuple[tuple[Array, ...], list[Array]]:
     """Return the reference's derivatives in the widest precision, and their change. They do not depend on layouts."""
-    equal = given.equal
+    equal = cotangents_kind.equal
     key = (derivatives.__name__, id(sample), directions, equal)
-    kind = Cotangents(equal=equal, moved=given.moved)
+    kind = Cotangents(equal=equal, moved=cotangents_kind.moved)
 
     def make() -> tuple[tuple[Array, ...], list[Array]]:
         widened = sample if as_given(op) else with_arrays(sample, wide)
@@ -194,7 +194,7 @@ def _expected(
         sizes = [np.max(np.abs(t), initial=0.0, where=np.isfinite(t)) if equal else 0.0 for t in terms]
         sensitivity = [np.full(w.shape, eps(d) * size) for w, size in zip(want, sizes, strict=True)]
         for seed in range(directions):
-            beside = kind._replace(step=eps(d) if equal or given.moved else 0.0, seed=seed)
+            beside = kind._replace(step=eps(d) if equal or cotangents_kind.moved else 0.0, seed=seed)
             moved = derivatives(op, perturbed(op, widened, eps(d), seed), CONTIGUOUS, context.reference, beside)
             with np.errstate(all="ignore"):
                 sensitivity = [

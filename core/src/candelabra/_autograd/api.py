@@ -187,10 +187,10 @@ def _batched(
     depth = len(active_frames())
     unused: list[int] = []
 
-    def one(*given: Tensor) -> list[Tensor]:
+    def one(*rows: Tensor) -> list[Tensor]:
         exclude = NO_GRAD if create_graph else 0
         with modes_of_level(depth, NO_GRAD & ~exclude, exclude):
-            found = _captured(outputs, given, targets, keep, create_graph)
+            found = _captured(outputs, rows, targets, keep, create_graph)
         unused[:] = [i for i, g in enumerate(found) if g is None]
         return [g for g in found if g is not None]
 

@@ -101,11 +101,11 @@ def _remake(view: Tensor) -> None:
     view._seen = view._counter[0]
 
 
-def _move(view: Tensor, made: Tensor) -> None:
+def _move(view: Tensor, view_of_base: Tensor) -> None:
     """Give a view the payload, the keys and the node of the same view of its base on another level."""
-    view._payload = made._payload
-    view._keys = made._keys | view._keys & OVERRIDE
-    view._node = made._node
+    view._payload = view_of_base._payload
+    view._keys = view_of_base._keys | view._keys & OVERRIDE
+    view._node = view_of_base._node
     view._seen = view._counter[0]
 
 

@@ -34,7 +34,7 @@ def frame_of_duals(args: tuple[Any, ...]) -> DualFrame | None:
 
 def applied_to_duals(function: type[Function], frame: DualFrame, args: tuple[Any, ...]) -> Any:
     """Return the outputs of a custom function at the primals, with their tangents."""
-    parts = [frame.parts(a) if isinstance(a, Tensor) else (a, None) for a in args]
+    parts = [frame.primal_and_tangent(a) if isinstance(a, Tensor) else (a, None) for a in args]
     primals, tangents = tuple([p for p, _ in parts]), tuple([t for _, t in parts])
     with below(frame.instance):
         if _has_jvp(function):

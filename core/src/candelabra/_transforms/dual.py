@@ -62,7 +62,7 @@ class DualFrame(Frame):
             self.like = primal
         return self.wrap(Dual(primal, self, tangent))
 
-    def parts(self, value: Tensor) -> tuple[Tensor, Tensor | None]:
+    def primal_and_tangent(self, value: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return primal and tangent of a tensor, which may be one of an outer level: then it is constant."""
         value = without_ended_levels(value)
         if not value._keys & self.instance.bit:

@@ -47,9 +47,11 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
             output, aux = with_aux(call, output)
         outputs, out_spec = tree_flatten(output)
         check_outputs(call, outputs)
-        parts = [frame.parts(out) for out in outputs]
+        parts = [frame.primal_and_tangent(out) for out in outputs]
         if has_aux:
-            aux = tree_map(lambda value: frame.parts(value)[0] if isinstance(value, Tensor) else value, aux)
+            aux = tree_map(
+                lambda value: frame.primal_and_tangent(value)[0] if isinstance(value, Tensor) else value, aux
+            )
     if strict and any(t is None for _, t in parts):
         raise RuntimeError(
             "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed "
@@ -79,13 +81,13 @@ def _checked_tangents(call: str, tangents: Any, primals: list[Any], spec: TreeSp
     return along
 
 
-def _check_tensors(call: str, what: str, values: list[Any]) -> None:
+def _check_tensors(call: str, role: str, values: list[Any]) -> None:
     for value in values:
         if not isinstance(value, Tensor):
-            raise RuntimeError(f"{call}: Expected {what} to contain only tensors, got {type(value)}")
+            raise RuntimeError(f"{call}: Expected {role} to contain only tensors, got {type(value)}")
         if not (value.is_floating_point() or value.is_complex()):
             raise RuntimeError(
-                f"{call}: Expected {what} to have a floating or complex dtype, as only those have derivatives, got "
+                f"{call}: Expected {role} to have a floating or complex dtype, as only those have derivatives, got "
                 f"{value.dtype}"
             )
 

@@ -82,20 +82,20 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise ValueError(f"Expected primal to be floating point or complex, but got: {tensor.dtype}")
     if not (tangent.is_floating_point() or tangent.is_complex()):
         raise ValueError(f"Expected tangent to be floating point or complex, but got: {tangent.dtype}")
-    primal, present = frame.parts(tensor)
+    primal, present = frame.primal_and_tangent(tensor)
     if present is not None:
         raise RuntimeError(
             "Trying to set a tangent on a tensor that already has one. This is not supported; use unpack_dual() first"
         )
     check_tangent("make_dual(): ", primal, tangent)
-    return frame.dual(primal, frame.parts(tangent)[0])
+    return frame.dual(primal, frame.primal_and_tangent(tangent)[0])
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """Return ``(primal, tangent)`` of a tensor; the tangent is None outside a level, and for a constant."""
     if not _levels.frames:
         return UnpackedDualTensor(tensor, None)
-    return UnpackedDualTensor(*_levels.frames[-1].parts(tensor))
+    return UnpackedDualTensor(*_levels.frames[-1].primal_and_tangent(tensor))
 
 
 def _open(name: str) -> DualFrame:

@@ -214,7 +214,7 @@ class _Check:
                 f"numerical:{_text(numerical)}\nanalytical:{_text(analytical)}\n"
             )
 
-    def _tangent(self, number: int, place: int, direction: Tensor) -> list[float]:
+    def _tangent(self, number: int, position: int, direction: Tensor) -> list[float]:
         from candelabra._transforms.forward import jvp
 
         def called(*values: Tensor) -> Any:
@@ -224,7 +224,7 @@ class _Check:
             return _as_tuple(self.func(*arguments))[number]
 
         primals = tuple([self.arguments[i].detach() for i in self.checked])
-        along = [direction if i == place else zeros_like(p) for i, p in zip(self.checked, primals, strict=True)]
+        along = [direction if i == position else zeros_like(p) for i, p in zip(self.checked, primals, strict=True)]
         return _reals(jvp(called, primals, tuple(along))[1])
 
     # -- derivatives --------------------------------------------------------------------------------------------------
