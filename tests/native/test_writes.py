@@ -39,7 +39,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def operands(name: str, dtype: Any = cd.float32) -> tuple[Any, Any, Any]:
-    """Return a target, an index, and values of small whole numbers. Indices differ where the order would matter."""
+    """Return a target, an index, and values that are small integers. Indices differ where the order would matter."""
     draw = np.random.default_rng(6)
     index = draw.permutation(300)[:200] if "add" not in name and "accum" not in name else draw.integers(0, 300, 200)
     target, values = (draw.integers(-9, 9, (rows, 40)).astype(np.float32) for rows in (300, 200))
@@ -64,7 +64,7 @@ def test_writes_are_those_of_the_owner(name: str, dtype: Any) -> None:
 @pytest.mark.parametrize("name", WRITES)
 @pytest.mark.parametrize("wrong", [300, -301, 1 << 40])
 def test_an_index_out_of_bounds_changes_nothing(server: str, name: str, wrong: int) -> None:
-    """The error is the owner's, whoever serves."""
+    """The error is the owner's, also where a native kernel serves."""
     x, i, v = operands(name)
     before = x.clone()
     i[-1] = wrong

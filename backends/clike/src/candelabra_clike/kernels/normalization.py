@@ -15,7 +15,7 @@ from candelabra_clike.layouts import broadcast, broadcast_strides
 from candelabra_clike.templates.rows.source import RowProgram, RowReduction
 
 MANY = 16
-"""Sums that keep a processor busy; fewer are divided into parts."""
+"""Sums that keep a processor busy; fewer are divided into segments."""
 LONG = 1 << 15
 """Elements from which this is worthwhile."""
 MEAN = RowReduction("{a}", "sum", "{t} / (W)count", stored_result=True)
@@ -95,32 +95,32 @@ def _parameters_for(d: dtype) -> Callable[..., Any] | None:
         if not engine.traits.serial:
             return NotImplemented  # a lane or a work-group for each sum would be too few
         rows = row_kernel(PARAMETERS, d)
-        parts = _parts(shape, dims, engine.traits.compute_units) if d.itemsize >= 4 else 1
-        if parts == 1:
+        segments = _segments(shape, dims, engine.traits.compute_units) if d.itemsize >= 4 else 1
+        if segments == 1:
             return tuple(rows(operands, shape, dims))
         longest = max(dims, key=lambda dim: shape[dim])
-        split = [_split(t, shape, longest, parts) for t in operands]
+        split = [_split(t, shape, longest, segments) for t in operands]
         each = rows(split, split[0].shape, tuple([dim + (dim >= longest) for dim in dims]))
         return tuple([sum_of(d, d)(partial, (longest,), False) for partial in each])
 
     return backward
 
 
-def _parts(shape: Shape, dims: Shape, units: int) -> int:
-    """Return the number of parts of the longest of ``dims`` that busy all processors: a divisor of its size."""
+def _segments(shape: Shape, dims: Shape, units: int) -> int:
+    """Return the number of segments of the longest of ``dims`` that busy all processors: a divisor of its size."""
     outputs = prod([size for dim, size in enumerate(shape) if dim not in dims])
     if not outputs or not dims or outputs >= MANY * units or prod(shape) < LONG:
         return 1
     longest = max([shape[dim] for dim in dims])
     wanted = -(-2 * MANY * units // outputs)
-    return next(parts for parts in range(min(wanted, longest), 0, -1) if longest % parts == 0)
+    return next(count for count in range(min(wanted, longest), 0, -1) if longest % count == 0)
 
 
-def _split(x: StridedArray, shape: Shape, dim: int, parts: int) -> StridedArray:
+def _split(x: StridedArray, shape: Shape, dim: int, segments: int) -> StridedArray:
     """Return an array that is broadcast to ``shape`` and has ``dim`` divided into two."""
-    strides, size = broadcast_strides(x, shape), shape[dim] // parts
+    strides, size = broadcast_strides(x, shape), shape[dim] // segments
     return x.restrided(
-        (*shape[:dim], parts, size, *shape[dim + 1 :]),
+        (*shape[:dim], segments, size, *shape[dim + 1 :]),
         (*strides[:dim], strides[dim] * size, strides[dim], *strides[dim + 1 :]),
         x.offset,
     )

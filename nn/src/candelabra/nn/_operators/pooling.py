@@ -135,6 +135,6 @@ sum_pool_adjoint.vjp(
     )
 )
 
-# All dims before those of the window are alike.
+# All dims before those of the window are treated as one.
 for _record in (max_pool, max_pool_values, scatter_planes, sum_pool, sum_pool_adjoint):
     _record.batched(batching.in_front(_record))
