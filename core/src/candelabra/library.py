@@ -27,7 +27,7 @@ from candelabra._dispatch.failure import fail
 from candelabra._dispatch.fallback import fallback, fallback_policy
 from candelabra._dispatch.key import redispatch
 from candelabra._dispatch.layers import Layer
-from candelabra._dispatch.levels import batch_levels, level
+from candelabra._dispatch.levels import active_levels, batch_levels, level
 from candelabra._dispatch.out import store
 from candelabra._dispatch.promote import common_dtype
 from candelabra._interchange.numpy import dtype_of_array
@@ -110,7 +110,7 @@ __all__ = [
     "checked_pointwise", "like_input", "normalized_dims", "pointwise", "reduction", "shape_of", "unchecked",
     "accumulated", "boolean", "common", "index", "real_part", "same", "highest", "identical", "to_float", "to_integer",
     "unpromoted", "applied", "build", "conjugate", "indent", "fail", "store", "take_counters", "wrap_dim",
-    "check_targets", "batching", "batch_levels",
+    "check_targets", "batching", "batch_levels", "active_levels",
     # reading
     "ENTRIES", "METHODS", "OPERATORS", "Entry", "Signature", "Schema", "Parameter", "REQUIRED", "BOUND", "DEVICE",
     "DIFFERENTIABLE", "DIM", "DIMS", "DTYPE", "INDEX", "INDICES", "LIST", "MASK", "OPERAND", "OPTIONAL", "PLAIN",

@@ -28,6 +28,7 @@ class _Levels(threading.local):
 
 
 active_levels: Final = _Levels()
+"""``active_levels.frames`` is not empty while the thread runs a function transform."""
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from candelabra.library import NO_GRAD, batch_levels, check_targets, mode, public, state
+from candelabra.library import NO_GRAD, active_levels, batch_levels, check_targets, mode, public
 from candelabra.nn._operators.normalization import check_dtypes, narrowed, normalize, scale_about
 from candelabra.typing import TYPE_CHECKING
 
@@ -123,10 +123,10 @@ def _update_statistics(
     eps: float,
     n: int,
 ) -> None:
-    if state.bits:  # vmap is such a mode
-        _check_examples(mean, running_mean, running_var)
     with mode(include=NO_GRAD):
         check_targets(running_mean, running_var)
+        if active_levels.frames:
+            _check_examples(mean, running_mean, running_var)
         if running_mean is not None:
             running_mean.mul_(1 - momentum).add_(mean.reshape(running_mean._payload.shape) * momentum)
         if running_var is not None:
