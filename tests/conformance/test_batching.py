@@ -42,7 +42,7 @@ def rule_of(operator: str, change: Callable[[Any], Any]) -> Iterator[None]:
     try:
         yield
     finally:
-        dict.__setitem__(table, operator, right)
+        dict.__delitem__(table, operator)
         op.clear()
 
 

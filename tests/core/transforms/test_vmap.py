@@ -212,7 +212,7 @@ def test_levels_are_nested(rng: np.random.Generator) -> None:
 
 
 def tensor_like(y: Tensor, *shape: int) -> Tensor:
-    """Return matrices that are made of the rows of ``y``."""
+    """Return matrices that repeat the rows of ``y``."""
     return y.unsqueeze(-1).expand(y.shape[0], *shape)
 
 

@@ -61,7 +61,7 @@ def assert_allclose(
     equal_nan: bool = True,
     msg: str = "",
 ) -> None:
-    """As :func:`assert_close`, which replaces it, but for tensors or data of any dtypes, and NaN equals NaN.
+    """As :func:`assert_close`, which replaces it, except that dtypes may differ, and NaN equals NaN.
 
     The default tolerances are those of the less accurate dtype: (1e-3, 1e-3) for float16, (1e-4, 1e-5) for float32,
     (1e-5, 1e-8) for float64, and 0 for other dtypes.

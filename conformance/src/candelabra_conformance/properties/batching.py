@@ -40,18 +40,18 @@ def batched(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> 
         if not given or sum(array.size for array in given) > MOST:
             continue
         examples = _examples(context, op, sample, layout)
-        for places in _places(len(given)):
-            chosen = [_chosen(sample, example, places) for example in examples]
+        for marked in _batched_sets(len(given)):
+            chosen = [_chosen(sample, example, marked) for example in examples]
             if not all(_is_defined(context, op, one, layout) for one in chosen[1:]):
                 continue  # such as a derivative, together with the result for another matrix
-            found = _at_once(context, op, chosen, places, layout)
+            found = _at_once(context, op, chosen, marked, layout)
             for number, one in enumerate(chosen):
                 result = tree_map(lambda t, number=number: t.select(0, number), found)
                 try:
                     error = agree(context, op, d, one, layout, split(one, result, context.reference)[0])
                 except Failure as failure:
                     raise Failure(
-                        f"example {number} of {EXAMPLES}, arrays {sorted(places)} batched: {failure}", one, layout,
+                        f"example {number} of {EXAMPLES}, arrays {sorted(marked)} batched: {failure}", one, layout,
                         **failure.details,
                     ) from None  # fmt: skip
                 worst = max(worst or 0.0, error)
@@ -62,12 +62,12 @@ def _arrays(sample: Sample) -> list[Array]:
     return list(arrays((sample.args, dict(sample.kwargs))))
 
 
-def _places(count: int) -> Iterator[frozenset[int]]:
+def _batched_sets(count: int) -> Iterator[frozenset[int]]:
     """Yield the sets of arrays that are batched: all of them, and each alone."""
     yield frozenset(range(count))
     if count > 1:
-        for place in range(count):
-            yield frozenset((place,))
+        for position in range(count):
+            yield frozenset((position,))
 
 
 def _examples(context: Context, op: Operator[..., Any], sample: Sample, layout: str) -> list[Sample]:
@@ -96,23 +96,23 @@ def _reversed(array: Array) -> Array:
     return array.reshape(-1)[::-1].reshape(array.shape).copy() if array.dtype.kind in "fc" else array
 
 
-def _chosen(sample: Sample, example: Sample, places: frozenset[int]) -> Sample:
-    """Return an example whose arrays outside of ``places`` are those of the sample."""
+def _chosen(sample: Sample, example: Sample, marked: frozenset[int]) -> Sample:
+    """Return an example whose arrays outside of ``marked`` are those of the sample."""
     own = iter(
-        [e if i in places else s for i, (s, e) in enumerate(zip(_arrays(sample), _arrays(example), strict=True))]
+        [e if i in marked else s for i, (s, e) in enumerate(zip(_arrays(sample), _arrays(example), strict=True))]
     )
     args, kwargs = mapped((sample.args, dict(sample.kwargs)), lambda _: next(own))
     return replace(sample, args=args, kwargs=kwargs)
 
 
 def _at_once(
-    context: Context, op: Operator[..., Any], examples: list[Sample], places: frozenset[int], layout: str
+    context: Context, op: Operator[..., Any], examples: list[Sample], marked: frozenset[int], layout: str
 ) -> Any:
     """Return the results of one call for all examples, which are along the first dim."""
     columns = list(zip(*[_arrays(example) for example in examples], strict=True))
-    dims = tuple([0 if i in places else None for i in range(len(columns))])
+    dims = tuple([0 if i in marked else None for i in range(len(columns))])
     given = [
-        to_device(np.stack(column) if i in places else column[0], context.instance) for i, column in enumerate(columns)
+        to_device(np.stack(column) if i in marked else column[0], context.instance) for i, column in enumerate(columns)
     ]
 
     def one(*values: Tensor) -> Any:

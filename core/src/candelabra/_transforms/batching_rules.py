@@ -300,8 +300,8 @@ def _index_add(size: int, batched: Marks, input: Any, dim: int, index: Any, sour
         out = run("index_add", input, dim + 1, index, source)
         return out if rank else squeezed(out)
     index = aligned(index, len(index._payload.shape) == 1)
-    places = (examples(size, index, 2), index)
-    out = run("index_put", moved(input, dim + 1, 1), places, moved(source, dim + 1, 1), True)
+    selected = (examples(size, index, 2), index)
+    out = run("index_put", moved(input, dim + 1, 1), selected, moved(source, dim + 1, 1), True)
     out = moved(out, 1, dim + 1)
     return out if rank else squeezed(out)
 
@@ -337,18 +337,18 @@ def _picked_at(indices: Sequence[Any]) -> int:
     return used[0] if used[-1] - used[0] + 1 == len(used) else 0
 
 
-def _to_place(tensor: Tensor, rank: int, place: int) -> Tensor:
-    """Return a tensor (B, picked dims, rest) as (B, ``place`` dims, picked dims, rest)."""
+def _to_position(tensor: Tensor, rank: int, position: int) -> Tensor:
+    """Return a tensor (B, picked dims, rest) as (B, ``position`` dims, picked dims, rest)."""
     total = len(tensor._payload.shape)
-    order = (0, *range(1 + rank, 1 + rank + place), *range(1, 1 + rank), *range(1 + rank + place, total))
+    order = (0, *range(1 + rank, 1 + rank + position), *range(1, 1 + rank), *range(1 + rank + position, total))
     found: Tensor = run("permute", tensor, order)
     return found
 
 
-def _from_place(tensor: Tensor, rank: int, place: int) -> Tensor:
-    """Return a tensor (B, ``place`` dims, picked dims, rest) as (B, picked dims, rest)."""
+def _from_position(tensor: Tensor, rank: int, position: int) -> Tensor:
+    """Return a tensor (B, ``position`` dims, picked dims, rest) as (B, picked dims, rest)."""
     total = len(tensor._payload.shape)
-    order = (0, *range(1 + place, 1 + place + rank), *range(1, 1 + place), *range(1 + place + rank, total))
+    order = (0, *range(1 + position, 1 + position + rank), *range(1, 1 + position), *range(1 + position + rank, total))
     found: Tensor = run("permute", tensor, order)
     return found
 
@@ -357,10 +357,10 @@ def _from_place(tensor: Tensor, rank: int, place: int) -> Tensor:
 def _index(size: int, batched: Marks, input: Any, indices: Any) -> Any:
     _refuse_masks(indices, batched[1])
     if batched[0]:
-        places, rank = _by_example(size, batched[1], indices)
-        out = run("index", input, places)
-        place = _picked_at(places[1:])
-        return _to_place(out, rank, place) if place else out
+        selected, rank = _by_example(size, batched[1], indices)
+        out = run("index", input, selected)
+        position = _picked_at(selected[1:])
+        return _to_position(out, rank, position) if position else out
     ranks = [(rank_of(i, m), m) for i, m in zip(indices, batched[1]) if i is not None]
     rank = max(r for r, _ in ranks)
     placed = [i if i is None or not m else aligned(i, rank - rank_of(i, True)) for i, m in zip(indices, batched[1])]
@@ -381,16 +381,21 @@ def _index_put(size: int, batched: Marks, input: Any, indices: Any, values: Any,
     _refuse_masks(indices, batched[1])
     if not batched[0]:
         input = expanded(input, size)
-    places, rank = _by_example(size, batched[1], indices)
+    selected, rank = _by_example(size, batched[1], indices)
     shape = tuple(input._payload.shape)
-    picked = advanced_shape(shape, places)  # (B, picked dims, rest)
-    place = _picked_at(places[1:])
-    if place:
-        picked = (picked[0], *picked[1 + rank : 1 + rank + place], *picked[1 : 1 + rank], *picked[1 + rank + place :])
+    picked = advanced_shape(shape, selected)  # (B, picked dims, rest)
+    position = _picked_at(selected[1:])
+    if position:
+        picked = (
+            picked[0],
+            *picked[1 + rank : 1 + rank + position],
+            *picked[1 : 1 + rank],
+            *picked[1 + rank + position :],
+        )
     if batched[2]:
         values = aligned(values, len(picked) - len(values._payload.shape))
     values = run("expand", values, picked)
-    return run("index_put", input, places, _from_place(values, rank, place) if place else values, accumulate)
+    return run("index_put", input, selected, _from_position(values, rank, position) if position else values, accumulate)
 
 
 @declare("embedding")

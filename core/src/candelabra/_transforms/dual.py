@@ -88,8 +88,8 @@ class Forward(Transform):
     transparent = True
     capabilities = Capabilities(frozenset(ALL), frozenset(ALL), strided=False, mutable=False, virtual=True)
 
-    def kernels(self) -> TangentKernels:
-        return TangentKernels()
+    def kernel_of(self, op: Operator[..., Any]) -> Callable[..., Any] | None:
+        return kernel_of(op)
 
     def adopted(self, frame: Any, tensor: Tensor) -> Dual:
         return Dual(tensor, frame, None)
@@ -119,18 +119,6 @@ class Forward(Transform):
 
 
 FORWARD: Final = Forward()
-
-
-class TangentKernels(dict[str, Any]):
-    """``{operator: kernel}``, created on demand from the records. Dispatch keeps them, until a rule is declared."""
-
-    def get(self, name: str, default: Any = None) -> Any:
-        op: Any = OPERATORS.get(name)
-        found = None if op is None else kernel_of(op)
-        return default if found is None else found
-
-    def __contains__(self, name: object) -> bool:
-        return self.get(str(name)) is not None
 
 
 def kernel_of(op: Operator[..., Any]) -> Callable[..., Any] | None:

@@ -100,18 +100,16 @@ def frame_at(depth: int) -> Any:
 
 
 class Kernels(dict[str, Any]):
-    """``{operator: kernel}`` of a transform, created on demand."""
+    """``{operator: kernel}`` of a transform, created on demand unless it is set. Dispatch keeps them, until a rule is declared."""
 
     def __init__(self, transform: Transform) -> None:
         super().__init__()
         self.transform = transform
 
     def get(self, name: str, default: Any = None) -> Any:
-        try:
-            found = dict.__getitem__(self, name)
-        except KeyError:
-            op: Any = OPERATORS.get(name)
-            found = self[name] = None if op is None else self.transform.kernel_of(op)
+        found = dict.get(self, name)
+        if found is None and name in OPERATORS:
+            found = self.transform.kernel_of(OPERATORS[name])
         return default if found is None else found
 
     def __contains__(self, name: object) -> bool:

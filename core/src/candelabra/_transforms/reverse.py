@@ -221,7 +221,7 @@ def filled(value: Any, gradients: Iterator[Tensor]) -> Any:
 
 
 def with_aux(call: str, output: Any) -> tuple[Any, Any]:
-    """Return the output and the rest of what a function with ``has_aux`` returns."""
+    """Return the output and the auxiliary result of a function with ``has_aux``."""
     if not (isinstance(output, tuple) and len(output) == 2):
         raise RuntimeError(f"{call}: output of function f should be a tuple: (output, aux) if has_aux is True")
     return output
@@ -236,12 +236,12 @@ def check_outputs(call: str, outputs: list[Any]) -> None:
             raise RuntimeError(f"{call}: expected f(*primals) to return only tensors, got unsupported type {type(out)}")
 
 
-def check_real(name: str, values: Any, what: str) -> None:
+def check_real(name: str, values: Any, kind: str) -> None:
     """Raise RuntimeError for complex tensors."""
     for value in tree_flatten(values)[0]:
         if isinstance(value, Tensor) and value.is_complex():
             raise RuntimeError(
-                f"{name}: Expected all {what} to be real but received complex tensor at flattened input idx: 0"
+                f"{name}: Expected all {kind} to be real but received complex tensor at flattened input idx: 0"
             )
 
 

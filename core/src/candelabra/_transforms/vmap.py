@@ -251,10 +251,10 @@ def _check_out_dims(name: str, out_dims: Dims) -> None:
         )
 
 
-def _flat_out_dims(name: str, found: Any, spec: TreeSpec, out_dims: Dims) -> Sequence[Any]:
+def _flat_out_dims(name: str, result: Any, spec: TreeSpec, out_dims: Dims) -> Sequence[Any]:
     """Return one dim per result."""
     dims: Sequence[Any] | None
-    if isinstance(found, Tensor):
+    if isinstance(result, Tensor):
         single = out_dims is None or isinstance(out_dims, int)
         dims = [out_dims] if single else out_dims if isinstance(out_dims, tuple) and len(out_dims) == 1 else None
     else:

@@ -58,7 +58,7 @@ linalg_solve_ex.vjp(("A", "B"), _solve_back)
 
 def _solve_along(A: Tensor, result: Tensor, t_A: Tensor | None = None, t_B: Tensor | None = None) -> Any:
     # A X = B, so A dX = dB - dA X.
-    change = t_B if t_A is None else -(t_A @ result) if t_B is None else t_B - t_A @ result
+    change: Any = t_B if t_A is None else -(t_A @ result) if t_B is None else t_B - t_A @ result
     return linalg_solve_ex(A, change).result, None
 
 
