@@ -8,6 +8,7 @@ from benchmarks.processor import LIBRARY
 FUNC = f"""{LIBRARY}
 func = __import__(xp.__name__ + ".func", fromlist=["func"])
 vmap, grad, jacrev, functional_call = func.vmap, func.grad, func.jacrev, func.functional_call
+jvp, hessian = func.jvp, func.hessian
 """
 SMALL = f"""{FUNC}
 x = xp.randn(8, 1)
@@ -17,7 +18,15 @@ MLP = f"""{FUNC}
 model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))
 params = {{name: p.detach() for name, p in model.named_parameters()}}
 x = xp.randn(8)
-second = jacrev(jacrev(lambda a: functional_call(model, params, (a,)).sum()))
+f = lambda a: functional_call(model, params, (a,)).sum()
+second = jacrev(jacrev(f))
+curvature = hessian(f)
+"""
+FORWARD = f"""{FUNC}
+model = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+params = {{name: p.detach() for name, p in model.named_parameters()}}
+x, tangent = xp.randn(64, 784), xp.randn(64, 784)
+f = lambda a: functional_call(model, params, (a,))
 """
 PER_EXAMPLE = f"""{FUNC}
 model = nn.Sequential(
@@ -35,6 +44,8 @@ SECTION = "transforms of functions"
 TRANSFORMS: list[Case] = [
     Case("vmap of 4 operators, 8 elements", "f(x)", SMALL, 0.7, 0.6, SECTION),
     Case("jacrev(jacrev), MLP 8-16-1", "second(x)", MLP, 1.0, 0.9, SECTION),
+    Case("hessian, MLP 8-16-1", "curvature(x)", MLP, 1.0, 0.9, SECTION),
+    Case("jvp of an MLP 784-512-512-10, batch 64", "jvp(f, (x,), (tangent,))", FORWARD, 1.0, 0.7, SECTION),
     Case("per-example gradients of a CNN, batch 64", "per_example(params, x, y)", PER_EXAMPLE, 1.0, 0.7, SECTION),
 ]
 """The cases, with the ratios that must hold."""

@@ -37,7 +37,7 @@ def test_normalization_compares_shapes_and_dtypes_once() -> None:
     """Batch norm in training also updates its running statistics."""
     x, images, norm = cd.ones(2, 3), cd.rand(2, 3, 4, 4), nn.BatchNorm2d(3)
     assert library_frames(lambda: F.layer_norm(x, (3,))) <= 11
-    assert library_frames(lambda: norm(images)) <= 63
+    assert library_frames(lambda: norm(images)) <= 64
 
 
 def test_a_backward_pass_through_a_linear_layer_is_short() -> None:

@@ -53,7 +53,7 @@ OVER_NAMESPACE: Final[dict[str, str]] = COMMON | {
 PLACEHOLDER: Final = "numpy"
 """The namespace of a package over a namespace, unless another is given."""
 
-RESERVED: Final = ("arrayapi", "clike", "conformance", "core", "native", "nn", "operators")
+RESERVED: Final = ("arrayapi", "clike", "conformance", "core", "distributed", "native", "nn", "operators")
 """The distributions ``candelabra-<name>`` of the project that are no devices, also where they are not installed."""
 
 

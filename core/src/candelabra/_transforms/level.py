@@ -100,7 +100,10 @@ def frame_at(depth: int) -> Any:
 
 
 class Kernels(dict[str, Any]):
-    """``{operator: kernel}`` of a transform, created on demand unless it is set. Dispatch keeps them, until a rule is declared."""
+    """``{operator: kernel}`` of a transform: one that is set, or created on demand.
+
+    Dispatch keeps a kernel until a rule is declared.
+    """
 
     def __init__(self, transform: Transform) -> None:
         super().__init__()

@@ -75,18 +75,24 @@ def viewed(op: Operator[..., Any]) -> TangentRule:
 
 def pointwise(op: Operator[..., Any]) -> TangentRule:
     """Return the rule of a pointwise operator: the sum of its vector-Jacobian products, at the tangents."""
-    places = [(i, p.name) for i, p in enumerate(op.schema.parameters) if (p.name,) in op.rules]
-    rules = [(i, product_of(op, op.rules[(name,)])) for i, name in places]
+    positions = {p.name: i for i, p in enumerate(op.schema.parameters)}
+    rules = [
+        (positions[name], product_of(op, each), k if each.joint else None, tuple([n == name for n in each.targets]))
+        for each in op.rules.values()
+        for k, name in enumerate(each.targets)
+    ]
     in_complex = transposed(op)
 
     def rule(out: Tensor, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
         if out._keys & COMPLEX_BITS or any(getattr(p, "_keys", 0) & COMPLEX_BITS for p in primals):
             return in_complex(out, primals, tangents)
         total: Any = None
-        for i, product in rules:
+        for i, product, k, needs in rules:
             t = tangents[i]
             if t is not None:
-                term = product(t, (out,), primals)
+                term = product(t, (out,), primals, needs)
+                if k is not None:  # of a rule for several inputs
+                    term = term[k]
                 total = term if total is None else total + term
         if total is not None and total._payload.shape != out._payload.shape:
             total = OPERATORS["expand"].canonical(total, tuple(out._payload.shape))
