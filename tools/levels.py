@@ -36,6 +36,8 @@ NUMERICAL = [
 ]  # fmt: skip
 NOT_NUMERICAL = ["tests/nn/data", "tests/nn/modules", "tests/nn/parallel", "tests/nn/utils"]
 """Folders in those of :data:`NUMERICAL` whose tests are about processes and modules, not numbers."""
+FUNCTIONS = ["tests/cpu", "tests/conformance/test_reference.py"]
+"""Those that call every function of NumPy's that the reference uses."""
 OPENCL = ["tests/clike", "tests/opencl"]
 
 
@@ -77,17 +79,25 @@ def numpy_levels(
     """Yield a run for each level below this machine's, the highest first.
 
     ``available`` are NumPy's levels in ascending order. One that is not in ``compiled`` computes what the next lower
-    one computes (of AVX512_ICL, NumPy uses only what sorts), so there is no run for it.
+    one computes (of AVX512_ICL, NumPy uses only what sorts), so there is no run for it. One at which OpenBLAS and
+    native kernels are the machine's own runs only the tests of NumPy's functions.
     """
+    own = _core([*baseline, *available])
     for i in reversed(range(len(available))):
         left, disabled = [*baseline, *available[:i]], available[i:]
         if i and available[i - 1] not in compiled:
             continue
-        environment = {"NPY_DISABLE_CPU_FEATURES": " ".join(disabled)}
+        environment, tests = {"NPY_DISABLE_CPU_FEATURES": " ".join(disabled)}, NUMERICAL
         if machine in ("x86_64", "AMD64"):
-            core = next(core for core in CORES if not core.levels or core.levels & set(left))
+            core = _core(left)
             environment |= {"OPENBLAS_CORETYPE": core.name, "CANDELABRA_NATIVE_LEVEL": core.native}
-        yield Run(f"NumPy with {left[-1] if left else 'no level'}", environment, NUMERICAL)
+            tests = FUNCTIONS if core == own else NUMERICAL
+        yield Run(f"NumPy with {left[-1] if left else 'no level'}", environment, tests)
+
+
+def _core(levels: Sequence[str]) -> Core:
+    """Return the newest processor all of whose features are among NumPy's levels."""
+    return next(core for core in CORES if not core.levels or core.levels & set(levels))
 
 
 @contextmanager
