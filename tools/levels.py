@@ -34,8 +34,11 @@ NUMERICAL = [
     "tests/cpu", "tests/operators", "tests/core/operators", "tests/nn", "tests/core/autograd", "tests/core/random",
     "tests/conformance/test_reference.py",
 ]  # fmt: skip
-NOT_NUMERICAL = ["tests/nn/data", "tests/nn/modules", "tests/nn/parallel", "tests/nn/utils"]
-"""Folders in those of :data:`NUMERICAL` whose tests are about processes and modules, not numbers."""
+NOT_NUMERICAL = [
+    "tests/core/operators/indexing", "tests/core/operators/sets", "tests/core/operators/shapes", "tests/nn/data",
+    "tests/nn/modules", "tests/nn/parallel", "tests/nn/utils",
+]  # fmt: skip
+"""Folders in those of :data:`NUMERICAL` whose tests are about layouts, processes and modules, not numbers."""
 FUNCTIONS = ["tests/cpu", "tests/conformance/test_reference.py"]
 """Those that call every function of NumPy's that the reference uses."""
 OPENCL = ["tests/clike", "tests/opencl"]

@@ -42,13 +42,19 @@ def value_and_gradient(pool: Pool, x: Any, device: cd.device) -> tuple[Any, Any]
     ("form", "name"), [*[("device", name) for name in POOLS], *[("lanes", name) for name in IN_LANES]]
 )
 def test_pools_and_their_gradients_are_the_hosts(form: str, name: str, request: pytest.FixtureRequest) -> None:
-    """Value and gradient are equal in every bit for every kind of window: sums have the host's order."""
+    """Value and gradient are equal in every bit for every kind of window, and means of threes and sixes nearly so.
+
+    The numbers are integers, so sums are exact. The host divides in float64, and a driver's division may round twice.
+    """
     shape, pool = POOLS[name]
     x = cd.arange(cd.Size(shape).numel()).reshape(shape).mul(7).remainder(101).sub(50).to(cd.float32)
     expected = value_and_gradient(pool, x, plugins.reference_device())
     given = value_and_gradient(pool, x, request.getfixturevalue(form))
     for one, other in zip(given, expected, strict=True):
-        assert one.equal(other)
+        if name == "padded means":
+            cd.testing.assert_close(one, other, rtol=2**-21, atol=0)
+        else:
+            assert one.equal(other)
 
 
 @pytest.mark.parametrize("form", ["device", "lanes"])
