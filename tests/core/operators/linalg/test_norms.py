@@ -194,3 +194,12 @@ def test_gradients_at_corners_are_subgradients() -> None:
     x = cd.tensor([2.0, -2.0, 1.0], requires_grad=True)
     cd.linalg.vector_norm(x, math.inf).backward()
     assert x.grad.tolist() == [0.5, -0.5, 0]
+
+
+@pytest.mark.parametrize("order", [math.inf, -math.inf])
+def test_extreme_elements_have_the_gradient_however_they_were_rounded(order: float) -> None:
+    """The norm's kernel and that of ``abs`` may round differently, for example if only one is a contributed one."""
+    x = cd.randn(300, 7, dtype=cd.complex128, requires_grad=True)
+    with cd.library.serve_every_size():
+        (gradient,) = cd.autograd.grad(cd.linalg.vector_norm(x, order, -1).sum(), [x])
+    assert cd.allclose(gradient.abs().sum(-1), cd.ones(300, dtype=cd.float64))
