@@ -8,26 +8,17 @@ from typing import Any
 
 import pytest
 from candelabra.library import OPERATORS
-from candelabra_conformance.context import Context
-from candelabra_conformance.model import BAD
 from candelabra_conformance.mutants.hunting import KILLED, hunt
-from candelabra_conformance.suite import plan, run_case
+
+from tests.conformance.failing import messages
 
 SOME = ("add", "where", "sum", "sort", "matmul", "index_put", "view", "permute", "linalg_cholesky_ex", "gather", "conv")
-
-
-def messages(operator: str) -> list[str]:
-    """Return the messages of the cases of vmap that fail for an operator."""
-    context = Context("cpu")
-    cases = [case for case in plan(context, operators=(operator,), level=2) if case.property == "vmap"]
-    assert cases
-    return [result.message for case in cases if (result := run_case(context, case)).verdict in BAD]
 
 
 @pytest.mark.parametrize("operator", SOME)
 def test_the_rules_are_right(operator: str) -> None:
     """Rules of every family pass on the reference device."""
-    assert messages(operator) == []
+    assert messages(operator, "vmap") == []
 
 
 @contextmanager
@@ -94,7 +85,7 @@ def batched_first_argument_only(right: Any) -> Any:
 def test_a_wrong_rule_fails(operator: str, change: Callable[[Any], Any]) -> None:
     """The failure names the example and the arrays that are batched."""
     with rule_of(operator, change):
-        found = messages(operator)
+        found = messages(operator, "vmap")
     assert found
     assert all("example " in message and "batched: " in message for message in found)
 

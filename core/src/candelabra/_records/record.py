@@ -82,6 +82,16 @@ class RowsTable(DispatchTable):
 class Operator(Generic[P, R]):
     """The record of an operator. It can be called; users call :attr:`function`, which is compiled at the first use."""
 
+    # What the methods below declare, if anything:
+    not_differentiable: str | None = None
+    scatter: Callable[..., Any] | None = None
+    gather: Callable[..., Any] | None = None
+    add_to: Callable[..., Any] | None = None
+    inplace_body: Callable[..., Any] | None = None
+    batching: Callable[..., Any] | None = None
+    tangent: Callable[..., Any] | None = None
+    generation = 0
+
     def __init__(
         self,
         function: Callable[..., Any],
@@ -144,14 +154,6 @@ class Operator(Generic[P, R]):
         self.autocast: Final = lists_of(self.name, autocast)
         """The operator's lists of ``autocast``, or None; see ``candelabra._records.autocasting``."""
         self.rules: dict[tuple[str, ...], Rule] = {}
-        self.not_differentiable: str | None = None
-        self.scatter: Callable[..., Any] | None = None
-        self.gather: Callable[..., Any] | None = None
-        self.add_to: Callable[..., Any] | None = None
-        self.inplace_body: Callable[..., Any] | None = None
-        self.batching: Callable[..., Any] | None = None
-        self.tangent: Callable[..., Any] | None = None
-        self.generation = 0
         self.table: Final = DispatchTable(self)
         self.inplace_table: Final = InplaceTable(self)
         self.rows_table: Final = RowsTable(self)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import wraps
 
-from candelabra._annotations import Any
+from candelabra._annotations import Any, NamedTuple
 from candelabra._records.record import OPERATORS
 from candelabra._tensor import Tensor
 from candelabra._transforms import randomness as _  # noqa: F401 - sets the layer that serves random draws
@@ -51,9 +51,10 @@ def vmap(
         if type(out_dims) is not int:
             _check_out_dims(name, out_dims)
         dims, leaves, spec, size = _examples(name, in_dims, args)
+        call = Call(func, name, size, dims, leaves, spec, out_dims, randomness, kwargs)
         if chunk_size is not None and chunk_size < size:
-            return _in_chunks(func, name, chunk_size, size, dims, leaves, spec, out_dims, randomness, kwargs)
-        return _run(func, name, size, dims, leaves, spec, out_dims, randomness, kwargs)
+            return _in_chunks(call, chunk_size)
+        return _run(call)
 
     batched.__name__ = batched.__qualname__ = f"vmap({name})"
     return batched
@@ -65,23 +66,28 @@ def name_of(func: Any) -> str:
 
 
 # -- one call ---------------------------------------------------------------------------------------------------------
-def _run(
-    func: Callable[..., Any],
-    name: str,
-    size: int,
-    dims: list[int | None],
-    leaves: list[Any],
-    spec: TreeSpec | None,
-    out_dims: Dims,
-    randomness: str,
-    kwargs: dict[str, Any],
-) -> Any:
+class Call(NamedTuple):
+    """A call of a function that vmap transforms: its arguments without containers, and the dim of each."""
+
+    func: Callable[..., Any]
+    name: str
+    size: int
+    dims: list[int | None]
+    leaves: list[Any]
+    spec: TreeSpec | None
+    out_dims: Dims
+    randomness: str
+    kwargs: dict[str, Any]
+
+
+def _run(call: Call) -> Any:
+    name, dims, leaves, spec, out_dims = call.name, call.dims, call.leaves, call.spec, call.out_dims
     fronts = [leaf if dim is None else to_front(leaf, dim) for leaf, dim in zip(leaves, dims, strict=True)]
-    frame = Batch(size, randomness)
+    frame = Batch(call.size, call.randomness)
     frame.like = next(t for t, dim in zip(fronts, dims, strict=True) if dim is not None)
     with frame:
         inputs = [t if dim is None else frame.batch(t) for t, dim in zip(fronts, dims, strict=True)]
-        found = func(*(inputs if spec is None else tree_unflatten(inputs, spec)), **kwargs)
+        found = call.func(*(inputs if spec is None else tree_unflatten(inputs, spec)), **call.kwargs)
         if isinstance(found, Tensor) and type(out_dims) is int and not out_dims:  # the usual case, without containers
             return frame.unbatched(without_ended_levels(found))
         results, out_spec = tree_flatten(found)
@@ -129,27 +135,19 @@ def _result(name: str, frame: Batch, result: Any, dim: int | None) -> Any:
 
 
 # -- in chunks --------------------------------------------------------------------------------------------------------
-def _in_chunks(
-    func: Callable[..., Any],
-    name: str,
-    chunk_size: int,
-    size: int,
-    dims: list[int | None],
-    leaves: list[Any],
-    spec: TreeSpec | None,
-    out_dims: Dims,
-    randomness: str,
-    kwargs: dict[str, Any],
-) -> Any:
+def _in_chunks(call: Call, chunk_size: int) -> Any:
     """Run the examples in chunks, and concatenate the results."""
     columns: list[list[Any]] = []
     out_spec = outs = None
-    for start in range(0, size, chunk_size):
-        count = min(chunk_size, size - start)
-        part = [leaf if dim is None else leaf.narrow(dim, start, count) for leaf, dim in zip(leaves, dims, strict=True)]
-        found = _run(func, name, count, dims, part, spec, out_dims, randomness, kwargs)
+    for start in range(0, call.size, chunk_size):
+        count = min(chunk_size, call.size - start)
+        leaves = [
+            leaf if dim is None else leaf.narrow(dim, start, count)
+            for leaf, dim in zip(call.leaves, call.dims, strict=True)
+        ]
+        found = _run(call._replace(size=count, leaves=leaves))
         results, out_spec = tree_flatten(found)
-        outs = _flat_out_dims(name, found, out_spec, out_dims)
+        outs = _flat_out_dims(call.name, found, out_spec, call.out_dims)
         columns.append(results)
     assert out_spec is not None
     assert outs is not None
