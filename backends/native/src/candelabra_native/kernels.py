@@ -88,8 +88,6 @@ class Native:
         return self._functions[d]
 
     def __call__(self, *arguments: Any) -> Any:
-        from candelabra_cpu.backend import FROM_NUMPY
-
         arrays = (a for a in arguments if isinstance(a, ndarray))
         first = next(arrays, None)
         d = next(a for a in arguments if isinstance(a, dtype)) if first is None else FROM_NUMPY[first.dtype]

@@ -71,9 +71,8 @@ def _remake(view: Tensor) -> None:
     op, arguments = view._replay
     immutable, node = instance_of_key(view._keys).immutable, view._node
     same = not (view._keys ^ view._parent._keys) >> DEVICE_SHIFT
-    if (
-        same and view._parent._node is None and not immutable
-    ):  # nothing to replay: the view still shows the base's memory
+    if same and view._parent._node is None and not immutable:
+        # Nothing to replay: the view still shows the base's memory.
         if node is not None and not node.is_leaf:
             view._node = None
             view._keys &= ~AUTOGRAD
