@@ -9,8 +9,10 @@ import candelabra as cd
 import candelabra.distributed as dist
 import numpy as np
 import pytest
-from candelabra.distributed import ReduceOp, threads
+from candelabra.distributed import ReduceOp, conformance, threads
 from candelabra.distributed import nn as collectives
+from candelabra.distributed._process_group import group_named
+from candelabra_distributed import collectives as operators
 
 SIZE = 3
 
@@ -72,6 +74,73 @@ def test_values_and_gradients_are_those_of_one_process(name: str) -> None:
     for (g, gg), e, ee in zip(threads.run(program, SIZE), expected, second, strict=True):
         assert cd.allclose(g, cd.zeros_like(g) if e is None else e)
         assert cd.allclose(gg, cd.zeros_like(gg) if ee is None else ee)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_forward_mode_and_vmap(name: str) -> None:
+    """Collectives are linear: a tangent travels as its primal does, and a batch dim travels with the data."""
+    forward, definition = CASES[name]
+    inputs = [numbers(rank, SIZE, 2) for rank in range(SIZE)]
+    tangents = [numbers(10 + rank, SIZE, 2) for rank in range(SIZE)]
+    outputs, along = definition(inputs), definition(tangents)
+
+    def program() -> None:
+        rank = dist.get_rank()
+        value, tangent = cd.func.jvp(forward, (inputs[rank],), (tangents[rank],))
+        assert cd.allclose(value, outputs[rank])
+        assert cd.allclose(tangent, along[rank])
+        both = cd.func.vmap(forward)(cd.stack([inputs[rank], tangents[rank]]))
+        assert cd.allclose(both, cd.stack([outputs[rank], along[rank]]))
+
+    threads.run(program, SIZE)
+
+
+def test_collectives_are_operators() -> None:
+    """The graph has their names, the device ``meta`` knows their shapes, and dispatch explains them."""
+    x = cd.ones(3, 4, requires_grad=True)
+    gathered = operators.c10d_all_gather(x, 1, "self")
+    assert gathered.grad_fn.name() == "C10dAllGatherBackward"
+    assert operators.c10d_all_gather(cd.ones(3, 4, device="meta"), 5, "anywhere").shape == (5, 3, 4)
+    assert operators.c10d_reduce_scatter(cd.ones(3, 4, device="meta"), "sum", "anywhere").shape == (4,)
+    assert operators.c10d_all_to_all(cd.ones(3, 4, device="meta"), [1, 1], [2, 1], "anywhere").shape == (2, 4)
+    assert cd.explain("c10d_all_reduce", cd.ones(2), "sum", "self").route == "composite"
+
+
+def test_wrong_calls_of_operators() -> None:
+    """The errors name the group, the reduction, or the number of rows and ranks."""
+    one = cd.ones(1)
+    for call, error, text in (
+        (lambda: operators.c10d_broadcast(one, 0, "none"), ValueError, "no process group 'none': there are none"),
+        (lambda: operators.c10d_all_reduce(one, "max", "self"), ValueError, "is 'sum' or 'avg', got 'max'"),
+        (lambda: operators.c10d_all_gather(one, 2, "self"), RuntimeError, "has 1 ranks, but the argument ranks is 2"),
+        (lambda: operators.c10d_scatter(cd.ones(3, 2), 0, "self"), RuntimeError, "each of the 1 ranks, got 3"),
+        (lambda: operators.c10d_scatter(cd.ones(()), 0, "self"), RuntimeError, "in front, got a 0-d tensor"),
+        (lambda: operators.c10d_all_to_all(cd.ones(()), None, None, "self"), RuntimeError, "divide among the ranks"),
+    ):
+        with pytest.raises(error, match=text):
+            call()
+
+
+def test_groups_have_names_of_their_own() -> None:
+    """Two groups of one description differ in their names, by which operators find them."""
+
+    def program() -> None:
+        first, second = dist.new_group(group_desc="pair"), dist.new_group(group_desc="pair")
+        assert first.group_name == "pair" != second.group_name
+        assert operators.c10d_all_reduce(cd.ones(2), "sum", second.group_name).tolist() == [2.0, 2.0]
+        with pytest.raises(ValueError, match="no process group 'other': there are 'world', 'pair'"):
+            operators.c10d_all_reduce(cd.ones(2), "sum", "other")
+
+    threads.run(program, 2)
+
+
+def test_a_group_of_one_rank_sends_no_messages() -> None:
+    """There is no other rank."""
+    alone = group_named("self").communicator
+    for call in (alone.send, alone.receive):
+        with pytest.raises(ValueError, match="a group of one rank has no other rank for a message"):
+            call(memoryview(bytearray(1)), 0, 0)
+    assert conformance.failures(alone) == {}
 
 
 def test_only_sums_have_derivatives() -> None:

@@ -91,7 +91,8 @@ def everything_named(name: str) -> list[Record | OverloadSet]:
     A record and the overload set that contains it may have the same name. Raises ``UnknownNameError`` for an unknown
     name.
     """
-    found: list[Record | OverloadSet] = [OPERATORS[name]] if name in OPERATORS else []
+    record = OPERATORS.get(name)  # asks plugins too, as `in` does not
+    found: list[Record | OverloadSet] = [] if record is None else [record]
     entry: Any = entry_named(name)
     if isinstance(entry, (Operator, OverloadSet)):
         found += [entry] if entry not in found else []

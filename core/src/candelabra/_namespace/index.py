@@ -8,6 +8,7 @@ the table (``hatch_build.py``); in a checkout ``make index`` does.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 
@@ -64,6 +65,17 @@ def load(module: str) -> None:
     """Import a module that declares names. It stays imported even if the plugin that needs it fails to load."""
     with journal.unrecorded():
         import_module(module)  # also if it is in sys.modules: another thread may still import it, and this waits for it
+
+
+def await_import(module: str) -> None:
+    """Wait until no other thread is importing a module.
+
+    A module's declarations can be found as soon as each of them is made, while the functions below them, which their
+    bodies call, do not exist yet. In the thread that imports the module this does not wait.
+    """
+    spec = getattr(sys.modules.get(module), "__spec__", None)
+    if getattr(spec, "_initializing", False):
+        import_module(module)
 
 
 def note(module: str, undo: journal.Undo) -> None:

@@ -19,8 +19,9 @@ def manager() -> pluggy.PluginManager:
     """Return the plugin manager, which is created at the first use."""
     global _manager
     if _manager is None:
-        _manager = pluggy.PluginManager("candelabra")
-        _manager.add_hookspecs(Hooks)
+        created = pluggy.PluginManager("candelabra")
+        created.add_hookspecs(Hooks)
+        _manager = created  # last: another thread must not find a manager without specifications
     return _manager
 
 

@@ -9,9 +9,11 @@ key or derivative: it calls operators.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 from candelabra._annotations import Any, Final, TypeVar, overload
 from candelabra._codegen.entry import compile_callable
+from candelabra._namespace.index import await_import
 from candelabra._records.registry import Signature, add, dotted, method_names
 from candelabra._records.schema import Parameter, read_parameters
 
@@ -58,7 +60,6 @@ class PublicCallable:
         self.guarded: Final = guarded and not is_property and (is_function or len(self.parameters) > 1)
         """Whether the method, too, describes errors by the arguments. That takes one more frame per call, so methods
         of a microsecond go without: their tensor is one."""
-        self._function: Callable[..., Any] | None = None
         if not self.doc:
             raise TypeError(f"public callable {self.name}: a docstring is required, as it is the documentation")
 
@@ -74,11 +75,13 @@ class PublicCallable:
 
         The ``"method"`` form of a callable without a handler is the declared function.
         """
-        if kind == "method":
-            return self.declared
-        if self._function is None:
-            self._function = compile_callable(self)
-        return self._function
+        await_import(self.declared_in)
+        return self.declared if kind == "method" else self.compiled
+
+    @cached_property
+    def compiled(self) -> Callable[..., Any]:
+        """Return the declared function with a handler of errors and the grammar's keywords."""
+        return compile_callable(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.form("function")(*args, **kwargs)
@@ -124,4 +127,4 @@ def public(function: Any = None, /, *, is_function: bool = True, **options: Any)
     if not entry.public:
         return entry
     add(entry)
-    return entry.form("function") if entry.guarded else entry.declared
+    return entry.compiled if entry.guarded else entry.declared

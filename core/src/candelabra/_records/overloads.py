@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from candelabra._annotations import Any, Final
 from candelabra._codegen.overloading import compile_overloads
+from candelabra._namespace.index import await_import
 from candelabra._records.callables import PublicCallable
 from candelabra._records.registry import Entry, Signature, add, dotted, method_names
 from candelabra._records.schema import Parameter
@@ -63,6 +64,7 @@ class OverloadSet:
         try:
             return self._forms[kind]
         except KeyError:
+            await_import(self.declared_in)
             compiled = self._forms[kind] = compile_overloads(self, kind)
             return compiled
 

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 from candelabra._invalidation import KEEPERS
-from candelabra._namespace.index import OPERATORS_IN, Declared, note
+from candelabra._namespace.index import OPERATORS_IN, Declared, await_import, note
 from candelabra._records.autocasting import Autocast, lists_of
 from candelabra._records.derivative import Rule, checked_rules, checked_tangent
 from candelabra._records.promotion import Promotion, common, same
@@ -257,6 +257,7 @@ class Operator(Generic[P, R]):
         except KeyError:
             from candelabra._codegen.entry import compile_entry
 
+            await_import(self.declared_in)
             compiled = self._functions[kind] = compile_entry(self, kind)
             return compiled
 
@@ -273,6 +274,7 @@ class Operator(Generic[P, R]):
         """
         from candelabra._dispatch.rows import over_rows
 
+        await_import(self.declared_in)
         return over_rows(self)
 
     @cached_property

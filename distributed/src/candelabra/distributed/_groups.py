@@ -10,7 +10,13 @@ from typing import Any, Final
 
 import candelabra as cd
 from candelabra.distributed import _engines
-from candelabra.distributed._process_group import NON_GROUP_MEMBER, ProcessGroup, default_group, resolved
+from candelabra.distributed._process_group import (
+    NON_GROUP_MEMBER,
+    ProcessGroup,
+    default_group,
+    resolved,
+    unique_name,
+)
 from candelabra.distributed._state import ranks
 
 default_pg_timeout: Final = timedelta(minutes=30)
@@ -145,7 +151,7 @@ def new_group(
     world.submit("new_group", str(members), lambda: made.append(world.communicator.subset(members))).wait()
     if made[0] is None:
         return NON_GROUP_MEMBER
-    name = group_desc or f"group {len(current().groups)} of ranks {members}"
+    name = unique_name(group_desc or f"group {len(current().groups)} of ranks {members}")
     group = ProcessGroup(made[0], members, world.engine, limit, name)
     current().groups.append(group)
     return group

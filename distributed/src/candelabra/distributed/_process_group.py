@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
+from candelabra.distributed._alone import AloneCommunicator
 from candelabra.distributed._checking import debug_level, fingerprint
 from candelabra.distributed._state import ranks as current
 from candelabra.distributed._work import WATCHDOG, DistBackendError, Progress, Work
@@ -109,6 +110,36 @@ class ProcessGroup:
             self.communicator.close()
 
 
+SELF: Final = "self"
+"""The name of the group of this rank alone."""
+
+
+def own_group() -> ProcessGroup:
+    """Return the group of this rank alone, which exists without ``init_process_group``."""
+    here = current()
+    if here.alone is None:
+        here.alone = ProcessGroup(AloneCommunicator(), [0], "none", timedelta(minutes=30), SELF)
+    return here.alone
+
+
+def group_named(name: str) -> ProcessGroup:
+    """Return this rank's group of a name, or raise ValueError."""
+    if name == SELF:
+        return own_group()
+    for found in current().groups:
+        if found.group_name == name:
+            return found
+    names = ", ".join(repr(each.group_name) for each in current().groups)
+    raise ValueError(f"rank has no process group {name!r}: there are {names or 'none, before init_process_group'}")
+
+
+def unique_name(name: str) -> str:
+    """Return a name that no group of this rank has: the given one, or with a number."""
+    here = current()
+    here.created += 1
+    return f"{name} ({here.created})" if name in (SELF, *(each.group_name for each in here.groups)) else name
+
+
 NON_GROUP_MEMBER: Any = object()
 """What ``new_group`` returns on ranks outside the group."""
 
@@ -140,6 +171,8 @@ def default_group() -> ProcessGroup:
 
 def resolved(group: Any, name: str) -> ProcessGroup:
     """Return the group of a call, None for the default one. Raise ValueError if this rank is not in it."""
+    if group is current().alone and group is not None:
+        return own_group()
     default = default_group()
     if group is None:
         return default

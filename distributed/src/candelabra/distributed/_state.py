@@ -15,6 +15,10 @@ class Ranks:
     def __init__(self) -> None:
         self.default: ProcessGroup | None = None
         self.groups: list[ProcessGroup] = []
+        self.alone: ProcessGroup | None = None
+        """The group of this rank alone, created at its first use."""
+        self.created = 0
+        """The number of names of groups that were given, for names that no other group has."""
 
 
 _process = Ranks()
