@@ -106,14 +106,14 @@ def test_wrong_arguments_of_init() -> None:
             dist.init_process_group("threads", timeout=timedelta(0))
         with pytest.raises(TypeError, match="init_process_group: backend must be a string, got int"):
             dist.init_process_group(3)  # type: ignore[arg-type]
-        with pytest.raises(ValueError, match="store must be None: the engine has its own rendezvous"):
+        with pytest.raises(TypeError, match=r"store must be a candelabra\.distributed\.Store, got <object"):
             dist.init_process_group("threads", store=object())
         with pytest.raises(ValueError, match=r"rank is 7, but this thread is rank 0 of 1"):
             dist.init_process_group("threads", rank=7)
         with pytest.raises(ValueError, match=r"world_size is 2, but this thread is rank 0 of 1"):
             dist.init_process_group("threads", world_size=2)
         assert not dist.is_initialized()
-        dist.init_process_group("threads", "env://", world_size=1, rank=0)
+        dist.init_process_group("threads", "env://", world_size=1, rank=0, store=dist.HashStore())
         with pytest.raises(ValueError, match="trying to initialize the default process group twice!"):
             dist.init_process_group("threads")
         dist.destroy_process_group()

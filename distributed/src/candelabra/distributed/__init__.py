@@ -61,6 +61,7 @@ from candelabra.distributed._point_to_point import (
 )
 from candelabra.distributed._process_group import GroupMember, ProcessGroup, group
 from candelabra.distributed._reductions import ReduceOp
+from candelabra.distributed._stores import DistStoreError, FileStore, HashStore, PrefixStore, Store, TCPStore
 from candelabra.distributed._work import DistBackendError, DistError, Work
 from candelabra.distributed.device_mesh import DeviceMesh, init_device_mesh
 from candelabra.distributed.engine import EngineUnavailable
@@ -81,6 +82,8 @@ __all__ = [
     # messages and objects
     "P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send",
     "all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list",
+    # stores
+    "DistStoreError", "FileStore", "HashStore", "PrefixStore", "Store", "TCPStore",
     # errors and debugging
     "DistBackendError", "DistError", "EngineUnavailable", "MismatchedCollective", "get_debug_level", "set_debug_level",
 ]  # fmt: skip

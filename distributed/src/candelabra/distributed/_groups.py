@@ -18,6 +18,7 @@ from candelabra.distributed._process_group import (
     unique_name,
 )
 from candelabra.distributed._state import ranks
+from candelabra.distributed._stores import Store
 
 default_pg_timeout: Final = timedelta(minutes=30)
 DEFAULT_ENGINE: Final = "mpi"
@@ -84,7 +85,7 @@ def init_process_group(
         init_method: accepted and not used: the ranks know each other from what has started them.
         timeout: the time after which a collective that has not completed raises an error; 30 minutes by default.
         world_size, rank: compared with what the engine knows, if given.
-        store: must be None; engines have their own rendezvous.
+        store: accepted and not used: engines have their own rendezvous.
 
     Raises:
         ValueError: called twice; the engine is not installed; ``rank`` or ``world_size`` are not those of the engine.
@@ -97,8 +98,8 @@ def init_process_group(
     for name, given in (("backend", backend), ("init_method", init_method)):
         if given is not None and not isinstance(given, str):
             raise TypeError(f"init_process_group: {name} must be a string, got {type(given).__name__}")
-    if store is not None:
-        raise ValueError("init_process_group: store must be None: the engine has its own rendezvous")
+    if store is not None and not isinstance(store, Store):
+        raise TypeError(f"init_process_group: store must be a candelabra.distributed.Store, got {store!r}")
     name = (DEFAULT_ENGINE if backend is None else backend).lower()
     if name in HOST_ENGINES and name not in _engines.names():
         name = DEFAULT_ENGINE
