@@ -369,19 +369,6 @@ def test_wrong_modules() -> None:
         DistributedDataParallel(network())
 
 
-def test_methods_that_are_missing() -> None:
-    """They say so."""
-
-    def program() -> None:
-        net = DistributedDataParallel(network())
-        with pytest.raises(NotImplementedError, match=r"DistributedDataParallel\.join is not supported yet"):
-            net.join()
-        with pytest.raises(NotImplementedError, match="register_comm_hook is not supported yet"):
-            net.register_comm_hook(None, None)
-
-    threads.run(program, 1)
-
-
 def test_the_sampler_asks_the_process_group() -> None:
     """Without arguments each rank gets its own indices; they are disjoint."""
 

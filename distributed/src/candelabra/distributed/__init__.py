@@ -23,6 +23,7 @@ from candelabra.distributed._collectives import (
     reduce_scatter_tensor,
     scatter,
 )
+from candelabra.distributed._grad_bucket import GradBucket
 from candelabra.distributed._groups import (
     default_pg_timeout,
     destroy_process_group,
@@ -76,9 +77,9 @@ __all__ = [
     "GroupMember", "ProcessGroup", "get_backend", "get_global_rank", "get_group_rank", "get_node_local_rank",
     "get_process_group_ranks", "get_rank", "get_world_size", "group",
     # collectives
-    "ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_reduce", "all_to_all", "all_to_all_single",
-    "barrier", "broadcast", "gather", "monitored_barrier", "reduce", "reduce_scatter", "reduce_scatter_tensor",
-    "scatter",
+    "GradBucket", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_reduce", "all_to_all",
+    "all_to_all_single", "barrier", "broadcast", "gather", "monitored_barrier", "reduce", "reduce_scatter",
+    "reduce_scatter_tensor", "scatter",
     # messages and objects
     "P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send",
     "all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list",

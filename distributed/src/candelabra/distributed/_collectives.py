@@ -19,7 +19,8 @@ def _described(tensor: Tensor) -> str:
     return f"{tensor.dtype.name}{list(tensor.shape)}"
 
 
-def _result(work: Work, async_op: bool) -> Work | None:
+def _result(work: Work, async_op: bool, *outputs: Tensor) -> Work | None:
+    work.tensors = list(outputs)
     if async_op:
         return work
     work.wait()
@@ -68,7 +69,7 @@ def broadcast(
         lambda: communicator.broadcast(memory, root),
         None if g.rank() == root else buffer.store,
     )
-    return _result(work, async_op)
+    return _result(work, async_op, tensor)
 
 
 def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
@@ -83,7 +84,7 @@ def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, a
         communicator.all_reduce(memory, r.dtype, r.op)
         _average(memory, r.dtype, r, g)
 
-    return _result(g.submit("all_reduce", f"{_described(tensor)}, {op}", task, buffer.store), async_op)
+    return _result(g.submit("all_reduce", f"{_described(tensor)}, {op}", task, buffer.store), async_op, tensor)
 
 
 def reduce(
@@ -108,7 +109,7 @@ def reduce(
             _average(memory, r.dtype, r, g)
 
     signature = f"{_described(tensor)}, {op}, dst={g.ranks[root]}"
-    return _result(g.submit("reduce", signature, task, buffer.store if at_root else None), async_op)
+    return _result(g.submit("reduce", signature, task, buffer.store if at_root else None), async_op, tensor)
 
 
 def _copied_into(tensors: Sequence[Tensor], flat: Tensor) -> None:
@@ -142,7 +143,7 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, asy
         lambda: communicator.all_gather(sent, received),
         lambda: _copied_into(tensor_list, flat),
     )
-    return _result(work, async_op)
+    return _result(work, async_op, *tensor_list)
 
 
 def all_gather_into_tensor(
@@ -166,7 +167,7 @@ def all_gather_into_tensor(
         lambda: communicator.all_gather(sent, received),
         buffer.store,
     )
-    return _result(work, async_op)
+    return _result(work, async_op, output_tensor)
 
 
 def _check_pair(output: Tensor, input: Tensor, call: str) -> None:
@@ -201,7 +202,7 @@ def gather(
     work = g.submit(
         "gather", signature, lambda: communicator.gather(sent, received, root), lambda: _copied_into(outputs, flat)
     )
-    return _result(work, async_op)
+    return _result(work, async_op, *outputs)
 
 
 def scatter(
@@ -230,7 +231,7 @@ def scatter(
     communicator, received = g.communicator, buffer.memory
     signature = f"{_described(tensor)}, src={g.ranks[root]}"
     work = g.submit("scatter", signature, lambda: communicator.scatter(sent, received, root), buffer.store)
-    return _result(work, async_op)
+    return _result(work, async_op, tensor)
 
 
 def reduce_scatter(
@@ -246,7 +247,9 @@ def reduce_scatter(
     check_list(input_list, "input_list", "reduce_scatter", g.size(), output)
     _check_sizes(input_list, output, "input_list", "reduce_scatter")
     r = Reduction("reduce_scatter", op, output.dtype)
-    return _result(_reduce_scatter(g, "reduce_scatter", output, of_tensors(input_list, r.cast), r, op), async_op)
+    return _result(
+        _reduce_scatter(g, "reduce_scatter", output, of_tensors(input_list, r.cast), r, op), async_op, output
+    )
 
 
 def reduce_scatter_tensor(
@@ -263,7 +266,9 @@ def reduce_scatter_tensor(
             f"{list(input.shape)} for {g.size()} times {list(output.shape)}"
         )
     r = Reduction("reduce_scatter_tensor", op, output.dtype)
-    return _result(_reduce_scatter(g, "reduce_scatter_tensor", output, of_tensors([input], r.cast), r, op), async_op)
+    return _result(
+        _reduce_scatter(g, "reduce_scatter_tensor", output, of_tensors([input], r.cast), r, op), async_op, output
+    )
 
 
 def _reduce_scatter(g: ProcessGroup, name: str, output: Tensor, sent: Tensor, r: Reduction, op: ReduceOp) -> Work:
@@ -295,7 +300,7 @@ def all_to_all(
         lambda: communicator.all_to_all(data, received, sends, receives),
         lambda: _copied_into(output_tensor_list, flat),
     )
-    return _result(work, async_op)
+    return _result(work, async_op, *output_tensor_list)
 
 
 def all_to_all_single(
@@ -324,7 +329,7 @@ def all_to_all_single(
         lambda: communicator.all_to_all(data, received, sends, receives),
         buffer.store,
     )
-    return _result(work, async_op)
+    return _result(work, async_op, output)
 
 
 def _split_bytes(tensor: Tensor, sizes: list[int] | None, count: int) -> list[int]:

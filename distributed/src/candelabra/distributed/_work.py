@@ -11,7 +11,10 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from candelabra.futures import Future
+
 if TYPE_CHECKING:
+    from candelabra import Tensor
     from candelabra.distributed._process_group import ProcessGroup
     from candelabra.distributed.engine import Request
 
@@ -53,6 +56,7 @@ class Work:
         self._done = threading.Event()
         self._error: BaseException | None = None
         self._deadline = time.monotonic() + group.timeout.total_seconds()
+        self.tensors: list[Tensor] = []
         self.reported = False
         """Whether an error of this work has been raised to the program."""
 
@@ -119,9 +123,41 @@ class Work:
         """Return the error of the work, if it has one."""
         return self._error
 
+    def result(self) -> list[Tensor]:
+        """Return the tensors that the collective writes."""
+        return self.tensors
+
+    def get_future(self) -> Future[list[Tensor]]:
+        """Return a future of the tensors. Its callbacks run in the thread that waits for it."""
+        return WorkFuture(self)
+
     def synchronize(self) -> None:
         """Wait, as :meth:`wait` does."""
         self.wait()
+
+
+class WorkFuture(Future["list[Tensor]"]):
+    """The future of a work, which is completed by waiting for the work."""
+
+    def __init__(self, work: Work) -> None:
+        super().__init__()
+        self._work = work
+
+    def done(self) -> bool:
+        """Return whether the work is complete. If so, the callbacks have been called."""
+        if self._work.is_completed():
+            self._finish()
+        return super().done()
+
+    def _finish(self) -> None:
+        if self._set.is_set():
+            return
+        try:
+            self._work.wait()
+        except DistBackendError as error:
+            self.set_exception(error)
+        else:
+            self.set_result(self._work.tensors)
 
 
 class PointToPoint(Work):

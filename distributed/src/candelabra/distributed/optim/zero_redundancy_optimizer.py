@@ -9,12 +9,21 @@ import candelabra as cd
 from candelabra import Tensor
 from candelabra import distributed as dist
 from candelabra.distributed._process_group import resolved
+from candelabra.distributed.algorithms.join import Join, Joinable, JoinHook
 from candelabra.optim import Optimizer
 
 __all__ = ["ZeroRedundancyOptimizer"]
 
 
-class ZeroRedundancyOptimizer(Optimizer):
+class _JoinedOptimizer(JoinHook):
+    def __init__(self, optimizer: ZeroRedundancyOptimizer) -> None:
+        self._optimizer = optimizer
+
+    def main_hook(self) -> None:
+        self._optimizer._step()
+
+
+class ZeroRedundancyOptimizer(Optimizer, Joinable):
     """Makes the steps of another optimizer, whose state is divided among the ranks of a process group.
 
     Every rank has all parameters and all gradients, for instance of ``DistributedDataParallel``. Each parameter has an
@@ -86,11 +95,29 @@ class ZeroRedundancyOptimizer(Optimizer):
     # -- steps --------------------------------------------------------------------------------------------------------
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update this rank's parameters, and receive those of the others."""
+        Join.notify_join_context(self)
+        return self._step(closure)
+
+    def _step(self, closure: Callable[[], Any] | None = None) -> Any:
         self._copy_options(self.param_groups, self.optim.param_groups)
         loss = self.optim.step() if closure is None else self.optim.step(closure)
         self._copy_options(self.optim.param_groups, self.param_groups)
         self._exchange()
         return loss
+
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """Return what this optimizer does on a rank without further batches: the same steps."""
+        return _JoinedOptimizer(self)
+
+    @property
+    def join_device(self) -> Any:
+        """The device of the first parameter."""
+        return next(iter(self._owners)).device
+
+    @property
+    def join_process_group(self) -> Any:
+        """The ranks that divide the state."""
+        return self.process_group
 
     def _exchange(self) -> None:
         """Send every parameter from its owner to the other ranks: one collective per owner, dtype and device."""

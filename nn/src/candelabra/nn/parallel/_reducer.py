@@ -28,17 +28,16 @@ def groups_of(tensors: Sequence[Tensor], cap: float = float("inf"), first_cap: f
     return found
 
 
-def broadcast_all(tensors: Sequence[Tensor], group: Any) -> None:
-    """Copy tensors of the group's first rank to the others, in as few collectives as possible."""
+def broadcast_all(tensors: Sequence[Tensor], group: Any, source: int = 0) -> None:
+    """Copy tensors of one rank of the group to the others, in as few collectives as possible."""
     from candelabra import distributed as dist
 
-    source = dist.get_global_rank(group, 0)
     with cd.no_grad():
         for indices in groups_of(tensors, 250 * 2**20):
             members = [tensors[index].detach() for index in indices]
             flat = cd.cat([member.reshape(-1) for member in members])
-            dist.broadcast(flat, source, group)
-            if dist.get_rank(group) != 0:
+            dist.broadcast(flat, group=group, group_src=source)
+            if dist.get_rank(group) != source:
                 for member, part in zip(members, parts_of(flat, members), strict=True):
                     member.copy_(part)
 
@@ -57,8 +56,8 @@ class Bucket:
     def __init__(self, indices: list[int]) -> None:
         self.indices = indices
         self.pending = len(indices)
-        self.flat: Tensor | None = None
-        self.work: Any = None
+        self.average: Any = None
+        """The future of the flat averages, while they are on their way."""
 
 
 class Reducer:
@@ -78,8 +77,13 @@ class Reducer:
         self.cap = cap
         self.find_unused = find_unused
         self.as_views = as_views
+        self.hook: Callable[[Any], Any] | None = None
+        """A communication hook, ``hook(bucket)``, in place of the all-reduce."""
+        self.divisor: int | None = None
+        """The number by which sums are divided, if it is not that of all ranks."""
         self.armed = False
         self.started = False
+        self._passes = 0
         self._order: list[int] = []
         self._reordered = find_unused  # which gradients are ready, and when, differs from step to step
         self._unused: list[int] = []
@@ -121,22 +125,34 @@ class Reducer:
 
     def prepare(self, outputs: Any) -> None:
         """Expect a gradient of every parameter on which the outputs depend."""
-        if len(self._order) == len(self.parameters) and not self._reordered:
+        self._begin()
+        if self.find_unused:
+            used = {id(getattr(node, "variable", None)) for node in nodes_of(*_tensors(outputs))}
+            self._unused = [i for i, parameter in enumerate(self.parameters) if id(parameter) not in used]
+
+    def _begin(self) -> None:
+        if self._passes and not self._reordered:
             self._reorder()
         self.armed = True
         self._order = []
         self._left = set(range(len(self.parameters)))
         self._unused = []
-        if self.find_unused:
-            used = {id(getattr(node, "variable", None)) for node in nodes_of(*_tensors(outputs))}
-            self._unused = [i for i, parameter in enumerate(self.parameters) if id(parameter) not in used]
         for bucket in self.buckets:
-            bucket.pending, bucket.flat, bucket.work = len(bucket.indices), None, None
+            bucket.pending, bucket.average = len(bucket.indices), None
+
+    def mirror(self) -> None:
+        """Take part in the collectives of the other ranks' backward pass, with gradients of zero."""
+        self._begin()
+        self._unused = list(range(len(self.parameters)))
+        for bucket in self.buckets:
+            self._send(bucket, mirrored=True)
+        self._finish()
 
     def _reorder(self) -> None:
         from candelabra import distributed as dist
 
-        order = cd.tensor(self._order)
+        # A rank without inputs has no order of its own yet; that of the buckets is as good.
+        order = cd.tensor(self._order or [index for bucket in self.buckets for index in bucket.indices])
         dist.broadcast(order, dist.get_global_rank(self.group, 0), self.group)
         self._fill(order.tolist())
         self._reordered = True
@@ -166,21 +182,28 @@ class Reducer:
         self._left.discard(index)
         self._bucket_of[index].pending -= 1
 
-    def _send(self, bucket: Bucket) -> None:
+    def _send(self, bucket: Bucket, mirrored: bool = False) -> None:
         from candelabra import distributed as dist
 
         members = [self.parameters[index] for index in bucket.indices]
         with cd.no_grad():
-            flat = cd.cat([(cd.zeros_like(p) if p.grad is None else p.grad.detach()).reshape(-1) for p in members])
-            flat.div_(dist.get_world_size(self.group))
-        bucket.flat = flat
-        bucket.work = dist.all_reduce(flat, group=self.group, async_op=True)
+            missing = [mirrored or p.grad is None for p in members]
+            parts = [cd.zeros_like(p) if none else p.grad for p, none in zip(members, missing, strict=True)]
+            flat = cd.cat([part.detach().reshape(-1) for part in parts])
+            if self.hook is not None:
+                number = self.buckets.index(bucket)
+                last = number == len(self.buckets) - 1
+                bucket.average = self.hook(dist.GradBucket(number, flat, members, last))
+                return
+            flat.div_(dist.get_world_size(self.group) if self.divisor is None else self.divisor)
+        bucket.average = dist.all_reduce(flat, group=self.group, async_op=True).get_future()
 
     def _finish(self) -> None:
         """Wait for all buckets, and write the averages into the gradients."""
         from candelabra import distributed as dist
 
         self.armed = self.started = False
+        self._passes += 1
         everywhere: list[int] | None = None
         if self.find_unused:  # a parameter that no rank has used keeps its gradient
             unused = set(self._unused)
@@ -188,18 +211,18 @@ class Reducer:
             dist.all_reduce(counts, group=self.group)
             everywhere = counts.tolist()
         for bucket in self.buckets:
-            bucket.work.wait()
+            flat = bucket.average.wait()
+            flat = flat[0] if isinstance(flat, list) else flat
             members = [self.parameters[index] for index in bucket.indices]
-            assert bucket.flat is not None
             with cd.no_grad():
-                for index, p, part in zip(bucket.indices, members, parts_of(bucket.flat, members), strict=True):
+                for index, p, part in zip(bucket.indices, members, parts_of(flat, members), strict=True):
                     if everywhere is not None and not everywhere[index]:
                         continue
                     if self.as_views or p.grad is None:
                         p.grad = part
                     else:
                         p.grad.copy_(part)
-            bucket.flat = bucket.work = None
+            bucket.average = None
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from candelabra import Tensor, is_grad_enabled
 from candelabra.nn.modules.module import Module
 from candelabra.nn.parallel._devices import resolved
+from candelabra.nn.parallel._joined import JoinedRank, agreed
 from candelabra.nn.parallel._reducer import Reducer, broadcast_all
 from candelabra.nn.parallel.scatter_gather import scatter_kwargs
 
@@ -92,17 +94,18 @@ class DistributedDataParallel(Module):
         self.require_backward_grad_sync = True
         self._synchronized = True
         self._ignored = ignored
+        self._join_config: Any = None
+        self._divide_by_active = False
         if init_sync and size > 1:
             _check_equal(named, self.process_group)
             broadcast_all([p for n, p in module.named_parameters() if n not in ignored], self.process_group)
             broadcast_all(self._buffers_to_send(), self.process_group)
         cap = (25 if bucket_cap_mb is None else bucket_cap_mb) * 2**20
-        # A single rank has its averages already.
-        self.reducer = (
-            Reducer(named, self.process_group, cap, find_unused_parameters or static_graph, gradient_as_bucket_view)
-            if size > 1
-            else None
+        self._make_reducer = partial(
+            Reducer, named, self.process_group, cap, find_unused_parameters or static_graph, gradient_as_bucket_view
         )
+        # A single rank has its averages already.
+        self.reducer = self._make_reducer() if size > 1 else None
 
     def _buffers_to_send(self) -> list[Tensor]:
         return [b for n, b in self.module.named_buffers() if n not in self._ignored]
@@ -117,8 +120,12 @@ class DistributedDataParallel(Module):
         synchronize = is_grad_enabled() and self.require_backward_grad_sync
         if synchronize:
             self.reducer.check_finished()
-        if self.broadcast_buffers and self._synchronized:
-            broadcast_all(self._buffers_to_send(), self.process_group)
+        send_buffers = self.broadcast_buffers and self._synchronized
+        source = 0
+        if self._join_config is not None and self._join_config.enable:
+            source = self._join_step(synchronize, send_buffers)
+        if send_buffers:
+            broadcast_all(self._buffers_to_send(), self.process_group, source)
         outputs = self.module(*inputs, **kwargs)
         if synchronize:
             self.reducer.prepare(outputs)
@@ -126,6 +133,17 @@ class DistributedDataParallel(Module):
             self.reducer.armed = False
         self._synchronized = self.require_backward_grad_sync
         return outputs
+
+    def _join_step(self, synchronize: bool, send_buffers: bool) -> int:
+        """Tell the ranks without batches what this step does, and return the rank with the buffers."""
+        from candelabra import distributed as dist
+        from candelabra.distributed.algorithms.join import Join
+
+        assert self.reducer is not None
+        active = Join.notify_join_context(self)
+        self.reducer.divisor = active if self._divide_by_active else None
+        rank = dist.get_rank(self.process_group)
+        return agreed((int(synchronize), int(send_buffers), rank), self.process_group)[2]
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -136,16 +154,57 @@ class DistributedDataParallel(Module):
         finally:
             self.require_backward_grad_sync = before
 
-    def register_comm_hook(self, state: object, hook: Any) -> None:
-        """Raise NotImplementedError: buckets are averaged by ``all_reduce``."""
-        raise NotImplementedError("DistributedDataParallel.register_comm_hook is not supported yet")
+    def register_comm_hook(self, state: Any, hook: Any) -> None:
+        """Let ``hook(state, bucket)`` average the gradients of each bucket, in place of the all-reduce.
 
-    def join(self, *args: Any, **kwargs: Any) -> Any:
-        """Raise NotImplementedError: every rank needs as many batches as the others."""
-        raise NotImplementedError(
-            "DistributedDataParallel.join is not supported yet; DistributedSampler gives all ranks the same number of "
-            "batches"
+        ``bucket`` is a ``candelabra.distributed.GradBucket``; the hook returns a future of the averaged buffer.
+        ``candelabra.distributed.algorithms.ddp_comm_hooks`` has hooks that compress.
+        """
+        if not callable(hook):
+            raise TypeError("Communication hook must be callable.")
+        if self.reducer is None:
+            self.reducer = self._make_reducer()
+        if self.reducer.hook is not None:
+            raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
+        self.reducer.hook = partial(hook, state)
+
+    # -- uneven inputs ------------------------------------------------------------------------------------------------
+    def join(
+        self,
+        divide_by_initial_world_size: bool = True,
+        enable: bool = True,
+        throw_on_early_termination: bool = False,
+    ) -> Any:
+        """Return a context in which ranks may have different numbers of batches.
+
+        A rank without further batches takes part in the averages of the others with gradients of zero. At the end, all
+        ranks get parameters and buffers of one that was among the last. With ``divide_by_initial_world_size=False``,
+        sums are divided by the number of ranks that had a batch. Raises RuntimeError on all ranks as soon as one has
+        no batches if ``throw_on_early_termination``.
+        """
+        from candelabra.distributed.algorithms.join import Join
+
+        return Join(
+            [self],
+            enable,
+            throw_on_early_termination,
+            divide_by_initial_world_size=divide_by_initial_world_size,
         )
+
+    def join_hook(self, **kwargs: Any) -> Any:
+        """Return what this module does on a rank without further batches, for ``distributed.algorithms.Join``."""
+        self._divide_by_active = not kwargs.get("divide_by_initial_world_size", True)
+        return JoinedRank(self)
+
+    @property
+    def join_device(self) -> Any:
+        """The device of the parameters."""
+        return self.device
+
+    @property
+    def join_process_group(self) -> Any:
+        """The ranks of the averages."""
+        return self.process_group
 
 
 def _check_equal(named: Sequence[tuple[str, Tensor]], group: Any) -> None:
