@@ -1,4 +1,4 @@
-"""candelabra.futures: values that a later event brings."""
+"""candelabra.futures: values that a later event sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that a later event brings, as ``torch.futures``: results of collectives and of communication hooks."""
+"""Values that a later event sets, as ``torch.futures``: results of collectives and of communication hooks."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from candelabra.distributed._work import DistError
 
 DEFAULT_TIMEOUT: Final = timedelta(seconds=300)
 _PAUSE: Final = 0.01
-"""The longest pause in seconds between two looks at a key that is waited for."""
+"""The longest pause in seconds between two reads of a key that is waited for."""
 
 
 class DistStoreError(DistError):

@@ -26,7 +26,7 @@ class JoinHook:
         """Take part in the collectives of one step of the other ranks."""
 
     def post_hook(self, is_last_joiner: bool) -> None:
-        """Do what remains once all ranks have joined. ``is_last_joiner``: this rank was among the last."""
+        """Finish once all ranks have joined. ``is_last_joiner``: this rank was among the last."""
 
 
 class JoinConfig(NamedTuple):
