@@ -219,6 +219,7 @@ class Progress:
             self.current = work
             work.run(task)
             self.current = None
+            del found, work, task  # they hold tensors, and the next task may come late
 
 
 class Watchdog:

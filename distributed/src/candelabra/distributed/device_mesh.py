@@ -37,6 +37,7 @@ class DeviceMesh:
         self._check()
         self._lines = _lines(self.mesh.tolist(), self.shape)
         """For each dim, the lists of ranks along it."""
+        self._line_meshes: dict[int, DeviceMesh] = {}
         self._groups: list[Any] = [self._group_of(lines) for lines in self._lines] if _groups is None else _groups
 
     def _check(self) -> None:
@@ -130,6 +131,19 @@ class DeviceMesh:
         kept = sorted(dims)
         mesh = self.mesh[index].permute([kept.index(dim) for dim in dims])
         return DeviceMesh(self.device_type, mesh, mesh_dim_names=names, _groups=[self._groups[dim] for dim in dims])
+
+    def line(self, dim: int) -> DeviceMesh:
+        """Return the mesh of one dim of the ranks along a dim that contain this one. It shares the group."""
+        if dim not in self._line_meshes:
+            coordinate = self.get_coordinate()
+            if coordinate is None:
+                raise RuntimeError(f"rank {get_rank()} is not in the mesh {self}")
+            index = tuple(slice(None) if other == dim else own for other, own in enumerate(coordinate))
+            names = None if self.mesh_dim_names is None else self.mesh_dim_names[dim : dim + 1]
+            self._line_meshes[dim] = DeviceMesh(
+                self.device_type, self.mesh[index], mesh_dim_names=names, _groups=[self._groups[dim]]
+            )
+        return self._line_meshes[dim]
 
     def __repr__(self) -> str:
         if self.mesh_dim_names is None:

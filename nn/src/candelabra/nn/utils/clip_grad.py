@@ -34,8 +34,13 @@ def get_total_norm(
         return cd.tensor(0.0)
     order = float(norm_type)
     first = found[0].device
+    divided = [x for x in found if hasattr(x, "device_mesh")]
     with no_grad():
-        norms = [cd.linalg.vector_norm(x, order).to(first) for x in found]
+        norms = [cd.linalg.vector_norm(x, order).to(first) for x in found if not hasattr(x, "device_mesh")]
+        if divided:  # parts of tensors, whose norms are those of the whole
+            from candelabra.distributed.tensor._dtensor import total_norm
+
+            norms.append(total_norm(divided, order).to(first))
         total: Any = cd.linalg.vector_norm(cd.stack(norms), order)
     if error_if_nonfinite and not math.isfinite(total.item()):
         raise RuntimeError(
