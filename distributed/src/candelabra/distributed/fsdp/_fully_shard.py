@@ -8,7 +8,7 @@ from typing import Any
 from candelabra import Tensor
 from candelabra.distributed._process_group import default_group
 from candelabra.distributed.device_mesh import DeviceMesh
-from candelabra.distributed.fsdp._parameter_group import ParameterGroup, Place
+from candelabra.distributed.fsdp._parameter_group import ParameterGroup, Owner
 from candelabra.distributed.fsdp._policies import MixedPrecisionPolicy, OffloadPolicy, cast_floats
 from candelabra.distributed.fsdp._state import ModuleState
 from candelabra.nn import Module, ModuleDict, ModuleList
@@ -135,9 +135,9 @@ def _device_type(module: Any) -> str:
     return "cpu" if first is None else str(first.device.type)
 
 
-def _owned_by(module: Any, ignored: set[int]) -> list[tuple[Tensor, list[Place]]]:
-    """Return the parameters that no call before has divided, with all their places."""
-    found: dict[int, tuple[Tensor, list[Place]]] = {}
+def _owned_by(module: Any, ignored: set[int]) -> list[tuple[Tensor, list[Owner]]]:
+    """Return the parameters that no call before has divided, with all modules that have them."""
+    found: dict[int, tuple[Tensor, list[Owner]]] = {}
     taken = {
         id(shard) for inner in module.modules() if isinstance(inner, FSDPModule) and inner._fsdp_state.group is not None
         for shard in inner._fsdp_state.group.shards
@@ -145,5 +145,5 @@ def _owned_by(module: Any, ignored: set[int]) -> list[tuple[Tensor, list[Place]]
     for owner in module.modules():
         for name, parameter in owner._parameters.items():
             if parameter is not None and id(parameter) not in ignored | taken:
-                found.setdefault(id(parameter), (parameter, []))[1].append(Place(owner, name))
+                found.setdefault(id(parameter), (parameter, []))[1].append(Owner(owner, name))
     return list(found.values())

@@ -16,7 +16,7 @@ from candelabra.distributed.tensor import DTensor, Replicate, Shard
 from candelabra.distributed.tensor._dtensor import Split, parameter, part_of, splits_of
 
 
-class Place(NamedTuple):
+class Owner(NamedTuple):
     """A name under which a module has a parameter."""
 
     module: Any
@@ -24,10 +24,10 @@ class Place(NamedTuple):
 
 
 class Sharded:
-    """One parameter: its shard, and the places of the modules that have it."""
+    """One parameter: its shard, and the modules that have it."""
 
-    def __init__(self, whole: Tensor, places: list[Place], shard: Split, replicate: Split | None) -> None:
-        self.places = places
+    def __init__(self, whole: Tensor, owners: list[Owner], shard: Split, replicate: Split | None) -> None:
+        self.owners = owners
         self.shape = tuple(whole.shape)
         self.rows = -(-self.shape[0] // shard.mesh.size()) if self.shape else 1
         """The rows of a shard that is filled up to the size of the largest."""
@@ -38,8 +38,8 @@ class Sharded:
         self.parameter: DTensor = parameter(local, splits, whole.requires_grad)
 
     def put(self, tensor: Tensor) -> None:
-        """Let the modules have a tensor in the parameter's places."""
-        for module, name in self.places:
+        """Let the modules have a tensor under the names of its owners."""
+        for module, name in self.owners:
             module._parameters[name] = tensor
 
     def filled(self, part: Tensor) -> Tensor:
@@ -64,7 +64,7 @@ class ParameterGroup:
     """The parameters that one module gathers and frees together, all of one dtype and device."""
 
     def __init__(
-        self, owned: Sequence[tuple[Tensor, list[Place]]], mesh: DeviceMesh, policy: MixedPrecisionPolicy
+        self, owned: Sequence[tuple[Tensor, list[Owner]]], mesh: DeviceMesh, policy: MixedPrecisionPolicy
     ) -> None:
         shards, replicas = (mesh, None) if mesh.ndim == 1 else (mesh.line(1), mesh.line(0))
         self.policy = policy
@@ -74,11 +74,11 @@ class ParameterGroup:
         self.members = [
             Sharded(
                 whole,
-                places,
+                owners,
                 Split(shards, Shard(0), tuple(whole.shape)),
                 None if replicas is None else Split(replicas, Replicate(), tuple(whole.shape)),
             )
-            for whole, places in owned
+            for whole, owners in owned
         ]
         self.shards = [member.parameter for member in self.members]
         self.dtype = self.shards[0].dtype if policy.param_dtype is None else policy.param_dtype

@@ -25,9 +25,9 @@ class Order:
             if state not in self.states:
                 self.states.append(state)
             return
-        self.prefetch_beside(state, 1)
+        self.prefetch_neighbor(state, 1)
 
-    def prefetch_beside(self, state: ModuleState, step: int) -> None:
+    def prefetch_neighbor(self, state: ModuleState, step: int) -> None:
         """Begin to gather the parameters of the module that runs after this one (``step`` 1) or before it (-1)."""
         place = self.states.index(state) + step if state in self.states else -1
         if 0 <= place < len(self.states):
@@ -90,14 +90,14 @@ class ModuleState:
             start = _address(whole)
             if place is None or start is None:
                 if tensor._payload is whole._payload:
-                    return self._reader(index, lambda found: found)
+                    return self._reader(index, lambda full: full)
             elif place == start and tensor.dtype is whole.dtype:
                 shape, strides = tuple(tensor.shape), tuple(tensor.stride())
                 offset = tensor.storage_offset() - whole.storage_offset()
                 return self._reader(
                     index,
-                    lambda found, shape=shape, strides=strides, offset=offset: found.as_strided(
-                        shape, strides, found.storage_offset() + offset
+                    lambda full, shape=shape, strides=strides, offset=offset: full.as_strided(
+                        shape, strides, full.storage_offset() + offset
                     ),
                 )
         return tensor
@@ -110,7 +110,7 @@ class ModuleState:
             first = group.full is None
             found = view(group.gather()[index])
             if first and order is not None:
-                order.prefetch_beside(self, -1)
+                order.prefetch_neighbor(self, -1)
             return found
 
         return read

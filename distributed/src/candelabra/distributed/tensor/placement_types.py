@@ -42,9 +42,9 @@ class Partial(Placement):
     reduce_op: str = "sum"
 
 
-def bounds(size: int, parts: int, index: int) -> tuple[int, int]:
+def bounds(size: int, ranks: int, index: int) -> tuple[int, int]:
     """Return where a part begins and ends along a sharded dim."""
-    width = -(-size // parts)
+    width = -(-size // ranks)
     low = min(index * width, size)
     return low, min(low + width, size)
 
