@@ -8,7 +8,7 @@ from typing import Any
 from candelabra import Tensor
 from candelabra.distributed._process_group import default_group
 from candelabra.distributed.device_mesh import DeviceMesh
-from candelabra.distributed.fsdp._parameter_group import ParameterGroup, Owner
+from candelabra.distributed.fsdp._parameter_group import Owner, ParameterGroup
 from candelabra.distributed.fsdp._policies import MixedPrecisionPolicy, OffloadPolicy, cast_floats
 from candelabra.distributed.fsdp._state import ModuleState
 from candelabra.nn import Module, ModuleDict, ModuleList
@@ -67,6 +67,16 @@ class FSDPModule:
         """Choose whether parameters are freed after the forward pass, and gathered again for the backward pass."""
         for state in self._states(recurse):
             state.reshard_after_forward = reshard_after_forward
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        self.reshard()  # a state consists of shards
+        super()._save_to_state_dict(destination, prefix, keep_vars)  # type: ignore[misc]
+
+    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """Load shards, of the module and of those inside."""
+        for state in self._fsdp_state.states():
+            state.module.reshard()
+        return super().load_state_dict(*args, **kwargs)  # type: ignore[misc]
 
     def _states(self, recurse: bool) -> list[ModuleState]:
         return self._fsdp_state.states() if recurse else [self._fsdp_state]
