@@ -1,6 +1,7 @@
 """Pipelines: the layers of a model on several ranks, and schedules of microbatches.
 
-As ``torch.distributed.pipelining``. A program gives each rank its own module. Splitting one model by tracing is not supported.
+As ``torch.distributed.pipelining``. A program gives each rank its own module. Splitting one model by tracing is not
+supported.
 """
 
 from __future__ import annotations

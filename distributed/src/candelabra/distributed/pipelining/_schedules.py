@@ -135,10 +135,10 @@ class Schedule(ABC):
 
     @staticmethod
     def _results(
-        outputs: dict[int, Any], found: dict[int, Tensor], losses: list[Tensor] | None, return_outputs: bool
+        outputs: dict[int, Any], computed: dict[int, Tensor], losses: list[Tensor] | None, return_outputs: bool
     ) -> Any:
         if losses is not None:
-            losses[:] = [found[chunk] for chunk in sorted(found)]
+            losses[:] = [computed[chunk] for chunk in sorted(computed)]
         if not outputs or not return_outputs:
             return None
         ordered = [outputs[chunk] for chunk in sorted(outputs)]

@@ -1,4 +1,4 @@
-"""What moves between ranks at the borders of a parallel layer: from one placement to another, with gradients.
+"""Inputs and outputs of parallel layers: from one placement to another, with gradients.
 
 Ranks of tensor parallelism compute one loss together, so a gradient of a replicated tensor is the same on every rank,
 and the derivative of the loss, not of a sum of the ranks' losses. Backward of "gather" therefore takes this rank's part

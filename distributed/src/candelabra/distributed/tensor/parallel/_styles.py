@@ -119,7 +119,7 @@ class RowwiseParallel(_Divided):
         return module
 
     def _add_bias_once(self, module: Any, mesh: DeviceMesh) -> None:
-        """Add the bias on one rank; the sum over the ranks brings it, and its gradient, to the others."""
+        """Add the bias on one rank; the sum over the ranks contains it, and each rank gets its gradient."""
         first = mesh.get_local_rank() == 0
 
         def forward(x: Tensor) -> Tensor:
