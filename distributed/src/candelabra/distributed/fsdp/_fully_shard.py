@@ -11,7 +11,8 @@ from candelabra.distributed.device_mesh import DeviceMesh
 from candelabra.distributed.fsdp._parameter_group import Owner, ParameterGroup
 from candelabra.distributed.fsdp._policies import MixedPrecisionPolicy, OffloadPolicy, cast_floats
 from candelabra.distributed.fsdp._state import ModuleState
-from candelabra.nn import Module, ModuleDict, ModuleList
+from candelabra.nn.modules.container import ModuleDict, ModuleList
+from candelabra.nn.modules.module import Module
 
 
 class UnshardHandle:

@@ -90,25 +90,23 @@ class ModuleState:
             start = _address(whole)
             if place is None or start is None:
                 if tensor._payload is whole._payload:
-                    return self._reader(index, lambda full: full)
+                    return self._reader(index, None)
             elif place == start and tensor.dtype is whole.dtype:
-                shape, strides = tuple(tensor.shape), tuple(tensor.stride())
                 offset = tensor.storage_offset() - whole.storage_offset()
-                return self._reader(
-                    index,
-                    lambda full, shape=shape, strides=strides, offset=offset: full.as_strided(
-                        shape, strides, full.storage_offset() + offset
-                    ),
-                )
+                return self._reader(index, (tuple(tensor.shape), tuple(tensor.stride()), offset))
         return tensor
 
-    def _reader(self, index: int, view: Callable[[Tensor], Tensor]) -> Callable[[], Tensor]:
+    def _reader(self, index: int, view: tuple[Any, Any, int] | None) -> Callable[[], Tensor]:
+        """Return a function that gathers a parameter and returns it, or a view: shape, strides and offset."""
         group, order = self.group, self.order
 
         def read() -> Tensor:
             assert group is not None
             first = group.full is None
-            found = view(group.gather()[index])
+            found = group.gather()[index]
+            if view is not None:
+                shape, strides, offset = view
+                found = found.as_strided(shape, strides, found.storage_offset() + offset)
             if first and order is not None:
                 order.prefetch_neighbor(self, -1)
             return found

@@ -104,19 +104,18 @@ class DTensor(Tensor):
     @property
     def grad(self) -> Any:
         """The gradient of the part, with the same place."""
-        found: Any = Tensor.grad.__get__(self)  # type: ignore[attr-defined]
-        if type(found) is Tensor:  # accumulated by autograd
-            found.__class__ = DTensor
-            found._splits = self._splits
+        found = Tensor.grad.__get__(self)
+        if type(found) is Tensor:
+            _become_part(found, self._splits)
         return found
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         Tensor.grad.__set__(self, value)  # type: ignore[attr-defined]
 
-    def copy_(self, src: Tensor, non_blocking: bool = False) -> Any:
+    def copy_(self, src: Any, non_blocking: bool = False) -> Any:
         """Copy a DTensor with the same place, or this rank's part of a whole tensor."""
-        if not isinstance(src, DTensor) and tuple(src.shape) == tuple(self.global_shape) != tuple(self.shape):
+        if type(src) is Tensor and tuple(src.shape) == tuple(self.global_shape) != tuple(self.shape):
             src = part_of(src, self._splits)
         return Tensor.copy_(self, src, non_blocking)
 
@@ -137,6 +136,12 @@ def placed(local: Tensor, splits: tuple[Split, ...]) -> DTensor:
     found: DTensor = local.as_subclass(DTensor)
     found._splits = splits
     return found
+
+
+def _become_part(tensor: Any, splits: tuple[Split, ...]) -> None:
+    """Make a tensor a part, and not a copy of it: autograd goes on to accumulate into it."""
+    tensor.__class__ = DTensor
+    tensor._splits = splits
 
 
 def parameter(local: Tensor, splits: tuple[Split, ...], requires_grad: bool = True) -> DTensor:
@@ -203,7 +208,7 @@ def _lines_of(mesh: DeviceMesh) -> list[DeviceMesh]:
 
 
 def _checked(mesh: DeviceMesh, placements: Sequence[Placement] | None, rank: int) -> list[Placement]:
-    chosen = list(placements) if placements is not None else [Replicate()] * mesh.ndim
+    chosen: list[Placement] = [Replicate()] * mesh.ndim if placements is None else list(placements)
     if len(chosen) != mesh.ndim:
         raise ValueError(f"`placements` must have the same length as `device_mesh.ndim`! {len(chosen)} != {mesh.ndim}")
     for number, placement in enumerate(chosen):
@@ -246,7 +251,8 @@ def distribute_tensor(
         splits.append(Split(mesh, placement, tuple(whole.shape)))
         whole = part_of(whole, splits[-1:])
     found = placed(whole.contiguous().clone(), tuple(splits))
-    return found.requires_grad_(tensor.requires_grad)  # type: ignore[no-any-return]
+    found.requires_grad_(tensor.requires_grad)
+    return found
 
 
 def total_norm(tensors: Sequence[DTensor], order: float) -> Tensor:

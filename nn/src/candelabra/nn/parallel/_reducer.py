@@ -187,16 +187,17 @@ class Reducer:
 
         members = [self.parameters[index] for index in bucket.indices]
         with cd.no_grad():
-            missing = [mirrored or p.grad is None for p in members]
-            parts = [cd.zeros_like(p) if none else p.grad for p, none in zip(members, missing, strict=True)]
-            flat = cd.cat([part.detach().reshape(-1) for part in parts])
+            gradients = [None if mirrored else p.grad for p in members]
+            parts = [cd.zeros_like(p) if g is None else g.detach() for p, g in zip(members, gradients, strict=True)]
+            flat = cd.cat([part.reshape(-1) for part in parts])
             if self.hook is not None:
                 number = self.buckets.index(bucket)
                 last = number == len(self.buckets) - 1
                 bucket.average = self.hook(dist.GradBucket(number, flat, members, last))
                 return
             flat.div_(dist.get_world_size(self.group) if self.divisor is None else self.divisor)
-        bucket.average = dist.all_reduce(flat, group=self.group, async_op=True).get_future()
+        work = dist.all_reduce(flat, group=self.group, async_op=True)
+        bucket.average = work.get_future()  # type: ignore[union-attr]  # a work, since async_op=True
 
     def _finish(self) -> None:
         """Wait for all buckets, and write the averages into the gradients."""

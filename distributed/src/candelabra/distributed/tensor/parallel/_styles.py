@@ -5,11 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from candelabra import Tensor, nn
+from candelabra import Tensor
 from candelabra.distributed.device_mesh import DeviceMesh
 from candelabra.distributed.tensor._dtensor import distribute_tensor, parameter
 from candelabra.distributed.tensor.parallel._movements import Enter, moved
 from candelabra.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard, bounds
+from candelabra.nn import functional
+from candelabra.nn.modules.linear import Linear
+from candelabra.nn.modules.sparse import Embedding
 
 
 class ParallelStyle(ABC):
@@ -74,10 +77,10 @@ class ColwiseParallel(_Divided):
         super().__init__(input_layouts or Replicate(), output_layouts or Shard(-1), use_local_output)
 
     def apply(self, module: Any, mesh: DeviceMesh) -> Any:
-        if isinstance(module, nn.Linear):
+        if isinstance(module, Linear):
             divide(module, "weight", mesh, Shard(0))
             divide(module, "bias", mesh, Shard(0))
-        elif isinstance(module, nn.Embedding):
+        elif isinstance(module, Embedding):
             divide(module, "weight", mesh, Shard(1))
         else:
             raise NotImplementedError("ColwiseParallel currently only support nn.Linear and nn.Embedding!")
@@ -105,12 +108,12 @@ class RowwiseParallel(_Divided):
         self._given = input_layouts
 
     def apply(self, module: Any, mesh: DeviceMesh) -> Any:
-        if isinstance(module, nn.Linear):
+        if isinstance(module, Linear):
             divide(module, "weight", mesh, Shard(1))
             divide(module, "bias", mesh, Replicate())
             self._add_bias_once(module, mesh)
             self.connect(module, mesh, Shard(-1), Partial())
-        elif isinstance(module, nn.Embedding):
+        elif isinstance(module, Embedding):
             self.input_layout = self._given or Replicate()
             self._look_up_own_rows(module, mesh)
             self.connect(module, mesh, Replicate(), Partial())
@@ -125,9 +128,9 @@ class RowwiseParallel(_Divided):
         def forward(x: Tensor) -> Tensor:
             bias = module.bias
             if bias is None:
-                return nn.functional.linear(x, module.weight)
+                return functional.linear(x, module.weight)
             shared = Enter.apply(bias, mesh)
-            return nn.functional.linear(x, module.weight, shared if first else shared * 0)
+            return functional.linear(x, module.weight, shared if first else shared * 0)
 
         module.forward = forward
 
@@ -143,8 +146,9 @@ class RowwiseParallel(_Divided):
         def forward(index: Tensor) -> Tensor:
             own = (index >= low) & (index < high)
             if high == low:
-                return module.weight.sum() + module.weight.new_zeros((*index.shape, module.embedding_dim))
-            rows = nn.functional.embedding((index - low).clamp(0, high - low - 1), module.weight)
+                zeros: Tensor = module.weight.new_zeros((*index.shape, module.embedding_dim))
+                return module.weight.sum() + zeros
+            rows: Tensor = functional.embedding((index - low).clamp(0, high - low - 1), module.weight)
             return rows * own.unsqueeze(-1).to(rows.dtype)
 
         module.forward = forward
