@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final
 
 import candelabra as cd
@@ -11,9 +12,15 @@ from candelabra import Tensor
 from candelabra.autograd.graph import increment_version
 from candelabra.library import open_device, plugins
 
-__all__ = ["Buffer", "bytes_of", "check_list", "check_tensor", "of_tensors"]
+__all__ = ["Buffer", "bytes_of", "check_list", "check_tensor", "host_device", "of_tensors"]
 
 _HOSTED: Final[dict[str, bool]] = {}
+
+
+@cache
+def host_device() -> Any:
+    """Return the reference device. To find it takes a millisecond, since it reads the metadata of all plugins."""
+    return plugins.reference_device()
 
 
 def check_tensor(value: Any, name: str, call: str) -> None:
@@ -77,7 +84,7 @@ class Buffer:
         self._staged: Tensor | None = None
         if own is None:
             with cd.no_grad():
-                host = plugins.reference_device()
+                host = host_device()
                 dtype = tensor.dtype if cast is None else cast
                 staged = cd.empty(tensor.shape, dtype=dtype, device=host)
                 if read:
@@ -97,7 +104,7 @@ class Buffer:
 
 def of_tensors(tensors: Sequence[Tensor], cast: Any = None, read: bool = True) -> Tensor:
     """Return a new flat tensor of the host with the elements of several tensors, one after another."""
-    host = plugins.reference_device()
+    host = host_device()
     dtype = tensors[0].dtype if cast is None else cast
     with cd.no_grad():
         if not read:

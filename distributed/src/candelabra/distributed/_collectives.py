@@ -247,9 +247,8 @@ def reduce_scatter(
     check_list(input_list, "input_list", "reduce_scatter", g.size(), output)
     _check_sizes(input_list, output, "input_list", "reduce_scatter")
     r = Reduction("reduce_scatter", op, output.dtype)
-    return _result(
-        _reduce_scatter(g, "reduce_scatter", output, of_tensors(input_list, r.cast), r, op), async_op, output
-    )
+    sent = bytes_of(of_tensors(input_list, r.cast))
+    return _result(_reduce_scatter(g, "reduce_scatter", output, sent, r, op), async_op, output)
 
 
 def reduce_scatter_tensor(
@@ -266,17 +265,16 @@ def reduce_scatter_tensor(
             f"{list(input.shape)} for {g.size()} times {list(output.shape)}"
         )
     r = Reduction("reduce_scatter_tensor", op, output.dtype)
-    return _result(
-        _reduce_scatter(g, "reduce_scatter_tensor", output, of_tensors([input], r.cast), r, op), async_op, output
-    )
+    sent = Buffer(input, r.cast).memory
+    return _result(_reduce_scatter(g, "reduce_scatter_tensor", output, sent, r, op), async_op, output)
 
 
-def _reduce_scatter(g: ProcessGroup, name: str, output: Tensor, sent: Tensor, r: Reduction, op: ReduceOp) -> Work:
+def _reduce_scatter(g: ProcessGroup, name: str, output: Tensor, sent: memoryview, r: Reduction, op: ReduceOp) -> Work:
     buffer = Buffer(output, r.cast, read=False)
-    communicator, data, received = g.communicator, bytes_of(sent), buffer.memory
+    communicator, received = g.communicator, buffer.memory
 
     def task() -> None:
-        communicator.reduce_scatter(data, received, r.dtype, r.op)
+        communicator.reduce_scatter(sent, received, r.dtype, r.op)
         _average(received, r.dtype, r, g)
 
     return g.submit(name, f"{_described(output)}, {op}", task, buffer.store)

@@ -12,6 +12,7 @@ from typing import Any
 
 import candelabra as cd
 from candelabra import Tensor
+from candelabra.distributed._buffers import host_device
 from candelabra.distributed.tensor import DTensor
 from candelabra.distributed.tensor._dtensor import part_of, placed
 
@@ -40,10 +41,7 @@ def _read(value: Any, options: StateDictOptions) -> Any:
     if isinstance(value, DTensor) and options.full_state_dict:
         value = value.full_tensor()
     if isinstance(value, Tensor) and options.cpu_offload:
-        from candelabra.library import plugins
-
-        host = plugins.reference_device()
-        moved = value.to(host)
+        moved = value.to(host_device())
         value = placed(moved, value._splits) if isinstance(value, DTensor) else moved
     return value
 

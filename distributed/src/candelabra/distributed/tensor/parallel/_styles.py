@@ -147,7 +147,7 @@ class RowwiseParallel(_Divided):
             own = (index >= low) & (index < high)
             if high == low:
                 zeros: Tensor = module.weight.new_zeros((*index.shape, module.embedding_dim))
-                return module.weight.sum() + zeros
+                return zeros + module.weight.sum()
             rows: Tensor = functional.embedding((index - low).clamp(0, high - low - 1), module.weight)
             return rows * own.unsqueeze(-1).to(rows.dtype)
 
