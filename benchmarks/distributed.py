@@ -145,7 +145,7 @@ class Machine:
     """Of one message in seconds."""
     layers: int = 32
     overlap: float = 0.7
-    """The share of communication that runs beside computation at best."""
+    """The share of communication that overlaps with computation at best."""
 
 
 def modelled(machine: Machine) -> Iterator[str]:
