@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 from candelabra.library import OPERATORS
 from candelabra_conformance.context import Context
+from candelabra_conformance.mutants.mirror import Image
 from candelabra_conformance.oracle import Answer
 from candelabra_conformance.perturbation import perturbed
 from candelabra_conformance.properties.value import agree, as_stored
 from candelabra_conformance.samples.sample import sample
 from candelabra_conformance.suite import plan, run_case
+
+from tests.conformance.broken_device import breakable
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +95,18 @@ def test_a_sample_that_has_nothing_of_a_refused_dtype_may_have_a_result(context:
     cases = plan(context, patterns=["tally/unclaimed/complex64*"])
     results = [run_case(context, case) for case in cases]
     assert [r.verdict for r in results] == ["passed"], results
+
+
+def test_a_running_sum_may_start_from_zero() -> None:
+    """Adding to 0 loses the sign of -0: scans of devices and PyTorch do so. Another number is wrong."""
+    with breakable() as broken:
+        for offset, verdict in ((0.0, "passed"), (1.0, "failed")):
+            broken(cumsum=lambda kernel, offset=offset: lambda *args: added(kernel(*args), offset))
+            (case,) = plan(Context("broken:0"), patterns=["cumsum/special/float32/contiguous"])
+            assert run_case(Context("broken:0"), case).verdict == verdict
+
+
+def added(result: Image, offset: float) -> Image:
+    """Return a result after a number was added in its memory."""
+    result.inner += np.float32(offset)
+    return result
