@@ -410,6 +410,8 @@ def test_the_page_shows_matrix_and_survivors() -> None:
     assert "| a parameter ignored | 1 | 0 | 0 | 1 | 0 |" in page
     assert "a check is missing.\n\n`sum: dim ignored`" in page
     assert "reaches the fault.\n\n`neg: no dims`" in page
+    assert "Properties after the first one that catches a mutant were not tried." in page
+    assert "were not tried" not in reporting.markdown(FOUND, thorough=True)
     assert "- negated, since (-Q)(-R) is a decomposition as well: linalg_qr." in page
     assert "- a dtype computed in a narrower one, if no number of the dtype changes a result, as in isnan" in page
 
