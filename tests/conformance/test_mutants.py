@@ -192,9 +192,9 @@ def test_one_broken_kernel_leaves_the_others_correct() -> None:
 def test_quick_hunts_run_quick_cases_only() -> None:
     """With ``quick`` a mutant is caught only by cases that ``--quick --level 2`` runs."""
     assert hunt("keepdim-is-ignored", quick=True).quick
-    finding = hunt("exports-forget-strides", quick=True)
+    finding = hunt("unary-results-take-turns", quick=True)
     assert (finding.verdict, finding.quick, finding.own) == (SURVIVED, False, False)
-    assert hunt("exports-forget-strides").own
+    assert hunt("unary-results-take-turns").own
     assert all(f.quick for f in hunt_operator("trunc", only_quick=True) if f.verdict == KILLED)
 
 

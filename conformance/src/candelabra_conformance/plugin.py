@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--candelabra-quick",
         action="store_true",
-        help="every operator, kernels in each dtype and in each layout of one",
+        help="every operator, in a choice of its cases",
     )
     group.addoption(
         "--candelabra-operator", metavar="OP", action="append", default=[], help="only this one; may be repeated"

@@ -37,11 +37,11 @@ class Options:
     """The options of a run.
 
     ``level``: the highest level. ``required``: the level that the device is held to, by default ``level``. ``quick``:
-    every operator, in the cases of :mod:`candelabra_conformance.running.quick`. ``operators`` and ``patterns`` restrict. ``jobs``: processes at once; 1
-    runs in this one unless ``isolate``. ``timeout``: seconds for a case, in processes. ``expected``: a file of expected
-    failures in place of the backend's own. ``huge``: beyond 2**31 bytes, too. ``seconds``: no case begins later than
-    this after the start, and the result lists the remaining cases. ``contributions``: ``"on"`` or ``"off"``, as
-    :class:`~candelabra_conformance.context.Context` describes.
+    every operator, in the cases of :mod:`candelabra_conformance.running.quick`. ``operators`` and ``patterns``
+    restrict. ``jobs``: processes at once; 1 runs in this one unless ``isolate``. ``timeout``: seconds for a case, in
+    processes. ``expected``: a file of expected failures in place of the backend's own. ``huge``: beyond 2**31 bytes,
+    too. ``seconds``: no case begins later than this after the start, and the result lists the remaining cases.
+    ``contributions``: ``"on"`` or ``"off"``, as :class:`~candelabra_conformance.context.Context` describes.
     """
 
     level: int = 3
