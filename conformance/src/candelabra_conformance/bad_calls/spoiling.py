@@ -49,7 +49,7 @@ def _cast(to: Any) -> Callable[[Array], Array]:
 
 
 TENSORS: Final[dict[str, Callable[[Array], Any]]] = {
-    "I": _cast(np.int64), "b": _cast(np.bool_), "C": _cast(np.complex64),
+    "I": lambda a: a.real.astype(np.int64), "b": _cast(np.bool_), "C": _cast(np.complex64),
     "+": lambda a: a[None], "0": lambda a: a.reshape(-1)[:1].reshape(()),
     "x": lambda a: np.concatenate([a, a[..., :1]], -1) if a.ndim else np.stack([a, a]),
     "y": lambda a: a[..., :0] if a.ndim else a.reshape(1)[:0],
