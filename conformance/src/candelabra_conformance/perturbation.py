@@ -11,6 +11,7 @@ from candelabra.dtypes import dtype
 from candelabra_conformance.numpy_dtypes import device_dtype
 from candelabra_conformance.records import Record, arguments_of, parameter_names, takes_tensors
 from candelabra_conformance.samples.sample import Sample, arrays, mapped
+from candelabra_conformance.tolerance import smallest_normal
 from candelabra_conformance.transport import Array
 
 
@@ -29,6 +30,19 @@ def terms(op: Record, sample: Sample, want: tuple[Array, ...]) -> int:
 def with_arrays(sample: Sample, function: Any) -> Sample:
     """Return the sample with ``function`` applied to each array."""
     return replace(sample, args=mapped(sample.args, function), kwargs=mapped(dict(sample.kwargs), function))
+
+
+def flushed(array: Array) -> Array:
+    """Return the values with zeros of the same sign for subnormal numbers, as a device without them reads them."""
+    limit = smallest_normal(device_dtype(array.dtype))
+    if not limit:
+        return array
+    if array.dtype.kind == "c":
+        parts = array.view(array.real.dtype) if array.ndim else array.reshape(1).view(array.real.dtype)
+        return flushed(parts).view(array.dtype).reshape(array.shape)
+    with np.errstate(invalid="ignore"):
+        below = np.abs(array) < array.dtype.type(limit)
+    return np.where(below, np.copysign(array.dtype.type(0), array), array) if below.any() else array
 
 
 def with_operands(op: Record, sample: Sample, function: Any) -> Sample:
