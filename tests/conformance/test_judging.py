@@ -15,7 +15,7 @@ from candelabra_conformance.mutants.catalogue import load
 from candelabra_conformance.mutants.hunting import installed
 from candelabra_conformance.mutants.mirror import Image
 from candelabra_conformance.oracle import Answer
-from candelabra_conformance.perturbation import flushed, perturbed
+from candelabra_conformance.perturbation import perturbed, without_subnormals
 from candelabra_conformance.properties.value import agree, as_stored
 from candelabra_conformance.samples.sample import arrays, sample
 from candelabra_conformance.suite import plan, run_case
@@ -119,7 +119,7 @@ def added(result: Image, offset: float) -> Image:
 
 @pytest.mark.parametrize(("subnormals", "verdict"), [(True, "failed"), (False, "passed")])
 def test_a_device_may_declare_that_it_has_no_subnormal_numbers(subnormals: bool, verdict: str) -> None:
-    """Then zeros in their place are right, as results and as operands; without the declaration they are wrong."""
+    """Then zeros in their place are right, and no operand is subnormal; without the declaration they are wrong."""
     device = load()["flushes-subnormals"].make()
     device.capabilities = replace(device.capabilities, subnormals=subnormals)
     with installed(device) as context:
@@ -131,13 +131,13 @@ def test_a_device_may_declare_that_it_has_no_subnormal_numbers(subnormals: bool,
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64, np.complex64])
-def test_subnormal_numbers_are_flushed_with_their_sign(dtype: Any) -> None:
+def test_subnormal_operands_become_the_smallest_normal_number_with_their_sign(dtype: Any) -> None:
     """Other numbers, infinities and NaN stay, in complex numbers for each component; integers have none."""
     limits = ml_dtypes.finfo(np.float32 if dtype is np.complex64 else dtype)
     least, normal = float(limits.smallest_subnormal), float(limits.smallest_normal)
     values = np.array([least, -least, normal, -0.0, np.inf, np.nan, 1.0]).astype(dtype)
-    due = np.array([0.0, -0.0, normal, -0.0, np.inf, np.nan, 1.0]).astype(dtype)
-    assert flushed(values).tobytes() == due.tobytes()
-    assert flushed(values[0]).tobytes() == due[0].tobytes()
+    due = np.array([normal, -normal, normal, -0.0, np.inf, np.nan, 1.0]).astype(dtype)
+    assert without_subnormals(values).tobytes() == due.tobytes()
+    assert without_subnormals(values[0]).tobytes() == due[0].tobytes()
     whole = np.arange(3)
-    assert flushed(whole) is whole
+    assert without_subnormals(whole) is whole

@@ -15,7 +15,7 @@ from candelabra.library import Instance, Operator, open_device, own_kernels, plu
 from candelabra_conformance.layouts import MEMORY, fitted
 from candelabra_conformance.numpy_dtypes import device_dtype
 from candelabra_conformance.oracle import Oracle, as_given
-from candelabra_conformance.perturbation import floating_of, flushed, with_arrays
+from candelabra_conformance.perturbation import floating_of, with_arrays, without_subnormals
 from candelabra_conformance.records import Record
 from candelabra_conformance.samples.gather import gathered, outlined
 from candelabra_conformance.samples.registry import defined
@@ -128,7 +128,7 @@ class Context:
             outlines = self.planning and kind == "inputs"
             every = outlined(op, d) if outlines else list(gathered(op, d, kind))
             if kind == "special" and not self.instance.capabilities.subnormals:
-                every = [with_arrays(found, flushed) for found in every]
+                every = [with_arrays(found, without_subnormals) for found in every]
             self._samples[key] = [found for found in every if self._holds(found)]
         return self._samples[key]
 

@@ -32,17 +32,21 @@ def with_arrays(sample: Sample, function: Any) -> Sample:
     return replace(sample, args=mapped(sample.args, function), kwargs=mapped(dict(sample.kwargs), function))
 
 
-def flushed(array: Array) -> Array:
-    """Return the values with zeros of the same sign for subnormal numbers, as a device without them reads them."""
+def without_subnormals(array: Array) -> Array:
+    """Return the values with the smallest normal number, of the same sign, for each subnormal one.
+
+    Zeros in their place would be new cases for functions such as ``maximum``, of two zeros of different signs.
+    """
     limit = smallest_normal(device_dtype(array.dtype))
     if not limit:
         return array
     if array.dtype.kind == "c":
-        parts = array.view(array.real.dtype) if array.ndim else array.reshape(1).view(array.real.dtype)
-        return flushed(parts).view(array.dtype).reshape(array.shape)
+        parts = array.reshape(-1).view(array.real.dtype)
+        return without_subnormals(parts).view(array.dtype).reshape(array.shape)
+    least = array.dtype.type(limit)
     with np.errstate(invalid="ignore"):
-        below = np.abs(array) < array.dtype.type(limit)
-    return np.where(below, np.copysign(array.dtype.type(0), array), array) if below.any() else array
+        below = (array != 0) & (np.abs(array) < least)
+    return np.where(below, np.copysign(least, array), array) if below.any() else array
 
 
 def with_operands(op: Record, sample: Sample, function: Any) -> Sample:
