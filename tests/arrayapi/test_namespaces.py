@@ -155,3 +155,15 @@ def test_assignment_by_search_uses_what_it_declares() -> None:
     assign = assign_by_search(xp)
     assert assign(np.arange(3), (slice(1, 2), ...), np.array([7])).tolist() == [0, 7, 2]
     assert assign(np.arange(3), np.array([2, 0]), np.array([7, 8])).tolist() == [8, 1, 7]
+
+
+def test_what_would_be_another_computation_is_refused() -> None:
+    """A dim beyond the last one is not counted from the end, and a vector is not taken for a matrix."""
+    table = candelabra_arrayapi.kernels(np, DTYPES)
+    x = np.ones((2, 3))
+    assert table["linalg_vecdot"](x, x, 1).tolist() == [3.0, 3.0]
+    with pytest.raises(IndexError, match="vecdot: dim 2 of 2 dims"):
+        table["linalg_vecdot"](x, x, 2)
+    for name in ("linalg_eigh", "linalg_eigvalsh"):
+        with pytest.raises(ValueError, match=r"a matrix is due, got an array of shape \(3,\)"):
+            table[name](x[0], "L")

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import candelabra as cd
 import ml_dtypes
 import numpy as np
 import pytest
 from candelabra.library import OPERATORS
 from candelabra_conformance.context import Context
+from candelabra_conformance.mutants.catalogue import load
+from candelabra_conformance.mutants.hunting import installed
+from candelabra_conformance.mutants.mirror import Image
 from candelabra_conformance.oracle import Answer
-from candelabra_conformance.perturbation import perturbed
+from candelabra_conformance.perturbation import perturbed, without_subnormals
 from candelabra_conformance.properties.value import agree, as_stored
-from candelabra_conformance.samples.sample import sample
+from candelabra_conformance.samples.sample import arrays, sample
 from candelabra_conformance.suite import plan, run_case
+
+from tests.conformance.broken_device import breakable
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +100,44 @@ def test_a_sample_that_has_nothing_of_a_refused_dtype_may_have_a_result(context:
     cases = plan(context, patterns=["tally/unclaimed/complex64*"])
     results = [run_case(context, case) for case in cases]
     assert [r.verdict for r in results] == ["passed"], results
+
+
+def test_a_running_sum_may_start_from_zero() -> None:
+    """Adding to 0 loses the sign of -0: scans of devices and PyTorch do so. Another number is wrong."""
+    with breakable() as broken:
+        for offset, verdict in ((0.0, "passed"), (1.0, "failed")):
+            broken(cumsum=lambda kernel, offset=offset: lambda *args: added(kernel(*args), offset))
+            (case,) = plan(Context("broken:0"), patterns=["cumsum/special/float32/contiguous"])
+            assert run_case(Context("broken:0"), case).verdict == verdict
+
+
+def added(result: Image, offset: float) -> Image:
+    """Return a result after a number was added in its memory."""
+    result.inner += np.float32(offset)
+    return result
+
+
+@pytest.mark.parametrize(("subnormals", "verdict"), [(True, "failed"), (False, "passed")])
+def test_a_device_may_declare_that_it_has_no_subnormal_numbers(subnormals: bool, verdict: str) -> None:
+    """Then zeros in their place are right, and no operand is subnormal; without the declaration they are wrong."""
+    device = load()["flushes-subnormals"].make()
+    device.capabilities = replace(device.capabilities, subnormals=subnormals)
+    with installed(device) as context:
+        (case,) = plan(context, patterns=["add/special/float32/contiguous"])
+        assert run_case(context, case).verdict == verdict
+        found = context.samples(OPERATORS["add"], cd.float32, "special")
+        below = [a for s in found for a in arrays(s.args) if np.any((a != 0) & (np.abs(a) < np.float32(2.0**-126)))]
+        assert bool(below) is subnormals
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64, np.complex64])
+def test_subnormal_operands_become_the_smallest_normal_number_with_their_sign(dtype: Any) -> None:
+    """Other numbers, infinities and NaN stay, in complex numbers for each component; integers have none."""
+    limits = ml_dtypes.finfo(np.float32 if dtype is np.complex64 else dtype)
+    least, normal = float(limits.smallest_subnormal), float(limits.smallest_normal)
+    values = np.array([least, -least, normal, -0.0, np.inf, np.nan, 1.0]).astype(dtype)
+    due = np.array([normal, -normal, normal, -0.0, np.inf, np.nan, 1.0]).astype(dtype)
+    assert without_subnormals(values).tobytes() == due.tobytes()
+    assert without_subnormals(values[0]).tobytes() == due[0].tobytes()
+    whole = np.arange(3)
+    assert without_subnormals(whole) is whole

@@ -7,6 +7,7 @@ from candelabra.dtypes import ALL
 from candelabra.library import OPERATORS
 from candelabra_conformance.context import Context
 from candelabra_conformance.properties import registry
+from candelabra_conformance.suite import plan
 
 PRIMITIVES = tuple(sorted(name for name, op in OPERATORS.items() if op.body is None))
 
@@ -62,3 +63,25 @@ def test_special_values_belong_to_level_2() -> None:
     names = ("maximum", "amax", "exp", "sort")
     due = {(name, dtype) for name in names for dtype in ("float32", "float64", "int64", "int32")}
     assert due <= tried("special", names)
+
+
+def test_special_values_of_kernels_in_half_precision_belong_to_level_2() -> None:
+    """A sum of squares that overflows in float16 is found at level 2, in primitives and in overridden bodies."""
+    names = ("sum", "mean", "softmax", "log_softmax", "linalg_vector_norm", "normalize")
+    assert {(name, "float16") for name in names} <= tried("special", names)
+    assert ("stack", "float16") not in tried("special", ("stack",))
+
+
+def test_refusals_of_kernels_belong_to_level_2_in_one_dtype() -> None:
+    """An index beyond the end, or shapes that do not fit, that a kernel takes without an error are found at level 2."""
+    names = ("index_put", "gather", "matmul", "bitwise_and", "stack")
+    due = {("index_put", "float32"), ("gather", "float32"), ("matmul", "float32"), ("bitwise_and", "int64")}
+    assert tried("errors", names) == due
+
+
+def test_exported_memory_belongs_to_level_2_in_one_dtype() -> None:
+    """Capsules with wrong strides, and memory that they do not keep, are found at level 2; as are unordered streams."""
+    cases = plan(Context(str(cd.get_default_device())), level=2, operators=["device"])
+    found = {case.id for case in cases if case.property in ("dlpack", "dlpack-lifetime", "streams")}
+    layouts = ("contiguous", "transposed", "offset", "step")
+    assert found == {*(f"device/dlpack/float32/{name}" for name in layouts), "device/dlpack-lifetime", "device/streams"}

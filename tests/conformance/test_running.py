@@ -33,6 +33,7 @@ from candelabra_conformance.mutants.mirror import Mirror
 from candelabra_conformance.running import Options, ResumeError, run, workers
 from candelabra_conformance.running.blocking import blocked_by_memory, settled
 from candelabra_conformance.running.pairwise import pairwise
+from candelabra_conformance.running.quick import LAID_OUT, TRANSFORMED, quick
 from candelabra_conformance.samples import gather, sample
 from candelabra_conformance.suite import plan, run_case
 
@@ -150,10 +151,10 @@ def test_kernels_that_decline_are_not_called_missing() -> None:
 
 
 # -- quick runs -------------------------------------------------------------------------------------------------------
-def test_a_quick_run_has_every_pair_of_every_operator() -> None:
+def test_pairs_of_axes_are_covered() -> None:
     """Each pair of property, dtype and layout occurs in one case; large inputs occur in one dtype."""
     cases = plan(Context(str(cd.get_default_device())), operators=["softmax", "add", "device"])
-    quick = pairwise(cases)
+    few = pairwise(cases)
 
     def pairs(of: list[Case]) -> set[Any]:
         return {
@@ -162,27 +163,35 @@ def test_a_quick_run_has_every_pair_of_every_operator() -> None:
             for pair in (("pd", c.property, c.dtype), ("pl", c.property, c.layout), ("dl", c.dtype, c.layout))
         }
 
-    assert len(quick) < 0.9 * len(cases)
+    assert len(few) < 0.9 * len(cases)
     large = [c for c in cases if c.layout == "large"]
-    assert pairs([c for c in quick if c.layout != "large"]) == pairs([c for c in cases if c not in large])
-    assert len({(c.operator, c.dtype) for c in quick if c in large}) == len({c.operator for c in large}) == 2
-    assert [c for c in quick if c.operator == "device"] == [c for c in cases if c.operator == "device"]
+    assert pairs([c for c in few if c.layout != "large"]) == pairs([c for c in cases if c not in large])
+    assert len({(c.operator, c.dtype) for c in few if c in large}) == len({c.operator for c in large}) == 2
+    assert [c for c in few if c.operator == "device"] == [c for c in cases if c.operator == "device"]
 
 
-def test_a_quick_run_tries_the_axes_of_composites_one_by_one() -> None:
-    """Of an operator without a kernel, each property, dtype and layout occurs, but not each pair; views, which strides
-    serve, keep all pairs."""
-    cases = plan(Context(str(cd.get_default_device())), level=2, operators=["softmax", "permute", "hardsigmoid"])
-    every = {name: [c for c in cases if c.operator == name] for name in ("softmax", "permute", "hardsigmoid")}
-    quick = pairwise(cases, {"softmax", "sub_"})
-    for name in ("softmax", "permute"):
-        assert [c for c in quick if c.operator == name] == pairwise(every[name])
-    composite = [c for c in quick if c.operator == "hardsigmoid"]
-    assert len(composite) < len(pairwise(every["hardsigmoid"])) / 2
-    for axis in ("property", "dtype", "layout"):
-        assert {getattr(c, axis) for c in composite} >= {
-            getattr(c, axis) for c in every["hardsigmoid"] if c.layout != "large"
-        }
+def test_a_quick_run_tries_kernels_in_every_dtype_and_in_every_layout_of_one() -> None:
+    """Each property occurs in each dtype, and values and in-place forms in each layout of the first floating dtype."""
+    cases = plan(Context(str(cd.get_default_device())), operators=["softmax", "permute", "sub", "device"])
+    few = quick(cases, {"softmax", "sub_"})
+    assert {(c.operator, c.property, c.dtype) for c in few} == {(c.operator, c.property, c.dtype) for c in cases}
+    for name in ("softmax", "permute", "sub"):
+        own = [c for c in few if c.operator == name]
+        values = [c for c in cases if (c.operator, c.property, c.dtype) == (name, "value", "float32")]
+        assert set(values) <= set(own)
+        assert all(c.layout in ("", "contiguous") for c in own if c.property not in LAID_OUT or c.dtype != "float32")
+    assert [c for c in few if c.operator == "device"] == [c for c in cases if c.operator == "device"]
+
+
+def test_a_quick_run_tries_the_axes_of_bodies_one_by_one() -> None:
+    """Of an operator without a kernel, each property, dtype and layout occurs once, but for transforms: those of a
+    body consist of its operators' own."""
+    cases = plan(Context(str(cd.get_default_device())), level=2, operators=["hardsigmoid"])
+    few = quick(cases, {"softmax"})
+    assert len(few) < len(quick(cases, {"hardsigmoid"})) < len(cases)
+    assert {c.dtype for c in few} == {c.dtype for c in cases}
+    assert {c.layout for c in few} == {c.layout for c in cases}
+    assert {c.property for c in cases} - {c.property for c in few} == TRANSFORMED
 
 
 # -- workers ----------------------------------------------------------------------------------------------------------

@@ -152,7 +152,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--level", type=int, choices=sorted(LEVELS), default=3, help=f"up to this level: {levels}")
     words = "the level that decides the exit status (default: that of --level), so that later levels may fail"
     parser.add_argument("--require-level", type=int, choices=sorted(LEVELS), metavar="LEVEL", help=words)
-    parser.add_argument("--quick", action="store_true", help="every operator, pairs of axes for kernels")
+    parser.add_argument("--quick", action="store_true", help="every operator, in a choice of its cases")
     parser.add_argument(
         "--operator", action="append", default=[], metavar="NAME", help="an operator or public name; may be repeated"
     )

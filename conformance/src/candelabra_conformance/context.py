@@ -15,7 +15,7 @@ from candelabra.library import Instance, Operator, open_device, own_kernels, plu
 from candelabra_conformance.layouts import MEMORY, fitted
 from candelabra_conformance.numpy_dtypes import device_dtype
 from candelabra_conformance.oracle import Oracle, as_given
-from candelabra_conformance.perturbation import floating_of
+from candelabra_conformance.perturbation import floating_of, with_arrays, without_subnormals
 from candelabra_conformance.records import Record
 from candelabra_conformance.samples.gather import gathered, outlined
 from candelabra_conformance.samples.registry import defined
@@ -71,7 +71,9 @@ class Context:
         """The sample and the layout that a check currently uses, for errors."""
         self.watch: Callable[[Sample, str], None] | None = None
         """Called with each sample and layout before a check uses it."""
+        self._dtypes: dict[Record, list[dtype]] = {}
         self._samples: dict[Any, list[Sample]] = {}
+        self._main_dtypes: dict[str, list[dtype]] = {}
         self._operator: object = None
 
     @property
@@ -99,17 +101,23 @@ class Context:
 
         For a public callable, return those of its samples.
         """
+        if op in self._dtypes:
+            return self._dtypes[op]
         able = [d for d in ALL if self.computes(d) and refused(op, d) is None and defined(op.name, d)]
         if not isinstance(op, Operator):
             return [d for d in able if self.samples(op, d)]
         storage = self.instance.capabilities.storage
-        return [d for d in able if all(rule(op.promote(d)) in storage for rule in op.results)]
+        self._dtypes[op] = [d for d in able if all(rule(op.promote(d)) in storage for rule in op.results)]
+        return self._dtypes[op]
 
     def main_dtypes(self, op: Record, *, count: int = 1) -> list[dtype]:
         """Return the first dtypes of :data:`MAIN` that the operator accepts and has samples for."""
-        able = {d.name: d for d in self.dtypes(op)}
-        found = [able[name] for name in MAIN if name in able and self.samples(op, able[name])]
-        return found[:count]
+        self._only(op)
+        if op.name not in self._main_dtypes:
+            able = {d.name: d for d in self.dtypes(op)}
+            found = [able[name] for name in MAIN if name in able and self.samples(op, able[name])]
+            self._main_dtypes[op.name] = found
+        return self._main_dtypes[op.name][:count]
 
     # -- samples ------------------------------------------------------------------------------------------------------
     def samples(self, op: Record, d: dtype, kind: str = "inputs") -> list[Sample]:
@@ -119,6 +127,8 @@ class Context:
         if key not in self._samples:
             outlines = self.planning and kind == "inputs"
             every = outlined(op, d) if outlines else list(gathered(op, d, kind))
+            if kind == "special" and not self.instance.capabilities.subnormals:
+                every = [with_arrays(found, without_subnormals) for found in every]
             self._samples[key] = [found for found in every if self._holds(found)]
         return self._samples[key]
 
@@ -188,4 +198,5 @@ class Context:
     def _only(self, op: Record) -> None:
         if (op.name, self.planning) != self._operator:
             self._samples.clear()
+            self._main_dtypes.clear()
             self._operator = (op.name, self.planning)

@@ -11,6 +11,7 @@ from candelabra.dtypes import dtype
 from candelabra_conformance.numpy_dtypes import device_dtype
 from candelabra_conformance.records import Record, arguments_of, parameter_names, takes_tensors
 from candelabra_conformance.samples.sample import Sample, arrays, mapped
+from candelabra_conformance.tolerance import smallest_normal
 from candelabra_conformance.transport import Array
 
 
@@ -29,6 +30,23 @@ def terms(op: Record, sample: Sample, want: tuple[Array, ...]) -> int:
 def with_arrays(sample: Sample, function: Any) -> Sample:
     """Return the sample with ``function`` applied to each array."""
     return replace(sample, args=mapped(sample.args, function), kwargs=mapped(dict(sample.kwargs), function))
+
+
+def without_subnormals(array: Array) -> Array:
+    """Return the values with the smallest normal number, of the same sign, for each subnormal one.
+
+    Zeros in their place would be new cases for functions such as ``maximum``, of two zeros of different signs.
+    """
+    limit = smallest_normal(device_dtype(array.dtype))
+    if not limit:
+        return array
+    if array.dtype.kind == "c":
+        parts = array.reshape(-1).view(array.real.dtype)
+        return without_subnormals(parts).view(array.dtype).reshape(array.shape)
+    least = array.dtype.type(limit)
+    with np.errstate(invalid="ignore"):
+        below = (array != 0) & (np.abs(array) < least)
+    return np.where(below, np.copysign(least, array), array) if below.any() else array
 
 
 def with_operands(op: Record, sample: Sample, function: Any) -> Sample:

@@ -41,7 +41,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--candelabra-require-level", type=int, choices=range(4),
         help="fail if a device does not reach this level, also for unsupported cases, which are skipped tests",
     )  # fmt: skip
-    group.addoption("--candelabra-quick", action="store_true", help="every operator, pairs of axes for kernels")
+    group.addoption(
+        "--candelabra-quick",
+        action="store_true",
+        help="every operator, in a choice of its cases",
+    )
     group.addoption(
         "--candelabra-operator", metavar="OP", action="append", default=[], help="only this one; may be repeated"
     )

@@ -55,6 +55,13 @@ def tiny(d: dtype) -> float:
     return 2.0 ** (EXPONENT[name] - DIGITS[name]) if name in DIGITS else 0.0
 
 
+def smallest_normal(d: dtype) -> float:
+    """Return the smallest positive number with all digits, for a complex dtype that of its components; 0 for
+    integers."""
+    name = _component_dtype(d)
+    return 2.0 ** EXPONENT[name] if name in DIGITS else 0.0
+
+
 def unit_in_last_place(want: Array, d: dtype) -> Array:
     """Return the distance between neighbouring numbers of the dtype around each value, as float64."""
     size = np.abs(np.asarray(want, dtype=np.complex128 if np.iscomplexobj(want) else np.float64))

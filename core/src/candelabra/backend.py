@@ -108,7 +108,8 @@ class Capabilities:
     ``nondeterministic``: the operators whose results may differ between runs. ``dlpack``: the DLPack device type (its
     id is the device's index), or None. ``virtual``: payloads contain tensors of other devices and kernels call
     operators on them; such kernels run under the modes (``no_grad`` …) of the level below, and never fall back.
-    ``data``: the payloads have elements that can be read.
+    ``data``: the payloads have elements that can be read. ``subnormals``: numbers below the smallest normal one are
+    computed with; otherwise the device takes and returns zeros for them.
     """
 
     storage: frozenset[dtype]
@@ -121,6 +122,7 @@ class Capabilities:
     dlpack: int | None = None
     virtual: bool = False
     data: bool = True
+    subnormals: bool = True
 
 
 class Backend(ABC):

@@ -71,6 +71,8 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
     def vecdot(x: Any, y: Any, dim: int) -> Any:
         if x.shape != y.shape:  # dim refers to the broadcast shape; the standard's axis refers to each operand
             x, y = xp.broadcast_arrays(x, y)
+        if dim >= x.ndim:
+            raise IndexError(f"vecdot: dim {dim} of {x.ndim} dims")  # counted from the end, it would be another dim
         return xp.vecdot(x, y, axis=dim if dim < 0 else dim - x.ndim)
 
     table = {
@@ -84,7 +86,12 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
 
 
 def _hermitian_from_triangle(xp: Any, x: Any, uplo: str) -> Any:
-    """Return the Hermitian matrix with the given triangle: the standard's functions may read either triangle."""
+    """Return the Hermitian matrix with the given triangle: the standard's functions may read either triangle.
+
+    Raises ``ValueError`` for a vector, of which ``tril`` of some namespaces makes a matrix.
+    """
+    if x.ndim < 2:
+        raise ValueError(f"a matrix is due, got an array of shape {x.shape}")
     triangle = xp.tril(x, k=-1) if uplo == "L" else xp.triu(x, k=1)
     mirrored = xp.matrix_transpose(triangle)
     if xp.isdtype(x.dtype, "complex floating"):

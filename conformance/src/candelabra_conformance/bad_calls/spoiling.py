@@ -48,8 +48,13 @@ def _cast(to: Any) -> Callable[[Array], Array]:
     return lambda a: a.astype(to)
 
 
+def _as_integers(a: Array) -> Array:
+    with np.errstate(invalid="ignore"):  # of NaN, and of the imaginary part, any integer will do
+        return np.asarray(a.real.astype(np.int64))
+
+
 TENSORS: Final[dict[str, Callable[[Array], Any]]] = {
-    "I": _cast(np.int64), "b": _cast(np.bool_), "C": _cast(np.complex64),
+    "I": _as_integers, "b": _cast(np.bool_), "C": _cast(np.complex64),
     "+": lambda a: a[None], "0": lambda a: a.reshape(-1)[:1].reshape(()),
     "x": lambda a: np.concatenate([a, a[..., :1]], -1) if a.ndim else np.stack([a, a]),
     "y": lambda a: a[..., :0] if a.ndim else a.reshape(1)[:0],

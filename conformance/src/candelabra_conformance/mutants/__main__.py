@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     findings = combined(_hunted(matrix.tasks(names, operators, options.thorough, options.quick), options.jobs, console))
     _print_outcome(findings, console)
     if options.report is not None:
-        for path in reporting.write(findings, options.report):
+        for path in reporting.write(findings, options.report, options.thorough):
             console.print(f"written: {path}", markup=False, highlight=False)
     return int(any(f.verdict != KILLED for f in findings if f.family != SYSTEMATIC))
 

@@ -19,7 +19,7 @@ from candelabra_conformance.mutants.catalogue import load
 from candelabra_conformance.mutants.mirror import Mirror
 from candelabra_conformance.mutants.mutant import Mutant, operator_of
 from candelabra_conformance.mutants.systematic import Fault, Switch, faults, kernels_of
-from candelabra_conformance.running.pairwise import pairwise
+from candelabra_conformance.running.quick import quick
 from candelabra_conformance.suite import plan, run_case
 
 KILLED, ELSEWHERE, SURVIVED = "killed", "killed by another case", "survived"
@@ -57,7 +57,7 @@ class Finding:
 
 def quick_of(context: Context, cases: Iterable[Case]) -> set[Case]:
     """Return the cases, of an operator or of the device, that ``--quick --level 2`` runs on a device."""
-    return set(pairwise((case for case in cases if case.level <= QUICK_LEVEL), context.instance.kernels))
+    return set(quick((case for case in cases if case.level <= QUICK_LEVEL), context.instance.kernels))
 
 
 @contextlib.contextmanager

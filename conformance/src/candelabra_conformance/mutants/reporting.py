@@ -25,11 +25,14 @@ COLUMNS: Final = (
 NAMED, CAUGHT = "◆", "●"
 
 
-def write(findings: Sequence[Finding], folder: Path) -> list[Path]:
-    """Write ``mutants.md`` and ``mutants.json`` into a folder, and return the paths."""
+def write(findings: Sequence[Finding], folder: Path, thorough: bool = False) -> list[Path]:
+    """Write ``mutants.md`` and ``mutants.json`` into a folder, and return the paths.
+
+    ``thorough``: every property was asked whether it catches a mutant.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / "mutants.md", folder / "mutants.json"]
-    written[0].write_text(markdown(findings), encoding="utf-8")
+    written[0].write_text(markdown(findings, thorough), encoding="utf-8")
     written[1].write_text(as_json(findings), encoding="utf-8")
     return written
 
@@ -52,7 +55,7 @@ def _order(finding: Finding) -> tuple[bool, str, str]:
     return finding.family == SYSTEMATIC, finding.family, finding.mutant
 
 
-def markdown(findings: Sequence[Finding]) -> str:
+def markdown(findings: Sequence[Finding], thorough: bool = False) -> str:
     """Return a page with the number of caught mutants, the survivors, the matrix, and the systematic mutants."""
     listed = [f for f in sorted(findings, key=_order) if f.family != SYSTEMATIC]
     computed = [f for f in sorted(findings, key=_order) if f.family == SYSTEMATIC]
@@ -68,7 +71,7 @@ def markdown(findings: Sequence[Finding]) -> str:
         "",
     ]
     if listed:
-        lines += ["## By hand", "", *_counted(listed), "", *_survivors(listed), *_matrix(listed)]
+        lines += ["## By hand", "", *_counted(listed), "", *_survivors(listed), *_matrix(listed, thorough)]
     if computed:
         lines += ["## Computed from the kernel table", "", *_systematic(computed)]
     return "\n".join(lines).rstrip() + "\n"
@@ -127,9 +130,10 @@ def _missed(finding: Finding) -> str:
     return f"- {finding.mutant} ({finding.family}){of}. {finding.fault}"
 
 
-def _matrix(findings: Sequence[Finding]) -> list[str]:
+def _matrix(findings: Sequence[Finding], thorough: bool) -> list[str]:
+    tried = "" if thorough else " Properties after the first one that catches a mutant were not tried."
     lines = [
-        f"{NAMED}: caught by the case that names the fault; {CAUGHT}: caught by another.",
+        f"{NAMED}: caught by the case that names the fault; {CAUGHT}: caught by another.{tried}",
         "",
         "| mutant | " + " | ".join(("own", "quick", *COLUMNS)) + " |",
         "|---|" + ":-:|" * (2 + len(COLUMNS)),

@@ -65,7 +65,7 @@ def _moved(context: Context, tensor: Tensor) -> Array:
     return to_host(tensor)
 
 
-@device_property("streams", _once(3))
+@device_property("streams", _once(2))
 def streams(context: Context, d: dtype | None, layout: str) -> None:
     """The work of a stream runs in order, and after an event or a synchronisation another stream sees its results."""
     backend, index = context.instance.backend, context.instance.index

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final
 
-from candelabra.dtypes import ALL, BY_NAME, dtype
+from candelabra.dtypes import ALL, BY_NAME, dtype, float16
 from candelabra.library import OPERATORS, Operator
 
 from candelabra_conformance.context import MAIN, Context
@@ -93,12 +93,17 @@ def everywhere(level: int) -> Axes:
 
 
 def extremes(level: int) -> Axes:
-    """Yield every dtype on contiguous memory, with levels as in :func:`everywhere`."""
+    """Yield every dtype on contiguous memory, with levels as in :func:`everywhere`.
+
+    Kernels are also tried in float16, in which sums and squares overflow and lose their small terms unless they are
+    computed in a wider dtype.
+    """
 
     def axes(context: Context, op: Record) -> Iterator[Axis]:
         for d in context.dtypes(op):
             if context.laid_out(op, d, CONTIGUOUS):
                 lower = usual(context, d, op) or represents(context, op, d)
+                lower |= d is float16 and isinstance(op, Operator) and has_kernel(context, op)
                 yield Axis(d, CONTIGUOUS, level if lower else 3)
 
     return axes

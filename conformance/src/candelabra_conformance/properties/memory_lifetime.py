@@ -103,7 +103,7 @@ def many_alive(context: Context, d: dtype | None, layout: str) -> None:
 
 
 # -- exported memory --------------------------------------------------------------------------------------------------
-@device_property("dlpack-lifetime", _once(3))
+@device_property("dlpack-lifetime", _once(2))
 def dlpack_lifetime(context: Context, d: dtype | None, layout: str) -> None:
     """A DLPack capsule keeps its memory after the tensor that it was made from is gone, and so does what imports it."""
     instance = context.instance

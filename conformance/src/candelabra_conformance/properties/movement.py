@@ -8,11 +8,11 @@ from typing import Any, Final
 import candelabra as cd
 import numpy as np
 from candelabra import Tensor
-from candelabra.dtypes import ALL, dtype
+from candelabra.dtypes import ALL, BY_NAME, dtype
 from candelabra.errors import DeviceMismatch
 from candelabra.library import open_device, own_kernels
 
-from candelabra_conformance.context import Context, Failure, NotApplicable
+from candelabra_conformance.context import MAIN, Context, Failure, NotApplicable
 from candelabra_conformance.layouts import CONTIGUOUS, MEMORY, to_layout
 from candelabra_conformance.properties.effects import same
 from candelabra_conformance.properties.memory import bit_patterns
@@ -117,7 +117,14 @@ class _Foreign:
         raise Failure("memory of an unknown device type was requested")
 
 
-@device_property("dlpack", _stored(3, MEMORY[:4]))
+def _exported(context: Context) -> Iterator[Axis]:
+    """Yield every stored dtype in four layouts; the first one belongs to level 2."""
+    first = next((name for name in MAIN if BY_NAME[name] in context.instance.capabilities.storage), "")
+    for d, layout, level in _stored(3, MEMORY[:4])(context):
+        yield Axis(d, layout, 2 if d is not None and d.name == first else level)
+
+
+@device_property("dlpack", _exported)
 def dlpack(context: Context, d: dtype, layout: str) -> None:
     """Exported memory can be imported again with its layout; a device that does not declare DLPack raises an error."""
     tensor = to_layout(Maker("device", d)(4, 3, 5), layout, context.instance)

@@ -83,7 +83,17 @@ def _has_mistakes(op: Record) -> bool:
     return bool(generators_of(op.name, "mistakes"))
 
 
-@operator_property("errors", each_category(3, (CONTIGUOUS,)), of_callable(3, (CONTIGUOUS,), when=_has_mistakes))
+def _refused(context: Context, op: Operator[..., Any]) -> Iterator[Axis]:
+    """Yield the first dtype of each kind of number. The first of all belongs to level 2 if the device has a kernel.
+
+    A kernel that takes an index beyond the end, or shapes that do not fit, gives wrong results without an error.
+    """
+    served = not context.instance.kernels.keys().isdisjoint((op.name, f"{op.name}_"))
+    for place, axis in enumerate(each_category(3, (CONTIGUOUS,))(context, op)):
+        yield axis._replace(level=2) if place == 0 and served else axis
+
+
+@operator_property("errors", _refused, of_callable(3, (CONTIGUOUS,), when=_has_mistakes))
 def errors(context: Context, op: Record, d: dtype, layout: str) -> float | None:
     """Every invalid call raises the reference's class and text, in place too, and the device remains usable.
 

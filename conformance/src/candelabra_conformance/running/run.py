@@ -26,7 +26,7 @@ from candelabra_conformance.model import BLOCKED, Case, Result, Run, Subject
 from candelabra_conformance.report.tally import many
 from candelabra_conformance.running import expected, main_program
 from candelabra_conformance.running.blocking import blocked_by_memory, settled
-from candelabra_conformance.running.pairwise import pairwise
+from candelabra_conformance.running.quick import quick
 from candelabra_conformance.running.setup import Setup, prepared
 from candelabra_conformance.running.workers import Work, run_in_workers
 from candelabra_conformance.suite import plan, run_case
@@ -37,11 +37,11 @@ class Options:
     """The options of a run.
 
     ``level``: the highest level. ``required``: the level that the device is held to, by default ``level``. ``quick``:
-    every operator, pairs of the other axes. ``operators`` and ``patterns`` restrict. ``jobs``: processes at once; 1
-    runs in this one unless ``isolate``. ``timeout``: seconds for a case, in processes. ``expected``: a file of expected
-    failures in place of the backend's own. ``huge``: beyond 2**31 bytes, too. ``seconds``: no case begins later than
-    this after the start, and the result lists the remaining cases. ``contributions``: ``"on"`` or ``"off"``, as
-    :class:`~candelabra_conformance.context.Context` describes.
+    every operator, in the cases of :mod:`candelabra_conformance.running.quick`. ``operators`` and ``patterns``
+    restrict. ``jobs``: processes at once; 1 runs in this one unless ``isolate``. ``timeout``: seconds for a case, in
+    processes. ``expected``: a file of expected failures in place of the backend's own. ``huge``: beyond 2**31 bytes,
+    too. ``seconds``: no case begins later than this after the start, and the result lists the remaining cases.
+    ``contributions``: ``"on"`` or ``"off"``, as :class:`~candelabra_conformance.context.Context` describes.
     """
 
     level: int = 3
@@ -136,7 +136,7 @@ def run(
 def planned_cases(context: Context, chosen: Options) -> list[Case]:
     """Return the cases of a run. Raises ``UnknownNameError`` for an unknown operator."""
     cases = plan(context, level=chosen.level, operators=chosen.operators, patterns=chosen.patterns, huge=chosen.huge)
-    return pairwise(cases, context.instance.kernels) if chosen.quick else cases
+    return quick(cases, context.instance.kernels) if chosen.quick else cases
 
 
 def _known(earlier: Sequence[Run], about: Subject, cases: Sequence[Case]) -> dict[Case, Result]:

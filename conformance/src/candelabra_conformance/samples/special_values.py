@@ -142,7 +142,7 @@ _PHASE: Final = ("biuf", lambda x: np.abs(x.astype(float)) > 1e3, "no digit is r
 EITHER_ZERO: Final = {
     "log_sigmoid": "a difference of zeros", "relu": "the larger of two zeros", "sign": "0 has no sign here",
     "sgn": "0 has no sign here", "remainder": "Python's and C's zeros differ", "sinc": "the sine of a multiple of pi",
-    "floor_divide": "a quotient rounded to 0",
+    "floor_divide": "a quotient rounded to 0", "cumsum": "a running sum may start from 0, which -0 does not change",
     **dict.fromkeys(("hardtanh", "hardtanh_checked", "relu6"), "the larger of two zeros"),
     **dict.fromkeys(POLYNOMIALS, "a sum of zeros"),
 }  # fmt: skip

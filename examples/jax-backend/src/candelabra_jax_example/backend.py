@@ -35,8 +35,9 @@ class JaxBackend(Backend):
     name = "jax"
     api = ((1, 0), (1, 0))
     capabilities = Capabilities(
-        storage=frozenset(ALL), arithmetic=frozenset(ALL), strided=False, mutable=False, asynchronous=True
-    )
+        storage=frozenset(ALL), arithmetic=frozenset(ALL), strided=False, mutable=False, asynchronous=True,
+        subnormals=False,
+    )  # fmt: skip
 
     def devices(self) -> Sequence[DeviceInfo]:
         return [DeviceInfo(f"{found.device_kind} {found.id}", {"jax": jax.__version__}) for found in jax.devices("cpu")]
