@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from candelabra.library import OPERATORS
 from candelabra_conformance.context import Context
-from candelabra_conformance.oracle import Answer
+from candelabra_conformance.oracle import DIRECTIONS, Answer
 from candelabra_conformance.perturbation import perturbed
 from candelabra_conformance.properties.value import agree, as_stored
 from candelabra_conformance.samples.sample import sample
@@ -92,3 +92,17 @@ def test_a_sample_that_has_nothing_of_a_refused_dtype_may_have_a_result(context:
     cases = plan(context, patterns=["tally/unclaimed/complex64*"])
     results = [run_case(context, case) for case in cases]
     assert [r.verdict for r in results] == ["passed"], results
+
+
+def test_the_oracles_own_rounding_does_not_hide_the_effect_of_a_change(context: Context) -> None:
+    """In float64, cos(0.01) is the same after a change by one eps; the last number of directions finds its share."""
+    op, found, eps = OPERATORS["cos"], sample(np.float64([0.01])), 2.0**-52
+    assert context.oracle.answer(op, found, DIRECTIONS[1]).sensitivity[0] == 0
+    change = context.oracle.answer(op, found, DIRECTIONS[-1]).sensitivity[0]
+    assert change == pytest.approx(0.01 * np.sin(0.01) * eps, rel=0.01)
+
+
+def test_a_large_change_that_leaves_the_domain_proves_nothing(context: Context) -> None:
+    """asin of a number just below 1 is finite after a change by one eps, and NaN after a larger one."""
+    found = sample(np.float64([1 - 2.0**-40]))
+    assert np.isfinite(context.oracle.answer(OPERATORS["asin"], found, DIRECTIONS[-1]).sensitivity[0]).all()

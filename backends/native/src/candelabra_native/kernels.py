@@ -38,15 +38,17 @@ ARRAY: Final = ("tensor", "index", "mask", "optional")
 
 
 def contributed(own: Mapping[str, Kernel], every_size: bool = False) -> dict[str, Kernel]:
-    """Return ``{operator: kernel}``. ``own`` has the owner's, which serve small calls unless ``every_size`` is true."""
+    """Return ``{operator: kernel}``. ``own`` has the owner's, which serve small calls unless ``every_size`` is true.
+
+    A kernel that serves no size otherwise is in the table too, since only what is in it can serve every size.
+    """
     kernels: dict[str, Kernel] = {}
     for name, kernel in table(lambda index: ENGINE).items():
         known = name if name in OPERATORS else name.removesuffix("_")
         if known not in OPERATORS or OPERATORS[known].view:
             continue
         least = 0 if every_size or name not in own else threshold(name)
-        if least is not None:
-            kernels[name] = Native(name, OPERATORS[known], kernel, own.get(name), least)
+        kernels[name] = Native(name, OPERATORS[known], kernel, own.get(name), least)
     return kernels
 
 
@@ -68,9 +70,12 @@ def has_zero(divisor: Any, engine: NativeEngine) -> bool:
 
 
 class Native:
-    """The kernel of an operator, with a function for each dtype."""
+    """The kernel of an operator, with a function for each dtype.
 
-    def __init__(self, name: str, record: Operator[..., Any], kernel: Any, own: Any, least: int) -> None:
+    ``least`` is the size from which it serves, or None if the owner's kernel serves all sizes.
+    """
+
+    def __init__(self, name: str, record: Operator[..., Any], kernel: Any, own: Any, least: int | None) -> None:
         self.name = name
         self.least = least
         self.record = record
@@ -81,8 +86,8 @@ class Native:
     def for_dtype(self, d: dtype) -> Kernel | None:
         """Return the function for a dtype, or None if the owner's kernel serves it."""
         if d not in self._functions:
-            kernel = of_dtype(self.kernel, d)
-            if kernel is not None:
+            kernel = None if self.least is None else of_dtype(self.kernel, d)
+            if kernel is not None and self.least is not None:
                 kernel = wrapped(self.name, self.record, kernel, of_dtype(self.own, d), d, self.least)
             self._functions[d] = kernel
         return self._functions[d]

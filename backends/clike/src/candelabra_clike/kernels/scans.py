@@ -51,7 +51,8 @@ def accumulation(operation: str, source: dtype, target: dtype) -> ScanKernel:
             # A sum of -0 elements is -0.
             start = "1" if sign == "*" else "-0.0f" if state == "f32" else "-0.0"
             join = f"{{a0}} = {{a0}} {sign} {{b0}};"
-            return ScanOp(((state, start),), (_each(source, target, state),), join, (result,))
+            rounds = sign == "+" and state == value
+            return ScanOp(((state, start),), (_each(source, target, state),), join, (result,), blocks=rounds)
         if target.category == BOOL:
             sign_of = {"+": "|", "*": "&"}[sign]
             return ScanOp((("u32", first),), (_each(source, target, "u32"),), f"{{a0}} = {{a0}} {sign_of} {{b0}};")
