@@ -89,7 +89,7 @@ def cumulative_extreme(largest: bool, d: dtype) -> Callable[..., tuple[StridedAr
     value, sign = CTYPES[d].value, ">=" if largest else "<="
     first = f"({value})({(LOWEST if largest else HIGHEST)[value]})"
     later = f"({{b0}} {sign} {{a0}})" + (" | ({b0} != {b0})" if d.category == FLOATING else "")
-    join = f"{{{{ const u32 later = {later}; {{a0}} = later ? {{b0}} : {{a0}}; {{a1}} = later ? {{b1}} : {{a1}}; }}}}"
+    join = f"{{{{ if (UNLIKELY({later})) {{{{ {{a0}} = {{b0}}; {{a1}} = {{b1}}; }}}} }}}}"
     name = f"{'cummax' if largest else 'cummin'}_{d.name}"
 
     def scan(wide: bool, index: str) -> ScanOp:
