@@ -170,7 +170,8 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """
     (count,) = _pdist_shape(pdist, (input, p))
     n = input.shape[0]
-    # Pair t of points i < j stands at i n + j = t + (i + 1) (i + 2) / 2 of the matrix: i + 1 places later than in row i - 1.
+    # Pair t of points i < j stands at i n + j = t + (i + 1) (i + 2) / 2 of the matrix: row i is i + 1 places later than
+    # row i - 1.
     row = new_arange(input, 1, 1, max(n - 2, 0), dtype=int64)
     begins = row * n - row * (row + 1) // 2
     later = new_full(input, (count,), 0, dtype=int64).index_add(0, begins, row + 1).cumsum(0)
