@@ -14,7 +14,7 @@ from candelabra_conformance.context import Context
 from candelabra_conformance.mutants.catalogue import load
 from candelabra_conformance.mutants.hunting import installed
 from candelabra_conformance.mutants.mirror import Image
-from candelabra_conformance.oracle import Answer
+from candelabra_conformance.oracle import DIRECTIONS, Answer
 from candelabra_conformance.perturbation import perturbed, without_subnormals
 from candelabra_conformance.properties.value import agree, as_stored
 from candelabra_conformance.samples.sample import arrays, sample
@@ -141,3 +141,17 @@ def test_subnormal_operands_become_the_smallest_normal_number_with_their_sign(dt
     assert without_subnormals(values[0]).tobytes() == due[0].tobytes()
     whole = np.arange(3)
     assert without_subnormals(whole) is whole
+
+
+def test_the_oracles_own_rounding_does_not_hide_the_effect_of_a_change(context: Context) -> None:
+    """In float64, cos(0.01) is the same after a change by one eps; the last number of directions finds its share."""
+    op, found, eps = OPERATORS["cos"], sample(np.float64([0.01])), 2.0**-52
+    assert context.oracle.answer(op, found, DIRECTIONS[1]).sensitivity[0] == 0
+    change = context.oracle.answer(op, found, DIRECTIONS[-1]).sensitivity[0]
+    assert change == pytest.approx(0.01 * np.sin(0.01) * eps, rel=0.01)
+
+
+def test_a_large_change_that_leaves_the_domain_proves_nothing(context: Context) -> None:
+    """asin of a number just below 1 is finite after a change by one eps, and NaN after a larger one."""
+    found = sample(np.float64([1 - 2.0**-40]))
+    assert np.isfinite(context.oracle.answer(OPERATORS["asin"], found, DIRECTIONS[-1]).sensitivity[0]).all()

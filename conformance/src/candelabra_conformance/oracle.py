@@ -9,6 +9,7 @@ An :class:`Answer` contains the most exact values, their change when the inputs 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, Final
 
 import numpy as np
@@ -36,6 +37,8 @@ DIRECTIONS: Final = (0, 1, 24)
 """The numbers of random directions in which the inputs are perturbed to measure the change of the answer. The first one
 suffices if the values are right without it; the last one is used before a value is wrong. With few directions, the
 terms of a difference may change equally."""
+LARGE: Final = 2.0**22
+"""The number of eps of a second perturbation in the oracle's own precision, for the last number of directions."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,9 @@ class Oracle:
     def answer(self, op: Record, sample: Sample, directions: int = DIRECTIONS[0]) -> Answer:
         """Return the answer for a sample, whose arrays have the dtype under test.
 
-        The inputs are perturbed in ``directions`` directions, one of the numbers of :data:`DIRECTIONS`.
+        The inputs are perturbed in ``directions`` directions, one of the numbers of :data:`DIRECTIONS`. In the oracle's
+        own precision, its rounding may hide the effect of one eps, so the last number of directions also uses larger
+        perturbations.
         """
         key = ("answer", _identity(sample), directions)
         answer: Answer = self.remembered(op, key, sample, lambda: self._answer(op, sample, directions))
@@ -124,9 +129,11 @@ class Oracle:
         movable = with_operands(op, widened, _as_float) if floats and floating_of(sample) is None else widened
         d = floating_of(sample) or (floats[0] if floats else None)
         if d is not None and not op.random:
-            for seed in range(directions):
-                moved = self._moved(op, perturbed(op, movable, eps(d), seed), want)
-                sensitivity = [np.maximum(s, _distance(m, w)) for s, m, w in zip(sensitivity, moved, want, strict=True)]
+            own = directions == DIRECTIONS[-1] and eps(d) <= eps(float64)
+            for factor, seed in product((1.0, LARGE) if own else (1.0,), range(directions)):
+                moved = self._moved(op, perturbed(op, movable, factor * eps(d), seed), want)
+                changes = [_change(m, w, factor) for m, w in zip(moved, want, strict=True)]
+                sensitivity = [np.maximum(s, c) for s, c in zip(sensitivity, changes, strict=True)]
         return Answer(want, tuple(sensitivity), due, terms(op, sample, want), others, kinds)
 
     def _widened(self, op: Record, sample: Sample) -> Sample:
@@ -262,6 +269,15 @@ def _distance(moved: Array, want: Array) -> Array:
         # From 80 bits, in which a distance may be larger than any float64.
         distance: Array = np.where(same, 0.0, np.where(np.isnan(apart), np.inf, apart)).astype(np.float64)
     return distance
+
+
+def _change(moved: Array, want: Array, factor: float) -> Array:
+    """Return the change of an answer for a perturbation by an eps, from that by ``factor`` eps.
+
+    A large perturbation may leave the operator's domain, which proves nothing about a small one.
+    """
+    distance = _distance(moved, want)
+    return distance if factor == 1 else np.where(np.isfinite(distance), distance / factor, 0.0)
 
 
 def _longest(array: Array) -> Array:

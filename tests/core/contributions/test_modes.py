@@ -92,6 +92,50 @@ def test_an_error_of_the_hook_for_every_size_is_raised_by_the_call() -> None:
         remove()
 
 
+def test_kernels_that_usually_serve_no_size_serve_every_size(contribute: Any) -> None:
+    """A kernel whose ``for_dtype`` returns None leaves all calls to the owner, except in the mode."""
+
+    class Never:
+        def for_dtype(self, d: cd.dtype) -> None:
+            return None
+
+        def __call__(self, x: Any) -> Any:
+            return NotImplemented
+
+    class Reluctant:
+        @hookimpl
+        def candelabra_kernels(self, every_size: bool) -> dict[str, Any]:
+            return {"exp": (lambda x: x + 2) if every_size else Never()}
+
+    remove = add_contribution("cpu", Reluctant(), "acme-reluctant")
+    try:
+        assert cd.zeros(1).exp().tolist() == [1.0]
+        assert cd.explain("exp", cd.zeros(1)).reason == "kernel 'exp' of backend 'cpu'"
+        with serve_every_size():
+            assert cd.zeros(1).exp().tolist() == [2.0]
+    finally:
+        remove()
+
+
+def test_a_kernel_for_every_size_alone_is_an_error(contribute: Any) -> None:
+    """A kernel that the hook returns only for every size would never serve, which the error says."""
+
+    class Hidden:
+        @hookimpl
+        def candelabra_kernels(self, every_size: bool) -> dict[str, Any]:
+            return {"sin": lambda x: x + 2, **({"exp": lambda x: x + 2} if every_size else {})}
+
+    remove = add_contribution("cpu", Hidden(), "acme-hidden")
+    try:
+        with (
+            serve_every_size(),
+            pytest.raises(BackendError, match="returned a kernel of 'exp' only with every_size=True"),
+        ):
+            cd.zeros(1).sin()
+    finally:
+        remove()
+
+
 def test_the_mode_of_the_backward_pass_is_that_of_the_call_to_backward(contribute: Any) -> None:
     """Neither kernels nor the mode of the forward pass are remembered by the graph."""
 

@@ -107,6 +107,9 @@ class Engine(ABC):
     def synchronize(self) -> None:
         """Wait for all work of the device. Raises an error of the device or driver."""
 
+    checks_indices = False
+    """Whether :meth:`before_writing` refuses an index out of bounds, so that the kernels that write need not look."""
+
     def before_writing(self, indices: Sequence[StridedArray], indexed: Sequence[IndexedDim], wraps: bool) -> None:
         """Called before a kernel writes where index arrays say. A device that reports an index out of bounds after the
         call does nothing; one whose calls raise errors themselves checks the indices, so that nothing is written.

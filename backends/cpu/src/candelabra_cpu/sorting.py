@@ -49,7 +49,7 @@ def sort_keys(x: Any, descending: bool = False) -> Any:
 
 def stable_argsort(rows: Any, descending: bool = False) -> Any:
     """Return the stable order of each row of a matrix, as int64."""
-    keys = sort_keys(rows, descending)
+    keys = _narrowed(sort_keys(rows, descending))
     if keys.itemsize <= 2 or rows.shape[-1] < FEW:  # a radix sort, or one by insertion
         return np.argsort(keys, axis=-1, kind="stable")
     order = np.argsort(keys, axis=-1)
@@ -59,6 +59,14 @@ def stable_argsort(rows: Any, descending: bool = False) -> Any:
         order.sort(axis=-1)
         order %= size
     return order
+
+
+def _narrowed(keys: Any) -> Any:
+    """Return keys of 16 bits in the same order, if these suffice: NumPy sorts them by radix, three times as fast."""
+    if keys.itemsize <= 2 or keys.size < FEW:
+        return keys
+    low, high = keys.min(), keys.max()
+    return (keys - low).astype(np.uint16) if int(high) - int(low) < 1 << 16 else keys
 
 
 def sort(x: Any, dim: int, descending: bool, stable: bool) -> tuple[Any, Any]:

@@ -95,6 +95,8 @@ class NativeEngine(Engine):
         types = "".join(CODES[type] for type in source.types())
         return _launch.kernel(address, types, source.name)
 
+    checks_indices = True
+
     def before_writing(self, indices: Sequence[StridedArray], indexed: Sequence[IndexedDim], wraps: bool) -> None:
         """Raise :class:`Unsuitable` if an index is out of bounds. The owner's kernel then raises its error."""
         for index, dim in zip(indices, indexed, strict=True):

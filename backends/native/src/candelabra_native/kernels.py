@@ -38,15 +38,17 @@ ARRAY: Final = ("tensor", "index", "mask", "optional")
 
 
 def contributed(own: Mapping[str, Kernel], every_size: bool = False) -> dict[str, Kernel]:
-    """Return ``{operator: kernel}``. ``own`` has the owner's, which serve small calls unless ``every_size`` is true."""
+    """Return ``{operator: kernel}``. ``own`` has the owner's, which serve small calls unless ``every_size`` is true.
+
+    A kernel that serves no size otherwise is in the table too, since only what is in it can serve every size.
+    """
     kernels: dict[str, Kernel] = {}
     for name, kernel in table(lambda index: ENGINE).items():
         known = name if name in OPERATORS else name.removesuffix("_")
         if known not in OPERATORS or OPERATORS[known].view:
             continue
-        least = 0 if every_size or name not in own else threshold(name)
-        if least is not None:
-            kernels[name] = Native(name, OPERATORS[known], kernel, own.get(name), least)
+        every = every_size or name not in own
+        kernels[name] = Native(name, OPERATORS[known], kernel, own.get(name), every)
     return kernels
 
 
@@ -68,11 +70,14 @@ def has_zero(divisor: Any, engine: NativeEngine) -> bool:
 
 
 class Native:
-    """The kernel of an operator, with a function for each dtype."""
+    """The kernel of an operator, with a function for each dtype.
 
-    def __init__(self, name: str, record: Operator[..., Any], kernel: Any, own: Any, least: int) -> None:
+    With ``every_size``, it serves all sizes, otherwise those from its threshold on.
+    """
+
+    def __init__(self, name: str, record: Operator[..., Any], kernel: Any, own: Any, every_size: bool) -> None:
         self.name = name
-        self.least = least
+        self.every_size = every_size
         self.record = record
         self.kernel = kernel
         self.own = own
@@ -81,9 +86,10 @@ class Native:
     def for_dtype(self, d: dtype) -> Kernel | None:
         """Return the function for a dtype, or None if the owner's kernel serves it."""
         if d not in self._functions:
-            kernel = of_dtype(self.kernel, d)
-            if kernel is not None:
-                kernel = wrapped(self.name, self.record, kernel, of_dtype(self.own, d), d, self.least)
+            least = 0 if self.every_size else threshold(self.name, d)
+            kernel = None if least is None else of_dtype(self.kernel, d)
+            if kernel is not None and least is not None:
+                kernel = wrapped(self.name, self.record, kernel, of_dtype(self.own, d), d, least)
             self._functions[d] = kernel
         return self._functions[d]
 

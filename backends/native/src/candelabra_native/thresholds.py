@@ -17,6 +17,7 @@ from typing import Final
 
 import candelabra_clike.expressions
 import candelabra_clike.kernels
+from candelabra.dtypes import dtype, float64
 
 ALWAYS: Final = 0
 NEVER: Final = None
@@ -40,32 +41,47 @@ FAMILIES: Final[dict[str, int | None]] = {
     "copies": 1 << 15, "concatenation": 1 << 17, "creation": 1 << 16, "masking": 1 << 13, "indexing": 1 << 16,
     "scattering": 1 << 13, "searching": ALWAYS, "sorting": NEVER, "resampling": 1 << 10, "reinterpreting": 1 << 15,
     "clamping": 1 << 13, "frexp": 1 << 12, "grid_sampling": ALWAYS, "optimizers": ALWAYS, "random": ALWAYS,
-    "multinomial": ALWAYS,
+    "multinomial": ALWAYS, "alignments": ALWAYS, "padding": ALWAYS,
 }  # fmt: skip
 """The least size of a native call. Where the owner has no kernel, the native one serves all sizes."""
 
 OPERATORS: Final[dict[str, int | None]] = {
     # several passes among families of one pass
     "hypot": 1 << 10, "addcmul": 1 << 11, "addcdiv": 1 << 11, "lerp": ALWAYS, "logical_and": 1 << 11,
-    "logical_or": 1 << 11, "logical_xor": 1 << 11, "angle": ALWAYS, "sigmoid": ALWAYS, "acosh": 1 << 10,
-    "atanh": 1 << 10, "asin": 1 << 10, "acos": 1 << 10, "copysign": 1 << 13, "sign": 1 << 12, "nextafter": 1 << 10,
+    "logical_or": 1 << 11, "logical_xor": 1 << 11, "angle": ALWAYS, "sigmoid": ALWAYS, "rsqrt": ALWAYS,
+    "copysign": 1 << 13, "sign": 1 << 12, "nextafter": 1 << 10, "sqrt": 1 << 12, "cummax": ALWAYS, "cummin": ALWAYS,
     "nan_to_num": 1 << 13, "round": ALWAYS, "frac": 1 << 13, "where": 1 << 11, "relu": 1 << 13,
     "relu_backward": ALWAYS, "masked_fill": 1 << 11, "sigmoid_backward": 1 << 11, "tanh_backward": 1 << 13,
+    # many instructions an element, for which NumPy has no vectors, or short ones
+    "tan": 1 << 9, "asin": 1 << 9, "acos": 1 << 9, "atan": 1 << 9, "atan2": ALWAYS, "sinh": 1 << 9, "cosh": 1 << 9,
+    "asinh": 1 << 9, "acosh": 1 << 9, "atanh": 1 << 9, "exp2": 1 << 9, "expm1": 1 << 9, "log1p": 1 << 9,
     # NumPy has vectors for these, and the expressions in C have branches
-    "sin": NEVER, "cos": NEVER, "tan": NEVER, "pow": NEVER, "log": 1 << 18, "log2": 1 << 18, "log10": 1 << 18,
+    "sin": NEVER, "cos": NEVER, "pow": NEVER, "exp": 1 << 13, "log": 1 << 18, "log2": 1 << 18, "log10": 1 << 18,
     "floor_divide": 1 << 12, "remainder": 1 << 12, "fmod": 1 << 12, "tanh": 1 << 16, "special_zeta": NEVER,
     "random_uniform": 1 << 19, "gather": 1 << 15, "index_add": 1 << 12, "scatter_add": 1 << 16, "nonzero": 1 << 14,
     "flip": 1 << 16,
 }  # fmt: skip
 """The operators whose size differs from their family's. The in-place form has the size of the other."""
 
+DOUBLE: Final[dict[str, int | None]] = {
+    "tan": NEVER, "exp": 1 << 15,
+} | dict.fromkeys(
+    ("asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "exp2", "expm1", "log1p"), 1 << 16
+)  # fmt: skip
+"""The operators whose size differs in float64, in which NumPy's vectors are as fast as those of C."""
+
 WORK: Final = {"matmul": "input.size * other.shape[-1]"}
 """What is counted in place of elements, as an expression over the parameters: the multiply-adds of products."""
 
 
-def threshold(name: str) -> int | None:
-    """Return the least size that a native kernel serves where the owner has one, or None if it serves none."""
+def threshold(name: str, d: dtype | None = None) -> int | None:
+    """Return the least size that a native kernel serves where the owner has one, or None if it serves none.
+
+    It is that of a dtype, or of most dtypes.
+    """
     name = name.removesuffix("_")
+    if d is float64 and name in DOUBLE:
+        return DOUBLE[name]
     return OPERATORS[name] if name in OPERATORS else FAMILIES[families()[name]]
 
 

@@ -76,10 +76,21 @@ class Contribution:
         return -self.precedence, self.distribution
 
     def of_every_size(self) -> dict[str, Kernel]:
-        """Return the kernels that serve calls of every size. The hook makes them at the first use."""
+        """Return the kernels that serve calls of every size. The hook makes them at the first use.
+
+        Raise BackendError if there are kernels of other operators than :attr:`kernels`, since these would never serve.
+        """
         with registry.loading():
             if self._of_every_size is None:
-                self._of_every_size = self.from_hook(every_size=True)
+                every = self.from_hook(every_size=True)
+                added = sorted(every.keys() - self.kernels.keys())
+                if added:
+                    raise BackendError(
+                        f"distribution {self.distribution!r}: {HOOK}() returned a kernel of {added[0]!r} only with "
+                        "every_size=True: return one without it too, whose for_dtype() returns None for the dtypes "
+                        "that it leaves to the owner"
+                    )
+                self._of_every_size = every
             return self._of_every_size
 
     def from_hook(self, every_size: bool) -> dict[str, Kernel]:

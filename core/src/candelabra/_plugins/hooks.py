@@ -30,7 +30,9 @@ class Hooks:
 
         For objects in the entry point group ``candelabra.kernels``. ``kernels`` is what serves so far: the owner's
         table, and over it the contributions of lower precedence. A kernel may call them, for example for small calls.
-        With ``every_size``, which the conformance suite asks for, the kernels must serve small calls themselves.
+        With ``every_size``, which the conformance suite asks for, the kernels must serve small calls themselves; they
+        are those of the same operators. A kernel that otherwise leaves a dtype to the owner at all sizes has a method
+        ``for_dtype``, which returns None.
         Raise ``DeviceUnavailable`` with the reason if this machine lacks something that the kernels need; the device
         then works without them. An implementation may leave out parameters that it does not need.
         """

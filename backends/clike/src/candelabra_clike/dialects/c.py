@@ -15,6 +15,7 @@ from candelabra_clike.dialect import Dialect
 _NUMBERS = """
 typedef signed char i8; typedef short i16; typedef int i32; typedef long long i64;
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long long u64;
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 typedef float f32;
 typedef f32 c64 __attribute__((ext_vector_type(2)));
 #define C64(re, im) ((c64){(re), (im)})

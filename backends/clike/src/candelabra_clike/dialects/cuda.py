@@ -13,6 +13,7 @@ typedef float f32; typedef float2 c64;
 #define C64(re, im) make_float2((re), (im))
 #define KERNEL extern "C" __global__
 #define REQUIRED_GROUP(n) __launch_bounds__(n)
+#define UNLIKELY(condition) (condition)
 #define FUNCTION static __device__ __forceinline__
 #define GLOBAL
 #define LOCAL __shared__

@@ -5,6 +5,7 @@ from __future__ import annotations
 from candelabra_clike.dialect import Dialect
 
 _IDS = """
+#define UNLIKELY(condition) (condition)
 #define GLOBAL_ID   ((INDEX)get_global_id(0))
 #define GLOBAL_SIZE ((INDEX)get_global_size(0))
 #define GROUP_SIZE  ((u32)get_local_size(0))

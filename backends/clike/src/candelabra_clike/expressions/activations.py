@@ -17,9 +17,14 @@ def _gelu_backward(approximate: str) -> str:
     return "{a} * gelu_tanh_derivative_{T}({b})" if approximate == "tanh" else "{a} * gelu_derivative_{T}({b})"
 
 
+def _gelu_backward_f32(approximate: str) -> str:
+    exact = "RARE({b} < -5) ? {a} * gelu_derivative_{T}({b}) : {a} * gelu_near_derivative_{T}({b})"
+    return _gelu_backward("tanh") if approximate == "tanh" else exact
+
+
 EXPRESSIONS = {
     "gelu": {"f32": _gelu_f32, "f64": _gelu},
-    "gelu_backward": {"float": _gelu_backward},
+    "gelu_backward": {"f32": _gelu_backward_f32, "f64": _gelu_backward},
     "silu": {"float": "times_sigmoid_{T}({a}, {a})"},
     "silu_backward": {"float": "{a} * silu_derivative_{T}({b})"},
     "sigmoid_backward": {"float": "{a} * ({b} * (1 - {b}))"},

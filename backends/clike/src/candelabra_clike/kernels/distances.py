@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import inf
 from typing import Any, Final
 
-from candelabra.dtypes import FLOATING
+from candelabra.dtypes import FLOATING, dtype
 
 from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.kernels.matmul import expand_to
 from candelabra_clike.kernels.reductions import DtypeSpecialized
 from candelabra_clike.kernels.softmax import row_kernel
 from candelabra_clike.layouts import broadcast
+from candelabra_clike.templates.elementwise.elementwise import Elementwise
 from candelabra_clike.templates.rows.source import RowProgram, RowReduction
 
 ABS_DIFFERENCE: Final = "({a} > {b} ? {a} - {b} : {b} - {a})"
@@ -63,6 +66,14 @@ P_NORM_GRADIENT: Final = _gradient_program(
     numbers=1,
 )
 """Programs over the second points for one coordinate. ``{c}`` is the gradient of a distance, ``{d}`` the distance."""
+EUCLIDEAN_GRADIENT: Final = RowProgram("slopes_2", 3, (RowReduction("{c} * ({a} - {b})", "sum", stored_result=True),))
+"""The program of Euclidean distances. ``{c}`` is the gradient of a distance divided by the distance."""
+
+
+@lru_cache(None)
+def _slopes(d: dtype) -> Elementwise:
+    """Return the kernel that divides gradients by distances, and leaves those of equal points."""
+    return Elementwise(f"distance_slopes_{d.name}", "{a} / ({b} == 0 ? 1 : {b})", (d, d), d)
 
 
 def _expand_pairs(x: StridedArray, batch: Shape, sizes: Shape, dims: tuple[int | None, int | None, int | None]) -> Any:
@@ -99,6 +110,15 @@ def distances_backward(
     if grad.shape != pairs or out.shape != pairs or x1.shape[-1] != x2.shape[-1]:
         raise RuntimeError(f"distances_backward: shapes {grad.shape}, {x1.shape}, {x2.shape}, {out.shape} do not match")
     batch, sizes = pairs[:-2], (x1.shape[-2], x1.shape[-1], x2.shape[-2])
+    if p == 2 and not grad.dtype.is_half:  # the quotients would be rounded
+        # The second points by coordinates: what the sums run over is adjacent.
+        (*front, rows, depth), (*steps, down, across) = x2.shape, x2.strides
+        columns = contiguous(x2.restrided((*front, depth, rows), (*steps, across, down), x2.offset))
+        operands = [
+            _expand_pairs(x1, batch, sizes, (-2, -1, None)), _expand_pairs(columns, batch, sizes, (None, -2, -1)),
+            _expand_pairs(_slopes(grad.dtype)(grad, out), batch, sizes, (-2, None, -1)),
+        ]  # fmt: skip
+        return _run({2: EUCLIDEAN_GRADIENT}, EUCLIDEAN_GRADIENT, operands, 2)
     operands = [
         _expand_pairs(x1, batch, sizes, (-2, -1, None)), _expand_pairs(x2, batch, sizes, (None, -1, -2)),
         _expand_pairs(grad, batch, sizes, (-2, None, -1)), _expand_pairs(out, batch, sizes, (-2, None, -1)),

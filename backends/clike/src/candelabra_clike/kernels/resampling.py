@@ -2,7 +2,7 @@
 
 Both gather, so results do not depend on the launch. The starts of the rows do not decrease, so a binary search finds
 the rows that read a column. A work-item computes an element, or on serial devices several rows of the dims after the
-resampled one.
+resampled one, to which it adds one weighted row of the input after the other.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from candelabra_clike.types import CTYPES
 
 GRAIN = 2048
 """Elements of the result per work-item on serial devices."""
+BLOCK = 256
+"""Elements of a row that are accumulated together."""
 
 
 def _run(x: StridedArray, dim: int, start: StridedArray, weight: StridedArray, size: int, adjoint: bool) -> Any:
@@ -60,6 +62,15 @@ def _compiled(engine: Engine, d: dtype, width: int, adjoint: bool, wide: bool) -
     return engine.compile(text(engine.traits.serial, d, width, adjoint, wide))
 
 
+_SEARCH = """INDEX last = size;
+while (first < last) {{
+const INDEX middle = first + (last - first) / 2;
+if ((INDEX)start[middle] + {width} <= i) first = middle + 1; else last = middle;
+}}
+"""
+"""Finds the first row whose last column is not before column ``i``."""
+
+
 def text(serial: bool, d: dtype, width: int, adjoint: bool, wide: bool) -> Source:
     """Return the kernel for rows of ``width`` weights, which skips weights of 0."""
     c = CTYPES[d]
@@ -69,41 +80,49 @@ def text(serial: bool, d: dtype, width: int, adjoint: bool, wide: bool) -> Sourc
     )  # fmt: skip
     locate = (
         "const INDEX plane = row / count, i = row % count;\n"
-        "GLOBAL const i64* const start = starts + start_at;\n"
-        f"GLOBAL const {c.memory}* const weight = weights + weight_at;\n"
         f"GLOBAL const {c.memory}* const from = x + (x_at + plane * size * tail);\n"
     )
     if adjoint:
-        # The first row whose last column is not before column i.
-        locate += (
-            "INDEX first = 0, last = size;\n"
-            "while (first < last) {\nconst INDEX middle = first + (last - first) / 2;\n"
-            f"if ((INDEX)start[middle] + {width} <= i) first = middle + 1; else last = middle;\n}}\n"
-        )
-        each = (
-            "for (INDEX r = first; r < size && (INDEX)start[r] <= i; ++r) {\n"
-            f"const {c.value} w = {c.load(f'weight[r * {width} + (i - (INDEX)start[r])]')};\n"
-            f"if (w != 0) sum += w * {c.load('from[r * tail + j]')};\n}}\n"
-        )
+        advance = _SEARCH.format(width=width)
+        if serial:  # the rows of a work-item follow one another
+            advance = (
+                f"if (row == begin) {{\n{advance}}} else {{\nif (i == 0) first = 0;\n"
+                f"while (first < size && (INDEX)start[first] + {width} <= i) ++first;\n}}\n"
+            )
+        loop = "for (INDEX r = first; r < size && (INDEX)start[r] <= i; ++r)"
+        w, place = f"weight[r * {width} + (i - (INDEX)start[r])]", "r"
     else:
-        locate += "const INDEX first = (INDEX)start[i];\n"
-        each = (
-            f"for (INDEX k = 0; k < {width}; ++k) {{\n"
-            f"const {c.value} w = {c.load(f'weight[i * {width} + k]')};\n"
-            f"if (w != 0) sum += w * {c.load('from[(first + k) * tail + j]')};\n}}\n"
-        )
-    total = f"{c.value} sum = 0;\n{each}out[row * tail + j] = {c.store('sum')};\n"
+        advance, loop = "first = (INDEX)start[i];\n", f"for (INDEX k = 0; k < {width}; ++k)"
+        w, place = f"weight[i * {width} + k]", "(first + k)"
+    weigh = f"{loop} {{\nconst {c.value} w = {c.load(w)};\nif (w == 0) continue;\n"
+    pointers = (
+        "GLOBAL const i64* const start = starts + start_at;\n"
+        f"GLOBAL const {c.memory}* const weight = weights + weight_at;\n"
+    )
+    one = (
+        f"{c.value} sum = 0;\n{weigh}sum += w * {c.load(f'from[{place} * tail + j]')};\n}}\n"
+        f"out[row * tail + j] = {c.store('sum')};\n"
+    )
     if serial:
+        block = (
+            f"for (INDEX j0 = 0; j0 < tail; j0 += {BLOCK}u) {{\n{c.value} sums[{BLOCK}];\n"
+            f"const u32 n = tail - j0 < {BLOCK}u ? (u32)(tail - j0) : {BLOCK}u;\n"
+            f"for (u32 j = 0; j < n; ++j) sums[j] = 0;\n{weigh}"
+            f"GLOBAL const {c.memory}* const line = from + {place} * tail + j0;\n"
+            f"INDEPENDENT\nfor (u32 j = 0; j < n; ++j) sums[j] += w * {c.load('line[j]')};\n}}\n"
+            f"INDEPENDENT\nfor (u32 j = 0; j < n; ++j) out[row * tail + j0 + j] = {c.store('sums[j]')};\n}}\n"
+        )
         body = (
             "const INDEX begin = GLOBAL_ID * per_item, rest = rows - begin;\n"
-            "const INDEX end = begin + (rest < per_item ? rest : per_item);\n"
-            f"for (INDEX row = begin; row < end; ++row) {{\n{locate}"
-            f"INDEPENDENT\nfor (INDEX j = 0; j < tail; ++j) {{\n{total}}}\n}}\n"
+            f"const INDEX end = begin + (rest < per_item ? rest : per_item);\n{pointers}INDEX first = 0;\n"
+            f"for (INDEX row = begin; row < end; ++row) {{\n{locate}{advance}"
+            f"if (tail == 1) {{\nconst INDEX j = 0;\n{one}}} else {{\n{block}}}\n}}\n"
         )
     else:
         body = (
             "const INDEX element = GLOBAL_ID;\n"
-            f"if (element < rows * tail) {{\nconst INDEX row = element / tail, j = element % tail;\n{locate}{total}}}\n"
+            "if (element < rows * tail) {\nconst INDEX row = element / tail, j = element % tail;\n"
+            f"{pointers}{locate}INDEX first = 0;\n{advance}{one}}}\n"
         )
     name = "resample_adjoint" if adjoint else "resample"
     return Source(f"{name}_{d.name}_{width}", head, body, wide=wide)

@@ -51,7 +51,8 @@ def accumulation(operation: str, source: dtype, target: dtype) -> ScanKernel:
             # A sum of -0 elements is -0.
             start = "1" if sign == "*" else "-0.0f" if state == "f32" else "-0.0"
             join = f"{{a0}} = {{a0}} {sign} {{b0}};"
-            return ScanOp(((state, start),), (_each(source, target, state),), join, (result,))
+            rounds = sign == "+" and state == value
+            return ScanOp(((state, start),), (_each(source, target, state),), join, (result,), blocks=rounds)
         if target.category == BOOL:
             sign_of = {"+": "|", "*": "&"}[sign]
             return ScanOp((("u32", first),), (_each(source, target, "u32"),), f"{{a0}} = {{a0}} {sign_of} {{b0}};")
@@ -88,7 +89,7 @@ def cumulative_extreme(largest: bool, d: dtype) -> Callable[..., tuple[StridedAr
     value, sign = CTYPES[d].value, ">=" if largest else "<="
     first = f"({value})({(LOWEST if largest else HIGHEST)[value]})"
     later = f"({{b0}} {sign} {{a0}})" + (" | ({b0} != {b0})" if d.category == FLOATING else "")
-    join = f"{{{{ const u32 later = {later}; {{a0}} = later ? {{b0}} : {{a0}}; {{a1}} = later ? {{b1}} : {{a1}}; }}}}"
+    join = f"{{{{ if (UNLIKELY({later})) {{{{ {{a0}} = {{b0}}; {{a1}} = {{b1}}; }}}} }}}}"
     name = f"{'cummax' if largest else 'cummin'}_{d.name}"
 
     def scan(wide: bool, index: str) -> ScanOp:

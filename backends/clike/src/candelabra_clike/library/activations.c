@@ -43,9 +43,9 @@ FUNCTION T gelu_T(T x) {
     return x < 0.0 ? (-a * tail) * TINY_SCALE_T + 0.0 * x : x * (1.0 - tail * TINY_SCALE_T);
 }
 
-FUNCTION f32 gelu_derivative_f32(f32 x) {
-    /* B = Phi(-a) - a phi(a) with a = |x|, or 1 - B. B changes its sign at 0.75179; the quotient by the distance from
-       there is the eighth power of a polynomial, as in gelu_f32. For a > 6.5 B is 0: the exact value is -2e-9. */
+FUNCTION f32 gelu_near_derivative_f32(f32 x) {
+    /* B = Phi(-a) - a phi(a) with a = |x|, or 1 - B, for x from -5 on. B changes its sign at 0.75179; the quotient by the
+       distance from there is the eighth power of a polynomial, as in gelu_near_f32. */
     const f32 size = abs_f32(x), a = size > 6.5f ? 6.5f : size;
     f32 p = 3.55995566e-09f;
     p = p * a - 1.08485928e-07f;
@@ -62,10 +62,11 @@ FUNCTION f32 gelu_derivative_f32(f32 x) {
     return (x < 0.0f ? below : 1.0f - below) + 0.0f * x;
 }
 
-FUNCTION f64 gelu_derivative_f64(f64 x) {
+FUNCTION T gelu_derivative_T(T x) {
     /* Phi(x) + x phi(x) */
-    const f64 size = abs_f64(x), a = size > 39.0 ? 39.0 : size, e = exp_square_f64(a, -0.5, -40);
-    const f64 below = e * (normal_tail_f64(a) - 0.39894228040143268 * a) * TINY_SCALE_f64;
+    const T size = abs_T(x), a = size > PICK_T(15.0, 39.0) ? PICK_T(15.0, 39.0) : size;
+    const T e = exp_square_T(a, -0.5, -40);
+    const T below = e * (normal_tail_T(a) - 0.39894228040143268 * a) * TINY_SCALE_T;
     return (x < 0.0 ? below : 1.0 - below) + 0.0 * x;
 }
 

@@ -170,10 +170,12 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """
     (count,) = _pdist_shape(pdist, (input, p))
     n = input.shape[0]
-    # The indices of the upper triangle in the flattened matrix: sorted, they precede the others.
-    positions = new_arange(input, 0, 1, n * n, dtype=int64)
-    upper = positions % max(n, 1) > positions // max(n, 1)
-    order = (positions + upper.logical_not() * (n * n)).sort()[0].narrow(0, 0, count)
+    # Pair t of points i < j stands at i n + j = t + (i + 1) (i + 2) / 2 of the matrix: row i is i + 1 places later than
+    # row i - 1.
+    row = new_arange(input, 1, 1, max(n - 2, 0), dtype=int64)
+    begins = row * n - row * (row + 1) // 2
+    later = new_full(input, (count,), 0, dtype=int64).index_add(0, begins, row + 1).cumsum(0)
+    order = new_arange(input, 1, 1, count, dtype=int64) + later
     return distances(input, input, p).reshape((n * n,)).index_select(0, order)
 
 

@@ -19,7 +19,7 @@ from candelabra.typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from candelabra.typing import Dim, Tensor
 
-where = record("where")
+where, cat, sigmoid_backward = record("where"), record("cat"), record("sigmoid_backward")
 
 FLOATS = "real floating"
 SQRT_HALF = math.sqrt(0.5)
@@ -295,3 +295,15 @@ def glu(input: Tensor, dim: Dim = -1) -> Tensor:
     """The first half of the input along ``dim`` times the sigmoid of the second half."""
     half = _glu_shape(input, dim)[dim]
     return input.narrow(dim, 0, half) * input.narrow(dim, half, half).sigmoid()
+
+
+def _glu_vjp(g: Tensor, input: Tensor, dim: int) -> Tensor:
+    """Return the gradient of both halves at once; those of two views would each be added to zeros."""
+    half = g.shape[dim]
+    gate = input.narrow(dim, half, half).sigmoid()
+    through = sigmoid_backward.canonical(g * input.narrow(dim, 0, half).conj(), gate)
+    gradient: Tensor = cat((g * gate.conj(), through), dim)
+    return gradient
+
+
+glu.vjp(input=_glu_vjp)

@@ -56,14 +56,27 @@ def lookup(count: int, offsets: Sequence[str], wraps: bool) -> str:
     """
     lines = ["INDEX to = 0; u32 good = 1;"]
     for j, (name, offset) in enumerate(zip(names(count), offsets, strict=True), 1):
-        wrapped = f"w{j} < 0 ? w{j} + (i64)size_{name} : w{j}" if wraps else f"w{j}"
         lines += [
-            f"const i64 w{j} = {name}[{offset}], v{j} = {wrapped};",
+            f"const i64 w{j} = {name}[{offset}], v{j} = {_wrapped(j, name, wraps)};",
             f"const u32 ok{j} = (u64)v{j} < (u64)size_{name};",
             f"wrong = ok{j} ? wrong : {j}u; value = ok{j} ? value : w{j}; good &= ok{j};",
             f"to += (INDEX)v{j} * step_{name};",
         ]
     return "\n".join(lines) + "\nto = good ? to : 0;\n"
+
+
+def checked_lookup(count: int, offsets: Sequence[str], wraps: bool) -> str:
+    """Return statements that compute ``to`` as those of :func:`lookup`, for indices that are known to be valid."""
+    lines = ["INDEX to = 0;"]
+    for j, (name, offset) in enumerate(zip(names(count), offsets, strict=True), 1):
+        lines.append(f"const i64 w{j} = {name}[{offset}], v{j} = {_wrapped(j, name, wraps)};")
+        lines.append(f"to += (INDEX)v{j} * step_{name};")
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(j: int, name: str, wraps: bool) -> str:
+    """Return the expression of index ``j`` counted from the front."""
+    return f"w{j} < 0 ? w{j} + (i64)size_{name} : w{j}" if wraps else f"w{j}"
 
 
 def report(count: int) -> str:

@@ -58,13 +58,20 @@ class ScatterDims(NamedTuple):
 
 
 class ScatterForm(NamedTuple):
-    """The properties that a kernel is compiled for. ``inner`` are the last strides: 0, 1, or 2 for others."""
+    """The properties that a kernel is compiled for. ``inner`` are the last strides: 0, 1, or 2 for others.
+
+    ``looped``: a work-item processes several columns, with ``folds_inside`` one after the other. ``shared``: several
+    work-items share a column. ``checked``: the indices are known to be valid.
+    """
 
     rule: ScatterRule
     columns: int
     folds: int
     inner: Shape
     looped: bool
+    folds_inside: bool
+    shared: bool
+    checked: bool
     wraps: bool
     wide: bool
 
@@ -108,7 +115,10 @@ def scatter_plan(
     outer, inner, fold = prod(dims[:-1]), dims[-1], prod(folds)
     chunk, parts = shares(engine, outer, inner, fold, indexed[0].size)
     last = tuple([min(row[-1], 2) for row in steps])
-    form = ScatterForm(rule, len(dims), len(folds), last, chunk > 1, wraps, wide)
+    looped, nearer = chunk > 1, jumps[1][-1] < steps[1][-1]  # elements of the source along folds, along columns
+    form = ScatterForm(
+        rule, len(dims), len(folds), last, looped, looped and nearer, parts > 1, engine.checks_indices, wraps, wide
+    )
     chunks = -(-inner // chunk)
     items = outer * chunks * parts
     numbers = (
@@ -159,11 +169,14 @@ def text(form: ScatterForm) -> Source:
     )  # fmt: skip
     at = {n: ("", " + i", f" + i * {n}_s{last}")[kind] for n, kind in zip(arrays, form.inner, strict=True)}
     along = any(form.inner[2:])
-    lookup = index_arrays.lookup(count, [f"{n}_now{at[n] if along else ''}" for n in indices], form.wraps)
-    guard = f"{lookup}if (good && (INDEX)v1 >= low && (INDEX)v1 < high) "
+    look_up = index_arrays.checked_lookup if form.checked else index_arrays.lookup
+    lookup = look_up(count, [f"{n}_now{at[n] if along else ''}" for n in indices], form.wraps)
+    conditions = [*["good"] * (not form.checked), *["(INDEX)v1 >= low && (INDEX)v1 < high"] * form.shared]
+    guard = lookup + (f"if ({' && '.join(conditions)}) " if conditions else "")
     put = _put(rule, f"out[out_row + to{at['out']}]", f"x[x_now{at['x']}]")
     loop = "for (INDEX i = begin; i < end; ++i) " if form.looped else ""
-    step = loop + ("{\n" + guard + put + "}\n") if along else guard + (_row(form) if form.looped else put)
+    outside, inside = (loop, "") if form.folds_inside else ("", loop)
+    step = inside + ("{\n" + guard + put + "}\n") if along or not inside else guard + _row(form)
     now = "\n".join([f"INDEX {n}_now = {n}_row;" for n in arrays[1:]])
     moves = "\n".join(index_walker.offset_lines(arrays[1:], form.folds, "fold", "m", "_f", "_now"))
     body = (
@@ -172,8 +185,9 @@ def text(form: ScatterForm) -> Source:
         "const INDEX row = item / chunks, begin = item % chunks * chunk;\n"
         f"const INDEX end = begin + chunk < n{last} ? begin + chunk : n{last};\n"
         f"{'' if form.looped else 'const INDEX i = begin;'}\n"
-        f"{index_arrays.declare_error()}{index_walker.row_offsets(arrays, last)}"
-        f"for (INDEX fold = 0; fold < folds; ++fold) {{\n{now}\n{moves}\n{step}}}\n{index_arrays.report(count)}}}"
+        f"{'' if form.checked else index_arrays.declare_error()}{index_walker.row_offsets(arrays, last)}"
+        f"{outside}for (INDEX fold = 0; fold < folds; ++fold) {{\n{now}\n{moves}\n{step}}}\n"
+        f"{'' if form.checked else index_arrays.report(count)}}}"
     )
     return Source(f"scatter_{rule.name}_{count}_{form.columns}d", head, body, wide=form.wide)
 

@@ -27,7 +27,9 @@ class ScanOp:
     ``states`` are the types and initial values of the variables. ``each`` maps a value ``{x}`` and its index ``{i}`` to
     them. ``operation`` are statements that combine a later state ``{b0}``, ``{b1}`` into ``{a0}``, ``{a1}``.
     ``results`` are the outputs of a state ``{a0}``, ``{a1}``. The initial state is only used as the left operand. With
-    ``unrolls``, combining is cheap enough to be done twice to shorten the chain of dependent operations.
+    ``unrolls``, combining is cheap enough to be done twice to shorten the chain of dependent operations. With
+    ``blocks``, a work-item combines elements of a block first, since combining rounds: the error of a sum of n terms,
+    one after the other, grows with n, and with blocks of sqrt(n) terms with sqrt(n).
     """
 
     states: tuple[tuple[str, str], ...]
@@ -36,6 +38,7 @@ class ScanOp:
     results: tuple[str, ...] = ("{a0}",)
     unrolls: bool = True
     contract: bool = False
+    blocks: bool = False
 
 
 class ScanSourceBuilder:
@@ -148,19 +151,34 @@ class ScanSourceBuilder:
         return self.source("pieces", ("parts", "size"), body, wide, 1, phase)
 
     def _scan_range(self, written: bool = True) -> str:
-        """Return statements that continue with state ``t`` from ``begin`` to ``stop``. Four elements at a time depend
-        on it once.
+        """Return statements that continue with state ``t`` from ``begin`` to ``stop``."""
+        if not self.scan.blocks:
+            return f"INDEX i = begin;\n{self._scan_until('t', 'stop', written)}"
+        return (
+            f"{self._block('stop - begin')}for (INDEX i = begin; i < stop;) {{\n{self.state('l')}"
+            "const INDEX until = stop - i < block ? stop : i + block;\n"
+            f"{self._scan_until('l', 'until', written)}{self.combine('t', 'l')}}}\n"
+        )
+
+    def _scan_until(self, t: str, stop: str, written: bool) -> str:
+        """Return statements that continue with a state from ``i`` to ``stop``. Four elements at a time depend on it
+        once.
         """
 
         def at(i: str) -> str:
             return f"a_row + ({i}) * a_step"
 
         def out(name: str, i: str) -> str:
-            return self.results(name, f"out_row + ({i}) * out_step") if written else ""
+            if not written:
+                return ""
+            before = ""
+            if self.scan.blocks:
+                before, name = self.copy_state(f"{name}_r", "t") + self.combine(f"{name}_r", name), f"{name}_r"
+            return before + self.results(name, f"out_row + ({i}) * out_step")
 
         four = ""
         if self.scan.unrolls:
-            four = "for (; stop - i >= 4u; i += 4u) {\n"
+            four = f"for (; {stop} - i >= 4u; i += 4u) {{\n"
             four += "".join(self.element_state(f"e{j}_", at(f"i + {j}u"), f"(i + {j}u)") for j in range(4))
             four += self.copy_state("p0_", "e0_")
             four += "".join(
@@ -168,12 +186,16 @@ class ScanSourceBuilder:
             )
             if written:
                 four += "".join(
-                    self.copy_state(f"u{j}_", "t") + self.combine(f"u{j}_", f"p{j}_") + out(f"u{j}_", f"i + {j}u")
+                    self.copy_state(f"u{j}_", t) + self.combine(f"u{j}_", f"p{j}_") + out(f"u{j}_", f"i + {j}u")
                     for j in range(3)
                 )
-            four += f"{self.combine('t', 'p3_')}{out('t', 'i + 3u')}}}\n"
-        one = f"{self.element_state('e', at('i'), 'i')}{self.combine('t', 'e')}{out('t', 'i')}"
-        return f"INDEX i = begin;\n{four}for (; i < stop; ++i) {{\n{one}}}\n"
+            four += f"{self.combine(t, 'p3_')}{out(t, 'i + 3u')}}}\n"
+        one = f"{self.element_state('e', at('i'), 'i')}{self.combine(t, 'e')}{out(t, 'i')}"
+        return f"{four}for (; i < {stop}; ++i) {{\n{one}}}\n"
+
+    def _block(self, count: str) -> str:
+        """Return statements that define the size of a block: a power of two, from the root of ``count`` on."""
+        return f"INDEX block = 32;\nwhile (block * block < {count}) block *= 2;\n"
 
     # -- columns ------------------------------------------------------------------------------------------------------
     def columns(self, wide: bool, adjacent: bool) -> Source:
@@ -188,15 +210,25 @@ class ScanSourceBuilder:
             f"GLOBAL {o.memory}* to{k} = out{k} + (out_row + i * out_step);\n" for k, o in enumerate(self.outputs)
         )
         value = f"const {self.element.value} x = {self.element.load(f'from[{offset}]')};\n"
+        t, block, update, result = "t", "", "", self.results("t", "c", "[c]", "to")
+        if self.scan.blocks:
+            t, block = "l", self._block("n")
+            arrays += arrays.replace(" t", " l")
+            firsts = begins.replace("t", "l")
+            begins += firsts
+            fold = f"for (u32 c = 0; c < width; ++c) {{ {self.combine('t', 'l', '[c]', '[c]')}{firsts}}}\n"
+            update = f"if (i && i % block == 0) {{\nINDEPENDENT\n{fold}}}\n"
+            copies = "".join(f"{type} r{k} = t{k}[c];\n" for k, (type, _) in enumerate(self.scan.states))
+            result = copies + self.combine("r", "l", of="[c]") + self.results("r", "c", to="to")
         body = (
             "const INDEX begin = GLOBAL_ID % blocks * size, o = GLOBAL_ID / blocks;\n"
             f"const u32 width = (u32)(k{last} - begin < size ? k{last} - begin : size);\n"
             f"{self.row('o', last)}out_row += begin; a_row += begin * k_s{last};\n"
             f"{arrays}for (u32 c = 0; c < width; ++c) {{ {begins}}}\n"
-            "for (INDEX i = 0; i < n; ++i) {\n"
+            f"{block}for (INDEX i = 0; i < n; ++i) {{\n{update}"
             f"{pointers}GLOBAL const {self.element.memory}* from = a + (a_row + i * a_step);\n"
             f"INDEPENDENT\nfor (u32 c = 0; c < width; ++c) {{\n{value}{self.state_of('e', 'x', 'i')}"
-            f"{self.combine('t', 'e', '[c]')}{self.results('t', 'c', '[c]', 'to')}}}\n}}"
+            f"{self.combine(t, 'e', '[c]')}{result}}}\n}}"
         )
         return self.source("columns", ("blocks", "size"), body, wide, 1, "")
 

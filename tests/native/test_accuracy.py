@@ -1,0 +1,38 @@
+"""Kernels in C are as exact as the owner's where a simpler formula would not be."""
+
+from __future__ import annotations
+
+import candelabra as cd
+import numpy as np
+import pytest
+from candelabra.library import own_kernels, serve_every_size
+from candelabra.nn import functional as F
+
+
+@pytest.mark.parametrize(("shape", "dim"), [((20_001,), 0), ((3000, 40), 0), ((3000, 3), 0)], ids=str)
+def test_long_cumulative_sums_of_float64_are_as_exact_as_the_owners(shape: tuple[int, ...], dim: int) -> None:
+    """Terms are added in blocks, in rows and in columns: the error grows with the square root of their number."""
+    values = np.random.default_rng(5).standard_normal(shape)
+    exact = np.cumsum(values.astype(np.longdouble), dim)
+    x = cd.tensor(values)
+    with serve_every_size():
+        error = np.abs(x.cumsum(dim).numpy() - exact).max()
+    with own_kernels():
+        error_of_owner = np.abs(x.cumsum(dim).numpy() - exact).max()
+    in_turn = np.abs(np.cumsum(values, dim) - exact).max()
+    assert error <= 1.5 * error_of_owner
+    assert error < in_turn
+
+
+def test_the_gradient_of_gelu_in_float32_keeps_its_digits_far_below_zero() -> None:
+    """From -13 on, where it is 1e-36, the relative error is that of rounding the input."""
+    values = np.linspace(-13, -5, 2001, dtype=np.float32)
+    gradients = []
+    for d in (cd.float32, cd.float64):
+        x = cd.tensor(values).to(d).requires_grad_()
+        with serve_every_size():
+            F.gelu(x).sum().backward()
+        assert x.grad is not None
+        gradients.append(x.grad.numpy().astype(np.float64))
+    single, double = gradients
+    assert (np.abs(single / double - 1) < 0.5 * values.astype(np.float64) ** 2 * 2.0**-23).all()
