@@ -10,6 +10,7 @@ from typing import Any, Final
 from candelabra.dtypes import bool_, complex64, complex128, dtype, float32, float64, int64, uint64
 
 from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.conversions import converted
 from candelabra_clike.device_errors import IndexOutOfBounds
 from candelabra_clike.engine import Engine
 from candelabra_clike.kernels.copies import contiguous
@@ -188,7 +189,7 @@ def _random_permutation(engines: Engines) -> Callable[..., Any]:
 @lru_cache(None)
 def cast_indices(d: dtype) -> Elementwise:
     """Return the kernel that converts indices to another integer dtype."""
-    return Elementwise(f"narrowed_{d.name}", "{a}", (int64,), d)
+    return Elementwise.of(f"narrowed_{d.name}", lambda a: converted(a, int64, d), (int64,), d)
 
 
 FACTORIES: Final = {

@@ -7,7 +7,7 @@ dims, and the memory order of the result: that of the arrays where they agree, o
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from candelabra.dtypes import dtype, uint8, uint16, uint32, uint64
 
 from candelabra_clike.array import Shape, StridedArray, extent
 from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.language import Value, declared, value_type
 from candelabra_clike.layouts import (
     WIDE,
     broadcast,
@@ -29,7 +30,7 @@ from candelabra_clike.layouts import (
 from candelabra_clike.library import needed
 from candelabra_clike.refusals import Refusal
 from candelabra_clike.source import Source
-from candelabra_clike.templates.elementwise.loops import CHUNK, HOISTED, NAMES, STEP, TILE, UNIT, LoopNest
+from candelabra_clike.templates.elementwise.loops import CHUNK, HOISTED, NAMES, STEP, TILE, UNIT, LoopNest, operands
 
 __all__ = ["CHUNK", "Elementwise", "NAMES", "copy_kernel", "without_overlap"]
 
@@ -57,24 +58,24 @@ class ElementwisePlan(NamedTuple):
 
 
 class Elementwise:
-    """``out[i] = expression(a[i], b[i], …, s0, s1, …)``.
+    """``out[i] = value(a[i], b[i], …, s0, s1, …)``.
 
-    ``inputs`` and ``output`` are the dtypes in memory, ``numbers`` the types of the scalars. The expression is one of
-    values (see :mod:`candelabra_clike.types`). ``operator`` names the operator in the errors of refused values; the
-    default is ``name``.
+    ``inputs`` and ``output`` are the dtypes in memory, ``numbers`` the types of the scalars. The value is an expression
+    of :func:`~candelabra_clike.templates.elementwise.loops.operands`. ``operator`` names the operator in the errors of
+    refused values; the default is ``name``.
     """
 
     def __init__(
         self,
         name: str,
-        expression: str,
+        value: Value,
         inputs: Sequence[dtype],
         output: dtype,
         numbers: Sequence[str] = (),
         contract: bool = False,
         operator: str = "",
     ) -> None:
-        self.nest = LoopNest(name, expression, tuple(inputs), output, tuple(numbers), contract)
+        self.nest = LoopNest(name, (value,), tuple(inputs), (output,), tuple(numbers), contract)
         self.output = output
         self.refusals = tuple(Refusal(operator or name, reason) for reason in self.nest.reasons)
         self.flat: dict[Engine, tuple[Launch, int, int]] = ContiguousLaunches(self.nest)
@@ -82,6 +83,18 @@ class Elementwise:
         self.plans: dict[Any, ElementwisePlan] = {}
         """By engine, shape and strides of the result if it is given, and those of the arrays, which the functions of
         :func:`~candelabra_clike.templates.elementwise.calls.build_call` look up, too."""
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        function: Callable[..., Any],
+        inputs: Sequence[dtype],
+        output: dtype,
+        numbers: Sequence[str] = (),
+    ) -> Elementwise:
+        """Return the kernel of a function of the elements of ``inputs``. Raises ``ExpressionError``."""
+        return cls(name, declared(name, function, operands(inputs), value_type(output)), inputs, output, numbers)
 
     def __call__(self, *arrays: StridedArray, numbers: Sequence[Any] = (), out: StridedArray | None = None) -> Any:
         """Return a new array, or ``out`` with the result. ``out`` may be one of the arrays or overlap them."""
@@ -225,7 +238,7 @@ class ContiguousLaunches(dict[Engine, tuple[Launch, int, int]]):
             # If a result is at most a quarter of the cache, much of it is still cached when the next operator reads it.
             # An expression with library calls is bound by computation, and non-temporal stores make it slower. Both
             # were measured.
-            most = traits.cache // 4 // self.nest.output.itemsize
+            most = traits.cache // 4 // self.nest.outputs[0].itemsize
         self[engine] = launch = engine.compile(source), CHUNK if traits.serial else 1, most
         return launch
 
@@ -257,4 +270,4 @@ def without_overlap(array: StridedArray, out: StridedArray) -> StridedArray:
 def copy_kernel(d: dtype) -> Elementwise:
     """Return the kernel that copies elements of a dtype, as integers of its size, so that all bits are preserved."""
     bits = {1: uint8, 2: uint16, 4: uint32, 8: uint64}.get(d.itemsize, d)
-    return Elementwise(f"copy_{bits.name}", "{a}", (bits,), bits)
+    return Elementwise.of(f"copy_{bits.name}", lambda a: a, (bits,), bits)
