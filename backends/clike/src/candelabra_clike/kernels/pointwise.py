@@ -159,7 +159,7 @@ class CallForms:
             elif value or p.kind == OPERAND:
                 values[name] = scalar(d, len(numbers), self.record.results[0] is boolean)
                 numbers.extend(scalar_types(d))
-                scalars.append(ScalarParameter(p.name, self._converter(p, d), scalar_types(d)))
+                scalars.append(ScalarParameter(p.name, number_converter(self.record, p, d), scalar_types(d)))
             else:
                 values[name] = None
         operator = f"{self.record.name!r} in {self.dtype.name}"
@@ -176,15 +176,17 @@ class CallForms:
         nest = Elementwise(self._name(key), value, inputs, self.output, numbers, operator in CONTRACTED, operator)
         return build_call(nest, [p.name for p in self.parameters], arrays, scalars, self.inplace)
 
-    def _converter(self, p: Parameter, d: dtype) -> Callable[[Any], tuple[Any, ...]]:
-        if self.record.name in SHIFTS and p.name == "other":
-            width = 8 * d.itemsize
-            return lambda value: (value if 0 <= value < width else width,)
-        return scalar_converter(d)
-
     def _name(self, key: tuple[Any, ...]) -> str:
         marks = "".join("an"[not k] for k, p in zip(key, self.parameters, strict=True) if p.kind == OPERAND)
         return f"{self.record.name}_{self.dtype.name}" + (f"_{marks}" if "n" in marks else "")
+
+
+def number_converter(record: Operator[..., Any], p: Parameter, d: dtype) -> Callable[[Any], tuple[Any, ...]]:
+    """Return the conversion of a Python number for a parameter to arguments of the kernel."""
+    if record.name in SHIFTS and p.name == "other":
+        width = 8 * d.itemsize
+        return lambda value: (value if 0 <= value < width else width,)
+    return scalar_converter(d)
 
 
 def token(p: Parameter) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from math import prod
 from typing import Any, NamedTuple
 
 from candelabra.backend import contiguous_strides, is_contiguous_layout
@@ -78,8 +79,8 @@ class Elementwise:
         self.nest = LoopNest(name, (value,), tuple(inputs), (output,), tuple(numbers), contract)
         self.output = output
         self.refusals = tuple(Refusal(operator or name, reason) for reason in self.nest.reasons)
-        self.flat: dict[Engine, tuple[Launch, int, int]] = ContiguousLaunches(self.nest)
-        self.nontemporal: dict[Engine, Launch] = NonTemporalLaunches(self.nest)
+        self.launches = Launches(self.nest)
+        self.flat, self.nontemporal = self.launches.flat, self.launches.nontemporal
         self.plans: dict[Any, ElementwisePlan] = {}
         """By engine, shape and strides of the result if it is given, and those of the arrays, which the functions of
         :func:`~candelabra_clike.templates.elementwise.calls.build_call` look up, too."""
@@ -144,30 +145,61 @@ class Elementwise:
         strides = dense_strides(shape, order) if out is None else out.strides
         if is_contiguous_layout(shape, strides) and out is None:
             strides = contiguous_strides(shape)
-        size = 1
-        for n in shape:
-            size *= n
+        size = prod(shape)
         result = (shape, strides, size, is_contiguous_layout(shape, strides))
         if not size:
             return ElementwisePlan(None, 0, (), *result)
-        ordered_strides = tuple(tuple(row[d] for d in order) for row in (strides, *rows))
-        sizes, loop_strides = collapsed(tuple(shape[d] for d in order), ordered_strides)
+        placed = [*arrays, *([] if out is None else [out])]
+        furthest = max([extent(a.shape, a.strides) for a in placed], default=0)
+        wide = size >= WIDE or is_wide(*placed)
+        launch, items, numbers, max_offset = self.launches.schedule(
+            engine, shape, (strides, *rows), out is None, wide, furthest
+        )
+        return ElementwisePlan(launch, items, numbers, *result, max_offset)
+
+
+class Schedule(NamedTuple):
+    """How a kernel is launched for arrays of certain strides."""
+
+    launch: Launch
+    items: int
+    numbers: tuple[int, ...]
+    """Sizes and strides, the kernel's arguments after the offsets."""
+    max_offset: int
+    """The largest offset of an array for which the kernel's indices suffice."""
+
+
+class Launches:
+    """The launches of a loop nest."""
+
+    def __init__(self, nest: LoopNest) -> None:
+        self.nest = nest
+        self.flat: dict[Engine, tuple[Launch, int, int]] = ContiguousLaunches(nest)
+        self.nontemporal: dict[Engine, Launch] = NonTemporalLaunches(nest)
+
+    def schedule(
+        self, engine: Engine, shape: Shape, rows: tuple[Shape, ...], new: bool, wide: bool, furthest: int
+    ) -> Schedule:
+        """Return the launch over ``shape``, which is not empty.
+
+        ``rows`` are the strides of all arrays, the outputs first. ``new``: the outputs are new memory. ``wide``: an
+        index may need more than 32 bits. ``furthest`` is the number of elements that the largest array extends over.
+        """
+        size = prod(shape)
+        order = memory_order(shape, rows)
+        ordered = tuple(tuple(row[d] for d in order) for row in rows)
+        sizes, loop_strides = collapsed(tuple(shape[d] for d in order), ordered)
         if all(row == (1,) for row in loop_strides):
             launch, chunk, most = self.flat[engine]
-            if size > most and out is None:
+            if size > most and new:
                 launch = self.nontemporal[engine]
-            return ElementwisePlan(launch, -(-size // chunk), (size,), *result)
+            return Schedule(launch, -(-size // chunk), (size,), sys.maxsize)
         if not engine.traits.serial:
-            placed = [*arrays, *([] if out is None else [out])]
-            wide = size >= WIDE or is_wide(*placed)
             numbers = (size, *sizes, *[step for row in loop_strides for step in row])
             launch = engine.compile(self.nest.lanes(len(sizes), wide))
-            max_offset = (
-                sys.maxsize if wide else WIDE - 1 - max([extent(a.shape, a.strides) for a in placed], default=0)
-            )
-            return ElementwisePlan(launch, size, numbers, *result, max_offset)
+            return Schedule(launch, size, numbers, sys.maxsize if wide else WIDE - 1 - furthest)
         source, count, numbers = serial_schedule(self.nest, sizes, loop_strides)
-        return ElementwisePlan(engine.compile(source), count, tuple(n & MASK for n in numbers), *result)
+        return Schedule(engine.compile(source), count, tuple(n & MASK for n in numbers), sys.maxsize)
 
 
 def _is_near(plan: ElementwisePlan, arrays: Sequence[StridedArray], out: StridedArray | None) -> bool:
