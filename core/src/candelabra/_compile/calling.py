@@ -246,7 +246,9 @@ class TracedCall:
         if derivative is not None:
             self._attach(writer, derivative)
         for position in self.freed:
-            writer.lines.append(f"{writer.bound(CompiledNode)}(None, {writer.bound(RELEASED)}, (), ()).give((x{position},))")
+            writer.lines.append(
+                f"{writer.bound(CompiledNode)}(None, {writer.bound(RELEASED)}, (), ()).give((x{position},))"
+            )
         plain = self.spec == tree_flatten((tuple(self.leaves), {}))[1]
         function = writer.function(len(self.leaves), self._returned(writer, found, shape))
         program = Program(function, None if plain else self.spec, self.environment)

@@ -103,7 +103,7 @@ def cut(
     """Return the values to save for a backward graph, and the nodes of the forward graph that it computes again.
 
     Views, and pointwise results of more than :data:`CHEAP` bytes, are computed again if all their operands are saved
-    anyway; a memory that is written is never read again. Everything else is saved.
+    anyway or come from outside; a memory that is written is never read again. Everything else is saved.
     """
     producers = {value: node for node in forward for value in node.results}
     written = {memory for node in (*forward, *backward) for memory in node.written}
@@ -118,6 +118,9 @@ def cut(
         if value in saved or any(value in node.results for node in again):
             return True
         node = producers.get(value)
+        if node is None and value.memory.external:  # a reference to a tensor from outside costs nothing
+            saved[value] = None
+            return True
         if node is None or not depth or not _is_cheap(node, written):
             return False
         if not all(available(operand, depth - 1) for operand in node.operands):
@@ -148,7 +151,9 @@ class CompiledNode(Node):
     __slots__ = ("all_keys", "derivative", "e1", "more", "outputs", "ports", "saved", "shapes", "versions")
     operator = "compiled"
 
-    def __init__(self, derivative: Derivative | None, saved: Any, edges: Sequence[Any], guarded: Sequence[Tensor]) -> None:
+    def __init__(
+        self, derivative: Derivative | None, saved: Any, edges: Sequence[Any], guarded: Sequence[Tensor]
+    ) -> None:
         self.derivative = derivative
         self.saved = saved
         self.e0, self.e1, *more = (*edges, None, None)[: max(2, len(edges))]

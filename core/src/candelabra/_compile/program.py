@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from candelabra._annotations import Any, Final
 from candelabra._codegen.source import build, indent
 from candelabra._compile.environment import SCALARS, Environment, differs
-from candelabra._compile.recording import Advanced, Effect, GradientSet, Recorder, Replaced, Segment
+from candelabra._compile.recording import Advanced, Effect, Recorder, Replaced, Segment
 from candelabra._compile.results import Alias, New, Result, Same, Viewed, replay
 from candelabra._graph.structure import Value
 from candelabra._graph.tracing import spec_of
@@ -167,11 +167,11 @@ class Writer:
         return self.tensors.get(value) or self._outside(self.recorder.external[value])
 
     @staticmethod
-    def wrapped(name: str, payload: str, keys: int) -> list[str]:
+    def wrapped(name: str, payload: str, keys: int, version: int = 0) -> list[str]:
         """Return the lines that create a tensor."""
         return [
             f"{name} = new(Tensor)", f"{name}._payload = {payload}", f"{name}._keys = {keys}", f"{name}._node = None",
-            f"{name}._counter = [0]",
+            f"{name}._counter = [{version}]",
         ]  # fmt: skip
 
     def result(self, position: int, result: Result) -> None:
@@ -187,7 +187,7 @@ class Writer:
             self.lines += self.wrapped(name, f"{source}._payload", result.keys)
             self.lines.append(f"{name}._counter = {source}._counter")
         else:
-            self.lines += self.wrapped(name, self.names[result.value], result.keys)
+            self.lines += self.wrapped(name, self.names[result.value], result.keys, result.version)
             if isinstance(result, New) and result.shares >= 0:
                 self.lines.append(f"{name}._counter = x{result.shares}._counter")
 
