@@ -48,6 +48,11 @@ OPTIMIZERS: dict[str, Callable[[Any], optim.Optimizer]] = {
 }
 
 
+def programs(compiled: Any) -> int:
+    """The number of programs of a compiled function or module."""
+    return len(getattr(compiled, "_compiled_call", compiled).programs)
+
+
 def run(network: str, optimizer: str, compiled: str, steps: int = 7) -> tuple[Any, Any]:
     """Train for a few steps; return the losses and the final state. ``compiled``: "", "step" or "model"."""
     make, shape = NETWORKS[network]
@@ -71,7 +76,7 @@ def run(network: str, optimizer: str, compiled: str, steps: int = 7) -> tuple[An
     for _ in range(steps):
         x, target = cd.randn(shape), cd.randint(0, 3, shape[:1])
         losses.append(stepped(x, target).item())
-    found = stepped if compiled == "step" else called
+    found = stepped if compiled == "step" else called._compiled_call
     if compiled:
         assert 0 < len(found.programs) <= 2
         assert found.eager is None
@@ -105,7 +110,7 @@ def test_training_and_evaluation() -> None:
         model.eval()
         with cd.no_grad():
             assert cd.equal(compiled(x), model(x))
-    assert len(compiled.programs) == 2
+    assert programs(compiled) == 2
 
 
 def test_manual_steps() -> None:
@@ -126,7 +131,7 @@ def test_manual_steps() -> None:
         x, y = cd.randn(4, 3), cd.randn(4, 1)
         assert compiled(model, x, y).item() == step(eager, x, y).item()
     assert all(cd.equal(a, b) for a, b in zip(model.parameters(), eager.parameters(), strict=True))
-    assert len(compiled.programs) == 1
+    assert programs(compiled) == 1
     assert len(compiled.programs[0].graphs) == 1
 
 
@@ -141,7 +146,7 @@ def test_frozen_parameters() -> None:
     compiled(x).sum().backward()
     assert model[0].weight.grad is None
     assert model[4].weight.grad is not None
-    assert len(compiled.programs) == 2
+    assert programs(compiled) == 2
 
 
 def test_replaced_parameter() -> None:
@@ -160,3 +165,51 @@ def test_forward_hooks() -> None:
     compiled(cd.ones(1, 2))
     model.register_forward_hook(lambda module, args, out: out * 0)
     assert compiled(cd.ones(1, 2)).item() == 0
+
+
+def test_optimized_module() -> None:
+    """A compiled module is a module with the parameters, the attributes and the mode of the other one."""
+    model = mlp()
+    compiled = cd.compile(model)
+    assert isinstance(compiled, nn.Module)
+    assert list(compiled.parameters()) == list(model.parameters())
+    assert next(iter(compiled.state_dict())) == "_orig_mod.0.weight"
+    compiled.eval()
+    assert not model[3].training
+    assert compiled[0] is model[0]
+    assert len(compiled) == 5
+    compiled.label = "name"
+    assert model.label == "name"
+    del compiled.label
+    with pytest.raises(AttributeError, match="label"):
+        _ = compiled.label
+    assert cd.equal(compiled(cd.ones(2, 6)), model(cd.ones(2, 6)))
+    assert cd.equal(compiled(cd.ones(2, 6)), compiled.forward(cd.ones(2, 6)))
+    assert cd.compiler.disable(compiled) is model
+
+
+def test_module_compiled_in_place() -> None:
+    """``module.compile()`` compiles the calls of the module, with its hooks."""
+    model = nn.Linear(2, 1)
+    expected = model(cd.ones(1, 2))
+    model.compile(fullgraph=True)
+    assert [cd.equal(model(cd.ones(1, 2)), expected) for _ in range(3)] == [True] * 3
+    assert programs(model) == 1
+    model.register_forward_hook(lambda module, args, out: out + 1)
+    assert [cd.equal(model(cd.ones(1, 2)), expected + 1) for _ in range(2)] == [True] * 2
+
+
+def test_autocast() -> None:
+    """Autocast around a compiled module, or inside of it, is traced through."""
+    model = nn.Linear(4, 3)
+    compiled = cd.compile(model, fullgraph=True)
+    x = cd.randn(2, 4)
+    for _ in range(3):
+        with cd.autocast("cpu", dtype=cd.bfloat16):
+            out = compiled(x)
+            assert out.dtype is cd.bfloat16
+            assert cd.equal(out, model(x))
+        assert compiled(x).dtype is cd.float32
+        with cd.no_grad():
+            model.weight.add_(1)
+    assert programs(compiled) == 2

@@ -19,6 +19,7 @@ from candelabra._autograd.filling import filled_like
 from candelabra._autograd.node import RELEASED, Node, Port, changed
 from candelabra._compile.recording import Recorder
 from candelabra._graph.compiling import compile_graph
+from candelabra._graph.passes import simplified
 from candelabra._graph.structure import Graph, Value
 from candelabra._graph.structure import Node as GraphNode
 from candelabra._keys import AUTOGRAD, NO_GRAD, VIEW, mode, state
@@ -71,9 +72,11 @@ def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequen
     found: list[Any] = list(dict.fromkeys(v for v in results if v is not None))
     starts: list[Any] = [v for v in values if v is not None]
     saved, again = cut(forward, nodes, found, starts)
-    graph = Graph([*starts, *saved], [*again, *nodes], found)
+    graph = simplified(Graph([*starts, *saved], [*again, *nodes], found))
+    constants = tuple([tensor._payload for tensor in graph.captured.values()])
+    run = compile_graph(graph)
     return Derivative(
-        compile_graph(graph), graph,
+        partial_last(run, constants), graph,
         tuple([recorder.payloads[id(t._payload)][1] for t in outputs]),
         tuple([(v.spec.strides, v.spec.offset) for v in starts]),
         tuple(saved),
@@ -81,6 +84,11 @@ def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequen
         tuple([0 if g is None else g._keys & ~(AUTOGRAD | VIEW) for g in gradients]),
         tuple([-1 if v is None else found.index(v) for v in results]),
     )  # fmt: skip
+
+
+def partial_last(run: Callable[..., Any], constants: tuple[Any, ...]) -> Callable[..., Any]:
+    """Return ``run`` with its last arguments bound."""
+    return (lambda *payloads: run(*payloads, *constants)) if constants else run
 
 
 def freed(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[bool]:

@@ -111,7 +111,7 @@ class Environment:
         elif isinstance(value, partial):
             for part, what in ((value.func, "function"), (value.args, "arguments"), (value.keywords, "keywords")):
                 self.reach(part, self._name(part), f"the {what} of {where}")
-        elif isinstance(value, type) or isinstance(value, ModuleType):
+        elif isinstance(value, (type, ModuleType)):
             pass
         else:
             self._object(value, where)
