@@ -5,10 +5,11 @@ The other names are PyTorch's controls of its compiler.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 from candelabra._annotations import Any
-from candelabra._compile.calling import CompiledFunction, compiled_functions, forced_eager
+from candelabra._compile.calling import CompiledFunction, forced_eager, forget_programs
 from candelabra._dispatch.tracing import is_compiling, outside_graph
 
 STANCES = ("default", "force_eager")
@@ -34,8 +35,8 @@ def compile(
 
     What a graph cannot repeat, such as reading a value of a tensor (``.item()``), makes the function run eagerly, with
     one warning that names the line; with ``fullgraph=True`` it is a ``RuntimeError``. ``disable=True`` returns
-    ``model``. ``dynamic``, ``backend``, ``mode`` and ``options`` are accepted for PyTorch's programs and change nothing:
-    each device has one compiler. See docs/compile.md.
+    ``model``. ``dynamic``, ``backend``, ``mode`` and ``options`` are accepted for PyTorch's programs and change
+    nothing: each device has one compiler. See docs/compile.md.
     """
     if model is None:
         return lambda function: compile(function, fullgraph=fullgraph, disable=disable)
@@ -43,7 +44,13 @@ def compile(
         return model
     if not callable(model):
         raise TypeError(f"compile() expects a function or a module, not {type(model).__name__}")
-    return CompiledFunction(model, fullgraph)
+    function = CompiledFunction(model, fullgraph)
+    networks = sys.modules.get("candelabra.nn.modules.module")
+    if networks is None or not isinstance(model, networks.Module):
+        return function
+    from candelabra.nn.modules.compiled import OptimizedModule
+
+    return OptimizedModule(model, function)
 
 
 def disable(fn: Any = None, recursive: bool = True, **options: Any) -> Any:
@@ -56,6 +63,8 @@ def disable(fn: Any = None, recursive: bool = True, **options: Any) -> Any:
         return lambda function: disable(function)
     if isinstance(fn, CompiledFunction):
         return fn.function
+    if hasattr(fn, "_orig_mod"):
+        return fn._orig_mod
 
     return outside_graph(fn)
 
@@ -94,8 +103,7 @@ def is_exporting() -> bool:
 
 def reset() -> None:
     """Forget the graphs of all compiled functions. They are traced again at their next calls."""
-    for function in list(compiled_functions):
-        function.reset()
+    forget_programs()
 
 
 def cudagraph_mark_step_begin() -> None:

@@ -15,18 +15,20 @@ from candelabra._compile.environment import Environment, TooManyGuards, environm
 from candelabra._compile.program import MISS, Writer, written_outside
 from candelabra._compile.recording import GradientSet, Recorder, graphs_of
 from candelabra._compile.results import New, Result, results_of
+from candelabra._dispatch import autocasting
 from candelabra._dispatch.levels import active_frames
 from candelabra._graph.compiling import compile_graph
 from candelabra._graph.passes import simplified
 from candelabra._graph.structure import Value
 from candelabra._graph.tracing import tracing
+from candelabra._invalidation import KEEPERS
 from candelabra._keys import AUTOGRAD, FUNCTION_MODE, LAYER_MASK, PACK, TRACING, state
 from candelabra._tensor import Tensor
 from candelabra.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 RECOMPILE_LIMIT: Final = 8
 """The number of programs of one compiled function. More kinds of calls run eagerly."""
-EAGER_MODES: Final = TRACING | LAYER_MASK | FUNCTION_MODE | PACK
+EAGER_MODES: Final = TRACING | FUNCTION_MODE | PACK
 """Modes in which compiled functions run eagerly: others have to see their operators."""
 
 
@@ -34,6 +36,22 @@ forced_eager: Final[list[None]] = []
 """One entry for each ``set_stance("force_eager")`` in force: compiled functions run eagerly."""
 compiled_functions: Final[WeakSet[CompiledFunction]] = WeakSet()
 """All compiled functions, for ``compiler.reset()``."""
+
+
+class _Generation:
+    """Counts the changes after which no program is valid: of kernels, layers, policies, the default dtype."""
+
+    number = 0
+
+
+def forget_programs() -> None:
+    """Forget the programs of all compiled functions."""
+    _Generation.number += 1
+    for function in list(compiled_functions):
+        function.reset()
+
+
+KEEPERS.append(forget_programs)
 
 
 class Program:
@@ -82,7 +100,7 @@ class CompiledFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not kwargs and not forced_eager:
-            for function in self._plain:
+            for position, function in enumerate(self._plain):
                 try:
                     out = function(*args)
                 except Exception as error:
@@ -90,6 +108,8 @@ class CompiledFunction:
                         return self._failed(function, error, args)
                     continue  # another number of arguments
                 if out is not MISS:
+                    if position:  # the kind that was called last is tried first
+                        self._plain = (function, *(other for other in self._plain if other is not function))
                     return out
         return self._slowly(args, kwargs)
 
@@ -100,7 +120,7 @@ class CompiledFunction:
         raise error
 
     def _slowly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if forced_eager or state.bits & EAGER_MODES or active_frames():
+        if forced_eager or active_frames() or _sees_operators(state.bits):
             return self.function(*args, **kwargs)
         leaves, spec = tree_flatten((args, kwargs))
         for program in list(self.programs):
@@ -128,7 +148,7 @@ class CompiledFunction:
         except TooManyGuards as error:
             self._give_up(f"it depends on {error}")
             return self.function(*args, **kwargs)
-        call = TracedCall(self, environment, leaves, spec)
+        call, generation = TracedCall(self, environment, leaves, spec), _Generation.number
         out = call.run(args, kwargs)
         if call.recorder.breaks:
             self._give_up(str(call.recorder.breaks[0]))
@@ -140,7 +160,7 @@ class CompiledFunction:
                 self._give_up(f"each call changes {changed}")
             return out
         program = call.program
-        if program is not None:
+        if program is not None and generation == _Generation.number:
             with self._lock:
                 self.programs.append(program)
                 self._plain = tuple(p.function for p in self.programs if p.spec is None)
@@ -163,6 +183,12 @@ class CompiledFunction:
             )
 
 
+def _sees_operators(bits: int) -> bool:
+    """Return whether a mode has to see the operators of a function, as a profiler does; autocast is traced through."""
+    layers = bits & LAYER_MASK
+    return bool(bits & EAGER_MODES) or (layers != 0 and layers != autocasting.layer().bit)
+
+
 class TracedCall:
     """One traced call of a compiled function, and the program that repeats it."""
 
@@ -181,7 +207,9 @@ class TracedCall:
 
     def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call the function, and build the program unless the trace breaks."""
-        recorder = self.recorder
+        recorder, settings = self.recorder, autocasting.settings
+        if settings.cached:  # casts from before the call would be constants of the graph
+            settings.cached = {}
         with tracing(recorder):
             self.values = [
                 recorder.value_of(leaf._fresh()) if isinstance(leaf, Tensor) else None for leaf in self.leaves
@@ -240,13 +268,15 @@ class TracedCall:
             ])  # fmt: skip
         simple = [simplified(graph) for graph in graphs]
         for segment, graph, short in zip(recorder.segments, graphs, simple, strict=True):
-            writer.segment(segment, compile_graph(short), graph.inputs, graph.outputs)
+            writer.segment(segment, short, compile_graph(short), graph.outputs)
         for position, result in enumerate(results):
             writer.result(position, result)
         if derivative is not None:
             self._attach(writer, derivative)
         for position in self.freed:
-            writer.lines.append(f"{writer.bound(CompiledNode)}(None, {writer.bound(RELEASED)}, (), ()).give((x{position},))")
+            writer.lines.append(
+                f"{writer.bound(CompiledNode)}(None, {writer.bound(RELEASED)}, (), ()).give((x{position},))"
+            )
         plain = self.spec == tree_flatten((tuple(self.leaves), {}))[1]
         function = writer.function(len(self.leaves), self._returned(writer, found, shape))
         program = Program(function, None if plain else self.spec, self.environment)
@@ -289,4 +319,4 @@ class TracedCall:
         return f"{writer.bound(tree_unflatten)}([{', '.join(names)}], {writer.bound(shape)})"
 
 
-__all__ = ["CompiledFunction", "Program", "compiled_functions", "forced_eager"]
+__all__ = ["CompiledFunction", "Program", "forced_eager", "forget_programs"]

@@ -19,6 +19,7 @@ from candelabra._autograd.filling import filled_like
 from candelabra._autograd.node import RELEASED, Node, Port, changed
 from candelabra._compile.recording import Recorder
 from candelabra._graph.compiling import compile_graph
+from candelabra._graph.passes import simplified
 from candelabra._graph.structure import Graph, Value
 from candelabra._graph.structure import Node as GraphNode
 from candelabra._keys import AUTOGRAD, NO_GRAD, VIEW, mode, state
@@ -71,9 +72,11 @@ def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequen
     found: list[Any] = list(dict.fromkeys(v for v in results if v is not None))
     starts: list[Any] = [v for v in values if v is not None]
     saved, again = cut(forward, nodes, found, starts)
-    graph = Graph([*starts, *saved], [*again, *nodes], found)
+    graph = simplified(Graph([*starts, *saved], [*again, *nodes], found))
+    constants = tuple([tensor._payload for tensor in graph.captured.values()])
+    run = compile_graph(graph)
     return Derivative(
-        compile_graph(graph), graph,
+        partial_last(run, constants), graph,
         tuple([recorder.payloads[id(t._payload)][1] for t in outputs]),
         tuple([(v.spec.strides, v.spec.offset) for v in starts]),
         tuple(saved),
@@ -81,6 +84,11 @@ def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequen
         tuple([0 if g is None else g._keys & ~(AUTOGRAD | VIEW) for g in gradients]),
         tuple([-1 if v is None else found.index(v) for v in results]),
     )  # fmt: skip
+
+
+def partial_last(run: Callable[..., Any], constants: tuple[Any, ...]) -> Callable[..., Any]:
+    """Return ``run`` with its last arguments bound."""
+    return (lambda *payloads: run(*payloads, *constants)) if constants else run
 
 
 def freed(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[bool]:
@@ -103,7 +111,7 @@ def cut(
     """Return the values to save for a backward graph, and the nodes of the forward graph that it computes again.
 
     Views, and pointwise results of more than :data:`CHEAP` bytes, are computed again if all their operands are saved
-    anyway; a memory that is written is never read again. Everything else is saved.
+    anyway or come from outside; a memory that is written is never read again. Everything else is saved.
     """
     producers = {value: node for node in forward for value in node.results}
     written = {memory for node in (*forward, *backward) for memory in node.written}
@@ -118,6 +126,9 @@ def cut(
         if value in saved or any(value in node.results for node in again):
             return True
         node = producers.get(value)
+        if node is None and value.memory.external:  # a reference to a tensor from outside costs nothing
+            saved[value] = None
+            return True
         if node is None or not depth or not _is_cheap(node, written):
             return False
         if not all(available(operand, depth - 1) for operand in node.operands):
@@ -148,7 +159,9 @@ class CompiledNode(Node):
     __slots__ = ("all_keys", "derivative", "e1", "more", "outputs", "ports", "saved", "shapes", "versions")
     operator = "compiled"
 
-    def __init__(self, derivative: Derivative | None, saved: Any, edges: Sequence[Any], guarded: Sequence[Tensor]) -> None:
+    def __init__(
+        self, derivative: Derivative | None, saved: Any, edges: Sequence[Any], guarded: Sequence[Tensor]
+    ) -> None:
         self.derivative = derivative
         self.saved = saved
         self.e0, self.e1, *more = (*edges, None, None)[: max(2, len(edges))]

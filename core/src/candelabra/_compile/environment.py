@@ -95,6 +95,8 @@ class Environment:
         if id(value) in self._seen:
             return
         self._seen[id(value)] = value
+        if getattr(value, "_opaque_to_compile", False):
+            return
         if isinstance(value, Tensor):
             self.tensors[id(value)] = value
         elif type(value) in (list, tuple) or (isinstance(value, tuple) and hasattr(value, "_fields")):
@@ -109,9 +111,9 @@ class Environment:
         elif isinstance(value, partial):
             for part, what in ((value.func, "function"), (value.args, "arguments"), (value.keywords, "keywords")):
                 self.reach(part, self._name(part), f"the {what} of {where}")
-        elif isinstance(value, type) or isinstance(value, ModuleType):
+        elif isinstance(value, (type, ModuleType)):
             pass
-        elif not getattr(type(value), "_opaque_to_compile", False):
+        else:
             self._object(value, where)
 
     def _items(self, items: dict[Any, Any], name: str, where: str, text: str) -> None:
@@ -166,9 +168,7 @@ class Environment:
             if isinstance(content, ModuleType) and is_user_code(content.__name__):
                 space = self._name(vars(content))
                 for attribute in sorted(names & vars(content).keys()):
-                    self.value(
-                        f"{space}[{attribute!r}]", vars(content)[attribute], f"{content.__name__}.{attribute}"
-                    )
+                    self.value(f"{space}[{attribute!r}]", vars(content)[attribute], f"{content.__name__}.{attribute}")
 
     def _reach_in_cell(self, cell: Any, where: str) -> None:
         try:

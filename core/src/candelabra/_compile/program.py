@@ -12,11 +12,14 @@ from collections.abc import Callable, Sequence
 from candelabra._annotations import Any, Final
 from candelabra._codegen.source import build, indent
 from candelabra._compile.environment import SCALARS, Environment, differs
-from candelabra._compile.recording import Advanced, Effect, GradientSet, Recorder, Replaced, Segment
+from candelabra._compile.recording import Advanced, Effect, Recorder, Replaced, Segment
 from candelabra._compile.results import Alias, New, Result, Same, Viewed, replay
-from candelabra._graph.structure import Value
+from candelabra._device import _default as default_device
+from candelabra._device import _process_default as process_default
+from candelabra._dispatch.autocasting import settings as autocast
+from candelabra._graph.structure import Graph, Value
 from candelabra._graph.tracing import spec_of
-from candelabra._keys import AUTOGRAD, VIEW, active, state
+from candelabra._keys import AUTOGRAD, LAYER_MASK, VIEW, active, state
 from candelabra._tensor import Tensor, new
 
 MISS: Final = object()
@@ -48,11 +51,16 @@ class Writer:
         self.scope[name] = value
         return name
 
-    @staticmethod
-    def _mode_guard(bits: int) -> list[str]:
-        if not bits:
-            return ["if active and state.bits: return MISS"]
-        return [f"if state.bits != {bits}: return MISS"]
+    def _mode_guard(self, bits: int) -> list[str]:
+        guards = [f"if state.bits != {bits}: return MISS"] if bits else ["if active and state.bits: return MISS"]
+        if bits & LAYER_MASK:
+            self.scope["autocast"] = autocast
+            guards.append(f"if autocast.enabled != {self.bound(autocast.enabled)}: return MISS")
+        if any(not node.operands for node in self.recorder.nodes):  # a factory may depend on the default device
+            self.scope |= {"default": default_device, "process_default": process_default}
+            for now in ("default.device", "default.current", "process_default[0]"):
+                guards.append(f"if {now} is not {self.bound(eval(now, self.scope))}: return MISS")
+        return guards
 
     # -- guards -------------------------------------------------------------------------------------------------------
     def argument(self, position: int, leaf: Any, value: Value | None) -> None:
@@ -118,14 +126,19 @@ class Writer:
             self.guards.append(f"if ({self._outside(tensor)}._grad is None) is {has}: return MISS")
 
     # -- the call -----------------------------------------------------------------------------------------------------
-    def segment(self, segment: Segment, function: Callable[..., Any], inputs: Sequence[Value],
-                outputs: Sequence[Value]) -> None:  # fmt: skip
-        """Write the call of a segment's graph, its effects, and the host call after it."""
+    def segment(self, segment: Segment, graph: Graph, function: Callable[..., Any], outputs: Sequence[Value]) -> None:
+        """Write the call of a segment's graph, its effects, and the host call after it.
+
+        ``outputs`` are the values of the segment that the results of the graph stand for.
+        """
+        inputs = graph.inputs
         for draw in segment.draws:
             seed, offset = f"n{len(self.names)}", f"n{len(self.names) + 1}"
             self.names[draw.seed], self.names[draw.offset] = seed, offset
             self.lines.append(f"{seed}, {offset} = {self.bound(draw.generator)}.take({draw.counters})")
         for value in inputs:
+            if value in graph.captured and value not in self.recorder.external:  # a constant
+                self.names[value] = self.bound(graph.captured[value]._payload)
             if value not in self.names:  # a tensor from outside that is read again after a host call
                 self.names[value] = f"p{len(self.names)}"
                 leaf = self.recorder.gradient_of.get(value)
@@ -167,11 +180,11 @@ class Writer:
         return self.tensors.get(value) or self._outside(self.recorder.external[value])
 
     @staticmethod
-    def wrapped(name: str, payload: str, keys: int) -> list[str]:
+    def wrapped(name: str, payload: str, keys: int, version: int = 0) -> list[str]:
         """Return the lines that create a tensor."""
         return [
             f"{name} = new(Tensor)", f"{name}._payload = {payload}", f"{name}._keys = {keys}", f"{name}._node = None",
-            f"{name}._counter = [0]",
+            f"{name}._counter = [{version}]",
         ]  # fmt: skip
 
     def result(self, position: int, result: Result) -> None:
@@ -187,7 +200,7 @@ class Writer:
             self.lines += self.wrapped(name, f"{source}._payload", result.keys)
             self.lines.append(f"{name}._counter = {source}._counter")
         else:
-            self.lines += self.wrapped(name, self.names[result.value], result.keys)
+            self.lines += self.wrapped(name, self.names[result.value], result.keys, result.version)
             if isinstance(result, New) and result.shares >= 0:
                 self.lines.append(f"{name}._counter = x{result.shares}._counter")
 

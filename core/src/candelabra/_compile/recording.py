@@ -1,7 +1,7 @@
 """One traced call: its graphs, and the effects on tensors that each run repeats after a graph.
 
-A call is a sequence of segments. A segment is a graph and its effects: gradients that were set or removed, versions that
-advanced, payloads that were replaced on devices with immutable arrays. Between two segments stands a host call, a
+A call is a sequence of segments. A segment is a graph and its effects: gradients that were set or removed, versions
+that advanced, payloads that were replaced on devices with immutable arrays. Between two segments stands a host call, a
 function that runs as Python at every call, such as an optimizer's step.
 """
 
@@ -115,10 +115,10 @@ class Recorder(Tracer):
 
     def watch(self, tensor: Tensor) -> None:
         """Watch the gradient of a tensor."""
-        if id(tensor) not in self.leaves and tensor._keys & AUTOGRAD and tensor._node is not None:
-            if tensor._node.is_leaf:
-                self.leaves[id(tensor)] = tensor
-                self.gradients[id(tensor)] = self.first_gradients[id(tensor)] = tensor.grad
+        node = tensor._node
+        if id(tensor) not in self.leaves and tensor._keys & AUTOGRAD and node is not None and node.is_leaf:
+            self.leaves[id(tensor)] = tensor
+            self.gradients[id(tensor)] = self.first_gradients[id(tensor)] = tensor.grad
 
     def value_of(self, tensor: Tensor) -> Value | None:
         known = id(tensor._payload) in self.payloads

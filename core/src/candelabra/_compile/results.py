@@ -40,6 +40,7 @@ class New(NamedTuple):
     keys: int
     shares: int
     differentiable: bool
+    version: int = 0
 
 
 Result = Same | Viewed | Alias | New
@@ -75,7 +76,7 @@ def _result(
             recorder.note_break("the function returns a part of a tensor from outside that is no view of it")
         return Alias(outside, keys)
     shares = next((i for i, other in enumerate(earlier) if other._counter is tensor._counter), -1)
-    return New(value, keys, shares, differentiable)
+    return New(value, keys, shares, differentiable, tensor._counter[0])
 
 
 def replay(base: Tensor, chain: list[tuple[Any, tuple[Any, ...]]]) -> Tensor:

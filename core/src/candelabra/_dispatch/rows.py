@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from candelabra._annotations import TYPE_CHECKING, Any, Final, NamedTuple
 from candelabra._device import instance_of_key
 from candelabra._dispatch.failure import fail
+from candelabra._dispatch.tracing import reporting
 from candelabra._keys import (
     AUTOGRAD,
     DEVICE_SHIFT,
@@ -30,7 +31,6 @@ from candelabra._keys import (
     VIEW,
     state,
 )
-from candelabra._dispatch.tracing import reporting
 from candelabra._serving import kernel_for
 from candelabra.dtypes import BY_BIT, DTYPE_MASK
 

@@ -36,9 +36,7 @@ def tracer_here() -> Tracer | None:
     return current.tracer if active and state.bits & TRACING else None
 
 
-def reporting(
-    op: Operator[..., Any], form: str, kernel: Callable[..., Any], instance: Instance
-) -> Callable[..., Any]:
+def reporting(op: Operator[..., Any], form: str, kernel: Callable[..., Any], instance: Instance) -> Callable[..., Any]:
     """Return a kernel that reports its calls to the tracer of the thread, except those that it declines."""
 
     def run(*args: Any) -> Any:
@@ -81,6 +79,7 @@ def outside_graph(function: F) -> F:
         tracer = tracer_here()
         return function(*args, **kwargs) if tracer is None else tracer.host_call(function, args, kwargs)
 
+    call._opaque_to_compile = True  # type: ignore[attr-defined]  # it runs at every call, so nothing of it is guarded
     return call  # type: ignore[return-value]
 
 

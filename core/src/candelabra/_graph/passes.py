@@ -5,19 +5,23 @@ Each respects memory that nodes write: a value whose memory is written is neithe
 
 from __future__ import annotations
 
-from candelabra._annotations import Any
-from candelabra._graph.structure import Graph, Memory, Node, Value, values_in
+from candelabra._annotations import Any, Final
+from candelabra._graph.running import default_kernel
+from candelabra._graph.structure import Graph, Memory, Node, Value, mapped, values_in
+from candelabra._tensor import wrap
 
-PLAIN = (int, float, bool, complex, str, bytes, type(None), slice)
+LARGEST_CONSTANT: Final = 1 << 20
+"""The size of a constant in bytes, at most: larger ones are cheaper to compute than to keep."""
+PLAIN: Final = (int, float, bool, complex, str, bytes, type(None), slice)
 
 
 def without_dead_code(graph: Graph) -> Graph:
-    """Return the graph without nodes whose results nothing uses. Writes to memory of inputs, or of used values, stay."""
+    """Return the graph without nodes whose results nothing uses. Writes to memory of inputs or of used values stay."""
     wanted = set(graph.outputs)
-    memories: set[Memory] = {value.memory for value in graph.outputs}
+    memories: set[Memory] = {value.memory for value in (*graph.outputs, *graph.inputs)}
     kept: list[Node] = []
     for node in reversed(graph.nodes):
-        writes = any(memory.external or memory in memories for memory in node.written)
+        writes = any(memory in memories for memory in node.written)
         if writes or any(value in wanted for value in node.results):
             kept.append(node)
             wanted.update(node.operands)
@@ -76,7 +80,7 @@ def without_copies(graph: Graph) -> Graph:
     """
     written = graph.written()
     last = {value.memory: i for i, node in enumerate(graph.nodes) for value in node.operands}
-    kept = {value.memory for value in graph.outputs}
+    kept = {value.memory for value in (*graph.outputs, *graph.inputs)}
     size: dict[Memory, int] = {}
     for value in (v for node in graph.nodes for v in node.results):
         size[value.memory] = max(size.get(value.memory, 0), value.spec.nbytes if value.spec else 0)
@@ -89,7 +93,8 @@ def without_copies(graph: Graph) -> Graph:
             memory = source.memory
             unshared = not memory.external and memory not in kept and last[memory] == i
             untouched = memory not in written and copy.memory not in written
-            if unshared and untouched and source.spec == copy.spec and copy.spec.nbytes == size[memory]:
+            whole = copy.spec is not None and copy.spec.nbytes == size.get(memory)
+            if unshared and untouched and source.spec == copy.spec and whole:
                 replaced[copy] = source
                 if copy in graph.outputs:
                     kept.add(memory)
@@ -98,9 +103,36 @@ def without_copies(graph: Graph) -> Graph:
     return graph.with_nodes(nodes, [replaced.get(value, value) for value in graph.outputs])
 
 
+def folded(graph: Graph) -> Graph:
+    """Return the graph with constants in place of what nodes compute from nothing: captured tensors, computed now.
+
+    Constants that are returned, or whose memory is written, are computed at each run.
+    """
+    written, returned = graph.written(), {value.memory for value in graph.outputs}
+    constants: dict[Value, Any] = {}
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        operands = node.operands
+        fixed = not node.written and not isinstance(node.op, Graph) and not node.op.random
+        fixed = fixed and all(value in constants for value in operands) and node.kernel is not None
+        if fixed and not any(_is_bound(value, written, returned) for value in node.results):
+            (value,) = node.results
+            constants[value] = default_kernel(node)(*[mapped(a, constants.__getitem__) for a in node.args])
+        else:
+            nodes.append(node)
+    used = dict.fromkeys(value for node in nodes for value in node.operands if value in constants)
+    tensors = {v: wrap(constants[v], v.spec.instance.keys_for(v.spec.dtype)) for v in used if v.spec is not None}
+    return Graph([*graph.inputs, *tensors], nodes, graph.outputs, {**graph.captured, **tensors})
+
+
+def _is_bound(value: Value, written: set[Memory], returned: set[Memory]) -> bool:
+    large = value.spec is None or value.spec.nbytes > LARGEST_CONSTANT
+    return large or value.memory in written or value.memory in returned or value.memory.external
+
+
 def simplified(graph: Graph) -> Graph:
-    """Return the graph after all passes. The outputs keep their order."""
-    return without_dead_code(without_copies(without_duplicates(graph)))
+    """Return the graph after all passes. The outputs keep their order; constants are added to the inputs."""
+    return folded(without_dead_code(without_copies(without_duplicates(graph))))
 
 
-__all__ = ["simplified", "without_copies", "without_dead_code", "without_duplicates"]
+__all__ = ["folded", "simplified", "without_copies", "without_dead_code", "without_duplicates"]

@@ -131,17 +131,17 @@ class _Writer:
             for value in node.results:
                 self.names[value] = f"v{len(self.names)}"
                 results.append(self.names[value])
-            left = ", ".join(results)
+            left = results[0] if len(results) == 1 else "_"
         else:
             for target, value in written_values(node):
                 self.names[value] = self.names[target]
             left = "_"
         self.lines.append(f"{left} = {call}")
-        if chosen is None and not isinstance(node.op, Graph) and not node.is_view:
+        if chosen is None and not isinstance(node.op, Graph) and not node.is_view:  # it may decline, as in eager calls
             self.scope[f"d{number}"] = dispatching(node)
-            test = left if len(node.results) == 1 or left == "_" else None
-            if test is not None:
-                self.lines.append(f"if {test} is NotImplemented: {left} = d{number}({given})")
+            self.lines.append(f"if {left} is NotImplemented: {left} = d{number}({given})")
+        if node.form == FUNCTION and len(node.results) > 1:
+            self.lines.append(f"{', '.join(results)} = _")
 
     def _argument(self, argument: Any) -> str:
         """Return the text of an argument. Anything but names and short constants is bound to a name."""

@@ -17,21 +17,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from os.path import basename, dirname
+from os.path import basename
 
-from candelabra._annotations import Any, Final, NamedTuple
+from candelabra._annotations import Any, NamedTuple
 from candelabra._device import Instance, instance_of_key
 from candelabra._dispatch.tracing import current
-from candelabra._graph.structure import FUNCTION, INPLACE, ROWS, Graph, Memory, Node, Spec, Value
+from candelabra._graph.structure import FUNCTION, INPLACE, Graph, Memory, Node, Spec, Value
 from candelabra._keys import TRACING, mode
 from candelabra._layout import contiguous_strides
 from candelabra._records.record import OPERATORS, Operator
 from candelabra._tensor import Tensor
 from candelabra.dtypes import dtype
-
-_PACKAGE: Final = dirname(dirname(__file__))
-_OWN: Final = ("nn", "optim")
-"""Packages of other distributions inside the package ``candelabra``, whose frames are not the user's."""
 
 
 class RunTimeInt(int):
@@ -235,11 +231,9 @@ def user_line() -> str:
     """Return the file and line of the innermost frame outside of candelabra."""
     frame: Any = sys._getframe(1)
     while frame is not None:
-        file = frame.f_code.co_filename
-        inside = file.startswith(_PACKAGE) or file.startswith("<candelabra")
         module = frame.f_globals.get("__name__", "")
-        if not inside and not module.startswith(tuple(f"candelabra.{name}" for name in _OWN)):
-            return f"{basename(file)}:{frame.f_lineno}"
+        if not module.startswith("candelabra") and not frame.f_code.co_filename.startswith("<candelabra"):
+            return f"{basename(frame.f_code.co_filename)}:{frame.f_lineno}"
         frame = frame.f_back
     return ""
 
