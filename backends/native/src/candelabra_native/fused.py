@@ -11,11 +11,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
+from candelabra.backend import is_contiguous_layout
 from candelabra.graph import Graph, Node, default_kernel, runner
+from candelabra.library import build
+from candelabra_clike import StridedArray
 from candelabra_clike.fusion import FusedKernel, fused
 from candelabra_cpu.backend import TO_NUMPY
 
-from candelabra_native.arrays import Unsuitable, ndarray, strided
+from candelabra_native.arrays import Unsuitable, ndarray, payload, strided
 from candelabra_native.finding import Missing, compiled_together, may_compile
 from candelabra_native.kernels import ENGINE
 
@@ -58,42 +61,60 @@ def _advise() -> None:
 
 
 def on_arrays(kernel: FusedKernel, own: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function that calls a fused kernel on NumPy arrays.
+    """Generate the function that calls a fused kernel on NumPy arrays.
 
-    ``own`` serves arrays that C kernels do not address, such as those with negative strides.
+    The function has a fast path for the strides that the graph was traced with. ``own`` serves arrays that C kernels do
+    not address, such as those with negative strides.
     """
-    places, single = kernel.arrays, len(kernel.outputs) == 1
-    new = [
-        (s.shape, TO_NUMPY[s.dtype], s.nbytes or 1, tuple(step * s.dtype.itemsize for step in s.strides))
-        for s in kernel.outputs
-    ]
-    constant, allocate = kernel.constant_numbers(), ENGINE.allocate
-    plans: dict[Any, Any] = {}
-    zeros = (0,) * (len(new) + len(places))
+    names = [f"a{i}" for i in range(len(kernel.group.inputs))]
+    arrays = [names[i] for i in kernel.arrays]
+    layouts = [v.spec for v in kernel.inputs if v.spec is not None]
+    scope: dict[str, Any] = {"allocate": ENGINE.allocate, "ndarray": ndarray, "general": _general(kernel, own)}
+    tests = [f"{a}.strides == STRIDES_{a} and {a}.flags.aligned" for a in arrays]
+    scope |= {f"STRIDES_{a}": _in_bytes(s) for a, s in zip(arrays, layouts, strict=True)}
+    lines = [f"if not ({' and '.join(tests)}): return general({', '.join(names)})"] if tests else []
+    blocks, outputs = [], []
+    for i, spec in enumerate(kernel.outputs):
+        scope |= {f"SHAPE{i}": spec.shape, f"DTYPE{i}": TO_NUMPY[spec.dtype], f"OUT{i}": _in_bytes(spec)}
+        lines.append(f"b{i} = allocate({spec.nbytes or 1})")
+        blocks.append(f"b{i}")
+        strides = "" if is_contiguous_layout(spec.shape, spec.strides) else f", 0, OUT{i}"
+        outputs.append(f"ndarray(SHAPE{i}, DTYPE{i}, b{i}{strides})")
+    plan = kernel.traced()
+    if plan is not None:
+        constant = kernel.constant_numbers()
+        scope |= {"launch": plan.launch, "numbers": kernel.numbers, "CONSTANT": constant}
+        numbers = [*["0"] * (len(blocks) + len(arrays)), *map(str, plan.numbers)]
+        numbers.append("*CONSTANT" if constant is not None else f"*numbers(({', '.join(names)},))")
+        lines.append(f"launch({', '.join([str(plan.items), *blocks, *arrays, *numbers])})")
+    lines.append(f"return {', '.join(outputs)}")
+    return build("fused", ", ".join(names), lines, scope, f"native {kernel.nest.name}")
 
-    def plan_of(arrays: list[Any]) -> Any:
-        views = [strided(a, ENGINE) for a in arrays]
-        plan = kernel.schedule([(v.shape, v.strides) for v in views])
-        return None if plan is None else (plan.launch, plan.items, (*zeros, *plan.numbers))
+
+def _in_bytes(spec: Any) -> tuple[int, ...]:
+    return tuple(step * spec.dtype.itemsize for step in spec.strides)
+
+
+def _general(kernel: FusedKernel, own: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function for arrays of any strides."""
 
     def call(*arguments: Any) -> Any:
-        arrays = [arguments[i] for i in places]
-        key = tuple([a.strides for a in arrays])
         try:
-            if not all([a.flags.aligned for a in arrays]):
-                raise Unsuitable
-            if key not in plans:
-                plans[key] = plan_of(arrays)
+            arrays = [strided(arguments[i], ENGINE) for i in kernel.arrays]
+            plan = kernel.schedule([(a.shape, a.strides) for a in arrays])
         except (Unsuitable, Missing):
             return own(*arguments)
-        plan = plans[key]
-        blocks = [allocate(nbytes) for _, _, nbytes, _ in new]
-        if plan is not None:
-            launch, items, numbers = plan
-            launch(items, *blocks, *arrays, *numbers, *(kernel.numbers(arguments) if constant is None else constant))
         outputs = [
-            ndarray(shape, d, block, 0, strides) for (shape, d, _, strides), block in zip(new, blocks, strict=True)
+            StridedArray(ENGINE, ENGINE.allocate(s.nbytes or 1), s.shape, s.strides, 0, s.dtype, s.numel, False)
+            for s in kernel.outputs
         ]
-        return outputs[0] if single else tuple(outputs)
+        if plan is not None:
+            placed = (*outputs, *arrays)
+            plan.launch(
+                plan.items, *[a.buffer for a in placed], *[a.offset for a in placed], *plan.numbers,
+                *kernel.numbers(arguments),
+            )  # fmt: skip
+        results = tuple(payload(out) for out in outputs)
+        return results if len(results) > 1 else results[0]
 
     return call
