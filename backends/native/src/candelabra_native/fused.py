@@ -16,6 +16,7 @@ from candelabra.graph import Graph, Node, default_kernel, runner
 from candelabra.library import build
 from candelabra_clike import StridedArray
 from candelabra_clike.fusion import FusedKernel, fused
+from candelabra_clike.templates.elementwise.elementwise import NotContiguous
 from candelabra_cpu.backend import TO_NUMPY
 
 from candelabra_native.arrays import Unsuitable, ndarray, payload, strided
@@ -102,7 +103,7 @@ def _general(kernel: FusedKernel, own: Callable[..., Any]) -> Callable[..., Any]
         try:
             arrays = [strided(arguments[i], ENGINE) for i in kernel.arrays]
             plan = kernel.schedule([(a.shape, a.strides) for a in arrays])
-        except (Unsuitable, Missing):
+        except (Unsuitable, Missing, NotContiguous):
             return own(*arguments)
         outputs = [
             StridedArray(ENGINE, ENGINE.allocate(s.nbytes or 1), s.shape, s.strides, 0, s.dtype, s.numel, False)

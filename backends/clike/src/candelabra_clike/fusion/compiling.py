@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from candelabra.graph import Graph, Node, fuse, gain, runner
+from candelabra.backend import is_contiguous_layout
+from candelabra.graph import Graph, Node, default_kernel, fuse, gain, runner
 from candelabra.graph import Value as Tensor
 
 from candelabra_clike.engine import Engine
@@ -30,9 +31,9 @@ def worth(nodes: list[Node], reads: Iterable[Tensor], writes: Iterable[Tensor]) 
 
     All results have one shape, since each is computed once per element. A single element, such as the gradient of a
     loss, is computed again for every element if nothing else uses it. A view is no new memory, so nothing else may use
-    it.
+    it. Random numbers are drawn in C order, so all arrays of their kernel are contiguous.
     """
-    writes = list(writes)
+    reads, writes = list(reads), list(writes)
     shapes = {v.spec.shape for node in nodes for v in node.results if v.spec is not None and v.spec.numel != 1}
     if len(shapes) > 1:
         return -1
@@ -40,6 +41,10 @@ def worth(nodes: list[Node], reads: Iterable[Tensor], writes: Iterable[Tensor]) 
     written = {v.spec.shape for v in writes if v.spec is not None}
     if len(written) > 1 or (shapes and written != shapes) or not views.isdisjoint(writes):
         return -1
+    if any(not isinstance(node.op, Graph) and node.op.random for node in nodes):
+        arrays = [v.spec for v in (*reads, *writes) if v.spec is not None]
+        if any({spec.shape} != written or not is_contiguous_layout(spec.shape, spec.strides) for spec in arrays):
+            return -1
     return gain(nodes, reads, writes)
 
 
@@ -54,6 +59,6 @@ def compiled(engine: Engine, graph: Graph) -> Callable[..., tuple[Any, ...]] | N
             return None
         kernel = FusedKernel(node.op, engine)
         kernel.traced()  # compiles it
-        return on_strided_arrays(kernel)
+        return on_strided_arrays(kernel, default_kernel(node))
 
     return runner(grouped, kernel_of)

@@ -64,22 +64,24 @@ class FusedKernel:
         return tuple(self.numbers(()))
 
 
-def on_strided_arrays(kernel: FusedKernel) -> Callable[..., Any]:
-    """Return the function that calls a fused kernel on strided arrays."""
+def on_strided_arrays(kernel: FusedKernel, own: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function that calls a fused kernel on strided arrays. ``own`` serves those that the kernel cannot."""
     engine, places, single = kernel.engine, kernel.arrays, len(kernel.outputs) == 1
     new = [
         (s.shape, s.strides, s.dtype, s.numel, is_contiguous_layout(s.shape, s.strides), s.nbytes or 1)
         for s in kernel.outputs
     ]
-    constant = kernel.constant_numbers()
+    constant, drawing = kernel.constant_numbers(), bool(kernel.nest.draws)
 
     def call(*arguments: Any) -> Any:
         arrays = [arguments[i] for i in places]
+        layouts = [(a.shape, a.strides) for a in arrays]
+        if drawing and any(a.shape != kernel.shape or not a.contiguous for a in arrays):
+            return own(*arguments)
         outputs = [
             StridedArray(engine, engine.allocate(nbytes), shape, strides, 0, d, size, contiguous)
             for shape, strides, d, size, contiguous, nbytes in new
         ]
-        layouts = [(a.shape, a.strides) for a in arrays]
         plan = kernel.schedule(layouts)
         if plan is not None:
             if plan.max_offset != sys.maxsize and max([a.offset for a in arrays], default=0) > plan.max_offset:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from candelabra.dtypes import INTEGER, dtype
+from candelabra.dtypes import FLOATING, INTEGER, dtype
 from candelabra.graph import FUNCTION, Graph, Node
 from candelabra.graph import Value as Tensor
 from candelabra.library import OPERAND, OPERATORS, PLAIN, Operator, boolean
@@ -21,9 +21,10 @@ from candelabra.library import OPERAND, OPERATORS, PLAIN, Operator, boolean
 from candelabra_clike.conversions import converted
 from candelabra_clike.expressions import CONTRACTED, EXPRESSIONS, expression_for
 from candelabra_clike.kernels.pointwise import FIXED, NUMBERS, number_converter
+from candelabra_clike.kernels.random import uniform_values
 from candelabra_clike.language import Value, Variable, declared, reasons_in, round_to, value_type
 from candelabra_clike.scalars import scalar, scalar_converter, scalar_types
-from candelabra_clike.templates.elementwise.loops import LoopNest, operands
+from candelabra_clike.templates.elementwise.loops import Draw, LoopNest, operands
 
 LETTERS = "abcdefgh"
 """The names of operands in the functions of :data:`~candelabra_clike.expressions.EXPRESSIONS`."""
@@ -80,6 +81,7 @@ def lowered(group: Graph) -> Lowered:
         tuple(lowering.types),
         any(node.op.name in CONTRACTED for node in group.nodes if not isinstance(node.op, Graph)),
         tuple(lowering.steps),
+        tuple(lowering.draws),
     )
     return Lowered(nest, _spec(group.outputs[0]).shape, inputs, tuple(lowering.scalars))
 
@@ -92,13 +94,15 @@ class Lowering:
         self.steps: list[tuple[Variable, Value]] = []
         self.scalars: list[Scalar] = []
         self.types: list[str] = []
+        self.draws: list[Draw] = []
 
     def add(self, node: Node, group: Graph) -> None:
         """Define the variable of a node's result."""
         [result] = node.results
         d = _spec(result).dtype
+        op: Any = node.op
         value = self.expression(node)
-        if isinstance(value, Variable):
+        if isinstance(value, Variable) and not (d.is_half and op.name == "cast"):
             self.values[result] = value
             return
         if any(result in other.operands for other in group.nodes):  # otherwise the store rounds it
@@ -136,9 +140,7 @@ class Lowering:
                 values[name] = argument
         return declared(f"{op.name!r} in {d.name}", expression, values, value_type(result))
 
-    def number(
-        self, source: Any, d: dtype, convert: Callable[[Any], tuple[Any, ...]], rounded: bool = False
-    ) -> Value:
+    def number(self, source: Any, d: dtype, convert: Callable[[Any], tuple[Any, ...]], rounded: bool = False) -> Value:
         """Return a number that the kernel takes."""
         if not isinstance(source, Tensor | bool | int | float | complex):
             raise NotFusible(repr(source))
@@ -146,6 +148,12 @@ class Lowering:
         self.scalars.append(Scalar(source, convert))
         self.types += scalar_types(d)
         return value
+
+    def argument(self, type: str, source: Any) -> str:
+        """Return the name of a number that the kernel takes as it is."""
+        self.scalars.append(Scalar(source, lambda value: (value,)))
+        self.types.append(type)
+        return f"s{len(self.types) - 1}"
 
     def operand(self, argument: Any) -> Value:
         """Return the value of an argument that is a tensor."""
@@ -204,6 +212,19 @@ def _pow(lowering: Lowering, node: Node) -> Value:
     return lowering.pointwise(OPERATORS["pow"], node.args, d, d)
 
 
+def _uniform(lowering: Lowering, node: Node) -> Value:
+    """A random number per element. Those of one kernel come of counters of one number of values."""
+    d = _spec(node.results[0]).dtype
+    values = tuple(uniform_values(d)) if d.category == FLOATING else ()
+    if not values or any(len(draw.values) != len(values) for draw in lowering.draws):
+        raise NotFusible("random_uniform")
+    seed, offset = (lowering.argument("u64", source) for source in node.args[1:3])
+    variable = Variable(value_type(d), f"r{len(lowering.draws)}")
+    lowering.draws.append(Draw(variable, values, seed, offset))
+    return variable
+
+
 SPECIAL: dict[str, Callable[[Lowering, Node], Value]] = {
-    "cast": _cast, "full": _full, "clamp": _clamp, "pow": _pow, **dict.fromkeys(IDENTITIES, _identity),
+    "cast": _cast, "full": _full, "random_uniform": _uniform, "clamp": _clamp, "pow": _pow,
+    **dict.fromkeys(IDENTITIES, _identity),
 }  # fmt: skip

@@ -169,6 +169,10 @@ class Schedule(NamedTuple):
     """The largest offset of an array for which the kernel's indices suffice."""
 
 
+class NotContiguous(Exception):
+    """Arrays of other strides than a kernel with random numbers takes."""
+
+
 class Launches:
     """The launches of a loop nest."""
 
@@ -189,11 +193,13 @@ class Launches:
         order = memory_order(shape, rows)
         ordered = tuple(tuple(row[d] for d in order) for row in rows)
         sizes, loop_strides = collapsed(tuple(shape[d] for d in order), ordered)
-        if all(row == (1,) for row in loop_strides):
+        if size == 1 or all(row == (1,) for row in loop_strides):
             launch, chunk, most = self.flat[engine]
             if size > most and new:
                 launch = self.nontemporal[engine]
             return Schedule(launch, -(-size // chunk), (size,), sys.maxsize)
+        if self.nest.draws:
+            raise NotContiguous(self.nest.name)
         if not engine.traits.serial:
             numbers = (size, *sizes, *[step for row in loop_strides for step in row])
             launch = engine.compile(self.nest.lanes(len(sizes), wide))
@@ -271,7 +277,8 @@ class ContiguousLaunches(dict[Engine, tuple[Launch, int, int]]):
             # An expression with library calls is bound by computation, and non-temporal stores make it slower. Both
             # were measured.
             most = traits.cache // 4 // self.nest.outputs[0].itemsize
-        self[engine] = launch = engine.compile(source), CHUNK if traits.serial else 1, most
+        chunk = CHUNK if traits.serial else self.nest.per_counter if self.nest.draws else 1
+        self[engine] = launch = engine.compile(source), chunk, most
         return launch
 
 

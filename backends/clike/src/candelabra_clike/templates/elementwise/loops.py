@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from candelabra.dtypes import dtype
 
@@ -26,6 +27,8 @@ CHUNK = 4096
 """Elements of a work-item on serial devices."""
 BLOCK_BYTES = 1024
 """The size of the block of results that a work-item buffers before non-temporal stores."""
+DRAWN = 256
+"""Elements of the block for which a work-item draws random numbers first."""
 LINE_BYTES = 64
 """The size of a non-temporal store: a cache line."""
 TILE = 32
@@ -50,6 +53,27 @@ AT = Variable("u64", "at")
 """The index of the element in a contiguous output, for kernels without arrays to read."""
 
 
+class Draw(NamedTuple):
+    """Random numbers, one per element in C order: values of the words ``w0`` … of Philox counters.
+
+    ``seed`` and ``offset`` are names of numbers. See :mod:`candelabra_clike.templates.random_numbers`.
+    """
+
+    variable: Variable
+    values: tuple[str, ...]
+    seed: str
+    offset: str
+
+    def block(self, counters: int, first: str, high: str) -> str:
+        """Return statements that fill an array with the numbers of ``counters`` counters from ``first`` on."""
+        name, per = f"{self.variable.name}_block", len(self.values)
+        stored = "".join(f"{name}[c * {per}u + {i}u] = {value};\n" for i, value in enumerate(self.values))
+        return (
+            f"{self.variable.type} {name}[{counters * per}];\nfor (u32 c = 0; c < {counters}u; ++c) {{\n"
+            f"PHILOX({high}, {self.offset} + 1 + ({first}) + c, {self.seed})\n{stored}}}\n"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class LoopNest:
     """The loop nests of a kernel. Every element of the outputs is computed from the elements of the inputs at its
@@ -66,6 +90,8 @@ class LoopNest:
     numbers: tuple[str, ...] = ()
     contract: bool = False
     steps: tuple[tuple[Variable, Value], ...] = ()
+    draws: tuple[Draw, ...] = ()
+    """Random numbers of the elements, which only kernels for contiguous arrays have: a counter gives several."""
 
     @cached_property
     def written(self) -> tuple[str, ...]:
@@ -110,6 +136,8 @@ class LoopNest:
     # -- the five forms -----------------------------------------------------------------------------------------------
     def flat(self, serial: bool) -> Source:
         """Return the kernel for contiguous arrays of ``n`` elements."""
+        if self.draws:
+            return self._source(self.name, (number("n"),), self._drawing(serial), wide=True)
         if serial:
             body = self._chunk(self.names) + self._loop("m", (UNIT,) * len(self.names), at="first + i")
         else:
@@ -147,6 +175,35 @@ class LoopNest:
             f"{self._loop('many', (UNIT,) * len(self.names))}{stores}{ahead}\n}}\n"
         )
         return self._source(f"{self.name}_past_caches", (number("n"),), body, wide=True)
+
+    def _drawing(self, serial: bool) -> str:
+        """Return the body of a kernel with random numbers: a work-item first draws those of a block of elements.
+
+        On other than serial devices, the block is what one counter gives.
+        """
+        per = self.per_counter
+        if serial:
+            numbers = "".join(
+                d.block(DRAWN // per, f"(first + from) / {per}u", "multiply_high_u64") for d in self.draws
+            )
+            ahead = "".join(f"p{n} += many; " for n in self.names)
+            return (
+                f"{self._chunk(self.names)}for (u32 from = 0; from < m; from += {DRAWN}u) {{\n"
+                f"const u32 left = m - from, many = left < {DRAWN}u ? left : {DRAWN}u;\n"
+                f"{numbers}{self._loop('many', (UNIT,) * len(self.names))}{ahead}\n}}\n"
+            )
+        elements = {n: f"{n}[{n}_at + at]" for n in self.names}
+        numbers = "".join(draw.block(1, "GLOBAL_ID", "MULTIPLY_HIGH") for draw in self.draws)
+        return (
+            f"const INDEX first = GLOBAL_ID * {per}u;\nif (first < n) {{\n{numbers}"
+            f"UNROLL for (u32 i = 0; i < {per}u; ++i) {{\nconst INDEX at = first + i;\n"
+            f"if (at < n) {{\n{self._element_step(elements)}}}\n}}\n}}\n"
+        )
+
+    @property
+    def per_counter(self) -> int:
+        """The elements whose random numbers come of one counter."""
+        return len(self.draws[0].values)
 
     def rows(self, rank: int, inner: Sequence[int]) -> Source:
         """Return the kernel for serial devices: a work-item processes ``rows_per_item`` rows, or a segment of ``width``
@@ -274,6 +331,7 @@ class LoopNest:
         arrays. ``rare`` is passed to :func:`~candelabra_clike.language.text`.
         """
         lines = [self._load(n, elements[n]) for n in self.read if n in elements]
+        lines += [_draw(draw) for draw in self.draws]
         lines += [f"const INDEX at = {at};\n"] if any(node is AT for node in self.nodes) else []
         lines += [_definition(variable, value, rare) for variable, value in self.steps]
         for n, value in zip(self.written, self.values):
@@ -290,7 +348,13 @@ class LoopNest:
                 steps.append(_definition(variable, value, "usual"))
         loads = [self._load(n, elements[n]) for n in self.read if n in elements and f"v{n}" in wanted]
         tests = [f"rare |= {text(condition)} ? ~0u : 0u;\n" for condition in self.rare]
-        return "".join([*loads, *reversed(steps), *tests])
+        draws = [_draw(draw) for draw in self.draws if draw.variable.name in wanted]
+        return "".join([*loads, *draws, *reversed(steps), *tests])
+
+
+def _draw(draw: Draw) -> str:
+    """Return the statement that reads the random number of element ``i`` of a block."""
+    return f"const {draw.variable.type} {draw.variable.name} = {draw.variable.name}_block[i];\n"
 
 
 def _definition(variable: Variable, value: Value, rare: str) -> str:
