@@ -86,7 +86,7 @@ def groups(graph: Graph) -> list[int]:
 
 
 def check(program: Program, *tensors: Tensor, on: str = "") -> list[int]:
-    """Check that a compiled program gives what the program gives, and return the sizes of its groups.
+    """Check the results of a compiled program, and return the sizes of its groups.
 
     ``on`` is the device whose single kernels compute what is expected, by default the tensors' own.
     """

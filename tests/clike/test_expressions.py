@@ -41,7 +41,7 @@ def test_a_wrong_expression_is_refused_when_the_kernel_is_registered(
     with pytest.raises(ExpressionError, match=rf"'add' in float16 \(test_expressions.py, line \d+\): {reason}") as e:
         kernel.value(float16)
     assert e.value.operator == "'add' in float16"
-    assert e.value.place.startswith("test_expressions.py, line")
+    assert e.value.location.startswith("test_expressions.py, line")
 
 
 @pytest.mark.parametrize(

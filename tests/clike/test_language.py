@@ -143,7 +143,7 @@ def test_the_types_of_library_functions_are_those_of_their_definitions() -> None
         (lambda: N / M, "'/' of i32 and i32: it needs two floats of one type"),
         (lambda: ~X, "'~' of f32: it needs an integer or a bool"),
         (lambda: X.real, "a part of f32: only complex numbers have one"),
-        (lambda: X + "1", "'\\+': expected a value or a number, got '1'"),
+        (lambda: X + "1", "'\\+': expected a value or a number, got '1'"),  # type: ignore[operator]
         (lambda: N + 0.5, "'\\+': 0.5 is no number of type i32"),
         (lambda: B + 256, "'\\+': 256 is no number of type u8"),
         (lambda: P ^ 2, "'\\^': 2 is no number of type bool"),

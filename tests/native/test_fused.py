@@ -1,6 +1,8 @@
 """Fused kernels of compiled functions on the device cpu."""
 
 import warnings
+from collections.abc import Sequence
+from pathlib import Path
 
 import candelabra as cd
 import candelabra.nn.functional as F
@@ -8,8 +10,12 @@ import pytest
 from candelabra import Tensor
 from candelabra.dtypes import dtype
 from candelabra.graph import compile_graph, trace
-from candelabra_native import finding, fused
+from candelabra_clike import Source
+from candelabra_clike.cache import temporary_folder
+from candelabra_clike.fusion import fused as grouped
+from candelabra_native import compiling, finding, fused
 from candelabra_native.fused import ADVICE
+from candelabra_native.kernels import ENGINE
 
 from tests import fused_programs as programs
 
@@ -58,7 +64,7 @@ def test_a_group_of_a_training_step_contains_the_gradient_of_its_loss() -> None:
 
     x = programs.numbers((20, 30), cd.float32, CPU)
     graph = trace(step, x)
-    assert "expand" in str(fused.fused(graph))
+    assert "expand" in str(grouped(graph))
     [got] = compile_graph(graph)(x._payload)
     expected = step(x)
     assert expected is not None
@@ -140,9 +146,14 @@ def test_without_a_compiler_the_core_calls_single_kernels(monkeypatch: pytest.Mo
 
 def test_the_kernels_of_a_graph_are_compiled_by_one_call_of_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels of one preamble share a file, which stands under the name of each."""
-    calls = []
-    compile_unit = finding.compiling.compile_unit
-    monkeypatch.setattr(finding.compiling, "compile_unit", lambda *a, **k: calls.append(a[0]) or compile_unit(*a, **k))
+    calls: list[int] = []
+    compile_unit = compiling.compile_unit
+
+    def counted(sources: Sequence[Source], level: str, to: Path) -> Path:
+        calls.append(len(sources))
+        return compile_unit(sources, level, to)
+
+    monkeypatch.setattr(compiling, "compile_unit", counted)
 
     def program(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
         a = (x * 3.0 + y - 0.125) * x
@@ -150,7 +161,7 @@ def test_the_kernels_of_a_graph_are_compiled_by_one_call_of_the_compiler(monkeyp
         return a, (b + 1.0) * b - x.shape[0]
 
     x, y = (programs.numbers((11, 5), cd.float32, CPU, seed) for seed in range(2))
-    monkeypatch.setattr(finding, "folder", lambda: finding.temporary_folder("fused-together"))
-    fused.ENGINE._launches.clear()
+    monkeypatch.setattr(finding, "folder", lambda: temporary_folder("fused-together"))
+    ENGINE._launches.clear()
     compile_graph(trace(program, x, y))
-    assert [len(sources) for sources in calls] == [2]
+    assert calls == [2]

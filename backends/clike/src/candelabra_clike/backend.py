@@ -67,8 +67,8 @@ class CLikeBackend(Backend):
         from candelabra_clike.fusion import compiled
 
         values = (*graph.inputs, *[v for node in graph.nodes for v in node.results])
-        index = next(v.spec.instance.device.index for v in values if v.spec is not None)
-        return compiled(self.engine(index), graph)
+        device = next(v.spec.device for v in values if v.spec is not None)
+        return compiled(self.engine(device.index), graph)
 
     def synchronize(self, index: int) -> None:
         engine = self.engine(index)

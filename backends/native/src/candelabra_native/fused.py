@@ -22,6 +22,7 @@ from candelabra_cpu.backend import TO_NUMPY
 from candelabra_native.arrays import Unsuitable, ndarray, payload, strided
 from candelabra_native.finding import Missing, compiled_together, may_compile
 from candelabra_native.kernels import ENGINE
+from candelabra_native.launch._launch import allocate
 
 ADVICE: Final = (
     "compiled functions call one kernel per operator on the device cpu, because kernels cannot be made at run time: "
@@ -70,7 +71,7 @@ def on_arrays(kernel: FusedKernel, own: Callable[..., Any]) -> Callable[..., Any
     names = [f"a{i}" for i in range(len(kernel.group.inputs))]
     arrays = [names[i] for i in kernel.arrays]
     layouts = [v.spec for v in kernel.inputs if v.spec is not None]
-    scope: dict[str, Any] = {"allocate": ENGINE.allocate, "ndarray": ndarray, "general": _general(kernel, own)}
+    scope: dict[str, Any] = {"allocate": allocate, "ndarray": ndarray, "general": _general(kernel, own)}
     tests = [f"{a}.strides == STRIDES_{a} and {a}.flags.aligned" for a in arrays]
     scope |= {f"STRIDES_{a}": _in_bytes(s) for a, s in zip(arrays, layouts, strict=True)}
     lines = [f"if not ({' and '.join(tests)}): return general({', '.join(names)})"] if tests else []
@@ -106,7 +107,7 @@ def _general(kernel: FusedKernel, own: Callable[..., Any]) -> Callable[..., Any]
         except (Unsuitable, Missing, NotContiguous):
             return own(*arguments)
         outputs = [
-            StridedArray(ENGINE, ENGINE.allocate(s.nbytes or 1), s.shape, s.strides, 0, s.dtype, s.numel, False)
+            StridedArray(ENGINE, allocate(s.nbytes or 1), s.shape, s.strides, 0, s.dtype, s.numel, False)
             for s in kernel.outputs
         ]
         if plan is not None:

@@ -167,7 +167,8 @@ class Lowering:
         for p, argument in zip(op.schema.parameters, node.args, strict=True):
             if p.kind not in FIXED and isinstance(argument, Tensor) and argument.spec is not None:
                 return argument.spec.dtype
-        return _spec(node.results[0]).dtype
+        result: dtype = _spec(node.results[0]).dtype
+        return result
 
 
 def _spec(value: Tensor) -> Any:

@@ -6,15 +6,15 @@ An operator's value is a function of its operands::
     "relu": {"float": lambda a: select(a < 0, 0, a)}
     "tanh": {"float": lambda a: call("tanh", a)}
 
-The function is called once per dtype with variables in place of elements, and returns the tree of what it does with
-them. Every node of the tree has a type. A wrong type, an unknown function of the library or an argument too many is
+The function is called once per dtype with variables in place of elements, and returns the tree of operations on them.
+Every node of the tree has a type. A wrong type, an unknown function of the library or an argument too many is
 therefore an error where the expression is declared, with the operator and the line, and not one of a compiler at the
 first use. :func:`~candelabra_clike.language.printing.text` prints a tree in the words of
 :mod:`candelabra_clike.dialect`, which all dialects define.
 
 The types are ``bool``, ``i8`` … ``u64``, ``f32``, ``f64``, ``c64`` and ``c128``; half types are computed as ``f32``.
 Conversions are those of C between integers of one signedness; every other conversion is a :func:`cast`. A Python number
-takes the type of the operand beside it.
+takes the type of the other operand.
 """
 
 from candelabra_clike.language.declaring import ExpressionError, declared

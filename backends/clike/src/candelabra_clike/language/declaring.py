@@ -1,4 +1,4 @@
-"""Expressions of operators: what an error says about the place of a declaration."""
+"""Declarations of expressions, and their errors."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from candelabra_clike.language.values import Value, as_value
 
 
 class ExpressionError(TypeError):
-    """An expression that is not one: a wrong type, an unknown function. ``operator`` and ``place`` say where."""
+    """An expression with a wrong type or an unknown function. ``location`` is the line of its declaration."""
 
-    def __init__(self, operator: str, place: str, reason: str) -> None:
-        super().__init__(f"the expression of {operator} ({place}): {reason}")
+    def __init__(self, operator: str, location: str, reason: str) -> None:
+        super().__init__(f"the expression of {operator} ({location}): {reason}")
         self.operator = operator
-        self.place = place
+        self.location = location
 
 
 def declared(
@@ -36,12 +36,12 @@ def declared(
         if not holds(result, value.type):
             raise TypeError(f"expected a value of type {result}, got {value.type}")
     except KeyError as error:
-        raise ExpressionError(operator, _place(function), f"there is no parameter {error}") from None
+        raise ExpressionError(operator, _location(function), f"there is no parameter {error}") from None
     except TypeError as error:
-        raise ExpressionError(operator, _place(function), str(error)) from error
+        raise ExpressionError(operator, _location(function), str(error)) from error
     return value
 
 
-def _place(function: Callable[..., Any]) -> str:
+def _location(function: Callable[..., Any]) -> str:
     code = function.__code__
     return f"{Path(code.co_filename).name}, line {code.co_firstlineno}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from candelabra.dtypes import dtype
 
 from candelabra_clike.language.types import COMPLEX, FLOATS, INTEGERS, holds
-from candelabra_clike.language.values import Call, Cast, Operand, Refuse, Select, Value, Variable, as_value
+from candelabra_clike.language.values import Cast, FunctionCall, Operand, Refuse, Select, Value, Variable, as_value
 from candelabra_clike.library import Signature, signature
 from candelabra_clike.refusals import REASONS
 from candelabra_clike.types import CTYPES
@@ -30,7 +30,7 @@ def call(name: str, *arguments: Operand) -> Value:
             known = signature(full)
     if known is None:
         raise TypeError(f"the library has no function {full!r}")
-    return Call(known.result, full, tuple(_passed(full, known, arguments)))
+    return FunctionCall(known.result, full, tuple(_passed(full, known, arguments)))
 
 
 def _suffix(type: str) -> str:
@@ -99,12 +99,12 @@ def pair(real: Operand, imag: Operand) -> Value:
     if parts[0].type != parts[1].type:
         raise TypeError(f"a complex number of {parts[0].type} and {parts[1].type}: cast one of them")
     type = f"c{2 * int(typed.type[1:])}"
-    return Call(type, type.upper(), parts)
+    return FunctionCall(type, type.upper(), parts)
 
 
 def sqrt(x: Value) -> Value:
     """Return the square root: an instruction for floats, a library function for complex numbers."""
-    return Call(x.type, f"SQRT_{x.type.upper()}", (x,)) if x.type in FLOATS else call("sqrt", x)
+    return FunctionCall(x.type, f"SQRT_{x.type.upper()}", (x,)) if x.type in FLOATS else call("sqrt", x)
 
 
 def bits(x: Value) -> Value:
@@ -112,7 +112,7 @@ def bits(x: Value) -> Value:
     if x.type not in FLOATS:
         raise TypeError(f"the bits of {x.type}: only floats have them")
     type = f"u{x.type[1:]}"
-    return Call(type, f"BITS_{type.upper()}", (x,))
+    return FunctionCall(type, f"BITS_{type.upper()}", (x,))
 
 
 def round_to(d: dtype, x: Value) -> Value:

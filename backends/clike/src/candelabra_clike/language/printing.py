@@ -8,9 +8,9 @@ from typing import Final
 from candelabra_clike.language.types import COMPLEX
 from candelabra_clike.language.values import (
     BITWISE,
-    Call,
     Cast,
     Constant,
+    FunctionCall,
     Number,
     Operation,
     Part,
@@ -55,7 +55,7 @@ def _printed(value: Value, rare: str) -> tuple[str, int]:
             return sign + _bracketed(operand, UNARY + (sign == "-"), rare), UNARY
         case Operation(of=(first, second), sign=sign):
             return _binary(sign, first, second, rare)
-        case Call(function=function, arguments=arguments):
+        case FunctionCall(function=function, arguments=arguments):
             return f"{function}({', '.join(text(a, rare) for a in arguments)})", PRIMARY
         case Cast(of=of):
             return f"({type_name(value.type)}){_bracketed(of, UNARY, rare)}", UNARY

@@ -120,7 +120,7 @@ class Value:
 
 
 Operand: TypeAlias = Value | int | float
-"""A value, or a number that takes the type of the operand beside it."""
+"""A value, or a number that takes the type of the other operand."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +157,7 @@ class Operation(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class Call(Value):
+class FunctionCall(Value):
     """A call of a library function, or of a word of the dialect such as ``SQRT_F32``."""
 
     function: str
@@ -249,7 +249,7 @@ def divided(first: Operand, second: Operand) -> Value:
     a, b = as_pair(first, second, "'/'")
     if a.type != b.type or a.type not in FLOATS:
         raise TypeError(f"'/' of {a.type} and {b.type}: it needs two floats of one type; see divide() of the library")
-    return Call(a.type, f"DIVIDE_{a.type.upper()}", (a, b))
+    return FunctionCall(a.type, f"DIVIDE_{a.type.upper()}", (a, b))
 
 
 def part(value: Value, name: str) -> Value:
@@ -259,27 +259,27 @@ def part(value: Value, name: str) -> Value:
     return Part(COMPLEX[value.type], value, name)
 
 
-def as_pair(first: object, second: object, what: str) -> tuple[Value, Value]:
+def as_pair(first: object, second: object, context: str) -> tuple[Value, Value]:
     """Return two operands as values. At least one of them is a value."""
     if isinstance(first, Value):
-        return first, as_value(second, first.type, what)
+        return first, as_value(second, first.type, context)
     assert isinstance(second, Value)
-    return as_value(first, second.type, what), second
+    return as_value(first, second.type, context), second
 
 
-def as_value(x: object, type: str, what: str) -> Value:
+def as_value(x: object, type: str, context: str) -> Value:
     """Return a value, or a number as a constant of ``type``. Raises ``TypeError`` for a number that it has not."""
     if isinstance(x, Value):
         return x
     if not isinstance(x, int | float):
-        raise TypeError(f"{what}: expected a value or a number, got {x!r}")
+        raise TypeError(f"{context}: expected a value or a number, got {x!r}")
     if type in INTEGERS:
         bits = INTEGERS[type]
         low, high = (0, 1) if type == "bool" else (0, (1 << bits) - 1)
         if type in SIGNED:
             low, high = -(1 << bits - 1), (1 << bits - 1) - 1
         if isinstance(x, float) or not low <= x <= high:
-            raise TypeError(f"{what}: {x!r} is no number of type {type}")
+            raise TypeError(f"{context}: {x!r} is no number of type {type}")
     elif x != x or (type in COMPLEX and not isfinite(x)):
-        raise TypeError(f"{what}: {x!r} has no constant of type {type}")
+        raise TypeError(f"{context}: {x!r} has no constant of type {type}")
     return Constant(type, x)

@@ -179,7 +179,7 @@ class LoopNest:
     def _drawing(self, serial: bool) -> str:
         """Return the body of a kernel with random numbers: a work-item first draws those of a block of elements.
 
-        On other than serial devices, the block is what one counter gives.
+        On devices that are not serial, a block has the elements of one counter.
         """
         per = self.per_counter
         if serial:
