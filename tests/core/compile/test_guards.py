@@ -272,3 +272,49 @@ def test_no_growth() -> None:
         del weight, compiled
     gc.collect()
     assert [ref() for ref in seen] == [None] * 3
+
+
+def test_controls_of_the_compiler() -> None:
+    """PyTorch's other controls exist, with the answers of a process that compiles nothing now."""
+    disabled = cd.compiler.disable(recursive=False)(scaled)
+    assert disabled(cd.ones(1)).item() == 2
+    assert cd.compiler.disable(cd.compile(scaled)) is scaled
+    assert cd.compiler.allow_in_graph(scaled) is scaled
+    assert not cd.compiler.is_dynamo_compiling()
+    assert not cd.compiler.is_exporting()
+    assert cd.compiler.list_backends() == ["candelabra"]
+    cd.compiler.cudagraph_mark_step_begin()
+
+
+def test_default_device_and_dtype() -> None:
+    """The default device and dtype decide where factories create tensors, so they are guarded."""
+    compiled = cd.compile(lambda: cd.zeros(2), fullgraph=True)
+    for _ in range(2):
+        assert compiled().device.type == "cpu"
+        with cd.device("meta"):
+            assert compiled().device.type == "meta"
+    assert programs(compiled) == 2
+    cd.set_default_dtype(cd.float64)
+    try:
+        assert compiled().dtype is cd.float64
+    finally:
+        cd.set_default_dtype(cd.float32)
+    assert compiled().dtype is cd.float32
+
+
+def test_profiler_sees_operators() -> None:
+    """A functionality layer around a compiled function sees its operators."""
+    from candelabra.library import Layer
+
+    seen: list[str] = []
+    layer = Layer("seen", lambda op, next, *args: (seen.append(op.name), next(*args))[1])
+    try:
+        compiled = cd.compile(lambda x: x + 1)
+        for _ in range(2):
+            compiled(cd.ones(1))
+        x = cd.ones(1)
+        with layer:
+            compiled(x)
+        assert seen == ["add"]
+    finally:
+        layer.remove()

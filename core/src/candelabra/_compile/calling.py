@@ -115,9 +115,16 @@ class CompiledFunction:
 
     def _failed(self, function: Callable[..., Any], error: Exception, args: tuple[Any, ...]) -> Any:
         """Let the eager function raise the error in the user's terms, if the failed call has changed nothing."""
-        if any(p.function is function and p.repeatable for p in self.programs):
-            return self.function(*args)
-        raise error
+        if not any(p.function is function and p.repeatable for p in self.programs):
+            raise error
+        out = self.function(*args)
+        warnings.warn(
+            f"candelabra.compile: a compiled graph of {self._name}() failed where the function itself does not, which "
+            f"is an error of the device's compiler: {type(error).__name__}: {error}",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        return out
 
     def _slowly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if forced_eager or active_frames() or _sees_operators(state.bits):

@@ -59,7 +59,8 @@ class Writer:
         if any(not node.operands for node in self.recorder.nodes):  # a factory may depend on the default device
             self.scope |= {"default": default_device, "process_default": process_default}
             for now in ("default.device", "default.current", "process_default[0]"):
-                guards.append(f"if {now} is not {self.bound(eval(now, self.scope))}: return MISS")
+                then = self.bound(eval(now, self.scope))
+                guards.append(f"if {now} is not {then} and {now} != {then}: return MISS")
         return guards
 
     # -- guards -------------------------------------------------------------------------------------------------------
