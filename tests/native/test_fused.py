@@ -13,6 +13,7 @@ from candelabra.graph import compile_graph, trace
 from candelabra_clike import Source
 from candelabra_clike.cache import temporary_folder
 from candelabra_clike.fusion import fused as grouped
+from candelabra_clike.fusion import is_fusible
 from candelabra_native import compiling, finding, fused
 from candelabra_native.fused import ADVICE
 from candelabra_native.kernels import ENGINE
@@ -165,3 +166,14 @@ def test_the_kernels_of_a_graph_are_compiled_by_one_call_of_the_compiler(monkeyp
     ENGINE._launches.clear()
     compile_graph(trace(program, x, y))
     assert calls == [2]
+
+
+def test_nodes_that_are_not_fusible() -> None:
+    """Integer divisions, writes, reductions, and calls that a kernel refuses keep kernels of their own."""
+
+    def program(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        return x // y, x.sum(), x.t(), x.clone().add_(1), x**2, x.sort().values
+
+    x = programs.numbers((4, 5), cd.int32, CPU).abs() + 1
+    graph = trace(program, x, x + 1)
+    assert [node.name for node in graph.nodes if is_fusible(node)] == ["clone"]

@@ -22,13 +22,13 @@ from candelabra_clike.conversions import converted
 from candelabra_clike.expressions import CONTRACTED, EXPRESSIONS, expression_for
 from candelabra_clike.kernels.pointwise import FIXED, NUMBERS, number_converter
 from candelabra_clike.kernels.random import uniform_values
-from candelabra_clike.language import Value, Variable, declared, reasons_in, round_to, value_type
+from candelabra_clike.language import ExpressionError, Value, Variable, declared, reasons_in, round_to, value_type
 from candelabra_clike.scalars import scalar, scalar_converter, scalar_types
 from candelabra_clike.templates.elementwise.loops import Draw, LoopNest, operands
 
 LETTERS = "abcdefgh"
 """The names of operands in the functions of :data:`~candelabra_clike.expressions.EXPRESSIONS`."""
-IDENTITIES = ("clone", "contiguous", "expand")
+IDENTITIES = ("clone", "expand")
 """Operators whose elements are those of their operand."""
 
 
@@ -62,7 +62,7 @@ def is_fusible(node: Node) -> bool:
         inputs = [v for v in dict.fromkeys(node.operands) if v.spec is not None]
         lowering = Lowering(inputs)
         return not reasons_in(lowering.expression(node))
-    except NotFusible:
+    except (NotFusible, ExpressionError):  # such as decimals of integers, for which the kernel raises an error
         return False
 
 
