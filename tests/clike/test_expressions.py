@@ -1,36 +1,15 @@
-"""The table of expressions: every name in it is defined, in every dtype of an entry."""
+"""The table of expressions: every entry has a value in every dtype, and every parameter that selects one its own."""
 
-import re
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import Any
 
 import candelabra.nn.functional  # noqa: F401 - its operators are in the table, too
 import pytest
-from candelabra.dtypes import ALL, bool_, complex64, dtype, float16, float32, float64, int32, uint8
+from candelabra.dtypes import ALL, bool_, complex64, dtype, float16, float32, float64, uint8
 from candelabra.library import OPERATORS
-from candelabra_clike.expressions import EXPRESSIONS, Expression, expression_for, fill_types, kinds
-from candelabra_clike.library import definitions
-
-CALL = re.compile(r"\b(\w+_(?:f32|f64|c64|c128|[iu](?:32|64)|f16|bf16))\(")
-WORDS = re.compile(r"\{(\w+)\}")
-
-
-def texts() -> Iterator[tuple[str, dtype, Expression, str]]:
-    """Yield every expression with its types filled in; functions have the types of their first values."""
-    for name, entry in EXPRESSIONS.items():
-        for d in ALL:
-            expression = expression_for(entry, d)
-            if expression is None:
-                continue
-            if isinstance(expression, str):
-                yield name, d, expression, fill_types(expression, d)
-                continue
-            wanted = expression.__code__.co_varnames[: expression.__code__.co_argcount]
-            for value in (None, 0, 3, "tanh"):
-                try:
-                    text = expression(**dict.fromkeys(wanted, value))
-                except TypeError:  # This parameter never has that type.
-                    continue
-                yield name, d, expression, fill_types(text, d)
+from candelabra_clike.expressions import EXPRESSIONS, expression_for, kinds
+from candelabra_clike.kernels.pointwise import KERNELS, Pointwise
+from candelabra_clike.language import ExpressionError, Variable, declared, text
 
 
 def test_every_entry_is_an_operator() -> None:
@@ -38,17 +17,31 @@ def test_every_entry_is_an_operator() -> None:
     assert [name for name in EXPRESSIONS if name not in OPERATORS] == []
 
 
-def test_every_function_that_an_expression_calls_is_defined() -> None:
-    """The library defines every function that an expression calls, in every dtype."""
-    missing = {(name, call) for name, _, _, text in texts() for call in CALL.findall(text) if call not in definitions()}
-    assert missing == set()
+@pytest.mark.parametrize("name", sorted(KERNELS))
+def test_every_entry_has_a_value_in_each_of_its_dtypes(name: str) -> None:
+    """The expression of every dtype of an entry has the type of the result."""
+    kernel = KERNELS[name]
+    for d in ALL:
+        assert (kernel.value(d) is None) == (expression_for(kernel.entry, d) is None)
 
 
-def test_no_word_in_braces_is_left_but_operands_and_numbers() -> None:
-    """After the types are filled in, only operands and the record's own parameters remain."""
-    for name, d, _, text in texts():
-        parameters = {p.name for p in OPERATORS[name].schema.parameters}
-        assert set(WORDS.findall(text)) <= parameters | set("abcdef"), (name, d.name)
+@pytest.mark.parametrize(
+    ("expression", "reason"),
+    [
+        (lambda a, b: a + b.real, "a part of f32: only complex numbers have one"),
+        (lambda a: a != a, "expected a value of type f32, got bool"),
+        (lambda a, c: a, "there is no parameter 'c'"),
+    ],
+)
+def test_a_wrong_expression_is_refused_when_the_kernel_is_registered(
+    expression: Callable[..., Any], reason: str
+) -> None:
+    """The error names the operator, the dtype, and the line of the expression."""
+    kernel = Pointwise(OPERATORS["add"], {"float": expression}, inplace=False)
+    with pytest.raises(ExpressionError, match=rf"'add' in float16 \(test_expressions.py, line \d+\): {reason}") as e:
+        kernel.value(float16)
+    assert e.value.operator == "'add' in float16"
+    assert e.value.location.startswith("test_expressions.py, line")
 
 
 @pytest.mark.parametrize(
@@ -60,23 +53,20 @@ def test_the_most_special_kind_comes_first(d: dtype, first: str, last: str) -> N
     assert (kinds(d)[0], kinds(d)[-1]) == (first, last)
 
 
-def test_types_are_those_of_the_value() -> None:
-    """Half types compute in float32; narrow integers are promoted to 32 bits; parts of complex numbers are real."""
-    assert fill_types("{T} {U} {W}", float16) == "f32 u32 F32"
-    assert fill_types("{T} {L}", uint8) == "u8 u32"
-    assert fill_types("{T} {R} {P}", complex64) == "c64 f32 F32"
-    assert fill_types("{T} {L}", int32) == "i32 i32"
-
-
-def test_derivatives_of_digamma_beyond_the_range_of_a_dtype() -> None:
+@pytest.mark.parametrize(
+    ("d", "n", "expected"),
+    [
+        (float32, 0, "digamma_f32(va)"),
+        (float32, 1, "trigamma_f32(va)"),
+        (float32, 3, "6.0f * zeta_f32(4, va)"),
+        (float32, 40, "-INFINITE_F32 * zeta_f32(41, va)"),
+        (float64, 40, "-8.159152832478977e+47 * zeta_f64(41, va)"),
+        (float64, 171, "INFINITE_F64 * zeta_f64(172, va)"),
+    ],
+)
+def test_derivatives_of_digamma_beyond_the_range_of_a_dtype(d: dtype, n: int, expected: str) -> None:
     """The factorial is a constant of the kernel, and infinity if the dtype cannot represent it."""
-    entry = EXPRESSIONS["polygamma_of"]
-    single, double = (expression_for(entry, d) for d in (float32, float64))
-    assert callable(single)
-    assert callable(double)
-    assert single(0) == "digamma_{T}({a})"
-    assert single(1) == "trigamma_{T}({a})"
-    assert single(3) == "6.0f * zeta_{T}(4, {a})"
-    assert single(40).startswith("-INFINITE_{W} * zeta")
-    assert double(40).startswith("-8.159152832478977e+47 * zeta")
-    assert double(171).startswith("INFINITE_{W} * zeta")
+    expression = expression_for(EXPRESSIONS["polygamma_of"], d)
+    assert expression is not None
+    value = "f32" if d is float32 else "f64"
+    assert text(declared("polygamma", expression, {"a": Variable(value, "va"), "n": n}, value)) == expected

@@ -11,8 +11,10 @@ import candelabra as cd
 import pytest
 from candelabra.library import open_device
 from candelabra_clike import StridedArray, expressions, kernels
+from candelabra_clike.language import refuse
 from candelabra_clike.layouts import broadcast
 from candelabra_clike.refusals import REASONS
+from candelabra_clike.templates.elementwise import loops
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
 from candelabra_opencl.backend import OpenCLBackend
 
@@ -144,7 +146,7 @@ REFUSED: dict[str, tuple[Callable[[Table, Array], object], type[Exception], str]
     ),
     "shapes": (lambda t, a: broadcast([(2,), (3,)]), RuntimeError, r"shapes \(2,\), \(3,\) do not broadcast"),
     "a result": (
-        lambda t, a: Elementwise("copy", "{a}", (cd.float32,), cd.float32)(a(2, 3), out=a(3)), RuntimeError,
+        lambda t, a: Elementwise.of("copy", lambda a: a, (cd.float32,), cd.float32)(a(2, 3), out=a(3)), RuntimeError,
         r"copy: a result of shape \(2, 3\) does not fit into \(3,\)",
     ),
 }  # fmt: skip
@@ -162,7 +164,7 @@ def test_arguments_that_do_not_fit_are_refused(case: str, table: Table, array: A
 @pytest.fixture
 def duplicate_modules(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the search for modules return two modules with the same content."""
-    one = types.SimpleNamespace(KERNELS={"twin": print}, EXPRESSIONS={"twin": "{a}"})
+    one = types.SimpleNamespace(KERNELS={"twin": print}, EXPRESSIONS={"twin": {}})
     for package in (kernels, expressions):
         infos = [types.SimpleNamespace(name="first"), types.SimpleNamespace(name="second")]
         monkeypatch.setattr(package, "iter_modules", lambda *_, infos=infos: infos)
@@ -197,13 +199,14 @@ def test_an_expression_names_the_reason_of_a_refusal(
     operands: tuple[int, int], error: type[Exception], text: str
 ) -> None:
     """The next synchronisation raises the error of the reason, with the device and the operator."""
-    expression = "(REFUSE({b} == 0, DIVISION_BY_ZERO), REFUSE({b} < 0, NEGATIVE_SHIFT), {a} << ({b} & 7))"
-    kernel = Elementwise("shifted_int32", expression, (cd.int32, cd.int32), cd.int32, operator="shifted")
-    a, b = (cd.tensor([n], dtype=cd.int32, device="opencl") for n in operands)
-    kernel(a._payload, b._payload)
+    a, b = loops.operands((cd.int32, cd.int32))
+    value = refuse(b == 0, "DIVISION_BY_ZERO", refuse(b < 0, "NEGATIVE_SHIFT", a << (b & 7)))
+    kernel = Elementwise("shifted_int32", value, (cd.int32, cd.int32), cd.int32, operator="shifted")
+    x, y = (cd.tensor([n], dtype=cd.int32, device="opencl") for n in operands)
+    kernel(x._payload, y._payload)
     with pytest.raises(error, match=text):
         cd.accelerator.synchronize("opencl")
-    kernel(a._payload, a._payload)
+    kernel(x._payload, x._payload)
     cd.accelerator.synchronize("opencl")
 
 
@@ -213,12 +216,3 @@ def test_an_integer_division_by_zero_names_device_and_operator(name: str) -> Non
     x, zero = (cd.tensor(values, device="opencl") for values in ([1, 2], [1, 0]))
     with pytest.raises(ZeroDivisionError, match=f"^opencl:0: '{name}' failed: ZeroDivisionError: integer division or"):
         getattr(cd, name)(x, zero).tolist()
-
-
-@pytest.mark.parametrize(
-    "expression", ["(REFUSE({a} < 0, NO_SUCH_REASON), {a})", "(REFUSE({a} < 0), {a})"], ids=["unknown", "missing"]
-)
-def test_a_refusal_needs_a_known_reason(expression: str) -> None:
-    """The error is raised at the declaration of the kernel, and not by the compiler."""
-    with pytest.raises(ValueError, match=r"expected REFUSE\(condition, REASON\) with a reason of DIVISION_BY_ZERO"):
-        Elementwise("wrong", expression, (cd.int32,), cd.int32)

@@ -53,30 +53,6 @@ def test_hints_of_torchscript_are_those_of_typing() -> None:
         assert getattr(module, name) is getattr(typing, name)
 
 
-def test_compile_returns_its_argument() -> None:
-    """As function and as decorator, with options; it says once that it has no effect."""
-    with pytest.warns(UserWarning, match=r"candelabra\.compile has no effect"):
-        assert cd.compile(double, mode="max-autotune") is double
-
-    @cd.compile(fullgraph=True)
-    def triple(x: int) -> int:
-        return 3 * x
-
-    assert triple(2) == 6
-
-
-def test_controls_of_the_compiler() -> None:
-    """They return their argument or the answer of a process without compiler."""
-    assert cd.compiler.disable(double) is double
-    assert cd.compiler.disable(recursive=False)(double) is double
-    assert cd.compiler.allow_in_graph(double) is double
-    assert not cd.compiler.is_compiling()
-    assert not cd.compiler.is_dynamo_compiling()
-    assert not cd.compiler.is_exporting()
-    assert cd.compiler.list_backends() == []
-    cd.compiler.reset()
-    cd.compiler.cudagraph_mark_step_begin()
-
 
 @pytest.mark.parametrize(
     ("name", "text"),

@@ -31,6 +31,7 @@ def blocks(path: Path) -> str:
         "nn/README.md",
         "docs/distributions.md",
         "docs/transforms.md",
+        "docs/compile.md",
         "docs/distributed.md",
     ],
 )
@@ -62,6 +63,7 @@ def test_the_code_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.
         "docs/loading-data.md",
         "docs/distributions.md",
         "docs/transforms.md",
+        "docs/compile.md",
         "docs/distributed.md",
         "docs/writing.md",
         "CONTRIBUTING.md",

@@ -218,10 +218,19 @@ def test_a_plan_has_a_largest_offset(lanes: cd.device, monkeypatch: pytest.Monke
     """Arrays whose offset is too large for 32-bit indices get a plan of their own."""
     monkeypatch.setattr(elementwise, "WIDE", 128)
     monkeypatch.setattr(layouts, "WIDE", 128)
-    nest = elementwise.Elementwise("twice", "{a} + {a}", [cd.float32], cd.float32)
+    nest = elementwise.Elementwise.of("twice", lambda a: a + a, [cd.float32], cd.float32)
     x = cd.arange(300, device=lanes, dtype=cd.float32)
     for start in (0, 50, 55, 56, 200, 3):
         rows = x[start : start + 72].view(8, 9)[:, :8].t()
         found = nest(rows._payload)
         assert wrap(found, x._keys).tolist() == (rows * 2).tolist()
     assert sorted(plan.max_offset for plan in nest.plans.values()) == [128 - 1 - 71, sys.maxsize]
+
+
+@pytest.mark.parametrize("d", [cd.complex64, cd.complex128])
+def test_in_place_comparisons_of_complex_numbers_store_real_ones(d: cd.dtype) -> None:
+    """True is 1 + 0j, as on the reference device."""
+    x = cd.tensor([1 + 2j, 3 - 1j], dtype=d, device="opencl")
+    assert x.clone().eq_(x).tolist() == [1 + 0j, 1 + 0j]
+    assert x.clone().ne_(x).tolist() == [0j, 0j]
+    assert x.clone().logical_not_().tolist() == [0j, 0j]

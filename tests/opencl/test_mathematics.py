@@ -12,7 +12,8 @@ import pytest
 import scipy.special as special
 from candelabra.dtypes import dtype
 from candelabra_clike import Engine, Source
-from candelabra_clike.expressions import EXPRESSIONS, expression_for, fill_types
+from candelabra_clike.kernels.pointwise import KERNELS
+from candelabra_clike.language import text
 from candelabra_clike.source import number, reads, writes
 from candelabra_clike.types import CTYPES
 
@@ -52,11 +53,11 @@ def points(t: Any, size: int = 3000) -> Array:
 def evaluate(engine: Engine, d: dtype, names: list[str], x: Array) -> dict[str, Array]:
     """Compute each function of ``x`` by one kernel."""
     memory = CTYPES[d].memory
-    lines = [f"const {memory} a = in[GLOBAL_ID];"]
+    lines = [f"const {memory} va = in[GLOBAL_ID];"]
     for row, name in enumerate(names):
-        text = expression_for(EXPRESSIONS[name], d)
-        assert isinstance(text, str)
-        lines.append(f"out[{row} * count + GLOBAL_ID] = {fill_types(text, d).format(a='a')};")
+        value = KERNELS[name].value(d)
+        assert value is not None
+        lines.append(f"out[{row} * count + GLOBAL_ID] = {text(value)};")
     parameters = (writes("out", memory), reads("in", memory), number("count"))
     launch = engine.compile(Source(f"all_{d.name}", parameters, "\n".join(lines), contract=True))
     given, out = engine.allocate(x.nbytes), engine.allocate(x.nbytes * len(names))

@@ -56,9 +56,13 @@ EVERY_SIZE: Final = 1 << 69
 """Mode: contributed kernels serve calls of every size, also those that they leave to the owner's."""
 KERNEL_MODES: Final = OWN_KERNELS | EVERY_SIZE
 RECORDING_MODES: Final = NO_GRAD | INFERENCE_MODE
-DEVICE_SHIFT: Final = 70
+TRACING: Final = 1 << 70
+"""Mode: a tracer records the kernels that run; see ``candelabra._graph.tracing``."""
+DEVICE_SHIFT: Final = 71
 """From here up: one bit per device instance, assigned at the first use of the device."""
-MODE_MASK: Final = NO_GRAD | INFERENCE_MODE | NO_OVERRIDE | FUNCTION_MODE | KERNEL_MODES | PACK | ANOMALY | LAYER_MASK
+MODE_MASK: Final = (
+    NO_GRAD | INFERENCE_MODE | NO_OVERRIDE | FUNCTION_MODE | KERNEL_MODES | PACK | ANOMALY | LAYER_MASK | TRACING
+)
 
 
 class ThreadState(threading.local):

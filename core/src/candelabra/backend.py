@@ -23,7 +23,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from candelabra._annotations import Any
+from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._dispatch.declining import decline as decline
 from candelabra._geometry import extent as extent
 from candelabra._geometry import indexed_geometry as indexed_geometry
@@ -45,10 +45,13 @@ from candelabra._serving import of_dtype as of_dtype
 from candelabra._switches import follow_num_threads as follow_num_threads
 from candelabra.dtypes import dtype
 
+if TYPE_CHECKING:
+    from candelabra._graph.structure import Graph
+
 API_VERSION = (1, 1)
 """The version of this contract. A new major version breaks backends, a new minor version only adds to the contract. 1.1
 added capabilities per device (:meth:`Backend.capabilities_of`), kernels that decline a call, typed facts, and the
-evaluation of lazy payloads (:meth:`Backend.evaluate`)."""
+evaluation of lazy payloads (:meth:`Backend.evaluate`), and compiled graphs (:meth:`Backend.compile`)."""
 
 Payload = Any
 """A backend's own array. The core reads only its ``.shape``."""
@@ -206,6 +209,21 @@ class Backend(ABC):
         of tensors written in place since the last call, so that a loop that reads nothing does not record without end.
         It need not wait for the results.
         """
+
+    def compile(self, graph: Graph) -> Callable[..., tuple[Payload, ...]] | None:
+        """Return a function that runs a graph of this device, or None, by default, to let the core run it.
+
+        The function takes the payloads of ``graph.inputs`` (Python numbers for inputs that are numbers), in order, and
+        returns the tuple of the payloads of ``graph.outputs``. What nodes write in place it writes in place. The core
+        calls :meth:`compile` once for each graph that ``candelabra.compile`` traces, and keeps the function. A device
+        that fuses some nodes replaces them by groups and leaves the rest to the core::
+
+            def compile(self, graph):
+                return runner(fuse(graph, admits), kernel_of)
+
+        See :mod:`candelabra.graph`.
+        """
+        return None
 
     def stream(self, index: int) -> Any:
         """Return a new stream: a context manager with ``synchronize()`` and ``record()``."""

@@ -1,47 +1,109 @@
-"""``compile`` and PyTorch's controls of its compiler, which have no effect: candelabra runs Python.
+"""``compile``: trace a function at its first call and run it as compiled graphs from then on. As ``torch.compile``.
 
-The first use of ``compile`` warns.
+The other names are PyTorch's controls of its compiler.
 """
 
 from __future__ import annotations
 
-from candelabra._absent import say_once
+import sys
+from collections.abc import Callable
+
 from candelabra._annotations import Any
+from candelabra._compile.calling import CompiledFunction, forced_eager, forget_programs
+from candelabra._dispatch.tracing import is_compiling, outside_graph
+
+STANCES = ("default", "force_eager")
 
 
-def compile(model: Any = None, **options: Any) -> Any:
-    """Return ``model``, a function or module, unchanged; without it, a decorator that does so. Options are ignored."""
-    say_once("compile", "candelabra.compile has no effect: its argument runs as Python code")
-    return (lambda function: function) if model is None else model
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: Any = None,
+    mode: str | None = None,
+    options: Any = None,
+    disable: bool = False,
+) -> Any:
+    """Return a compiled form of a function or module; without one, a decorator.
+
+    The first call of each kind runs the function and records the operators that it runs. Later calls of that kind run
+    the recorded graphs without dispatch: the result, and the effects on tensors, are those of the function. A kind is
+    the structure of the arguments, the shapes, strides, dtypes and devices of tensors, the values of numbers, the grad
+    mode, and what the function refers to: closure cells, globals, attributes of modules. Other effects of Python code,
+    such as printing, happen while recording only.
+
+    What a graph cannot repeat, such as reading a value of a tensor (``.item()``), makes the function run eagerly, with
+    one warning that names the line; with ``fullgraph=True`` it is a ``RuntimeError``. ``disable=True`` returns
+    ``model``. ``dynamic``, ``backend``, ``mode`` and ``options`` are accepted for PyTorch's programs and change
+    nothing: each device has one compiler. See docs/compile.md.
+    """
+    if model is None:
+        return lambda function: compile(function, fullgraph=fullgraph, disable=disable)
+    if disable:
+        return model
+    if not callable(model):
+        raise TypeError(f"compile() expects a function or a module, not {type(model).__name__}")
+    function = CompiledFunction(model, fullgraph)
+    networks = sys.modules.get("candelabra.nn.modules.module")
+    if networks is None or not isinstance(model, networks.Module):
+        return function
+    from candelabra.nn.modules.compiled import OptimizedModule
+
+    return OptimizedModule(model, function)
 
 
 def disable(fn: Any = None, recursive: bool = True, **options: Any) -> Any:
-    """Return ``fn``, or a decorator that returns its function: nothing is compiled."""
-    return (lambda function: function) if fn is None else fn
+    """Return a function that compiled functions call as Python at every call; without ``fn``, a decorator.
+
+    Its tensors must come from outside, for example attributes of objects: it is called with the same arguments at each
+    call, and must return None. Other calls make the compiled function run eagerly.
+    """
+    if fn is None:
+        return lambda function: disable(function)
+    if isinstance(fn, CompiledFunction):
+        return fn.function
+    if hasattr(fn, "_orig_mod"):
+        return fn._orig_mod
+
+    return outside_graph(fn)
+
+
+class set_stance:
+    """``set_stance("force_eager")`` runs compiled functions eagerly; ``"default"`` runs them compiled again.
+
+    It takes effect at once, for all threads; as a context manager, until the end of the block.
+    """
+
+    def __init__(self, stance: str = "default", **options: Any) -> None:
+        if stance not in STANCES:
+            raise RuntimeError(f"invalid stance {stance!r}: expected one of {', '.join(STANCES)}")
+        self._before = list(forced_eager)
+        forced_eager[:] = [None] if stance == "force_eager" else []
+
+    def __enter__(self) -> None:
+        """Do nothing: the constructor has set the stance."""
+
+    def __exit__(self, *_: object) -> None:
+        forced_eager[:] = self._before
 
 
 def allow_in_graph(fn: Any) -> Any:
-    """Return ``fn``."""
+    """Return ``fn``: operators are traced wherever they are called."""
     return fn
 
 
-def is_compiling() -> bool:
-    """Return False."""
-    return False
-
-
-def is_dynamo_compiling() -> bool:
-    """Return False."""
-    return False
+is_dynamo_compiling: Callable[[], bool] = is_compiling
 
 
 def is_exporting() -> bool:
-    """Return False."""
+    """Return False: candelabra exports no programs."""
     return False
 
 
 def reset() -> None:
-    """Do nothing: there are no compiled functions."""
+    """Forget the graphs of all compiled functions. They are traced again at their next calls."""
+    forget_programs()
 
 
 def cudagraph_mark_step_begin() -> None:
@@ -49,13 +111,13 @@ def cudagraph_mark_step_begin() -> None:
 
 
 def list_backends(exclude_tags: Any = ()) -> list[str]:
-    """Return an empty list: there are no compilers."""
-    return []
+    """Return the only compiler, ``["candelabra"]``."""
+    return ["candelabra"]
 
 
 __all__ = [
     "allow_in_graph", "compile", "cudagraph_mark_step_begin", "disable", "is_compiling", "is_dynamo_compiling",
-    "is_exporting", "list_backends", "reset",
+    "is_exporting", "list_backends", "reset", "set_stance",
 ]  # fmt: skip
 
 

@@ -6,7 +6,6 @@ import copy
 import gc
 import pickle  # noqa: TID251 - whole modules are pickled by multiprocessing and by programs
 import re
-import warnings
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -120,18 +119,6 @@ def test_device_methods_need_a_backend(name: str) -> None:
     """Methods of devices that are not installed raise an error that names the device."""
     with pytest.raises((RuntimeError, AttributeError), match=name):
         getattr(nn.Linear(1, 1), name)()
-
-
-def test_compile_keeps_the_module_eager_and_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """compile() returns None and warns at the first call only."""
-    monkeypatch.setattr(module, "said_that_nothing_is_compiled", False)
-    m = nn.ReLU()
-    with pytest.warns(UserWarning, match="candelabra has no compiler, the module runs eagerly"):
-        assert m.compile(mode="max-autotune") is None
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        m.compile()
-    assert m(cd.ones(1)).item() == 1
 
 
 # -- hooks of one node ------------------------------------------------------------------------------------------------

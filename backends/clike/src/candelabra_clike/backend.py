@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from candelabra.backend import Backend, Kernel, declared
 from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine
+
+if TYPE_CHECKING:
+    from candelabra.graph import Graph
 
 
 class CLikeBackend(Backend):
@@ -58,6 +62,13 @@ class CLikeBackend(Backend):
 
     def restride(self, payload: StridedArray, shape: Shape, strides: Shape, offset: int) -> StridedArray:
         return payload.restrided(tuple(shape), tuple(strides), offset)
+
+    def compile(self, graph: Graph) -> Callable[..., tuple[Any, ...]] | None:
+        from candelabra_clike.fusion import compiled
+
+        values = (*graph.inputs, *[v for node in graph.nodes for v in node.results])
+        device = next(v.spec.device for v in values if v.spec is not None)
+        return compiled(self.engine(device.index), graph)
 
     def synchronize(self, index: int) -> None:
         engine = self.engine(index)

@@ -12,6 +12,7 @@ from typing import Any
 
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, dtype
 
+from candelabra_clike.language import Number, Value, round_to, value_type
 from candelabra_clike.types import CTYPES
 
 LIMIT = 2.0**128 - 2.0**103
@@ -28,18 +29,15 @@ def scalar_types(d: dtype) -> tuple[str, ...]:
     return (("i" if d.is_signed else "u") + ("64" if d.itemsize == 8 else "32"),)
 
 
-def scalar_expression(d: dtype, first: int, rounded: bool = False) -> str:
-    """Return the expression of the number as a value; ``first`` is the index of its first argument among the scalars.
+def scalar(d: dtype, first: int, rounded: bool = False) -> Value:
+    """Return the number as a value; ``first`` is the index of its first argument among the scalars.
 
     With ``rounded``, a number combined with a half type is rounded to it. Comparisons need that; arithmetic is more
     accurate without.
     """
-    ctype = CTYPES[d]
-    if d.category == COMPLEX:
-        return f"{ctype.value.upper()}(s{first}, s{first + 1})"
-    if rounded and d.category == FLOATING and ctype.converts:
-        return ctype.load(ctype.store(f"s{first}"))
-    return f"(({ctype.value})s{first})"
+    arguments = tuple(f"s{first + i}" for i in range(len(scalar_types(d))))
+    value = Number(value_type(d), arguments)
+    return round_to(d, value) if rounded else value
 
 
 def overflow_to_infinity(value: Any) -> float:

@@ -7,10 +7,14 @@ and leaves small calls to NumPy, see :mod:`candelabra_native.thresholds`.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from candelabra.backend import Kernel, hookimpl
 from candelabra.errors import DeviceUnavailable
+
+if TYPE_CHECKING:
+    from candelabra.graph import Graph
 
 
 class Plugin:
@@ -28,6 +32,12 @@ class Plugin:
 
         threads.connect()
         return contributed(kernels, every_size)
+
+    @hookimpl
+    def candelabra_compile(self, device_type: str, graph: Graph) -> Callable[..., tuple[Any, ...]] | None:
+        from candelabra_native.fused import compiled
+
+        return compiled(graph)
 
 
 def why_unavailable() -> str:

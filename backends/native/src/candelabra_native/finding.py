@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from candelabra_clike import Source
+from candelabra_clike import C, Source
 from candelabra_clike.cache import VARIABLE, ProgramCache, cache_folder, temporary_folder
 
 from candelabra_native import compiling
@@ -32,6 +35,48 @@ def may_compile() -> bool:
     return setting != "0" and compiling.compiler() is not None
 
 
+class _Waiting(threading.local):
+    """The sources of this thread that :func:`compiled_together` will compile, by the names of their entry points."""
+
+    sources: dict[str, Source] | None = None
+
+
+_waiting: Final = _Waiting()
+
+
+@contextmanager
+def compiled_together() -> Iterator[None]:
+    """Compile the kernels that are missing within the block at its end, in few calls of the compiler.
+
+    Within the block, :func:`find` raises :class:`Missing` for them.
+    """
+    _waiting.sources = {}
+    try:
+        yield
+        sources = _waiting.sources
+    finally:
+        _waiting.sources = None
+    programs: dict[Any, dict[str, Source]] = {}
+    for name, source in sources.items():
+        programs.setdefault((source.preamble(C), source.contract), {})[name] = source
+    for program in programs.values():
+        _compile_all(program)
+
+
+def _compile_all(sources: dict[str, Source]) -> None:
+    """Compile sources of one preamble into one file, which stands under the name of each."""
+    processor = level()
+    assert processor is not None
+    kept = folder() / processor
+    first, *others = (kept / f"{name}.so" for name in sources)
+    with suppress(OSError):
+        kept.mkdir(parents=True, exist_ok=True)
+    compiling.compile_unit([*sources.values()], processor, first)
+    for other in others:
+        with suppress(FileExistsError):
+            other.hardlink_to(first)
+
+
 def find(source: Source) -> int:
     """Return the address of a kernel's entry point. Raises :class:`Missing`, or ``BackendError`` from the compiler.
 
@@ -47,6 +92,9 @@ def find(source: Source) -> int:
         raise Missing(source.name)
     file = folder() / processor / f"{name}.so"
     if not file.exists():
+        if _waiting.sources is not None:
+            _waiting.sources[name] = source
+            raise Missing(source.name)
         compiling.compile_unit([source], processor, file)
     address = libraries.entry_point(file, name)
     assert address is not None

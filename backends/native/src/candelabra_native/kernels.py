@@ -14,10 +14,10 @@ from candelabra.backend import of_dtype
 from candelabra.dtypes import dtype
 from candelabra.library import OPERATORS, Operator, Parameter, build
 from candelabra_clike import StridedArray
-from candelabra_clike.expressions import EXPRESSIONS, expression_for
 from candelabra_clike.kernels import table
+from candelabra_clike.kernels.pointwise import KERNELS as POINTWISE
 from candelabra_clike.kernels.reductions import KERNELS as REDUCTIONS
-from candelabra_clike.refusals import reasons_in
+from candelabra_clike.language import reasons_in
 from candelabra_clike.templates.elementwise.calls import STRIDES
 from candelabra_cpu.backend import FROM_NUMPY, TO_NUMPY
 
@@ -57,9 +57,9 @@ def divides_in_place(name: str, record: Operator[..., Any], d: dtype) -> bool:
 
     C would report it after it has written other elements, so divisors are checked first.
     """
-    entry = EXPRESSIONS.get(record.name)
-    expression = None if entry is None else expression_for(entry, d)
-    return name != record.name and isinstance(expression, str) and "DIVISION_BY_ZERO" in reasons_in(expression)
+    pointwise = POINTWISE.get(name)
+    value = None if name == record.name or pointwise is None else pointwise.value(d)
+    return value is not None and "DIVISION_BY_ZERO" in reasons_in(value)
 
 
 def has_zero(divisor: Any, engine: NativeEngine) -> bool:

@@ -15,7 +15,8 @@ from candelabra._autograd.anomaly import run_checked
 from candelabra._autograd.node import LEAF, PORT, Leaf, Node
 from candelabra._autograd.pending import evaluate_gradients
 from candelabra._device import instance_of_key, lazy_instances
-from candelabra._keys import ANOMALY, AUTOGRAD, NO_GRAD, VIEW, state, switch
+from candelabra._dispatch.tracing import tracer_here
+from candelabra._keys import ANOMALY, AUTOGRAD, NO_GRAD, VIEW, active, state, switch
 from candelabra._records.record import OPERATORS
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ def run(
         present = starts.get(node)
         starts[node] = g if present is None else present + g
     one = _Pass(_count(list(starts)), keep_graph, create_graph)
+    if active and captures is None and (tracer := tracer_here()) is not None:
+        tracer.starts_backward(one.pending)
     if captures is not None:
         assert captured is not None
         one.captures, one.captured, one.wanted = captures, captured, _leading_to(captures, one.pending)

@@ -18,6 +18,7 @@ from candelabra._autograd.node import Node
 from candelabra._autograd.pending import note_write
 from candelabra._device import instance_of_key
 from candelabra._dispatch.key import redispatch
+from candelabra._dispatch.tracing import note_break, tracer_here
 from candelabra._keys import (
     AUTOGRAD,
     DEVICE_SHIFT,
@@ -162,7 +163,11 @@ def write(target: Tensor, payload: Any) -> None:
     instance = instance_of_key(target._keys)
     if not instance.immutable:
         check_overlap(target)
-        instance.backend.copy_(target._payload, payload)
+        tracer = tracer_here()
+        if tracer is not None and not instance.depth:
+            tracer.copy(target, payload)
+        else:
+            instance.backend.copy_(target._payload, payload)
     elif target._keys & VIEW:
         base = target._base
         with mode(include=NO_GRAD):
@@ -331,6 +336,7 @@ def rebind(tensor: Tensor, payload: Any) -> None:
     """Give a tensor other memory, possibly of another shape. The version increases, as for any write."""
     if tensor._keys & VIEW:
         raise RuntimeError("a view cannot be resized or given other memory; use its base, or a clone")
+    note_break("a tensor gets other memory (.data, resize_, out=)")
     tensor._payload = payload
     tensor._counter[0] += 1
 

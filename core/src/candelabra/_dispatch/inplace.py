@@ -28,6 +28,7 @@ from candelabra._dispatch.declining import noting
 from candelabra._dispatch.failure import fail
 from candelabra._dispatch.key import redispatch
 from candelabra._dispatch.promote import check_inplace_shape
+from candelabra._dispatch.tracing import reporting
 from candelabra._dispatch.viewing import inplace_view
 from candelabra._keys import (
     AUTOGRAD,
@@ -36,6 +37,7 @@ from candelabra._keys import (
     NO_GRAD,
     SCALAR_FIRST,
     SCALAR_MASK,
+    TRACING,
     VIEW,
     state,
     switch,
@@ -83,6 +85,9 @@ def _compile_direct(
     ``last`` those that all decline.
     """
     (kernel, _), *below = kernels
+    instance = instance_of_key(key)
+    if key & TRACING and not instance.capabilities.virtual:
+        kernel = reporting(op, "inplace", kernel, instance)
     call = Call(op, key, (), {})
     operands = [p.name for p in op.schema.parameters if p.kind == OPERAND]
     if key & SCALAR_MASK:

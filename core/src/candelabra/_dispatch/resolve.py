@@ -23,6 +23,7 @@ from candelabra._dispatch.inplace import compile_inplace
 from candelabra._dispatch.layers import layer_for
 from candelabra._dispatch.overriding import overriding
 from candelabra._dispatch.promote import casting, promoting
+from candelabra._dispatch.tracing import reporting
 from candelabra._dispatch.viewing import strided_view_kernel
 from candelabra._keys import (
     AUTOGRAD,
@@ -37,6 +38,7 @@ from candelabra._keys import (
     SCALAR_FIRST,
     SCALAR_MASK,
     SCALAR_SHIFT,
+    TRACING,
 )
 from candelabra._records.accepts import refusal, refused_operand
 from candelabra._records.promotion import highest, unpromoted
@@ -157,11 +159,13 @@ def _served(
     # 4. The backend's kernel, unless autograd has to record the operators of a composite.
     if kernels and not (composite_above and wants_grad) and (op.view or _computes(instance, compute)):
         first, *below = kernels
-        call.kernel, call.declined = first.kernel, Declined(op, key, compute, instance, below)
+        call.kernel = _reported(call, first.kernel, instance)
+        call.declined = Declined(op, key, compute, instance, below)
         return Resolution(compile_adapter(call), "native", first.origin(op.name, instance))
     if op.view and instance.capabilities.strided:
         call.kernel = strided_view_kernel(op, instance)
         if call.kernel is not None:
+            call.kernel = _reported(call, call.kernel, instance)
             return Resolution(compile_adapter(call), "strided", "computed from strides by the core")
     # 5. The composite body: above autograd, or below it if the record has a derivative of its own.
     declines = not kernels and not declined and op.name in instance.kernels
@@ -178,10 +182,18 @@ def _served(
     # 6. The fallback policy.
     call.kernel = fallback_kernel(op, instance, compute, key, declined)
     if call.kernel is not None:
+        call.kernel = _reported(call, call.kernel, instance)
         why = refused or f"{name} has no kernel {op.name!r}; "
         return Resolution(compile_adapter(call), "fallback", f"{why}the reference device has")
     # 7. No device serves it.
     raise no_kernel(op, instance, compute, declined)
+
+
+def _reported(call: Call, kernel: Callable[..., Any], instance: Instance) -> Callable[..., Any]:
+    """Return a kernel, in a trace one that reports its calls. Virtual devices do not: those below them do."""
+    if not call.key & TRACING or instance.capabilities.virtual:
+        return kernel
+    return reporting(call.operator, "function", kernel, instance)
 
 
 def _nondeterministic(op: Operator[..., Any], device: str) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from candelabra._annotations import TYPE_CHECKING, Any, Final, NamedTuple
 from candelabra._device import instance_of_key
 from candelabra._dispatch.failure import fail
+from candelabra._dispatch.tracing import reporting
 from candelabra._keys import (
     AUTOGRAD,
     DEVICE_SHIFT,
@@ -26,6 +27,7 @@ from candelabra._keys import (
     NO_OVERRIDE,
     OVERRIDE,
     PACK,
+    TRACING,
     VIEW,
     state,
 )
@@ -79,6 +81,8 @@ def resolution(op: Operator[..., Any], key: int) -> Resolution:
         instance = instance_of_key(key)
         kernel = None if instance.immutable else kernel_for(instance, op.name + "_", d, key)
         if kernel is not None:
+            if key & TRACING and not instance.capabilities.virtual:
+                kernel = reporting(op, "rows", kernel, instance)
             return Resolution(by_kernel(op, kernel), "native")
     # 4. The in-place body for each row.
     return Resolution(row_by_row(op), "composite")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from candelabra._annotations import Any
 from candelabra._device import Instance, open_device, open_instances
+from candelabra._dispatch.tracing import note_break
 from candelabra._plugins import registry
 from candelabra._tensor import Tensor, wrap
 from candelabra.errors import BackendError
@@ -18,6 +19,7 @@ def export(tensor: Tensor, **options: Any) -> Any:
     if tensor.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     instance = tensor._instance
+    note_break("the memory of a tensor is exported by DLPack")
     return instance.backend.to_dlpack(tensor._payload, instance.index, **options)
 
 

@@ -8,6 +8,7 @@ from math import prod
 
 from candelabra._annotations import Any
 from candelabra._device import Instance, open_device
+from candelabra._dispatch.tracing import note_break, tracer_here
 from candelabra._keys import INFERENCE, state
 from candelabra._tensor import Tensor, wrap
 from candelabra.dtypes import BY_NAME, dtype
@@ -17,6 +18,7 @@ Bytes = bytes | bytearray | memoryview
 
 def host_view(tensor: Tensor) -> memoryview:
     """Return the elements as bytes in C order and native endianness, without a copy if possible."""
+    note_break("the elements of a tensor are read (tolist, print, numpy)")
     tensor._fresh()
     return tensor._instance.backend.to_host(tensor._payload)
 
@@ -49,7 +51,11 @@ def tensor_from_bytes(data: Bytes, dtype_name: str | dtype, shape: Sequence[int]
 def upload(view: memoryview, d: dtype, shape: tuple[int, ...], instance: Instance) -> Tensor:
     """Create a tensor on a device from bytes whose number is known to be correct."""
     keys = instance.keys_for(d)
-    return wrap(instance.backend.from_host(instance.index, view, shape, d), keys | state.bits & INFERENCE)
+    payload = instance.backend.from_host(instance.index, view, shape, d)
+    tracer = tracer_here()
+    if tracer is not None:
+        payload = tracer.constant(payload, keys)
+    return wrap(payload, keys | state.bits & INFERENCE)
 
 
 def adopted(view: memoryview, d: dtype, shape: tuple[int, ...], instance: Instance) -> Tensor:

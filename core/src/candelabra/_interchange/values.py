@@ -6,8 +6,9 @@ import struct
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import instance_of_key
+from candelabra._dispatch.tracing import note_break
 from candelabra._interchange.host import host_view
-from candelabra._keys import VIEW
+from candelabra._keys import VIEW, active
 from candelabra.dtypes import ALL, DTYPE_MASK, dtype
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def unpacked(data: memoryview, d: dtype) -> list[Any]:
 
 def item(tensor: Tensor) -> Any:
     """Return the only element as a Python number. Raise ``RuntimeError`` for another number of elements."""
+    if active:
+        note_break("the value of a tensor is read (item, bool, float, int)")
     keys = tensor._keys
     payload = (tensor._fresh() if keys & VIEW else tensor)._payload
     if payload.shape:

@@ -62,7 +62,7 @@ EXPORTED: Final[dict[str, str]] = {
     "candelabra._C": "_assert",
     "": (
         "_C __config__ accelerator amp array_api autograd backend backends compiler distributed dtypes errors fft "
-        "func functional futures fx hub jit library linalg masked multiprocessing onnx overrides profiler random "
+        "func functional futures fx graph hub jit library linalg masked multiprocessing onnx overrides profiler random "
         "serialization signal special types typing utils version"
     ),
 }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pluggy
 
 from candelabra._annotations import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from candelabra._graph.structure import Graph
     from candelabra.backend import Backend, Kernel
 
 hookspec = pluggy.HookspecMarker("candelabra")
@@ -37,6 +38,16 @@ class Hooks:
         then works without them. An implementation may leave out parameters that it does not need.
         """
         return {}
+
+    @hookspec
+    def candelabra_compile(self, device_type: str, graph: Graph) -> Callable[..., Any] | None:
+        """Return a function that runs a graph on a device type that another distribution owns, or None to decline it.
+
+        For objects in the entry point group ``candelabra.kernels``, which also have ``candelabra_kernels``. They are
+        asked in the order in which their kernels serve, and before the owner's ``Backend.compile``, which describes
+        the function.
+        """
+        return None
 
     @hookspec
     def candelabra_operators(self) -> None:

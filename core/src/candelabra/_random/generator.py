@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import Instance, device, open_device
 from candelabra._dispatch.fallback import reference_device
+from candelabra._dispatch.tracing import tracer_here
 from candelabra._plugins import registry
 from candelabra._random.counters import counters_used
 from candelabra._tensor import Tensor, wrap
@@ -212,7 +213,11 @@ def take_counters(
         raise TypeError(f"{name}(): argument 'generator' must be Generator, not {type(generator).__name__}")
     for repeat in repeats:
         n *= repeat()
-    place: tuple[int, int] = generator.take(counters_used(kind, n, dtype, span))
+    counters = counters_used(kind, n, dtype, span)
+    tracer = tracer_here()
+    if tracer is not None:
+        return tracer.draw(generator, counters)
+    place: tuple[int, int] = generator.take(counters)
     return place
 
 

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 from candelabra._invalidation import KEEPERS
+from candelabra._keys import TRACING
 from candelabra._namespace.index import OPERATORS_IN, Declared, await_import, note
 from candelabra._records.autocasting import Autocast, lists_of
 from candelabra._records.derivative import Rule, checked_rules, checked_tangent
@@ -45,7 +46,12 @@ class DispatchTable(dict[int, Callable[..., Any]]):
 
     def __missing__(self, key: int) -> Callable[..., Any]:
         generation = self.operator.generation
-        found = self[key] = self.resolve(key)
+        found = self.resolve(key)
+        if key & TRACING:
+            from candelabra._dispatch.tracing import introducing
+
+            found = introducing(found)
+        self[key] = found
         if self.operator.generation != generation:  # a kernel was registered meanwhile, so the result may be outdated
             self.pop(key, None)
         return found

@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from candelabra import Tensor, enable_grad, set_grad_enabled
-from candelabra.library import RemovableHandle, add_hook
+from candelabra.library import RemovableHandle, add_hook, outside_graph
 
 __all__ = [
     "Optimizer", "ParamsT", "StateDict", "check_fused", "check_one_element", "check_options", "check_rate",
@@ -47,8 +47,12 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
 
 
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``step`` with the hooks around it. A step that is called by another, by super(), runs without them."""
+    """Return ``step`` with the hooks around it. A step that is called by another, by super(), runs without them.
 
+    Compiled functions call it as Python, so learning rates and counts are no part of their graphs.
+    """
+
+    @outside_graph
     @wraps(step)
     def run(*args: Any, **kwargs: Any) -> Any:
         optimizer = args[0]
@@ -90,6 +94,8 @@ class Optimizer:
     defaults: dict[str, Any]
     state: defaultdict[Any, dict[str, Any]]
     param_groups: list[dict[str, Any]]
+
+    _opaque_to_compile = True
 
     # Of the class, so that optimizers which wrap another one and do not call __init__ have them, too.
     _is_stepping = False

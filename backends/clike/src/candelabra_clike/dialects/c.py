@@ -32,6 +32,7 @@ static inline u32 bits_u32(f32 f) { union { u32 u; f32 f; } x; x.f = f; return x
 #define BITS_F32(u) bits_f32((u32)(u))
 #define BITS_U32(f) bits_u32((f32)(f))
 #define MULTIPLY_HIGH(a, b) ((u64)(((unsigned __int128)(u64)(a) * (u64)(b)) >> 64))
+#define WIDE_MULTIPLY
 #define SQRT_F32(x) __builtin_sqrtf((f32)(x))
 #define SQRT_F64(x) __builtin_sqrt((f64)(x))
 #define FMA_F32(a, b, c) __builtin_fmaf((f32)(a), (f32)(b), (f32)(c))

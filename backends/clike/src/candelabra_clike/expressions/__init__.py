@@ -1,32 +1,16 @@
-"""The C expressions of pointwise operators, shared by all dialects.
+"""The expressions of pointwise operators, shared by all dialects.
 
-An entry is ``operator: {kind: expression}``. The kind is the name of a dtype (``float16``), a value type (``f32``), a
+An entry is ``operator: {kind: function}``. The kind is the name of a dtype (``float16``), a value type (``f32``), a
 group of types (``float``, ``signed``, ``unsigned``, ``integer``, ``complex``), ``bool``, ``number`` (neither complex
-nor bool) or ``any``. The most specific kind of the entry applies. An expression has these fields:
+nor bool) or ``any``. The most specific kind of the entry applies.
 
-================  =====================================================================================
-``{a}``, ``{b}``  the operands (tensors, or numbers combined with them) in the order of the record
-``{T}``           the value type: ``f32`` for ``float16``, too; ``T``'s functions end in it: ``exp_{T}({a})``
-``{U}``           the unsigned integer of the value type's size
-``{L}``           the integer type that the value type is promoted to: ``i32``, ``u32``, ``i64`` or ``u64``
-``{R}``           the type of the parts of a complex value type
-``{W}``, ``{P}``  the names of the value type and of that of its parts in capitals: ``SQRT_F32``, ``C64``
-``{value}``       a plain parameter of the record that is a number (``float``, ``Number``), as a value
-================  =====================================================================================
+The function returns the value of an element in the language of :mod:`candelabra_clike.language`. It has the parameters
+that it needs, by these names:
 
-Plain parameters of type ``str``, ``bool`` or ``int``, and None instead of a number, select an expression. The entry is
-then a function, which returns the expression. Its parameters have the names of those it needs::
-
-    "gelu": {"float": lambda approximate: TANH if approximate == "tanh" else ERF}
-    "logit": {"float": lambda eps: PLAIN if eps is None else LIMITED}  # where LIMITED says {eps}
-
-Such a parameter is a constant of the kernel, which is compiled again for every value.
-
-``RARE(condition) ? costly : usual`` keeps what rare values need out of the loops over other ones, see
-:mod:`candelabra_clike.templates.elementwise.loops`. The condition contains no brackets.
-
-An expression refuses a value by ``REFUSE(condition, REASON)``, followed by a comma: ``(REFUSE({b} == 0,
-DIVISION_BY_ZERO), {a} / {b})``. :mod:`candelabra_clike.refusals` defines the reasons and their errors.
+- ``a``, ``b`` …: the operands (tensors, or numbers combined with them) in the order of the record;
+- a plain parameter of the record that is a number (``float``, ``Number``), as a value, or None if the call has None;
+- a plain parameter of type ``str``, ``bool`` or ``int``, as it is. It is a constant of the kernel, which is compiled
+  again for every value.
 """
 
 from __future__ import annotations
@@ -34,13 +18,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import Any
 
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, dtype
 
+from candelabra_clike.language import call
 from candelabra_clike.types import CTYPES
 
-Expression = str | Callable[..., str]
+Expression = Callable[..., Any]
+"""A function that returns a :class:`~candelabra_clike.language.Value`, or a number for the same result everywhere."""
 Entry = Mapping[str, Expression]
+
+
+def function_of_one(name: str) -> Expression:
+    """Return the expression that calls a library function with one operand."""
+    return lambda a: call(name, a)
+
+
+def function_of_two(name: str) -> Expression:
+    """Return the expression that calls a library function with two operands."""
+    return lambda a, b: call(name, a, b)
 
 
 def _merge_entries() -> dict[str, Entry]:
@@ -73,17 +70,6 @@ def kinds(d: dtype) -> tuple[str, ...]:
 def expression_for(entry: Entry, d: dtype) -> Expression | None:
     """Return the expression of an entry for a dtype, or None."""
     return next((entry[kind] for kind in kinds(d) if kind in entry), None)
-
-
-def fill_types(expression: str, d: dtype) -> str:
-    """Fill the types into an expression."""
-    value = CTYPES[d].value
-    long = value[0] + str(max(32, int(value[1:])))
-    words = {"{L}": long, "{T}": value, "{U}": "u" + value[1:], "{W}": value.upper(), "{R}": CTYPES[d.to_real()].value}
-    words["{P}"] = words["{R}"].upper()
-    for word, meaning in words.items():
-        expression = expression.replace(word, meaning)
-    return expression
 
 
 EXPRESSIONS: dict[str, Entry] = _merge_entries()

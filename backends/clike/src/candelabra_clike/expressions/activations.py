@@ -2,45 +2,53 @@
 
 from __future__ import annotations
 
+from candelabra_clike.expressions import Entry
+from candelabra_clike.language import Value, call, rare, select
+
 CONTRACTED = True
 
 
-def _gelu(approximate: str) -> str:
-    return "gelu_tanh_{T}({a})" if approximate == "tanh" else "gelu_{T}({a})"
+def _gelu(a: Value, approximate: str) -> Value:
+    return call("gelu_tanh" if approximate == "tanh" else "gelu", a)
 
 
-def _gelu_f32(approximate: str) -> str:
-    return _gelu("tanh") if approximate == "tanh" else "RARE({a} < -5) ? gelu_{T}({a}) : gelu_near_{T}({a})"
+def _gelu_f32(a: Value, approximate: str) -> Value:
+    return _gelu(a, "tanh") if approximate == "tanh" else rare(a < -5, call("gelu", a), call("gelu_near", a))
 
 
-def _gelu_backward(approximate: str) -> str:
-    return "{a} * gelu_tanh_derivative_{T}({b})" if approximate == "tanh" else "{a} * gelu_derivative_{T}({b})"
+def _gelu_backward(a: Value, b: Value, approximate: str) -> Value:
+    return a * call("gelu_tanh_derivative" if approximate == "tanh" else "gelu_derivative", b)
 
 
-def _gelu_backward_f32(approximate: str) -> str:
-    exact = "RARE({b} < -5) ? {a} * gelu_derivative_{T}({b}) : {a} * gelu_near_derivative_{T}({b})"
-    return _gelu_backward("tanh") if approximate == "tanh" else exact
+def _gelu_backward_f32(a: Value, b: Value, approximate: str) -> Value:
+    if approximate == "tanh":
+        return _gelu_backward(a, b, approximate)
+    return rare(b < -5, a * call("gelu_derivative", b), a * call("gelu_near_derivative", b))
 
 
-EXPRESSIONS = {
+def _soft_threshold(a: Value, lambd: Value) -> Value:
+    return select(call("abs", a) <= lambd, call("copysign", 0, a), select(a > 0, a - lambd, a + lambd))
+
+
+EXPRESSIONS: dict[str, Entry] = {
     "gelu": {"f32": _gelu_f32, "f64": _gelu},
     "gelu_backward": {"f32": _gelu_backward_f32, "f64": _gelu_backward},
-    "silu": {"float": "times_sigmoid_{T}({a}, {a})"},
-    "silu_backward": {"float": "{a} * silu_derivative_{T}({b})"},
-    "sigmoid_backward": {"float": "{a} * ({b} * (1 - {b}))"},
-    "tanh_backward": {"float": "{a} * (1 - {b} * {b})"},
+    "silu": {"float": lambda a: call("times_sigmoid", a, a)},
+    "silu_backward": {"float": lambda a, b: a * call("silu_derivative", b)},
+    "sigmoid_backward": {"float": lambda a, b: a * (b * (1 - b))},
+    "tanh_backward": {"float": lambda a, b: a * (1 - b * b)},
     "softplus": {
-        "float": "{a} * {beta} > {threshold} ? {a} : softplus_{T}({a} * {beta}) / {beta}",
+        "float": lambda a, beta, threshold: select(a * beta > threshold, a, call("softplus", a * beta) / beta),
     },
-    "log_sigmoid": {"float": "-softplus_{T}(-{a})"},
-    "leaky_relu": {"float": "{a} > 0 ? {a} : {a} * {negative_slope}"},
-    "elu": {"float": "elu_{T}({a}, {alpha}, {scale}, {input_scale})"},
-    "hardsigmoid": {"float": "DIVIDE_{W}(clamp_{T}({a} + 3, 0, 6), 6)"},
-    "hardswish": {"float": "{a} * DIVIDE_{W}(clamp_{T}({a} + 3, 0, 6), 6)"},
-    "hardshrink": {"float": "abs_{T}({a}) <= {lambd} ? 0 : {a}"},
-    "soft_threshold": {
-        "float": "abs_{T}({a}) <= {lambd} ? copysign_{T}(0, {a}) : {a} > 0 ? {a} - {lambd} : {a} + {lambd}",
+    "log_sigmoid": {"float": lambda a: -call("softplus", -a)},
+    "leaky_relu": {"float": lambda a, negative_slope: select(a > 0, a, a * negative_slope)},
+    "elu": {"float": lambda a, alpha, scale, input_scale: call("elu", a, alpha, scale, input_scale)},
+    "hardsigmoid": {"float": lambda a: call("clamp", a + 3, 0, 6) / 6},
+    "hardswish": {"float": lambda a: a * (call("clamp", a + 3, 0, 6) / 6)},
+    "hardshrink": {"float": lambda a, lambd: select(call("abs", a) <= lambd, 0, a)},
+    "soft_threshold": {"float": _soft_threshold},
+    "threshold": {"float": lambda a, threshold, value: select(a <= threshold, value, a)},
+    "hardtanh": {
+        "float": lambda a, min_val, max_val: select(a < min_val, min_val, select(a > max_val, max_val, a)),
     },
-    "threshold": {"float": "{a} <= {threshold} ? {value} : {a}"},
-    "hardtanh": {"float": "{a} < {min_val} ? {min_val} : {a} > {max_val} ? {max_val} : {a}"},
 }

@@ -2,66 +2,99 @@
 
 from __future__ import annotations
 
-# Signed integers are computed as unsigned ones, which wrap around; signed overflow is undefined in C. The factor
-# 1u prevents the promotion of a product of two u16 to a signed int.
-_SUM = "({T})(({U}){a} + ({U}){b})"
-_DIFFERENCE = "({T})(({U}){a} - ({U}){b})"
-_PRODUCT = "({T})(1u * ({U}){a} * ({U}){b})"
+from candelabra.dtypes import bfloat16, float16
+
+from candelabra_clike.expressions import Entry
+from candelabra_clike.language import Value, call, cast, refuse, round_to, select, wrapping
 
 
-EXPRESSIONS = {
-    "add": {"float": "{a} + {b}", "integer": _SUM, "bool": "{a} | {b}", "complex": "{a} + {b}"},
-    "sub": {"float": "{a} - {b}", "integer": _DIFFERENCE, "complex": "{a} - {b}"},
-    "mul": {"float": "{a} * {b}", "integer": _PRODUCT, "bool": "{a} & {b}", "complex": "product_{T}({a}, {b})"},
-    "div": {"float": "DIVIDE_{W}({a}, {b})", "complex": "divide_{T}({a}, {b})"},
-    "neg": {"float": "-{a}", "integer": "({T})(0u - ({U}){a})", "complex": "-{a}"},
-    "reciprocal": {"float": "DIVIDE_{W}(1, {a})", "complex": "divide_{T}({W}(1, 0), {a})"},
+# Integers wrap around. Signed overflow is undefined in C, so they are computed as unsigned ones.
+def _wide(x: Value) -> Value:
+    return cast(wrapping(x.type), x)
+
+
+def _sum(a: Value, b: Value) -> Value:
+    return cast(a.type, _wide(a) + _wide(b))
+
+
+def _difference(a: Value, b: Value) -> Value:
+    return cast(a.type, _wide(a) - _wide(b))
+
+
+def _product(a: Value, b: Value) -> Value:
+    return cast(a.type, _wide(a) * _wide(b))
+
+
+def _integer_addcmul(a: Value, b: Value, c: Value, value: Value) -> Value:
+    return cast(a.type, _wide(a) + _wide(value) * _wide(b) * _wide(c))
+
+
+def _divided_by(function: str, a: Value, b: Value) -> Value:
+    """Return an integer function of a quotient or a remainder, which refuses a divisor of 0."""
+    return refuse(b == 0, "DIVISION_BY_ZERO", cast(a.type, call(function, a, b)))
+
+
+def _of_sizes(function: str, a: Value, b: Value) -> Value:
+    """Return a function of the absolute values of two integers."""
+    sizes = (call("abs_i64", a), call("abs_i64", b)) if a.type[0] == "i" else (a, b)
+    return cast(a.type, call(function, *sizes))
+
+
+def _lerp(a: Value, b: Value, c: Value) -> Value:
+    # From the nearer end, so that a weight of 1 gives the end exactly.
+    return select(call("abs", c) < 0.5, a + c * (b - a), b - (b - a) * (1 - c))
+
+
+def _complex_lerp(a: Value, b: Value, c: Value) -> Value:
+    near = call("hypot", c.real, c.imag) < 0.5
+    return select(near, a + call("product", c, b - a), b - call("product", b - a, 1 - c))
+
+
+EXPRESSIONS: dict[str, Entry] = {
+    "add": {
+        "float": lambda a, b: a + b, "integer": _sum, "bool": lambda a, b: a | b, "complex": lambda a, b: a + b,
+    },
+    "sub": {"float": lambda a, b: a - b, "integer": _difference, "complex": lambda a, b: a - b},
+    "mul": {
+        "float": lambda a, b: a * b, "integer": _product, "bool": lambda a, b: a & b,
+        "complex": lambda a, b: call("product", a, b),
+    },
+    "div": {"float": lambda a, b: a / b, "complex": lambda a, b: call("divide", a, b)},
+    "neg": {"float": lambda a: -a, "integer": lambda a: cast(a.type, 0 - _wide(a)), "complex": lambda a: -a},
+    "reciprocal": {"float": lambda a: 1 / a, "complex": lambda a: call("divide", 1, a)},
     "square": {
-        "float": "{a} * {a}",
-        "integer": "({T})(1u * ({U}){a} * ({U}){a})",
-        "complex": "product_{T}({a}, {a})",
+        "float": lambda a: a * a, "integer": lambda a: _product(a, a), "complex": lambda a: call("product", a, a),
     },
     "floor_divide": {
-        "float": "floor_divide_{T}({a}, {b})",
-        "signed": "(REFUSE({b} == 0, DIVISION_BY_ZERO), ({T})floor_divide_{L}({a}, {b}))",
-        "unsigned": "(REFUSE({b} == 0, DIVISION_BY_ZERO), ({T})trunc_divide_{L}({a}, {b}))",
+        "float": lambda a, b: call("floor_divide", a, b),
+        "signed": lambda a, b: _divided_by("floor_divide", a, b),
+        "unsigned": lambda a, b: _divided_by("trunc_divide", a, b),
     },
     "trunc_divide": {
-        "float": "trunc_{T}(DIVIDE_{W}({a}, {b}))",
+        "float": lambda a, b: call("trunc", a / b),
         # The quotient is rounded to the half type before it is truncated.
-        "float16": "trunc_f32(load_f16(store_f16(DIVIDE_F32({a}, {b}))))",
-        "bfloat16": "trunc_f32(load_bf16(store_bf16(DIVIDE_F32({a}, {b}))))",
-        "integer": "(REFUSE({b} == 0, DIVISION_BY_ZERO), ({T})trunc_divide_{L}({a}, {b}))",
+        "float16": lambda a, b: call("trunc", round_to(float16, a / b)),
+        "bfloat16": lambda a, b: call("trunc", round_to(bfloat16, a / b)),
+        "integer": lambda a, b: _divided_by("trunc_divide", a, b),
     },
     "remainder": {
-        "float": "remainder_{T}({a}, {b})",
-        "signed": "(REFUSE({b} == 0, DIVISION_BY_ZERO), ({T})remainder_{L}({a}, {b}))",
-        "unsigned": "(REFUSE({b} == 0, DIVISION_BY_ZERO), ({T})fmod_{L}({a}, {b}))",
+        "float": lambda a, b: call("remainder", a, b),
+        "signed": lambda a, b: _divided_by("remainder", a, b),
+        "unsigned": lambda a, b: _divided_by("fmod", a, b),
     },
-    "fmod": {"float": "fmod_{T}({a}, {b})", "integer": "(REFUSE({b} == 0, DIVISION_BY_ZERO), ({T})fmod_{L}({a}, {b}))"},
-    "gcd": {
-        "signed": "({T})gcd_u64(abs_i64({a}), abs_i64({b}))",
-        "unsigned": "({T})gcd_u64({a}, {b})",
-    },
-    "lcm": {
-        "signed": "({T})lcm_u64(abs_i64({a}), abs_i64({b}))",
-        "unsigned": "({T})lcm_u64({a}, {b})",
-    },
-    "hypot": {"float": "hypot_{T}({a}, {b})"},
+    "fmod": {"float": lambda a, b: call("fmod", a, b), "integer": lambda a, b: _divided_by("fmod", a, b)},
+    "gcd": {"integer": lambda a, b: _of_sizes("gcd_u64", a, b)},
+    "lcm": {"integer": lambda a, b: _of_sizes("lcm_u64", a, b)},
+    "hypot": {"float": lambda a, b: call("hypot", a, b)},
     "addcmul": {
-        "float": "{a} + {b} * {c} * {value}",
-        "integer": "({T})(({U}){a} + 1u * ({U}){value} * ({U}){b} * ({U}){c})",
-        "bool": "{a} | ({value} & {b} & {c})",
-        "complex": "{a} + product_{T}(scale_{T}({b}, {value}), {c})",
+        "float": lambda a, b, c, value: a + b * c * value,
+        "integer": _integer_addcmul,
+        "bool": lambda a, b, c, value: a | (value & b & c),
+        "complex": lambda a, b, c, value: a + call("product", call("scale", b, value), c),
     },
     "addcdiv": {
-        "float": "{a} + DIVIDE_{W}({value} * {b}, {c})",
-        "complex": "{a} + divide_{T}(scale_{T}({b}, {value}), {c})",
+        "float": lambda a, b, c, value: a + value * b / c,
+        "complex": lambda a, b, c, value: a + call("divide", call("scale", b, value), c),
     },
-    # Interpolate from the nearer end, so that a weight of 1 gives the end exactly.
-    "lerp": {
-        "float": "abs_{T}({c}) < ({T})0.5f ? {a} + {c} * ({b} - {a}) : {b} - ({b} - {a}) * (1 - {c})",
-        "complex": "hypot_{R}({c}.x, {c}.y) < ({R})0.5f ? {a} + product_{T}({c}, {b} - {a}) : "
-        "{b} - product_{T}({b} - {a}, {W}(1, 0) - {c})",
-    },
-}
+    "lerp": {"float": _lerp, "complex": _complex_lerp},
+}  # fmt: skip

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from math import pi
+
 from candelabra_clike.expressions import Entry
+from candelabra_clike.language import call, constant, pair, select
 
 EXPRESSIONS: dict[str, Entry] = {
-    "conj_physical": {"complex": "{W}({a}.x, -{a}.y)", "any": "{a}"},
+    "conj_physical": {"complex": lambda a: pair(a.real, -a.imag), "any": lambda a: a},
     "angle": {
-        "f32": "{a} != {a} ? {a} : {a} < 0 ? 3.14159265f : 0",
-        "f64": "{a} != {a} ? {a} : {a} < 0 ? 3.141592653589793 : 0",
-        "complex": "atan2_{R}({a}.y, {a}.x)",
+        "float": lambda a: select(a != a, a, select(a < 0, pi, constant(a.type, 0))),
+        "complex": lambda a: call("atan2", a.imag, a.real),
     },
 }

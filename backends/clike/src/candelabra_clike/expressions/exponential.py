@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from candelabra_clike.expressions import Entry, function_of_one
+
 CONTRACTED = True
 
 _NAMES = (
@@ -9,4 +11,4 @@ _NAMES = (
     "sigmoid",
 )  # fmt: skip
 
-EXPRESSIONS = {name: dict.fromkeys(("float", "complex"), f"{name}_{{T}}({{a}})") for name in _NAMES}
+EXPRESSIONS: dict[str, Entry] = {name: dict.fromkeys(("float", "complex"), function_of_one(name)) for name in _NAMES}

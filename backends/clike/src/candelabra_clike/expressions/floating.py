@@ -2,94 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from math import inf
 
-from candelabra.dtypes import bfloat16, finfo, float16, float32, float64
+from candelabra.dtypes import bfloat16, dtype, finfo, float16, float32, float64
 
 from candelabra_clike.expressions import Entry, Expression
+from candelabra_clike.language import Value, bits, call, cast, pair, select, wrapping
 
 
-def _replace_special(x: str, part: str, nan: str | None, posinf: str | None, neginf: str | None, largest: str) -> str:
-    """Return the expression that replaces NaN and infinities of one real number.
-
-    ``part`` selects the component of a replacement that is a complex number.
-    """
-    new = nan + part if nan else "0"
-    high = posinf + part if posinf else largest
-    low = neginf + part if neginf else f"-{largest}"
-    return f"({x} != {x} ? {new} : {x} == INFINITE_{{P}} ? {high} : {x} == -INFINITE_{{P}} ? {low} : {x})"
+def _replace_special(x: Value, nan: Value | None, posinf: Value | None, neginf: Value | None, largest: float) -> Value:
+    """Return a real number with NaN and infinities replaced."""
+    high, low = (largest if posinf is None else posinf), (-largest if neginf is None else neginf)
+    finite = select(x == inf, high, select(x == -inf, low, x))
+    return select(x != x, 0 if nan is None else nan, finite)
 
 
-def _nan_to_num(largest: float, suffix: str) -> Callable[[str | None, str | None, str | None], str]:
-    def expression(nan: str | None, posinf: str | None, neginf: str | None) -> str:
-        return _replace_special("{a}", "", nan, posinf, neginf, f"{largest!r}{suffix}")
+def _nan_to_num(d: dtype) -> Expression:
+    largest = finfo(d).max
 
-    return expression
-
-
-def _complex_nan_to_num(largest: float, suffix: str) -> Callable[[str | None, str | None, str | None], str]:
-    def expression(nan: str | None, posinf: str | None, neginf: str | None) -> str:
-        real, imaginary = (
-            _replace_special(f"{{a}}{part}", ".x", nan, posinf, neginf, f"{largest!r}{suffix}") for part in (".x", ".y")
-        )
-        return f"{{W}}({real}, {imaginary})"
+    def expression(a: Value, nan: Value | None, posinf: Value | None, neginf: Value | None) -> Value:
+        if a.type[0] != "c":
+            return _replace_special(a, nan, posinf, neginf, largest)
+        low, high, other = (None if x is None else x.real for x in (neginf, posinf, nan))
+        return pair(*[_replace_special(part, other, high, low, largest) for part in (a.real, a.imag)])
 
     return expression
 
 
-def _for_kinds(real: str, complex: str, integer: str) -> dict[str, Expression]:
-    return {"float": real, "complex": complex, "integer": integer, "bool": integer}
+def _integer_abs(a: Value) -> Value:
+    wide = cast(wrapping(a.type), a)
+    return cast(a.type, select(a < 0, 0 - wide, wide))
+
+
+def _sign(a: Value) -> Value:
+    return select(a > 0, 1, select(a < 0, -1, select(a == 0, 0, a)))
+
+
+def _for_kinds(real: Expression, complex: Expression, integer: int) -> Entry:
+    return {"float": real, "complex": complex, **dict.fromkeys(("integer", "bool"), lambda: integer)}
 
 
 EXPRESSIONS: dict[str, Entry] = {
-    "isnan": _for_kinds("{a} != {a}", "({a}.x != {a}.x) | ({a}.y != {a}.y)", "0"),
+    "isnan": _for_kinds(lambda a: a != a, lambda a: (a.real != a.real) | (a.imag != a.imag), 0),
     "isinf": _for_kinds(
-        "abs_{T}({a}) == INFINITE_{W}",
-        "(abs_{R}({a}.x) == INFINITE_{P}) | (abs_{R}({a}.y) == INFINITE_{P})",
-        "0",
+        lambda a: call("abs", a) == inf, lambda a: (call("abs", a.real) == inf) | (call("abs", a.imag) == inf), 0
     ),
     "isfinite": _for_kinds(
-        "abs_{T}({a}) < INFINITE_{W}",
-        "(abs_{R}({a}.x) < INFINITE_{P}) & (abs_{R}({a}.y) < INFINITE_{P})",
-        "1",
+        lambda a: call("abs", a) < inf, lambda a: (call("abs", a.real) < inf) & (call("abs", a.imag) < inf), 1
     ),
-    "isposinf": {"float": "{a} == INFINITE_{W}", "integer": "0", "bool": "0"},
-    "isneginf": {"float": "{a} == -INFINITE_{W}", "integer": "0", "bool": "0"},
-    "isreal": {"float": "1", "complex": "{a}.y == 0", "integer": "1", "bool": "1"},
+    "isposinf": {"float": lambda a: a == inf, "integer": lambda: 0, "bool": lambda: 0},
+    "isneginf": {"float": lambda a: a == -inf, "integer": lambda: 0, "bool": lambda: 0},
+    "isreal": {"float": lambda: 1, "complex": lambda a: a.imag == 0, "integer": lambda: 1, "bool": lambda: 1},
     "signbit": {
-        "f32": "BITS_U32({a}) >> 31",
-        "f64": "BITS_U64({a}) >> 63",
-        "signed": "{a} < 0",
-        "unsigned": "0",
-        "bool": "0",
+        "f32": lambda a: bits(a) >> 31 != 0,
+        "f64": lambda a: bits(a) >> 63 != 0,
+        "signed": lambda a: a < 0,
+        "unsigned": lambda: 0,
+        "bool": lambda: 0,
     },
-    "copysign": {"float": "copysign_{T}(abs_{T}({a}), {b})"},
+    "copysign": {"float": lambda a, b: call("copysign", call("abs", a), b)},
     "nextafter": {
-        "float16": "nextafter_f16({a}, {b})",
-        "bfloat16": "nextafter_bf16({a}, {b})",
-        "float": "nextafter_{T}({a}, {b})",
+        "float16": lambda a, b: call("nextafter_f16", a, b),
+        "bfloat16": lambda a, b: call("nextafter_bf16", a, b),
+        "float": lambda a, b: call("nextafter", a, b),
     },
     "abs": {
-        "float": "abs_{T}({a})",
-        "signed": "({T})({a} < 0 ? 0u - ({U}){a} : ({U}){a})",
-        "unsigned": "{a}",
-        "bool": "{a}",
-        "complex": "hypot_{R}({a}.x, {a}.y)",
+        "float": lambda a: call("abs", a),
+        "signed": _integer_abs,
+        "unsigned": lambda a: a,
+        "bool": lambda a: a,
+        "complex": lambda a: call("hypot", a.real, a.imag),
     },
     "sign": {
-        "float": "{a} > 0 ? 1 : {a} < 0 ? -1 : {a} == 0 ? 0 : {a}",
-        "signed": "({T})(({a} > 0) - ({a} < 0))",
-        "unsigned": "{a} != 0",
-        "bool": "{a}",
+        "float": _sign,
+        "signed": lambda a: cast(a.type, (a > 0) - (a < 0)),
+        "unsigned": lambda a: a != 0,
+        "bool": lambda a: a,
     },
     "nan_to_num": {
-        "float16": _nan_to_num(finfo(float16).max, "f"),
-        "bfloat16": _nan_to_num(finfo(bfloat16).max, "f"),
-        "f32": _nan_to_num(finfo(float32).max, "f"),
-        "f64": _nan_to_num(finfo(float64).max, ""),
-        "c64": _complex_nan_to_num(finfo(float32).max, "f"),
-        "c128": _complex_nan_to_num(finfo(float64).max, ""),
-        "any": "{a}",
+        "float16": _nan_to_num(float16),
+        "bfloat16": _nan_to_num(bfloat16),
+        "f32": _nan_to_num(float32),
+        "f64": _nan_to_num(float64),
+        "c64": _nan_to_num(float32),
+        "c128": _nan_to_num(float64),
+        "any": lambda a: a,
     },
 }
-EXPRESSIONS["sgn"] = {**EXPRESSIONS["sign"], "complex": "sgn_{T}({a})"}
+EXPRESSIONS["sgn"] = {**EXPRESSIONS["sign"], "complex": lambda a: call("sgn", a)}

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from candelabra_clike.expressions import Entry
+from math import inf
+
+from candelabra_clike.expressions import Entry, Expression, function_of_one, function_of_two
+from candelabra_clike.language import Value, call, select
 
 CONTRACTED = True
 
+
+def _times_logarithm(function: str) -> Expression:
+    """Return the product with a logarithm. 0 times a logarithm is 0, except for NaN."""
+    return lambda a, b: select((a == 0) & (b == b), 0, a * call(function, b))
+
+
+def _logit(a: Value, eps: Value | None) -> Value:
+    return call("logit", a if eps is None else call("clamp", a, eps, 1 - eps))
+
+
 EXPRESSIONS: dict[str, Entry] = {
-    # 0 times a logarithm is 0, except for NaN.
-    "xlogy": {"float": "({a} == 0) & ({b} == {b}) ? 0 : {a} * log_{T}({b})"},
-    "special_xlog1py": {"float": "({a} == 0) & ({b} == {b}) ? 0 : {a} * log1p_{T}({b})"},
-    "special_entr": {"float": "{a} < 0 ? -INFINITE_{W} : {a} == 0 ? 0 : -{a} * log_{T}({a})"},
-    "logit": {
-        "float": lambda eps: "logit_{T}({a})" if eps is None else "logit_{T}(clamp_{T}({a}, {eps}, 1 - {eps}))",
-    },
-    "logaddexp": {"float": "logaddexp_{T}({a}, {b})", "complex": "logaddexp_{T}({a}, {b})"},
-    "logaddexp2": {"float": "logaddexp2_{T}({a}, {b})"},
-    "sinc": {"float": "sinc_{T}({a})", "complex": "sinc_{T}({a})"},
+    "xlogy": {"float": _times_logarithm("log")},
+    "special_xlog1py": {"float": _times_logarithm("log1p")},
+    "special_entr": {"float": lambda a: select(a < 0, -inf, select(a == 0, 0, -a * call("log", a)))},
+    "logit": {"float": _logit},
+    "logaddexp": dict.fromkeys(("float", "complex"), function_of_two("logaddexp")),
+    "logaddexp2": {"float": function_of_two("logaddexp2")},
+    "sinc": dict.fromkeys(("float", "complex"), function_of_one("sinc")),
 }

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from candelabra_clike.expressions import Entry, function_of_two
+from candelabra_clike.language import call, cast, sqrt
+
 CONTRACTED = True
 
-EXPRESSIONS = {
-    "sqrt": {"float": "SQRT_{W}({a})", "complex": "sqrt_{T}({a})"},
-    "rsqrt": {"float": "DIVIDE_{W}(1, SQRT_{W}({a}))", "complex": "divide_{T}({W}(1, 0), sqrt_{T}({a}))"},
+EXPRESSIONS: dict[str, Entry] = {
+    "sqrt": dict.fromkeys(("float", "complex"), lambda a: sqrt(a)),
+    "rsqrt": {"float": lambda a: 1 / sqrt(a), "complex": lambda a: call("divide", 1, sqrt(a))},
     "pow": {
-        "float": "power_{T}({a}, {b})",
-        "complex": "power_{T}({a}, {b})",
-        "signed": "({T})power_i64({a}, {b})",
-        "unsigned": "({T})power_u64({a}, {b})",
+        **dict.fromkeys(("float", "complex"), function_of_two("power")),
+        "signed": lambda a, b: cast(a.type, call("power_i64", a, b)),
+        "unsigned": lambda a, b: cast(a.type, call("power_u64", a, b)),
     },
 }

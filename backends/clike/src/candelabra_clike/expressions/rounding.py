@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from math import inf
 
-from candelabra_clike.expressions import Entry
+from candelabra.dtypes import finfo, float32, float64
+
+from candelabra_clike.expressions import Entry, Expression, function_of_one
+from candelabra_clike.language import Value, call
 
 
-def _to_decimals(suffix: str, largest: float) -> Callable[[int], str]:
+def _to_decimals(largest: float) -> Expression:
     """Return the expression that rounds to decimals by scaling in the value type, like the reference."""
 
-    def expression(decimals: int) -> str:
-        scale = 10.0 ** min(abs(decimals), 400 if suffix else 308)
-        number = f"{scale!r}{suffix}" if scale <= largest else "INFINITE_{W}"
+    def expression(a: Value, decimals: int) -> Value:
         if decimals == 0:
-            return "round_{T}({a})"
-        if decimals > 0:
-            return f"DIVIDE_{{W}}(round_{{T}}({{a}} * {number}), {number})"
-        return f"round_{{T}}(DIVIDE_{{W}}({{a}}, {number})) * {number}"
+            return call("round", a)
+        power = 10.0 ** min(abs(decimals), 308)
+        scale = power if power <= largest else inf
+        return call("round", a * scale) / scale if decimals > 0 else call("round", a / scale) * scale
 
     return expression
 
 
-def _of_integers(decimals: int) -> str:
+def _of_integers(a: Value, decimals: int) -> Value:
     """Return the expression for integers. Raises ``TypeError`` for decimals, which they do not have."""
     if decimals:
         raise TypeError("integers have no decimals")
-    return "{a}"
+    return a
 
 
 EXPRESSIONS: dict[str, Entry] = {
-    "floor": {"float": "floor_{T}({a})", "integer": "{a}"},
-    "ceil": {"float": "ceil_{T}({a})", "integer": "{a}"},
-    "trunc": {"float": "trunc_{T}({a})", "integer": "{a}"},
-    "frac": {"float": "{a} - trunc_{T}({a})"},
+    **{name: {"float": function_of_one(name), "integer": lambda a: a} for name in ("floor", "ceil", "trunc")},
+    "frac": {"float": lambda a: a - call("trunc", a)},
     "round": {
-        "f32": _to_decimals("f", 3.4028234663852886e38),
-        "f64": _to_decimals("", 1.7976931348623157e308),
+        "f32": _to_decimals(finfo(float32).max),
+        "f64": _to_decimals(finfo(float64).max),
         "integer": _of_integers,
     },
 }

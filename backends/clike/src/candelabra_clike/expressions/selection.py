@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from candelabra_clike.expressions import Entry
+from candelabra_clike.expressions import Entry, Expression
+from candelabra_clike.language import select
 
 # maximum and minimum propagate NaN; fmax and fmin ignore it.
-_LARGER = {"float": "({a} > {b}) | ({a} != {a}) ? {a} : {b}", "integer": "{a} > {b} ? {a} : {b}", "bool": "{a} | {b}"}
-_SMALLER = {"float": "({a} < {b}) | ({a} != {a}) ? {a} : {b}", "integer": "{a} < {b} ? {a} : {b}", "bool": "{a} & {b}"}
+_LARGER: dict[str, Expression] = {
+    "float": lambda a, b: select((a > b) | (a != a), a, b),
+    "integer": lambda a, b: select(a > b, a, b),
+    "bool": lambda a, b: a | b,
+}
+_SMALLER: dict[str, Expression] = {
+    "float": lambda a, b: select((a < b) | (a != a), a, b),
+    "integer": lambda a, b: select(a < b, a, b),
+    "bool": lambda a, b: a & b,
+}
 
 EXPRESSIONS: dict[str, Entry] = {
-    "where": {"any": "{a} ? {b} : {c}"},
-    "masked_fill": {"any": "{b} ? {c} : {a}"},
+    "where": {"any": lambda a, b, c: select(a, b, c)},
+    "masked_fill": {"any": lambda a, b, c: select(b, c, a)},
     "maximum": _LARGER,
     "minimum": _SMALLER,
     # Of two zeros the operand, not the limit, as PyTorch: clamp_min(-0.0, 0) is -0.0.
-    "clamp_min": {**_LARGER, "float": "({a} >= {b}) | ({a} != {a}) ? {a} : {b}"},
-    "clamp_max": {**_SMALLER, "float": "({a} <= {b}) | ({a} != {a}) ? {a} : {b}"},
-    "fmax": {**_LARGER, "float": "({a} >= {b}) | ({b} != {b}) ? {a} : {b}"},
-    "fmin": {**_SMALLER, "float": "({a} <= {b}) | ({b} != {b}) ? {a} : {b}"},
-    "relu": {"float": "{a} < 0 ? 0 : {a}", "signed": "{a} < 0 ? 0 : {a}", "unsigned": "{a}"},
-    "relu_backward": {"number": "{b} <= 0 ? 0 : {a}", "bool": "{b} & {a}"},
+    "clamp_min": {**_LARGER, "float": lambda a, b: select((a >= b) | (a != a), a, b)},
+    "clamp_max": {**_SMALLER, "float": lambda a, b: select((a <= b) | (a != a), a, b)},
+    "fmax": {**_LARGER, "float": lambda a, b: select((a >= b) | (b != b), a, b)},
+    "fmin": {**_SMALLER, "float": lambda a, b: select((a <= b) | (b != b), a, b)},
+    "relu": {**dict.fromkeys(("float", "signed"), lambda a: select(a < 0, 0, a)), "unsigned": lambda a: a},
+    "relu_backward": {"number": lambda a, b: select(b <= 0, 0, a), "bool": lambda a, b: b & a},
 }

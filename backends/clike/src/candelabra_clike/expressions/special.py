@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import factorial
+from math import factorial, inf
 
-from candelabra_clike.expressions import Entry
+from candelabra.dtypes import finfo, float32, float64
+
+from candelabra_clike.expressions import Entry, Expression, function_of_one, function_of_two
+from candelabra_clike.language import Value, call
 
 CONTRACTED = True
 
@@ -20,21 +22,21 @@ _NAMES = {
 }  # fmt: skip
 
 
-def _polygamma(suffix: str, largest: float) -> Callable[[int], str]:
+def _polygamma(largest: float) -> Expression:
     """Return the expression of a derivative of digamma by DLMF 5.15.1, ``(-1)**(n + 1) n! zeta(n + 1, x)``."""
 
-    def expression(n: int) -> str:
+    def expression(a: Value, n: int) -> Value:
         if n < 2:
-            return "trigamma_{T}({a})" if n else "digamma_{T}({a})"
-        scale = factorial(n) if n <= 170 else largest * 2
-        number = "INFINITE_{W}" if scale > largest else f"{float(scale)!r}{suffix}"
-        return f"{'' if n % 2 else '-'}{number} * zeta_{{T}}({n + 1}, {{a}})"
+            return call("trigamma" if n else "digamma", a)
+        scale = float(factorial(n)) if n <= 170 else inf
+        scale = inf if scale > largest else scale
+        return (scale if n % 2 else -scale) * call("zeta", n + 1, a)
 
     return expression
 
 
-EXPRESSIONS: dict[str, Entry] = {name: {"float": f"{word}_{{T}}({{a}})"} for name, word in _NAMES.items()}
-EXPRESSIONS |= {
-    "special_zeta": {"float": "zeta_{T}({a}, {b})"},
-    "polygamma_of": {"f32": _polygamma("f", 3.4028234663852886e38), "f64": _polygamma("", 1.7976931348623157e308)},
+EXPRESSIONS: dict[str, Entry] = {
+    **{name: {"float": function_of_one(word)} for name, word in _NAMES.items()},
+    "special_zeta": {"float": function_of_two("zeta")},
+    "polygamma_of": {"f32": _polygamma(finfo(float32).max), "f64": _polygamma(finfo(float64).max)},
 }

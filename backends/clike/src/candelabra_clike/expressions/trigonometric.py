@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from candelabra_clike.expressions import Entry, function_of_one
+from candelabra_clike.language import call
+
 CONTRACTED = True
 
 _NAMES = ("sin", "cos", "tan", "asin", "acos", "atan")
 
-EXPRESSIONS = {name: dict.fromkeys(("float", "complex"), f"{name}_{{T}}({{a}})") for name in _NAMES}
-EXPRESSIONS["atan2"] = {"float": "atan2_{T}({a}, {b})"}
+EXPRESSIONS: dict[str, Entry] = {
+    **{name: dict.fromkeys(("float", "complex"), function_of_one(name)) for name in _NAMES},
+    "atan2": {"float": lambda a, b: call("atan2", a, b)},
+}

@@ -9,11 +9,12 @@ from functools import lru_cache
 from math import gcd, prod
 from typing import Any, NamedTuple
 
-from candelabra.dtypes import COMPLEX, FLOATING, dtype, float32, float64
+from candelabra.dtypes import COMPLEX, FLOATING, dtype
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.kernels.matmul import from_float32, real_and_imaginary, to_float32
+from candelabra_clike.language import pair
 from candelabra_clike.layouts import collapsed
 from candelabra_clike.templates.convolutions.convolution import OutputLayout, Patches, convolve, weight_gradient_kernel
 from candelabra_clike.templates.copies.packing import as_bits, padded
@@ -226,8 +227,8 @@ def _complex_bilinear(function: Multilinear, a: StridedArray, b: StridedArray, *
 @lru_cache(2)
 def complex_from_parts(d: dtype) -> Elementwise:
     """Return the kernel that combines the four real products of a complex product."""
-    word, real = ("C64", float32) if d.itemsize == 8 else ("C128", float64)
-    return Elementwise(f"complex_from_parts_{d.name}", f"{word}({{a}} - {{b}}, {{c}} + {{d}})", (real,) * 4, d)
+    parts = (d.to_real(),) * 4
+    return Elementwise.of(f"complex_from_parts_{d.name}", lambda a, b, c, d: pair(a - b, c + d), parts, d)
 
 
 def bilinear(function: Multilinear, a: StridedArray, b: StridedArray, *rest: Any) -> StridedArray:
@@ -247,7 +248,7 @@ def bilinear(function: Multilinear, a: StridedArray, b: StridedArray, *rest: Any
 @lru_cache(2)
 def complex_sum(d: dtype) -> Elementwise:
     """Return the kernel for sums of complex numbers."""
-    return Elementwise(f"complex_sum_{d.name}", "{a} + {b}", (d, d), d)
+    return Elementwise.of(f"complex_sum_{d.name}", lambda a, b: a + b, (d, d), d)
 
 
 def conv(

@@ -11,9 +11,9 @@ from typing import Any
 from candelabra.dtypes import COMPLEX, INTEGER, dtype, float16
 
 from candelabra_clike.array import StridedArray
-from candelabra_clike.conversions import conversion
+from candelabra_clike.conversions import converted
 from candelabra_clike.layouts import overlapping
-from candelabra_clike.scalars import scalar_converter, scalar_expression, scalar_types
+from candelabra_clike.scalars import scalar, scalar_converter, scalar_types
 from candelabra_clike.templates.elementwise.elementwise import Elementwise, copy_kernel
 
 PARALLEL_COPY_SIZE = 1 << 21
@@ -58,7 +58,7 @@ def contiguous(array: StridedArray) -> StridedArray:
 @lru_cache(None)
 def cast_kernel(source: dtype, target: dtype) -> Elementwise:
     """Return the kernel that converts elements of one dtype to another."""
-    return Elementwise(f"{source.name}_as_{target.name}", conversion(source, target), (source,), target)
+    return Elementwise.of(f"{source.name}_as_{target.name}", lambda a: converted(a, source, target), (source,), target)
 
 
 def cast(array: StridedArray, dtype: dtype) -> StridedArray | Any:
@@ -80,7 +80,7 @@ def copied(array: StridedArray, src: StridedArray) -> StridedArray:
 @lru_cache(None)
 def fill_function(d: dtype) -> Callable[[StridedArray, Any], StridedArray]:
     """Return the function that fills arrays of a dtype with a number."""
-    nest = Elementwise(f"fill_{d.name}", scalar_expression(d, 0), (), d, scalar_types(d))
+    nest = Elementwise(f"fill_{d.name}", scalar(d, 0), (), d, scalar_types(d))
     convert = scalar_converter(d)
     bits = 31 if d.itemsize <= 4 else 63
     least, beyond = -(1 << bits), 1 << bits << (not d.is_signed)

@@ -9,12 +9,13 @@ from typing import Any
 from candelabra.dtypes import COMPLEX, complex64, complex128, dtype, float32, float64, int64
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.conversions import conversion
+from candelabra_clike.conversions import converted
 from candelabra_clike.engine import Engine
 from candelabra_clike.kernels.copies import fill_function
-from candelabra_clike.scalars import scalar_converter, scalar_expression, scalar_types
+from candelabra_clike.language import cast, pair, value_type
+from candelabra_clike.scalars import scalar, scalar_converter, scalar_types
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
-from candelabra_clike.types import CTYPES
+from candelabra_clike.templates.elementwise.loops import AT
 
 Engines = Callable[[int], Engine]
 
@@ -43,15 +44,11 @@ def range_dtype(engine: Engine, integral: bool, complex_: bool) -> dtype:
 @lru_cache(None)
 def range_kernel(wide: dtype, d: dtype) -> Elementwise:
     """Return the kernel for ``start + i * step`` in dtype ``wide``, cast to dtype ``d``."""
-    value = CTYPES[wide].value
-    first, step = scalar_expression(wide, 0), scalar_expression(wide, len(scalar_types(wide)))
-    if wide.category == COMPLEX:
-        real, imaginary = (f"({value.replace('c64', 'f32').replace('c128', 'f64')})AT * {step}.{p}" for p in "xy")
-        number = f"{first} + {value.upper()}({real}, {imaginary})"
-    else:
-        number = f"{first} + ({value})AT * {step}"
-    text = conversion(wide, d).replace("{a}", f"({number})") if wide is not d else number
-    return Elementwise(f"range_{wide.name}_{d.name}", text, (), d, scalar_types(wide) * 2)
+    first, step = scalar(wide, 0), scalar(wide, len(scalar_types(wide)))
+    at = cast(value_type(wide.to_real()), AT)
+    number = first + (pair(at * step.real, at * step.imag) if wide.category == COMPLEX else at * step)
+    value = number if wide is d else converted(number, wide, d)
+    return Elementwise(f"range_{wide.name}_{d.name}", value, (), d, scalar_types(wide) * 2)
 
 
 def arange(engine: Engine, start: Any, step: Any, length: int, d: dtype) -> StridedArray:

@@ -7,16 +7,15 @@ from functools import lru_cache
 from candelabra.dtypes import dtype, int32
 
 from candelabra_clike.array import StridedArray
+from candelabra_clike.language import call
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
-from candelabra_clike.types import CTYPES
 
 
 @lru_cache(None)
 def _kernels(d: dtype) -> tuple[Elementwise, Elementwise]:
-    value = CTYPES[d].value
     return (
-        Elementwise(f"frexp_mantissa_{d.name}", f"frexp_mantissa_{value}({{a}})", (d,), d),
-        Elementwise(f"frexp_exponent_{d.name}", f"frexp_exponent_{value}({{a}})", (d,), int32),
+        Elementwise.of(f"frexp_mantissa_{d.name}", lambda a: call("frexp_mantissa", a), (d,), d),
+        Elementwise.of(f"frexp_exponent_{d.name}", lambda a: call("frexp_exponent", a), (d,), int32),
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from candelabra.dtypes import COMPLEX, bool_, dtype
+from candelabra.dtypes import bool_, dtype
 
 from candelabra_clike.array import StridedArray
+from candelabra_clike.conversions import converted
 from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.layouts import broadcast, broadcast_strides
 from candelabra_clike.templates.copies import flip_triangle
@@ -18,8 +19,7 @@ from candelabra_clike.templates.indexing import compaction
 @lru_cache(None)
 def nonzero_kernel(d: dtype) -> Elementwise:
     """Return the kernel that tests whether elements are not 0; NaN is not."""
-    expression = "({a}.x != 0 || {a}.y != 0)" if d.category == COMPLEX else "{a} != 0"
-    return Elementwise(f"not_zero_{d.name}", expression, (d,), bool_)
+    return Elementwise.of(f"not_zero_{d.name}", lambda a: converted(a, d, bool_), (d,), bool_)
 
 
 def nonzero(x: StridedArray) -> StridedArray:

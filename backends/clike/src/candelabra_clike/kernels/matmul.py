@@ -24,13 +24,13 @@ DIRECT = (float32, float64)
 @lru_cache(8)
 def to_float32(d: dtype) -> Elementwise:
     """Return the kernel that converts a half type to float32."""
-    return Elementwise(f"widen_{d.name}", "{a}", (d,), float32)
+    return Elementwise.of(f"widen_{d.name}", lambda a: a, (d,), float32)
 
 
 @lru_cache(8)
 def from_float32(d: dtype) -> Elementwise:
     """Return the kernel that rounds float32 to a half type."""
-    return Elementwise(f"narrow_{d.name}", "{a}", (float32,), d)
+    return Elementwise.of(f"narrow_{d.name}", lambda a: a, (float32,), d)
 
 
 def expand_to(array: StridedArray, shape: Shape) -> StridedArray:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from candelabra.dtypes import INTEGER, bool_, dtype, int64
-from candelabra.library import INDEX, MASK, OPERAND, OPERATORS, PLAIN, TENSOR, Operator, Parameter, boolean
+from candelabra.dtypes import ALL, INTEGER, bool_, dtype, int64
+from candelabra.library import INDEX, MASK, OPERAND, OPERATORS, PLAIN, REQUIRED, TENSOR, Operator, Parameter, boolean
 
 from candelabra_clike.array import StridedArray
-from candelabra_clike.expressions import CONTRACTED, EXPRESSIONS, Entry, Expression, expression_for, fill_types
-from candelabra_clike.scalars import scalar_converter, scalar_expression, scalar_types
+from candelabra_clike.conversions import converted
+from candelabra_clike.expressions import CONTRACTED, EXPRESSIONS, Entry, Expression, expression_for
+from candelabra_clike.language import Value, Variable, declared, value_type
+from candelabra_clike.scalars import scalar, scalar_converter, scalar_types
 from candelabra_clike.templates.elementwise.calls import ScalarParameter, build_call, specialize
 from candelabra_clike.templates.elementwise.elementwise import NAMES, Elementwise
 
@@ -38,11 +40,23 @@ class Pointwise:
         self.for_dtype = lru_cache(None)(self._for_dtype)
 
     def _for_dtype(self, d: dtype) -> Kernel | None:
+        forms = self._forms(d)
+        return None if forms is None else forms.kernel()
+
+    def value(self, d: dtype) -> Value | None:
+        """Return the expression of the operator for arrays of a dtype, with the defaults of parameters that select one.
+
+        Returns None for a dtype that the operator does not have. Raises ``ExpressionError``.
+        """
+        forms = self._forms(d)
+        return None if forms is None else forms.declare(forms.of_arrays()).value
+
+    def _forms(self, d: dtype) -> CallForms | None:
         expression = expression_for(self.entry, d)
         if expression is None:
             return None
         output = d if self.inplace else self.record.results[0](d)
-        return CallForms(self.record, expression, d, output, self.inplace).kernel()
+        return CallForms(self.record, expression, d, output, self.inplace)
 
     def __call__(self, *args: Any) -> Any:
         """Call the function for the dtype of the arguments. Raises ``TypeError`` if there is none."""
@@ -82,6 +96,18 @@ class Power(Pointwise):
         return power
 
 
+class Form(NamedTuple):
+    """The expression of a form, and what its kernel takes."""
+
+    value: Value
+    inputs: list[dtype]
+    numbers: list[str]
+    """The types of the scalars."""
+    arrays: list[str]
+    """The parameters that are arrays."""
+    scalars: list[ScalarParameter]
+
+
 class CallForms:
     """The forms of an operator in one dtype."""
 
@@ -103,51 +129,64 @@ class CallForms:
             return self.form((True,) * len(tokens))
         return specialize(self.record.name, names, tokens, self.form)
 
-    def form(self, key: tuple[Any, ...]) -> Kernel:
-        """Return the function for calls with these tokens."""
+    def of_arrays(self) -> tuple[Any, ...]:
+        """Return the tokens of a call with arrays, and with the defaults of parameters that select an expression.
+
+        One without a default is the order of a derivative, whose general form starts at 2.
+        """
+        return tuple(
+            not p.optional if p.kind != PLAIN or p.annotation in NUMBERS else 2 if p.default is REQUIRED else p.default
+            for p in self.parameters
+        )
+
+    def declare(self, key: tuple[Any, ...]) -> Form:
+        """Return the form of calls with these tokens. Raises ``ExpressionError``."""
         inputs: list[dtype] = []
         numbers: list[str] = []
-        words: dict[str, str | None] = {}
-        constants: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         arrays: list[str] = []
-        converted: list[ScalarParameter] = []
+        scalars: list[ScalarParameter] = []
         letters = iter(NAMES)
         for p, value in zip(self.parameters, key, strict=True):
             d = FIXED.get(p.kind, self.dtype)
             name = p.name if p.kind == PLAIN else next(letters)
             if p.kind in (TENSOR, *FIXED) or (p.kind == OPERAND and value):
-                words[name] = placeholder(NAMES[len(inputs)])
+                values[name] = Variable(value_type(d), f"v{NAMES[len(inputs)]}")
                 inputs.append(d)
                 arrays.append(p.name)
             elif p.kind == PLAIN and p.annotation not in NUMBERS:
-                constants[name] = value
+                values[name] = value
             elif value or p.kind == OPERAND:
-                words[name] = scalar_expression(d, len(numbers), self.record.results[0] is boolean)
+                values[name] = scalar(d, len(numbers), self.record.results[0] is boolean)
                 numbers.extend(scalar_types(d))
-                converted.append(ScalarParameter(p.name, self._converter(p, d), scalar_types(d)))
+                scalars.append(ScalarParameter(p.name, number_converter(self.record, p, d), scalar_types(d)))
             else:
-                constants[name] = None
-        text = fill_types(self._text(constants), self.dtype).format(**words)
-        contract = self.record.name in CONTRACTED
-        nest = Elementwise(self._name(key), text, inputs, self.output, numbers, contract, self.record.name)
-        return build_call(nest, [p.name for p in self.parameters], arrays, converted, self.inplace)
+                values[name] = None
+        operator = f"{self.record.name!r} in {self.dtype.name}"
+        result = self.record.results[0](self.dtype)
+        value = declared(operator, self.expression, values, value_type(result))
+        if result is not self.output:  # an in-place comparison
+            value = converted(value, result, self.output)
+        return Form(value, inputs, numbers, arrays, scalars)
 
-    def _converter(self, p: Parameter, d: dtype) -> Callable[[Any], tuple[Any, ...]]:
-        if self.record.name in SHIFTS and p.name == "other":
-            width = 8 * d.itemsize
-            return lambda value: (value if 0 <= value < width else width,)
-        return scalar_converter(d)
-
-    def _text(self, constants: dict[str, Any]) -> str:
-        if isinstance(self.expression, str):
-            return self.expression
-        code = self.expression.__code__
-        names = code.co_varnames[: code.co_argcount]
-        return self.expression(**{name: constants.get(name, placeholder(name)) for name in names})
+    def form(self, key: tuple[Any, ...]) -> Kernel:
+        """Return the function for calls with these tokens."""
+        value, inputs, numbers, arrays, scalars = self.declare(key)
+        operator = self.record.name
+        nest = Elementwise(self._name(key), value, inputs, self.output, numbers, operator in CONTRACTED, operator)
+        return build_call(nest, [p.name for p in self.parameters], arrays, scalars, self.inplace)
 
     def _name(self, key: tuple[Any, ...]) -> str:
         marks = "".join("an"[not k] for k, p in zip(key, self.parameters, strict=True) if p.kind == OPERAND)
         return f"{self.record.name}_{self.dtype.name}" + (f"_{marks}" if "n" in marks else "")
+
+
+def number_converter(record: Operator[..., Any], p: Parameter, d: dtype) -> Callable[[Any], tuple[Any, ...]]:
+    """Return the conversion of a Python number for a parameter to arguments of the kernel."""
+    if record.name in SHIFTS and p.name == "other":
+        width = 8 * d.itemsize
+        return lambda value: (value if 0 <= value < width else width,)
+    return scalar_converter(d)
 
 
 def token(p: Parameter) -> str:
@@ -159,17 +198,14 @@ def token(p: Parameter) -> str:
     return f"{p.name} is not None" if p.annotation in NUMBERS else p.name
 
 
-def placeholder(name: str) -> str:
-    """Return the name in braces."""
-    return "{" + name + "}"
-
-
 def _table() -> dict[str, Pointwise]:
     kernels: dict[str, Pointwise] = {}
     for name, entry in EXPRESSIONS.items():
         if name in OPERATORS:
             kernel_class = Power if name == "pow" else Pointwise
             kernels[name] = kernel_class(OPERATORS[name], entry, inplace=False)
+            for d in ALL:
+                kernels[name].value(d)  # raises the error of an expression that is wrong
             if OPERATORS[name].inplace:
                 kernels[name + "_"] = kernel_class(OPERATORS[name], entry, inplace=True)
     return kernels

@@ -10,6 +10,7 @@ from typing import Any, Final
 from candelabra.dtypes import bool_, complex64, complex128, dtype, float32, float64, int64, uint64
 
 from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.conversions import converted
 from candelabra_clike.device_errors import IndexOutOfBounds
 from candelabra_clike.engine import Engine
 from candelabra_clike.kernels.copies import contiguous
@@ -40,11 +41,15 @@ def _continuous(kind: str, d: dtype, values: list[str], steps: str = "") -> Rand
 @lru_cache(None)
 def uniform(d: dtype) -> RandomKernel:
     """Numbers in [0, 1); section 4."""
-    part = PARTS.get(d, d)
-    if part is float64:
-        return _continuous("uniform", d, [f"uniform_f64({word})" for word in WORDS])
-    convert = {"float16": "UNIFORM_F16", "bfloat16": "UNIFORM_BF16"}.get(part.name, "UNIFORM_F32")
-    return _continuous("uniform", d, [f"{convert}({half})" for half in HALVES])
+    return _continuous("uniform", d, uniform_values(PARTS.get(d, d)))
+
+
+def uniform_values(d: dtype) -> list[str]:
+    """Return the expressions of the uniform numbers of a counter for a real dtype."""
+    if d is float64:
+        return [f"uniform_f64({word})" for word in WORDS]
+    convert = {"float16": "UNIFORM_F16", "bfloat16": "UNIFORM_BF16"}.get(d.name, "UNIFORM_F32")
+    return [f"{convert}({half})" for half in HALVES]
 
 
 @lru_cache(None)
@@ -188,7 +193,7 @@ def _random_permutation(engines: Engines) -> Callable[..., Any]:
 @lru_cache(None)
 def cast_indices(d: dtype) -> Elementwise:
     """Return the kernel that converts indices to another integer dtype."""
-    return Elementwise(f"narrowed_{d.name}", "{a}", (int64,), d)
+    return Elementwise.of(f"narrowed_{d.name}", lambda a: converted(a, int64, d), (int64,), d)
 
 
 FACTORIES: Final = {

@@ -246,7 +246,7 @@ def nanmean_for(d: dtype) -> Callable[..., StridedArray] | None:
     total = Reduction(f"nansum_{d.name}_wide", sum_fold(d, NAN_AS_ZERO), CTYPES[d], wide)
     counted = Fold("({x} == {x})", "{a} + {b}", "0", "u32", "u64", f"({CTYPES[wide].value}){{t}}", vectorizes=False)
     count = Reduction(f"present_{d.name}", lambda has_float64: counted, CTYPES[d], wide)
-    divided = Elementwise(f"nanmean_{d.name}", "{a} / {b}", (wide, wide), d)
+    divided = Elementwise.of(f"nanmean_{d.name}", lambda a, b: a / b, (wide, wide), d)
 
     def nanmean(x: StridedArray, dim: Dims, keepdim: bool, dtype: Any) -> StridedArray:
         if dtype is None or dtype is d:

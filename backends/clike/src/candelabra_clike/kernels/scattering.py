@@ -9,10 +9,13 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from candelabra.dtypes import BOOL, COMPLEX, FLOATING, dtype, float32
+from candelabra.dtypes import BOOL, COMPLEX, dtype, float32
 
 from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.conversions import converted as converted_value
 from candelabra_clike.device_errors import IndexOutOfBounds
+from candelabra_clike.expressions import EXPRESSIONS as POINTWISE
+from candelabra_clike.expressions import Expression, expression_for
 from candelabra_clike.kernels.copies import clone, contiguous
 from candelabra_clike.kernels.indexing import (
     INDEX,
@@ -24,6 +27,7 @@ from candelabra_clike.kernels.indexing import (
     check_index_shape,
     zero_stride,
 )
+from candelabra_clike.language import Value, constant, named, pair, select, value_type
 from candelabra_clike.layouts import broadcast, broadcast_layout, overlapping
 from candelabra_clike.templates.convolutions import scatter_planes as plane_kernel
 from candelabra_clike.templates.elementwise.elementwise import MAX_PLANS, Elementwise
@@ -45,13 +49,13 @@ INDEX_PUT = IndexOutOfBounds("index_put", INDEX.error, INDEX.text, wraps=True)
 def assign_rule(d: dtype) -> ScatterRule:
     """Return the rule by which the last value wins."""
     moved_to_last = bits(d)
-    return ScatterRule(f"put_{CTYPES[moved_to_last].memory}", moved_to_last, moved_to_last, "{b}")
+    return ScatterRule.of(f"put_{CTYPES[moved_to_last].memory}", moved_to_last, moved_to_last, lambda a, b: b)
 
 
 @lru_cache(None)
 def reduce_rule(reduce: str, d: dtype) -> ScatterRule:
     """Return the rule that adds, multiplies, or keeps the extreme. NaN propagates."""
-    return ScatterRule(f"{reduce}_{d.name}", accumulator_dtype(d), d, EXPRESSIONS[reduce](d))
+    return ScatterRule.of(f"{reduce}_{d.name}", accumulator_dtype(d), d, EXPRESSIONS[reduce](d))
 
 
 def accumulator_dtype(d: dtype) -> dtype:
@@ -59,47 +63,36 @@ def accumulator_dtype(d: dtype) -> dtype:
     return float32 if d.is_half else d
 
 
-def _sum(d: dtype) -> str:
-    if d.category == BOOL:
-        return "{a} | {b}"
-    if d.category == FLOATING:
-        return "{a} + {b}"
-    value = CTYPES[d].value
+def _product(d: dtype) -> Expression:
     if d.category == COMPLEX:
-        return f"{value.upper()}({{a}}.x + {{b}}.x, {{a}}.y + {{b}}.y)"
-    return f"({value})((u{value[1:]}){{a}} + (u{value[1:]}){{b}})"
+        return lambda a, b: pair(a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real)
+    return _pointwise("mul", d)
 
 
-def _product(d: dtype) -> str:
-    if d.category == BOOL:
-        return "{a} & {b}"
-    if d.category == FLOATING:
-        return "{a} * {b}"
-    value = CTYPES[d].value
-    if d.category == COMPLEX:
-        real, imaginary = "{a}.x * {b}.x - {a}.y * {b}.y", "{a}.x * {b}.y + {a}.y * {b}.x"
-        return f"{value.upper()}({real}, {imaginary})"
-    # Multiply as 64-bit integers: two u16 would be promoted to signed int, which may overflow.
-    return f"({value})((u64){{a}} * (u64){{b}})"
+def _pointwise(name: str, d: dtype) -> Expression:
+    """Return the expression of a pointwise operator that has one for every dtype."""
+    expression = expression_for(POINTWISE[name], d)
+    assert expression is not None
+    return expression
 
 
-EXPRESSIONS: dict[str, Callable[[dtype], str]] = {
-    "sum": _sum,
+EXPRESSIONS: dict[str, Callable[[dtype], Expression]] = {
+    "sum": lambda d: _pointwise("add", d),
     "prod": _product,
-    "amax": lambda d: "({a} != {a} || {a} > {b} ? {a} : {b})",
-    "amin": lambda d: "({a} != {a} || {a} < {b} ? {a} : {b})",
+    "amax": lambda d: lambda a, b: select((a != a) | (a > b), a, b),
+    "amin": lambda d: lambda a, b: select((a != a) | (a < b), a, b),
 }
 
 
 @lru_cache(None)
 def reset_rule(reduce: str, d: dtype) -> ScatterRule:
     """Return the rule that replaces an element by the identity element of a reduction."""
-    c = CTYPES[d]
-    identity = {"prod": "1", "amax": f"LOWEST_{c.value.upper()}", "amin": f"HIGHEST_{c.value.upper()}"}[reduce]
-    if d.category == COMPLEX:
-        identity = f"{c.value.upper()}(1, 0)"
+    if reduce == "prod":
+        identity: Value = constant(value_type(d), 1)
     elif d.category == BOOL:
-        identity = "0" if reduce == "amax" else "1"
+        identity = constant("bool", int(reduce == "amin"))
+    else:
+        identity = named(value_type(d), "LOWEST" if reduce == "amax" else "HIGHEST")
     return ScatterRule(f"forget_{reduce}_{d.name}", d, d, identity)
 
 
@@ -137,7 +130,9 @@ def without_overlap(array: StridedArray, target: StridedArray) -> StridedArray:
 @lru_cache(64)
 def converted(source: dtype, target: dtype) -> Elementwise:
     """Return the kernel that converts one floating dtype to another."""
-    return Elementwise(f"as_{target.name}_{source.name}", "{a}", (source,), target)
+    return Elementwise.of(
+        f"as_{target.name}_{source.name}", lambda a: converted_value(a, source, target), (source,), target
+    )
 
 
 def in_accumulator_dtype(x: StridedArray, inplace: bool, write: Callable[[StridedArray], object]) -> StridedArray:
@@ -221,14 +216,13 @@ def zeros(like: StridedArray, shape: tuple[int, ...], d: dtype) -> StridedArray:
 @lru_cache(64)
 def zero(d: dtype) -> Elementwise:
     """Return the kernel that fills an array with 0."""
-    c = CTYPES[d]
-    return Elementwise(f"zero_{c.memory}", f"{c.value.upper()}(0, 0)" if d.category == COMPLEX else "0", (), d)
+    return Elementwise(f"zero_{CTYPES[d].memory}", constant(value_type(d), 0), (), d)
 
 
 @lru_cache(64)
 def apply_rule(rule: ScatterRule) -> Elementwise:
     """Return the kernel that applies a rule to all elements, without an index."""
-    return Elementwise(f"{rule.name}_everywhere", rule.expression, (rule.target, rule.source), rule.target)
+    return Elementwise(f"{rule.name}_everywhere", rule.value, (rule.target, rule.source), rule.target)
 
 
 # -- whole slices, and index arrays for several dims ------------------------------------------------------------------

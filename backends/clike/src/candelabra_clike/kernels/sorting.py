@@ -16,6 +16,7 @@ from candelabra_clike.device_errors import IndexOutOfBounds
 from candelabra_clike.kernels.copies import clone, contiguous
 from candelabra_clike.kernels.indexing import zero_stride
 from candelabra_clike.kernels.scattering import zeros
+from candelabra_clike.language import Value, call, cast
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
 from candelabra_clike.templates.indexing import gather
 from candelabra_clike.templates.indexing.argsort import argsort as argsort_keys
@@ -29,22 +30,18 @@ PERMUTATION = IndexOutOfBounds("sort", RuntimeError, "sort(): place {index} of {
 @lru_cache(None)
 def keys(d: dtype, descending: bool) -> Elementwise:
     """Return the kernel that computes the keys of a dtype, uint32 or uint64, in ascending or descending order."""
-    expression, source = key_of(d, descending)
-    return Elementwise(f"keys_{'down' if descending else 'up'}_{d.name}", expression, (source,), key_dtype(d))
-
-
-def key_of(d: dtype, descending: bool) -> tuple[str, dtype]:
-    """Return the expression of a key, and the dtype as which elements are read."""
     source, function = d, CTYPES[d].memory
     if d.is_half:
         source, function = uint16, CTYPES[d].converts
     elif d.name == "bool":
         source = uint8
-    expression = f"key_{function}({{a}})"
-    if descending:
-        word = CTYPES[key_dtype(d)].memory
-        expression = f"(({word})0x{(1 << 8 * d.itemsize) - 1:X} ^ ({word}){expression})"
-    return expression, source
+    word = CTYPES[key_dtype(d)].memory
+
+    def key(a: Value) -> Value:
+        ascending = call(f"key_{function}", a)
+        return cast(word, ascending) ^ ((1 << 8 * d.itemsize) - 1) if descending else ascending
+
+    return Elementwise.of(f"keys_{'down' if descending else 'up'}_{d.name}", key, (source,), key_dtype(d))
 
 
 def key_dtype(d: dtype) -> dtype:

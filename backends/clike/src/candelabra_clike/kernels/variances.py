@@ -13,6 +13,8 @@ from candelabra.dtypes import FLOATING, dtype, float32
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.kernels.reductions import DtypeSpecialized, sum_fold, sum_of
 from candelabra_clike.kernels.softmax import row_kernel
+from candelabra_clike.language import sqrt
+from candelabra_clike.scalars import scalar
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
 from candelabra_clike.templates.reductions.reduction import Reduction
 from candelabra_clike.templates.rows.source import RowProgram, RowReduction
@@ -46,12 +48,18 @@ def variance_kernels(operation: str, d: dtype) -> VarianceKernels:
     between = float32 if d.is_half else d
     value = CTYPES[d].value
     mean = sum_fold(d, result=f"({value})({{t}} / ({{T}})count)")
-    result = "{a} / s0" if operation == "var" else f"SQRT_{value.upper()}({{a}} / s0)"
+    divisor = scalar(between, 0)
     return VarianceKernels(
         Reduction(f"mean_in_{between.name}_{d.name}", mean, CTYPES[d], between),
-        Elementwise(f"squared_distance_{d.name}", "({a} - {b}) * ({a} - {b})", (d, between), between),
+        Elementwise.of(f"squared_distance_{d.name}", lambda a, b: (a - b) * (a - b), (d, between), between),
         sum_of(between, between),
-        Elementwise(f"{operation}_of_sum_{d.name}", result, (between,), d, (value,)),
+        Elementwise.of(
+            f"{operation}_of_sum_{d.name}",
+            lambda a: a / divisor if operation == "var" else sqrt(a / divisor),
+            (between,),
+            d,
+            (value,),
+        ),
     )
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from importlib.resources import files
+from typing import NamedTuple
 
 _DEFINITION = re.compile(
     r"^(?:FUNCTION\s+\w+\s+(?P<function>\w+)\s*\(.*?^\}|CONSTANT\s+\w+\s+(?P<table>\w+)\[.*?;$"
@@ -70,6 +71,25 @@ def definitions() -> dict[str, str]:
                     raise TypeError(f"library: {key!r} is defined twice, the second time in {file.name}")
             result |= texts
     return result
+
+
+_SIGNATURE = re.compile(r"FUNCTION\s+(\w+)\s+\w+\s*\((.*?)\)", re.DOTALL)
+
+
+class Signature(NamedTuple):
+    """The types of a library function."""
+
+    result: str
+    parameters: tuple[str, ...]
+
+
+@lru_cache(None)
+def signature(name: str) -> Signature | None:
+    """Return the types of a function as its definition says, or None if the library has no function of that name."""
+    match = _SIGNATURE.match(definitions().get(name, ""))
+    if match is None:
+        return None
+    return Signature(match[1], tuple(" ".join(each.split()[:-1]) for each in match[2].split(",")))
 
 
 @lru_cache(4096)

@@ -19,13 +19,42 @@ FUNCTION u32 key_half(u32 bits, u32 infinity) {
     return size > infinity ? 0xFFFFu : size ? key : 0x8000u;
 }
 
-#define key_f16(x) key_half(x, 0x7C00u)
-#define key_bf16(x) key_half(x, 0x7F80u)
-#define key_i8(x) ((u32)(u8)(x) ^ 0x80u)
-#define key_i16(x) ((u32)(u16)(x) ^ 0x8000u)
-#define key_i32(x) ((u32)(x) ^ 0x80000000u)
-#define key_i64(x) ((u64)(x) ^ ((u64)1 << 63))
-#define key_u8(x) ((u32)(x))
-#define key_u16(x) ((u32)(x))
-#define key_u32(x) ((u32)(x))
-#define key_u64(x) ((u64)(x))
+FUNCTION u32 key_f16(u32 bits) {
+    return key_half(bits, 0x7C00u);
+}
+
+FUNCTION u32 key_bf16(u32 bits) {
+    return key_half(bits, 0x7F80u);
+}
+
+FUNCTION u32 key_i8(i8 x) {
+    return (u32)(u8)x ^ 0x80u;
+}
+
+FUNCTION u32 key_i16(i16 x) {
+    return (u32)(u16)x ^ 0x8000u;
+}
+
+FUNCTION u32 key_i32(i32 x) {
+    return (u32)x ^ 0x80000000u;
+}
+
+FUNCTION u64 key_i64(i64 x) {
+    return (u64)x ^ ((u64)1 << 63);
+}
+
+FUNCTION u32 key_u8(u8 x) {
+    return x;
+}
+
+FUNCTION u32 key_u16(u16 x) {
+    return x;
+}
+
+FUNCTION u32 key_u32(u32 x) {
+    return x;
+}
+
+FUNCTION u64 key_u64(u64 x) {
+    return x;
+}

@@ -62,9 +62,11 @@ def moved(input: Tensor, target: device, *, dtype: DType | None = None) -> Tenso
     The source device casts if it has both dtypes, otherwise the destination.
     """
     from candelabra._dispatch.fallback import move_payload
+    from candelabra._dispatch.tracing import note_break
     from candelabra._keys import INFERENCE, state
     from candelabra._tensor import wrap
 
+    note_break("a tensor moves to another device")
     source, destination = input._instance, open_device(target)
     target_dtype = input.dtype if dtype is None else dtype
     destination.keys_for(target_dtype)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_device, as_sizes
+from candelabra._dispatch.tracing import tracer_here
 from candelabra._geometry import extent
 from candelabra._operators.creation.filled import check_sizes
 from candelabra._operators.shapes.memory_formats import dense_strides
@@ -24,7 +25,11 @@ def allocated(size: tuple[Any, ...], dtype: DType, device: Device) -> Tensor:
         check_sizes(size)
     instance = as_device(device)
     keys = instance.keys_for(dtype)
-    return wrap(instance.backend.empty(instance.index, size, dtype), keys)
+    payload = instance.backend.empty(instance.index, size, dtype)
+    tracer = tracer_here()
+    if tracer is not None and not instance.depth:
+        tracer.allocated(payload, tuple(size), dtype, instance)
+    return wrap(payload, keys)
 
 
 @public(method=False, factory=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from inspect import signature
 from typing import Any, Final, Self, TypeVar, cast
-from warnings import warn
 
 from candelabra import Tensor
 from candelabra.nn.modules import _global_hooks
@@ -20,7 +19,6 @@ __all__ = ["Module", *_global_hooks.__all__]
 
 _IncompatibleKeys = IncompatibleKeys
 hooks_everywhere: Final = EVERYWHERE.at_calls
-said_that_nothing_is_compiled = False
 
 
 class Module(Hooked, Stateful, Convertible):
@@ -64,22 +62,30 @@ class Module(Hooked, Stateful, Convertible):
         """Compute the output. Subclasses define this method; users call the module itself."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
+    _compiled_call: Any = None
+    """The compiled form of a call, or None."""
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if (
             self._forward_pre_hooks or self._forward_hooks or self._backward_hooks or self._backward_pre_hooks
-            or hooks_everywhere
+            or hooks_everywhere or self._compiled_call is not None
         ):  # fmt: skip
+            if self._compiled_call is not None:
+                return self._compiled_call(*args, **kwargs)
             return self._call_with_hooks(args, kwargs)
         return self.forward(*args, **kwargs)
+
+    def _call_eagerly(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the module without its compiled form."""
+        return self._call_with_hooks(args, kwargs)
 
     _call_impl = __call__
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Accepted for programs that compile their modules; the module stays eager, which is said once."""
-        global said_that_nothing_is_compiled
-        if not said_that_nothing_is_compiled:
-            said_that_nothing_is_compiled = True
-            warn("Module.compile() has no effect: candelabra has no compiler, the module runs eagerly", stacklevel=2)
+        """Compile this module in place, with the options of :func:`candelabra.compile`."""
+        from candelabra.compiler import compile as compiled
+
+        self.__dict__["_compiled_call"] = compiled(self._call_eagerly, *args, **kwargs)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__.copy()

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from candelabra import Tensor
+from candelabra.library import outside_graph
 from candelabra.optim.optimizer import Optimizer
 
 __all__ = ["LRScheduler", "copied", "group_values", "lambda_states", "load_lambda_states", "set_option"]
@@ -36,6 +37,7 @@ class LRScheduler:
     "initial_lr".
     """
 
+    _opaque_to_compile = True
     _get_lr_called_within_step = False
     _is_initial = False
 
@@ -78,6 +80,7 @@ class LRScheduler:
         """Return the new rate of each group. Subclasses define it, and only :meth:`step` calls it."""
         raise NotImplementedError(f"{type(self).__name__} must define get_lr()")
 
+    @outside_graph
     def step(self, epoch: int | None = None) -> None:
         """Set the rates of the next epoch, after the optimizer's step. ``epoch``: of that one (deprecated)."""
         if self._step_count == 1 and not self.optimizer._opt_called:

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
+from candelabra.library import outside_graph
 from candelabra.optim.lr_scheduler.base import LRScheduler, copied, group_values, set_option
 from candelabra.optim.lr_scheduler.plateau import ReduceLROnPlateau
 from candelabra.optim.optimizer import Optimizer
@@ -84,6 +85,7 @@ class SequentialLR(_OfSchedulers):
         elif hasattr(scheduler, "last_epoch"):
             scheduler.last_epoch -= 1
 
+    @outside_graph
     def step(self) -> None:  # type: ignore[override]
         """Step the scheduler of the next epoch."""
         self.last_epoch += 1
@@ -116,6 +118,7 @@ class ChainedScheduler(_OfSchedulers):
         self._schedulers = list(schedulers)
         self._last_lr = group_values(self.optimizer, "lr")
 
+    @outside_graph
     def step(self) -> None:  # type: ignore[override]
         """Step every scheduler."""
         for scheduler in self._schedulers:

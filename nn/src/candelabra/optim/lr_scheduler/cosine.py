@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from candelabra.library import outside_graph
 from candelabra.optim.lr_scheduler.base import LRScheduler, group_values
 from candelabra.optim.optimizer import Optimizer
 
@@ -66,6 +67,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         height = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * height for base in self._initial_rates()]
 
+    @outside_graph
     def step(self, epoch: float | None = None) -> None:
         """Set the rates of the next epoch, or of the given one, which may be a fraction."""
         if epoch is None and self.last_epoch < 0:

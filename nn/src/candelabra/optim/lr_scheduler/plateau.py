@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Literal, SupportsFloat
 
+from candelabra.library import outside_graph
 from candelabra.optim.lr_scheduler.base import LRScheduler, check_optimizer, group_values, set_option
 from candelabra.optim.optimizer import Optimizer
 
@@ -64,6 +65,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
+    @outside_graph
     def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:  # type: ignore[override]
         """Take in the measurement of an epoch, and lower the rates if it is time to."""
         current = float(metrics)

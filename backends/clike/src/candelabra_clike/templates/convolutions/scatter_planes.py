@@ -63,12 +63,12 @@ def text(rule: ScatterRule, serial: bool) -> Source:
         *map(number, ("x_at", "index_at", "planes", "planes_per_item", "size", "count", "dim")),
     )  # fmt: skip
     destination = "to[position]"
-    old = f"const {target.value} va = {target.load(destination)}; " if "{a}" in rule.expression else ""
+    old = f"const {target.value} va = {target.load(destination)}; " if rule.reads("va") else ""
     one = (
         "const i64 position = from_index[i];\n"
         "if ((u64)position >= (u64)size) { wrong = 1; value = position; }\n"
         f"else {{ const {source.value} vb = {source.load('from_x[i]')}; {old}"
-        f"{destination} = {target.store(rule.expression.format(a='va', b='vb'))}; }}\n"
+        f"{destination} = {rule.stored}; }}\n"
     )
     pointers = (
         f"GLOBAL {target.memory}* const to = out + plane * size;\n"

@@ -7,8 +7,9 @@ dims, and the memory order of the result: that of the arrays where they agree, o
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from math import prod
 from typing import Any, NamedTuple
 
 from candelabra.backend import contiguous_strides, is_contiguous_layout
@@ -16,6 +17,7 @@ from candelabra.dtypes import dtype, uint8, uint16, uint32, uint64
 
 from candelabra_clike.array import Shape, StridedArray, extent
 from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.language import Value, declared, value_type
 from candelabra_clike.layouts import (
     WIDE,
     broadcast,
@@ -29,7 +31,7 @@ from candelabra_clike.layouts import (
 from candelabra_clike.library import needed
 from candelabra_clike.refusals import Refusal
 from candelabra_clike.source import Source
-from candelabra_clike.templates.elementwise.loops import CHUNK, HOISTED, NAMES, STEP, TILE, UNIT, LoopNest
+from candelabra_clike.templates.elementwise.loops import CHUNK, HOISTED, NAMES, STEP, TILE, UNIT, LoopNest, operands
 
 __all__ = ["CHUNK", "Elementwise", "NAMES", "copy_kernel", "without_overlap"]
 
@@ -57,31 +59,43 @@ class ElementwisePlan(NamedTuple):
 
 
 class Elementwise:
-    """``out[i] = expression(a[i], b[i], …, s0, s1, …)``.
+    """``out[i] = value(a[i], b[i], …, s0, s1, …)``.
 
-    ``inputs`` and ``output`` are the dtypes in memory, ``numbers`` the types of the scalars. The expression is one of
-    values (see :mod:`candelabra_clike.types`). ``operator`` names the operator in the errors of refused values; the
-    default is ``name``.
+    ``inputs`` and ``output`` are the dtypes in memory, ``numbers`` the types of the scalars. The value is an expression
+    of :func:`~candelabra_clike.templates.elementwise.loops.operands`. ``operator`` names the operator in the errors of
+    refused values; the default is ``name``.
     """
 
     def __init__(
         self,
         name: str,
-        expression: str,
+        value: Value,
         inputs: Sequence[dtype],
         output: dtype,
         numbers: Sequence[str] = (),
         contract: bool = False,
         operator: str = "",
     ) -> None:
-        self.nest = LoopNest(name, expression, tuple(inputs), output, tuple(numbers), contract)
+        self.nest = LoopNest(name, (value,), tuple(inputs), (output,), tuple(numbers), contract)
         self.output = output
         self.refusals = tuple(Refusal(operator or name, reason) for reason in self.nest.reasons)
-        self.flat: dict[Engine, tuple[Launch, int, int]] = ContiguousLaunches(self.nest)
-        self.nontemporal: dict[Engine, Launch] = NonTemporalLaunches(self.nest)
+        self.launches = Launches(self.nest)
+        self.flat, self.nontemporal = self.launches.flat, self.launches.nontemporal
         self.plans: dict[Any, ElementwisePlan] = {}
         """By engine, shape and strides of the result if it is given, and those of the arrays, which the functions of
         :func:`~candelabra_clike.templates.elementwise.calls.build_call` look up, too."""
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        function: Callable[..., Any],
+        inputs: Sequence[dtype],
+        output: dtype,
+        numbers: Sequence[str] = (),
+    ) -> Elementwise:
+        """Return the kernel of a function of the elements of ``inputs``. Raises ``ExpressionError``."""
+        return cls(name, declared(name, function, operands(inputs), value_type(output)), inputs, output, numbers)
 
     def __call__(self, *arrays: StridedArray, numbers: Sequence[Any] = (), out: StridedArray | None = None) -> Any:
         """Return a new array, or ``out`` with the result. ``out`` may be one of the arrays or overlap them."""
@@ -131,30 +145,67 @@ class Elementwise:
         strides = dense_strides(shape, order) if out is None else out.strides
         if is_contiguous_layout(shape, strides) and out is None:
             strides = contiguous_strides(shape)
-        size = 1
-        for n in shape:
-            size *= n
+        size = prod(shape)
         result = (shape, strides, size, is_contiguous_layout(shape, strides))
         if not size:
             return ElementwisePlan(None, 0, (), *result)
-        ordered_strides = tuple(tuple(row[d] for d in order) for row in (strides, *rows))
-        sizes, loop_strides = collapsed(tuple(shape[d] for d in order), ordered_strides)
-        if all(row == (1,) for row in loop_strides):
+        placed = [*arrays, *([] if out is None else [out])]
+        furthest = max([extent(a.shape, a.strides) for a in placed], default=0)
+        wide = size >= WIDE or is_wide(*placed)
+        launch, items, numbers, max_offset = self.launches.schedule(
+            engine, shape, (strides, *rows), out is None, wide, furthest
+        )
+        return ElementwisePlan(launch, items, numbers, *result, max_offset)
+
+
+class Schedule(NamedTuple):
+    """How a kernel is launched for arrays of certain strides."""
+
+    launch: Launch
+    items: int
+    numbers: tuple[int, ...]
+    """Sizes and strides, the kernel's arguments after the offsets."""
+    max_offset: int
+    """The largest offset of an array for which the kernel's indices suffice."""
+
+
+class NotContiguous(Exception):
+    """Arrays of other strides than a kernel with random numbers takes."""
+
+
+class Launches:
+    """The launches of a loop nest."""
+
+    def __init__(self, nest: LoopNest) -> None:
+        self.nest = nest
+        self.flat: dict[Engine, tuple[Launch, int, int]] = ContiguousLaunches(nest)
+        self.nontemporal: dict[Engine, Launch] = NonTemporalLaunches(nest)
+
+    def schedule(
+        self, engine: Engine, shape: Shape, rows: tuple[Shape, ...], new: bool, wide: bool, furthest: int
+    ) -> Schedule:
+        """Return the launch over ``shape``, which is not empty.
+
+        ``rows`` are the strides of all arrays, the outputs first. ``new``: the outputs are new memory. ``wide``: an
+        index may need more than 32 bits. ``furthest`` is the number of elements that the largest array extends over.
+        """
+        size = prod(shape)
+        order = memory_order(shape, rows)
+        ordered = tuple(tuple(row[d] for d in order) for row in rows)
+        sizes, loop_strides = collapsed(tuple(shape[d] for d in order), ordered)
+        if size == 1 or all(row == (1,) for row in loop_strides):
             launch, chunk, most = self.flat[engine]
-            if size > most and out is None:
+            if size > most and new:
                 launch = self.nontemporal[engine]
-            return ElementwisePlan(launch, -(-size // chunk), (size,), *result)
+            return Schedule(launch, -(-size // chunk), (size,), sys.maxsize)
+        if self.nest.draws:
+            raise NotContiguous(self.nest.name)
         if not engine.traits.serial:
-            placed = [*arrays, *([] if out is None else [out])]
-            wide = size >= WIDE or is_wide(*placed)
             numbers = (size, *sizes, *[step for row in loop_strides for step in row])
             launch = engine.compile(self.nest.lanes(len(sizes), wide))
-            max_offset = (
-                sys.maxsize if wide else WIDE - 1 - max([extent(a.shape, a.strides) for a in placed], default=0)
-            )
-            return ElementwisePlan(launch, size, numbers, *result, max_offset)
+            return Schedule(launch, size, numbers, sys.maxsize if wide else WIDE - 1 - furthest)
         source, count, numbers = serial_schedule(self.nest, sizes, loop_strides)
-        return ElementwisePlan(engine.compile(source), count, tuple(n & MASK for n in numbers), *result)
+        return Schedule(engine.compile(source), count, tuple(n & MASK for n in numbers), sys.maxsize)
 
 
 def _is_near(plan: ElementwisePlan, arrays: Sequence[StridedArray], out: StridedArray | None) -> bool:
@@ -225,8 +276,9 @@ class ContiguousLaunches(dict[Engine, tuple[Launch, int, int]]):
             # If a result is at most a quarter of the cache, much of it is still cached when the next operator reads it.
             # An expression with library calls is bound by computation, and non-temporal stores make it slower. Both
             # were measured.
-            most = traits.cache // 4 // self.nest.output.itemsize
-        self[engine] = launch = engine.compile(source), CHUNK if traits.serial else 1, most
+            most = traits.cache // 4 // self.nest.outputs[0].itemsize
+        chunk = CHUNK if traits.serial else self.nest.per_counter if self.nest.draws else 1
+        self[engine] = launch = engine.compile(source), chunk, most
         return launch
 
 
@@ -257,4 +309,4 @@ def without_overlap(array: StridedArray, out: StridedArray) -> StridedArray:
 def copy_kernel(d: dtype) -> Elementwise:
     """Return the kernel that copies elements of a dtype, as integers of its size, so that all bits are preserved."""
     bits = {1: uint8, 2: uint16, 4: uint32, 8: uint64}.get(d.itemsize, d)
-    return Elementwise(f"copy_{bits.name}", "{a}", (bits,), bits)
+    return Elementwise.of(f"copy_{bits.name}", lambda a: a, (bits,), bits)

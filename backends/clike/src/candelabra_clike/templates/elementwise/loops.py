@@ -4,20 +4,22 @@ element.
 On serial devices a work-item processes a chunk of elements. Its innermost loop has a 32-bit counter from 0 over
 pointers to the start of the chunk and is marked ``INDEPENDENT``, so that the compiler of every driver vectorises it.
 
-An expression that costs more for rare values says ``RARE(condition) ? costly : usual``. A serial work-item first looks
-for such values. If there is none, as in most chunks, its loop has the usual expression alone.
+An expression that costs more for rare values has a :func:`~candelabra_clike.language.rare` choice. A serial work-item
+first looks for such values. If there is none, as in most chunks, its loop has the usual expression alone.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from candelabra.dtypes import dtype
 
-from candelabra_clike.refusals import reasons_in
+from candelabra_clike.language import Value, Variable, reasons_in, text, value_type
+from candelabra_clike.language.printing import type_name
+from candelabra_clike.language.values import Select
 from candelabra_clike.source import Parameter, Source, number, reads, writes
 from candelabra_clike.types import CTYPES
 
@@ -25,49 +27,117 @@ CHUNK = 4096
 """Elements of a work-item on serial devices."""
 BLOCK_BYTES = 1024
 """The size of the block of results that a work-item buffers before non-temporal stores."""
+DRAWN = 256
+"""Elements of the block for which a work-item draws random numbers first."""
 LINE_BYTES = 64
 """The size of a non-temporal store: a cache line."""
 TILE = 32
 """Rows and columns of a tile of two dims along which different arrays are contiguous. A tile fits in any cache."""
 NAMES = "abcdefgh"
-"""The names of operands in an expression, in order. Its numbers are ``s0``, ``s1`` …"""
-RARE = re.compile(r"RARE\(([^()]*)\)")
+"""The names of the arrays of operators, in order. The numbers are ``s0``, ``s1`` …"""
 HOISTED, UNIT, STEP = range(3)
 """The kinds of stride along the innermost dim: 0 (the element is loaded before the loop), 1, or any other."""
 
 
-@dataclass(frozen=True)
-class LoopNest:
-    """The loop nests of one expression: ``out = expression(a, b, …, s0, s1, …)``.
+def input_names(count: int) -> tuple[str, ...]:
+    """Return the names of the arrays that a kernel reads. Only fused kernels have more than operators."""
+    return tuple(NAMES[:count]) if count <= len(NAMES) else tuple(f"in{i}" for i in range(count))
 
-    In a nest without operands, ``AT`` in the expression is the index of the element in a contiguous output.
+
+def operands(inputs: Sequence[dtype]) -> tuple[Variable, ...]:
+    """Return the elements of the arrays of a kernel as values."""
+    return tuple(Variable(value_type(d), f"v{n}") for n, d in zip(input_names(len(inputs)), inputs))
+
+
+AT = Variable("u64", "at")
+"""The index of the element in a contiguous output, for kernels without arrays to read."""
+
+
+class Draw(NamedTuple):
+    """Random numbers, one per element in C order: values of the words ``w0`` … of Philox counters.
+
+    ``seed`` and ``offset`` are names of numbers. See :mod:`candelabra_clike.templates.random_numbers`.
+    """
+
+    variable: Variable
+    values: tuple[str, ...]
+    seed: str
+    offset: str
+
+    def block(self, counters: int, first: str, high: str) -> str:
+        """Return statements that fill an array with the numbers of ``counters`` counters from ``first`` on."""
+        name, per = f"{self.variable.name}_block", len(self.values)
+        stored = "".join(f"{name}[c * {per}u + {i}u] = {value};\n" for i, value in enumerate(self.values))
+        return (
+            f"{self.variable.type} {name}[{counters * per}];\nfor (u32 c = 0; c < {counters}u; ++c) {{\n"
+            f"PHILOX({high}, {self.offset} + 1 + ({first}) + c, {self.seed})\n{stored}}}\n"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LoopNest:
+    """The loop nests of a kernel. Every element of the outputs is computed from the elements of the inputs at its
+    position, and from numbers.
+
+    ``values`` are those of the outputs: expressions of :func:`operands`, of numbers ``s0`` …, and of the variables that
+    ``steps`` define in order. With ``contract``, ``a * b + c`` may be fused.
     """
 
     name: str
-    expression: str
+    values: tuple[Value, ...]
     inputs: tuple[dtype, ...]
-    output: dtype
+    outputs: tuple[dtype, ...]
     numbers: tuple[str, ...] = ()
     contract: bool = False
+    steps: tuple[tuple[Variable, Value], ...] = ()
+    draws: tuple[Draw, ...] = ()
+    """Random numbers of the elements, which only kernels for contiguous arrays have: a counter gives several."""
+
+    @cached_property
+    def written(self) -> tuple[str, ...]:
+        """The names of the outputs."""
+        return ("out",) if len(self.outputs) == 1 else tuple(f"out{i}" for i in range(len(self.outputs)))
+
+    @cached_property
+    def read(self) -> tuple[str, ...]:
+        """The names of the inputs."""
+        return input_names(len(self.inputs))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the arrays, the output first."""
-        return ("out", *NAMES[: len(self.inputs)])
+        """The names of the arrays, the outputs first."""
+        return (*self.written, *self.read)
 
-    @property
+    @cached_property
+    def dtypes(self) -> dict[str, dtype]:
+        """The dtype of each array."""
+        return dict(zip(self.names, (*self.outputs, *self.inputs), strict=True))
+
+    @cached_property
     def memory(self) -> dict[str, str]:
         """The type of each array's elements in memory."""
-        return {n: CTYPES[d].memory for n, d in zip(self.names, (self.output, *self.inputs), strict=True)}
+        return {n: CTYPES[d].memory for n, d in self.dtypes.items()}
+
+    @cached_property
+    def nodes(self) -> tuple[Value, ...]:
+        """The nodes of all expressions."""
+        return tuple(node for value in (*[v for _, v in self.steps], *self.values) for node in value.walk())
 
     @cached_property
     def reasons(self) -> tuple[str, ...]:
-        """The reasons for which the expression refuses values, see :mod:`candelabra_clike.refusals`."""
-        return reasons_in(self.expression)
+        """The reasons for which an expression refuses values, see :mod:`candelabra_clike.refusals`."""
+        return reasons_in(*[v for _, v in self.steps], *self.values)
+
+    @cached_property
+    def rare(self) -> tuple[Value, ...]:
+        """The conditions of rare values."""
+        return tuple(node.condition for node in self.nodes if isinstance(node, Select) and node.rare)
 
     # -- the five forms -----------------------------------------------------------------------------------------------
     def flat(self, serial: bool) -> Source:
         """Return the kernel for contiguous arrays of ``n`` elements."""
+        if self.draws:
+            return self._source(self.name, (number("n"),), self._drawing(serial), wide=True)
         if serial:
             body = self._chunk(self.names) + self._loop("m", (UNIT,) * len(self.names), at="first + i")
         else:
@@ -82,22 +152,58 @@ class LoopNest:
         To write part of a cache line, a processor first reads the line: a quarter of all memory traffic of ``a + b``.
         Therefore a block of the result is computed in private memory by the usual loop, and stored by whole lines.
         """
-        type = self.memory["out"]
-        per_line, per_block = (size // self.output.itemsize for size in (LINE_BYTES, BLOCK_BYTES))
-        ahead = "".join(f" p{n} += many;" for n in self.names[1:])
+        per_block = BLOCK_BYTES // max(d.itemsize for d in self.outputs)
+        blocks, stores = "", ""
+        for n, d in zip(self.written, self.outputs):
+            type, per_line = self.memory[n], LINE_BYTES // d.itemsize
+            blocks += (
+                f"GLOBAL {type}* to_{n} = {n} + ({n}_at + first);\n"
+                f"union {{ {type} each[{per_block}]; CACHE_LINE lines[{per_block // per_line}]; }} block_{n};\n"
+                f"{type}* p{n} = block_{n}.each;\n"
+            )
+            stores += (
+                f"{{\nconst u32 lines = many / {per_line}u;\nfor (u32 i = 0; i < lines; ++i) "
+                f"STORE_NONTEMPORAL((GLOBAL CACHE_LINE*)to_{n} + i, block_{n}.lines[i]);\n"
+                f"for (u32 i = lines * {per_line}u; i < many; ++i) to_{n}[i] = block_{n}.each[i];\n"
+                f"to_{n} += many;\n}}\n"
+            )
+        ahead = "".join(f" p{n} += many;" for n in self.read)
         body = (
-            f"{self._chunk(self.names[1:])}GLOBAL {type}* to = out + (out_at + first);\n"
-            f"union {{ {type} each[{per_block}]; CACHE_LINE lines[{per_block // per_line}]; }} block;\n"
-            f"{type}* pout = block.each;\n"
+            f"{self._chunk(self.read)}{blocks}"
             f"for (u32 from = 0; from < m; from += {per_block}u) {{\n"
             f"const u32 left = m - from, many = left < {per_block}u ? left : {per_block}u;\n"
-            f"{self._loop('many', (UNIT,) * len(self.names))}"
-            f"const u32 lines = many / {per_line}u;\n"
-            "for (u32 i = 0; i < lines; ++i) STORE_NONTEMPORAL((GLOBAL CACHE_LINE*)to + i, block.lines[i]);\n"
-            f"for (u32 i = lines * {per_line}u; i < many; ++i) to[i] = block.each[i];\n"
-            f"to += many;{ahead}\n}}\n"
+            f"{self._loop('many', (UNIT,) * len(self.names))}{stores}{ahead}\n}}\n"
         )
         return self._source(f"{self.name}_past_caches", (number("n"),), body, wide=True)
+
+    def _drawing(self, serial: bool) -> str:
+        """Return the body of a kernel with random numbers: a work-item first draws those of a block of elements.
+
+        On devices that are not serial, a block has the elements of one counter.
+        """
+        per = self.per_counter
+        if serial:
+            numbers = "".join(
+                d.block(DRAWN // per, f"(first + from) / {per}u", "multiply_high_u64") for d in self.draws
+            )
+            ahead = "".join(f"p{n} += many; " for n in self.names)
+            return (
+                f"{self._chunk(self.names)}for (u32 from = 0; from < m; from += {DRAWN}u) {{\n"
+                f"const u32 left = m - from, many = left < {DRAWN}u ? left : {DRAWN}u;\n"
+                f"{numbers}{self._loop('many', (UNIT,) * len(self.names))}{ahead}\n}}\n"
+            )
+        elements = {n: f"{n}[{n}_at + at]" for n in self.names}
+        numbers = "".join(draw.block(1, "GLOBAL_ID", "MULTIPLY_HIGH") for draw in self.draws)
+        return (
+            f"const INDEX first = GLOBAL_ID * {per}u;\nif (first < n) {{\n{numbers}"
+            f"UNROLL for (u32 i = 0; i < {per}u; ++i) {{\nconst INDEX at = first + i;\n"
+            f"if (at < n) {{\n{self._element_step(elements)}}}\n}}\n}}\n"
+        )
+
+    @property
+    def per_counter(self) -> int:
+        """The elements whose random numbers come of one counter."""
+        return len(self.draws[0].values)
 
     def rows(self, rank: int, inner: Sequence[int]) -> Source:
         """Return the kernel for serial devices: a work-item processes ``rows_per_item`` rows, or a segment of ``width``
@@ -153,8 +259,8 @@ class LoopNest:
     def _source(self, name: str, head: Sequence[Parameter], body: str, wide: bool) -> Source:
         memory = self.memory
         parameters = [
-            writes("out", memory["out"]),
-            *[reads(n, memory[n]) for n in self.names[1:]],
+            *[writes(n, memory[n]) for n in self.written],
+            *[reads(n, memory[n]) for n in self.read],
             *[number(f"{n}_at") for n in self.names],
             *head,
             *[number(f"s{i}", type) for i, type in enumerate(self.numbers)],
@@ -177,7 +283,7 @@ class LoopNest:
         return head + count + "".join(self._pointer(n, f"{n} + ({n}_at + first)") for n in names)
 
     def _pointer(self, n: str, start: str) -> str:
-        return f"GLOBAL {'' if n == 'out' else 'const '}{self.memory[n]}* p{n} = {start};\n"
+        return f"GLOBAL {'' if n in self.written else 'const '}{self.memory[n]}* p{n} = {start};\n"
 
     def _row_offsets(self, rank: int, number: str, dims: int) -> str:
         """Return statements for the offset of each array at a flat index along the first ``dims`` dims, and coordinates
@@ -208,32 +314,52 @@ class LoopNest:
         elements = {n: f"p{n}[{offsets[k].format(n=n)}]" for n, k in kinds.items() if k != HOISTED}
         before = "".join(self._load(n, f"*p{n}") for n, k in kinds.items() if k == HOISTED)
         head = f"INDEPENDENT\nfor (u32 {i} = 0; {i} < {count}; ++{i}) {{\n"
-        rare = RARE.search(self.expression)
-        if rare is None:
+        if not self.rare:
             return f"{before}{head}{self._element_step(elements, at)}}}\n"
-        names = [n for n in self.names[1:] if n in elements and f"{{{n}}}" in rare[1]]
-        loads = "".join(self._load(n, elements[n]) for n in names)
         return (
-            f"{before}u32 rare = 0;\n{head}{loads}rare |= {self._filled(rare[1])} ? ~0u : 0u;\n}}\n"
+            f"{before}u32 rare = 0;\n{head}{self._rare_step(elements)}}}\n"
             f"if (rare) {{\n{head}{self._element_step(elements, at)}}}\n}} else {{\n"
-            f"{head}{self._element_step(elements, at, rare='0')}}}\n}}\n"
+            f"{head}{self._element_step(elements, at, rare='usual')}}}\n}}\n"
         )
 
     def _load(self, n: str, element: str) -> str:
-        ctype = CTYPES[self.inputs[NAMES.index(n)]]
+        ctype = CTYPES[self.dtypes[n]]
         return f"const {ctype.value} v{n} = {ctype.load(element)};\n"
 
-    def _element_step(self, elements: dict[str, str], at: str = "0", rare: str = r"(\1)") -> str:
-        """Return statements that load, compute and store one element. ``elements`` are the element
-        expressions of the arrays. ``rare`` replaces the condition of rare values.
+    def _element_step(self, elements: dict[str, str], at: str = "0", rare: str = "") -> str:
+        """Return statements that load, compute and store one element. ``elements`` are the element expressions of the
+        arrays. ``rare`` is passed to :func:`~candelabra_clike.language.text`.
         """
-        loads = "".join(self._load(n, elements[n]) for n in self.names[1:] if n in elements)
-        value = re.sub(r"\bAT\b", f"({at})", self._filled(RARE.sub(rare, self.expression)))
-        return f"{loads}{elements['out']} = {CTYPES[self.output].store(value)};\n"
+        lines = [self._load(n, elements[n]) for n in self.read if n in elements]
+        lines += [_draw(draw) for draw in self.draws]
+        lines += [f"const INDEX at = {at};\n"] if any(node is AT for node in self.nodes) else []
+        lines += [_definition(variable, value, rare) for variable, value in self.steps]
+        for n, value in zip(self.written, self.values):
+            lines.append(f"{elements[n]} = {CTYPES[self.dtypes[n]].store(text(value, rare))};\n")
+        return "".join(lines)
 
-    def _filled(self, expression: str) -> str:
-        """Return the expression of the values that are loaded."""
-        return expression.format(**{n: f"v{n}" for n in self.names[1:]})
+    def _rare_step(self, elements: dict[str, str]) -> str:
+        """Return statements that compute the conditions of rare values, and what these need."""
+        wanted = {node.name for condition in self.rare for node in condition.walk() if isinstance(node, Variable)}
+        steps = []
+        for variable, value in reversed(self.steps):
+            if variable.name in wanted:
+                wanted |= {node.name for node in value.walk() if isinstance(node, Variable)}
+                steps.append(_definition(variable, value, "usual"))
+        loads = [self._load(n, elements[n]) for n in self.read if n in elements and f"v{n}" in wanted]
+        tests = [f"rare |= {text(condition)} ? ~0u : 0u;\n" for condition in self.rare]
+        draws = [_draw(draw) for draw in self.draws if draw.variable.name in wanted]
+        return "".join([*loads, *draws, *reversed(steps), *tests])
+
+
+def _draw(draw: Draw) -> str:
+    """Return the statement that reads the random number of element ``i`` of a block."""
+    return f"const {draw.variable.type} {draw.variable.name} = {draw.variable.name}_block[i];\n"
+
+
+def _definition(variable: Variable, value: Value, rare: str) -> str:
+    """Return the statement that computes a variable."""
+    return f"const {type_name(variable.type)} {variable.name} = {text(value, rare)};\n"
 
 
 def _stride_term(index: str, n: str, last: int, kind: int) -> str:

@@ -13,6 +13,7 @@ from candelabra.dtypes import dtype, int64, uint32, uint64
 
 from candelabra_clike.array import StridedArray
 from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.language import cast
 from candelabra_clike.layouts import WIDE
 from candelabra_clike.source import Source, number, reads, writes
 from candelabra_clike.templates.elementwise.elementwise import CHUNK, Elementwise
@@ -96,7 +97,7 @@ def _merge_sort(keys: StridedArray, rows: int, n: int) -> StridedArray:
 @lru_cache(2)
 def widen_kernel(d: dtype) -> Elementwise:
     """Return the kernel that converts indices to int64."""
-    return Elementwise(f"widen_{d.name}", "(i64){a}", (d,), int64)
+    return Elementwise.of(f"widen_{d.name}", lambda a: cast("i64", a), (d,), int64)
 
 
 def _widen(indices: StridedArray) -> StridedArray:

@@ -9,16 +9,18 @@ indices and skips those of other parts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.device_errors import IndexOutOfBounds
 from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.language import Value, Variable, declared, printing, value_type
 from candelabra_clike.layouts import collapsed, is_wide
 from candelabra_clike.source import Source, number, reads, writes
 from candelabra_clike.templates import index_walker
@@ -36,16 +38,30 @@ WIDTH = 32
 """Elements of a row that take as long as skipping the index of another part, which the processor cannot predict."""
 
 
-class ScatterRule(NamedTuple):
-    """The combination of a value with an element: an expression of the element ``{a}`` and the value ``{b}``.
-
-    ``target`` and ``source`` are the dtypes in memory. An expression without ``{b}`` needs no source.
-    """
+@dataclass(frozen=True)
+class ScatterRule:
+    """The combination of a value with an element, by name. ``target`` and ``source`` are the dtypes in memory."""
 
     name: str
     target: dtype
     source: dtype
-    expression: str
+    value: Value = field(compare=False)
+    """The new element: an expression of the variables ``va``, the element, and ``vb``, the value."""
+
+    @classmethod
+    def of(cls, name: str, target: dtype, source: dtype, function: Callable[..., Any]) -> ScatterRule:
+        """Return the rule of a function of the element and the value. Raises ``ExpressionError``."""
+        variables = (Variable(value_type(target), "va"), Variable(value_type(source), "vb"))
+        return cls(name, target, source, declared(name, function, variables, value_type(target)))
+
+    def reads(self, name: str) -> bool:
+        """Return whether the new element depends on ``va`` or ``vb``."""
+        return any(isinstance(node, Variable) and node.name == name for node in self.value.walk())
+
+    @property
+    def stored(self) -> str:
+        """The new element as C text."""
+        return CTYPES[self.target].store(printing.text(self.value))
 
 
 class ScatterDims(NamedTuple):
@@ -196,9 +212,8 @@ def _put(rule: ScatterRule, destination: str, source_element: str) -> str:
     """Return statements that load, apply the rule and store one element."""
     target, source = CTYPES[rule.target], CTYPES[rule.source]
     loads = {"a": (target, destination), "b": (source, source_element)}
-    values = [f"const {c.value} v{n} = {c.load(e)};" for n, (c, e) in loads.items() if f"{{{n}}}" in rule.expression]
-    value = target.store(rule.expression.format(a="va", b="vb"))
-    return f"{{ {' '.join(values)} {destination} = {value}; }}\n"
+    values = [f"const {c.value} v{n} = {c.load(e)};" for n, (c, e) in loads.items() if rule.reads(f"v{n}")]
+    return f"{{ {' '.join(values)} {destination} = {rule.stored}; }}\n"
 
 
 def _row(form: ScatterForm) -> str:

@@ -1,0 +1,64 @@
+"""Compile a graph for a device of C-like kernels: groups of nodes become fused kernels, the core runs the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from candelabra.backend import is_contiguous_layout
+from candelabra.graph import Graph, Node, default_kernel, fuse, gain, runner
+from candelabra.graph import Value as Tensor
+
+from candelabra_clike.engine import Engine
+from candelabra_clike.fusion.kernels import FusedKernel, on_strided_arrays
+from candelabra_clike.fusion.lowering import is_fusible
+
+
+def fused(graph: Graph) -> Graph:
+    """Return the graph with groups of nodes that fused kernels compute."""
+    admitted: dict[Node, bool] = {}
+
+    def admits(node: Node) -> bool:
+        if node not in admitted:
+            admitted[node] = is_fusible(node)
+        return admitted[node]
+
+    return fuse(graph, admits, worth)
+
+
+def worth(nodes: list[Node], reads: Iterable[Tensor], writes: Iterable[Tensor]) -> int:
+    """Return the bytes that a group saves, or -1 if one loop nest cannot compute it.
+
+    All results have one shape, since each is computed once per element. A single element, such as the gradient of a
+    loss, is computed again for every element if nothing else uses it. A view is no new memory, so nothing else may use
+    it. Random numbers are drawn in C order, so all arrays of their kernel are contiguous.
+    """
+    reads, writes = list(reads), list(writes)
+    shapes = {v.spec.shape for node in nodes for v in node.results if v.spec is not None and v.spec.numel != 1}
+    if len(shapes) > 1:
+        return -1
+    views = {v for node in nodes if node.is_view for v in node.results}
+    written = {v.spec.shape for v in writes if v.spec is not None}
+    if len(written) > 1 or (shapes and written != shapes) or not views.isdisjoint(writes):
+        return -1
+    if any(not isinstance(node.op, Graph) and node.op.random for node in nodes):
+        arrays = [v.spec for v in (*reads, *writes) if v.spec is not None]
+        if any({spec.shape} != written or not is_contiguous_layout(spec.shape, spec.strides) for spec in arrays):
+            return -1
+    return gain(nodes, reads, writes)
+
+
+def compiled(engine: Engine, graph: Graph) -> Callable[..., tuple[Any, ...]] | None:
+    """Return the function of a graph for a device, or None if no kernel of it can be fused."""
+    grouped = fused(graph)
+    if not any(isinstance(node.op, Graph) for node in grouped.nodes):
+        return None
+
+    def kernel_of(node: Node) -> Callable[..., Any] | None:
+        if not isinstance(node.op, Graph):
+            return None
+        kernel = FusedKernel(node.op, engine)
+        kernel.traced()  # compiles it
+        return on_strided_arrays(kernel, default_kernel(node))
+
+    return runner(grouped, kernel_of)

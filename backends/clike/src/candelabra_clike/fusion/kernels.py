@@ -1,0 +1,97 @@
+"""Launches of fused kernels: their schedule for arrays of certain strides, and the call on strided arrays."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+from candelabra.backend import is_contiguous_layout
+from candelabra.graph import Graph
+from candelabra.graph import Value as Tensor
+
+from candelabra_clike.array import Shape, StridedArray, extent
+from candelabra_clike.engine import Engine
+from candelabra_clike.fusion.lowering import lowered
+from candelabra_clike.layouts import WIDE, broadcast_layout
+from candelabra_clike.templates.elementwise.elementwise import Launches, Schedule
+
+
+class FusedKernel:
+    """The kernel of a group of nodes. A call takes what the group's graph takes, in order."""
+
+    def __init__(self, group: Graph, engine: Engine) -> None:
+        self.engine = engine
+        self.group = group
+        self.nest, self.shape, self.inputs, self.scalars = lowered(group)
+        self.outputs = [v.spec for v in group.outputs if v.spec is not None]
+        self.size = prod(self.shape)
+        self.arrays = [i for i, v in enumerate(group.inputs) if v.spec is not None]
+        """The positions of arrays among the arguments."""
+        self._position = {v: i for i, v in enumerate(group.inputs)}
+        self._launches = Launches(self.nest)
+        self._schedules: dict[Any, Schedule] = {}
+
+    def traced(self) -> Schedule | None:
+        """Return the schedule for the strides that the graph was traced with, None if there is no element."""
+        return self.schedule([(v.spec.shape, v.spec.strides) for v in self.inputs if v.spec is not None])
+
+    def schedule(self, layouts: Sequence[tuple[Shape, Shape]], wide: bool = False) -> Schedule | None:
+        """Return the launch for arrays of these shapes and strides, None if there is no element."""
+        key = (*layouts, wide)
+        found = self._schedules.get(key)
+        if found is None and self.size:
+            rows = [broadcast_layout(shape, strides, self.shape) for shape, strides in layouts]
+            written = [spec.strides for spec in self.outputs]
+            furthest = max([extent(s, r) for s, r in (*layouts, *[(self.shape, row) for row in written])], default=0)
+            wide = wide or max(furthest, self.size) >= WIDE
+            found = self._launches.schedule(self.engine, self.shape, (*written, *rows), True, wide, furthest)
+            self._schedules[key] = found
+        return found
+
+    def numbers(self, arguments: Sequence[Any]) -> list[Any]:
+        """Return the kernel's arguments for the numbers of a call."""
+        values: list[Any] = []
+        for source, convert in self.scalars:
+            values += convert(arguments[self._position[source]] if isinstance(source, Tensor) else source)
+        return values
+
+    def constant_numbers(self) -> tuple[Any, ...] | None:
+        """Return the kernel's arguments for its numbers if none of them is an argument of the call."""
+        if any(isinstance(source, Tensor) for source, _ in self.scalars):
+            return None
+        return tuple(self.numbers(()))
+
+
+def on_strided_arrays(kernel: FusedKernel, own: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function that calls a fused kernel on strided arrays. ``own`` serves those that the kernel cannot."""
+    engine, places, single = kernel.engine, kernel.arrays, len(kernel.outputs) == 1
+    new = [
+        (s.shape, s.strides, s.dtype, s.numel, is_contiguous_layout(s.shape, s.strides), s.nbytes or 1)
+        for s in kernel.outputs
+    ]
+    constant, drawing = kernel.constant_numbers(), bool(kernel.nest.draws)
+
+    def call(*arguments: Any) -> Any:
+        arrays = [arguments[i] for i in places]
+        layouts = [(a.shape, a.strides) for a in arrays]
+        if drawing and any(a.shape != kernel.shape or not a.contiguous for a in arrays):
+            return own(*arguments)
+        outputs = [
+            StridedArray(engine, engine.allocate(nbytes), shape, strides, 0, d, size, contiguous)
+            for shape, strides, d, size, contiguous, nbytes in new
+        ]
+        plan = kernel.schedule(layouts)
+        if plan is not None:
+            if plan.max_offset != sys.maxsize and max([a.offset for a in arrays], default=0) > plan.max_offset:
+                plan = kernel.schedule(layouts, wide=True)
+                assert plan is not None
+            placed = (*outputs, *arrays)
+            plan.launch(
+                plan.items, *[a.buffer for a in placed], *[a.offset for a in placed], *plan.numbers,
+                *(kernel.numbers(arguments) if constant is None else constant),
+            )  # fmt: skip
+        return outputs[0] if single else tuple(outputs)
+
+    return call

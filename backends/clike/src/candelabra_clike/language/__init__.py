@@ -1,0 +1,61 @@
+"""The language of kernels: typed expressions, which Python functions build by operators and calls.
+
+An operator's value is a function of its operands::
+
+    "add": {"float": lambda a, b: a + b}
+    "relu": {"float": lambda a: select(a < 0, 0, a)}
+    "tanh": {"float": lambda a: call("tanh", a)}
+
+The function is called once per dtype with variables in place of elements, and returns the tree of operations on them.
+Every node of the tree has a type. A wrong type, an unknown function of the library or an argument too many is
+therefore an error where the expression is declared, with the operator and the line, and not one of a compiler at the
+first use. :func:`~candelabra_clike.language.printing.text` prints a tree in the words of
+:mod:`candelabra_clike.dialect`, which all dialects define.
+
+The types are ``bool``, ``i8`` … ``u64``, ``f32``, ``f64``, ``c64`` and ``c128``; half types are computed as ``f32``.
+Conversions are those of C between integers of one signedness; every other conversion is a :func:`cast`. A Python number
+takes the type of the other operand.
+"""
+
+from candelabra_clike.language.declaring import ExpressionError, declared
+from candelabra_clike.language.functions import (
+    bits,
+    call,
+    cast,
+    constant,
+    named,
+    pair,
+    rare,
+    refuse,
+    round_to,
+    select,
+    sqrt,
+)
+from candelabra_clike.language.printing import text
+from candelabra_clike.language.types import part_type, unsigned, value_type, wrapping
+from candelabra_clike.language.values import Number, Value, Variable, reasons_in
+
+__all__ = [
+    "ExpressionError",
+    "Number",
+    "Value",
+    "Variable",
+    "bits",
+    "call",
+    "cast",
+    "constant",
+    "declared",
+    "named",
+    "pair",
+    "part_type",
+    "rare",
+    "reasons_in",
+    "refuse",
+    "round_to",
+    "select",
+    "sqrt",
+    "text",
+    "unsigned",
+    "value_type",
+    "wrapping",
+]

@@ -1,0 +1,1 @@
+"""``candelabra.compile``: guards, compiled programs, and their derivatives."""

@@ -1,0 +1,329 @@
+"""Compiled functions: which program serves a call, and what happens at the first call of each kind."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from functools import update_wrapper
+from weakref import WeakSet
+
+from candelabra._annotations import Any, Final
+from candelabra._autograd.node import RELEASED
+from candelabra._compile.differentiation import CompiledNode, Derivative, freed, trace_backward
+from candelabra._compile.environment import Environment, TooManyGuards, environment_of
+from candelabra._compile.program import MISS, Writer, written_outside
+from candelabra._compile.recording import GradientSet, Recorder, graphs_of
+from candelabra._compile.results import New, Result, results_of
+from candelabra._dispatch import autocasting
+from candelabra._dispatch.levels import active_frames
+from candelabra._graph.compiling import compile_graph
+from candelabra._graph.passes import simplified
+from candelabra._graph.structure import Value
+from candelabra._graph.tracing import tracing
+from candelabra._invalidation import KEEPERS
+from candelabra._keys import AUTOGRAD, FUNCTION_MODE, LAYER_MASK, PACK, TRACING, state
+from candelabra._tensor import Tensor
+from candelabra.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+
+RECOMPILE_LIMIT: Final = 8
+"""The number of programs of one compiled function. More kinds of calls run eagerly."""
+EAGER_MODES: Final = TRACING | FUNCTION_MODE | PACK
+"""Modes in which compiled functions run eagerly: others have to see their operators."""
+
+
+forced_eager: Final[list[None]] = []
+"""One entry for each ``set_stance("force_eager")`` in force: compiled functions run eagerly."""
+compiled_functions: Final[WeakSet[CompiledFunction]] = WeakSet()
+"""All compiled functions, for ``compiler.reset()``."""
+
+
+class _Generation:
+    """Counts the changes after which no program is valid: of kernels, layers, policies, the default dtype."""
+
+    number = 0
+
+
+def forget_programs() -> None:
+    """Forget the programs of all compiled functions."""
+    _Generation.number += 1
+    for function in list(compiled_functions):
+        function.reset()
+
+
+KEEPERS.append(forget_programs)
+
+
+class Program:
+    """What serves one kind of call. ``function`` is generated; ``graphs`` are for those who read them."""
+
+    def __init__(self, function: Callable[..., Any], spec: TreeSpec | None, environment: Environment) -> None:
+        self.function = function
+        self.spec = spec
+        """The structure of the arguments, or None if they are leaves, by position."""
+        self.environment = environment
+        self.graphs: list[Any] = []
+        self.derivative: Derivative | None = None
+        self.repeatable = False
+        """Whether a call that fails has changed nothing, so that the eager function can raise the error."""
+
+
+class CompiledFunction:
+    """A function that is traced at the first call of each kind, and then runs as compiled graphs.
+
+    It returns what the function returns and has its effects on tensors. ``fullgraph``: raise an error for what a graph
+    cannot repeat, instead of running eagerly.
+    """
+
+    def __init__(self, function: Callable[..., Any], fullgraph: bool = False) -> None:
+        update_wrapper(self, function, updated=())
+        self.function = function
+        self.fullgraph = fullgraph
+        self._lock = threading.Lock()
+        compiled_functions.add(self)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all programs."""
+        self.programs: list[Program] = []
+        self._plain: tuple[Callable[..., Any], ...] = ()
+        self.eager: str | None = None
+        """Why every call that no program serves runs eagerly."""
+        self._misses = 0
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        from types import MethodType
+
+        return MethodType(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not kwargs and not forced_eager:
+            for position, function in enumerate(self._plain):
+                try:
+                    out = function(*args)
+                except Exception as error:
+                    if function.__code__.co_argcount == len(args):
+                        return self._failed(function, error, args)
+                    continue  # another number of arguments
+                if out is not MISS:
+                    if position:  # the kind that was called last is tried first
+                        self._plain = (function, *(other for other in self._plain if other is not function))
+                    return out
+        return self._slowly(args, kwargs)
+
+    def _failed(self, function: Callable[..., Any], error: Exception, args: tuple[Any, ...]) -> Any:
+        """Let the eager function raise the error in the user's terms, if the failed call has changed nothing."""
+        if not any(p.function is function and p.repeatable for p in self.programs):
+            raise error
+        out = self.function(*args)
+        warnings.warn(
+            f"candelabra.compile: a compiled graph of {self._name}() failed where the function itself does not, which "
+            f"is an error of the device's compiler: {type(error).__name__}: {error}",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        return out
+
+    def _slowly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if forced_eager or active_frames() or _sees_operators(state.bits):
+            return self.function(*args, **kwargs)
+        leaves, spec = tree_flatten((args, kwargs))
+        for program in list(self.programs):
+            if program.spec is not None and program.spec == spec:
+                out = program.function(*leaves)
+                if out is not MISS:
+                    return out
+        if self.eager is not None and not self.fullgraph:
+            return self.function(*args, **kwargs)
+        if any(isinstance(leaf, Tensor) and leaf._instance.depth for leaf in leaves):
+            return self.function(*args, **kwargs)
+        return self._traced(args, kwargs, leaves, spec)
+
+    # -- the first call of a kind -------------------------------------------------------------------------------------
+    def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any], spec: TreeSpec) -> Any:
+        if len(self.programs) >= RECOMPILE_LIMIT:
+            changes = self.programs[-1].environment.failure() or "the shapes, dtypes or values of its arguments"
+            self._give_up(f"it was compiled {RECOMPILE_LIMIT} times; what changes is {changes}")
+            return self.function(*args, **kwargs)
+        try:
+            others = [leaf for leaf in leaves if not isinstance(leaf, Tensor)]
+            environment = environment_of(
+                [(self.function, self._name), *((leaf, "an argument") for leaf in others if hasattr(leaf, "__dict__"))]
+            )
+        except TooManyGuards as error:
+            self._give_up(f"it depends on {error}")
+            return self.function(*args, **kwargs)
+        call, generation = TracedCall(self, environment, leaves, spec), _Generation.number
+        out = call.run(args, kwargs)
+        if call.recorder.breaks:
+            self._give_up(str(call.recorder.breaks[0]))
+            return out
+        changed = environment.failure()
+        if changed is not None:
+            self._misses += 1
+            if self._misses >= RECOMPILE_LIMIT:
+                self._give_up(f"each call changes {changed}")
+            return out
+        program = call.program
+        if program is not None and generation == _Generation.number:
+            with self._lock:
+                self.programs.append(program)
+                self._plain = tuple(p.function for p in self.programs if p.spec is None)
+        return out
+
+    @property
+    def _name(self) -> str:
+        return getattr(self.function, "__name__", None) or type(self.function).__name__
+
+    def _give_up(self, reason: str) -> None:
+        """Run further kinds of calls eagerly. Warn once."""
+        if self.fullgraph:
+            raise RuntimeError(f"compile({self._name}, fullgraph=True): {reason}")
+        if self.eager is None:
+            self.eager = reason
+            warnings.warn(
+                f"candelabra.compile: {self._name}() runs eagerly: {reason}. fullgraph=True makes this an error",
+                UserWarning,
+                stacklevel=5,
+            )
+
+
+def _sees_operators(bits: int) -> bool:
+    """Return whether a mode has to see the operators of a function, as a profiler does; autocast is traced through."""
+    layers = bits & LAYER_MASK
+    return bool(bits & EAGER_MODES) or (layers != 0 and layers != autocasting.layer().bit)
+
+
+class TracedCall:
+    """One traced call of a compiled function, and the program that repeats it."""
+
+    def __init__(self, owner: CompiledFunction, environment: Environment, leaves: list[Any], spec: TreeSpec) -> None:
+        self.owner, self.environment, self.leaves, self.spec = owner, environment, leaves, spec
+        tensors = [*environment.tensors.values(), *(leaf for leaf in leaves if isinstance(leaf, Tensor))]
+        self.recorder = Recorder(owner.fullgraph, tensors)
+        self.program: Program | None = None
+        self.bits = state.bits
+        self.values: list[Value | None] = []
+        self.derivative: Derivative | None = None
+        self.graded: list[int] = []
+        """The positions of the results that the backward pass starts from."""
+        self.freed: list[int] = []
+        """The positions of those whose graph is freed, since the function has run their backward pass."""
+
+    def run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function, and build the program unless the trace breaks."""
+        recorder, settings = self.recorder, autocasting.settings
+        if settings.cached:  # casts from before the call would be constants of the graph
+            settings.cached = {}
+        with tracing(recorder):
+            self.values = [
+                recorder.value_of(leaf._fresh()) if isinstance(leaf, Tensor) else None for leaf in self.leaves
+            ]
+            out = self.owner.function(*args, **kwargs)
+            found, shape = tree_flatten(out)
+            tensors = [leaf for leaf in found if isinstance(leaf, Tensor)]
+            recorder.end_segment()
+            if recorder.breaks:
+                return out
+            results = results_of(tensors, recorder)
+            places = [i for i, r in enumerate(results) if isinstance(r, New) and r.differentiable]
+            if places and not recorder.breaks:
+                self._differentiate(tensors, places)
+        if not recorder.breaks and self.environment.holds():
+            self.program = self._program(found, shape, results)
+        return out
+
+    def _differentiate(self, tensors: Sequence[Tensor], places: list[int]) -> None:
+        """Trace the backward pass of the results at some places."""
+        recorder = self.recorder
+        inputs = [t for v, t in recorder.external.items() if t._keys & AUTOGRAD and v not in recorder.gradient_of]
+        inputs = list({id(t): t for t in inputs}.values())
+        spent = freed(recorder, [tensors[i] for i in places], inputs)
+        self.freed = [i for i, is_freed in zip(places, spent, strict=True) if is_freed]
+        self.graded = [i for i in places if i not in self.freed]
+        if not self.graded:
+            return
+        if len(recorder.segments) > 1:
+            recorder.note_break("the function returns tensors that require grad after a call outside of the graph")
+            return
+        self.derivative = trace_backward(recorder, [tensors[i] for i in self.graded], inputs)
+        if self.derivative is None and not recorder.breaks:
+            recorder.note_break("the backward pass draws random numbers")
+
+    # -- the program --------------------------------------------------------------------------------------------------
+    def _program(self, found: list[Any], shape: TreeSpec, results: list[Result]) -> Program:
+        recorder, derivative = self.recorder, self.derivative
+        writer = Writer(recorder, self.environment, self.bits)
+        for position, (leaf, value) in enumerate(zip(self.leaves, self.values, strict=True)):
+            writer.argument(position, leaf, value)
+        kept = [r.value for r in results if isinstance(r, New)] + (list(derivative.saved) if derivative else [])
+        given = {v for v in self.values if v is not None}
+        graphs = graphs_of(recorder.segments, kept, recorder.external, given)
+        used = self._captured(results, graphs)
+        for value in used:
+            if value not in writer.tensors:
+                writer.captured(value, recorder.external[value], recorder.gradient_of.get(value))
+        written = [v for v in written_outside(recorder) if v in writer.tensors]
+        if written:
+            rest = [v for v in writer.tensors if v not in written]
+            writer.separate(written, rest)
+        if any(isinstance(e, GradientSet) for s in recorder.segments for e in s.effects) or recorder.gradient_of:
+            writer.gradients([
+                (leaf, recorder.first_gradients[key] is not None) for key, leaf in recorder.leaves.items()
+            ])  # fmt: skip
+        simple = [simplified(graph) for graph in graphs]
+        for segment, graph, short in zip(recorder.segments, graphs, simple, strict=True):
+            writer.segment(segment, short, compile_graph(short), graph.outputs)
+        for position, result in enumerate(results):
+            writer.result(position, result)
+        if derivative is not None:
+            self._attach(writer, derivative)
+        for position in self.freed:
+            writer.lines.append(
+                f"{writer.bound(CompiledNode)}(None, {writer.bound(RELEASED)}, (), ()).give((x{position},))"
+            )
+        plain = self.spec == tree_flatten((tuple(self.leaves), {}))[1]
+        function = writer.function(len(self.leaves), self._returned(writer, found, shape))
+        program = Program(function, None if plain else self.spec, self.environment)
+        program.graphs, program.derivative = simple, derivative
+        program.repeatable = not written and not recorder.draws and len(graphs) == 1
+        return program
+
+    def _captured(self, results: list[Result], graphs: Sequence[Any]) -> list[Value]:
+        """Return the tensors from outside that the program reads first: those of graphs, results and derivatives."""
+        recorder = self.recorder
+        first = graphs[0].inputs if graphs else ()
+        wanted = [*first, *(r.value for r in results if not isinstance(r, New))]
+        if self.derivative is not None:
+            wanted += [*self.derivative.saved, *self.derivative.inputs]
+        return [v for v in dict.fromkeys(wanted) if v in recorder.external]
+
+    def _attach(self, writer: Writer, derivative: Derivative) -> None:
+        """Write the lines that give the results the node of the call."""
+        saved = "".join(f"{writer.names[v]}, " for v in derivative.saved)
+        edges = "".join(f"{writer.tensors[v]}._node, " for v in derivative.inputs)
+        guarded = "".join(f"{writer.tensors[v]}, " for v in derivative.saved if v in writer.tensors)
+        graded = "".join(f"x{i}, " for i in self.graded)
+        node = writer.bound(CompiledNode)
+        writer.lines.append(f"{node}({writer.bound(derivative)}, ({saved}), ({edges}), ({guarded})).give(({graded}))")
+
+    @staticmethod
+    def _returned(writer: Writer, found: list[Any], shape: TreeSpec) -> str:
+        """Return the expression of the result."""
+        names, count = [], 0
+        for leaf in found:
+            if isinstance(leaf, Tensor):
+                names.append(f"x{count}")
+                count += 1
+            else:
+                names.append(writer.bound(leaf))
+        if shape.is_leaf():
+            return names[0]
+        if shape.type is tuple and all(child.is_leaf() for child in shape.children_specs):
+            return f"({', '.join(names)},)" if names else "()"
+        return f"{writer.bound(tree_unflatten)}([{', '.join(names)}], {writer.bound(shape)})"
+
+
+__all__ = ["CompiledFunction", "Program", "forced_eager", "forget_programs"]

@@ -1,0 +1,229 @@
+"""The derivative of a compiled call: one node of the graph, whose backward pass is a compiled graph, too.
+
+The backward pass is traced together with the call, for gradients of the shapes of the outputs. A cut then decides which
+values the node saves: the inputs of the backward graph. What is cheap to compute from saved values is computed again in
+the backward graph (:func:`cut`).
+
+Attribution: tracing forward and backward together and choosing what to save between them is the design of JAX's
+linearize-then-transpose and of PyTorch's AOTAutograd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from weakref import ref
+
+from candelabra._annotations import Any, Final, NamedTuple
+from candelabra._autograd.api import grad
+from candelabra._autograd.filling import filled_like
+from candelabra._autograd.node import RELEASED, Node, Port, changed
+from candelabra._compile.recording import Recorder
+from candelabra._graph.compiling import compile_graph
+from candelabra._graph.passes import simplified
+from candelabra._graph.structure import Graph, Value
+from candelabra._graph.structure import Node as GraphNode
+from candelabra._keys import AUTOGRAD, NO_GRAD, VIEW, mode, state
+from candelabra._records.record import OPERATORS
+from candelabra._tensor import Tensor, wrap
+from candelabra.dtypes import BY_BIT, DTYPE_MASK
+from candelabra.errors import GraphFreed
+
+CHEAP: Final = 1 << 16
+"""Values of fewer bytes are saved rather than computed again: a kernel costs more than their memory."""
+
+
+class Derivative(NamedTuple):
+    """The backward graph of a compiled call, and how to call it."""
+
+    run: Callable[..., tuple[Any, ...]]
+    graph: Graph
+    outputs: tuple[Value, ...]
+    """The values of the differentiable outputs, each of which has a gradient as an input of the graph."""
+    layouts: tuple[Any, ...]
+    saved: tuple[Value, ...]
+    """The other inputs of the graph, which the node saves."""
+    inputs: tuple[Value, ...]
+    """The tensors from outside that get gradients."""
+    keys: tuple[int, ...]
+    """The keys of their gradients."""
+    places: tuple[int, ...]
+    """For each of them the position among the graph's outputs, or -1 for no gradient."""
+
+
+def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Derivative | None:
+    """Trace the backward pass from ``outputs`` to ``inputs``, after the call; None if the trace breaks.
+
+    Must be called while the recorder is active.
+    """
+    first = len(recorder.nodes)
+    drawn = len(recorder.draws)
+    with mode(include=NO_GRAD):
+        ones = [filled_like(t, 1, tuple(t._payload.shape), t.dtype).contiguous() for t in outputs]
+        made = len(recorder.nodes)
+        gradients = grad(outputs, inputs, ones, retain_graph=True, allow_unused=True)
+        # A leaf keeps a gradient that nothing else refers to, so none may show the memory of another value.
+        gradients = tuple([g.clone() if g is not None and g._keys & VIEW else g for g in gradients])
+    values = [recorder.value_of(t) for t in ones]
+    results = [None if g is None else recorder.value_of(g._fresh()) for g in gradients]
+    if recorder.breaks or len(recorder.draws) != drawn or None in values:
+        return None
+    nodes, forward = recorder.nodes[made:], recorder.nodes[:first]
+    del recorder.nodes[first:]
+    found: list[Any] = list(dict.fromkeys(v for v in results if v is not None))
+    starts: list[Any] = [v for v in values if v is not None]
+    saved, again = cut(forward, nodes, found, starts)
+    graph = simplified(Graph([*starts, *saved], [*again, *nodes], found))
+    constants = tuple([tensor._payload for tensor in graph.captured.values()])
+    run = compile_graph(graph)
+    return Derivative(
+        partial_last(run, constants), graph,
+        tuple([recorder.payloads[id(t._payload)][1] for t in outputs]),
+        tuple([(v.spec.strides, v.spec.offset) for v in starts]),
+        tuple(saved),
+        tuple([recorder.payloads[id(t._payload)][1] for t in inputs]),
+        tuple([0 if g is None else g._keys & ~(AUTOGRAD | VIEW) for g in gradients]),
+        tuple([-1 if v is None else found.index(v) for v in results]),
+    )  # fmt: skip
+
+
+def partial_last(run: Callable[..., Any], constants: tuple[Any, ...]) -> Callable[..., Any]:
+    """Return ``run`` with its last arguments bound."""
+    return (lambda *payloads: run(*payloads, *constants)) if constants else run
+
+
+def freed(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> list[bool]:
+    """Return for each output whether the function has run its backward pass already, so that its graph is freed."""
+    found, first = [], len(recorder.nodes)
+    for output in outputs:
+        try:
+            with mode(include=NO_GRAD):
+                grad([output], inputs, [filled_like(output, 1)], retain_graph=True, allow_unused=True)
+            found.append(False)
+        except GraphFreed:
+            found.append(True)
+    del recorder.nodes[first:]
+    return found
+
+
+def cut(
+    forward: Sequence[GraphNode], backward: Sequence[GraphNode], results: Sequence[Value], starts: Sequence[Value]
+) -> tuple[list[Value], list[GraphNode]]:
+    """Return the values to save for a backward graph, and the nodes of the forward graph that it computes again.
+
+    Views, and pointwise results of more than :data:`CHEAP` bytes, are computed again if all their operands are saved
+    anyway or come from outside; a memory that is written is never read again. Everything else is saved.
+    """
+    producers = {value: node for node in forward for value in node.results}
+    written = {memory for node in (*forward, *backward) for memory in node.written}
+    computed = {value for node in backward for value in node.results} | set(starts)
+    used = [value for node in backward for value in node.operands if value not in computed]
+    needed = dict.fromkeys([*used, *(value for value in results if value not in computed)])
+    saved = {v: None for v in needed if not _is_cheap(producers.get(v), written)}
+    again: dict[GraphNode, None] = {}
+
+    def available(value: Value, depth: int = 8) -> bool:
+        """Whether a value can be computed from saved ones; adds the nodes that do."""
+        if value in saved or any(value in node.results for node in again):
+            return True
+        node = producers.get(value)
+        if node is None and value.memory.external:  # a reference to a tensor from outside costs nothing
+            saved[value] = None
+            return True
+        if node is None or not depth or not _is_cheap(node, written):
+            return False
+        if not all(available(operand, depth - 1) for operand in node.operands):
+            return False
+        again[node] = None
+        return True
+
+    for value in needed:
+        if not available(value):
+            saved[value] = None
+    order = [node for node in forward if node in again]
+    operands = {value for node in (*order, *backward) for value in node.operands} | set(results)
+    return [value for value in saved if value in operands], order
+
+
+def _is_cheap(node: GraphNode | None, written: set[Any]) -> bool:
+    if node is None or isinstance(node.op, Graph) or any(value.memory in written for value in node.operands):
+        return False
+    if node.is_view:
+        return True
+    large = any(value.spec is not None and value.spec.nbytes >= CHEAP for value in node.results)
+    return large and getattr(node.op.rule, "pointwise", False) and not node.op.random and not node.written
+
+
+class CompiledNode(Node):
+    """The node of a compiled call: it saves payloads, and its backward pass runs the backward graph."""
+
+    __slots__ = ("all_keys", "derivative", "e1", "more", "outputs", "ports", "saved", "shapes", "versions")
+    operator = "compiled"
+
+    def __init__(
+        self, derivative: Derivative | None, saved: Any, edges: Sequence[Any], guarded: Sequence[Tensor]
+    ) -> None:
+        self.derivative = derivative
+        self.saved = saved
+        self.e0, self.e1, *more = (*edges, None, None)[: max(2, len(edges))]
+        self.more = tuple(more)
+        self.hooks = None
+        self.versions = [(tensor._counter, tensor._counter[0], tensor) for tensor in guarded]
+
+    def give(self, tensors: Sequence[Tensor]) -> None:
+        """Make the node that of the differentiable outputs."""
+        self.outputs = len(tensors)
+        self.shapes = tuple([tuple(t._payload.shape) for t in tensors])
+        self.all_keys = tuple([t._keys | AUTOGRAD for t in tensors])
+        self.shape, self.keys = self.shapes[0], self.all_keys[0]
+        nodes: list[Any] = [self]
+        if len(tensors) > 1:
+            nodes = [Port(self, i, self.shapes[i], self.all_keys[i]) for i in range(len(tensors))]
+        for tensor, node in zip(tensors, nodes, strict=True):
+            tensor._node = node
+            tensor._keys |= AUTOGRAD
+        self.ports = tuple([ref(node) for node in nodes])
+
+    def backward(self, g: Any) -> tuple[Any, ...]:
+        saved = self.saved
+        if saved is RELEASED:
+            return RELEASED.unpack()  # type: ignore[no-any-return]  # raises GraphFreed
+        if not state.bits & NO_GRAD:
+            raise RuntimeError(
+                "a compiled function has no second derivative: backward(create_graph=True) needs the eager function. "
+                "Call it under candelabra.compiler.set_stance('force_eager'), or do not compile it"
+            )
+        for cell, version, tensor in self.versions:
+            if cell[0] != version:
+                raise changed(self, "captured tensor", tuple(tensor.shape), tensor._keys, cell[0], version)
+        derivative = self.derivative
+        assert derivative is not None
+        arrived = [g] if self.outputs == 1 else g
+        payloads = [self._payload(i, one, arrived) for i, one in enumerate(arrived)]
+        found = derivative.run(*payloads, *saved)
+        results = [
+            None if place < 0 else wrap(found[place], keys)
+            for place, keys in zip(derivative.places, derivative.keys, strict=True)
+        ]
+        return (*results, None)[: max(2, len(results))]
+
+    def _payload(self, position: int, g: Tensor | None, arrived: Sequence[Tensor | None]) -> Any:
+        """Return the payload of the gradient of an output, with the layout of the trace."""
+        if g is None:
+            like = next(one for one in arrived if one is not None)
+            d = BY_BIT[self.all_keys[position] & DTYPE_MASK]
+            g = filled_like(like, 0, self.shapes[position], d)
+        g._fresh()
+        assert self.derivative is not None
+        if g._layout() != self.derivative.layouts[position]:
+            g = OPERATORS["clone"].canonical(g)
+        return g._payload
+
+    def release(self) -> None:
+        self.saved = RELEASED
+        self.versions = []
+
+    def name(self) -> str:
+        return "CompiledFunctionBackward"
+
+
+__all__ = ["CompiledNode", "Derivative", "cut", "freed", "trace_backward"]

@@ -1,0 +1,223 @@
+"""The generated function of one compiled call: guards, graphs, effects, results.
+
+It takes the leaves of the arguments by position and returns :data:`MISS` if a guard fails, so that a call whose guards
+hold has one Python frame above its kernels. Text is generated here and nowhere else in this package, except the guards
+of the environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from candelabra._annotations import Any, Final
+from candelabra._codegen.source import build, indent
+from candelabra._compile.environment import SCALARS, Environment, differs
+from candelabra._compile.recording import Advanced, Effect, Recorder, Replaced, Segment
+from candelabra._compile.results import Alias, New, Result, Same, Viewed, replay
+from candelabra._device import _default as default_device
+from candelabra._device import _process_default as process_default
+from candelabra._dispatch.autocasting import settings as autocast
+from candelabra._graph.structure import Graph, Value
+from candelabra._graph.tracing import spec_of
+from candelabra._keys import AUTOGRAD, LAYER_MASK, VIEW, active, state
+from candelabra._tensor import Tensor, new
+
+MISS: Final = object()
+"""What a compiled call returns if a guard fails."""
+FAILURES: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+"""What a guard may raise when an object is not what it was."""
+
+
+class Writer:
+    """The lines of the function, and the objects that they name."""
+
+    def __init__(self, recorder: Recorder, environment: Environment, bits: int) -> None:
+        self.recorder = recorder
+        self.scope: dict[str, Any] = {
+            **environment.scope, "MISS": MISS, "FAILURES": FAILURES, "differs": differs, "Tensor": Tensor, "new": new,
+            "spec_of": spec_of, "replay": replay, "state": state, "active": active,
+        }  # fmt: skip
+        self.guards: list[str] = self._mode_guard(bits)
+        self.lines: list[str] = []
+        self.names: dict[Value, str] = {}
+        """The local variables of payloads and numbers."""
+        self.tensors: dict[Value, str] = {}
+        """The expressions of the tensors from outside."""
+        self.environment = environment
+
+    def bound(self, value: Any, letter: str = "o") -> str:
+        """Return the name of an object."""
+        name = f"{letter}{len(self.scope)}"
+        self.scope[name] = value
+        return name
+
+    def _mode_guard(self, bits: int) -> list[str]:
+        guards = [f"if state.bits != {bits}: return MISS"] if bits else ["if active and state.bits: return MISS"]
+        if bits & LAYER_MASK:
+            self.scope["autocast"] = autocast
+            guards.append(f"if autocast.enabled != {self.bound(autocast.enabled)}: return MISS")
+        if any(not node.operands for node in self.recorder.nodes):  # a factory may depend on the default device
+            self.scope |= {"default": default_device, "process_default": process_default}
+            for now in ("default.device", "default.current", "process_default[0]"):
+                then = self.bound(eval(now, self.scope))
+                guards.append(f"if {now} is not {then} and {now} != {then}: return MISS")
+        return guards
+
+    # -- guards -------------------------------------------------------------------------------------------------------
+    def argument(self, position: int, leaf: Any, value: Value | None) -> None:
+        """Guard a leaf of the arguments: a tensor by its spec, a number by its value, another object by identity."""
+        name = f"a{position}"
+        if value is not None:
+            first = self.tensors.get(value)
+            if first is not None:
+                self.guards.append(f"if {name} is not {first}: return MISS")
+                return
+            self.tensors[value] = name
+            self.guards.append(f"if {name}.__class__ is not {self.bound(type(leaf))}: return MISS")
+            self._tensor_guard(value, name, leaf)
+            if leaf._keys & AUTOGRAD and self.recorder.has_backward:
+                self.guards.append(f"if {name}._node.kind != {leaf._node.kind}: return MISS")
+        elif isinstance(leaf, SCALARS):
+            known = self.bound(leaf)
+            self.guards.append(f"if {name} is not {known} and differs({name}, {known}): return MISS")
+        else:
+            self.guards.append(f"if {name} is not {self.bound(leaf)}: return MISS")
+
+    def captured(self, value: Value, tensor: Tensor, gradient_of: Tensor | None) -> None:
+        """Guard a captured tensor, or the gradient of a tensor, and read its payload."""
+        if gradient_of is not None:
+            name = f"t{len(self.tensors)}"
+            self.guards.append(f"{name} = {self._outside(gradient_of)}._grad")
+        else:
+            name = self.bound(tensor)
+        self.tensors[value] = name
+        self._tensor_guard(value, name, tensor)
+
+    def _tensor_guard(self, value: Value, name: str, tensor: Tensor) -> None:
+        spec, payload = value.spec, f"p{len(self.names)}"
+        assert spec is not None
+        self.names[value] = payload
+        keys = tensor._keys
+        self.guards.append(f"if {name}._keys != {keys}: return MISS")
+        fresh = f"{name}._fresh()" if keys & VIEW else name
+        self.guards.append(f"{payload} = {fresh}._payload")
+        known = self.bound(spec)
+        instance = self.bound(spec.instance)
+        if name in self.scope:  # a captured tensor: as long as it has the same payload, its spec is the same
+            seen = self.bound(tensor._payload)
+            self.guards.append(f"if {payload} is not {seen} and spec_of({payload}, {instance}) != {known}: return MISS")
+            return
+        self.guards.append(f"if {payload}.shape != {self.bound(spec.shape)}: return MISS")
+        if spec.instance.capabilities.strided:
+            layout = self.bound(spec.instance.backend.layout)
+            expected = self.bound((spec.strides, spec.offset))
+            self.guards.append(f"if {layout}({payload}) != {expected}: return MISS")
+
+    def separate(self, written: Sequence[Value], others: Sequence[Value]) -> None:
+        """Guard that tensors whose memory is written share it with none of the others."""
+        for i, value in enumerate(written):
+            for other in (*written[i + 1 :], *others):
+                if other.memory is not value.memory:
+                    a, b = self.tensors[value], self.tensors[other]
+                    self.guards.append(f"if {a}._counter is {b}._counter: return MISS")
+
+    def gradients(self, leaves: Sequence[tuple[Tensor, bool]]) -> None:
+        """Guard which leaves have gradients."""
+        for tensor, has in leaves:
+            self.guards.append(f"if ({self._outside(tensor)}._grad is None) is {has}: return MISS")
+
+    # -- the call -----------------------------------------------------------------------------------------------------
+    def segment(self, segment: Segment, graph: Graph, function: Callable[..., Any], outputs: Sequence[Value]) -> None:
+        """Write the call of a segment's graph, its effects, and the host call after it.
+
+        ``outputs`` are the values of the segment that the results of the graph stand for.
+        """
+        inputs = graph.inputs
+        for draw in segment.draws:
+            seed, offset = f"n{len(self.names)}", f"n{len(self.names) + 1}"
+            self.names[draw.seed], self.names[draw.offset] = seed, offset
+            self.lines.append(f"{seed}, {offset} = {self.bound(draw.generator)}.take({draw.counters})")
+        for value in inputs:
+            if value in graph.captured and value not in self.recorder.external:  # a constant
+                self.names[value] = self.bound(graph.captured[value]._payload)
+            if value not in self.names:  # a tensor from outside that is read again after a host call
+                self.names[value] = f"p{len(self.names)}"
+                leaf = self.recorder.gradient_of.get(value)
+                read = f"{self._outside(leaf)}._grad" if leaf else self._outside(self.recorder.external[value])
+                self.lines.append(f"{self.names[value]} = {read}._payload")
+        if segment.nodes:
+            passed = ", ".join(self.names[value] for value in inputs)
+            for value in outputs:
+                self.names[value] = f"r{len(self.names)}"
+            left = "".join(f"{self.names[value]}, " for value in outputs)
+            self.lines.append(f"{left or '_'}{'= ' if left else ' = '}{self.bound(function, 'run')}({passed})")
+        for effect in segment.effects:
+            self._effect(effect)
+        if segment.call is not None:
+            called = self.bound(segment.call.function)
+            args, kwargs = self.bound(segment.call.args), self.bound(segment.call.kwargs)
+            self.lines.append(f"{called}(*{args}, **{kwargs})")
+
+    def _effect(self, effect: Effect) -> None:
+        tensor = self._outside(effect.tensor)
+        if isinstance(effect, Advanced):
+            self.lines.append(f"{tensor}._counter[0] += {effect.writes}")
+        elif isinstance(effect, Replaced):
+            self.lines.append(f"{tensor}._payload = {self.names[effect.value]}")
+        elif effect.value is None:
+            self.lines.append(f"{tensor}._grad = None")
+        else:
+            self.lines += self.wrapped("_g", self.names[effect.value], effect.keys)
+            self.lines.append(f"{tensor}._grad = _g")
+
+    def _outside(self, tensor: Tensor) -> str:
+        """Return the expression of a tensor from outside: an argument of this call, or a captured one."""
+        for value, name in self.tensors.items():
+            if self.recorder.external.get(value) is tensor:
+                return name
+        return self.bound(tensor)
+
+    def _source(self, value: Value) -> str:
+        return self.tensors.get(value) or self._outside(self.recorder.external[value])
+
+    @staticmethod
+    def wrapped(name: str, payload: str, keys: int, version: int = 0) -> list[str]:
+        """Return the lines that create a tensor."""
+        return [
+            f"{name} = new(Tensor)", f"{name}._payload = {payload}", f"{name}._keys = {keys}", f"{name}._node = None",
+            f"{name}._counter = [{version}]",
+        ]  # fmt: skip
+
+    def result(self, position: int, result: Result) -> None:
+        """Write the lines that make one tensor of the result, ``o<position>``."""
+        name = f"x{position}"
+        if isinstance(result, Same):
+            self.lines.append(f"{name} = {self._source(result.value)}")
+        elif isinstance(result, Viewed):
+            chain = self.bound(result.chain)
+            self.lines.append(f"{name} = replay({self._source(result.value)}, {chain})")
+        elif isinstance(result, Alias):
+            source = self._source(result.value)
+            self.lines += self.wrapped(name, f"{source}._payload", result.keys)
+            self.lines.append(f"{name}._counter = {source}._counter")
+        else:
+            self.lines += self.wrapped(name, self.names[result.value], result.keys, result.version)
+            if isinstance(result, New) and result.shares >= 0:
+                self.lines.append(f"{name}._counter = x{result.shares}._counter")
+
+    def function(self, count: int, returned: str) -> Callable[..., Any]:
+        """Return the function of ``count`` leaves that returns the expression ``returned``."""
+        lines = [
+            "try:", *indent([*self.guards, *self.environment.lines]), "except FAILURES: return MISS", *self.lines,
+            f"return {returned}",
+        ]  # fmt: skip
+        return build("compiled", ", ".join(f"a{i}" for i in range(count)), lines, self.scope, "compiled call")
+
+
+def written_outside(recorder: Recorder) -> list[Value]:
+    """Return the values of the tensors from outside whose memory a node writes."""
+    written = {memory for node in recorder.nodes for memory in node.written}
+    return [value for value in recorder.external if value.memory in written]
+
+
+__all__ = ["FAILURES", "MISS", "Writer", "written_outside"]

@@ -1,0 +1,212 @@
+"""One traced call: its graphs, and the effects on tensors that each run repeats after a graph.
+
+A call is a sequence of segments. A segment is a graph and its effects: gradients that were set or removed, versions
+that advanced, payloads that were replaced on devices with immutable arrays. Between two segments stands a host call, a
+function that runs as Python at every call, such as an optimizer's step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from candelabra._annotations import Any, NamedTuple
+from candelabra._device import instance_of_key
+from candelabra._graph.structure import Graph, Node, Value
+from candelabra._graph.tracing import Draw, Tracer, untraced
+from candelabra._keys import AUTOGRAD
+from candelabra._tensor import Tensor
+from candelabra.utils._pytree import tree_flatten
+
+
+class GradientSet(NamedTuple):
+    """``tensor.grad`` becomes a new tensor with the payload of ``value``; None removes it."""
+
+    tensor: Tensor
+    value: Value | None
+    keys: int
+
+
+class Advanced(NamedTuple):
+    """The version of a tensor from outside advances by a number of writes."""
+
+    tensor: Tensor
+    writes: int
+
+
+class Replaced(NamedTuple):
+    """A tensor from outside gets the payload of ``value``: a write on a device with immutable arrays."""
+
+    tensor: Tensor
+    value: Value
+
+
+Effect = GradientSet | Advanced | Replaced
+
+
+class HostCall(NamedTuple):
+    """A call that runs as Python between two segments."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
+class Segment:
+    """The nodes between two host calls, and the effects after them."""
+
+    def __init__(self, nodes: list[Node], draws: list[Draw], effects: list[Effect], call: HostCall | None) -> None:
+        self.nodes = nodes
+        self.draws = draws
+        """The draws of random numbers, which come before the nodes."""
+        self.effects = effects
+        self.call = call
+        """The host call after the effects."""
+
+    @property
+    def computed(self) -> set[Value]:
+        return {value for node in self.nodes for value in node.results}
+
+    @property
+    def used(self) -> dict[Value, None]:
+        """The values that the nodes or the effects use, in order."""
+        by_nodes = [value for node in self.nodes for value in node.operands]
+        by_effects = [e.value for e in self.effects if not isinstance(e, Advanced) and e.value is not None]
+        return dict.fromkeys([*by_nodes, *by_effects])
+
+
+class _Start(NamedTuple):
+    """A tensor from outside as the segment met it."""
+
+    tensor: Tensor
+    payload: Any
+    cell: list[int]
+    version: int
+    node: Any
+    keys: int
+
+
+class Recorder(Tracer):
+    """A tracer that also records effects. ``leaves``: the tensors whose ``.grad`` may change."""
+
+    def __init__(self, strict: bool, leaves: Iterable[Tensor]) -> None:
+        super().__init__(strict)
+        self.segments: list[Segment] = []
+        self.leaves: dict[int, Tensor] = {}
+        self.gradients: dict[int, Tensor | None] = {}
+        """The gradient of each leaf, by its id, at the start of the segment."""
+        self.first_gradients: dict[int, Tensor | None] = {}
+        self.gradient_of: dict[Value, Tensor] = {}
+        """The leaf whose gradient a tensor from outside is."""
+        self._starts: dict[Value, _Start] = {}
+        self.has_backward = False
+        self._first = self._drawn = 0
+        for tensor in leaves:
+            self.watch(tensor)
+
+    def starts_backward(self, nodes: Iterable[Any]) -> None:
+        """Note a backward pass into the leaves among ``nodes``: their gradients have to be watched."""
+        self.has_backward = True
+        for node in nodes:
+            if node.hooks is not None:
+                self.note_break("a hook runs in the backward pass")
+            owner = node.owner() if node.is_leaf else None
+            if owner is not None and id(owner) not in self.leaves:
+                self.note_break("a backward pass leads to a tensor that the function does not refer to")
+
+    def watch(self, tensor: Tensor) -> None:
+        """Watch the gradient of a tensor."""
+        node = tensor._node
+        if id(tensor) not in self.leaves and tensor._keys & AUTOGRAD and node is not None and node.is_leaf:
+            self.leaves[id(tensor)] = tensor
+            self.gradients[id(tensor)] = self.first_gradients[id(tensor)] = tensor.grad
+
+    def value_of(self, tensor: Tensor) -> Value | None:
+        known = id(tensor._payload) in self.payloads
+        value = super().value_of(tensor)
+        if not known and value is not None:
+            cell = tensor._counter
+            self._starts[value] = _Start(tensor, tensor._payload, cell, cell[0], tensor._node, tensor._keys)
+            self.watch(tensor)
+            leaf = next((leaf for leaf in self.leaves.values() if leaf.grad is tensor), None)
+            if leaf is not None:
+                self.gradient_of[value] = leaf
+        return value
+
+    def host_call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> Any:
+        if any(isinstance(leaf, Tensor) for leaf in tree_flatten((args, kwargs))[0]):
+            self.note_break("a function outside of the graph takes a tensor")
+        self.end_segment(HostCall(function, args, kwargs))
+        with untraced():
+            out = function(*args, **kwargs)
+        if out is not None:
+            self.note_break("a function outside of the graph returns a value")
+        self.forget_external()
+        for key, tensor in self.leaves.items():
+            self.gradients[key] = tensor.grad
+        return out
+
+    def end_segment(self, call: HostCall | None = None) -> None:
+        """Close the segment: compare tensors from outside with what they were when it began."""
+        effects = self._gradients_set()
+        cells: set[int] = set()
+        for start in self._starts.values():
+            effects += self._changes(start, cells)
+        self.segments.append(Segment(self.nodes[self._first :], self.draws[self._drawn :], effects, call))
+        self._first, self._drawn = len(self.nodes), len(self.draws)
+        self._starts = {}
+
+    def _gradients_set(self) -> list[Effect]:
+        effects: list[Effect] = []
+        for key, tensor in self.leaves.items():
+            now, then = tensor.grad, self.gradients[key]
+            if now is then:
+                continue
+            self.gradients[key] = now
+            if now is None:
+                effects.append(GradientSet(tensor, None, 0))
+                continue
+            found = self.payloads.get(id(now._payload))
+            if found is None or now._node is not None:
+                self.note_break("a gradient is set to a tensor that the graph does not compute, or that has a graph")
+                continue
+            effects.append(GradientSet(tensor, found[1], now._keys))
+        return effects
+
+    def _changes(self, start: _Start, cells: set[int]) -> list[Effect]:
+        """Return the effects of a segment on one tensor from outside."""
+        tensor, effects = start.tensor, list[Effect]()
+        if tensor._node is not start.node or tensor._keys != start.keys:
+            self.note_break("autograd records a write to a tensor from outside, or its requires_grad changes")
+        writes = start.cell[0] - start.version
+        if writes and id(start.cell) not in cells:
+            cells.add(id(start.cell))
+            effects.append(Advanced(tensor, writes))
+        if tensor._payload is not start.payload:
+            found = self.payloads.get(id(tensor._payload))
+            if found is None or not instance_of_key(tensor._keys).immutable:
+                self.note_break("a tensor from outside gets other memory or another shape")
+            else:
+                effects.append(Replaced(tensor, found[1]))
+        return effects
+
+
+def graphs_of(
+    segments: list[Segment], outputs: Iterable[Value], external: dict[Value, Tensor], arguments: Iterable[Value]
+) -> list[Graph]:
+    """Return the graph of each segment. Its inputs are the values that it uses and does not compute, its outputs those
+    of its values that its effects, later segments or the caller use.
+    """
+    later, arguments = set(outputs), set(arguments)
+    found: list[Graph] = []
+    for segment in reversed(segments):
+        computed, used = segment.computed, segment.used
+        needed = later | {e.value for e in segment.effects if not isinstance(e, Advanced) and e.value is not None}
+        results = [v for node in segment.nodes for v in node.results if v in needed]
+        passed = [v for v in used if v not in computed]
+        captured = {v: external[v] for v in passed if v in external and v not in arguments}
+        found.append(Graph(passed, segment.nodes, results, captured))
+        later |= set(passed)
+    return found[::-1]
+
+
+__all__ = ["Advanced", "Effect", "GradientSet", "HostCall", "Recorder", "Replaced", "Segment", "graphs_of"]

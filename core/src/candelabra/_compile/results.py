@@ -1,0 +1,89 @@
+"""What a compiled call returns: how each tensor of the result is made from payloads, arguments and captured tensors."""
+
+from __future__ import annotations
+
+from candelabra._annotations import Any, NamedTuple
+from candelabra._autograd.views import chain_of
+from candelabra._compile.recording import Recorder
+from candelabra._dispatch.key import redispatch
+from candelabra._graph.structure import Value
+from candelabra._keys import AUTOGRAD, VIEW
+from candelabra._tensor import Tensor
+
+
+class Same(NamedTuple):
+    """The result is a tensor from outside itself."""
+
+    value: Value
+
+
+class Viewed(NamedTuple):
+    """The result is a view of a tensor from outside, by a chain of view operators."""
+
+    value: Value
+    chain: list[tuple[Any, tuple[Any, ...]]]
+
+
+class Alias(NamedTuple):
+    """The result is another tensor over the memory of one from outside, with its version counter: ``x.detach()``."""
+
+    value: Value
+    keys: int
+
+
+class New(NamedTuple):
+    """The result is a new tensor. ``shares``: the position of an earlier result with the same memory, or -1.
+    ``differentiable``: it requires grad.
+    """
+
+    value: Value
+    keys: int
+    shares: int
+    differentiable: bool
+    version: int = 0
+
+
+Result = Same | Viewed | Alias | New
+
+
+def results_of(tensors: list[Tensor], recorder: Recorder) -> list[Result]:
+    """Return how to make each tensor of a result. What cannot be made is a break of the trace."""
+    objects = {id(tensor): value for value, tensor in recorder.external.items()}
+    cells = {id(tensor._counter): value for value, tensor in recorder.external.items()}
+    found: list[Result] = []
+    for position, tensor in enumerate(tensors):
+        found.append(_result(tensor._fresh(), objects, cells, recorder, tensors[:position]))
+    return found
+
+
+def _result(
+    tensor: Tensor, objects: dict[int, Value], cells: dict[int, Value], recorder: Recorder, earlier: list[Tensor]
+) -> Result:
+    if id(tensor) in objects:
+        return Same(objects[id(tensor)])
+    if tensor._keys & VIEW and id(tensor._base) in objects:
+        return Viewed(objects[id(tensor._base)], chain_of(tensor))
+    value = recorder.value_of(tensor)
+    if value is None or type(tensor) is not Tensor:
+        recorder.note_break(f"the function returns a {type(tensor).__name__}, which is no plain tensor of a device")
+        return New(Value(None), 0, -1, False)
+    keys, differentiable = tensor._keys & ~(AUTOGRAD | VIEW), tensor._node is not None
+    if recorder.external.get(value) is tensor:  # a tensor from outside that no kernel has read
+        return Same(value)
+    outside = cells.get(id(tensor._counter), value if value in recorder.external else None)
+    if outside is not None:
+        if differentiable or tensor._payload is not recorder.external[outside]._payload:
+            recorder.note_break("the function returns a part of a tensor from outside that is no view of it")
+        return Alias(outside, keys)
+    shares = next((i for i, other in enumerate(earlier) if other._counter is tensor._counter), -1)
+    return New(value, keys, shares, differentiable, tensor._counter[0])
+
+
+def replay(base: Tensor, chain: list[tuple[Any, tuple[Any, ...]]]) -> Tensor:
+    """Return a view of a tensor by a chain of view operators."""
+    for op, arguments in chain:
+        base = redispatch(op, (base, *arguments))
+    return base
+
+
+__all__ = ["Alias", "New", "Result", "Same", "Viewed", "replay", "results_of"]

@@ -1,0 +1,90 @@
+"""The hooks of a trace: while a thread traces, dispatch reports every kernel that it runs.
+
+The mode bit TRACING belongs to the key, so calls of other threads, and calls outside a trace, use other adapters, which
+know nothing of it. The few places that touch payloads without a kernel test ``active`` first, as entries do.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import wraps
+
+from candelabra._annotations import TYPE_CHECKING, Any, Final, TypeVar
+from candelabra._keys import TRACING, active, state
+
+if TYPE_CHECKING:
+    from candelabra._device import Instance
+    from candelabra._graph.tracing import Tracer
+    from candelabra._records.record import Operator
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Current(threading.local):
+    """The tracer of a thread, or None."""
+
+    tracer: Tracer | None = None
+
+
+current: Final = _Current()
+
+
+def tracer_here() -> Tracer | None:
+    """Return the tracer that records what this thread does now, or None."""
+    return current.tracer if active and state.bits & TRACING else None
+
+
+def reporting(op: Operator[..., Any], form: str, kernel: Callable[..., Any], instance: Instance) -> Callable[..., Any]:
+    """Return a kernel that reports its calls to the tracer of the thread, except those that it declines."""
+
+    def run(*args: Any) -> Any:
+        tracer = current.tracer
+        if tracer is None:
+            return kernel(*args)
+        return tracer.run(op, form, kernel, args, instance)
+
+    return run
+
+
+def introducing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of a dispatch table that shows its tensors to the tracer before the call.
+
+    Kernels see payloads only. The tracer has to know the tensors of those that the trace has not computed.
+    """
+
+    def call(*args: Any) -> Any:
+        if current.tracer is not None:
+            current.tracer.meet(args)
+        return function(*args)
+
+    return call
+
+
+def is_compiling() -> bool:
+    """Return whether a compiled function is being traced in this thread."""
+    return tracer_here() is not None
+
+
+def outside_graph(function: F) -> F:
+    """Declare a function that compiled functions call as Python, between two graphs, at every call.
+
+    Its tensors come from outside, such as an optimizer's parameters, and it returns None. A compiled function does not
+    guard what it reads.
+    """
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        tracer = tracer_here()
+        return function(*args, **kwargs) if tracer is None else tracer.host_call(function, args, kwargs)
+
+    call._opaque_to_compile = True  # type: ignore[attr-defined]  # it runs at every call, so nothing of it is guarded
+    return call  # type: ignore[return-value]
+
+
+def note_break(reason: str) -> None:
+    """Report something that a graph cannot repeat to the tracer of this thread, if it has one."""
+    tracer = tracer_here()
+    if tracer is not None:
+        tracer.note_break(reason)

@@ -1,0 +1,1 @@
+"""Graphs of operators: what a trace records, passes rewrite, and devices compile."""

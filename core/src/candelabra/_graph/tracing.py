@@ -1,0 +1,287 @@
+"""Record the kernels that a function runs as a graph.
+
+A trace runs the function as usual, with the mode bit TRACING in its keys: adapters then report the kernels that they
+run (``candelabra._dispatch.tracing``). So a traced call returns what an eager one returns and has its effects, and a
+function that does something which a graph cannot repeat is still right: the tracer notes a *break*, and the trace is
+discarded. The recorded operators are those for which the device has kernels; autograd, promotion, composites and
+function transforms have run above them.
+
+Payloads are recognised by identity. One that no kernel of the trace has computed belongs to a tensor from outside: an
+argument, or a captured tensor such as a parameter.
+
+Attribution: tracing with real values is that of HIPS/autograd, Chainer and ``torch.jit.trace``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from os.path import basename
+
+from candelabra._annotations import Any, NamedTuple
+from candelabra._device import Instance, instance_of_key
+from candelabra._dispatch.tracing import current
+from candelabra._graph.structure import FUNCTION, INPLACE, Graph, Memory, Node, Spec, Value
+from candelabra._keys import TRACING, mode
+from candelabra._layout import contiguous_strides
+from candelabra._records.record import OPERATORS, Operator
+from candelabra._tensor import Tensor
+from candelabra.dtypes import dtype
+
+
+class RunTimeInt(int):
+    """A number of a trace that differs at each run, such as a generator's offset: ``value`` stands for it."""
+
+    value: Value
+
+
+class Draw(NamedTuple):
+    """A draw from a generator: at each run it takes counters, and gives the graph two numbers, seed and offset."""
+
+    generator: Any
+    counters: int
+    seed: Value
+    offset: Value
+
+
+class Break(NamedTuple):
+    """Something that a graph cannot repeat, and the user's line."""
+
+    reason: str
+    where: str
+
+    def __str__(self) -> str:
+        return f"{self.reason}{f', at {self.where}' if self.where else ''}"
+
+
+class GraphBreak(RuntimeError):
+    """The error of ``fullgraph=True`` and of ``trace`` for something that a graph cannot repeat."""
+
+
+def spec_of(payload: Any, instance: Instance) -> Spec:
+    """Return the spec of a payload."""
+    backend, shape = instance.backend, tuple(payload.shape)
+    strides, offset = backend.layout(payload) if instance.capabilities.strided else (contiguous_strides(shape), 0)
+    return Spec(shape, tuple(strides), offset, backend.dtype_of(payload), instance)
+
+
+class Tracer:
+    """One trace of one thread. ``strict``: a break raises :class:`GraphBreak`."""
+
+    def __init__(self, strict: bool = False) -> None:
+        self.strict = strict
+        self.nodes: list[Node] = []
+        self.breaks: list[Break] = []
+        self.draws: list[Draw] = []
+        self.external: dict[Value, Tensor] = {}
+        """The tensors from outside, arguments and captured ones, in the order in which the trace met them."""
+        self.payloads: dict[int, tuple[Any, Value]] = {}
+        """Every payload of the trace by its id, which is unique because the payload is kept."""
+        self._memories: dict[int, tuple[list[int], Memory]] = {}
+
+    # -- what dispatch reports ----------------------------------------------------------------------------------------
+    def run(
+        self, op: Operator[..., Any], form: str, kernel: Callable[..., Any], args: tuple[Any, ...], instance: Instance
+    ) -> Any:
+        """Run a kernel, and record the call unless the kernel declines it."""
+        out = kernel(*[int(a) if type(a) is RunTimeInt else a for a in args])
+        if out is NotImplemented:
+            return out
+        if op.data_dependent:
+            self.note_break(f"the shape of a result of {op.name} depends on values")
+        given = [self._argument(a) for a in args]
+        if form == FUNCTION:
+            self._computed(op, given, kernel, out, instance)
+        else:
+            written = args[:1] if form == INPLACE else _written_in_rows(op, args)
+            self._overwritten(op, form, given, kernel, written)
+        return out
+
+    def copy(self, target: Tensor, payload: Any) -> None:
+        """Copy a payload into a tensor's memory, and record it as the operator ``copied`` in place."""
+        instance = instance_of_key(target._keys)
+        self.meet((target,))
+        self.run(OPERATORS["copied"], INPLACE, instance.backend.copy_, (target._payload, payload), instance)
+
+    def allocated(self, payload: Any, shape: tuple[int, ...], d: dtype, instance: Instance) -> None:
+        """Record memory without content. Its operator is ``full``: any content will do."""
+        empty, index = instance.backend.empty, instance.index
+        self._computed(OPERATORS["full"], [shape, 0, d, index], lambda *_: empty(index, shape, d), payload, instance)
+
+    def constant(self, payload: Any, keys: int) -> Any:
+        """Record a tensor that the function creates from data: a copy, at each run, of a captured constant."""
+        if instance_of_key(keys).depth:
+            return payload
+        from candelabra._tensor import wrap
+
+        with mode(include=TRACING):
+            return OPERATORS["clone"].canonical(wrap(payload, keys))._payload
+
+    def draw(self, generator: Any, counters: int) -> tuple[int, int]:
+        """Draw counters from a generator, and return the two numbers, which stand for those of each run."""
+        seed, offset = map(RunTimeInt, generator.take(counters))
+        seed.value, offset.value = Value(None), Value(None)
+        self.draws.append(Draw(generator, counters, seed.value, offset.value))
+        return seed, offset
+
+    def meet(self, args: Sequence[Any]) -> None:
+        """Note the tensors of a call whose payloads the trace has not computed."""
+        for value in args:
+            if isinstance(value, Tensor):
+                if id(value._payload) not in self.payloads:
+                    self.value_of(value)
+            elif isinstance(value, (list, tuple)):
+                self.meet(value)
+
+    def starts_backward(self, nodes: Iterable[Any]) -> None:
+        """Note that a backward pass over ``nodes`` starts that adds gradients to ``.grad``."""
+
+    def note_break(self, reason: str) -> None:
+        """Note something that the graph cannot repeat. Raise GraphBreak if the trace is strict."""
+        found = Break(reason, user_line())
+        self.breaks.append(found)
+        if self.strict:
+            raise GraphBreak(f"{found} (fullgraph=True: the whole function must be one graph)")
+
+    def host_call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> Any:
+        """Call a function that no graph contains. Here it is a break; a compiled call repeats it."""
+        self.note_break("a function runs outside of the graph")
+        with untraced():
+            return function(*args, **kwargs)
+
+    # -- values -------------------------------------------------------------------------------------------------------
+    def value_of(self, tensor: Tensor) -> Value | None:
+        """Return the value of a tensor now; that of a tensor from outside is created. None inside a transform."""
+        payload = tensor._payload
+        found = self.payloads.get(id(payload))
+        if found is not None:
+            return found[1]
+        instance = instance_of_key(tensor._keys)
+        if instance.depth:
+            return None
+        cell = tensor._counter
+        _, memory = self._memories.setdefault(id(cell), (cell, Memory(external=True)))
+        value = Value(spec_of(payload, instance), memory)
+        self.external[value] = tensor
+        self.payloads[id(payload)] = payload, value
+        return value
+
+    def forget_external(self) -> None:
+        """Meet tensors from outside again, since a host call may have written them."""
+        for value in self.external:
+            for key in [key for key, (_, v) in self.payloads.items() if v.memory is value.memory]:
+                del self.payloads[key]
+        self._memories.clear()
+
+    def _argument(self, argument: Any) -> Any:
+        """Return an argument of a kernel with values for payloads and for numbers of the run."""
+        if type(argument) is RunTimeInt:
+            return argument.value
+        if type(argument) in (list, tuple):
+            items = [self._argument(item) for item in argument]
+            return items if any(isinstance(item, (Value, list)) for item in items) else argument
+        found = self.payloads.get(id(argument))
+        return argument if found is None else found[1]
+
+    def _computed(
+        self,
+        op: Operator[..., Any],
+        given: list[Any],
+        kernel: Callable[..., Any],
+        out: Any,
+        instance: Instance,
+    ) -> None:
+        outputs = out if op.schema.result is not None else (out,)
+        memory = next((v.memory for v in given if isinstance(v, Value)), None) if op.view else None
+        memory = None if instance.immutable else memory
+        values = [Value(spec_of(payload, instance), memory) for payload in outputs]
+        for payload, value in zip(outputs, values, strict=True):
+            self.payloads[id(payload)] = payload, value
+        self.nodes.append(Node(op, given, values, FUNCTION, kernel, user_line()))
+
+    def _overwritten(
+        self, op: Operator[..., Any], form: str, given: list[Any], kernel: Callable[..., Any], written: Sequence[Any]
+    ) -> None:
+        values = []
+        for payload in written:
+            before = self.payloads[id(payload)][1]
+            values.append(Value(before.spec, before.memory))
+            self.payloads[id(payload)] = payload, values[-1]
+        self.nodes.append(Node(op, given, values, form, kernel, user_line()))
+
+    # -- the graph ----------------------------------------------------------------------------------------------------
+    def graph(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> Graph:
+        """Return what was recorded. ``inputs`` are the arguments; captured tensors and numbers that are used follow."""
+        used = dict.fromkeys(value for node in self.nodes for value in node.operands)
+        used.update(dict.fromkeys(outputs))
+        captured = {v: t for v, t in self.external.items() if v in used and v not in inputs}
+        numbers = [v for draw in self.draws for v in (draw.seed, draw.offset) if v in used]
+        return Graph([*inputs, *captured, *numbers], self.nodes, outputs, captured)
+
+
+def _written_in_rows(op: Operator[..., Any], args: Sequence[Any]) -> list[Any]:
+    """Return the payloads that a call over rows writes: those of the columns that the record returns."""
+    parameters = op.schema.parameters
+    columns = [i for i, p in enumerate(parameters) if not i or p.name in op.schema.outputs]
+    return [payload for i in columns for payload in args[i]]
+
+
+def user_line() -> str:
+    """Return the file and line of the innermost frame outside of candelabra."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if not module.startswith("candelabra") and not frame.f_code.co_filename.startswith("<candelabra"):
+            return f"{basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+@contextmanager
+def tracing(tracer: Tracer) -> Iterator[Tracer]:
+    """Inside the block, this thread reports to a tracer."""
+    before, current.tracer = current.tracer, tracer
+    try:
+        with mode(include=TRACING):
+            yield tracer
+    finally:
+        current.tracer = before
+
+
+@contextmanager
+def untraced() -> Iterator[None]:
+    """Inside the block, this thread reports to no tracer."""
+    before, current.tracer = current.tracer, None
+    try:
+        with mode(exclude=TRACING):
+            yield
+    finally:
+        current.tracer = before
+
+
+def trace(function: Callable[..., Any], *args: Any) -> Graph:
+    """Run ``function(*args)`` and return the operators that it runs as a graph.
+
+    The graph's inputs are the tensors in ``args``, which may be nested containers, then the tensors that the function
+    refers to, such as parameters, then numbers that each run supplies (seeds and offsets of random numbers). The
+    outputs are the tensors in the result. Derivatives that the function computes are part of the graph. On the device
+    ``meta`` nothing is computed.
+
+    Raises :class:`GraphBreak` for what a graph cannot repeat, such as reading a value.
+    """
+    from candelabra.utils._pytree import tree_flatten
+
+    tracer = Tracer(strict=True)
+    with tracing(tracer):
+        tensors = [leaf for leaf in tree_flatten(args)[0] if isinstance(leaf, Tensor)]
+        inputs = list(dict.fromkeys(tracer.value_of(tensor._fresh()) for tensor in tensors))
+        out = function(*args)
+        results = [leaf._fresh() for leaf in tree_flatten(out)[0] if isinstance(leaf, Tensor)]
+        outputs = [tracer.value_of(tensor) for tensor in results]
+    return tracer.graph([v for v in inputs if v is not None], [v for v in outputs if v is not None])
+
+
+__all__ = [
+    "Break", "Draw", "GraphBreak", "RunTimeInt", "Tracer", "spec_of", "trace", "tracing", "untraced", "user_line",
+]  # fmt: skip

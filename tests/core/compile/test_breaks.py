@@ -1,0 +1,143 @@
+"""What a graph cannot repeat: such functions run eagerly with one warning, or raise with fullgraph=True."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import candelabra as cd
+import pytest
+
+
+def branch(x: cd.Tensor) -> cd.Tensor:
+    """Read a value."""
+    return x * 2 if x.sum() > 0 else x - 1
+
+
+BREAKS: dict[str, tuple[Callable[[cd.Tensor], Any], str]] = {
+    "bool": (branch, "the value of a tensor is read"),
+    "item": (lambda x: x * x[0].item(), "the value of a tensor is read"),
+    "float": (lambda x: x * float(x[0]), "the value of a tensor is read"),
+    "tolist": (lambda x: x.tolist(), "the elements of a tensor are read"),
+    "repr": (lambda x: repr(x), "the elements of a tensor are read"),
+    "numpy": (lambda x: cd.from_numpy(x.numpy() * 2), "the memory of a tensor is shared with NumPy"),
+    "dlpack": (lambda x: cd.from_dlpack(x), "exported by DLPack"),
+    "nonzero": (lambda x: x.nonzero(), "the shape of a result of nonzero depends on values"),
+    "other memory": (lambda x: setattr(x, "data", x * 2), "a tensor gets other memory"),
+    "requires_grad": (lambda x: x.requires_grad_().sum(), "its requires_grad changes"),
+    "shape in place": (lambda x: x.unsqueeze_(0), "gets other memory or another shape"),
+    "subclass": (lambda x: cd.nn.Parameter(x * 2), "returns a Parameter"),
+    "device": (lambda x: x.to("meta"), "moves to another device"),
+}
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_break(name: str) -> None:
+    """A break is a warning that names the line, and an error of a full graph; results are right."""
+    function, reason = BREAKS[name]
+    compiled = cd.compile(function)
+    with pytest.warns(UserWarning, match=rf"runs eagerly: .*{reason}.*test_breaks\.py:\d+"):
+        first = compiled(cd.tensor([1.0, 2.0]))
+    for found in (first, compiled(cd.tensor([1.0, 2.0]))):
+        assert repr(found) == repr(function(cd.tensor([1.0, 2.0])))
+    with pytest.raises(RuntimeError, match=reason):
+        cd.compile(function, fullgraph=True)(cd.tensor([1.0, 2.0]))
+
+
+def test_branches_on_values() -> None:
+    """A function that branches on values takes the right branch at each call."""
+    compiled = cd.compile(branch)
+    with pytest.warns(UserWarning, match="runs eagerly"):
+        assert compiled(cd.ones(1)).item() == 2
+    assert compiled(-cd.ones(1)).item() == -2
+
+
+def test_known_shapes_are_no_break() -> None:
+    """Shapes, dtypes and devices may be read."""
+    compiled = cd.compile(lambda x: x.view(x.size(0) // 2, -1) if x.is_floating_point() else x, fullgraph=True)
+    assert [compiled(cd.ones(4)).shape for _ in range(2)] == [(2, 2)] * 2
+
+
+def test_exception() -> None:
+    """An exception of the function is raised at every call, and nothing is compiled."""
+
+    def f(x: cd.Tensor) -> cd.Tensor:
+        raise KeyError("missing")
+
+    compiled = cd.compile(f)
+    for _ in range(2):
+        with pytest.raises(KeyError, match="missing"):
+            compiled(cd.ones(1))
+    assert not cd.compiler.is_compiling()
+
+
+def test_exception_of_a_kernel() -> None:
+    """An error that depends on values is the eager one, in a compiled call too."""
+    compiled = cd.compile(lambda table, index: table[index] * 2, fullgraph=True)
+    table = cd.ones(3)
+    assert compiled(table, cd.tensor([0, 2])).tolist() == [2, 2]
+    for _ in range(2):
+        with pytest.raises(IndexError, match="index 7 is out of bounds for dimension 0 with size 3"):
+            compiled(table, cd.tensor([0, 7]))
+
+
+def test_hooks() -> None:
+    """A hook on a tensor that takes part in a backward pass inside runs at every call."""
+    seen = []
+    w = cd.ones(2, requires_grad=True)
+    w.register_hook(lambda g: seen.append(g.tolist()))
+
+    def f(x: cd.Tensor) -> None:
+        (w * x).sum().backward()
+
+    compiled = cd.compile(f)
+    with pytest.warns(UserWarning, match="a hook runs in the backward pass"):
+        compiled(cd.ones(2))
+    compiled(cd.ones(2))
+    assert seen == [[1, 1]] * 2
+
+
+def test_backward_into_an_outer_graph() -> None:
+    """A backward pass that leads to leaves which the function does not refer to is eager."""
+    leaf = cd.ones(2, requires_grad=True)
+    compiled = cd.compile(lambda x: x.sum().backward())
+    with pytest.warns(UserWarning, match="a backward pass leads to a tensor that the function does not refer to"):
+        compiled(leaf * 2)
+    compiled(leaf * 2)
+    assert leaf.grad is not None
+    assert leaf.grad.tolist() == [4, 4]
+
+
+def test_disabled_function() -> None:
+    """A function under ``compiler.disable`` runs as Python at every call, between two graphs."""
+    seen = []
+    total = cd.zeros(1)
+
+    @cd.compiler.disable
+    def note() -> None:
+        seen.append(total.item())
+
+    def f(x: cd.Tensor) -> cd.Tensor:
+        total.add_(x)
+        note()
+        return total * 2
+
+    compiled = cd.compile(f, fullgraph=True)
+    assert [compiled(cd.ones(1)).item() for _ in range(3)] == [2, 4, 6]
+    assert seen == [1, 2, 3]
+    assert len(compiled.programs) == 1
+    note()
+    assert len(seen) == 4
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [(lambda f, x: f(x), "takes a tensor"), (lambda f, x: x * f(2.0), "returns a value")],
+)
+def test_disabled_function_of_tensors(call: Any, reason: str) -> None:
+    """A disabled function that takes tensors or returns something makes its caller run eagerly."""
+    disabled = cd.compiler.disable(lambda value: value)
+    compiled = cd.compile(lambda x: call(disabled, x))
+    with pytest.warns(UserWarning, match=f"a function outside of the graph {reason}"):
+        compiled(cd.ones(2))
+    assert cd.equal(compiled(cd.ones(2)), compiled.function(cd.ones(2)))

@@ -1,0 +1,164 @@
+"""Compiled functions on devices with immutable arrays, without strides, with fallbacks, and with a compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import candelabra as cd
+import pytest
+from candelabra import nn
+from candelabra.graph import Graph, Node, fuse, runner, trace
+from candelabra.library import add_contribution, open_device
+
+DEVICES = ["lantern", "ember"]
+pytestmark = [
+    pytest.mark.usefixtures("lantern"), pytest.mark.filterwarnings("ignore::candelabra.errors.FallbackWarning")
+]  # fmt: skip
+
+
+def functions(device: str) -> dict[str, Callable[[cd.Tensor], Any]]:
+    """Functions of a float32 tensor of shape (2, 3)."""
+    table = cd.arange(3.0, device=device)
+
+    def writes(x: cd.Tensor) -> Any:
+        row = x[0]
+        x.add_(1)
+        row.mul_(2)
+        return row + 1
+
+    def captured(x: cd.Tensor) -> Any:
+        table.add_(x[1])
+        return table * 2
+
+    return {
+        "chain": lambda x: ((x + 1).exp() * x.t().t()).sum(0),
+        "fallback": lambda x: x.sinh().cumsum(0),
+        "views": lambda x: (x.t(), x[0], x.reshape(-1)),
+        "writes": writes,
+        "captured": captured,
+        "random": lambda x: x + cd.rand(3, device=device) + nn.functional.dropout(x, 0.5),
+        "gradient": lambda x: (
+            cd.autograd.grad((x.detach().requires_grad_() ** 2).sum(), x) if x.requires_grad else x.sigmoid()
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", list(functions("cpu")))
+@pytest.mark.parametrize("device", DEVICES)
+def test_results(device: str, name: str, rng: Any) -> None:
+    """Results, arguments and captured tensors are those of the function itself."""
+    eager, function = functions(device)[name], functions(device)[name]
+    compiled = cd.compile(function, fullgraph=True)
+    for _ in range(3):
+        x = cd.tensor(rng.random((2, 3)).astype("float32"), device=device)
+        y, state = x.clone(), cd.default_generator.get_state()
+        cd.manual_seed(4)
+        expected = eager(x)
+        cd.manual_seed(4)
+        found = compiled(y)
+        cd.default_generator.set_state(state)
+        assert cd.utils._pytree.tree_map(lambda t: t.tolist(), found) == cd.utils._pytree.tree_map(
+            lambda t: t.tolist(), expected
+        )
+        assert x.tolist() == y.tolist()
+        assert x._version == y._version
+    assert len(compiled.programs) == 1
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_training(device: str) -> None:
+    """A training step on the device gives the bits of eager training."""
+
+    def train(compile: bool) -> Any:
+        cd.manual_seed(5)
+        model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 2)).to(device)
+        opt = cd.optim.Adam(model.parameters(), lr=0.05)
+
+        def step(x: cd.Tensor, y: cd.Tensor) -> cd.Tensor:
+            opt.zero_grad()
+            loss = nn.functional.mse_loss(model(x), y)
+            loss.backward()
+            opt.step()
+            return loss
+
+        stepped = cd.compile(step, fullgraph=True) if compile else step
+        losses = [stepped(cd.randn(6, 3, device=device), cd.randn(6, 2, device=device)).item() for _ in range(5)]
+        return losses, {name: t.tolist() for name, t in model.state_dict().items()}
+
+    assert train(True) == train(False)
+
+
+def pointwise(node: Node) -> bool:
+    """Whether a node computes element by element."""
+    return not node.is_view and node.form == "function" and getattr(getattr(node.op, "rule", None), "pointwise", False)
+
+
+class Compiler:
+    """A contribution without kernels that compiles graphs: it fuses pointwise operators and counts the groups."""
+
+    def __init__(self) -> None:
+        self.groups: list[str] = []
+
+    @cd.backend.hookimpl
+    def candelabra_kernels(self) -> dict[str, Any]:
+        return {"cosh": lambda x: NotImplemented}
+
+    @cd.backend.hookimpl
+    def candelabra_compile(self, device_type: str, graph: Graph) -> Any:
+        fused = fuse(graph, pointwise)
+        self.groups += [node.name for node in fused if isinstance(node.op, Graph)]
+        return runner(fused) if self.groups else None
+
+
+def test_contributed_compiler(rng: Any) -> None:
+    """A distribution that contributes kernels to a device may compile its graphs."""
+    contribution = Compiler()
+    remove = add_contribution("lantern", contribution)
+    try:
+        compiled = cd.compile(lambda x: ((x + 1) * x).sum(), fullgraph=True)
+        x = cd.tensor(rng.random(4).astype("float32"), device="lantern")
+        assert [compiled(x).item() for _ in range(3)] == [compiled.function(x).item()] * 3
+        assert contribution.groups == ["add+mul"]
+    finally:
+        remove()
+
+
+def test_compiler_of_a_backend(rng: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``Backend.compile`` gets the graph of a device, and may return a function of payloads."""
+    seen: list[Graph] = []
+
+    def compile(graph: Graph) -> Any:
+        seen.append(graph)
+        return lambda x: (x,)
+
+    monkeypatch.setattr(open_device("lantern").backend, "compile", compile, raising=False)
+    compiled = cd.compile(lambda x: x * 2, fullgraph=True)
+    x = cd.ones(2, device="lantern")
+    assert [compiled(x).tolist() for _ in range(2)] == [[2, 2], [1, 1]]
+    assert [node.name for node in seen[0]] == ["mul"]
+
+
+def test_trace_on_meta() -> None:
+    """A trace of tensors without data computes nothing and has the same nodes."""
+    x, w = cd.ones(2, 3, device="meta"), cd.ones(3, 4, device="meta")
+    graph = trace(lambda x, w: (x @ w).relu().sum(), x, w)
+    assert [node.name for node in graph] == ["matmul", "relu", "sum"]
+    assert [str(v.spec) for v in graph.inputs] == ["float32[2, 3]", "float32[3, 4]"]
+
+
+def test_compiler_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a device's compiled graph raises and the function does not, its result is returned, with a warning."""
+
+    def compile(graph: Graph) -> Any:
+        def run(*payloads: Any) -> Any:
+            raise ZeroDivisionError("in the kernel")
+
+        return run
+
+    monkeypatch.setattr(open_device("lantern").backend, "compile", compile, raising=False)
+    compiled = cd.compile(lambda x: x * 2, fullgraph=True)
+    x = cd.ones(2, device="lantern")
+    compiled(x)
+    with pytest.warns(RuntimeWarning, match="an error of the device's compiler: ZeroDivisionError: in the kernel"):
+        assert compiled(x).tolist() == [2, 2]

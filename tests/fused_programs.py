@@ -1,0 +1,137 @@
+"""Programs of pointwise operators, for tests that compare fused kernels with single ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import candelabra as cd
+import candelabra.nn.functional as F
+from candelabra import Tensor
+from candelabra.dtypes import dtype
+from candelabra.graph import Graph, trace
+from candelabra.testing import assert_close
+from candelabra_clike.fusion import fused
+
+Program = Callable[..., Any]
+SEED = 11
+
+
+def chain(x: Tensor, y: Tensor) -> Tensor:
+    """Return one result of nine operators."""
+    return cd.relu(cd.tanh(cd.exp(-(x * y + x)) * 0.5 + y) - y)
+
+
+def several_outputs(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    """Return results of which some are also operands."""
+    product = x * y
+    activated = F.gelu(product + 1.5)
+    return product, activated, cd.sigmoid(activated) * (1 - activated)
+
+
+def selections(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    """Return masks, and what masks and limits select."""
+    larger = x > y
+    chosen = cd.where(larger, x, y * 2)
+    return larger, cd.logical_not(larger) | (chosen == chosen), chosen.clamp(-0.5, 0.75)
+
+
+def casts(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    """Return results of several dtypes."""
+    whole = (x * 10).to(cd.int32) + 3
+    return whole, whole.to(cd.float64) / 7, (whole > 0).to(x.dtype) * y, (x + y).to(cd.float16).to(cd.float32) * 3
+
+
+def powers(x: Tensor, y: Tensor) -> Tensor:
+    """Return squares, roots and powers."""
+    return (x**2 + y**2).sqrt() + (x.abs() + 1) ** 1.5
+
+
+def dropped(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    """Return results of two random masks."""
+    kept = F.dropout(x, 0.25)
+    return kept + y, kept * 2, F.dropout(y, 0.5) - x
+
+
+FLOATING: dict[str, Program] = {
+    "chain": chain, "several_outputs": several_outputs, "selections": selections, "casts": casts, "powers": powers,
+}  # fmt: skip
+
+
+def integers(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    """Return results that wrap around."""
+    wrapped = x * y * 77 - 5
+    return wrapped, (wrapped & y) ^ x, cd.maximum(wrapped, x).sign(), wrapped << 2
+
+
+def complex_numbers(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    """Return results of complex numbers."""
+    product = x * y + (1 - 2j)
+    return product, cd.exp(product * 0.1) / y, product == product
+
+
+def numbers(shape: tuple[int, ...], d: dtype, device: cd.device, offset: int = 0) -> Tensor:
+    """Return numbers of a dtype from a seed: negative ones, too, if the dtype has them."""
+    generator = cd.Generator("cpu").manual_seed(SEED + offset)
+    if d.is_complex:
+        return cd.randn(shape, generator=generator, dtype=d, device="cpu").to(device)
+    if d.is_floating_point:
+        return cd.randn(shape, generator=generator, device="cpu").to(d).to(device)
+    return cd.randint(0 if not d.is_signed else -90, 90, shape, generator=generator, device="cpu").to(d).to(device)
+
+
+def groups(graph: Graph) -> list[int]:
+    """Return the number of nodes of each fused kernel."""
+    return [len(node.op.nodes) for node in fused(graph).nodes if isinstance(node.op, Graph)]
+
+
+def check(program: Program, *tensors: Tensor, on: str = "") -> list[int]:
+    """Check the results of a compiled program, and return the sizes of its groups.
+
+    ``on`` is the device whose single kernels compute what is expected, by default the tensors' own.
+    """
+    compiled = cd.compile(program, fullgraph=True)
+    for seed in range(2):
+        cd.manual_seed(seed)
+        expected = _results(program(*[t.to(on) if on else t for t in tensors]))
+        cd.manual_seed(seed)
+        for got, want in zip(_results(compiled(*tensors)), expected, strict=True):
+            assert (got.dtype, got.shape) == (want.dtype, want.shape)
+            assert on or got.stride() == want.stride()
+            assert_close(got, want, equal_nan=True, check_device=False)
+    found = groups(trace(program, *tensors))
+    assert found
+    return found
+
+
+def _results(value: Any) -> tuple[Tensor, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+LAYOUTS: dict[str, Callable[[cd.device], tuple[Tensor, Tensor]]] = {
+    "contiguous": lambda d: (numbers((3, 50), cd.float32, d), numbers((3, 50), cd.float32, d, 1)),
+    "broadcast": lambda d: (numbers((3, 5, 7), cd.float32, d), numbers((5, 1), cd.float32, d, 1)),
+    "a row and a column": lambda d: (numbers((300, 1), cd.float32, d), numbers((1, 70), cd.float32, d, 1)),
+    "transposed": lambda d: (numbers((40, 70), cd.float32, d).t(), numbers((70, 40), cd.float32, d, 1)),
+    "both transposed": lambda d: (numbers((40, 70), cd.float32, d).t(), numbers((40, 70), cd.float32, d, 1).t()),
+    "with steps": lambda d: (numbers((9, 40), cd.float32, d)[::2, ::3], numbers((5, 14), cd.float32, d, 1)),
+    "expanded": lambda d: (numbers((4,), cd.float32, d).expand(6, 4), numbers((6, 4), cd.float32, d, 1)),
+    "with an offset": lambda d: (numbers((90,), cd.float32, d)[17:], numbers((90,), cd.float32, d, 1)[:73]),
+    "of one element": lambda d: (numbers((1,), cd.float32, d), numbers((1, 1), cd.float32, d, 1)),
+    "without dims": lambda d: (numbers((), cd.float32, d), numbers((), cd.float32, d, 1)),
+    "a number and a matrix": lambda d: (numbers((), cd.float32, d), numbers((30, 3), cd.float32, d, 1)),
+    "empty": lambda d: (numbers((0, 4), cd.float32, d), numbers((4,), cd.float32, d, 1)),
+    "of many dims": lambda d: (
+        numbers((2, 3, 2, 2, 3), cd.float32, d).permute(4, 2, 0, 1, 3),
+        numbers((3, 2, 2, 3, 2), cd.float32, d, 1),
+    ),
+    "larger than a chunk": lambda d: (numbers((10_007,), cd.float32, d), numbers((10_007,), cd.float32, d, 1)),
+}
+"""Two operands in every kind of layout."""
+
+
+def special_values(device: cd.device) -> tuple[Tensor, Tensor]:
+    """Return every pair of some special numbers."""
+    values = cd.tensor([0.0, -0.0, 1.0, -1.5, float("inf"), float("-inf"), float("nan"), 1e-40, 3e38], device=device)
+    x, y = cd.meshgrid(values, values, indexing="ij")
+    return x.reshape(-1), y.reshape(-1)

@@ -1,0 +1,179 @@
+"""Fused kernels of compiled functions on the device cpu."""
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import candelabra as cd
+import candelabra.nn.functional as F
+import pytest
+from candelabra import Tensor
+from candelabra.dtypes import dtype
+from candelabra.graph import compile_graph, trace
+from candelabra_clike import Source
+from candelabra_clike.cache import temporary_folder
+from candelabra_clike.fusion import fused as grouped
+from candelabra_clike.fusion import is_fusible
+from candelabra_native import compiling, finding, fused
+from candelabra_native.fused import ADVICE
+from candelabra_native.kernels import ENGINE
+
+from tests import fused_programs as programs
+
+CPU = cd.device("cpu")
+
+
+@pytest.mark.parametrize("layout", programs.LAYOUTS)
+def test_a_chain_of_any_layout(layout: str) -> None:
+    """One kernel computes what the kernels of the operators compute, and its result has the same strides."""
+    assert programs.check(programs.chain, *programs.LAYOUTS[layout](CPU)) == [9]
+
+
+@pytest.mark.parametrize("name", programs.FLOATING)
+@pytest.mark.parametrize("d", [cd.float32, cd.float64, cd.float16, cd.bfloat16], ids=str)
+def test_programs_of_floating_dtypes(name: str, d: dtype) -> None:
+    """Half types are rounded between operators, as single kernels store them."""
+    x, y = (programs.numbers((13, 17), d, CPU, seed) for seed in range(2))
+    programs.check(programs.FLOATING[name], x, y)
+
+
+@pytest.mark.parametrize("d", [cd.int8, cd.uint8, cd.int16, cd.uint16, cd.int32, cd.uint32, cd.int64], ids=str)
+def test_programs_of_integers(d: dtype) -> None:
+    """Integers wrap around in every dtype."""
+    programs.check(programs.integers, *[programs.numbers((9, 31), d, CPU, seed) for seed in range(2)])
+
+
+@pytest.mark.parametrize("d", [cd.complex64, cd.complex128], ids=str)
+def test_programs_of_complex_numbers(d: dtype) -> None:
+    """Complex numbers are computed by the functions of the library."""
+    programs.check(programs.complex_numbers, *[programs.numbers((9, 31), d, CPU, seed) for seed in range(2)])
+
+
+@pytest.mark.parametrize("name", ["chain", "several_outputs", "selections"])
+def test_special_values(name: str) -> None:
+    """NaN, infinities, zeros of both signs and subnormal numbers give what the single kernels give."""
+    programs.check(programs.FLOATING[name], *programs.special_values(CPU))
+
+
+def test_a_group_of_a_training_step_contains_the_gradient_of_its_loss() -> None:
+    """One element, as the gradient of a mean, is expanded within the kernel."""
+
+    def step(x: Tensor) -> Tensor | None:
+        x = x.detach().requires_grad_()
+        (x * cd.sigmoid(x)).square().mean().backward()
+        return x.grad
+
+    x = programs.numbers((20, 30), cd.float32, CPU)
+    graph = trace(step, x)
+    assert "expand" in str(grouped(graph))
+    [got] = compile_graph(graph)(x._payload)
+    expected = step(x)
+    assert expected is not None
+    assert abs(got - expected.numpy()).max() < 1e-7
+
+
+@pytest.mark.parametrize("size", [1, 5, 256, 10_007])
+@pytest.mark.parametrize("d", [cd.float32, cd.float64, cd.float16], ids=str)
+def test_random_numbers_are_those_of_single_kernels(size: int, d: dtype) -> None:
+    """A mask is drawn in the kernel that uses it, from the same counters as the mask of a single kernel."""
+    x, y = (programs.numbers((size,), d, CPU, seed) for seed in range(2))
+    assert programs.check(programs.dropped, x, y)[0] >= 6
+
+
+def test_a_mask_of_arrays_that_are_not_contiguous_has_a_kernel_of_its_own() -> None:
+    """Random numbers are in C order, which a loop over other strides does not follow."""
+    x, y = (programs.numbers((30, 40), cd.float32, CPU, seed) for seed in range(2))
+    programs.check(programs.dropped, x.t(), y.t())
+    programs.check(programs.dropped, x, y[0])
+
+
+def test_a_kernel_with_random_numbers_declines_other_strides() -> None:
+    """The graph was traced with contiguous arrays; the single kernels serve others."""
+    x, y = (programs.numbers((30, 40), cd.float32, CPU, seed) for seed in range(2))
+    graph = trace(programs.dropped, x, y)
+    numbers = range(7, 7 + sum(value.is_number for value in graph.inputs))
+    run = compile_graph(graph)
+    expected = run(x._payload, y._payload, *numbers)
+    got = run(x.t().contiguous().t()._payload, y._payload, *numbers)
+    assert [abs(a - b).max() for a, b in zip(got, expected, strict=True)] == [0, 0, 0]
+
+
+def test_rare_values_are_found_in_a_fused_kernel() -> None:
+    """A chunk with a rare value of an intermediate result takes the costly expression."""
+
+    def program(x: Tensor, y: Tensor) -> Tensor:
+        return F.gelu(x * y) + 1
+
+    x = cd.linspace(-12, 12, 9000)
+    programs.check(program, x, cd.full((9000,), 1.25))
+
+
+def test_arrays_that_c_does_not_address_are_served_by_single_kernels() -> None:
+    """A graph may be called with other strides than it was traced with, also negative ones."""
+    x, y = (programs.numbers((6, 8), cd.float32, CPU, seed) for seed in range(2))
+    run = compile_graph(trace(programs.chain, x, y))
+    a, b = x.numpy(), y.numpy()
+    expected = programs.chain(x, y).numpy()
+    for arguments in ((a.T.copy().T, b), (a[::-1].copy()[::-1], b)):
+        [got] = run(*arguments)
+        assert abs(got - expected).max() < 1e-6
+
+
+def test_numbers_of_a_call_are_arguments_of_the_kernel() -> None:
+    """Another number does not need another kernel."""
+
+    def scaled(x: Tensor, by: float) -> Tensor:
+        return cd.tanh(x * by) + by
+
+    x = programs.numbers((40,), cd.float32, CPU)
+    for by in (0.5, 3.0):
+        assert cd.equal(cd.compile(scaled)(x, by), scaled(x, by))
+
+
+def test_without_a_compiler_the_core_calls_single_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One warning says what to install."""
+    monkeypatch.setenv(finding.COMPILE, "0")
+    monkeypatch.setattr(fused, "_advised", [])
+    x, y = (programs.numbers((6, 8), cd.float32, CPU, seed) for seed in range(2))
+    graph = trace(programs.chain, x, y)
+    with pytest.warns(RuntimeWarning, match="kernels cannot be made at run time: pip install candelabra-native"):
+        [got] = compile_graph(graph)(x._payload, y._payload)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fused.compiled(graph) is None
+    assert "jit" in ADVICE
+    assert abs(got - programs.chain(x, y).numpy()).max() < 1e-6
+
+
+def test_the_kernels_of_a_graph_are_compiled_by_one_call_of_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels of one preamble share a file, which stands under the name of each."""
+    calls: list[int] = []
+    compile_unit = compiling.compile_unit
+
+    def counted(sources: Sequence[Source], level: str, to: Path) -> Path:
+        calls.append(len(sources))
+        return compile_unit(sources, level, to)
+
+    monkeypatch.setattr(compiling, "compile_unit", counted)
+
+    def program(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        a = (x * 3.0 + y - 0.125) * x
+        b = a.sum(0)
+        return a, (b + 1.0) * b - x.shape[0]
+
+    x, y = (programs.numbers((11, 5), cd.float32, CPU, seed) for seed in range(2))
+    monkeypatch.setattr(finding, "folder", lambda: temporary_folder("fused-together"))
+    ENGINE._launches.clear()
+    compile_graph(trace(program, x, y))
+    assert calls == [2]
+
+
+def test_nodes_that_are_not_fusible() -> None:
+    """Integer divisions, writes, reductions, and calls that a kernel refuses keep kernels of their own."""
+
+    def program(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        return x // y, x.sum(), x.t(), x.clone().add_(1), x**2, x.sort().values
+
+    x = programs.numbers((4, 5), cd.int32, CPU).abs() + 1
+    graph = trace(program, x, x + 1)
+    assert [node.name for node in graph.nodes if is_fusible(node)] == ["clone"]

@@ -1,0 +1,52 @@
+"""Fused kernels of compiled functions on OpenCL devices, compared with single kernels of the device cpu."""
+
+import candelabra as cd
+import pytest
+from candelabra.dtypes import dtype
+
+from tests import fused_programs as programs
+
+
+@pytest.fixture(params=["device", "lanes"])
+def target(request: pytest.FixtureRequest) -> cd.device:
+    """Return a processor, or a device whose work-items are lanes."""
+    found: cd.device = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.mark.parametrize(
+    "layout", ["contiguous", "broadcast", "both transposed", "with steps", "without dims", "empty"]
+)
+def test_a_chain_of_any_layout(layout: str, target: cd.device) -> None:
+    """One kernel computes what the kernels of the operators compute."""
+    assert programs.check(programs.chain, *programs.LAYOUTS[layout](target), on="cpu") == [9]
+
+
+@pytest.mark.parametrize(
+    ("name", "d"), [("several_outputs", cd.float32), ("casts", cd.float64), ("selections", cd.float16)], ids=str
+)
+def test_programs_of_floating_dtypes(name: str, d: dtype, target: cd.device) -> None:
+    """Several outputs may have several dtypes; half types are rounded between operators."""
+    x, y = (programs.numbers((13, 17), d, target, seed) for seed in range(2))
+    programs.check(programs.FLOATING[name], x, y, on="cpu")
+
+
+def test_programs_of_integers(target: cd.device) -> None:
+    """Narrow integers wrap around."""
+    x, y = (programs.numbers((9, 31), cd.int8, target, seed) for seed in range(2))
+    programs.check(programs.integers, x, y, on="cpu")
+
+
+def test_special_values(target: cd.device) -> None:
+    """NaN, infinities, zeros of both signs and subnormal numbers give what the single kernels give."""
+    programs.check(programs.chain, *programs.special_values(target), on="cpu")
+
+
+def test_random_numbers_are_those_of_single_kernels(target: cd.device) -> None:
+    """A mask is drawn in the kernel that uses it, from the same counters as on the device cpu."""
+    x, y = (programs.numbers((1003,), cd.float32, target, seed) for seed in range(2))
+    cd.manual_seed(3)
+    expected = programs.dropped(x.to("cpu"), y.to("cpu"))
+    cd.manual_seed(3)
+    for got, want in zip(cd.compile(programs.dropped, fullgraph=True)(x, y), expected, strict=True):
+        assert cd.equal(got.to("cpu"), want)
