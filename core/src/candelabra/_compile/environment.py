@@ -182,7 +182,7 @@ class Environment:
 def is_user_code(module: str) -> bool:
     """Return whether a module is neither candelabra's nor that of an installed package or of Python."""
     root = module.partition(".")[0]
-    if root in ("candelabra", "builtins") or root in sys.stdlib_module_names:
+    if root.startswith("candelabra") or root in sys.stdlib_module_names:
         return root == "__main__"
     found = sys.modules.get(module)
     file = getattr(found, "__file__", None)
