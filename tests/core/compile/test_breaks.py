@@ -141,3 +141,26 @@ def test_disabled_function_of_tensors(call: Any, reason: str) -> None:
     with pytest.warns(UserWarning, match=f"a function outside of the graph {reason}"):
         compiled(cd.ones(2))
     assert cd.equal(compiled(cd.ones(2)), compiled.function(cd.ones(2)))
+
+
+def test_checks_of_values(rng: Any) -> None:
+    """A check of values that raises an error is a node of the graph, and raises it at each run that fails."""
+
+    def f(x: cd.Tensor) -> cd.Tensor:
+        return cd.linalg.inv(x) @ x
+
+    compiled = cd.compile(f, fullgraph=True)
+    x = cd.tensor(rng.random((3, 3))) + cd.eye(3) * 3
+    for _ in range(2):
+        assert cd.equal(compiled(x), f(x))
+    assert len(compiled.programs) == 1
+    with pytest.raises(cd.linalg.LinAlgError, match="singular"):
+        compiled(cd.zeros(3, 3, dtype=cd.float64))
+
+
+def test_views_in_another_dtype(rng: Any) -> None:
+    """Views as complex numbers, or in another dtype, are views of a graph."""
+    compiled = cd.compile(lambda x: (cd.view_as_complex(x) * 2, x.view(cd.int32) + 1), fullgraph=True)
+    for _ in range(3):
+        x = cd.tensor(rng.random((3, 2)).astype("float32"))
+        assert all(cd.equal(a, b) for a, b in zip(compiled(x), compiled.function(x), strict=True))

@@ -1,4 +1,4 @@
-"""Which calls a compiled program serves, and what makes a function compile again."""
+"""Guards: the calls that a compiled program serves, and the changes after which a function is compiled again."""
 
 from __future__ import annotations
 
