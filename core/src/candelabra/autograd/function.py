@@ -18,7 +18,7 @@ from candelabra._autograd.saved import zero_gradient
 from candelabra._autograd.views import Overwrite, chain_of, check_writable, detached, is_cut
 from candelabra._device import instance_of_key
 from candelabra._dispatch.levels import active_frames
-from candelabra._keys import ANOMALY, AUTOGRAD, NO_GRAD, VIEW, mode, state, switch
+from candelabra._keys import ANOMALY, AUTOGRAD, DEFERRED, NO_GRAD, VIEW, mode, state, switch
 from candelabra._tensor import wrap
 from candelabra.dtypes import BY_BIT, DTYPE_MASK
 
@@ -229,7 +229,7 @@ class Function:
         recording = not state.bits & NO_GRAD and any(n is not None for n in nodes)
         ctx = FunctionCtx(tuple([n is not None for n in nodes]))
         before = state.bits
-        switch(before | NO_GRAD)
+        switch((before | NO_GRAD) & ~DEFERRED)
         try:
             if cls.setup_context is Function.setup_context:
                 made = cls.forward(ctx, *args)
