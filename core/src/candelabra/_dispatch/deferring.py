@@ -2,7 +2,7 @@
 
 While a block is active, its bit is in the thread's mode. The results of collected calls have the same bit in their keys
 until they are computed, so that every use of such a tensor comes here, or to ``Tensor._fresh``. What collects is in
-``candelabra._transforms.deferral``.
+``candelabra._transforms.collecting``.
 """
 
 from __future__ import annotations
@@ -30,6 +30,13 @@ class _Active(threading.local):
 
 
 active_block: Final = _Active()
+Compile = Callable[["Operator[..., Any]", int, "Instance"], Callable[..., Any]]
+_compile: Final[list[Compile]] = []
+
+
+def serve_collected(compile: Compile) -> None:
+    """Set the function that makes the functions that collect calls."""
+    _compile[:] = [compile]
 
 
 def deferring(op: Operator[..., Any], key: int, inplace: bool) -> Callable[..., Any]:
@@ -37,15 +44,17 @@ def deferring(op: Operator[..., Any], key: int, inplace: bool) -> Callable[..., 
     instance = result_instance(key)
     if instance is None or op.data_dependent or any(p.kind == DEVICE for p in op.schema.parameters):
         return lambda *args: run_now(op, args, inplace)
+    if not inplace:
+        return _compile[0](op, key, instance)
     depth, bit = instance.depth, instance.bit
 
-    def collect(*args: Any) -> Any:
+    def write(*args: Any) -> Any:
         collector = active_block.collector
         if collector is None or depth > collector.depth:
-            return run_now(op, args, inplace)
-        return collector.write(op, args, bit) if inplace else collector.call(op, args, bit)
+            return run_now(op, args, inplace=True)
+        return collector.write(op, args, bit)
 
-    return collect
+    return write
 
 
 def result_instance(key: int) -> Instance | None:
