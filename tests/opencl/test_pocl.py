@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from candelabra_opencl.pocl import FOLDER, RECORDS_FILE, WANTED, CacheGuard, guarded_cache, pocl_cache
+from candelabra_opencl.pocl import FOLDER, RECORDS_FILE, WANTED, CacheGuard, cache_name, guarded_cache, pocl_cache
 
 PROGRAM = 'import candelabra as cd; x = cd.ones(8, device="opencl:0"); print((x + x).tolist())'
 ANSWER = f"{[2.0] * 8}\n"
@@ -90,7 +90,7 @@ def test_the_environment_takes_precedence(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.delenv(WANTED, raising=False)
     monkeypatch.setenv("CANDELABRA_CACHE", str(tmp_path))
     with pocl_cache():
-        assert os.environ[FOLDER] == str(tmp_path / "opencl" / "pocl")
+        assert os.environ[FOLDER] == str(tmp_path / "opencl" / cache_name())
     assert FOLDER not in os.environ
     monkeypatch.setenv("CANDELABRA_CACHE", "0")
     with pocl_cache():
@@ -136,7 +136,7 @@ def test_an_entry_that_another_process_may_write_is_kept(tmp_path: Path) -> None
 
 def test_a_process_leaves_what_another_one_compiles(tmp_path: Path) -> None:
     """It takes a folder of its own for that time, so that neither fails."""
-    folder = tmp_path / "opencl" / "pocl"
+    folder = tmp_path / "opencl" / cache_name()
     folder.mkdir(parents=True)
     assert CacheGuard(folder).check()
     partial = entry(folder, "partial")

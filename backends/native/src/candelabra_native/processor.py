@@ -7,11 +7,12 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from collections.abc import Set
 from functools import lru_cache
-from pathlib import Path
 from typing import Final
 
 from candelabra_clike import Traits
+from candelabra_clike.processor import processor_flags
 
 PARTS: Final = 8
 """What kernels take for the number of processor cores, when they divide their work. It is constant, because the order
@@ -23,7 +24,6 @@ _FEATURES: Final = {
 """What Linux calls the features that each level adds to the one before."""
 LEVEL: Final = "CANDELABRA_NATIVE_LEVEL"
 """The environment variable with a lower level than the machine's, or 0 for none: then NumPy serves everything."""
-_LINUX: Final = Path("/proc/cpuinfo")
 
 
 @lru_cache(1)
@@ -61,15 +61,10 @@ def _machine_level() -> str | None:
         return "aarch64"
     if machine not in ("x86_64", "amd64") or not sys.platform.startswith("linux"):
         return None
-    return level_of(flags_in(_LINUX.read_text() if _LINUX.exists() else ""))
+    return level_of(processor_flags())
 
 
-def flags_in(text: str) -> set[str]:
-    """Return the features of the first processor in the text of ``/proc/cpuinfo``."""
-    return next((set(line.partition(":")[2].split()) for line in text.splitlines() if line.startswith("flags")), set())
-
-
-def level_of(flags: set[str]) -> str | None:
+def level_of(flags: Set[str]) -> str | None:
     """Return the highest level whose features, and those of the levels before, are all present."""
     found = None
     for name, needed in _FEATURES.items():

@@ -14,6 +14,7 @@ from candelabra.errors import DeviceUnavailable
 
 from candelabra_opencl.icd import driver_search_path, searched_folders
 from candelabra_opencl.pocl import pocl_cache
+from candelabra_opencl.pocl_processor import name_processor
 
 VARIABLE: Final = "CANDELABRA_OPENCL_DEVICES"
 """The environment variable that selects and orders devices: parts of the output of ``candelabra devices``,
@@ -69,6 +70,7 @@ def find() -> list[OpenCLDevice]:
         if not devices:
             reasons.append(f"{platform.name}: it has no devices")
         for device in devices:
+            name_processor(platform, device)
             reason = why_unusable(device)
             if reason:
                 reasons.append(f"{platform.name}, {device.name}: {reason}")

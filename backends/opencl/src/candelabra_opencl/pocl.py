@@ -32,8 +32,10 @@ from candelabra_clike.cache import (
     without_cache,
     write_atomically,
 )
+from candelabra_clike.processor import processor_flags
 
 from candelabra_opencl.icd import environment_variable
+from candelabra_opencl.pocl_processor import target_for
 
 FOLDER: Final = "POCL_CACHE_DIR"
 WANTED: Final = "POCL_KERNEL_CACHE"
@@ -65,8 +67,16 @@ def pocl_cache() -> Iterator[None]:
         with environment_variable(WANTED, "0"):
             yield
     else:
-        with environment_variable(FOLDER, str(guarded_cache(cache_folder("opencl") / "pocl").folder)):
+        with environment_variable(FOLDER, str(guarded_cache(cache_folder("opencl") / cache_name()).folder)):
             yield
+
+
+def cache_name() -> str:
+    """Return the name of the cache's folder, which depends on what PoCL compiles for if it does not know the processor.
+
+    PoCL's own keys contain its name of the processor, which is the same for all unknown ones.
+    """
+    return f"pocl-{target_for(processor_flags())}" if processor_flags() else "pocl"
 
 
 @lru_cache(None)
