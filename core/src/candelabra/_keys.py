@@ -56,6 +56,8 @@ EVERY_SIZE: Final = 1 << 69
 """Mode: contributed kernels serve calls of every size, also those that they leave to the owner's."""
 DEFERRED: Final = 1 << 70
 """Mode: calls are collected (``candelabra.batching``). Also the bit of their results, until these are computed."""
+UNCERTAIN: Final = VIEW | DEFERRED
+"""The bits of tensors whose payload and node may be out of date, or not computed yet: see ``Tensor._fresh``."""
 KERNEL_MODES: Final = OWN_KERNELS | EVERY_SIZE
 RECORDING_MODES: Final = NO_GRAD | INFERENCE_MODE
 DEVICE_SHIFT: Final = 71

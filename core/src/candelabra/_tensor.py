@@ -13,7 +13,17 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.api import backward
 from candelabra._autograd.node import Leaf, Node
 from candelabra._device import Instance, device, instance_of_key
-from candelabra._keys import AUTOGRAD, DEFERRED, INFERENCE, INFERENCE_MODE, NO_OVERRIDE, OVERRIDE, VIEW, state
+from candelabra._keys import (
+    AUTOGRAD,
+    DEFERRED,
+    INFERENCE,
+    INFERENCE_MODE,
+    NO_OVERRIDE,
+    OVERRIDE,
+    UNCERTAIN,
+    VIEW,
+    state,
+)
 from candelabra._layout import (
     contiguous_format,
     contiguous_strides,
@@ -37,8 +47,6 @@ else:
     Methods = object
 
 new = object.__new__
-UNCERTAIN = VIEW | DEFERRED
-"""The bits of tensors whose payload and node may be out of date, or not computed yet."""
 
 
 class Tensor(Methods):
@@ -143,7 +151,7 @@ class Tensor(Methods):
         """The device of the elements. Inside a function transform it is the real device, not the level."""
         instance = instance_of_key(self._keys)
         if instance.depth:
-            found: device = instance.backend.device_of(self._payload)  # type: ignore[attr-defined]
+            found: device = instance.backend.device_of(self._fresh()._payload)  # type: ignore[attr-defined]
             return found
         return instance.device
 
@@ -410,7 +418,7 @@ class Tensor(Methods):
         return bool(self._keys & INFERENCE)
 
     def _is_view(self) -> bool:
-        return bool(self._keys & VIEW)
+        return bool(self._fresh()._keys & VIEW)
 
     # -- Python's data model ------------------------------------------------------------------------------------------
     def __len__(self) -> int:

@@ -7,7 +7,7 @@ import struct
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import instance_of_key
 from candelabra._interchange.host import host_view
-from candelabra._keys import VIEW
+from candelabra._keys import UNCERTAIN
 from candelabra.dtypes import ALL, DTYPE_MASK, dtype
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ def unpacked(data: memoryview, d: dtype) -> list[Any]:
 def item(tensor: Tensor) -> Any:
     """Return the only element as a Python number. Raise ``RuntimeError`` for another number of elements."""
     keys = tensor._keys
-    payload = (tensor._fresh() if keys & VIEW else tensor)._payload
+    if keys & UNCERTAIN:
+        keys = tensor._fresh()._keys
+    payload = tensor._payload
     if payload.shape:
         count = tensor.numel()
         if count != 1:

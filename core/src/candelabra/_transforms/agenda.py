@@ -42,7 +42,7 @@ class Arguments:
             if hasattr(value, "_keys"):
                 self.places.append((i, count))
                 count += 1
-            elif isinstance(value, (tuple, list)) and any([hasattr(v, "_keys") for v in value]):
+            elif isinstance(value, (tuple, list)) and any(hasattr(v, "_keys") for v in value):
                 numbers = []
                 for t in value:
                     numbers.append(None if t is None else count)
@@ -187,7 +187,7 @@ def gathered(slots: Sequence[Slot]) -> tuple[Tensor, bool]:
     first = slots[0]
     bucket, output = first.bucket, first.output
     if bucket.sources is None:
-        if all([slot is first for slot in slots]):
+        if all(slot is first for slot in slots):
             return first.value(), False
         return _joined(slots), True
     rows = [slot.row for slot in slots if slot.bucket is bucket and slot.output == output]
@@ -234,7 +234,8 @@ def _rows_of(source: Source, numbers: list[int]) -> Tensor:
     if numbers != list(range(start, start + count)):
         return _rows(source.tensor, numbers)
     if count == source.size:
-        return source.tensor
+        whole: Tensor = source.tensor
+        return whole
     part: Tensor = OPERATORS["basic_index"].canonical(source.tensor, (slice(start, start + count, 1),))
     return part
 

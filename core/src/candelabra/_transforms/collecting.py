@@ -40,7 +40,7 @@ from candelabra._keys import (
     switch,
 )
 from candelabra._records.record import OPERATORS
-from candelabra._records.schema import OPERAND, TENSOR, TENSOR_KINDS
+from candelabra._records.schema import INDEX, MASK, OPERAND, OPTIONAL, TENSOR, TENSOR_KINDS
 from candelabra._tensor import Tensor, new
 from candelabra._transforms.agenda import Arguments, execute
 from candelabra._transforms.batching import family_of
@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 TYPE_AND_DEVICE: Final = DTYPE_MASK | (-1 << DEVICE_SHIFT)
 IMMEDIATE: Final = PACK | ANOMALY
 """Modes whose hooks run with each call, so that it is not deferred."""
+ALWAYS_ONE: Final = (TENSOR, OPERAND, OPTIONAL, INDEX, MASK)
+"""The kinds of parameters that are one tensor, or None."""
 SEQUENCES: Final = (tuple, list)
 
 
@@ -139,7 +141,7 @@ class Collector:
                 slot = self.slot(value)
                 inputs.append(slot)
                 found.append(slot.kind)
-            elif type(value) in SEQUENCES and any([hasattr(v, "_keys") for v in value]):
+            elif type(value) in SEQUENCES and any(hasattr(v, "_keys") for v in value):
                 slots = [None if t is None else self.slot(t) for t in value]
                 inputs += [s for s in slots if s is not None]
                 found.append(tuple([None if s is None else s.kind for s in slots]))
@@ -172,7 +174,7 @@ class Collector:
     ) -> Group:
         results = results_of(op, args, bit, signature) if inputs else None
         group = Group(self, op, Arguments(op, args), self.modes & ~(DEFERRED | LAYER_MASK), results)
-        group.shared = all([s.kind.shared for s in inputs])
+        group.shared = all(s.kind.shared for s in inputs)
         group.alone = op.random or family_of(op) == "loop"
         group.simple = (
             results is not None
@@ -233,7 +235,7 @@ class Collector:
         target = args[0]
         if op.view or target._keys & (VIEW | OVERRIDE) or id(target._counter) in self.counters:
             return False
-        if not any([getattr(a, "_keys", 0) & DEFERRED for a in args[1:]]):
+        if not any(getattr(a, "_keys", 0) & DEFERRED for a in args[1:]):
             return False
         check_writable(target)
         node = target._node
@@ -310,10 +312,11 @@ def compiled(op: Operator[..., Any], key: int, instance: Instance) -> Callable[.
         return collector.call(op, args, bit)
 
     parameters = op.schema.parameters
-    tensors = [p.name for p in parameters if p.kind in (TENSOR, OPERAND)]
+    tensors = [p.name for p in parameters if p.kind in ALWAYS_ONE]
+    optional = [p.name for p in parameters if p.kind in ALWAYS_ONE and p.optional]
     if key & SCALAR_MASK:
         tensors.remove([p.name for p in parameters if p.kind == OPERAND][0 if key & SCALAR_FIRST else -1])
-    if not tensors or any(p.kind in TENSOR_KINDS and p.kind not in (TENSOR, OPERAND) for p in parameters):
+    if not tensors or any(p.kind in TENSOR_KINDS and p.kind not in ALWAYS_ONE for p in parameters):
         return collect
     names = ", ".join(p.name for p in parameters)
     parts = [f"s_{p.name}.kind" if p.name in tensors else f"plain({p.name})" for p in parameters]
@@ -325,15 +328,16 @@ def compiled(op: Operator[..., Any], key: int, instance: Instance) -> Callable[.
     lines = [
         "c = active_block.collector",
         f"if c is None or c.depth < {depth} or state.bits != c.modes or c.modes & keep: return slow({names})",
+        *[f"if {name} is None: return slow({names})" for name in optional],
         *[f"s_{n} = {n}._payload if {n}._keys & DEFERRED else c.slot({n})" for n in tensors],
         f"group = c.table.get((op, {', '.join(parts)}))",
         f"if group is None or not group.simple: return slow({names})",
         f"need = {first}.bucket",
         "depth = need.depth",
-        *[f"depth = max(depth, {s}.bucket.depth)" for s in others],
+        *[f"if (need_{s} := {s}.bucket).depth > depth: depth = need_{s}.depth" for s in others],
         "bucket = group.buckets.get(depth + 1) or group.bucket(depth + 1)",
         "bucket.needs.add(need)",
-        *[f"bucket.needs.add({s}.bucket)" for s in others],
+        *[f"bucket.needs.add(need_{s})" for s in others],
         "slot = new(Slot)",
         "slot.bucket = bucket",
         "slot.row = len(bucket.inputs)",

@@ -28,7 +28,9 @@ def frame_of_duals(args: tuple[Any, ...]) -> DualFrame | None:
     if innermost._instance.backend is not FORWARD:
         return None
     frame: DualFrame = innermost._fresh()._payload.frame
-    recorded = not state.bits & NO_GRAD and any(t._node is not None for t in tensors if t._keys & frame.instance.bit)
+    recorded = not state.bits & NO_GRAD and any(
+        t._fresh()._node is not None for t in tensors if t._keys & frame.instance.bit
+    )
     return frame if frame.alive and not recorded else None
 
 
