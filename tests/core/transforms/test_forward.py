@@ -358,7 +358,7 @@ def test_names() -> None:
 
 
 def test_linearize_runs_the_function_once(rng: np.random.Generator) -> None:
-    """Its derivative composes with vmap, grad and jvp, keeps gradients of captured tensors, and is zero for constants."""
+    """Its derivative composes with grad and jvp, keeps gradients of captured tensors, and is zero for constants."""
     x, t, w = tensor(rng, 3), tensor(rng, 3), tensor(rng, 3).requires_grad_()
     calls: list[int] = []
 

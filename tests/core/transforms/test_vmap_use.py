@@ -87,32 +87,35 @@ def test_wrong_use(name: str) -> None:
 @pytest.mark.parametrize("use", [lambda a: a.item(), lambda a: bool(a > 0), lambda a: a.expand(2).nonzero()])
 def test_errors_name_the_line_that_reads_values(use: Callable[[Tensor], Any]) -> None:
     """The message ends with file, line and source of the user's function."""
-    with pytest.raises(RuntimeError) as error:
+    with pytest.raises(RuntimeError, match="vmap: ") as error:
         vmap(lambda a: use(a))(cd.ones(2))
     location, source = str(error.value).splitlines()[-2:]
     assert location.startswith(f'  File "{__file__}", line {use.__code__.co_firstlineno}, in <lambda>')
     assert source.startswith("    @pytest.mark.parametrize")
 
 
-def test_set_grad_enabled_as_a_function_affects_all_levels(rng: np.random.Generator) -> None:
+def disabling(a: Tensor) -> Tensor:
+    """Call ``set_grad_enabled`` as a function."""
+    cd.set_grad_enabled(False)
+    return a.square().sum()
+
+
+def disabling_in_a_block(a: Tensor) -> Tensor:
+    """Use ``set_grad_enabled`` as a context manager."""
+    with cd.set_grad_enabled(False):
+        constant = a.square().sum()
+    return constant + a.sum()
+
+
+@pytest.mark.parametrize(("f", "slope"), [(disabling, 0), (disabling_in_a_block, 1)])
+def test_set_grad_enabled_affects_all_levels(
+    f: Callable[[Tensor], Tensor], slope: int, rng: np.random.Generator
+) -> None:
     """Until the transformed function ends, nothing is recorded on any level; as a block, until the block ends."""
-
-    def f(a: Tensor, block: bool) -> Tensor:
-        if block:
-            with cd.set_grad_enabled(False):
-                constant = a.square().sum()
-            return constant + a.sum()
-        cd.set_grad_enabled(False)
-        return a.square().sum()
-
     x = cd.tensor(rng.standard_normal((2, 3)))
-    for block, slope in ((False, 0), (True, 1)):
-        for found in (
-            vmap(lambda a: grad(lambda a: f(a, block))(a))(x),
-            grad(lambda x: vmap(lambda a: f(a, block))(x).sum())(x),
-        ):
-            assert found.eq(slope).all()
-        assert cd.is_grad_enabled()
+    for found in (vmap(grad(f))(x), grad(lambda x: vmap(f)(x).sum())(x)):
+        assert found.eq(slope).all()
+    assert cd.is_grad_enabled()
 
 
 def test_a_batched_value_cannot_be_written_into_a_shared_tensor() -> None:
