@@ -153,7 +153,8 @@ def run_operator(name: str, forms: Sequence[str], names: dict[str, Any]) -> None
 EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "carbon_dioxide": ("--steps", "1"), "cartpole": ("--episodes", "2"),
     "character_gpt": ("--steps", "1", "--length", "2"), "gan": ("--epochs", "1"), "instruments": ("--epochs", "1"),
-    "names": ("--epochs", "1"), "sunspots": ("--epochs", "1"), "transfer": ("--steps", "1"), "vae": ("--epochs", "1"),
+    "names": ("--epochs", "1"), "sunspots": ("--epochs", "1"), "transfer": ("--steps", "1"),
+    "tree_lstm": ("--epochs", "1", "--trees", "64"), "vae": ("--epochs", "1"),
 }  # fmt: skip
 """The examples, and the options for as little as possible."""
 

@@ -19,6 +19,7 @@ from examples import (
     names,
     sunspots,
     transfer,
+    tree_lstm,
     vae,
 )
 
@@ -138,3 +139,20 @@ def test_weights_of_pytorch_are_of_use(tmp_path: Path, capsys: pytest.CaptureFix
     """PyTorch's network reads the digits that it was trained on, and its features help where images are few."""
     assert transfer.main(["--steps", "30", "--curve", str(tmp_path / "curve.svg")]) == 0
     assert "0 to 4, as PyTorch left it: 100.0%" in capsys.readouterr().out
+
+
+def test_trees_are_batched(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Expressions have their values in Python; the losses are those of one tree at a time; training helps."""
+    options = ["--epochs", "6", "--trees", "256", "--hidden", "48", "--curve", str(tmp_path / "curve.svg")]
+    assert tree_lstm.main(options) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "has not seen" in line]
+    assert float(line.split("%")[0]) > 25
+    trees = tree_lstm.draw_trees(8, 0, most=5)
+    assert all(tree.value == tree_lstm.OPERATORS[int(tree.symbol)](c.value for c in tree.children) for tree in trees)
+    model = tree_lstm.TreeLSTM(6).double()
+    found = []
+    for batched in (False, True):
+        loss = tree_lstm.loss_of(model, trees, batched)
+        found.append([loss, *cd.autograd.grad(loss, list(model.parameters()))])
+    for one, other in zip(*found, strict=True):
+        assert cd.allclose(one, other, rtol=1e-10, atol=1e-12)

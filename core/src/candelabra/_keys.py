@@ -54,11 +54,15 @@ OWN_KERNELS: Final = 1 << 68
 """Mode: the kernels of a device's owner serve, not those that other distributions contribute."""
 EVERY_SIZE: Final = 1 << 69
 """Mode: contributed kernels serve calls of every size, also those that they leave to the owner's."""
+DEFERRED: Final = 1 << 70
+"""Mode: calls are collected (``candelabra.batching``). Also the bit of their results, until these are computed."""
+UNCERTAIN: Final = VIEW | DEFERRED
+"""The bits of tensors whose payload and node may be out of date, or not computed yet: see ``Tensor._fresh``."""
 KERNEL_MODES: Final = OWN_KERNELS | EVERY_SIZE
 RECORDING_MODES: Final = NO_GRAD | INFERENCE_MODE
-TRACING: Final = 1 << 70
+TRACING: Final = 1 << 71
 """Mode: a tracer records the kernels that run; see ``candelabra._graph.tracing``."""
-DEVICE_SHIFT: Final = 71
+DEVICE_SHIFT: Final = 72
 """From here up: one bit per device instance, assigned at the first use of the device."""
 MODE_MASK: Final = (
     NO_GRAD | INFERENCE_MODE | NO_OVERRIDE | FUNCTION_MODE | KERNEL_MODES | PACK | ANOMALY | LAYER_MASK | TRACING

@@ -13,7 +13,17 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.api import backward
 from candelabra._autograd.node import Leaf, Node
 from candelabra._device import Instance, device, instance_of_key
-from candelabra._keys import AUTOGRAD, INFERENCE, INFERENCE_MODE, NO_OVERRIDE, OVERRIDE, VIEW, state
+from candelabra._keys import (
+    AUTOGRAD,
+    DEFERRED,
+    INFERENCE,
+    INFERENCE_MODE,
+    NO_OVERRIDE,
+    OVERRIDE,
+    UNCERTAIN,
+    VIEW,
+    state,
+)
 from candelabra._layout import (
     contiguous_format,
     contiguous_strides,
@@ -141,7 +151,7 @@ class Tensor(Methods):
         """The device of the elements. Inside a function transform it is the real device, not the level."""
         instance = instance_of_key(self._keys)
         if instance.depth:
-            found: device = instance.backend.device_of(self._payload)  # type: ignore[attr-defined]
+            found: device = instance.backend.device_of(self._fresh()._payload)  # type: ignore[attr-defined]
             return found
         return instance.device
 
@@ -186,6 +196,8 @@ class Tensor(Methods):
     def _layout(self) -> tuple[tuple[int, ...], int]:
         instance = instance_of_key(self._keys)
         shape = self._payload.shape
+        if self._keys & DEFERRED:  # batched calls compute results in the usual layout
+            return contiguous_strides(shape), 0
         if not instance.capabilities.strided:
             if instance.depth:
                 found: tuple[tuple[int, ...], int] = instance.backend.layout(self._payload)
@@ -214,11 +226,14 @@ class Tensor(Methods):
 
     # -- autograd -----------------------------------------------------------------------------------------------------
     def _fresh(self) -> Tensor:
-        """Refresh the tensor if it is a stale view, and return it."""
-        if self._keys & VIEW and self._seen != self._counter[0]:
-            from candelabra._autograd.views import refresh
+        """Compute the tensor if it is deferred, refresh it if it is a stale view, and return it."""
+        if self._keys & UNCERTAIN:
+            if self._keys & DEFERRED:
+                self._payload.settle(self)
+            elif self._seen != self._counter[0]:
+                from candelabra._autograd.views import refresh
 
-            refresh(self)
+                refresh(self)
         return self
 
     @property
@@ -370,10 +385,10 @@ class Tensor(Methods):
     @property
     def data(self) -> Tensor:
         """The same memory without history and with a separate version counter: autograd does not detect writes."""
-        instance = instance_of_key(self._keys)
+        instance = instance_of_key(self._fresh()._keys)
         if instance.immutable or instance.depth:
             return self.detach()
-        out = wrap(self._fresh()._payload, self._keys & ~(AUTOGRAD | VIEW))
+        out = wrap(self._payload, self._keys & ~(AUTOGRAD | VIEW))
         return out.as_subclass(type(self)) if self._keys & OVERRIDE and not state.bits & NO_OVERRIDE else out
 
     @data.setter
@@ -403,7 +418,7 @@ class Tensor(Methods):
         return bool(self._keys & INFERENCE)
 
     def _is_view(self) -> bool:
-        return bool(self._keys & VIEW)
+        return bool(self._fresh()._keys & VIEW)
 
     # -- Python's data model ------------------------------------------------------------------------------------------
     def __len__(self) -> int:
@@ -485,7 +500,7 @@ class Tensor(Methods):
 
         For a leaf that requires grad, the result is a view of it, so that gradients arrive in the leaf.
         """
-        if isinstance(self._node, Leaf):
+        if isinstance(self._fresh()._node, Leaf):
             with DisableTorchFunctionSubclass():
                 return self.view_as(self).as_subclass(cls)
         out: Any = new(cls)

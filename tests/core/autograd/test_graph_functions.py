@@ -118,3 +118,10 @@ def test_versions_can_be_counted_by_hand() -> None:
         graph.increment_version(written(y))
         with pytest.raises(VersionMismatch):
             out.backward()
+
+
+def test_the_next_functions_of_a_list_are_those_of_its_tensors() -> None:
+    """An operator of a list has one entry per tensor, with None for a constant, in the list's order."""
+    a, b, c, _ = leaves()
+    for joined in (cd.cat([a, c, cd.ones(2, 3), b]), cd.vstack((a, c, cd.ones(1, 3), b))):
+        assert [node for node, _ in joined.grad_fn.next_functions] == [a._node, c.grad_fn, None, b._node]

@@ -284,7 +284,7 @@ def test_complex_derivatives(rng: np.random.Generator) -> None:
     for f in (lambda z: z.exp() * z, lambda z: z.abs() * z.conj(), lambda z: cd.view_as_real(z).sin().sum(1) + 0j):
         along = jvp(f, (z,), (t,))[1]
         assert close(along, difference(f, z, t), 1e-8)
-        back = vjp(f, z)[1](u)
+        (back,) = vjp(f, z)[1](u)
         assert close((u.conj() * along).sum().real, (back.conj() * t).sum().real)
 
 
@@ -355,3 +355,74 @@ def test_names() -> None:
     assert {"hessian", "jacfwd", "jvp", "linearize"} <= set(dir(func))
     with pytest.raises(NotImplementedError, match=r"func\.functionalize\(\): it removes in-place operators"):
         func.functionalize(abs)
+
+
+def test_linearize_runs_the_function_once(rng: np.random.Generator) -> None:
+    """Its derivative composes with grad and jvp, keeps gradients of captured tensors, and is zero for constants."""
+    x, t, w = tensor(rng, 3), tensor(rng, 3), tensor(rng, 3).requires_grad_()
+    calls: list[int] = []
+
+    def f(x: Tensor, y: Tensor) -> dict[str, Tensor]:
+        calls.append(1)
+        return {"out": (x * w).sin() * y, "constant": cd.ones(2), "rows": x.argsort()}
+
+    _, derivative = linearize(f, x, t)
+    for tangents in ((t, x), (x, t)):
+        found = derivative(*tangents)
+        expected = jvp(lambda x, y: (x * w).sin() * y, (x, t), tangents)[1]
+        assert close(found["out"], expected)
+        gradients = [cd.autograd.grad(out.sum(), w, retain_graph=True) for out in (found["out"], expected)]
+        for a, b in zip(*gradients, strict=True):
+            assert close(a, b)
+    assert found["constant"].tolist() == [0, 0]
+    assert found["rows"].tolist() == [0, 0, 0]
+    assert len(calls) == 1
+
+    def along(x: Tensor) -> Tensor:
+        return linearize(lambda y: (x * y).exp().sum(), x)[1](t)
+
+    assert close(grad(along)(x), grad(lambda x: jvp(lambda y: (x * y).exp().sum(), (x,), (t,))[1])(x))
+    assert close(jvp(along, (x,), (t,))[1], grad(along)(x) @ t)
+
+
+class Cube(Function):
+    """The cube, whose forward pass is opaque to derivatives."""
+
+    @staticmethod
+    def forward(x: Tensor) -> Tensor:
+        return cd.as_tensor(np.asarray(x.tolist()) ** 3)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return 3 * x * x * g
+
+    @staticmethod
+    def jvp(ctx: Any, t: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return 3 * x * x * t
+
+
+def test_the_tangent_rule_of_a_function_serves_in_reverse_mode(rng: np.random.Generator) -> None:
+    """Forward over reverse mode uses its ``jvp`` for the values that the backward pass reads."""
+    x, t = tensor(rng, 3), tensor(rng, 3)
+    value, along = jvp(grad(lambda x: Cube.apply(x).square().sum()), (x,), (t,))
+    assert close(value, 6 * x**5)
+    assert close(along, 30 * x**4 * t)
+
+
+def test_hessians_of_a_function_with_a_tangent_rule(rng: np.random.Generator) -> None:
+    """``jacfwd(jacrev)`` of a custom Function, whose gradients are of other levels than its inputs."""
+
+    class Traced(Cube):
+        @staticmethod
+        def forward(x: Tensor) -> Tensor:
+            return x**3
+
+    x = tensor(rng, 3)
+    assert close(hessian(lambda x: Traced.apply(x).square().sum())(x), (30 * x**4).diag())

@@ -84,6 +84,40 @@ def test_wrong_use(name: str) -> None:
         call()
 
 
+@pytest.mark.parametrize("use", [lambda a: a.item(), lambda a: bool(a > 0), lambda a: a.expand(2).nonzero()])
+def test_errors_name_the_line_that_reads_values(use: Callable[[Tensor], Any]) -> None:
+    """The message ends with file, line and source of the user's function."""
+    with pytest.raises(RuntimeError, match="vmap: ") as error:
+        vmap(lambda a: use(a))(cd.ones(2))
+    location, source = str(error.value).splitlines()[-2:]
+    assert location.startswith(f'  File "{__file__}", line {use.__code__.co_firstlineno}, in <lambda>')
+    assert source.startswith("    @pytest.mark.parametrize")
+
+
+def disabling(a: Tensor) -> Tensor:
+    """Call ``set_grad_enabled`` as a function."""
+    cd.set_grad_enabled(False)
+    return a.square().sum()
+
+
+def disabling_in_a_block(a: Tensor) -> Tensor:
+    """Use ``set_grad_enabled`` as a context manager."""
+    with cd.set_grad_enabled(False):
+        constant = a.square().sum()
+    return constant + a.sum()
+
+
+@pytest.mark.parametrize(("f", "slope"), [(disabling, 0), (disabling_in_a_block, 1)])
+def test_set_grad_enabled_affects_all_levels(
+    f: Callable[[Tensor], Tensor], slope: int, rng: np.random.Generator
+) -> None:
+    """Until the transformed function ends, nothing is recorded on any level; as a block, until the block ends."""
+    x = cd.tensor(rng.standard_normal((2, 3)))
+    for found in (vmap(grad(f))(x), grad(lambda x: vmap(f)(x).sum())(x)):
+        assert found.eq(slope).all()
+    assert cd.is_grad_enabled()
+
+
 def test_a_batched_value_cannot_be_written_into_a_shared_tensor() -> None:
     """functorch's error; the shared tensor does not change."""
     target = cd.zeros(3)

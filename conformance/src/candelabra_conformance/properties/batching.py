@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
 from candelabra import Tensor, vmap
 from candelabra.dtypes import dtype
-from candelabra.library import Operator
+from candelabra.library import OPERATORS, Operator
 from candelabra.utils._pytree import tree_map
 
 from candelabra_conformance.calling import called, split
@@ -31,45 +32,208 @@ def is_batched(op: Operator[..., Any]) -> bool:
     return bool(op.schema.tensors) and not (op.data_dependent or op.random)
 
 
+def reads_strides(op: Operator[..., Any]) -> bool:
+    """Return whether the result depends on the strides of the input, which differ between an example and a copy."""
+    return op.gather is not None or op.schema.named("storage_offset") is not None
+
+
 @operator_property("vmap", some(2, when=is_batched))
 def batched(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
-    """``vmap`` over all arrays of a sample, and over each of them, gives every example its own values."""
+    """``vmap`` over all arrays of a sample, and over each of them, gives every example its own values.
+
+    The examples are along each dim of the arrays in turn; along the first one for a view of the memory itself.
+    """
     worst = None
+    tried: set[tuple[frozenset[int], int, int]] = set()
     for sample in context.each(op, d, layout):
         given = _arrays(sample)
         if not given or sum(array.size for array in given) > MOST:
             continue
         for marked in _batched_sets(len(given)):
             chosen = [_chosen(sample, example, marked) for example in _examples(sample)]
-            try:
-                error = _agreed(context, op, d, chosen, marked, layout)
-            except Exception:
-                # Single calls only show whose fault an error is, and they take most of the time.
-                defined = [one if one is sample or _is_defined(context, op, one, layout) else sample for one in chosen]
-                if all(one is other for one, other in zip(defined, chosen, strict=True)):
-                    raise
-                error = _agreed(context, op, d, defined, marked, layout)
-            worst = max(worst or 0.0, error)
+            for dim in [0] if reads_strides(op) else _dims(given, marked, tried):
+                try:
+                    error = _agreed(context, op, d, chosen, marked, dim, layout)
+                except Exception:
+                    # Single calls only show whose fault an error is, and they take most of the time.
+                    defined = [
+                        one if one is sample or _is_defined(context, op, one, layout) else sample for one in chosen
+                    ]
+                    if all(one is other for one, other in zip(defined, chosen, strict=True)):
+                        raise
+                    error = _agreed(context, op, d, defined, marked, dim, layout)
+                worst = max(worst or 0.0, error)
     return worst
 
 
 def _agreed(
-    context: Context, op: Operator[..., Any], d: dtype, chosen: list[Sample], marked: frozenset[int], layout: str
+    context: Context,
+    op: Operator[..., Any],
+    d: dtype,
+    chosen: list[Sample],
+    marked: frozenset[int],
+    dim: int,
+    layout: str,
 ) -> float:
     """Compare the results of one call for all examples with those of single calls. Return the largest error in ULP."""
     worst = 0.0
-    found = _at_once(context, op, chosen, marked, layout)
+    found = _at_once(context, op, chosen, marked, dim, layout)
+    along = f" in dim {dim}" if dim else ""
     for number, one in enumerate(chosen):
         result = tree_map(lambda t, number=number: t.select(0, number), found)
-        try:
-            error = agree(context, op, d, one, layout, split(one, result, context.reference)[0])
-        except Failure as failure:
-            raise Failure(
-                f"example {number} of {EXAMPLES}, arrays {sorted(marked)} batched: {failure}", one, layout,
-                **failure.details,
-            ) from None  # fmt: skip
-        worst = max(worst, error)
+        name = f"example {number} of {EXAMPLES}, arrays {sorted(marked)} batched{along}"
+        worst = max(worst, _checked(context, op, d, one, result, name, layout))
     return worst
+
+
+def _dims(given: list[Array], marked: frozenset[int], tried: set[tuple[frozenset[int], int, int]]) -> list[int]:
+    """Return the dims along which the examples of one sample are: the first, and those not tried with its rank yet.
+
+    An array of a smaller rank has them along its last dim.
+    """
+    rank = max(given[i].ndim for i in marked)
+    further = [dim for dim in range(1, rank + 1) if (marked, rank, dim) not in tried]
+    tried.update((marked, rank, dim) for dim in further)
+    return [0, *further]
+
+
+def _checked(
+    context: Context, op: Operator[..., Any], d: dtype, one: Sample, result: Any, name: str, layout: str
+) -> float:
+    """Return the error of the result for one example. The failure names it."""
+    try:
+        return agree(context, op, d, one, layout, split(one, result, context.reference)[0])
+    except Failure as failure:
+        raise Failure(f"{name}: {failure}", one, layout, **failure.details) from None
+
+
+# -- nested and random forms ------------------------------------------------------------------------------------------
+def is_selected(op: Operator[..., Any]) -> bool:
+    """Return whether ``vmap`` in ``vmap`` is checked: an operator with a rule of its own, or the first of its module."""
+    return is_batched(op) and (op.batching is not None or op is _first_of(op.declared_in))
+
+
+@cache
+def _first_of(module: str) -> Operator[..., Any] | None:
+    """Return the first operator of a module that ``vmap`` serves."""
+    found = [op for _, op in sorted(OPERATORS.items()) if op.declared_in == module and is_batched(op)]
+    return found[0] if found else None
+
+
+@operator_property("vmap_nested", some(2, when=is_selected))
+def nested(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> float | None:
+    """``vmap`` in ``vmap`` gives every pair of examples its own values, for one sample.
+
+    All arrays are batched by both; or the arrays are batched in turn by one of them.
+    """
+    for sample in context.each(op, d, layout):
+        given = _arrays(sample)
+        if not given or not all(array.ndim for array in given) or sum(array.size for array in given) > MOST // 10:
+            continue
+        examples = _examples(sample)
+        both = frozenset(range(len(given)))
+        even = frozenset(range(0, len(given), 2))
+        errors = [_of_pairs(context, op, d, examples, both, both, layout)]
+        if len(given) > 1:
+            errors.append(_of_pairs(context, op, d, examples, even, both - even, layout))
+        done = [error for error in errors if error is not None]
+        if done:
+            return max(done)
+    return None
+
+
+def _of_pairs(
+    context: Context,
+    op: Operator[..., Any],
+    d: dtype,
+    examples: list[Sample],
+    outer: frozenset[int],
+    inner: frozenset[int],
+    layout: str,
+) -> float | None:
+    """Compare the results for all pairs of an example of the outer ``vmap`` and one of the inner."""
+
+    def pair(i: int, j: int) -> Sample:
+        columns = [_arrays(example) for example in examples]
+        own = iter(
+            [
+                columns[((i if n in outer else 0) + (j if n in inner else 0)) % EXAMPLES][n]
+                for n in range(len(columns[0]))
+            ]
+        )
+        args, kwargs = mapped((examples[0].args, dict(examples[0].kwargs)), lambda _: next(own))
+        return replace(examples[0], args=args, kwargs=kwargs)
+
+    pairs = [[pair(i, j) for j in range(EXAMPLES)] for i in range(EXAMPLES)]
+    try:
+        return _agreed_in_pairs(context, op, d, pairs, outer, inner, layout)
+    except Exception:  # as above: single calls show whose fault it is
+        if all(_is_defined(context, op, one, layout) for row in pairs for one in row):
+            raise
+        return None
+
+
+def _agreed_in_pairs(
+    context: Context,
+    op: Operator[..., Any],
+    d: dtype,
+    pairs: list[list[Sample]],
+    outer: frozenset[int],
+    inner: frozenset[int],
+    layout: str,
+) -> float:
+    """Compare the results of ``vmap`` in ``vmap`` with those of single calls. Return the largest error in ULP."""
+    first = pairs[0][0]
+    values = []
+    for n in range(len(_arrays(first))):
+        rows = [[_arrays(one)[n] for one in row] for row in pairs]
+        kept = [np.stack(row) if n in inner else row[0] for row in rows]
+        values.append(to_device(np.stack(kept) if n in outer else kept[0], context.instance))
+    dims = [tuple([0 if n in marked else None for n in range(len(values))]) for marked in (inner, outer)]
+    context.current = (first, layout)
+    found = vmap(vmap(_function(context, op, first), dims[0], randomness="same"), dims[1], randomness="same")(*values)
+    worst = 0.0
+    for i, row in enumerate(pairs):
+        for j, one in enumerate(row):
+            result = tree_map(lambda t, i=i, j=j: t.select(0, i).select(0, j), found)
+            name = f"example {j} in {i} of nested vmap, arrays {sorted(inner)} in {sorted(outer)}"
+            worst = max(worst, _checked(context, op, d, one, result, name, layout))
+    return worst
+
+
+@operator_property("vmap_random", some(2, when=lambda op: op.random))
+def drawn(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> None:
+    """A draw under ``vmap`` is one for all examples, one for each of them, or an error, as ``randomness`` says."""
+    for sample in context.each(op, d, layout):
+        given = _arrays(sample)
+        if sum(array.size for array in given) > MOST:
+            continue
+        context.current = (sample, layout)
+        values = [to_device(array, context.instance) for array in given]
+        function = _function(context, op, sample)
+        numbers = to_device(np.zeros(EXAMPLES, np.float32), context.instance)
+        dims = (0, *(None for _ in values))
+
+        def draws(kind: str) -> tuple[Array, ...]:
+            run = vmap(lambda _, *rest: function(*rest), dims, randomness=kind)  # noqa: B023 - called here
+            return split(sample, run(numbers, *values), context.reference)[0]  # noqa: B023
+
+        alone = split(sample, function(*values), context.reference)[0]
+        for one, same in zip(alone, draws("same"), strict=True):
+            if not all(np.array_equal(row, one, equal_nan=one.dtype.kind in "fc") for row in same):
+                raise Failure("randomness='same': the examples differ from a call without vmap", sample, layout)
+        for one, different in zip(alone, draws("different"), strict=True):
+            if different.shape != (EXAMPLES, *one.shape):
+                raise Failure(f"randomness='different': a result has the shape {different.shape}", sample, layout)
+            if len(np.unique(one)) > 8 and any(np.array_equal(different[0], row) for row in different[1:]):
+                raise Failure("randomness='different': two examples have the same numbers", sample, layout)
+        try:
+            draws("error")
+        except RuntimeError as error:
+            if "randomness error mode" not in str(error):
+                raise
+        else:
+            raise Failure("randomness='error': the draw does not raise RuntimeError", sample, layout)
 
 
 def _arrays(sample: Sample) -> list[Array]:
@@ -120,19 +284,25 @@ def _chosen(sample: Sample, example: Sample, marked: frozenset[int]) -> Sample:
 
 
 def _at_once(
-    context: Context, op: Operator[..., Any], examples: list[Sample], marked: frozenset[int], layout: str
+    context: Context, op: Operator[..., Any], examples: list[Sample], marked: frozenset[int], dim: int, layout: str
 ) -> Any:
-    """Return the results of one call for all examples, which are along the first dim."""
+    """Return the results of one call for all examples, which are along ``dim`` of the arrays in ``marked``."""
     columns = list(zip(*[_arrays(example) for example in examples], strict=True))
-    dims = tuple([0 if i in marked else None for i in range(len(columns))])
+    dims = tuple([min(dim, column[0].ndim) if i in marked else None for i, column in enumerate(columns)])
     given = [
-        to_device(np.stack(column) if i in marked else column[0], context.instance) for i, column in enumerate(columns)
+        to_device(column[0] if along is None else np.stack(column, along), context.instance)
+        for column, along in zip(columns, dims, strict=True)
     ]
+    context.current = (examples[0], layout)
+    return vmap(_function(context, op, examples[0]), dims, randomness="same")(*given)
+
+
+def _function(context: Context, op: Operator[..., Any], sample: Sample) -> Callable[..., Any]:
+    """Return a call of the operator as a function of the arrays of a sample."""
 
     def one(*values: Tensor) -> Any:
         rest = iter(values)
-        args, kwargs = mapped((examples[0].args, dict(examples[0].kwargs)), lambda _: next(rest))
+        args, kwargs = mapped((sample.args, dict(sample.kwargs)), lambda _: next(rest))
         return called(op, args, kwargs, context.instance)
 
-    context.current = (examples[0], layout)
-    return vmap(one, dims, randomness="same")(*given)
+    return one

@@ -8,7 +8,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.engine import accumulate, run
 from candelabra._autograd.filling import filled_like
 from candelabra._autograd.node import Node
-from candelabra._keys import DEVICE_SHIFT, FUNCTION_MODE, NO_GRAD, NO_OVERRIDE, state, switch
+from candelabra._keys import DEFERRED, DEVICE_SHIFT, FUNCTION_MODE, NO_GRAD, NO_OVERRIDE, state, switch
 from candelabra._overrides import in_use
 from candelabra.dtypes import COMPLEX_BITS, DTYPE_MASK
 
@@ -53,7 +53,7 @@ def _gradient_for(number: int, out: Tensor, g: Tensor | None) -> Tensor:
             raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {out.dtype}")
         ones: Tensor = filled_like(out, 1, tuple(shape))
         return ones
-    if g._payload.shape != out._payload.shape:
+    if g._fresh()._payload.shape != out._payload.shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{number}] has a shape of {g.shape} and output[{number}] has a "
             f"shape of {out.shape}."
@@ -227,6 +227,7 @@ def _pass(
     """Create the first gradients and run the engine, with recording only for ``create_graph``."""
     before = state.bits
     bits = before & ~NO_GRAD if create_graph else before | NO_GRAD
+    bits &= ~DEFERRED
     switch((bits | NO_OVERRIDE) & ~FUNCTION_MODE if in_use or bits & FUNCTION_MODE else bits)
     try:
         run(_roots(outputs, gradients), keep, create_graph, captures, captured)

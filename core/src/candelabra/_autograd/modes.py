@@ -162,6 +162,8 @@ class set_grad_enabled(Mode):
         self.mode = bool(mode)
         self._outer = state.bits
         switch(self._bits(self._outer))
+        self._changed = follow(state.bits) if active_levels.frames else []
+        """The modes of the levels of function transforms before the constructor."""
 
     def _bits(self, before: int) -> int:
         if not self.mode:
@@ -173,12 +175,16 @@ class set_grad_enabled(Mode):
 
     def __enter__(self) -> None:
         # The constructor has set the mode, so the first block restores the mode from before the constructor.
-        outer = state.bits if self._before else self._outer
+        first = not self._before
+        outer = self._outer if first else state.bits
         super().__enter__()
         self._before[-1] = outer
+        if first and self._changed:
+            self._followed = [*self._followed[:-1], self._changed]
 
     def __call__(self, function: F) -> F:
         switch((state.bits & ~RECORDING_MODES) | (self._outer & RECORDING_MODES))
+        unfollow(self._changed)
         return super().__call__(function)
 
     def __repr__(self) -> str:

@@ -113,7 +113,13 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """Return (node, output number) per input, as in PyTorch."""
-        return tuple((e.e0, e.index) if isinstance(e, Port) else (e, 0) for e in self.edges()[: self._arity()])
+        return tuple((e.e0, e.index) if isinstance(e, Port) else (e, 0) for e in self._inputs())
+
+    def _inputs(self) -> tuple[Node | None, ...]:
+        """Return the edges without those that the operator does not have."""
+        if self.more and self.e1 is None and "e1" not in type(self).__dict__ and type(self)._arity is Node._arity:
+            return self.more if self.e0 is None else (self.e0, *self.more)  # of a list
+        return self.edges()[: self._arity()]
 
     def _arity(self) -> int:
         return 1 + ("e1" in type(self).__dict__ or self.e1 is not None) + len(self.more)

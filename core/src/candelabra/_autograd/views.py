@@ -21,6 +21,7 @@ from candelabra._dispatch.key import redispatch
 from candelabra._dispatch.tracing import note_break, tracer_here
 from candelabra._keys import (
     AUTOGRAD,
+    DEFERRED,
     DEVICE_SHIFT,
     INFERENCE,
     INFERENCE_MODE,
@@ -70,6 +71,7 @@ def refresh(view: Tensor) -> None:
 def _remake(view: Tensor) -> None:
     assert view._replay is not None
     op, arguments = view._replay
+    view._parent._fresh()
     immutable, node = instance_of_key(view._keys).immutable, view._node
     same = not (view._keys ^ view._parent._keys) >> DEVICE_SHIFT
     if same and view._parent._node is None and not immutable:
@@ -315,7 +317,7 @@ def detached(tensor: Tensor) -> Tensor:
         handled: Tensor = call_override(Tensor.detach, (tensor,), (tensor,), {}, Tensor)
         return handled
     instance = instance_of_key(tensor._keys)
-    if instance.immutable or instance.depth or state.bits & LAYER_MASK:
+    if instance.immutable or instance.depth or (state.bits | tensor._keys) & (LAYER_MASK | DEFERRED):
         followed: Tensor = OPERATORS["detach"].function(tensor)
         return followed
     out = wrap(tensor._payload, tensor._keys & ~(AUTOGRAD | VIEW))
@@ -325,7 +327,7 @@ def detached(tensor: Tensor) -> Tensor:
 
 def detach_in_place(tensor: Tensor) -> Tensor:
     """See ``Tensor.detach_``."""
-    if tensor._keys & VIEW:
+    if tensor._fresh()._keys & VIEW:
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")
     tensor._node = None
     tensor._keys &= ~AUTOGRAD
@@ -346,6 +348,7 @@ def set_data(tensor: Tensor, value: Any) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
     value._fresh()
+    tensor._fresh()
     special = AUTOGRAD | VIEW | OVERRIDE
     if tensor._keys & VIEW:
         tensor._keys &= ~VIEW  # it is no longer a view

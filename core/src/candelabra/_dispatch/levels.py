@@ -64,7 +64,7 @@ def batch_levels(tensor: Any) -> frozenset[int]:
     """Return the depths of the levels of ``vmap`` at which a tensor has a value for each example."""
     found = []
     while tensor._instance.depth:
-        payload = tensor._payload
+        payload = tensor._fresh()._payload
         if getattr(payload, "batched", False):
             found.append(tensor._instance.depth)
         tensor = payload.tensor

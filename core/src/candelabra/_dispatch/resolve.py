@@ -17,6 +17,7 @@ from candelabra._device import Instance, instance_of_key, instances_of_key
 from candelabra._dispatch.adopting import adopting, innermost_of_key
 from candelabra._dispatch.crossing import cross_device
 from candelabra._dispatch.declining import note
+from candelabra._dispatch.deferring import deferring
 from candelabra._dispatch.failure import check, fail
 from candelabra._dispatch.fallback import fallback_kernel, no_kernel
 from candelabra._dispatch.inplace import compile_inplace
@@ -27,6 +28,7 @@ from candelabra._dispatch.tracing import reporting
 from candelabra._dispatch.viewing import strided_view_kernel
 from candelabra._keys import (
     AUTOGRAD,
+    DEFERRED,
     DEVICE_SHIFT,
     FUNCTION_MODE,
     INFERENCE,
@@ -72,7 +74,7 @@ def resolution(op: Operator[..., Any], key: int, inplace: bool = False, declined
         key &= ~(OVERRIDE | NO_OVERRIDE)
     # 1. Tensors of two device instances: a function that checks the arguments at each call, or adopts them in a level.
     devices = key >> DEVICE_SHIFT
-    if devices & (devices - 1):
+    if devices & (devices - 1) and not key & DEFERRED:
         names = ", ".join(str(i.device) for i in instances_of_key(key))
         inner = innermost_of_key(key)
         if inner is not None:
@@ -84,6 +86,9 @@ def resolution(op: Operator[..., Any], key: int, inplace: bool = False, declined
         if layer is not None:
             return Resolution(layer.function, "layer", f"functionality layer {layer.name!r}")
         key &= ~LAYER_MASK
+    # 2b. A block of batching(), below the layers: the call is collected, and runs later.
+    if key & DEFERRED:
+        return Resolution(deferring(op, key, inplace), "deferred", "collected in the block of batching()")
     if not devices:
         raise TypeError(f"{op.name}(): at least one argument must be a Tensor, all are numbers")
     # 3. Mixed dtypes, or a scalar of a higher category: promote, so that kernels get one dtype.

@@ -16,10 +16,12 @@ from collections.abc import Callable, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final, NamedTuple
 from candelabra._device import instance_of_key
+from candelabra._dispatch.deferring import deferred_rows
 from candelabra._dispatch.failure import fail
 from candelabra._dispatch.tracing import reporting
 from candelabra._keys import (
     AUTOGRAD,
+    DEFERRED,
     DEVICE_SHIFT,
     FUNCTION_MODE,
     LAYER_MASK,
@@ -69,6 +71,9 @@ def over_rows(op: Operator[..., Any]) -> Callable[..., None]:
 
 def resolution(op: Operator[..., Any], key: int) -> Resolution:
     """Return the function that serves the form over rows for ``key``."""
+    # 0. A block of batching(): the calls that it has collected may read what this one writes.
+    if key & DEFERRED:
+        return Resolution(deferred_rows(op), "deferred")
     # 1. Tensors of several devices or dtypes, or views among them: rows of one key each.
     devices = key >> DEVICE_SHIFT
     d = BY_BIT.get(key & DTYPE_MASK)

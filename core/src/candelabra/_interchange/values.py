@@ -8,7 +8,7 @@ from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import instance_of_key
 from candelabra._dispatch.tracing import note_break
 from candelabra._interchange.host import host_view
-from candelabra._keys import VIEW, active
+from candelabra._keys import UNCERTAIN, active
 from candelabra.dtypes import ALL, DTYPE_MASK, dtype
 
 if TYPE_CHECKING:
@@ -38,7 +38,9 @@ def item(tensor: Tensor) -> Any:
     if active:
         note_break("the value of a tensor is read (item, bool, float, int)")
     keys = tensor._keys
-    payload = (tensor._fresh() if keys & VIEW else tensor)._payload
+    if keys & UNCERTAIN:
+        keys = tensor._fresh()._keys
+    payload = tensor._payload
     if payload.shape:
         count = tensor.numel()
         if count != 1:

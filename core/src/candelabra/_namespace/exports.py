@@ -49,6 +49,7 @@ EXPORTED: Final[dict[str, str]] = {
     "candelabra._plugins.kernels": "register_kernel get_kernel",
     "candelabra.errors": "OutOfMemoryError",
     "candelabra._autograd.transforms": "grad value_and_grad",
+    "candelabra._transforms.collecting": "batching",
     "candelabra._transforms.vmap": "vmap",
     "candelabra._autograd.anomaly": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",
     "candelabra._autograd.modes": (

@@ -223,7 +223,8 @@ class Operator(Generic[P, R]):
 
         A rule's parameters are names of inputs, of outputs (``out``, or the fields of the NamedTuple), and
         ``t_<input>``, the tangent of an input: zeros if it is absent, or None if the parameter has the default None. It
-        returns the tangent of the output, or for several outputs a sequence, in which None is zero.
+        returns the tangent of the output, or for several outputs a sequence. In it None is zero, and a function without
+        arguments computes a tangent that most callers do not use.
         """
         self.tangent = checked_tangent(self, rule)
         self.clear()

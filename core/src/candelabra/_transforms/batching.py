@@ -21,6 +21,7 @@ from candelabra._records.schema import DIM, DIMS, OPERAND, TENSOR, TENSOR_KINDS
 from candelabra._tensor import Tensor
 from candelabra._transforms.level import Frame, Payload, Transform, below, frame_at, outlived
 from candelabra._transforms.looping import looped
+from candelabra._transforms.user_line import users_line
 
 SHIFTED_DIMS: Final = frozenset(("DistinctDims", "DistinctDims | None", "UnitDims", "InsertedDim", "Permutation"))
 """The annotations of dims besides the kinds DIM and DIMS."""
@@ -96,7 +97,7 @@ class Vmap(Transform):
             raise RuntimeError(
                 "vmap: It looks like you're calling .item() on a Tensor, or using it in data-dependent control flow "
                 "(if, while, bool()). vmap does not support that, as each example has a value of its own: please try "
-                "to rewrite what you're doing with other operations, such as candelabra.where"
+                f"to rewrite what you're doing with other operations, such as candelabra.where:{users_line()}"
             )
         return super().to_host(payload)
 

@@ -16,6 +16,7 @@ from candelabra._records.batching import Marks, aligned, all_aligned, all_batche
 from candelabra._records.record import OPERATORS, Operator
 from candelabra._transforms.batching import FACTORIES, Batched, declare, squeezed
 from candelabra._transforms.level import frame_at
+from candelabra._transforms.user_line import users_line
 from candelabra.dtypes import bool_, int64
 
 if TYPE_CHECKING:
@@ -311,7 +312,7 @@ def _refuse_masks(indices: Sequence[Any], marks: Sequence[bool]) -> None:
         if marked and index._keys & bool_.bit:
             raise RuntimeError(
                 "vmap: It looks like you're indexing with a batched mask, x[mask]: each example would have a result of "
-                "another size. Please use candelabra.where or masked_fill instead"
+                f"another size. Please use candelabra.where or masked_fill instead:{users_line()}"
             )
 
 

@@ -17,10 +17,27 @@ if TYPE_CHECKING:
 
 
 def frame_of_duals(args: tuple[Any, ...]) -> DualFrame | None:
-    """Return the innermost level of the arguments, if it is one of forward mode and its block has not ended.
+    """Return the level of forward mode that serves a call, if its arguments are dual numbers.
 
-    A call that is recorded on that level itself (reverse mode inside forward mode) runs ``forward`` on dual numbers.
+    A call that is recorded on that level itself (reverse mode inside forward mode) is not served there, but its
+    ``forward`` is; see :func:`forward_of`.
     """
+    frame = innermost_duals(args)
+    if frame is None or state.bits & NO_GRAD:
+        return frame
+    bit = frame.instance.bit
+    recorded = any(isinstance(a, Tensor) and a._keys & bit and a._fresh()._node is not None for a in args)
+    return None if recorded else frame
+
+
+def forward_of(function: type[Function], args: tuple[Any, ...]) -> Any:
+    """Return ``function.forward(*args)``. On dual numbers, the tangents are those of ``function.jvp`` if it exists."""
+    frame = innermost_duals(args) if _has_jvp(function) else None
+    return function.forward(*args) if frame is None else applied_to_duals(function, frame, args)
+
+
+def innermost_duals(args: tuple[Any, ...]) -> DualFrame | None:
+    """Return the innermost level of the arguments, if it is one of forward mode and its block has not ended."""
     tensors = [a for a in args if isinstance(a, Tensor)]
     if not tensors:
         return None
@@ -28,8 +45,7 @@ def frame_of_duals(args: tuple[Any, ...]) -> DualFrame | None:
     if innermost._instance.backend is not FORWARD:
         return None
     frame: DualFrame = innermost._fresh()._payload.frame
-    recorded = not state.bits & NO_GRAD and any(t._node is not None for t in tensors if t._keys & frame.instance.bit)
-    return frame if frame.alive and not recorded else None
+    return frame if frame.alive else None
 
 
 def applied_to_duals(function: type[Function], frame: DualFrame, args: tuple[Any, ...]) -> Any:

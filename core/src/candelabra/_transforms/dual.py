@@ -16,7 +16,7 @@ from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._autograd.filling import zeros_like
 from candelabra._autograd.views import check_writable
 from candelabra._dispatch.viewing import same_tensor
-from candelabra._keys import VIEW
+from candelabra._keys import VIEW, mode, state
 from candelabra._records.record import OPERATORS
 from candelabra._records.schema import DEVICE
 from candelabra._tensor import Tensor
@@ -32,13 +32,35 @@ if TYPE_CHECKING:
 class Dual(Payload):
     """A tensor of the level below and its tangent, of the same shape and dtype. None: the tangent is zero."""
 
-    __slots__ = ("tangent",)
+    __slots__ = ("_tangent",)
 
-    def __init__(self, tensor: Tensor, frame: Any, tangent: Tensor | None) -> None:
+    def __init__(self, tensor: Tensor, frame: Any, tangent: Any) -> None:
         self.tensor = tensor
         self.frame = frame
         self.shape = tuple(tensor._payload.shape)
-        self.tangent = tangent
+        self._tangent = tangent
+
+    @property
+    def tangent(self) -> Any:
+        """The tangent. A rule may leave it to a function, see ``Operator.jvp``: it is computed at its first use."""
+        if isinstance(self._tangent, Waiting):
+            self._tangent = self._tangent.computed()
+        return self._tangent
+
+
+class Waiting:
+    """A tangent that nothing has used so far: a function that computes it, and the modes of the call."""
+
+    __slots__ = ("bits", "function")
+
+    def __init__(self, function: Callable[[], Tensor]) -> None:
+        self.function = function
+        self.bits = state.bits
+
+    def computed(self) -> Tensor:
+        """Return the tangent."""
+        with mode(include=self.bits, exclude=~self.bits):
+            return self.function()
 
 
 class DualFrame(Frame):
@@ -106,7 +128,7 @@ class Forward(Transform):
 
     def copy_(self, destination: Dual, source: Dual) -> Dual:
         """Write a dual number into another, which no other tensor refers to."""
-        destination.tensor, destination.tangent = source.tensor, source.tangent
+        destination.tensor, destination._tangent = source.tensor, source.tangent
         return destination
 
     def describe(self, tensor: Tensor) -> str:
@@ -157,7 +179,9 @@ def kernel_of(op: Operator[..., Any]) -> Callable[..., Any] | None:
         if some and rule is not None:
             t = rule(out, primals, tangents)
             if several:
-                return tuple([Dual(o, frame, part) for o, part in zip(out, t, strict=True)])
+                return tuple([
+                    Dual(o, frame, Waiting(part) if callable(part) else part) for o, part in zip(out, t, strict=True)
+                ])  # fmt: skip
             return Dual(out, frame, t)
         return tuple([Dual(o, frame, None) for o in out]) if several else Dual(out, frame, None)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 
 from candelabra._annotations import Any
+from candelabra._autograd.api import grad as gradients_of
+from candelabra._keys import NO_GRAD
 from candelabra._tensor import Tensor
 from candelabra._transforms.dual import DualFrame, tangent_of
+from candelabra._transforms.level import modes_of_level
 from candelabra._transforms.reverse import (
     Argnums,
     check_outputs,
@@ -17,6 +20,8 @@ from candelabra._transforms.reverse import (
     standard_basis,
     with_aux,
 )
+from candelabra._transforms.tangent_rules import leaf_of
+from candelabra._transforms.tape import Tape
 from candelabra._transforms.vmap import vmap
 from candelabra.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 
@@ -109,20 +114,63 @@ def check_tangent(call: str, primal: Tensor, tangent: Tensor, where: str = "") -
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """Return ``func(*primals)`` and a function of tangents: the derivative of ``func`` at ``primals`` along them.
 
-    ``func`` runs here. The function that is returned runs it again under forward mode at each call. Tangents have the
+    ``func`` runs once, here. The linear function that is returned runs the recorded derivative. Tangents have the
     structure, shapes and dtypes of ``primals``. As ``torch.func.linearize``.
     """
     call = "linearize(f, *primals)"
     flat, spec = tree_flatten(primals)
     _check_tensors(call, "primals", flat)
-    output = func(*primals)
-    check_outputs(call, tree_flatten(output)[0])
+    tape = Tape()
+    with tape:
+        output = func(*tree_unflatten([tape.variable(p) for p in flat], spec))
+        outputs, out_spec = tree_flatten(output)
+        check_outputs(call, outputs)
+        keep = tape.keeps_graph(outputs)
+        derivative = LinearMap(tape, outputs)
+    shown = [tape.result(out, keep) for out in outputs]
 
     def jvp_fn(*tangents: Any) -> Any:
-        _checked_tangents("jvp_fn(*tangents)", tangents, flat, spec)
-        return jvp(func, primals, tangents)[1]
+        along = _checked_tangents("jvp_fn(*tangents)", tangents, flat, spec)
+        found = derivative(along, keep or any(t._fresh()._node is not None for t in along))
+        parts = [tangent_of(out, t) for out, t in zip(shown, found, strict=True)]
+        return tree_unflatten(parts, out_spec)
 
-    return output, jvp_fn
+    return tree_unflatten(shown, out_spec), jvp_fn
+
+
+class LinearMap:
+    """The derivative of the outputs of a tape: the transpose of their vector-Jacobian product, which runs once.
+
+    That product is linear in its cotangents, and its graph is recorded. A call runs this graph backwards, from tangents
+    of the variables to tangents of the outputs; see ``candelabra._transforms.tangent_rules``.
+    """
+
+    def __init__(self, tape: Tape, outputs: Sequence[Tensor]) -> None:
+        self.tape = tape
+        self.count = len(outputs)
+        self.places = [i for i, out in enumerate(outputs) if out._fresh()._node is not None]
+        self.cotangents = [leaf_of(outputs[i]) for i in self.places]
+        reached = [outputs[i] for i in self.places]
+        self.products: Sequence[Tensor | None] = (None,) * len(tape.variables)
+        if reached:
+            self.products = gradients_of(
+                reached, tape.variables, self.cotangents, retain_graph=True, create_graph=True, allow_unused=True
+            )
+
+    def __call__(self, tangents: Sequence[Tensor], keep: bool) -> list[Tensor | None]:
+        """Return the tangents of the outputs, None for zeros. ``keep``: with their graph."""
+        found: list[Tensor | None] = [None] * self.count
+        pairs = [(g, t) for g, t in zip(self.products, tangents, strict=True) if g is not None and g._node is not None]
+        if not pairs:
+            return found
+        with modes_of_level(self.tape.depth, *((0, NO_GRAD) if keep else (NO_GRAD, 0))):
+            products, along = zip(*pairs, strict=True)
+            parts = gradients_of(
+                products, self.cotangents, along, retain_graph=True, create_graph=keep, allow_unused=True
+            )
+        for place, t in zip(self.places, parts, strict=True):
+            found[place] = None if t is None else self.tape.result(t, keep)
+        return found
 
 
 # -- jacfwd and hessian -----------------------------------------------------------------------------------------------

@@ -179,14 +179,14 @@ class Transform(Backend):
 
     def frame_of(self, tensor: Tensor) -> Any:
         """Return the frame of a tensor of this transform. Raise RuntimeError if its block has ended."""
-        frame = tensor._payload.frame
+        frame = tensor._fresh()._payload.frame
         if not frame.alive and not self.transparent:
             outlived(frame)
         return frame
 
     def refuse(self, tensor: Tensor, frame: Any) -> NoReturn:
         """Raise the error for a tensor of a level that is not outside ``frame``."""
-        other = tensor._payload.frame
+        other = tensor._fresh()._payload.frame
         if not other.alive:
             outlived(other)
         raise RuntimeError(
@@ -262,16 +262,15 @@ def without_ended_levels(tensor: Tensor) -> Tensor:
     """Return the tensor inside the payloads of transparent levels whose blocks have ended, or the tensor itself."""
     while True:
         instance = instance_of_key(tensor._keys)
-        if not instance.depth or not instance.backend.transparent or tensor._payload.frame.alive:  # type: ignore[attr-defined]
+        if not instance.depth or not instance.backend.transparent or tensor._fresh()._payload.frame.alive:  # type: ignore[attr-defined]
             return tensor
-        tensor = tensor._fresh()._payload.tensor
+        tensor = tensor._payload.tensor
 
 
 def levelled(tensor: Tensor) -> Tensor:
     """Return a tensor without its node: a constant for the graph of its own level. Graphs of outer levels go on."""
-    if tensor._node is None and not tensor._keys & VIEW:
+    if tensor._fresh()._node is None and not tensor._keys & VIEW:
         return tensor
-    tensor._fresh()
     out = wrap(tensor._payload, tensor._keys & ~(AUTOGRAD | VIEW))
     out._counter = tensor._counter
     return out

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from candelabra._annotations import Any, Final
 from candelabra._records.record import OPERATORS, Operator
+from candelabra._transforms.user_line import users_line
 
 counts: Final[Counter[str]] = Counter()
 """The number of calls of each operator that ran in a loop, in this process."""
@@ -51,7 +52,7 @@ def _refusing(op: Operator[..., Any]) -> Callable[..., Any]:
     def refuse(size: int, batched: list[Any], *args: Any) -> Any:
         raise RuntimeError(
             f"vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
-            f"{op.name}: the size of its result depends on the values of each example"
+            f"{op.name}: the size of its result depends on the values of each example:{users_line()}"
         )
 
     return refuse

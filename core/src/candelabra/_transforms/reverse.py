@@ -76,7 +76,7 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Return ``func(*primals)`` and a function of cotangents: their product with the Jacobian of ``func``.
 
-    The cotangents have the structure of the output, and the results that of the primals: a tuple, or the only one. With
+    The cotangents have the structure of the output, and the results that of ``primals``: a tuple, also for one. With
     ``has_aux``, ``func`` returns ``(output, aux)``, and the result is ``(output, vjp_fn, aux)``. As ``torch.func.vjp``.
 
     Raises ``RuntimeError`` if an output is not a tensor of a floating or complex dtype, and for cotangents of another
@@ -116,7 +116,7 @@ def vjp_of(func: Callable[..., Any], args: tuple[Any, ...], argnums: Argnums, ha
             )
         gradients = iter(tape.gradients(outputs, flat, keep if create_graph is None else create_graph))
         parts = [filled(args[place], gradients) for place in places]
-        return parts[0] if isinstance(argnums, int) or len(parts) == 1 else tuple(parts)
+        return parts[0] if isinstance(argnums, int) else tuple(parts)
 
     shown = tree_unflatten([tape.result(out, keep) for out in outputs], spec)
     return (shown, vjp_fn, tape.results(aux, keep)) if has_aux else (shown, vjp_fn)
@@ -151,9 +151,7 @@ def jacrev(
             *standard_basis(outputs)
         )
         chosen = args[argnums] if isinstance(argnums, int) else tuple([args[i] for i in argnums])
-        single = not isinstance(argnums, int) and len(argnums) == 1
-        structured = (rows,) if single else rows
-        blocks = [_rows_of(structured, chosen, outputs, i) for i in range(len(outputs))]
+        blocks = [_rows_of(rows, chosen, outputs, i) for i in range(len(outputs))]
         found = tree_unflatten(blocks, spec)
         return (found, aux[0]) if has_aux else found
 

@@ -5,6 +5,8 @@ Nearly all follow from the record:
 - in real dtypes the Jacobian of a pointwise operator is diagonal, so its vector-Jacobian products are the tangent rule;
 - an operator whose derivative with respect to an input reads neither that input nor a result is linear in it, so it is
   its own tangent rule. The derivative with respect to a matrix product's first operand reads only the second one;
+- each element of a reduction's input affects one element of the result, so the gradient for a cotangent of ones has
+  the derivatives themselves: the tangent is their sum with the input's tangent as weights;
 - a composite runs its body, unless a backend would lose by that: ``Operator.jvp`` declares its rule;
 - the rest transposes the vector-Jacobian product ("double backward trick"): one run of the rule and its derivative.
 
@@ -18,11 +20,12 @@ from collections.abc import Callable, Sequence
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._autograd.api import grad as gradients_of
 from candelabra._autograd.engine import restored
-from candelabra._autograd.filling import zeros_like
+from candelabra._autograd.filling import filled_like, zeros_like
 from candelabra._autograd.node import Spec
 from candelabra._keys import AUTOGRAD, NO_GRAD, VIEW, mode, state
 from candelabra._records.derivative import Applied
 from candelabra._records.record import OPERATORS
+from candelabra._records.rules import reduction
 from candelabra._records.schema import LIST, OPTIONAL, parameter_names
 from candelabra._tensor import wrap
 from candelabra.dtypes import COMPLEX_BITS, FLOATING
@@ -36,7 +39,7 @@ TangentRule = Callable[[Any, Sequence[Any], Sequence[Any]], Any]
 """``rule(out, primals, tangents)``: both by position, None for an absent tangent; at least one is present. Returns the
 tangent of ``out``, a sequence for several outputs."""
 
-KINDS = ("declared", "view", "pointwise", "linear", "body", "constant", "transposed")
+KINDS = ("declared", "view", "pointwise", "linear", "reduction", "body", "constant", "transposed")
 
 
 def kind_of(op: Operator[..., Any]) -> str:
@@ -53,13 +56,16 @@ def kind_of(op: Operator[..., Any]) -> str:
         return "pointwise"
     if all(not rule.joint and _is_linear(op, rule) for rule in op.rules.values()):
         return "linear"
+    if op.rule is reduction and op.schema.result is None and len(op.rules) == len(op.schema.tensors) == 1:
+        return "reduction"
     return "body" if op.body is not None else "transposed"
 
 
 def rule_of(op: Operator[..., Any]) -> TangentRule | None:
     """Return the tangent rule of an operator. None: its body serves it, or its results are constant."""
     make = {
-        "declared": declared, "view": viewed, "pointwise": pointwise, "linear": linear, "transposed": transposed,
+        "declared": declared, "view": viewed, "pointwise": pointwise, "linear": linear, "reduction": reduced,
+        "transposed": transposed,
     }.get(kind_of(op))  # fmt: skip
     return None if make is None else make(op)
 
@@ -97,6 +103,24 @@ def pointwise(op: Operator[..., Any]) -> TangentRule:
         if total is not None and total._payload.shape != out._payload.shape:
             total = OPERATORS["expand"].canonical(total, tuple(out._payload.shape))
         return total
+
+    return rule
+
+
+def reduced(op: Operator[..., Any]) -> TangentRule:
+    """Return the rule of a reduction: the sum of the derivatives with respect to each element, times its tangent."""
+    names = [p.name for p in op.schema.parameters]
+    product = product_of(op, next(iter(op.rules.values())))
+    in_complex = transposed(op)
+
+    def rule(out: Tensor, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        if (out._keys | primals[0]._keys) & COMPLEX_BITS:
+            return in_complex(out, primals, tangents)
+        given = dict(zip(names, primals, strict=True))
+        dim = given.get("dim")
+        weighted = product(filled_like(out, 1, tuple(out._payload.shape)), (out,), primals) * tangents[0]
+        total = weighted.sum(None if dim == () else dim, given.get("keepdim", False))
+        return total if total.dtype is out.dtype else total.to(out.dtype)
 
     return rule
 

@@ -71,7 +71,7 @@ class Tape:
 
         ``keep``: record the backward pass, for a derivative outside. ``release``: the graph is not needed any more.
         """
-        reached = [i for i, out in enumerate(outputs) if out._node is not None]
+        reached = [i for i, out in enumerate(outputs) if out._fresh()._node is not None]
         found: list[Any] = [None] * len(self.variables)
         if reached and found:
             given = None if cotangents is None else [cotangents[i] for i in reached]
@@ -113,7 +113,7 @@ def _has_other_leaves(outputs: Sequence[Tensor], variables: Sequence[Tensor]) ->
     """Return whether the graph of the outputs has leaves besides the variables: captured tensors that require grad."""
     own = {id(v._node) for v in variables}
     seen: set[int] = set()
-    stack: list[Any] = [out._node for out in outputs]
+    stack: list[Any] = [out._fresh()._node for out in outputs]
     while stack:
         node = stack.pop()
         if node is None or id(node) in seen or id(node) in own:

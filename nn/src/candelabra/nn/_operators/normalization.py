@@ -190,22 +190,26 @@ def _normalize_along(
     t_input: Tensor | None = None,
     t_weight: Tensor | None = None,
     t_bias: Tensor | None = None,
-) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+) -> tuple[Tensor | None, Any, Any]:
     # With z = (x - mean) rstd:  d mean = mean(t),  d rstd = -rstd² mean(z t),  dz = (t - d mean - z mean(z t)) rstd:
     # the Jacobian of z is symmetric.
-    z = (input - mean) * rstd
-    to_values = to_mean = to_rstd = None
+    to_values = None
     if t_input is not None:
-        to_mean = t_input.mean(dims, True)
-        to_rstd = -(rstd * rstd * (z * t_input).mean(dims, True))
         to_values = normalize_backward.canonical(t_input, input, mean, rstd, None, dims)
         if weight is not None:
             to_values = to_values * weight
     if t_weight is not None:
-        to_values = z * t_weight if to_values is None else to_values + z * t_weight
+        part = (input - mean) * rstd * t_weight
+        to_values = part if to_values is None else to_values + part
     if t_bias is not None:
         to_values = t_bias.expand(input.shape) if to_values is None else to_values + t_bias
-    return to_values, to_mean, to_rstd
+    if t_input is None:
+        return to_values, None, None
+    return (
+        to_values,
+        lambda: t_input.mean(dims, True),
+        lambda: -(rstd * rstd * rstd * ((input - mean) * t_input).mean(dims, True)),
+    )
 
 
 normalize.jvp(_normalize_along)

@@ -1,0 +1,248 @@
+"""The order in which groups of collected calls run, and the run of one group.
+
+The agenda runs, of the groups with calls whose operands are known, the one whose calls have the smallest depth on
+average. The depth of a call is the length of the longest chain of collected calls that ends with it. A group runs by
+``vmap``: its operands are gathered along a new first dim, except those that are the same for all calls.
+
+Attribution: the agenda and its order are those of Neubig, Goldberg and Dyer, "On-the-fly operation batching in dynamic
+computation graphs" (2017).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._dispatch.levels import without_levels
+from candelabra._interchange.host import upload
+from candelabra._keys import switch
+from candelabra._records.record import OPERATORS
+from candelabra._tensor import Tensor
+from candelabra._transforms.batching import Batch
+from candelabra._transforms.deferred import Source
+from candelabra.dtypes import int64
+
+if TYPE_CHECKING:
+    from candelabra._records.record import Operator
+    from candelabra._transforms.deferred import Bucket, Group, Slot
+
+
+class Arguments:
+    """The arguments of a call: the plain ones, and the places of its operands, in order."""
+
+    __slots__ = ("places", "values")
+
+    def __init__(self, op: Operator[..., Any], args: tuple[Any, ...]) -> None:
+        self.values: list[Any] = list(args)
+        self.places: list[tuple[int, Any]] = []
+        """The position of an argument, and the number of its operand, or a list of numbers and None."""
+        count = 0
+        for i, value in enumerate(args):
+            if hasattr(value, "_keys"):
+                self.places.append((i, count))
+                count += 1
+            elif isinstance(value, (tuple, list)) and any(hasattr(v, "_keys") for v in value):
+                numbers = []
+                for t in value:
+                    numbers.append(None if t is None else count)
+                    count += t is not None
+                self.places.append((i, numbers))
+            else:
+                continue
+            self.values[i] = None
+
+    def filled(self, tensors: Sequence[Tensor]) -> list[Any]:
+        """Return all arguments, with these operands."""
+        values = list(self.values)
+        for i, number in self.places:
+            if isinstance(number, list):
+                values[i] = tuple([None if n is None else tensors[n] for n in number])
+            else:
+                values[i] = tensors[number]
+        return values
+
+
+# -- the order --------------------------------------------------------------------------------------------------------
+def execute(buckets: list[Bucket]) -> None:
+    """Run collected calls. If an operator fails, the calls that have not run will have no results."""
+    for bucket in buckets:
+        _enter(bucket)
+    ready = {bucket.group for bucket in buckets if bucket.group.ready}  # type: ignore[union-attr]
+    try:
+        while ready:
+            group: Any = min(ready, key=lambda g: g.depths / g.left)  # type: ignore[union-attr]
+            ready.discard(group)
+            batch, group.ready = group.ready, []
+            for bucket in batch:
+                group.depths -= bucket.depth * len(bucket.inputs)
+                group.left -= len(bucket.inputs)
+            switch(group.modes)
+            for consumer in _run(group, batch):
+                consumer.waiting -= 1
+                if not consumer.waiting:
+                    consumer.group.ready.append(consumer)
+                    ready.add(consumer.group)
+    finally:
+        for bucket in buckets:
+            if bucket.group is not None:
+                bucket.end(None)
+
+
+def _enter(bucket: Bucket) -> None:
+    """Add a bucket to the agenda."""
+    group: Any = bucket.group
+    group.depths += bucket.depth * len(bucket.inputs)
+    group.left += len(bucket.inputs)
+    for need in bucket.needs:
+        if need.group is not None:
+            need.consumers.append(bucket)
+            bucket.waiting += 1
+    if not bucket.waiting:
+        group.ready.append(bucket)
+
+
+# -- one group --------------------------------------------------------------------------------------------------------
+def _run(group: Group, buckets: list[Bucket]) -> list[Any]:
+    """Run calls of one signature whose operands are known, and return the buckets that wait for them."""
+    inputs = [call for bucket in buckets for call in bucket.inputs]
+    numbers = [number for bucket in buckets for number in bucket.numbers]
+    if numbers:
+        parameter = inputs[0][0].value()
+        size = parameter._payload.shape[0]
+        sources = [Source(_rows(parameter, [n % size for n in numbers]), len(inputs))]
+    elif len(inputs) == 1 or group.alone:
+        sources = _run_each(group, inputs)
+    else:
+        sources = _run_parts(group, inputs)
+    waiting = []
+    offset = 0
+    for bucket in buckets:
+        waiting += bucket.consumers
+        count = len(bucket.inputs)
+        bucket.end(sources, offset)
+        offset += count
+    return waiting
+
+
+def _run_each(group: Group, calls: list[Sequence[Slot]]) -> list[Source]:
+    """Run calls one by one."""
+    if group.op.name == "stack" and group.args.values[1] == 0:  # results of one group are stacked already
+        rows = [[_stacked(call) for call in calls]]
+    else:
+        found = [group.op.canonical(*group.args.filled([slot.value() for slot in call])) for call in calls]
+        rows = [list(column) for column in zip(*found, strict=True)] if group.op.schema.result else [found]
+    return [Source(None, len(calls), column) for column in rows]
+
+
+def _stacked(slots: Sequence[Slot]) -> Tensor:
+    joined, batched = gathered(slots)
+    found: Tensor = joined if batched else OPERATORS["stack"].canonical((joined,) * len(slots), 0)
+    return found
+
+
+def _run_parts(group: Group, calls: list[Sequence[Slot]]) -> list[Source]:
+    """Run calls of one signature as one, or as one for each set of tensors from outside, where these are few.
+
+    To stack a copy of a weight for each call would cost more than another call.
+    """
+    first = calls[0]
+    known = [i for i, slot in enumerate(first) if slot.version is not None and not slot.kind.shared]
+    few = [i for i in known if 1 < len({id(call[i]) for call in calls}) * 2 <= len(calls)]
+    if not few:
+        return _run_batch(group, calls)
+    parts: dict[tuple[int, ...], list[int]] = {}
+    for row, call in enumerate(calls):
+        parts.setdefault(tuple([id(call[i]) for i in few]), []).append(row)
+    found = [_run_batch(group, [calls[row] for row in rows]) for rows in parts.values()]
+    singles: list[list[Any]] = [[None] * len(calls) for _ in found[0]]
+    for rows, sources in zip(parts.values(), found, strict=True):
+        for column, source in zip(singles, sources, strict=True):
+            for number, row in enumerate(rows):
+                column[row] = source.row(number)
+    return [Source(None, len(calls), column) for column in singles]
+
+
+def _run_batch(group: Group, calls: list[Sequence[Slot]]) -> list[Source]:
+    """Run calls of one signature as one."""
+    op, size = group.op, len(calls)
+    several = op.schema.result is not None
+    operands = [gathered(column) for column in zip(*calls, strict=True)]
+    batched = [tensor for tensor, is_batched in operands if is_batched]
+    if not batched:  # all calls have the same operands
+        same: Any = op.canonical(*group.args.filled([tensor for tensor, _ in operands]))
+        return [Source(out, size, None, True) for out in (same if several else (same,))]
+    frame = Batch(size, "different")
+    frame.like = batched[0]
+    with frame:
+        values = [frame.batch(tensor) if is_batched else tensor for tensor, is_batched in operands]
+        found: Any = op.canonical(*group.args.filled(values))
+        outs = [frame.unbatched(out) for out in (found if several else (found,))]
+    return [Source(out, size) for out in outs]
+
+
+# -- operands ---------------------------------------------------------------------------------------------------------
+def gathered(slots: Sequence[Slot]) -> tuple[Tensor, bool]:
+    """Return the values of operands along a new first dim and True, or the value that is the same for all and False."""
+    first = slots[0]
+    bucket, output = first.bucket, first.output
+    if bucket.sources is None:
+        if all(slot is first for slot in slots):
+            return first.value(), False
+        return _joined(slots), True
+    rows = [slot.row for slot in slots if slot.bucket is bucket and slot.output == output]
+    if len(rows) != len(slots):
+        return _joined(slots), True
+    source = bucket.sources[output]
+    if source.same or rows.count(rows[0]) == len(rows):
+        return first.value(), False
+    if source.singles is not None:
+        return _joined(slots), True
+    return _rows_of(source, [row + bucket.offset for row in rows] if bucket.offset else rows), True
+
+
+def _joined(slots: Sequence[Slot]) -> Tensor:
+    """Return the rows of several results, and single tensors, in the order of the slots."""
+    rows: dict[int, tuple[Source, list[int], list[int]]] = {}
+    single: list[Tensor] = []
+    positions: list[int] = []
+    for position, slot in enumerate(slots):
+        source = None if slot.bucket.sources is None else slot.bucket.sources[slot.output]
+        if source is None or source.singles is not None or source.same:
+            single.append(slot.value())
+            positions.append(position)
+        else:
+            entry = rows.setdefault(id(source), (source, [], []))
+            entry[1].append(slot.bucket.offset + slot.row)
+            entry[2].append(position)
+    parts = [_rows_of(source, numbers) for source, numbers, _ in rows.values()]
+    order = [position for _, _, places in rows.values() for position in places] + positions
+    if single:
+        parts.append(OPERATORS["stack"].canonical(tuple(single), 0))
+    joined: Tensor = parts[0] if len(parts) == 1 else OPERATORS["cat"].canonical(tuple(parts), 0)
+    if order == list(range(len(order))):
+        return joined
+    places = [0] * len(order)
+    for row, position in enumerate(order):
+        places[position] = row
+    return _rows(joined, places)
+
+
+def _rows_of(source: Source, numbers: list[int]) -> Tensor:
+    """Return rows of the results of a group: all of them, a part, or a copy in another order."""
+    start, count = numbers[0], len(numbers)
+    if numbers != list(range(start, start + count)):
+        return _rows(source.tensor, numbers)
+    if count == source.size:
+        whole: Tensor = source.tensor
+        return whole
+    part: Tensor = OPERATORS["basic_index"].canonical(source.tensor, (slice(start, start + count, 1),))
+    return part
+
+
+def _rows(tensor: Tensor, numbers: list[int]) -> Tensor:
+    """Return rows of a tensor by their numbers."""
+    device = without_levels(tensor)._instance
+    index = upload(memoryview(array("q", numbers)).cast("B"), int64, (len(numbers),), device)
+    found: Tensor = OPERATORS["index_select"].canonical(tensor, 0, index)
+    return found

@@ -1,0 +1,413 @@
+"""Automatic batching: collect the calls of a block, and run groups of equal ones as one call.
+
+Inside ``batching()`` a call of an operator returns a deferred tensor: its shape and dtype are known, its value is not.
+Calls of one signature form a group (``candelabra._transforms.deferred``). A leaf that requires grad, a parameter, is
+part of the signature, so that all calls of a group share it. When a value is needed, the agenda runs the groups by the
+batching rules of ``vmap`` (``candelabra._transforms.agenda``) on the device or level below. There they are recorded as
+any call, so gradients are batched, too.
+
+Deferral is not a level: it changes no kernel. Like ``no_grad`` it is a mode of the level on which the block is entered,
+so transforms work inside the block, and the block inside transforms.
+
+Attribution: Neubig, Goldberg and Dyer, "On-the-fly operation batching in dynamic computation graphs" (2017), in DyNet.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import wraps
+
+from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra._autograd.views import check_writable
+from candelabra._codegen.source import build
+from candelabra._device import Instance
+from candelabra._dispatch.deferring import active_block, run_now, serve_collected
+from candelabra._dispatch.levels import active_frames
+from candelabra._dispatch.viewing import same_tensor
+from candelabra._keys import (
+    ANOMALY,
+    DEFERRED,
+    DEVICE_SHIFT,
+    LAYER_MASK,
+    NO_GRAD,
+    OVERRIDE,
+    PACK,
+    SCALAR_FIRST,
+    SCALAR_MASK,
+    VIEW,
+    state,
+    switch,
+)
+from candelabra._records.record import OPERATORS
+from candelabra._records.schema import INDEX, MASK, OPERAND, OPTIONAL, TENSOR, TENSOR_KINDS
+from candelabra._tensor import Tensor, new
+from candelabra._transforms.agenda import Arguments, execute
+from candelabra._transforms.batching import family_of
+from candelabra._transforms.deferred import KNOWN, Bucket, Group, Kind, Slot, become, kind_of, plain, results_of
+from candelabra.dtypes import DTYPE_MASK
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from candelabra._records.record import Operator
+
+TYPE_AND_DEVICE: Final = DTYPE_MASK | (-1 << DEVICE_SHIFT)
+IMMEDIATE: Final = PACK | ANOMALY
+"""Modes whose hooks run with each call, so that it is not deferred."""
+ALWAYS_ONE: Final = (TENSOR, OPERAND, OPTIONAL, INDEX, MASK)
+"""The kinds of parameters that are one tensor, or None."""
+SEQUENCES: Final = (tuple, list)
+
+
+class Collector:
+    """The calls of one block, by signature, and the tensors that they use."""
+
+    def __init__(self) -> None:
+        self.depth = len(active_frames())
+        self.thread = threading.get_ident()
+        self.tables: dict[int, dict[Any, Group]] = {}
+        """The groups by modes and signature."""
+        self.modes = 0
+        self.table: dict[Any, Group] = {}
+        """The modes of the last call, and their groups."""
+        self.buckets: list[Bucket] = []
+        self.counter = [0]
+        """The version of all deferred tensors, which nothing reads."""
+        self.constants: dict[int, Slot] = {}
+        """The operands from outside, by the identity of the tensor."""
+        self.counters: set[int] = set()
+        """The identities of their version counters: a write to one of them runs the collected calls first."""
+        self.written: list[tuple[Tensor, Tensor, int]] = []
+        """Tensors from outside that collected calls write: the tensor, its earlier state, and the modes."""
+
+    def enter_modes(self, modes: int) -> None:
+        """Select the groups of calls under these mode bits."""
+        self.modes = modes
+        self.table = self.tables.setdefault(modes & ~(DEFERRED | LAYER_MASK), {})
+
+    # -- calls --------------------------------------------------------------------------------------------------------
+    def call(self, op: Operator[..., Any], args: tuple[Any, ...], bit: int) -> Any:
+        """Collect a call, and return its deferred results. ``bit``: that of their device or level."""
+        modes = state.bits
+        if modes != self.modes:
+            self.enter_modes(modes)
+        if modes & IMMEDIATE or (op.view and not self._is_collected(args[0])):
+            return run_now(op, args)
+        if modes & LAYER_MASK and op.body is not None:  # a layer serves the operators of the body
+            return op.body(*args)
+        row = self._row_of_parameter(op, args)
+        inputs: list[Slot] = []
+        signature = (op, *self._signature(args if row is None else args[:1], inputs))
+        group = self.table.get(signature)
+        if group is None:
+            group = self._new_group(op, args, bit, signature, inputs)
+        results = group.results
+        if results is None:
+            return run_now(op, args)
+        if results.itself:
+            return args[0]
+        slots = group.common
+        if slots is None:
+            slots = self._collected(group, inputs, row)
+            if group.shared and row is None:
+                for slot in slots:
+                    slot.kind = Kind(slot.shape, slot.kind.keys, slot.kind)
+                group.common = slots
+        outs = [self._tensor(slot) for slot in slots]
+        if results.view:
+            outs[0]._replay, outs[0]._parent = (op, args[1:]), args[0]
+            if args[0]._keys & DEFERRED:
+                args[0]._payload.viewed = True
+        result: Any = op.schema.result
+        return outs[0] if result is None else result(*outs)
+
+    def _is_collected(self, tensor: Any) -> bool:
+        """Return whether views of a tensor are deferred: those of deferred tensors, and of parameters."""
+        return bool(tensor._keys & DEFERRED) or (tensor._fresh()._node is not None and not state.bits & NO_GRAD)
+
+    def _row_of_parameter(self, op: Operator[..., Any], args: tuple[Any, ...]) -> int | None:
+        """Return the number of a row, for ``parameter[number]``: all of them are one group, whatever the number."""
+        if op.name != "basic_index" or len(args[1]) != 1 or type(args[1][0]) is not int:
+            return None
+        slot = self.slot(args[0])
+        return args[1][0] if slot.kind.shared and -slot.shape[0] <= args[1][0] < slot.shape[0] else None
+
+    def _signature(self, args: Sequence[Any], inputs: list[Slot]) -> list[Any]:
+        """Return the part of a signature for the arguments, and add the operands to ``inputs``."""
+        found: list[Any] = []
+        for value in args:
+            if hasattr(value, "_keys"):
+                slot = self.slot(value)
+                inputs.append(slot)
+                found.append(slot.kind)
+            elif type(value) in SEQUENCES and any(hasattr(v, "_keys") for v in value):
+                slots = [None if t is None else self.slot(t) for t in value]
+                inputs += [s for s in slots if s is not None]
+                found.append(tuple([None if s is None else s.kind for s in slots]))
+            else:
+                found.append(plain(value))
+        return found
+
+    def slot(self, tensor: Tensor) -> Slot:
+        """Return the slot of an operand."""
+        found: Slot
+        if tensor._keys & DEFERRED:
+            found = tensor._payload
+            return found
+        known = self.constants.get(id(tensor))
+        if known is not None:
+            return known
+        node = tensor._fresh()._node
+        kind = kind_of(tuple(tensor._payload.shape), tensor._keys & TYPE_AND_DEVICE)
+        found = self.constants[id(tensor)] = Slot()
+        found.bucket = KNOWN
+        found.kind = Kind(kind.shape, kind.keys, kind) if node is not None and node.is_leaf else kind
+        found.shape = kind.shape
+        found.tensor = tensor
+        found.version = tensor._counter[0]
+        self.counters.add(id(tensor._counter))
+        return found
+
+    def _new_group(
+        self, op: Operator[..., Any], args: tuple[Any, ...], bit: int, signature: Any, inputs: list[Slot]
+    ) -> Group:
+        results = results_of(op, args, bit, signature) if inputs else None
+        group = Group(self, op, Arguments(op, args), self.modes & ~(DEFERRED | LAYER_MASK), results)
+        group.shared = all(s.kind.shared for s in inputs)
+        group.alone = op.random or family_of(op) == "loop"
+        group.simple = (
+            results is not None
+            and not (group.shared or results.itself or results.view != op.view)
+            and op.schema.result is None
+        )
+        self.table[signature] = group
+        return group
+
+    def _collected(self, group: Group, inputs: Sequence[Slot], row: int | None) -> list[Slot]:
+        """Add a call to its group, and return its results."""
+        needs = {slot.bucket for slot in inputs}
+        depth = 1 + max([bucket.depth for bucket in needs])
+        bucket = group.buckets.get(depth) or group.bucket(depth)
+        bucket.needs |= needs
+        slots = []
+        for number, kind in enumerate(group.results.kinds):  # type: ignore[union-attr]
+            slot = Slot()
+            slot.bucket, slot.row, slot.output = bucket, len(bucket.inputs), number
+            slot.kind, slot.shape = kind, kind.shape
+            slots.append(slot)
+        bucket.inputs.append(tuple(inputs))
+        if row is not None:
+            bucket.numbers.append(row)
+        return slots
+
+    def _tensor(self, slot: Slot) -> Tensor:
+        """Return a deferred tensor."""
+        out = new(Tensor)
+        out._payload = slot
+        out._keys = slot.kind.keys | DEFERRED
+        out._node = None
+        out._counter = self.counter
+        return out
+
+    # -- in place -----------------------------------------------------------------------------------------------------
+    def write(self, op: Operator[..., Any], args: tuple[Any, ...], bit: int) -> Any:
+        """Collect a call in place if only ``args[0]`` can show its effect, or run it now."""
+        target = args[0]
+        if target._keys & DEFERRED:
+            slot = target._payload
+            alone = not (op.view or slot.viewed or hasattr(target, "_replay"))
+            if alone and self._takes(target, slot.kind, self.call(op, args, bit)):
+                return target
+        elif self._may_wait(op, args):
+            earlier = same_tensor(target)
+            kind = kind_of(tuple(target._payload.shape), target._keys & TYPE_AND_DEVICE)
+            target._counter[0] += 1  # its views are stale
+            if self._takes(target, kind, self.call(op, (earlier, *args[1:]), bit)):
+                self.written.append((target, earlier, state.bits & ~DEFERRED))
+                return target
+        if target._keys & DEFERRED or id(target._counter) in self.counters:
+            self.run()
+        return run_now(op, args, inplace=True)
+
+    def _may_wait(self, op: Operator[..., Any], args: tuple[Any, ...]) -> bool:
+        """Return whether a write to a tensor from outside can wait: no collected call uses it, and its value does."""
+        target = args[0]
+        if op.view or target._keys & (VIEW | OVERRIDE) or id(target._counter) in self.counters:
+            return False
+        if not any(getattr(a, "_keys", 0) & DEFERRED for a in args[1:]):
+            return False
+        check_writable(target)
+        node = target._node
+        return node is None or not node.is_leaf
+
+    def _takes(self, target: Tensor, kind: Kind, result: Tensor) -> bool:
+        """Make a deferred result the state of ``target``, if it has its shape, dtype and device."""
+        if not result._keys & DEFERRED or result._payload.kind.general is not kind.general:
+            return False
+        target._payload = result._payload
+        target._keys = result._keys
+        target._node = None
+        return True
+
+    # -- running ------------------------------------------------------------------------------------------------------
+    def run(self) -> None:
+        """Run all collected calls."""
+        if threading.get_ident() != self.thread:
+            raise RuntimeError(
+                "a tensor of batching() was used in another thread before its value was computed. Compute it first, "
+                "for example with .item(), or end the block"
+            )
+        buckets = self.buckets
+        written, self.written = self.written, []
+        self._forget()
+        before = state.bits
+        switch(before & ~DEFERRED)
+        try:
+            execute(buckets)
+        except BaseException:
+            _restore(written)
+            raise
+        else:
+            for target, earlier, modes in written:
+                value = target._payload.value()
+                become(target, earlier)
+                switch(modes)
+                OPERATORS["copied"].form("inplace")(target, value)
+        finally:
+            switch(before)
+
+    def discard(self) -> None:
+        """Forget the collected calls, and restore the tensors that they write."""
+        for bucket in self.buckets:
+            bucket.end(None)
+        _restore(self.written)
+        self.written = []
+        self._forget()
+
+    def _forget(self) -> None:
+        self.buckets, self.tables, self.constants, self.counters = [], {}, {}, set()
+        self.enter_modes(state.bits)
+
+
+def _restore(written: list[tuple[Tensor, Tensor, int]]) -> None:
+    """Undo the writes of calls that have not run."""
+    for target, earlier, _ in written:
+        become(target, earlier)
+
+
+# -- the fast path ----------------------------------------------------------------------------------------------------
+def compiled(op: Operator[..., Any], key: int, instance: Instance) -> Callable[..., Any]:
+    """Compile the function that collects the calls of one key.
+
+    It knows which arguments are tensors, and serves the calls of groups that exist. The others go to
+    :meth:`Collector.call`, as do operators with lists or optional tensors.
+    """
+    depth, bit = instance.depth, instance.bit
+
+    def collect(*args: Any) -> Any:
+        collector = active_block.collector
+        if collector is None or depth > collector.depth:
+            return run_now(op, args)
+        return collector.call(op, args, bit)
+
+    parameters = op.schema.parameters
+    tensors = [p.name for p in parameters if p.kind in ALWAYS_ONE]
+    optional = [p.name for p in parameters if p.kind in ALWAYS_ONE and p.optional]
+    if key & SCALAR_MASK:
+        tensors.remove([p.name for p in parameters if p.kind == OPERAND][0 if key & SCALAR_FIRST else -1])
+    if not tensors or any(p.kind in TENSOR_KINDS and p.kind not in ALWAYS_ONE for p in parameters):
+        return collect
+    names = ", ".join(p.name for p in parameters)
+    parts = [f"s_{p.name}.kind" if p.name in tensors else f"plain({p.name})" for p in parameters]
+    first, *others = [f"s_{name}" for name in tensors]
+    scope = {
+        "active_block": active_block, "state": state, "op": op, "plain": plain, "new": new, "Tensor": Tensor,
+        "Slot": Slot, "slow": collect, "DEFERRED": DEFERRED, "keep": IMMEDIATE | LAYER_MASK,
+    }  # fmt: skip
+    lines = [
+        "c = active_block.collector",
+        f"if c is None or c.depth < {depth} or state.bits != c.modes or c.modes & keep: return slow({names})",
+        *[f"if {name} is None: return slow({names})" for name in optional],
+        *[f"s_{n} = {n}._payload if {n}._keys & DEFERRED else c.slot({n})" for n in tensors],
+        f"group = c.table.get((op, {', '.join(parts)}))",
+        f"if group is None or not group.simple: return slow({names})",
+        f"need = {first}.bucket",
+        "depth = need.depth",
+        *[f"if (need_{s} := {s}.bucket).depth > depth: depth = need_{s}.depth" for s in others],
+        "bucket = group.buckets.get(depth + 1) or group.bucket(depth + 1)",
+        "bucket.needs.add(need)",
+        *[f"bucket.needs.add(need_{s})" for s in others],
+        "slot = new(Slot)",
+        "slot.bucket = bucket",
+        "slot.row = len(bucket.inputs)",
+        "slot.kind = kind = group.kind",
+        "slot.shape = kind.shape",
+        f"bucket.inputs.append(({', '.join([first, *others])},))",
+        "out = new(Tensor)",
+        "out._payload = slot",
+        "out._keys = kind.keys | DEFERRED",
+        "out._node = None",
+        "out._counter = c.counter",
+    ]
+    if op.view:
+        rest = "".join(f"{p.name}, " for p in parameters[1:])
+        lines += [f"out._replay, out._parent = (op, ({rest})), {parameters[0].name}", f"{first}.viewed = True"]
+        lines.insert(1, f"if not {parameters[0].name}._keys & DEFERRED: return slow({names})")
+    return build(op.name, names, [*lines, "return out"], scope, f"{op.name} collected")
+
+
+serve_collected(compiled)
+
+
+class batching:
+    """Run the operators of a block in batches, across examples of different structure, as DyNet does.
+
+    Inside the block a call of an operator returns a tensor whose value is computed later: at the end of the block, or
+    when it is needed (``.item()``, ``print``, ``if``, ``backward``). Calls that differ only in the values of their
+    tensors then run as one, also those of different examples, for example of trees of different shapes:
+
+    >>> with candelabra.batching():
+    ...     losses = [loss(model(tree), tree.label) for tree in trees]
+    ...     candelabra.stack(losses).sum().backward()
+
+    Parameters, which are leaves that require grad, are shared within a group; other tensors are stacked. The results
+    and the gradients are those of the same code without the block, up to rounding. A block inside another one has no
+    effect of its own. Also a decorator.
+    """
+
+    def __init__(self) -> None:
+        self._entered: list[tuple[Collector | None, int]] = []
+
+    def __enter__(self) -> None:
+        collector = None
+        bits = state.bits
+        if active_block.collector is None:
+            collector = active_block.collector = Collector()
+            switch(bits | DEFERRED)
+        self._entered.append((collector, bits))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        collector, bits = self._entered.pop()
+        if collector is None:
+            return
+        switch(state.bits & ~DEFERRED | bits & DEFERRED)
+        try:
+            if kind is None:
+                collector.run()
+        finally:
+            active_block.collector = None
+            collector.discard()
+
+    def __call__(self, function: Any) -> Any:
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with batching():
+                return function(*args, **kwargs)
+
+        return call
+
+
+__all__ = ["batching"]

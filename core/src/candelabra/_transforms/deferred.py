@@ -1,0 +1,267 @@
+"""Deferred tensors: the results of calls that a block of ``batching()`` has collected and not run yet.
+
+The payload of a deferred tensor is a :class:`Slot`: its shape is known, and the call that will compute it. Calls whose
+*signatures* are equal form a :class:`Group`: operator, modes, plain arguments, and the :class:`Kind` of each operand
+agree. See ``candelabra._transforms.collecting``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from candelabra._annotations import TYPE_CHECKING, Any, Final, NamedTuple
+from candelabra._device import open_device
+from candelabra._dispatch.viewing import VIEW_SLOTS
+from candelabra._keys import DEFERRED, LAYER_MASK, NO_GRAD, OVERRIDE, RECORDING_MODES, VIEW, mode
+from candelabra._records.record import OPERATORS
+from candelabra._tensor import Tensor, wrap
+from candelabra.dtypes import BY_BIT, DTYPE_MASK
+
+if TYPE_CHECKING:
+    from candelabra._records.record import Operator
+
+
+# -- signatures -------------------------------------------------------------------------------------------------------
+class Kind:
+    """What a signature says about an operand: its shape, dtype and device, or which parameter it is.
+
+    ``general``: the same without the identity of a parameter; the kind itself for any other operand.
+    """
+
+    __slots__ = ("general", "keys", "shape", "shared")
+
+    def __init__(self, shape: tuple[int, ...], keys: int, general: Kind | None = None) -> None:
+        self.shape = shape
+        self.keys = keys
+        self.shared = general is not None
+        self.general = self if general is None else general
+
+
+class Results(NamedTuple):
+    """The kinds of a call's results. ``view``: the result is a view of the first operand; ``itself``: it is that."""
+
+    kinds: tuple[Kind, ...]
+    view: bool
+    itself: bool
+
+
+LIMIT: Final = 1 << 14
+"""The number of kinds, and of signatures whose results are known, that are kept."""
+_kinds: Final[dict[tuple[tuple[int, ...], int], Kind]] = {}
+_results: Final[dict[Any, Results | None]] = {}
+
+
+def kind_of(shape: tuple[int, ...], keys: int) -> Kind:
+    """Return the kind of operands that are no parameters, the same object for equal ones."""
+    found = _kinds.get((shape, keys))
+    if found is None:
+        if len(_kinds) > LIMIT:
+            _kinds.clear()
+        found = _kinds[shape, keys] = Kind(shape, keys)
+    return found
+
+
+def plain(value: Any) -> Any:
+    """Return a hashable form of a plain argument, equal only for equal arguments of the same type."""
+    kind = type(value)
+    if kind is int or value is None:
+        return value
+    if kind is tuple or kind is list:
+        return tuple([v if type(v) is int else plain(v) for v in value])
+    if kind is slice:
+        return (slice, value.start, value.stop, value.step)
+    if not value and (kind is float or kind is complex):
+        return (kind, str(value))  # the sign of zero
+    return (kind, value)
+
+
+def general(signature: Any) -> Any:
+    """Return a signature without the identities of parameters."""
+    if isinstance(signature, tuple):
+        return tuple([general(part) for part in signature])
+    return signature.general if isinstance(signature, Kind) else signature
+
+
+def results_of(op: Operator[..., Any], args: tuple[Any, ...], bit: int, signature: Any) -> Results | None:
+    """Return the results of a call, on the device or level with ``bit``. None: it cannot be deferred."""
+    key = (bit, general(signature))
+    if key in _results:
+        return _results[key]
+    if len(_results) > LIMIT:
+        _results.clear()
+    found = _results[key] = _inferred(op, args, bit)
+    return found
+
+
+def _inferred(op: Operator[..., Any], args: tuple[Any, ...], bit: int) -> Results | None:
+    """Run a call on tensors without data. If it fails there, it will run at once: the error then is the device's."""
+    meta = open_device("meta")
+
+    def without_data(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            dtype = BY_BIT[value._keys & DTYPE_MASK]
+            return wrap(meta.backend.empty(0, tuple(value._payload.shape), dtype), meta.keys_for(dtype))
+        return tuple([without_data(v) for v in value]) if isinstance(value, (tuple, list)) else value
+
+    given = [without_data(value) for value in args]
+    with mode(include=NO_GRAD, exclude=DEFERRED | LAYER_MASK):
+        try:
+            made = op.canonical(*given)
+        except Exception:
+            return None
+    outs = made if isinstance(made, tuple) else (made,)
+    kinds = tuple([kind_of(tuple(o._payload.shape), o._keys & DTYPE_MASK | bit) for o in outs])
+    return Results(kinds, len(outs) == 1 and bool(outs[0]._keys & VIEW), made is given[0])
+
+
+# -- groups and slots -------------------------------------------------------------------------------------------------
+class Group:
+    """The collected calls of one signature, and the facts that they share."""
+
+    def __init__(self, collector: Any, op: Operator[..., Any], args: Any, modes: int, results: Results | None) -> None:
+        self.collector = collector
+        self.op = op
+        self.args = args
+        """The arguments without tensors: :class:`~candelabra._transforms.agenda.Arguments`."""
+        self.modes = modes
+        self.results = results
+        self.kind: Any = None if results is None else results.kinds[0]
+        self.buckets: dict[int, Bucket] = {}
+        """The calls by depth."""
+        self.alone = False
+        """Whether the calls must run one by one."""
+        self.shared = False
+        """Whether all operands are parameters, or computed from them alone: all calls then have the same results."""
+        self.common: Sequence[Slot] | None = None
+        """These results."""
+        self.simple = False
+        """Whether each call has one result of its own, so that the fast path serves it."""
+        self.ready: list[Bucket] = []
+        """The buckets whose operands are known, while the agenda runs."""
+        self.depths = self.left = 0
+        """The sum of the depths, and the number, of the calls that have not run."""
+
+    def bucket(self, depth: int) -> Bucket:
+        """Return a new bucket for the calls of a depth."""
+        found = self.buckets[depth] = Bucket(self, depth)
+        self.collector.buckets.append(found)
+        return found
+
+
+class Source:
+    """The results of the calls of one or several buckets: rows of a tensor, single tensors, or one tensor for all."""
+
+    __slots__ = ("same", "singles", "size", "tensor")
+
+    def __init__(self, tensor: Any, size: int, singles: list[Tensor] | None = None, same: bool = False) -> None:
+        self.tensor = tensor
+        self.size = size
+        self.singles = singles
+        self.same = same
+
+    def row(self, number: int) -> Tensor:
+        """Return the result of one call."""
+        if self.singles is not None:
+            return self.singles[number]
+        if self.same:
+            found: Tensor = self.tensor
+            return found
+        with mode(exclude=RECORDING_MODES | DEFERRED):
+            return OPERATORS["basic_index"].canonical(self.tensor, (number,))  # type: ignore[no-any-return]
+
+
+class Bucket:
+    """The collected calls of one signature and one depth: the length of the longest chain of calls that ends there."""
+
+    __slots__ = ("consumers", "depth", "group", "inputs", "needs", "numbers", "offset", "sources", "waiting")
+    group: Group | None
+
+    def __init__(self, group: Group | None, depth: int) -> None:
+        self.group = group
+        """None after the calls have run, or were given up."""
+        self.depth = depth
+        self.inputs: list[Sequence[Slot]] = []
+        """The operands of each call."""
+        self.numbers: list[int] = []
+        """For rows of a parameter: the number of each."""
+        self.needs: set[Bucket] = set()
+        """The buckets of the operands."""
+        self.sources: Sequence[Source] | None = None
+        """After the calls have run, their results: a source for each output."""
+        self.offset = 0
+        """The number of the first call in the sources."""
+        self.waiting = 0
+        self.consumers: list[Bucket] = []
+
+    def end(self, sources: Sequence[Source] | None, offset: int = 0) -> None:
+        """Set the results, and release the operands."""
+        self.sources, self.offset = sources, offset
+        self.group, self.depth = None, 0
+        self.inputs, self.numbers, self.consumers, self.needs = [], [], [], set()
+
+
+KNOWN: Final = Bucket(None, 0)
+"""The bucket of operands that no collected call computes."""
+
+
+class Slot:
+    """The payload of a deferred tensor: a result of a collected call. Also an operand that is known already."""
+
+    output = 0
+    row = 0
+    """The number of the call in its bucket."""
+    tensor: Tensor | None = None
+    """The result as a tensor, once something has asked for it."""
+    version: int | None = None
+    """For an operand from outside: its version when the first call used it."""
+    given = False
+    """Whether a tensor has taken over the result, so that another one with the same result needs a copy."""
+    viewed = False
+    bucket: Bucket
+    kind: Kind
+    shape: tuple[int, ...]
+
+    def value(self) -> Tensor:
+        """Return the result as a tensor. Raise RuntimeError if it was not computed because of an error."""
+        if self.tensor is None:
+            sources = self.bucket.sources
+            if sources is None:
+                raise RuntimeError(
+                    "this tensor was not computed: an operator failed before it in its block of batching()"
+                )
+            source = sources[self.output]
+            self.tensor = source.row(self.bucket.offset + self.row)
+            self.given = source.same
+        elif self.version is not None and self.tensor._counter[0] != self.version:
+            raise RuntimeError(
+                "a tensor was changed in place in a block of batching() by other means than an operator, after a call "
+                "had used it and before that call was computed"
+            )
+        return self.tensor
+
+    def settle(self, tensor: Tensor) -> None:
+        """Make a deferred tensor with this payload an ordinary one: run the collected calls, and take the value."""
+        group = self.bucket.group
+        if group is not None:
+            group.collector.run()
+            if not tensor._keys & DEFERRED:  # a tensor from outside that the block wrote: it was settled there
+                return
+        if hasattr(tensor, "_replay"):  # a view must show the memory of its parent
+            op, args = tensor._replay  # type: ignore[misc]
+            parent = tensor._parent._fresh()
+            with mode(exclude=RECORDING_MODES | DEFERRED):
+                become(tensor, op.canonical(parent, *args))
+            return
+        made = self.value()
+        if self.given:
+            with mode(exclude=RECORDING_MODES | DEFERRED):
+                made = made.clone()
+        self.given = True
+        become(tensor, made)
+
+
+def become(tensor: Tensor, made: Tensor) -> None:
+    """Give a tensor the payload, keys, version and history of another."""
+    for slot in ("_payload", "_node", "_counter", *(VIEW_SLOTS if made._keys & VIEW else ())):
+        setattr(tensor, slot, getattr(made, slot))
+    tensor._keys = made._keys | tensor._keys & OVERRIDE
