@@ -109,7 +109,7 @@ def _checked(
 
 # -- nested and random forms ------------------------------------------------------------------------------------------
 def is_selected(op: Operator[..., Any]) -> bool:
-    """Return whether ``vmap`` in ``vmap`` is checked: an operator with a rule of its own, or the first of its module."""
+    """Return whether ``vmap`` in ``vmap`` is checked: it has a rule of its own, or is the first of its module."""
     return is_batched(op) and (op.batching is not None or op is _first_of(op.declared_in))
 
 
