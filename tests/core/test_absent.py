@@ -53,7 +53,6 @@ def test_hints_of_torchscript_are_those_of_typing() -> None:
         assert getattr(module, name) is getattr(typing, name)
 
 
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [

@@ -27,6 +27,8 @@ BREAKS: dict[str, tuple[Callable[[cd.Tensor], Any], str]] = {
     "requires_grad": (lambda x: x.requires_grad_().sum(), "its requires_grad changes"),
     "shape in place": (lambda x: x.unsqueeze_(0), "gets other memory or another shape"),
     "subclass": (lambda x: cd.nn.Parameter(x * 2), "returns a Parameter"),
+    "seed": (lambda x: (cd.manual_seed(3), x + cd.rand(2))[1], "a generator is created, seeded, read or set"),
+    "generator": (lambda x: x + cd.rand(2, generator=cd.Generator()), "a generator is created, seeded, read or set"),
     "device": (lambda x: x.to("meta"), "moves to another device"),
 }
 
@@ -141,3 +143,50 @@ def test_disabled_function_of_tensors(call: Any, reason: str) -> None:
     with pytest.warns(UserWarning, match=f"a function outside of the graph {reason}"):
         compiled(cd.ones(2))
     assert cd.equal(compiled(cd.ones(2)), compiled.function(cd.ones(2)))
+
+
+def test_checks_of_values(rng: Any) -> None:
+    """A check of values that raises an error is a node of the graph, and raises it at each run that fails."""
+
+    def f(x: cd.Tensor) -> cd.Tensor:
+        return cd.linalg.inv(x) @ x
+
+    compiled = cd.compile(f, fullgraph=True)
+    x = cd.tensor(rng.random((3, 3))) + cd.eye(3) * 3
+    for _ in range(2):
+        assert cd.equal(compiled(x), f(x))
+    assert len(compiled.programs) == 1
+    with pytest.raises(cd.linalg.LinAlgError, match="singular"):
+        compiled(cd.zeros(3, 3, dtype=cd.float64))
+
+
+def test_views_in_another_dtype(rng: Any) -> None:
+    """Views as complex numbers, or in another dtype, are views of a graph."""
+    compiled = cd.compile(lambda x: (cd.view_as_complex(x) * 2, x.view(cd.int32) + 1), fullgraph=True)
+    for _ in range(3):
+        x = cd.tensor(rng.random((3, 2)).astype("float32"))
+        assert all(cd.equal(a, b) for a, b in zip(compiled(x), compiled.function(x), strict=True))
+
+
+def test_error_of_a_call_that_has_written() -> None:
+    """An error of a compiled call that has written a tensor from outside is raised as it is."""
+
+    def f(x: cd.Tensor, index: cd.Tensor) -> cd.Tensor:
+        x.add_(1)
+        return x[index]
+
+    compiled = cd.compile(f, fullgraph=True)
+    x = cd.zeros(2)
+    for _ in range(2):
+        compiled(x, cd.tensor([1]))
+    with pytest.raises(IndexError, match="out of bounds"):
+        compiled(x, cd.tensor([5]))
+    assert x.tolist() == [3, 3]
+
+
+def test_too_many_guards() -> None:
+    """A function that depends on too many values runs eagerly."""
+    table = [[float(i + j) for i in range(200)] for j in range(120)]
+    compiled = cd.compile(lambda x: x * table[3][4])
+    with pytest.warns(UserWarning, match="runs eagerly: it depends on more than 20000 values"):
+        assert compiled(cd.ones(1)).item() == 7

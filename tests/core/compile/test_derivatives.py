@@ -92,7 +92,7 @@ def test_second_derivative(rng: Any) -> None:
 
 
 def test_gradient_of_another_layout(rng: Any) -> None:
-    """A gradient that arrives in another memory order is brought into that of the trace."""
+    """A gradient that arrives in another memory order is copied into that of the trace."""
     a = leaf(rng, 2, 3)
     compiled = cd.compile(lambda x: x.t() * 2, fullgraph=True)
     for _ in range(2):

@@ -34,9 +34,9 @@ def check(function: Callable[..., Any], *args: Any, calls: int = 3, **kwargs: An
     return compiled
 
 
-def same(found: Any, expected: Any) -> None:
+def same(results: Any, expected: Any) -> None:
     """Compare two trees of tensors bit by bit, with what PyTorch's users can see of each tensor."""
-    left, shape = tree_flatten(found)
+    left, shape = tree_flatten(results)
     right, expected_shape = tree_flatten(expected)
     assert shape == expected_shape
     for a, b in zip(left, right, strict=True):

@@ -228,21 +228,21 @@ class TracedCall:
             if recorder.breaks:
                 return out
             results = results_of(tensors, recorder)
-            places = [i for i, r in enumerate(results) if isinstance(r, New) and r.differentiable]
-            if places and not recorder.breaks:
-                self._differentiate(tensors, places)
+            positions = [i for i, r in enumerate(results) if isinstance(r, New) and r.differentiable]
+            if positions and not recorder.breaks:
+                self._differentiate(tensors, positions)
         if not recorder.breaks and self.environment.holds():
             self.program = self._program(found, shape, results)
         return out
 
-    def _differentiate(self, tensors: Sequence[Tensor], places: list[int]) -> None:
-        """Trace the backward pass of the results at some places."""
+    def _differentiate(self, tensors: Sequence[Tensor], positions: list[int]) -> None:
+        """Trace the backward pass of the results at some positions."""
         recorder = self.recorder
         inputs = [t for v, t in recorder.external.items() if t._keys & AUTOGRAD and v not in recorder.gradient_of]
         inputs = list({id(t): t for t in inputs}.values())
-        spent = freed(recorder, [tensors[i] for i in places], inputs)
-        self.freed = [i for i, is_freed in zip(places, spent, strict=True) if is_freed]
-        self.graded = [i for i in places if i not in self.freed]
+        spent = freed(recorder, [tensors[i] for i in positions], inputs)
+        self.freed = [i for i, is_freed in zip(positions, spent, strict=True) if is_freed]
+        self.graded = [i for i in positions if i not in self.freed]
         if not self.graded:
             return
         if len(recorder.segments) > 1:
@@ -253,7 +253,7 @@ class TracedCall:
             recorder.note_break("the backward pass draws random numbers")
 
     # -- the program --------------------------------------------------------------------------------------------------
-    def _program(self, found: list[Any], shape: TreeSpec, results: list[Result]) -> Program:
+    def _program(self, leaves: list[Any], shape: TreeSpec, results: list[Result]) -> Program:
         recorder, derivative = self.recorder, self.derivative
         writer = Writer(recorder, self.environment, self.bits)
         for position, (leaf, value) in enumerate(zip(self.leaves, self.values, strict=True)):
@@ -285,7 +285,7 @@ class TracedCall:
                 f"{writer.bound(CompiledNode)}(None, {writer.bound(RELEASED)}, (), ()).give((x{position},))"
             )
         plain = self.spec == tree_flatten((tuple(self.leaves), {}))[1]
-        function = writer.function(len(self.leaves), self._returned(writer, found, shape))
+        function = writer.function(len(self.leaves), self._returned(writer, leaves, shape))
         program = Program(function, None if plain else self.spec, self.environment)
         program.graphs, program.derivative = simple, derivative
         program.repeatable = not written and not recorder.draws and len(graphs) == 1
@@ -310,10 +310,10 @@ class TracedCall:
         writer.lines.append(f"{node}({writer.bound(derivative)}, ({saved}), ({edges}), ({guarded})).give(({graded}))")
 
     @staticmethod
-    def _returned(writer: Writer, found: list[Any], shape: TreeSpec) -> str:
+    def _returned(writer: Writer, leaves: list[Any], shape: TreeSpec) -> str:
         """Return the expression of the result."""
         names, count = [], 0
-        for leaf in found:
+        for leaf in leaves:
             if isinstance(leaf, Tensor):
                 names.append(f"x{count}")
                 count += 1

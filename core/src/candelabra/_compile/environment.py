@@ -42,7 +42,7 @@ def differs(now: Any, then: Any) -> bool:
 
 
 class Environment:
-    """The guards of what is reached from some roots, and the tensors among it."""
+    """The guards of the objects that some roots lead to, and the tensors among them."""
 
     def __init__(self) -> None:
         self.scope: dict[str, Any] = {"differs": differs}
@@ -88,9 +88,9 @@ class Environment:
             return
         known = self._name(value)
         self._guard(f"{read} is not {known}", where)
-        self.reach(value, known, where)
+        self.visit(value, known, where)
 
-    def reach(self, value: Any, name: str, where: str) -> None:
+    def visit(self, value: Any, name: str, where: str) -> None:
         """Guard what is reached from an object, whose identity is guarded already."""
         if id(value) in self._seen:
             return
@@ -110,7 +110,7 @@ class Environment:
             self.function(value, where)
         elif isinstance(value, partial):
             for part, what in ((value.func, "function"), (value.args, "arguments"), (value.keywords, "keywords")):
-                self.reach(part, self._name(part), f"the {what} of {where}")
+                self.visit(part, self._name(part), f"the {what} of {where}")
         elif isinstance(value, (type, ModuleType)):
             pass
         else:
@@ -141,15 +141,15 @@ class Environment:
     def function(self, function: Any, where: str) -> None:
         """Guard what a function of the user refers to: closure cells, globals, defaults, the object of a method."""
         if isinstance(function, MethodType):
-            self.reach(function.__self__, self._name(function.__self__), f"the object of {where}")
+            self.visit(function.__self__, self._name(function.__self__), f"the object of {where}")
             function = function.__func__
         wrapped = getattr(function, "__wrapped__", None)
         if wrapped is not None:
-            self.reach(wrapped, "", where)
+            self.visit(wrapped, "", where)
         if not isinstance(function, FunctionType) or not is_user_code(function.__globals__.get("__name__", "")):
             if isinstance(function, FunctionType):  # a wrapper of an installed package, around the user's function
                 for cell in function.__closure__ or ():
-                    self._reach_in_cell(cell, where)
+                    self._visit_cell(cell, where)
             return
         code = function.__code__
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
@@ -170,19 +170,19 @@ class Environment:
                 for attribute in sorted(names & vars(content).keys()):
                     self.value(f"{space}[{attribute!r}]", vars(content)[attribute], f"{content.__name__}.{attribute}")
 
-    def _reach_in_cell(self, cell: Any, where: str) -> None:
+    def _visit_cell(self, cell: Any, where: str) -> None:
         try:
             content = cell.cell_contents
         except ValueError:
             return
         if isinstance(content, (FunctionType, MethodType)):
-            self.reach(content, "", where)
+            self.visit(content, "", where)
 
 
 def is_user_code(module: str) -> bool:
     """Return whether a module is neither candelabra's nor that of an installed package or of Python."""
     root = module.partition(".")[0]
-    if root in ("candelabra", "builtins") or root in sys.stdlib_module_names:
+    if root.startswith("candelabra") or root in sys.stdlib_module_names:
         return root == "__main__"
     found = sys.modules.get(module)
     file = getattr(found, "__file__", None)
@@ -201,7 +201,7 @@ def environment_of(roots: list[tuple[Callable[..., Any], str]]) -> Environment:
     """Return the environment of functions, modules and other objects, each with its name in messages."""
     found = Environment()
     for root, where in roots:
-        found.reach(root, found._name(root), where)
+        found.visit(root, found._name(root), where)
     return found
 
 

@@ -22,7 +22,8 @@ def without_dead_code(graph: Graph) -> Graph:
     kept: list[Node] = []
     for node in reversed(graph.nodes):
         writes = any(memory in memories for memory in node.written)
-        if writes or any(value in wanted for value in node.results):
+        checks = not isinstance(node.op, Graph) and node.op.data_dependent  # it may raise an error
+        if writes or checks or any(value in wanted for value in node.results):
             kept.append(node)
             wanted.update(node.operands)
             memories.update(value.memory for value in node.operands)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra._annotations import Any, Final
-from candelabra._codegen.source import build
+from candelabra._codegen.source import build_once
 from candelabra._dispatch.key import redispatch
 from candelabra._graph.structure import FUNCTION, INPLACE, ROWS, Graph, Node, Value, values_in
 from candelabra._tensor import wrap
@@ -39,14 +39,17 @@ def default_kernel(node: Node) -> Callable[..., Any]:
         run = runner(node.op)
         return run if len(node.results) != 1 else lambda *payloads: run(*payloads)[0]
     if node.is_view:
-        return _view_kernel(node) or dispatching(node)
+        return _view_kernel(node) or node.kernel or dispatching(node)
     return node.kernel or dispatching(node)
 
 
 def _view_kernel(node: Node) -> Callable[..., Any] | None:
-    """Return a kernel that gives its operand the shape and strides of the traced view, if the device has strides."""
-    spec = node.results[0].spec
-    if spec is None or not spec.instance.capabilities.strided:
+    """Return a kernel that gives its operand the shape and strides of the traced view, if the device has strides.
+
+    Views in another dtype have kernels of their own.
+    """
+    spec, source = node.results[0].spec, node.operands[0].spec
+    if spec is None or source is None or spec.dtype is not source.dtype or not spec.instance.capabilities.strided:
         return None
     restride, shape, strides, offset = spec.instance.backend.restride, spec.shape, spec.strides, spec.offset
     return lambda payload, *_: restride(payload, shape, strides, offset)
@@ -60,7 +63,7 @@ def dispatching(node: Node) -> Callable[..., Any]:
 
     def kernel(*args: Any) -> Any:
         specs = iter(values)
-        tensors = [_tensors(given, passed, specs) for given, passed in zip(node.args, args, strict=True)]
+        tensors = [_tensors(argument, passed, specs) for argument, passed in zip(node.args, args, strict=True)]
         if node.form == ROWS:
             count = len(op.schema.tensors)
             op.over_rows(list(zip(*tensors[:count], strict=True)), *tensors[count:])
@@ -71,13 +74,13 @@ def dispatching(node: Node) -> Callable[..., Any]:
     return kernel
 
 
-def _tensors(given: Any, passed: Any, values: Any) -> Any:
+def _tensors(argument: Any, passed: Any, values: Any) -> Any:
     """Return an argument with tensors for payloads, by the specs of the values that stand there."""
-    if isinstance(given, Value):
+    if isinstance(argument, Value):
         spec = next(values).spec
         return passed if spec is None else wrap(passed, spec.instance.keys_for(spec.dtype))
-    if isinstance(given, (list, tuple)) and any(True for _ in values_in(given)):
-        return [_tensors(a, b, values) for a, b in zip(given, passed, strict=True)]
+    if isinstance(argument, (list, tuple)) and any(True for _ in values_in(argument)):
+        return [_tensors(a, b, values) for a, b in zip(argument, passed, strict=True)]
     return passed
 
 
@@ -102,7 +105,7 @@ class _Writer:
         outputs = [self.names[value] for value in self.graph.outputs]
         self.lines.append(f"return ({', '.join(outputs)}{',' if outputs else ''})")
         parameters = ", ".join(self.names[value] for value in self.graph.inputs)
-        return build("graph", parameters, self.lines, self.scope, "graph")
+        return build_once("graph", parameters, self.lines, self.scope, "graph")
 
     def _last_uses(self) -> dict[Node, list[Value]]:
         """Return the values that are released after each node: large ones that no output shows."""
@@ -124,8 +127,8 @@ class _Writer:
         number, self.count = self.count, self.count + 1
         chosen = None if self.kernel_of is None else self.kernel_of(node)
         self.scope[f"k{number}"] = chosen if chosen is not None else default_kernel(node)
-        given = ", ".join(self._argument(argument) for argument in node.args)
-        call = f"k{number}({given})"
+        passed = ", ".join(self._argument(argument) for argument in node.args)
+        call = f"k{number}({passed})"
         if node.form == FUNCTION:
             results = []
             for value in node.results:
@@ -139,7 +142,7 @@ class _Writer:
         self.lines.append(f"{left} = {call}")
         if chosen is None and not isinstance(node.op, Graph) and not node.is_view:  # it may decline, as in eager calls
             self.scope[f"d{number}"] = dispatching(node)
-            self.lines.append(f"if {left} is NotImplemented: {left} = d{number}({given})")
+            self.lines.append(f"if {left} is NotImplemented: {left} = d{number}({passed})")
         if node.form == FUNCTION and len(node.results) > 1:
             self.lines.append(f"{', '.join(results)} = _")
 

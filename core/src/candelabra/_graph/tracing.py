@@ -31,7 +31,7 @@ from candelabra.dtypes import dtype
 
 
 class RunTimeInt(int):
-    """A number of a trace that differs at each run, such as a generator's offset: ``value`` stands for it."""
+    """A number of a trace that differs at each run, such as a generator's offset. ``value`` is its input."""
 
     value: Value
 
@@ -90,12 +90,12 @@ class Tracer:
             return out
         if op.data_dependent:
             self.note_break(f"the shape of a result of {op.name} depends on values")
-        given = [self._argument(a) for a in args]
+        arguments = [self._argument(a) for a in args]
         if form == FUNCTION:
-            self._computed(op, given, kernel, out, instance)
+            self._computed(op, arguments, kernel, out, instance)
         else:
             written = args[:1] if form == INPLACE else _written_in_rows(op, args)
-            self._overwritten(op, form, given, kernel, written)
+            self._overwritten(op, form, arguments, kernel, written)
         return out
 
     def copy(self, target: Tensor, payload: Any) -> None:
@@ -105,7 +105,7 @@ class Tracer:
         self.run(OPERATORS["copied"], INPLACE, instance.backend.copy_, (target._payload, payload), instance)
 
     def allocated(self, payload: Any, shape: tuple[int, ...], d: dtype, instance: Instance) -> None:
-        """Record memory without content. Its operator is ``full``: any content will do."""
+        """Record memory without content. Its operator is ``full``, since the content is unspecified."""
         empty, index = instance.backend.empty, instance.index
         self._computed(OPERATORS["full"], [shape, 0, d, index], lambda *_: empty(index, shape, d), payload, instance)
 
@@ -117,6 +117,17 @@ class Tracer:
 
         with mode(include=TRACING):
             return OPERATORS["clone"].canonical(wrap(payload, keys))._payload
+
+    def check(self, op: Operator[..., Any], codes: Tensor, text: str, error: type[Exception]) -> Tensor:
+        """Run a check of values, and record it: it reads them at each run, and raises the error."""
+        codes._fresh()
+        self.meet((codes,))
+        with untraced():
+            out = op.canonical(codes.detach(), text, error)
+        instance = instance_of_key(codes._keys)
+        value = self._argument(codes._payload)
+        self._computed(op, [value, text, error], None, out._payload, instance)
+        return out
 
     def draw(self, generator: Any, counters: int) -> tuple[int, int]:
         """Draw counters from a generator, and return the two numbers, which stand for those of each run."""
@@ -187,28 +198,33 @@ class Tracer:
     def _computed(
         self,
         op: Operator[..., Any],
-        given: list[Any],
-        kernel: Callable[..., Any],
+        arguments: list[Any],
+        kernel: Callable[..., Any] | None,
         out: Any,
         instance: Instance,
     ) -> None:
         outputs = out if op.schema.result is not None else (out,)
-        memory = next((v.memory for v in given if isinstance(v, Value)), None) if op.view else None
+        memory = next((v.memory for v in arguments if isinstance(v, Value)), None) if op.view else None
         memory = None if instance.immutable else memory
         values = [Value(spec_of(payload, instance), memory) for payload in outputs]
         for payload, value in zip(outputs, values, strict=True):
             self.payloads[id(payload)] = payload, value
-        self.nodes.append(Node(op, given, values, FUNCTION, kernel, user_line()))
+        self.nodes.append(Node(op, arguments, values, FUNCTION, kernel, user_line()))
 
     def _overwritten(
-        self, op: Operator[..., Any], form: str, given: list[Any], kernel: Callable[..., Any], written: Sequence[Any]
+        self,
+        op: Operator[..., Any],
+        form: str,
+        arguments: list[Any],
+        kernel: Callable[..., Any],
+        written: Sequence[Any],
     ) -> None:
         values = []
         for payload in written:
             before = self.payloads[id(payload)][1]
             values.append(Value(before.spec, before.memory))
             self.payloads[id(payload)] = payload, values[-1]
-        self.nodes.append(Node(op, given, values, form, kernel, user_line()))
+        self.nodes.append(Node(op, arguments, values, form, kernel, user_line()))
 
     # -- the graph ----------------------------------------------------------------------------------------------------
     def graph(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> Graph:

@@ -8,6 +8,7 @@ for this operator only.
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
+from candelabra._dispatch.tracing import tracer_here
 from candelabra._records.promotion import boolean, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by
@@ -23,6 +24,9 @@ def raise_if_nonzero(codes: Tensor, text: str, error: type[Exception]) -> Tensor
     In the text, ``{code}`` is replaced by the first code that is not 0, and ``{element}`` by its index in a batch of
     codes.
     """
+    tracer = tracer_here()
+    if tracer is not None:
+        return tracer.check(raise_if_nonzero, codes, text, error)
     failed = codes.any()
     if bool(failed):
         values = codes.reshape((codes.numel(),)).tolist()
