@@ -17,6 +17,7 @@ from rich.table import Table
 
 from benchmarks import operators
 from benchmarks.cases import CASES, Case
+from benchmarks.fused import FUSED
 from benchmarks.processor import PROCESSOR
 from benchmarks.sides import Side
 from benchmarks.transforms import TRANSFORMS
@@ -74,7 +75,7 @@ def main() -> int:
         return every_operator(arguments)
     cases = [
         case
-        for case in (*CASES, *PROCESSOR, *TRANSFORMS)
+        for case in (*CASES, *PROCESSOR, *TRANSFORMS, *FUSED)
         if arguments.only in case.name or arguments.only == case.group
     ]
     own, peer = Side(sys.executable, "candelabra"), Side(arguments.peer, "torch")

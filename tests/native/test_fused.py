@@ -131,8 +131,8 @@ def test_numbers_of_a_call_are_arguments_of_the_kernel() -> None:
 
 
 def test_without_a_compiler_the_core_calls_single_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One warning says what to install."""
-    monkeypatch.setenv(finding.COMPILE, "0")
+    """One warning says what to install, and none if the user has forbidden compiling."""
+    monkeypatch.setattr(fused, "may_compile", lambda: False)
     monkeypatch.setattr(fused, "_advised", [])
     x, y = (programs.numbers((6, 8), cd.float32, CPU, seed) for seed in range(2))
     graph = trace(programs.chain, x, y)
@@ -140,6 +140,9 @@ def test_without_a_compiler_the_core_calls_single_kernels(monkeypatch: pytest.Mo
         [got] = compile_graph(graph)(x._payload, y._payload)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        assert fused.compiled(graph) is None
+        monkeypatch.setattr(fused, "_advised", [])
+        monkeypatch.setenv(finding.COMPILE, "0")
         assert fused.compiled(graph) is None
     assert "jit" in ADVICE
     assert abs(got - programs.chain(x, y).numpy()).max() < 1e-6

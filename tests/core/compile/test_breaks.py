@@ -27,6 +27,8 @@ BREAKS: dict[str, tuple[Callable[[cd.Tensor], Any], str]] = {
     "requires_grad": (lambda x: x.requires_grad_().sum(), "its requires_grad changes"),
     "shape in place": (lambda x: x.unsqueeze_(0), "gets other memory or another shape"),
     "subclass": (lambda x: cd.nn.Parameter(x * 2), "returns a Parameter"),
+    "seed": (lambda x: (cd.manual_seed(3), x + cd.rand(2))[1], "a generator is created, seeded, read or set"),
+    "generator": (lambda x: x + cd.rand(2, generator=cd.Generator()), "a generator is created, seeded, read or set"),
     "device": (lambda x: x.to("meta"), "moves to another device"),
 }
 
@@ -164,3 +166,27 @@ def test_views_in_another_dtype(rng: Any) -> None:
     for _ in range(3):
         x = cd.tensor(rng.random((3, 2)).astype("float32"))
         assert all(cd.equal(a, b) for a, b in zip(compiled(x), compiled.function(x), strict=True))
+
+
+def test_error_of_a_call_that_has_written() -> None:
+    """An error of a compiled call that has written a tensor from outside is raised as it is."""
+
+    def f(x: cd.Tensor, index: cd.Tensor) -> cd.Tensor:
+        x.add_(1)
+        return x[index]
+
+    compiled = cd.compile(f, fullgraph=True)
+    x = cd.zeros(2)
+    for _ in range(2):
+        compiled(x, cd.tensor([1]))
+    with pytest.raises(IndexError, match="out of bounds"):
+        compiled(x, cd.tensor([5]))
+    assert x.tolist() == [3, 3]
+
+
+def test_too_many_guards() -> None:
+    """A function that depends on too many values runs eagerly."""
+    table = [[float(i + j) for i in range(200)] for j in range(120)]
+    compiled = cd.compile(lambda x: x * table[3][4])
+    with pytest.warns(UserWarning, match="runs eagerly: it depends on more than 20000 values"):
+        assert compiled(cd.ones(1)).item() == 7

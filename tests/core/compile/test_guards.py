@@ -260,18 +260,23 @@ def test_threads(rng: Any) -> None:
 def test_no_growth() -> None:
     """A function that is compiled again and again leaves nothing behind."""
     import gc
+    import linecache
     import weakref
 
-    seen = []
-    for _ in range(3):
-        weight = cd.ones(2)
-        compiled = cd.compile(lambda x, weight=weight: x * weight)
-        compiled(cd.ones(2))
-        compiled(cd.ones(2))
+    from candelabra._codegen.source import _code
+
+    seen, sizes = [], []
+    for n in range(5):
+        weight = cd.ones(2, requires_grad=True)
+        compiled = cd.compile(lambda x, weight=weight, n=n: (x * weight + n).sum())
+        for _ in range(2):
+            compiled(cd.ones(2)).backward()
         seen.append(weakref.ref(weight))
         del weight, compiled
-    gc.collect()
-    assert [ref() for ref in seen] == [None] * 3
+        gc.collect()
+        sizes.append((len(_code), len(linecache.cache)))
+    assert [ref() for ref in seen] == [None] * 5
+    assert sizes[1:] == [sizes[1]] * 4
 
 
 def test_controls_of_the_compiler() -> None:

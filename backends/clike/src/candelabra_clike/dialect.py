@@ -13,8 +13,8 @@ Another C-like language needs another :class:`Dialect`.
 ``BARRIER``                               a barrier of the work-group, which also orders its memory accesses
 ``REQUIRED_GROUP(n)``                     between ``KERNEL`` and ``void``: the work-group size at compile time
 ``BITS_F32(u)``, ``BITS_U32(f)``          an integer's bits as a float, and vice versa (``F64``, ``U64`` too)
-``MULTIPLY_HIGH(a, b)``                   the upper 64 bits of a product of two ``u64``
-``WIDE_MULTIPLY``                         defined if ``MULTIPLY_HIGH`` is one instruction
+``MULTIPLY_HIGH(a, b)``                   the upper 64 bits of a product of two ``u64``. A dialect in which it is one
+                                          instruction also defines WIDE_MULTIPLY
 ``SQRT_F32(x)``, ``DIVIDE_F32(a, b)``     correctly rounded (``F64`` too)
 ``FMA_F32(a, b, c)``                      fused multiply-add, if the device has it (``F64`` too)
 ``COMPARE_AND_SWAP(address, old, new)``   atomic compare and swap of a ``GLOBAL u32``; returns the old value

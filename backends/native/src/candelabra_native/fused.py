@@ -6,6 +6,7 @@ graph are compiled together, and kept on disk.
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,7 +21,7 @@ from candelabra_clike.templates.elementwise.elementwise import NotContiguous
 from candelabra_cpu.backend import TO_NUMPY
 
 from candelabra_native.arrays import Unsuitable, ndarray, payload, strided
-from candelabra_native.finding import Missing, compiled_together, may_compile
+from candelabra_native.finding import COMPILE, Missing, compiled_together, may_compile
 from candelabra_native.kernels import ENGINE
 from candelabra_native.launch._launch import allocate
 
@@ -37,7 +38,8 @@ def compiled(graph: Graph) -> Callable[..., tuple[Any, ...]] | None:
     if not groups:
         return None
     if not may_compile():
-        _advise()
+        if os.environ.get(COMPILE) != "0":  # which forbids it
+            _advise()
         return None
     with compiled_together():
         for kernel in groups.values():

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable, Sequence
+from itertools import count
 from types import CodeType
+from weakref import finalize
 
 from candelabra._annotations import Any, Final
 
 _code: Final[dict[str, CodeType]] = {}
+_numbers: Final = count()
 
 
 def build(name: str, parameters: str, body: Sequence[str], names: dict[str, Any], where: str) -> Callable[..., Any]:
@@ -19,7 +22,7 @@ def build(name: str, parameters: str, body: Sequence[str], names: dict[str, Any]
 
     The text is registered with ``linecache``, so that tracebacks and debuggers show generated lines.
     """
-    text = f"def {name}({parameters}):\n" + "\n".join("    " + line for line in body) + "\n"
+    text = _text(name, parameters, body)
     code = _code.get(text)
     if code is None:
         file = f"<candelabra {where} {len(_code)}>"
@@ -29,6 +32,22 @@ def build(name: str, parameters: str, body: Sequence[str], names: dict[str, Any]
     exec(code, namespace)
     function: Callable[..., Any] = namespace[name]
     return function
+
+
+def build_once(name: str, parameters: str, body: Sequence[str], names: dict[str, Any], where: str) -> Any:
+    """As :func:`build`, for text that no other function has: nothing is kept when the function is discarded."""
+    text = _text(name, parameters, body)
+    file = f"<candelabra {where} {next(_numbers)} of a program>"
+    namespace = dict(names)
+    exec(compile(text, file, "exec"), namespace)
+    function = namespace.pop(name)
+    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+    finalize(function, linecache.cache.pop, file, None)
+    return function
+
+
+def _text(name: str, parameters: str, body: Sequence[str]) -> str:
+    return f"def {name}({parameters}):\n" + "\n".join("    " + line for line in body) + "\n"
 
 
 def indent(lines: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from candelabra._annotations import Any, Final
-from candelabra._codegen.source import build, indent
+from candelabra._codegen.source import build_once, indent
 from candelabra._compile.environment import SCALARS, Environment, differs
 from candelabra._compile.recording import Advanced, Effect, Recorder, Replaced, Segment
 from candelabra._compile.results import Alias, New, Result, Same, Viewed, replay
@@ -211,7 +211,7 @@ class Writer:
             "try:", *indent([*self.guards, *self.environment.lines]), "except FAILURES: return MISS", *self.lines,
             f"return {returned}",
         ]  # fmt: skip
-        return build("compiled", ", ".join(f"a{i}" for i in range(count)), lines, self.scope, "compiled call")
+        return build_once("compiled", ", ".join(f"a{i}" for i in range(count)), lines, self.scope, "compiled call")
 
 
 def written_outside(recorder: Recorder) -> list[Value]:

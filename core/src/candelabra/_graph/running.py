@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra._annotations import Any, Final
-from candelabra._codegen.source import build
+from candelabra._codegen.source import build_once
 from candelabra._dispatch.key import redispatch
 from candelabra._graph.structure import FUNCTION, INPLACE, ROWS, Graph, Node, Value, values_in
 from candelabra._tensor import wrap
@@ -105,7 +105,7 @@ class _Writer:
         outputs = [self.names[value] for value in self.graph.outputs]
         self.lines.append(f"return ({', '.join(outputs)}{',' if outputs else ''})")
         parameters = ", ".join(self.names[value] for value in self.graph.inputs)
-        return build("graph", parameters, self.lines, self.scope, "graph")
+        return build_once("graph", parameters, self.lines, self.scope, "graph")
 
     def _last_uses(self) -> dict[Node, list[Value]]:
         """Return the values that are released after each node: large ones that no output shows."""

@@ -31,7 +31,7 @@ from candelabra.dtypes import dtype
 
 
 class RunTimeInt(int):
-    """A number of a trace that differs at each run, such as a generator's offset. ``value``: its name in the graph."""
+    """A number of a trace that differs at each run, such as a generator's offset. ``value`` is its input."""
 
     value: Value
 

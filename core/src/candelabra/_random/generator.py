@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import Instance, device, open_device
 from candelabra._dispatch.fallback import reference_device
-from candelabra._dispatch.tracing import tracer_here
+from candelabra._dispatch.tracing import note_break, tracer_here
 from candelabra._plugins import registry
 from candelabra._random.counters import counters_used
 from candelabra._tensor import Tensor, wrap
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 _WORDS: Final = 1 << 64
 _STATE_BYTES: Final = 16
+_CONTROLLED: Final = "a generator is created, seeded, read or set to a state"
+"""Why a function is not compiled: a graph repeats draws only."""
 
 
 class Generator:
@@ -42,6 +44,7 @@ class Generator:
     __slots__ = ("__weakref__", "_device", "_lock", "_offset", "_seed", "_taken")
 
     def __init__(self, device: device | str | int | None = None) -> None:
+        note_break(_CONTROLLED)
         self._device = device
         self._lock = threading.Lock()
         self._seed = _NEW_SEED
@@ -56,6 +59,7 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         """Restart from ``seed``, -2**63 to 2**64 - 1 (negative ones modulo 2**64), and return the generator."""
+        note_break(_CONTROLLED)
         number = as_seed(seed)
         with self._lock:
             self._seed, self._offset = number, 0
@@ -73,10 +77,12 @@ class Generator:
 
     def get_offset(self) -> int:
         """Return the number of counters that were consumed since the generator was seeded."""
+        note_break(_CONTROLLED)
         return self._offset
 
     def set_offset(self, offset: int) -> Generator:
         """Move to another position of the same stream, and return the generator."""
+        note_break(_CONTROLLED)
         if not 0 <= offset < _WORDS:
             raise RuntimeError(f"offset must be in [0, 2**64), got {offset}")
         with self._lock:
@@ -103,12 +109,14 @@ class Generator:
 
     def get_state(self) -> Tensor:
         """Return the state as a uint8 tensor of 16 elements in the host's memory: seed and offset, little-endian."""
+        note_break(_CONTROLLED)
         with self._lock:
             seed, offset = self._seed, self._offset
         return _as_bytes(seed.to_bytes(8, "little") + offset.to_bytes(8, "little"), self._device)
 
     def set_state(self, new_state: Tensor) -> None:
         """Restore a state that :meth:`get_state` returned, and return the generator."""
+        note_break(_CONTROLLED)
         seed, offset = _from_bytes(new_state)
         with self._lock:
             self._seed, self._offset = seed, offset
@@ -288,6 +296,7 @@ def fork_rng(devices: Iterable[device | str] | None = None, enabled: bool = True
     if not enabled:
         yield
         return
+    note_break(_CONTROLLED)
     default_generator()
     chosen = None if devices is None else {open_device(d).device for d in devices}
     with _defaults.lock:

@@ -24,7 +24,8 @@ from candelabra_clike.kernels.pointwise import FIXED, NUMBERS, number_converter
 from candelabra_clike.kernels.random import uniform_values
 from candelabra_clike.language import ExpressionError, Value, Variable, declared, reasons_in, round_to, value_type
 from candelabra_clike.scalars import scalar, scalar_converter, scalar_types
-from candelabra_clike.templates.elementwise.loops import Draw, LoopNest, operands
+from candelabra_clike.templates.elementwise.draws import Draw
+from candelabra_clike.templates.elementwise.loops import LoopNest, operands
 
 LETTERS = "abcdefgh"
 """The names of operands in the functions of :data:`~candelabra_clike.expressions.EXPRESSIONS`."""

@@ -66,9 +66,8 @@ def _printed(value: Value, rare: str) -> tuple[str, int]:
                 return _printed(other, rare)
             test, then = (_bracketed(x, CONDITIONAL + 1, rare) for x in (condition, chosen))
             return f"{test} ? {then} : {_bracketed(other, CONDITIONAL, rare)}", CONDITIONAL
-        case Refuse(condition=condition, reason=reason, value=kept):
-            return f"(REFUSE({text(condition, rare)}, {reason}), {text(kept, rare)})", PRIMARY
-    raise AssertionError(f"no text for {value!r}")
+    assert isinstance(value, Refuse)
+    return f"(REFUSE({text(value.condition, rare)}, {value.reason}), {text(value.value, rare)})", PRIMARY
 
 
 def _bracketed(value: Value, least: int, rare: str) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 from candelabra.dtypes import dtype
 
@@ -21,14 +20,13 @@ from candelabra_clike.language import Value, Variable, reasons_in, text, value_t
 from candelabra_clike.language.printing import type_name
 from candelabra_clike.language.values import Select
 from candelabra_clike.source import Parameter, Source, number, reads, writes
+from candelabra_clike.templates.elementwise.draws import DRAWN, Draw
 from candelabra_clike.types import CTYPES
 
 CHUNK = 4096
 """Elements of a work-item on serial devices."""
 BLOCK_BYTES = 1024
 """The size of the block of results that a work-item buffers before non-temporal stores."""
-DRAWN = 256
-"""Elements of the block for which a work-item draws random numbers first."""
 LINE_BYTES = 64
 """The size of a non-temporal store: a cache line."""
 TILE = 32
@@ -51,27 +49,6 @@ def operands(inputs: Sequence[dtype]) -> tuple[Variable, ...]:
 
 AT = Variable("u64", "at")
 """The index of the element in a contiguous output, for kernels without arrays to read."""
-
-
-class Draw(NamedTuple):
-    """Random numbers, one per element in C order: values of the words ``w0`` … of Philox counters.
-
-    ``seed`` and ``offset`` are names of numbers. See :mod:`candelabra_clike.templates.random_numbers`.
-    """
-
-    variable: Variable
-    values: tuple[str, ...]
-    seed: str
-    offset: str
-
-    def block(self, counters: int, first: str, high: str) -> str:
-        """Return statements that fill an array with the numbers of ``counters`` counters from ``first`` on."""
-        name, per = f"{self.variable.name}_block", len(self.values)
-        stored = "".join(f"{name}[c * {per}u + {i}u] = {value};\n" for i, value in enumerate(self.values))
-        return (
-            f"{self.variable.type} {name}[{counters * per}];\nfor (u32 c = 0; c < {counters}u; ++c) {{\n"
-            f"PHILOX({high}, {self.offset} + 1 + ({first}) + c, {self.seed})\n{stored}}}\n"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,7 +308,7 @@ class LoopNest:
         arrays. ``rare`` is passed to :func:`~candelabra_clike.language.text`.
         """
         lines = [self._load(n, elements[n]) for n in self.read if n in elements]
-        lines += [_draw(draw) for draw in self.draws]
+        lines += [draw.statement for draw in self.draws]
         lines += [f"const INDEX at = {at};\n"] if any(node is AT for node in self.nodes) else []
         lines += [_definition(variable, value, rare) for variable, value in self.steps]
         for n, value in zip(self.written, self.values):
@@ -348,13 +325,8 @@ class LoopNest:
                 steps.append(_definition(variable, value, "usual"))
         loads = [self._load(n, elements[n]) for n in self.read if n in elements and f"v{n}" in wanted]
         tests = [f"rare |= {text(condition)} ? ~0u : 0u;\n" for condition in self.rare]
-        draws = [_draw(draw) for draw in self.draws if draw.variable.name in wanted]
+        draws = [draw.statement for draw in self.draws if draw.variable.name in wanted]
         return "".join([*loads, *draws, *reversed(steps), *tests])
-
-
-def _draw(draw: Draw) -> str:
-    """Return the statement that reads the random number of element ``i`` of a block."""
-    return f"const {draw.variable.type} {draw.variable.name} = {draw.variable.name}_block[i];\n"
 
 
 def _definition(variable: Variable, value: Value, rare: str) -> str:
