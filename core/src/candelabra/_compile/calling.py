@@ -67,7 +67,7 @@ class Program:
         self.environment = environment
         self.graphs: list[Graph] = []
         self.runs: list[Callable[..., Any]] = []
-        """For each graph the function that the device's compiler has made of it."""
+        """For each graph the function of the device's compiler."""
         self.derivative: Derivative | None = None
         self.repeatable = False
         """Whether a call that fails has changed nothing, so that the eager function can raise the error."""

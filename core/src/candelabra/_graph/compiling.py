@@ -8,6 +8,7 @@ from candelabra._annotations import Any, Final
 from candelabra._device import Instance
 from candelabra._graph.running import runner
 from candelabra._graph.structure import Graph
+from candelabra._keys import OWN_KERNELS, state
 from candelabra._plugins import registry
 from candelabra._plugins.contributed_kernels import Contribution
 
@@ -29,7 +30,8 @@ def compile_graph(graph: Graph) -> Callable[..., tuple[Any, ...]]:
     instances = instances_of(graph)
     if len(instances) == 1 and graph.nodes:
         [instance] = instances
-        for contribution in registry.contributing(instance.device.type):
+        own = state.bits & OWN_KERNELS
+        for contribution in () if own else registry.contributing(instance.device.type):
             function = _contributed(contribution, instance, graph)
             if function is not None:
                 return function
