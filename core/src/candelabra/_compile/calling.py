@@ -12,7 +12,7 @@ from weakref import WeakSet
 
 from candelabra._annotations import Any, Final
 from candelabra._autograd.node import RELEASED
-from candelabra._compile.differentiation import CompiledNode, Derivative, freed, trace_backward
+from candelabra._compile.differentiation import CompiledNode, Derivative, freed, trace_backward, without_hooks
 from candelabra._compile.environment import Environment, TooManyGuards, environment_of
 from candelabra._compile.program import MISS, Writer, written_outside
 from candelabra._compile.recording import GradientSet, Recorder, graphs_of
@@ -252,6 +252,11 @@ class TracedCall:
         recorder = self.recorder
         inputs = [t for v, t in recorder.external.items() if t._keys & AUTOGRAD and v not in recorder.gradient_of]
         inputs = list({id(t): t for t in inputs}.values())
+        with without_hooks(inputs):
+            self._trace_backward(tensors, positions, inputs)
+
+    def _trace_backward(self, tensors: Sequence[Tensor], positions: list[int], inputs: list[Tensor]) -> None:
+        recorder = self.recorder
         spent = freed(recorder, [tensors[i] for i in positions], inputs)
         self.freed = [i for i, is_freed in zip(positions, spent, strict=True) if is_freed]
         self.graded = [i for i in positions if i not in self.freed]
