@@ -182,3 +182,40 @@ def test_custom_function(rng: Any) -> None:
     compiled = cd.compile(lambda x: Cube.apply(x).sum(), fullgraph=True)
     for _ in range(2):
         assert cd.equal(cd.autograd.grad(compiled(a), a)[0], 3 * a.detach() * a.detach() + 1)
+
+
+def test_hooks_of_inputs(rng: Any) -> None:
+    """A hook on a tensor that the function differentiates runs once for each backward pass, with its gradient."""
+    a = leaf(rng, 2)
+    seen: list[list[float]] = []
+
+    def double(g: cd.Tensor) -> cd.Tensor:
+        seen.append(g.tolist())
+        return g * 2
+
+    a.register_hook(double)
+    compiled = cd.compile(lambda x: (x * 3).sum(), fullgraph=True)
+    for n in range(1, 4):
+        compiled(a).backward()
+        assert seen == [[3, 3]] * n
+        assert a.grad is not None
+        assert a.grad.tolist() == [6 * n] * 2
+
+
+def test_hooks_that_are_added_later(rng: Any) -> None:
+    """A hook that is added to a leaf after a step was compiled runs."""
+    w = leaf(rng, 2)
+    seen = []
+
+    def step(x: cd.Tensor) -> None:
+        w.grad = None
+        (w * x).sum().backward()
+
+    compiled = cd.compile(step)
+    for _ in range(3):
+        compiled(cd.ones(2, dtype=cd.float64))
+    w.register_hook(lambda g: seen.append(g.tolist()))
+    with pytest.warns(UserWarning, match="a hook runs in the backward pass"):
+        compiled(cd.ones(2, dtype=cd.float64))
+    compiled(cd.ones(2, dtype=cd.float64))
+    assert seen == [[1, 1]] * 2

@@ -9,7 +9,7 @@ import candelabra as cd
 import pytest
 from candelabra import nn
 from candelabra.graph import Graph, Node, fuse, runner, trace
-from candelabra.library import add_contribution, open_device
+from candelabra.library import add_contribution, open_device, own_kernels
 
 DEVICES = ["lantern", "ember"]
 pytestmark = [
@@ -119,6 +119,9 @@ def test_contributed_compiler(rng: Any) -> None:
         compiled = cd.compile(lambda x: ((x + 1) * x).sum(), fullgraph=True)
         x = cd.tensor(rng.random(4).astype("float32"), device="lantern")
         assert [compiled(x).item() for _ in range(3)] == [compiled.function(x).item()] * 3
+        assert contribution.groups == ["add+mul"]
+        with own_kernels():
+            assert [compiled(x).item() for _ in range(2)] == [compiled.function(x).item()] * 2
         assert contribution.groups == ["add+mul"]
     finally:
         remove()

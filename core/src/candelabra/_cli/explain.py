@@ -1,7 +1,7 @@
 """``candelabra explain NAME``: print the numbered steps of dispatch, and the step that serves an operator.
 
 For an overload set it prints the operator that serves each signature; for a public callable, the operators that its
-code calls.
+code calls. With ``--graph``, see :mod:`candelabra._cli.explain_graph`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the name, ``--device`` and ``--dtype``."""
     parser.add_argument("name", metavar="NAME", help="an operator or a public name, as `candelabra ops` lists them")
     parser.add_argument("--device", help="only this device, such as acme or acme:1; by default all")
+    parser.add_argument(
+        "--graph", action="store_true", help="NAME is a Python program: run it and show its compiled functions"
+    )
     parser.add_argument("--dtype", choices=sorted(BY_NAME), help="the dtype of the tensors; by default a typical one")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print how a name is served. Return 0, 1 for an unavailable device or dtype, or 2 for an unknown name."""
     name: str = arguments.name
+    if arguments.graph:
+        from candelabra._cli.explain_graph import explain_graphs
+
+        return explain_graphs(name)
     entry: Any = entry_named(name) or OPERATORS.get(name)
     if entry is None:
         close = difflib.get_close_matches(name, {*OPERATORS, *public_names()})

@@ -34,13 +34,15 @@ def build(name: str, parameters: str, body: Sequence[str], names: dict[str, Any]
     return function
 
 
-def build_once(name: str, parameters: str, body: Sequence[str], names: dict[str, Any], where: str) -> Any:
+def build_once(
+    name: str, parameters: str, body: Sequence[str], names: dict[str, Any], where: str
+) -> Callable[..., Any]:
     """As :func:`build`, for text that no other function has: nothing is kept when the function is discarded."""
     text = _text(name, parameters, body)
     file = f"<candelabra {where} {next(_numbers)} of a program>"
     namespace = dict(names)
     exec(compile(text, file, "exec"), namespace)
-    function = namespace.pop(name)
+    function: Callable[..., Any] = namespace.pop(name)
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
     finalize(function, linecache.cache.pop, file, None)
     return function

@@ -6,11 +6,13 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
+from itertools import count
+from os.path import basename
 from weakref import WeakSet
 
 from candelabra._annotations import Any, Final
 from candelabra._autograd.node import RELEASED
-from candelabra._compile.differentiation import CompiledNode, Derivative, freed, trace_backward
+from candelabra._compile.differentiation import CompiledNode, Derivative, freed, trace_backward, without_hooks
 from candelabra._compile.environment import Environment, TooManyGuards, environment_of
 from candelabra._compile.program import MISS, Writer, written_outside
 from candelabra._compile.recording import GradientSet, Recorder, graphs_of
@@ -19,7 +21,7 @@ from candelabra._dispatch import autocasting
 from candelabra._dispatch.levels import active_frames
 from candelabra._graph.compiling import compile_graph
 from candelabra._graph.passes import simplified
-from candelabra._graph.structure import Value
+from candelabra._graph.structure import Graph, Value
 from candelabra._graph.tracing import tracing
 from candelabra._invalidation import KEEPERS
 from candelabra._keys import AUTOGRAD, FUNCTION_MODE, LAYER_MASK, PACK, TRACING, state
@@ -34,6 +36,7 @@ EAGER_MODES: Final = TRACING | FUNCTION_MODE | PACK
 
 forced_eager: Final[list[None]] = []
 """One entry for each ``set_stance("force_eager")`` in force: compiled functions run eagerly."""
+_numbers: Final = count()
 compiled_functions: Final[WeakSet[CompiledFunction]] = WeakSet()
 """All compiled functions, for ``compiler.reset()``."""
 
@@ -62,7 +65,9 @@ class Program:
         self.spec = spec
         """The structure of the arguments, or None if they are leaves, by position."""
         self.environment = environment
-        self.graphs: list[Any] = []
+        self.graphs: list[Graph] = []
+        self.runs: list[Callable[..., Any]] = []
+        """For each graph the function of the device's compiler."""
         self.derivative: Derivative | None = None
         self.repeatable = False
         """Whether a call that fails has changed nothing, so that the eager function can raise the error."""
@@ -81,6 +86,7 @@ class CompiledFunction:
         self.fullgraph = fullgraph
         self._lock = threading.Lock()
         compiled_functions.add(self)
+        self.number = next(_numbers)
         self.reset()
 
     def reset(self) -> None:
@@ -174,6 +180,12 @@ class CompiledFunction:
         return out
 
     @property
+    def title(self) -> str:
+        """The name of the function, with the file and line of its definition if it has one."""
+        code = getattr(self.function, "__code__", None)
+        return self._name if code is None else f"{self._name} ({basename(code.co_filename)}:{code.co_firstlineno})"
+
+    @property
     def _name(self) -> str:
         return getattr(self.function, "__name__", None) or type(self.function).__name__
 
@@ -240,6 +252,11 @@ class TracedCall:
         recorder = self.recorder
         inputs = [t for v, t in recorder.external.items() if t._keys & AUTOGRAD and v not in recorder.gradient_of]
         inputs = list({id(t): t for t in inputs}.values())
+        with without_hooks(inputs):
+            self._trace_backward(tensors, positions, inputs)
+
+    def _trace_backward(self, tensors: Sequence[Tensor], positions: list[int], inputs: list[Tensor]) -> None:
+        recorder = self.recorder
         spent = freed(recorder, [tensors[i] for i in positions], inputs)
         self.freed = [i for i, is_freed in zip(positions, spent, strict=True) if is_freed]
         self.graded = [i for i in positions if i not in self.freed]
@@ -274,8 +291,9 @@ class TracedCall:
                 (leaf, recorder.first_gradients[key] is not None) for key, leaf in recorder.leaves.items()
             ])  # fmt: skip
         simple = [simplified(graph) for graph in graphs]
-        for segment, graph, short in zip(recorder.segments, graphs, simple, strict=True):
-            writer.segment(segment, short, compile_graph(short), graph.outputs)
+        runs = [compile_graph(graph) for graph in simple]
+        for segment, graph, short, run in zip(recorder.segments, graphs, simple, runs, strict=True):
+            writer.segment(segment, short, run, graph.outputs)
         for position, result in enumerate(results):
             writer.result(position, result)
         if derivative is not None:
@@ -287,7 +305,7 @@ class TracedCall:
         plain = self.spec == tree_flatten((tuple(self.leaves), {}))[1]
         function = writer.function(len(self.leaves), self._returned(writer, leaves, shape))
         program = Program(function, None if plain else self.spec, self.environment)
-        program.graphs, program.derivative = simple, derivative
+        program.graphs, program.runs, program.derivative = simple, runs, derivative
         program.repeatable = not written and not recorder.draws and len(graphs) == 1
         return program
 
@@ -326,4 +344,4 @@ class TracedCall:
         return f"{writer.bound(tree_unflatten)}([{', '.join(names)}], {writer.bound(shape)})"
 
 
-__all__ = ["CompiledFunction", "Program", "forced_eager", "forget_programs"]
+__all__ = ["CompiledFunction", "Program", "compiled_functions", "forced_eager", "forget_programs"]

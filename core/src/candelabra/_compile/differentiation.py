@@ -10,7 +10,8 @@ linearize-then-transpose and of PyTorch's AOTAutograd.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from weakref import ref
 
 from candelabra._annotations import Any, Final, NamedTuple
@@ -48,6 +49,19 @@ class Derivative(NamedTuple):
     """The keys of their gradients."""
     places: tuple[int, ...]
     """For each of them the position among the graph's outputs, or -1 for no gradient."""
+
+
+@contextmanager
+def without_hooks(inputs: Sequence[Tensor]) -> Iterator[None]:
+    """Inside the block, the tensors have no hooks: those run when the gradients of a compiled call arrive."""
+    kept = [(node, node.hooks) for t in inputs if (node := t._node) is not None and node.hooks is not None]
+    for node, _ in kept:
+        node.hooks = None
+    try:
+        yield
+    finally:
+        for node, hooks in kept:
+            node.hooks = hooks
 
 
 def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> Derivative | None:
@@ -226,4 +240,4 @@ class CompiledNode(Node):
         return "CompiledFunctionBackward"
 
 
-__all__ = ["CompiledNode", "Derivative", "cut", "freed", "trace_backward"]
+__all__ = ["CompiledNode", "Derivative", "cut", "freed", "trace_backward", "without_hooks"]

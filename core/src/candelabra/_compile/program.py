@@ -103,7 +103,8 @@ class Writer:
         self.guards.append(f"{payload} = {fresh}._payload")
         known = self.bound(spec)
         instance = self.bound(spec.instance)
-        if name in self.scope:  # a captured tensor: as long as it has the same payload, its spec is the same
+        if name in self.scope and not spec.instance.immutable:
+            # A captured tensor: as long as it has the same payload, its spec is the same.
             seen = self.bound(tensor._payload)
             self.guards.append(f"if {payload} is not {seen} and spec_of({payload}, {instance}) != {known}: return MISS")
             return
@@ -122,9 +123,10 @@ class Writer:
                     self.guards.append(f"if {a}._counter is {b}._counter: return MISS")
 
     def gradients(self, leaves: Sequence[tuple[Tensor, bool]]) -> None:
-        """Guard which leaves have gradients."""
+        """Guard which leaves have gradients, and that they have no hooks: a backward pass inside would run them."""
         for tensor, has in leaves:
-            self.guards.append(f"if ({self._outside(tensor)}._grad is None) is {has}: return MISS")
+            name = self._outside(tensor)
+            self.guards.append(f"if ({name}._grad is None) is {has} or {name}._node.hooks is not None: return MISS")
 
     # -- the call -----------------------------------------------------------------------------------------------------
     def segment(self, segment: Segment, graph: Graph, function: Callable[..., Any], outputs: Sequence[Value]) -> None:

@@ -27,7 +27,9 @@ def runner(graph: Graph, kernel_of: KernelOf | None = None) -> Callable[..., tup
     a payload, or a tuple of payloads for several results. What the kernel of a node that writes returns is ignored: the
     results are the payloads that it has written.
     """
-    return _Writer(graph, kernel_of).function()
+    function: Any = _Writer(graph, kernel_of).function()
+    function.graph = graph  # so that reports show the groups that a device has made
+    return function  # type: ignore[no-any-return]
 
 
 def default_kernel(node: Node) -> Callable[..., Any]:

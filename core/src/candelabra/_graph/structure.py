@@ -238,6 +238,13 @@ class Graph:
             found[node] = before
         return found
 
+    @property
+    def traffic(self) -> int:
+        """The bytes that the nodes read and write, each node apart. Views read nothing."""
+        moving = [node for node in self.nodes if not node.is_view]
+        values = [value for node in moving for value in (*dict.fromkeys(node.operands), *node.results)]
+        return sum(value.spec.nbytes for value in values if value.spec is not None)
+
     # -- printing -----------------------------------------------------------------------------------------------------
     def names(self) -> dict[Value, str]:
         """Return a name for each value: ``a0`` for inputs, ``c0`` for captured tensors, ``v0`` for results."""

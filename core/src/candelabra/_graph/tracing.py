@@ -123,7 +123,7 @@ class Tracer:
         codes._fresh()
         self.meet((codes,))
         with untraced():
-            out = op.canonical(codes.detach(), text, error)
+            out: Tensor = op.canonical(codes.detach(), text, error)
         instance = instance_of_key(codes._keys)
         value = self._argument(codes._payload)
         self._computed(op, [value, text, error], None, out._payload, instance)
