@@ -46,31 +46,33 @@ def batched(context: Context, op: Operator[..., Any], d: dtype, layout: str) -> 
     worst = None
     tried: set[tuple[frozenset[int], int, int]] = set()
     for sample in context.each(op, d, layout):
-        given = _arrays(sample)
-        if not given or sum(array.size for array in given) > MOST:
+        values = _arrays(sample)
+        if not values or sum(array.size for array in values) > MOST:
             continue
         examples = _examples(context, op, sample, layout)
-        for marked in _batched_sets(len(given)):
+        for marked in _batched_sets(len(values)):
             chosen = [_chosen(sample, example, marked) for example in examples]
             if not all(_is_defined(context, op, one, layout) for one in chosen[1:]):
                 continue  # such as a derivative, together with the result for another matrix
-            for dim in [0] if reads_strides(op) else _dims(given, marked, tried):
-                found = _at_once(context, op, chosen, marked, dim, layout)
+            for dim in [0] if reads_strides(op) else _dims(values, marked, tried):
+                at_once = _AtOnce(context, op, chosen, marked, dim, layout)
+                if dim and at_once.refuses_an_example():
+                    continue  # such as a view of another shape of strided memory
+                found = at_once.results()
                 for number, one in enumerate(chosen):
                     result = tree_map(lambda t, number=number: t.select(0, number), found)
-                    name = f"example {number} of {EXAMPLES}, arrays {sorted(marked)} batched" + f" in dim {dim}" * (
-                        dim > 0
-                    )
+                    where = f" in dim {dim}" if dim else ""
+                    name = f"example {number} of {EXAMPLES}, arrays {sorted(marked)} batched{where}"
                     worst = max(worst or 0.0, _checked(context, op, d, one, result, name, layout))
     return worst
 
 
-def _dims(given: list[Array], marked: frozenset[int], tried: set[tuple[frozenset[int], int, int]]) -> list[int]:
+def _dims(values: list[Array], marked: frozenset[int], tried: set[tuple[frozenset[int], int, int]]) -> list[int]:
     """Return the dims along which the examples of one sample are: the first, and those not tried with its rank yet.
 
     An array of a smaller rank has them along its last dim.
     """
-    rank = max(given[i].ndim for i in marked)
+    rank = max(values[i].ndim for i in marked)
     further = [dim for dim in range(1, rank + 1) if (marked, rank, dim) not in tried]
     tried.update((marked, rank, dim) for dim in further)
     return [0, *further]
@@ -88,7 +90,7 @@ def _checked(
 
 # -- nested and random forms ------------------------------------------------------------------------------------------
 def is_selected(op: Operator[..., Any]) -> bool:
-    """Return whether ``vmap`` in ``vmap`` is checked: an operator with a rule of its own, or the first of its module."""
+    """Return whether ``vmap`` in ``vmap`` is checked: for operators with a rule, and for the first of each module."""
     return is_batched(op) and (op.batching is not None or op is _first_of(op.declared_in))
 
 
@@ -247,18 +249,40 @@ def _chosen(sample: Sample, example: Sample, marked: frozenset[int]) -> Sample:
     return replace(sample, args=args, kwargs=kwargs)
 
 
-def _at_once(
-    context: Context, op: Operator[..., Any], examples: list[Sample], marked: frozenset[int], dim: int, layout: str
-) -> Any:
-    """Return the results of one call for all examples, which are along ``dim`` of the arrays in ``marked``."""
-    columns = list(zip(*[_arrays(example) for example in examples], strict=True))
-    dims = tuple([min(dim, column[0].ndim) if i in marked else None for i, column in enumerate(columns)])
-    given = [
-        to_device(column[0] if along is None else np.stack(column, along), context.instance)
-        for column, along in zip(columns, dims, strict=True)
-    ]
-    context.current = (examples[0], layout)
-    return vmap(_function(context, op, examples[0]), dims, randomness="same")(*given)
+class _AtOnce:
+    """One call for all examples, which are along ``dim`` of the arrays in ``marked``."""
+
+    def __init__(
+        self,
+        context: Context,
+        op: Operator[..., Any],
+        examples: list[Sample],
+        marked: frozenset[int],
+        dim: int,
+        layout: str,
+    ) -> None:
+        columns = list(zip(*[_arrays(example) for example in examples], strict=True))
+        self.dims = tuple([min(dim, column[0].ndim) if i in marked else None for i, column in enumerate(columns)])
+        self.tensors = [
+            to_device(column[0] if along is None else np.stack(column, along), context.instance)
+            for column, along in zip(columns, self.dims, strict=True)
+        ]
+        self.function = _function(context, op, examples[0])
+        context.current = (examples[0], layout)
+
+    def refuses_an_example(self) -> bool:
+        """Return whether the operator raises for one example alone, in the memory that all share."""
+        try:
+            self.function(
+                *[t if dim is None else t.select(dim, 0) for t, dim in zip(self.tensors, self.dims, strict=True)]
+            )
+        except Exception:  # any error of the operator
+            return True
+        return False
+
+    def results(self) -> Any:
+        """Return the results, with the examples along the first dim."""
+        return vmap(self.function, self.dims, randomness="same")(*self.tensors)
 
 
 def _function(context: Context, op: Operator[..., Any], sample: Sample) -> Callable[..., Any]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # -- signatures -------------------------------------------------------------------------------------------------------
 class Kind:
-    """What a signature says about an operand: its shape, dtype and device, or which parameter it is.
+    """The part of a signature for one operand: its shape, dtype and device, or which parameter it is.
 
     ``general``: the same without the identity of a parameter; the kind itself for any other operand.
     """
@@ -260,8 +260,8 @@ class Slot:
         become(tensor, made)
 
 
-def become(tensor: Tensor, made: Tensor) -> None:
+def become(tensor: Tensor, other: Tensor) -> None:
     """Give a tensor the payload, keys, version and history of another."""
-    for slot in ("_payload", "_node", "_counter", *(VIEW_SLOTS if made._keys & VIEW else ())):
-        setattr(tensor, slot, getattr(made, slot))
-    tensor._keys = made._keys | tensor._keys & OVERRIDE
+    for slot in ("_payload", "_node", "_counter", *(VIEW_SLOTS if other._keys & VIEW else ())):
+        setattr(tensor, slot, getattr(other, slot))
+    tensor._keys = other._keys | tensor._keys & OVERRIDE
