@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from candelabra._annotations import TYPE_CHECKING, Any, Final, NamedTuple
 from candelabra._device import open_device
 from candelabra._dispatch.viewing import VIEW_SLOTS
-from candelabra._keys import DEFERRED, LAYER_MASK, NO_GRAD, OVERRIDE, RECORDING_MODES, VIEW, mode
+from candelabra._keys import ANOMALY, DEFERRED, LAYER_MASK, NO_GRAD, OVERRIDE, PACK, RECORDING_MODES, VIEW, mode
 from candelabra._records.record import OPERATORS
 from candelabra._tensor import Tensor, wrap
 from candelabra.dtypes import BY_BIT, DTYPE_MASK
@@ -45,6 +45,8 @@ class Results(NamedTuple):
     itself: bool
 
 
+IMMEDIATE: Final = PACK | ANOMALY
+"""Modes whose hooks run with each call, so that it is not deferred."""
 LIMIT: Final = 1 << 14
 """The number of kinds, and of signatures whose results are known, that are kept."""
 _kinds: Final[dict[tuple[tuple[int, ...], int], Kind]] = {}
