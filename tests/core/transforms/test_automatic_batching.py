@@ -210,7 +210,7 @@ def test_views_of_deferred_tensors_share_their_memory(rng: np.random.Generator) 
     assert found == run()
 
 
-def test_a_write_does_not_reach_calls_before_it(rng: np.random.Generator) -> None:
+def test_a_write_does_not_affect_calls_before_it(rng: np.random.Generator) -> None:
     """A call uses the value that its operand had when it was made, whatever writes follow."""
     x, w = tensor(rng, 3), tensor(rng, 3, leaf=True)
     expected = (x * 2).tolist(), (w * 2).tolist()

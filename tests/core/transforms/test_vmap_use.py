@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from candelabra import Tensor, vmap
 from candelabra.func import grad
+from candelabra.library import Layer
 
 from tests.core.transforms.loops import tensor
 
@@ -297,3 +298,36 @@ def test_two_transforms_of_two_threads_are_not_mixed() -> None:
 
     vmap(f)(cd.ones(2, 3))
     assert errors == ["refused"]
+
+
+def test_writes_in_place_need_no_copy(rng: np.random.Generator) -> None:
+    """A pointwise operator writes to the memory of all examples; smaller ranks and numbers broadcast to it."""
+    names: list[str] = []
+
+    def note(op: Any, next: Callable[..., Any], *args: Any) -> Any:
+        names.append(op.name)
+        return next(*args)
+
+    def written(a: Tensor, b: Tensor, shared: Tensor) -> Tensor:
+        out = a.clone()
+        out.mul_(2).add_(b, alpha=3).sub_(shared).clamp_(min=-1)
+        out[0].neg_()
+        return out
+
+    x, y, shared = tensor(rng, 4, 2, 3), tensor(rng, 4, 3), tensor(rng, 2, 1)
+    expected = cd.stack([written(a, b, shared) for a, b in zip(x, y, strict=True)])
+    layer = Layer("noted", note)
+    try:
+        with layer:
+            found = vmap(written, (0, 0, None))(x, y, shared)
+    finally:
+        layer.remove()
+    assert cd.allclose(found, expected)
+    assert {"mul", "clamp"} <= set(names)
+    assert "copied" not in names
+
+
+def test_writes_in_place_that_do_not_fit_raise(rng: np.random.Generator) -> None:
+    """A result of a larger shape than its target raises, as without vmap."""
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        vmap(lambda a, b: a.add_(b))(tensor(rng, 2, 3), tensor(rng, 2, 4, 3))

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra._annotations import Any, Final, NoReturn
+from candelabra._dispatch.key import redispatch
 from candelabra._records.batching import Rule, aligned, expanded
 from candelabra._records.record import OPERATORS, Operator
 from candelabra._records.schema import DIM, DIMS, OPERAND, TENSOR, TENSOR_KINDS
@@ -77,6 +78,10 @@ class Vmap(Transform):
         from candelabra._transforms import batching_rules  # noqa: F401 - fills RULES and FACTORIES
 
         return kernel_of(op)
+
+    def inplace_kernel_of(self, op: Operator[..., Any]) -> Rule | None:
+        pointwise = getattr(op.rule, "pointwise", False) and op.schema.result is None and op.inplace_body is None
+        return inplace_kernel(op) if pointwise and op.inplace and op.name != "copied" else None
 
     def adopted(self, frame: Any, tensor: Tensor) -> Batched:
         return Batched(tensor, frame, False, own=False)
@@ -209,6 +214,34 @@ def pointwise_kernel(op: Operator[..., Any]) -> Rule:
         if several:
             return tuple([Batched(o, frame, batched) for o in out])
         return Batched(out, frame, batched)
+
+    return kernel
+
+
+def inplace_kernel(op: Operator[..., Any]) -> Rule:
+    """Return the kernel of a pointwise operator that writes to its first operand.
+
+    It declines results that do not fit there: those per example for a target without a batch dim, and larger ones.
+    """
+
+    def kernel(target: Batched, *rest: Any) -> Any:
+        frame, rank = target.frame, len(target.shape)
+        values: list[Any] = [target.tensor]
+        for a in rest:
+            if type(a) is not Batched:
+                if type(a) is list:
+                    return NotImplemented
+                values.append(a)
+                continue
+            if a.frame is not frame:
+                other_frame(a.frame, frame)
+            if len(a.shape) > rank or (a.batched and not target.batched):
+                return NotImplemented
+            values.append(aligned(a.tensor, rank - len(a.shape)) if a.batched else a.tensor)
+        if not frame.alive:
+            outlived(frame)
+        redispatch(op, tuple(values), inplace=True)
+        return target
 
     return kernel
 

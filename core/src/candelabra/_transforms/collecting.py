@@ -15,36 +15,41 @@ Attribution: Neubig, Goldberg and Dyer, "On-the-fly operation batching in dynami
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import wraps
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._autograd.views import check_writable
-from candelabra._codegen.source import build
-from candelabra._device import Instance
-from candelabra._dispatch.deferring import active_block, run_now, serve_collected
+from candelabra._dispatch.deferring import active_block, run_now
 from candelabra._dispatch.levels import active_frames
 from candelabra._dispatch.viewing import same_tensor
 from candelabra._keys import (
-    ANOMALY,
     DEFERRED,
     DEVICE_SHIFT,
     LAYER_MASK,
     NO_GRAD,
     OVERRIDE,
-    PACK,
-    SCALAR_FIRST,
-    SCALAR_MASK,
     VIEW,
     state,
     switch,
 )
 from candelabra._records.record import OPERATORS
-from candelabra._records.schema import INDEX, MASK, OPERAND, OPTIONAL, TENSOR, TENSOR_KINDS
 from candelabra._tensor import Tensor, new
+from candelabra._transforms import collecting_functions  # noqa: F401 - the functions in the dispatch tables
 from candelabra._transforms.agenda import Arguments, execute
 from candelabra._transforms.batching import family_of
-from candelabra._transforms.deferred import KNOWN, Bucket, Group, Kind, Slot, become, kind_of, plain, results_of
+from candelabra._transforms.deferred import (
+    IMMEDIATE,
+    KNOWN,
+    Bucket,
+    Group,
+    Kind,
+    Slot,
+    become,
+    kind_of,
+    plain,
+    results_of,
+)
 from candelabra.dtypes import DTYPE_MASK
 
 if TYPE_CHECKING:
@@ -53,10 +58,6 @@ if TYPE_CHECKING:
     from candelabra._records.record import Operator
 
 TYPE_AND_DEVICE: Final = DTYPE_MASK | (-1 << DEVICE_SHIFT)
-IMMEDIATE: Final = PACK | ANOMALY
-"""Modes whose hooks run with each call, so that it is not deferred."""
-ALWAYS_ONE: Final = (TENSOR, OPERAND, OPTIONAL, INDEX, MASK)
-"""The kinds of parameters that are one tensor, or None."""
 SEQUENCES: Final = (tuple, list)
 
 
@@ -294,70 +295,6 @@ def _restore(written: list[tuple[Tensor, Tensor, int]]) -> None:
     """Undo the writes of calls that have not run."""
     for target, earlier, _ in written:
         become(target, earlier)
-
-
-# -- the fast path ----------------------------------------------------------------------------------------------------
-def compiled(op: Operator[..., Any], key: int, instance: Instance) -> Callable[..., Any]:
-    """Compile the function that collects the calls of one key.
-
-    It knows which arguments are tensors, and serves the calls of groups that exist. The others go to
-    :meth:`Collector.call`, as do operators with lists or optional tensors.
-    """
-    depth, bit = instance.depth, instance.bit
-
-    def collect(*args: Any) -> Any:
-        collector = active_block.collector
-        if collector is None or depth > collector.depth:
-            return run_now(op, args)
-        return collector.call(op, args, bit)
-
-    parameters = op.schema.parameters
-    tensors = [p.name for p in parameters if p.kind in ALWAYS_ONE]
-    optional = [p.name for p in parameters if p.kind in ALWAYS_ONE and p.optional]
-    if key & SCALAR_MASK:
-        tensors.remove([p.name for p in parameters if p.kind == OPERAND][0 if key & SCALAR_FIRST else -1])
-    if not tensors or any(p.kind in TENSOR_KINDS and p.kind not in ALWAYS_ONE for p in parameters):
-        return collect
-    names = ", ".join(p.name for p in parameters)
-    parts = [f"s_{p.name}.kind" if p.name in tensors else f"plain({p.name})" for p in parameters]
-    first, *others = [f"s_{name}" for name in tensors]
-    scope = {
-        "active_block": active_block, "state": state, "op": op, "plain": plain, "new": new, "Tensor": Tensor,
-        "Slot": Slot, "slow": collect, "DEFERRED": DEFERRED, "keep": IMMEDIATE | LAYER_MASK,
-    }  # fmt: skip
-    lines = [
-        "c = active_block.collector",
-        f"if c is None or c.depth < {depth} or state.bits != c.modes or c.modes & keep: return slow({names})",
-        *[f"if {name} is None: return slow({names})" for name in optional],
-        *[f"s_{n} = {n}._payload if {n}._keys & DEFERRED else c.slot({n})" for n in tensors],
-        f"group = c.table.get((op, {', '.join(parts)}))",
-        f"if group is None or not group.simple: return slow({names})",
-        f"need = {first}.bucket",
-        "depth = need.depth",
-        *[f"if (need_{s} := {s}.bucket).depth > depth: depth = need_{s}.depth" for s in others],
-        "bucket = group.buckets.get(depth + 1) or group.bucket(depth + 1)",
-        "bucket.needs.add(need)",
-        *[f"bucket.needs.add(need_{s})" for s in others],
-        "slot = new(Slot)",
-        "slot.bucket = bucket",
-        "slot.row = len(bucket.inputs)",
-        "slot.kind = kind = group.kind",
-        "slot.shape = kind.shape",
-        f"bucket.inputs.append(({', '.join([first, *others])},))",
-        "out = new(Tensor)",
-        "out._payload = slot",
-        "out._keys = kind.keys | DEFERRED",
-        "out._node = None",
-        "out._counter = c.counter",
-    ]
-    if op.view:
-        rest = "".join(f"{p.name}, " for p in parameters[1:])
-        lines += [f"out._replay, out._parent = (op, ({rest})), {parameters[0].name}", f"{first}.viewed = True"]
-        lines.insert(1, f"if not {parameters[0].name}._keys & DEFERRED: return slow({names})")
-    return build(op.name, names, [*lines, "return out"], scope, f"{op.name} collected")
-
-
-serve_collected(compiled)
 
 
 class batching:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from candelabra._annotations import TYPE_CHECKING, Any, Final, NamedTuple
 from candelabra._device import open_device
 from candelabra._dispatch.viewing import VIEW_SLOTS
-from candelabra._keys import DEFERRED, LAYER_MASK, NO_GRAD, OVERRIDE, RECORDING_MODES, VIEW, mode
+from candelabra._keys import ANOMALY, DEFERRED, LAYER_MASK, NO_GRAD, OVERRIDE, PACK, RECORDING_MODES, VIEW, mode
 from candelabra._records.record import OPERATORS
 from candelabra._tensor import Tensor, wrap
 from candelabra.dtypes import BY_BIT, DTYPE_MASK
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # -- signatures -------------------------------------------------------------------------------------------------------
 class Kind:
-    """What a signature says about an operand: its shape, dtype and device, or which parameter it is.
+    """The part of a signature for one operand: its shape, dtype and device, or which parameter it is.
 
     ``general``: the same without the identity of a parameter; the kind itself for any other operand.
     """
@@ -45,6 +45,8 @@ class Results(NamedTuple):
     itself: bool
 
 
+IMMEDIATE: Final = PACK | ANOMALY
+"""Modes whose hooks run with each call, so that it is not deferred."""
 LIMIT: Final = 1 << 14
 """The number of kinds, and of signatures whose results are known, that are kept."""
 _kinds: Final[dict[tuple[tuple[int, ...], int], Kind]] = {}
@@ -260,8 +262,8 @@ class Slot:
         become(tensor, made)
 
 
-def become(tensor: Tensor, made: Tensor) -> None:
+def become(tensor: Tensor, other: Tensor) -> None:
     """Give a tensor the payload, keys, version and history of another."""
-    for slot in ("_payload", "_node", "_counter", *(VIEW_SLOTS if made._keys & VIEW else ())):
-        setattr(tensor, slot, getattr(made, slot))
-    tensor._keys = made._keys | tensor._keys & OVERRIDE
+    for slot in ("_payload", "_node", "_counter", *(VIEW_SLOTS if other._keys & VIEW else ())):
+        setattr(tensor, slot, getattr(other, slot))
+    tensor._keys = other._keys | tensor._keys & OVERRIDE

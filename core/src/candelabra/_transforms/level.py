@@ -113,6 +113,8 @@ class Kernels(dict[str, Any]):
         found = dict.get(self, name)
         if found is None and name in OPERATORS:
             found = self.transform.kernel_of(OPERATORS[name])
+        elif found is None and name[-1] == "_" and name[:-1] in OPERATORS:
+            found = self.transform.inplace_kernel_of(OPERATORS[name[:-1]])
         return default if found is None else found
 
     def __contains__(self, name: object) -> bool:
@@ -154,6 +156,13 @@ class Transform(Backend):
         A kernel takes payloads, lists of payloads, and plain arguments, by position and in canonical form, and returns
         a payload, or a tuple of payloads. It calls operators on the tensors inside, under the modes of the level below.
         For the argument ``device`` of a factory it gets the depth of its level; see :meth:`instance_at`.
+        """
+        return None
+
+    def inplace_kernel_of(self, op: Operator[..., Any]) -> Callable[..., Any] | None:
+        """Return the kernel of an operator that writes its result to the first payload, and returns that.
+
+        None: the result is computed in new memory, and :meth:`copy_` writes it.
         """
         return None
 

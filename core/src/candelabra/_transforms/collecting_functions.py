@@ -1,0 +1,83 @@
+"""The functions in dispatch tables that collect calls inside a block of ``batching()``, generated for each key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra._codegen.source import build
+from candelabra._dispatch.deferring import active_block, run_now, serve_collected
+from candelabra._keys import DEFERRED, LAYER_MASK, SCALAR_FIRST, SCALAR_MASK, state
+from candelabra._records.schema import INDEX, MASK, OPERAND, OPTIONAL, TENSOR, TENSOR_KINDS
+from candelabra._tensor import Tensor, new
+from candelabra._transforms.deferred import IMMEDIATE, Slot, plain
+
+if TYPE_CHECKING:
+    from candelabra._device import Instance
+    from candelabra._records.record import Operator
+
+ALWAYS_ONE: Final = (TENSOR, OPERAND, OPTIONAL, INDEX, MASK)
+"""The kinds of parameters that are one tensor, or None."""
+
+
+def compiled(op: Operator[..., Any], key: int, instance: Instance) -> Callable[..., Any]:
+    """Compile the function that collects the calls of one key.
+
+    It knows which arguments are tensors, and serves the calls of groups that exist. The others go to
+    ``Collector.call``, as do operators with lists or optional tensors.
+    """
+    depth, bit = instance.depth, instance.bit
+
+    def collect(*args: Any) -> Any:
+        collector = active_block.collector
+        if collector is None or depth > collector.depth:
+            return run_now(op, args)
+        return collector.call(op, args, bit)
+
+    parameters = op.schema.parameters
+    tensors = [p.name for p in parameters if p.kind in ALWAYS_ONE]
+    optional = [p.name for p in parameters if p.kind in ALWAYS_ONE and p.optional]
+    if key & SCALAR_MASK:
+        tensors.remove([p.name for p in parameters if p.kind == OPERAND][0 if key & SCALAR_FIRST else -1])
+    if not tensors or any(p.kind in TENSOR_KINDS and p.kind not in ALWAYS_ONE for p in parameters):
+        return collect
+    names = ", ".join(p.name for p in parameters)
+    parts = [f"s_{p.name}.kind" if p.name in tensors else f"plain({p.name})" for p in parameters]
+    first, *others = [f"s_{name}" for name in tensors]
+    scope = {
+        "active_block": active_block, "state": state, "op": op, "plain": plain, "new": new, "Tensor": Tensor,
+        "Slot": Slot, "slow": collect, "DEFERRED": DEFERRED, "keep": IMMEDIATE | LAYER_MASK,
+    }  # fmt: skip
+    lines = [
+        "c = active_block.collector",
+        f"if c is None or c.depth < {depth} or state.bits != c.modes or c.modes & keep: return slow({names})",
+        *[f"if {name} is None: return slow({names})" for name in optional],
+        *[f"s_{n} = {n}._payload if {n}._keys & DEFERRED else c.slot({n})" for n in tensors],
+        f"group = c.table.get((op, {', '.join(parts)}))",
+        f"if group is None or not group.simple: return slow({names})",
+        f"need = {first}.bucket",
+        "depth = need.depth",
+        *[f"if (need_{s} := {s}.bucket).depth > depth: depth = need_{s}.depth" for s in others],
+        "bucket = group.buckets.get(depth + 1) or group.bucket(depth + 1)",
+        "bucket.needs.add(need)",
+        *[f"bucket.needs.add(need_{s})" for s in others],
+        "slot = new(Slot)",
+        "slot.bucket = bucket",
+        "slot.row = len(bucket.inputs)",
+        "slot.kind = kind = group.kind",
+        "slot.shape = kind.shape",
+        f"bucket.inputs.append(({', '.join([first, *others])},))",
+        "out = new(Tensor)",
+        "out._payload = slot",
+        "out._keys = kind.keys | DEFERRED",
+        "out._node = None",
+        "out._counter = c.counter",
+    ]
+    if op.view:
+        rest = "".join(f"{p.name}, " for p in parameters[1:])
+        lines += [f"out._replay, out._parent = (op, ({rest})), {parameters[0].name}", f"{first}.viewed = True"]
+        lines.insert(1, f"if not {parameters[0].name}._keys & DEFERRED: return slow({names})")
+    return build(op.name, names, [*lines, "return out"], scope, f"{op.name} collected")
+
+
+serve_collected(compiled)
