@@ -19,7 +19,9 @@ from candelabra_clike.types import CTYPES
 GRAIN: Final = 4096
 """Elements of the result per work-item on serial devices."""
 SOURCES: Final = {
-    "reflect": "{p} < {before} ? {before} - {p} : {p} < {before} + {n} ? {p} - {before} : 2u * {n} + {before} - 2u - {p}",
+    "reflect": (
+        "{p} < {before} ? {before} - {p} : {p} < {before} + {n} ? {p} - {before} : 2u * {n} + {before} - 2u - {p}"
+    ),
     "replicate": "{p} < {before} ? 0 : {p} < {before} + {n} ? {p} - {before} : {n} - 1u",
     "circular": "{p} < {before} ? {p} + {n} - {before} : {p} < {before} + {n} ? {p} - {before} : {p} - {before} - {n}",
 }
