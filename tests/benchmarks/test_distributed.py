@@ -18,7 +18,7 @@ from benchmarks.distributed import STRATEGIES, Counted, Machine, modelled, predi
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_bytes_of_a_step(strategy: str) -> None:
-    """What two ranks send in the second step is what the model says."""
+    """Two ranks send as many bytes in a step as the model predicts."""
 
     def program() -> float:
         world: Any = dist.group.WORLD
