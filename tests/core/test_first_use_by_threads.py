@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import candelabra as cd
+from candelabra import _journal as journal
 from candelabra._namespace import index
 
 MODULE = """
@@ -81,7 +82,13 @@ def test_a_module_that_another_thread_imports(tmp_path: Path, monkeypatch: Any) 
         sink.arrive()
 
     users = [threading.Thread(target=use, args=(name,), name=name) for name in NAMES]
-    importing = threading.Thread(target=original, args=("slow_declarations",))
+    recording = journal.Recording()
+
+    def declare() -> None:
+        with recording:
+            original("slow_declarations")
+
+    importing = threading.Thread(target=declare)
     monkeypatch.setattr(index, "import_module", arriving_import)
     importing.start()
     assert sink.declared.wait(30)
@@ -89,5 +96,6 @@ def test_a_module_that_another_thread_imports(tmp_path: Path, monkeypatch: Any) 
         thread.start()
     for thread in (importing, *users):
         thread.join()
+    recording.undo()
     sys.modules.pop("slow_declarations")
     assert results == {name: [2.0, 2.0] for name in NAMES}

@@ -78,8 +78,15 @@ def reference(ranks: int = SIZE) -> list[Any]:
     return [p.detach() for p in net.parameters()]
 
 
-@pytest.mark.parametrize("reshard", [True, False])
-@pytest.mark.parametrize("mesh_shape", [(SIZE,), (2, 2)])
+@pytest.mark.parametrize(
+    ("reshard", "mesh_shape"),
+    [
+        (True, (SIZE,)),
+        (False, (2, 2)),
+        pytest.param(False, (SIZE,), marks=pytest.mark.thorough),
+        pytest.param(True, (2, 2), marks=pytest.mark.thorough),
+    ],
+)
 def test_parameters_are_those_of_one_process(reshard: bool, mesh_shape: tuple[int, ...]) -> None:
     """And those of DistributedDataParallel, also with replicas of shards; each rank keeps its shards only."""
 

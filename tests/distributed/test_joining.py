@@ -52,8 +52,14 @@ def expected(by_active: bool) -> list[Any]:
     return list(net.parameters())
 
 
-@pytest.mark.parametrize("by_active", [False, True])
-@pytest.mark.parametrize("zero", [False, True])
+@pytest.mark.parametrize(
+    ("by_active", "zero"),
+    [
+        (False, False),
+        (True, True),
+        *(pytest.param(*pair, marks=pytest.mark.thorough) for pair in ((False, True), (True, False))),
+    ],
+)
 def test_steps_are_those_of_the_ranks_with_batches(by_active: bool, zero: bool) -> None:
     """Every rank ends with the parameters of one process, also the rank that had no batch at all."""
 

@@ -62,7 +62,7 @@ BATCH, TARGET, SCALE = numbers(50, 8, 4), numbers(51, 8, 2), numbers(52, 8, 1)
 
 
 @pytest.mark.parametrize("kind", [ScheduleGPipe, Schedule1F1B])
-@pytest.mark.parametrize("count", [4, 8])
+@pytest.mark.parametrize("count", [4, pytest.param(8, marks=pytest.mark.thorough)])
 def test_training_is_that_of_one_process(kind: Any, count: int) -> None:
     """Gradients of the mean of the microbatches' losses, which are those of the batch."""
     plain = stages()

@@ -19,7 +19,7 @@ PLACEMENTS = [
 
 
 @pytest.mark.parametrize("placements", PLACEMENTS, ids=str)
-@pytest.mark.parametrize("shape", [(7, 5), (1, 2), (4, 4)], ids=str)
+@pytest.mark.parametrize("shape", [(7, 5), (1, 2), pytest.param((4, 4), marks=pytest.mark.thorough)], ids=str)
 def test_the_whole_from_its_parts(placements: Any, shape: tuple[int, int]) -> None:
     """Sizes need not be divisible, and parts may be empty; norms are those of the whole."""
     whole = cd.arange(float(shape[0] * shape[1])).reshape(shape) + 1

@@ -72,7 +72,7 @@ PLANS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("bias", [True, pytest.param(False, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("plan", PLANS)
 def test_training_is_that_of_one_process(plan: str, bias: bool) -> None:
     """Loss, gradients and updated parameters, though each rank has a part of the weights."""

@@ -146,10 +146,11 @@ class RowwiseParallel(_Divided):
         def forward(index: Tensor) -> Tensor:
             own = (index >= low) & (index < high)
             if high == low:
-                zeros: Tensor = module.weight.new_zeros((*index.shape, module.embedding_dim))
-                return zeros + module.weight.sum()
+                nothing: Tensor = module.weight.sum() + module.weight.new_zeros((*index.shape, module.embedding_dim))
+                return nothing
             rows: Tensor = functional.embedding((index - low).clamp(0, high - low - 1), module.weight)
-            return rows * own.unsqueeze(-1).to(rows.dtype)
+            masked: Tensor = rows * own.unsqueeze(-1).to(rows.dtype)
+            return masked
 
         module.forward = forward
 
