@@ -184,7 +184,7 @@ def test_a_quick_run_tries_kernels_in_every_dtype_and_in_every_layout_of_one() -
 
 
 def test_a_quick_run_tries_the_axes_of_bodies_one_by_one() -> None:
-    """Of an operator without a kernel, each property, dtype and layout occurs once, but for transforms: those of a
+    """Of an operator without a kernel, each property, dtype and layout occurs, except transforms: those of a
     body consist of its operators' own."""
     cases = plan(Context(str(cd.get_default_device())), level=2, operators=["hardsigmoid"])
     few = quick(cases, {"softmax"})

@@ -49,7 +49,7 @@ def _cast(to: Any) -> Callable[[Array], Array]:
 
 
 def _as_integers(a: Array) -> Array:
-    with np.errstate(invalid="ignore"):  # of NaN, and of the imaginary part, any integer will do
+    with np.errstate(invalid="ignore"):  # of NaN: any integer is another argument
         return np.asarray(a.real.astype(np.int64))
 
 
