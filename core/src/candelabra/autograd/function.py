@@ -18,7 +18,7 @@ from candelabra._autograd.saved import zero_gradient
 from candelabra._autograd.views import Overwrite, chain_of, check_writable, detached, is_cut
 from candelabra._device import instance_of_key
 from candelabra._dispatch.levels import active_frames
-from candelabra._keys import ANOMALY, AUTOGRAD, NO_GRAD, VIEW, mode, state, switch
+from candelabra._keys import ANOMALY, AUTOGRAD, DEVICE_SHIFT, NO_GRAD, VIEW, mode, state, switch
 from candelabra._tensor import wrap
 from candelabra.dtypes import BY_BIT, DTYPE_MASK
 
@@ -153,7 +153,7 @@ def _as_edge(node: Node, index: int, r: Any, edge: Node | None) -> Any:
     want = BY_BIT[edge.keys & DTYPE_MASK]
     if r.dtype is not want:
         r = (r.real if r.is_complex() and not want.is_complex else r).to(want)
-    if (r._keys ^ edge.keys) >> 48:
+    if (r._keys ^ edge.keys) >> DEVICE_SHIFT:
         raise RuntimeError(
             f"Function {node.name()} returned an invalid gradient at index {index} - expected device "
             f"{instance_of_key(edge.keys).device} but got {r.device}"
