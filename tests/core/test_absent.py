@@ -48,8 +48,10 @@ def test_decorators_of_torchscript() -> None:
 def test_hints_of_torchscript_are_those_of_typing() -> None:
     """Model files import them from ``jit.annotations``."""
     module = importlib.import_module("candelabra.jit.annotations")
-    assert dir(module) == ["Any", "Dict", "List", "Optional", "Tuple", "Union"]
-    for name in dir(module):
+    hints = ["Any", "Dict", "List", "Optional", "Tuple", "Union"]
+    assert dir(module) == sorted([*hints, "BroadcastingList1", "BroadcastingList2", "BroadcastingList3"])
+    assert module.BroadcastingList2[int] == typing.List[int]  # noqa: UP006 - the name of the hint
+    for name in hints:
         assert getattr(module, name) is getattr(typing, name)
 
 

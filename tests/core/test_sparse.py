@@ -284,6 +284,7 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: X[:, 0], NotImplementedError, "a sparse tensor is only indexed by integers; use index_select"),
     (lambda: X.indices(), RuntimeError, "Cannot get indices on an uncoalesced tensor, please call .coalesce"),
     (lambda: X.values(), RuntimeError, "Cannot get values on an uncoalesced tensor, please call .coalesce"),
+    (lambda: X.tolist(), TypeError, r"a sparse tensor has no elements in memory to read; use to_dense\(\)"),
     (lambda: X.stride(), RuntimeError, "Sparse tensors do not have strides"),
     (lambda: X.is_contiguous(), RuntimeError, "Sparse tensors do not have is_contiguous"),
     (lambda: X + cd.ones(2), RuntimeError, r"add\(\): sparse tensors need operands of one shape, got \[2, 3\] and"),

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from candelabra._annotations import Any, Final
 from candelabra._sparse.construction import sparse_coo_tensor as sparse_coo_tensor
 from candelabra._sparse.operators import addmm as _addmm
-from candelabra._sparse.operators import group_softmax, like
+from candelabra._sparse.operators import group_softmax
 from candelabra._sparse.products import multiplied
-from candelabra._sparse.tensor import SparseTensor
+from candelabra._sparse.tensor import SparseTensor, like
 from candelabra._tensor import Tensor
 from candelabra.dtypes import dtype, float32, float64, int32, int64
 

@@ -8,7 +8,7 @@ from math import prod
 
 from candelabra._annotations import Any
 from candelabra._device import Instance, open_device
-from candelabra._keys import INFERENCE, state
+from candelabra._keys import INFERENCE, LAYOUT_MASK, state
 from candelabra._tensor import Tensor, wrap
 from candelabra.dtypes import BY_NAME, dtype
 
@@ -18,6 +18,8 @@ Bytes = bytes | bytearray | memoryview
 def host_view(tensor: Tensor) -> memoryview:
     """Return the elements as bytes in C order and native endianness, without a copy if possible."""
     tensor._fresh()
+    if tensor._keys & LAYOUT_MASK:
+        raise TypeError("a sparse tensor has no elements in memory to read; use to_dense(), or its indices and values")
     return tensor._instance.backend.to_host(tensor._payload)
 
 

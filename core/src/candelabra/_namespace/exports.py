@@ -63,8 +63,8 @@ EXPORTED: Final[dict[str, str]] = {
     "candelabra._C": "_assert",
     "": (
         "_C __config__ accelerator amp array_api autograd backend backends compiler distributed dtypes errors fft "
-        "func functional fx hub jit library linalg masked multiprocessing onnx overrides profiler random serialization "
-        "signal sparse special types typing utils version"
+        "func functional fx hub jit library linalg masked multiprocessing onnx ops overrides profiler random "
+        "serialization signal sparse special types typing utils version"
     ),
 }
 """Module → the names that it exports, ``name=attribute`` if they differ. The empty module name means submodules."""

@@ -49,7 +49,7 @@ def sparse_coo_tensor(
         shape = _checked_shape(indices, values, size)
     out = assembled(indices, values, shape, bool(is_coalesced))
     if requires_grad:  # a leaf is coalesced, so that its gradient has one value at each position
-        out = coalesced(out.detach())
+        out = coalesced(assembled(indices, values.detach(), shape, bool(is_coalesced)))
         out.requires_grad_()
     return out
 
@@ -135,7 +135,7 @@ def dense(tensor: SparseTensor) -> Tensor:
 def sparse(tensor: Tensor, sparse_dim: int | None = None) -> SparseTensor:
     """Return the elements of a dense tensor that are not 0 as a sparse tensor.
 
-    Its first ``sparse_dim`` dims are sparse, by default all. Raises ``RuntimeError`` if ``sparse_dim`` is not between 0 and the number of dims.
+    Its first ``sparse_dim`` dims are sparse, by default all. Raises ``RuntimeError`` for a number out of range.
     """
     rank = tensor.ndim if sparse_dim is None else sparse_dim
     if not 0 <= rank <= tensor.ndim or (tensor.ndim and not rank):
