@@ -111,6 +111,7 @@ def test_folder_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert cd.hub.get_dir() == os.path.join(str(tmp_path), "candelabra", "hub")
     cd.hub.set_dir(tmp_path)
     assert cd.hub.get_dir() == str(tmp_path)
+    assert cd.hub._get_torch_home() == os.path.dirname(tmp_path)
 
 
 def test_versions_and_configuration() -> None:

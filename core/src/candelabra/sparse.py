@@ -45,7 +45,7 @@ def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any 
     return _addmm(mat, mat1, mat2, beta, alpha)
 
 
-def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> SparseTensor:
     """Return ``beta * input + alpha * (mat1 @ mat2)`` at the positions of the sparse matrix ``input``.
 
     Only the stored elements of the product are computed. Raises ``RuntimeError`` unless ``input`` is sparse.
@@ -61,12 +61,12 @@ def sum(input: Tensor, dim: int | Sequence[int] | None = None, dtype: dtype | No
     return _sparse("sum", input).sum(() if dim is None else dim, dtype=dtype)
 
 
-def softmax(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
+def softmax(input: Tensor, dim: int, *, dtype: dtype | None = None) -> SparseTensor:
     """Return the softmax along a dim over the stored elements: those that are not stored count as -inf."""
     return group_softmax(_cast(_sparse("softmax", input), dtype), dim, log=False)
 
 
-def log_softmax(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
+def log_softmax(input: Tensor, dim: int, *, dtype: dtype | None = None) -> SparseTensor:
     """Return the logarithm of :func:`softmax`."""
     return group_softmax(_cast(_sparse("log_softmax", input), dtype), dim, log=True)
 

@@ -186,7 +186,7 @@ def test_metadata_of_state_dicts_survive() -> None:
     """The attribute ``_metadata``, which has the versions of modules, is that of the loaded OrderedDict."""
     state: Any = OrderedDict({"layer.weight": 1.0})
     state._metadata = OrderedDict({"": {"version": 1}, "layer": {"version": 2}})
-    loaded = _there_and_back({"model": state})["model"]
+    loaded: Any = _there_and_back({"model": state})["model"]
     assert type(loaded) is OrderedDict
     assert loaded == state
     assert loaded._metadata == state._metadata
@@ -197,4 +197,4 @@ def test_metadata_of_state_dicts_survive() -> None:
 def test_damaged_metadata_of_state_dicts(value: Any) -> None:
     """Entries and metadata are dicts."""
     with pytest.raises(ValueError, match=r"\$state_dict has a dict of entries and one of metadata"):
-        decode({"$state_dict": value}, {}.__getitem__)
+        decode({"$state_dict": value}, lambda name: name)

@@ -19,9 +19,9 @@ and in the state or the arguments of an object
 
 A dict with other keys than str, or with a key that begins with "$", is a $dict. An OrderedDict without
 ``_metadata`` is decoded as a dict (both keep their order), a tuple subclass without named fields as a tuple, instances
-of subclasses of str and of numbers as the plain type. A tensor object that occurs twice is stored once and decoded as one object; containers are not
-shared. The names are for people and for other readers of the file: keys joined by ".", made unique with "#2"; those of
-the tensors of a module are the keys of its state_dict.
+of subclasses of str and of numbers as the plain type. A tensor object that occurs twice is stored once and decoded as
+one object; containers are not shared. The names are for people and for other readers of the file: keys joined by ".",
+made unique with "#2"; those of the tensors of a module are the keys of its state_dict.
 """
 
 from __future__ import annotations

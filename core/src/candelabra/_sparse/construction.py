@@ -26,7 +26,7 @@ def sparse_coo_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
     is_coalesced: bool | None = None,
-) -> Tensor:
+) -> SparseTensor:
     """Return a sparse tensor with ``values[n]`` at the position ``indices[:, n]``; elements elsewhere are 0.
 
     ``indices``: integers of shape (sparse dims, nnz). ``values``: shape (nnz, *dense dims). ``size``: the shape, by

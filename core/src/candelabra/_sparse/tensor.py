@@ -101,7 +101,7 @@ class SparseTensor(Tensor):
         from candelabra._sparse.construction import dense
 
         out = dense(self)
-        return out if dtype is None else out.to(dtype)
+        return out if dtype is None else out.to(dtype=dtype)
 
     def to_sparse(self, *_: Any, **__: Any) -> SparseTensor:
         """Return the tensor itself."""

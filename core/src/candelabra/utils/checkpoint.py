@@ -41,8 +41,9 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
     """Return the indices of the accelerators of the tensors among ``args``, and the states of their generators."""
     from candelabra._device_modules import get_device_module
 
-    found = {x.device: None for x in args if isinstance(x, Tensor) and x.device.index is not None}
-    return [d.index for d in found], [get_device_module(d).get_rng_state(d) for d in found]
+    found = {x.device: x.device.index for x in args if isinstance(x, Tensor)}
+    numbered = {d: index for d, index in found.items() if index is not None}
+    return list(numbered.values()), [get_device_module(d).get_rng_state(d) for d in numbered]
 
 
 def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None) -> None:

@@ -33,7 +33,7 @@ def to_sparse_coo(input: Tensor) -> Tensor:
 @public(is_function=False)
 def to_dense(input: Tensor, dtype: DType | None = None, *, masked_grad: bool | None = None) -> Tensor:
     """Return the tensor itself, in ``dtype`` if it is given. Of a sparse tensor: its elements as a dense tensor."""
-    return input if dtype is None else input.to(dtype)
+    return input if dtype is None else input.to(dtype=dtype)
 
 
 @public(is_function=False)
