@@ -42,7 +42,8 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
 
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Return ``beta * mat + alpha * (mat1 @ mat2)`` for a sparse ``mat1``."""
-    return _addmm(mat, mat1, mat2, beta, alpha)
+    out: Tensor = _addmm(mat, mat1, mat2, beta, alpha)
+    return out
 
 
 def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> SparseTensor:

@@ -44,7 +44,7 @@ class SparseTensor(Tensor):
     __slots__ = ()
     __torch_function__ = disabled_torch_function
     _payload: Coordinates
-    is_sparse = True  # type: ignore[assignment]  # a property of dense tensors
+    is_sparse = True  # a property of dense tensors
     __hash__ = object.__hash__
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from candelabra import Tensor, sparse_coo_tensor
-from candelabra.autograd import Function
+from candelabra.autograd.function import Function
 from candelabra.nn._operators import embedding as lookup
 
 
