@@ -104,6 +104,11 @@ def test_queries_of_absent_features_answer_no() -> None:
     assert not cd.onnx.is_in_onnx_export()
 
 
+def test_the_older_name_of_downloads() -> None:
+    """``utils.model_zoo.load_url`` is the function of the hub."""
+    assert cd.utils.model_zoo.load_url is cd.hub.load_state_dict_from_url
+
+
 def test_folder_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is in the cache, or where the program sets it."""
     monkeypatch.setattr(cd.hub, "_directory", [])
