@@ -34,10 +34,10 @@ def to(x: Array, *args: Any, dtype: DType | None = None, **options: Any) -> Arra
     return x if wanted is None else cast(x, wanted)
 
 
-@reference("Tensor.to_sparse", "Tensor.to_sparse_coo", "Tensor.to_dense", as_given=True)
-def same_elements(x: Array) -> Array:
-    """Return the elements: sparse results are compared as dense tensors."""
-    return x
+@reference("Tensor.to_dense", as_given=True)
+def same_elements(x: Array, dtype: DType | None = None) -> Array:
+    """Return the array, cast to the dtype."""
+    return x if dtype is None else cast(x, dtype)
 
 
 @reference("Tensor.type_as", as_given=True)
