@@ -48,8 +48,10 @@ def test_decorators_of_torchscript() -> None:
 def test_hints_of_torchscript_are_those_of_typing() -> None:
     """Model files import them from ``jit.annotations``."""
     module = importlib.import_module("candelabra.jit.annotations")
-    assert dir(module) == ["Any", "Dict", "List", "Optional", "Tuple", "Union"]
-    for name in dir(module):
+    hints = ["Any", "Dict", "List", "Optional", "Tuple", "Union"]
+    assert dir(module) == sorted([*hints, "BroadcastingList1", "BroadcastingList2", "BroadcastingList3"])
+    assert module.BroadcastingList2[int] == typing.List[int]  # noqa: UP006 - the name of the hint
+    for name in hints:
         assert getattr(module, name) is getattr(typing, name)
 
 
@@ -77,6 +79,11 @@ def test_queries_of_absent_features_answer_no() -> None:
     assert not cd.onnx.is_in_onnx_export()
 
 
+def test_the_older_name_of_downloads() -> None:
+    """``utils.model_zoo.load_url`` is the function of the hub."""
+    assert cd.utils.model_zoo.load_url is cd.hub.load_state_dict_from_url
+
+
 def test_folder_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is in the cache, or where the program sets it."""
     monkeypatch.setattr(cd.hub, "_directory", [])
@@ -84,6 +91,7 @@ def test_folder_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert cd.hub.get_dir() == os.path.join(str(tmp_path), "candelabra", "hub")
     cd.hub.set_dir(tmp_path)
     assert cd.hub.get_dir() == str(tmp_path)
+    assert cd.hub._get_torch_home() == os.path.dirname(tmp_path)
 
 
 def test_versions_and_configuration() -> None:

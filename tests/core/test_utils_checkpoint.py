@@ -12,8 +12,10 @@ from candelabra.utils.checkpoint import (
     checkpoint,
     checkpoint_sequential,
     detach_variable,
+    get_device_states,
     noop_context_fn,
     set_checkpoint_early_stop,
+    set_device_states,
 )
 
 BOTH = pytest.mark.parametrize("reentrant", [True, False])
@@ -120,3 +122,17 @@ def test_a_second_run_that_differs_is_an_error() -> None:
 
     with pytest.raises(CheckpointError, match="different metadata"):
         checkpoint(f, leaf(1.0), use_reentrant=False).backward()
+
+
+def test_states_of_accelerators(lantern: Any) -> None:
+    """The generators of the accelerators of the arguments go back to where they were; the host's has no index."""
+    x = cd.ones(2, device="lantern:1")
+    devices, states = get_device_states(x, leaf(1.0), "text")
+    assert devices == [1]
+    kept = states[0].tolist()
+    cd.get_device_module("lantern").manual_seed_all(5)
+    assert get_device_states(x)[1][0].tolist() != kept
+    set_device_states(devices, states, device_type="lantern")
+    assert get_device_states(x)[1][0].tolist() == kept
+    assert get_device_states(leaf(1.0)) == ([], [])
+    set_device_states([], [])

@@ -339,9 +339,9 @@ EMBEDDING_ERRORS: list[tuple[Any, type[Exception], str]] = [
     (lambda w: F.embedding(tensor(np.array([1])), tensor(normal(3))), RuntimeError, "'weight' must be 2-D"),
     (lambda w: F.embedding(tensor(np.array([1])), w, 3), AssertionError, "Padding_idx must be within num_embeddings"),
     (
-        lambda w: F.embedding(tensor(np.array([1])), w.requires_grad_(), sparse=True),
+        lambda w: F.embedding(tensor(np.array([1])), w.requires_grad_(), None, None, 2.0, True, True),
         RuntimeError,
-        "sparse gradients are not supported",
+        "scale_grad_by_freq is not supported with sparse gradients",
     ),
 ]
 

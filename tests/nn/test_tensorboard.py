@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+import wave
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import candelabra as cd
 import numpy as np
 import pytest
 from candelabra.utils.tensorboard import SummaryWriter
+from google.protobuf import text_format
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
 
 
 def read(folder: Path) -> Any:
@@ -100,12 +103,67 @@ def test_text_and_hyperparameters(tmp_path: Path) -> None:
 
 
 def test_what_is_not_supported_says_so(tmp_path: Path) -> None:
-    """Graphs and embeddings raise; the folder has a default."""
+    """Graphs raise."""
+    with (
+        SummaryWriter(tmp_path) as writer,
+        pytest.raises(NotImplementedError, match=r"use candelabra\.autograd\.make_dot"),
+    ):
+        writer.add_graph(None)
+
+
+def test_embeddings(tmp_path: Path) -> None:
+    """Vectors, labels and pictures are the files that TensorBoard's projector reads; an entry is written once."""
+    vectors, pictures = cd.tensor([[1.0, 2.0], [3.0, 4.5]]), cd.ones(2, 1, 4, 5)
     with SummaryWriter(tmp_path) as writer:
-        with pytest.raises(NotImplementedError, match=r"use candelabra\.autograd\.make_dot"):
-            writer.add_graph(None)
-        with pytest.raises(NotImplementedError, match="embeddings are not supported"):
-            writer.add_embedding(cd.ones(2, 2))
+        for _ in range(2):
+            writer.add_embedding(vectors, ["a", cd.tensor(7)], pictures, global_step=3, tag="the words")
+        writer.add_embedding(vectors, [[1, 2], [3, 4]], metadata_header=["x", "y"])
+        for mat, labels, images, text in (
+            (cd.ones(2), None, None, r"mat should be 2D.*got \[2\]"),
+            (vectors, ["a"], None, "#labels should equal with #data points, got 1 and 2"),
+            (vectors, None, pictures[:1], "#images should equal with #data points, got 1 and 2"),
+            (vectors, None, np.ones((2, 1, 1, 5000)), "2 pictures of 1x5000 pixels take more than 8192 pixels"),
+        ):
+            with pytest.raises(ValueError, match=text):
+                writer.add_embedding(mat, labels, images)
+    config = ProjectorConfig()
+    text_format.Parse((tmp_path / "projector_config.pbtxt").read_text(), config)
+    first, second = config.embeddings
+    assert (tmp_path / first.tensor_path).read_text() == "1.0\t2.0\n3.0\t4.5\n"
+    assert (tmp_path / first.metadata_path).read_text() == "a\n7\n"
+    assert list(first.sprite.single_image_dim) == [5, 4]
+    with Image.open(tmp_path / first.sprite.image_path) as sprite:
+        assert sprite.size == (10, 8)
+    assert (tmp_path / second.metadata_path).read_text() == "x\ty\n1\t2\n3\t4\n"
+
+
+def test_sounds(tmp_path: Path) -> None:
+    """Samples are 16-bit numbers of a WAV file; one channel is supported."""
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_audio("tone", cd.tensor([[0.0, 0.5, -2.0]]), 1, sample_rate=8000)
+        with pytest.raises(ValueError, match=r"a sound has the shape \(1, samples\), got \[2, 3\] for 'tone'"):
+            writer.add_audio("tone", cd.ones(2, 3))
+    (event,) = read(tmp_path).Audio("tone")
+    with wave.open(io.BytesIO(event.encoded_audio_string)) as file:
+        assert (file.getframerate(), file.getnchannels(), file.getnframes()) == (8000, 1, 3)
+        assert np.frombuffer(file.readframes(3), "<i2").tolist() == [0, 16383, -32767]
+
+
+def test_curves_of_precision_and_recall(tmp_path: Path) -> None:
+    """At each threshold: true and false positives, true and false negatives, precision, recall."""
+    with SummaryWriter(tmp_path) as writer:
+        labels, scores = cd.tensor([1, 0, 1, 0]), cd.tensor([0.9, 0.6, 0.4, 0.1])
+        writer.add_pr_curve("curve", labels, scores, 1, num_thresholds=3)
+        writer.add_pr_curve("weighted", labels, scores, 1, num_thresholds=3, weights=[2, 1, 1, 1])
+        with pytest.raises(ValueError, match="as many predictions as labels, got 4 and 1 for 'curve'"):
+            writer.add_pr_curve("curve", [1], scores)
+    found = read(tmp_path)
+    (event,) = found.Tensors("curve")
+    values = np.array(event.tensor_proto.float_val).reshape(6, 3)
+    np.testing.assert_allclose(values[:4], [[2, 1, 0], [2, 1, 0], [0, 1, 2], [0, 1, 2]])
+    np.testing.assert_allclose(values[4:], [[0.5, 0.5, 0], [1, 0.5, 0]])
+    (event,) = found.Tensors("weighted")
+    assert list(event.tensor_proto.float_val)[:3] == [3, 2, 0]
 
 
 def test_default_folder_and_missing_package(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ DTYPE_LIMIT: Final = 32
 """Dtypes take bits 29 to 60, one each. Unused bits are reserved for the float8 types and narrower ones."""
 LAYOUT_SHIFT: Final = DTYPE_SHIFT + DTYPE_LIMIT
 LAYOUT_MASK: Final = 0b111 << LAYOUT_SHIFT
-"""The bits of the layout. Strided tensors have none; each sparse layout will have one."""
+"""The bits of the layout. Strided tensors have none, sparse ones have one; see ``candelabra._sparse``."""
 INFERENCE_MODE: Final = 1 << 64
 """Mode: results are inference tensors. Not INFERENCE: outside the mode, results from inference tensors are normal."""
 OVERRIDE: Final = 1 << 65

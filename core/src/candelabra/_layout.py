@@ -12,7 +12,7 @@ Shape = tuple[int, ...]
 
 
 class layout:
-    """The layout of a tensor: :data:`strided`. Sparse layouts exist only as names, for comparisons."""
+    """The layout of a tensor: :data:`strided`, or :data:`sparse_coo`, see :mod:`candelabra.sparse`."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -166,7 +166,7 @@ class Tensor(Methods):
 
     @property
     def layout(self) -> layout_type:
-        """The layout of the elements: always ``candelabra.strided``."""
+        """The layout of the elements: ``candelabra.strided``, or ``sparse_coo`` for sparse tensors."""
         return strided
 
     @property

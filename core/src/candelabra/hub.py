@@ -31,6 +31,10 @@ def get_dir() -> str:
     return os.path.join(cache, "candelabra", "hub")
 
 
+def _get_torch_home() -> str:
+    return os.path.dirname(get_dir())
+
+
 def set_dir(d: str | os.PathLike[str]) -> None:
     """Set the folder that :func:`get_dir` returns."""
     _directory[:] = [os.path.expanduser(os.fspath(d))]

@@ -7,6 +7,8 @@ Modules whose names begin with an underscore may change in any release.
 - Declaring: ``operator``, ``overloads``, ``public``; rules for shapes, dtypes and derivatives; ``record`` for an
   existing operator.
 - Reading: the registry of operators and public names, schemas, dispatch keys, ``explain``.
+- Opaque operators of programs: ``custom_op``, ``register_fake``, ``register_autograd``, as in PyTorch's module of this
+  name.
 - Extending: ``Layer``, ``register_kernel``, ``add_contribution``, ``own_kernels``, ``plugins``; ``Transform`` for
   transforms of functions.
 """
@@ -18,6 +20,7 @@ from candelabra._autograd.hooks import RemovableHandle, add_hook
 from candelabra._autograd.views import check_targets
 from candelabra._codegen.overloading import bind, member_for
 from candelabra._codegen.source import build, indent
+from candelabra._custom_operators import custom_op, register_autograd, register_fake
 from candelabra._device import Instance, get_default_device, instance_of_key, open_device, open_instances
 from candelabra._dispatch.autocasting import autocast_on_host, float32_on_host
 from candelabra._dispatch.contributed import own_kernels, serve_every_size
@@ -126,7 +129,7 @@ __all__ = [
     "Layer", "level", "redispatch", "command", "contributions", "device_names", "fallback", "fallback_policy",
     "get_kernel", "plugins", "register_kernel", "add_contribution", "own_kernels", "serve_every_size",
     "RemovableHandle", "add_hook", "outside_graph",
-    "disabled_torch_function",
+    "disabled_torch_function", "custom_op", "register_autograd", "register_fake",
 ]  # fmt: skip
 
 

@@ -180,3 +180,21 @@ def test_a_document_that_save_does_not_write_is_refused(node: object, message: s
     """Future versions and invalid files raise the same error."""
     with pytest.raises(ValueError, match=re.escape(message)):
         decode(node, lambda name: name)
+
+
+def test_metadata_of_state_dicts_survive() -> None:
+    """The attribute ``_metadata``, which has the versions of modules, is that of the loaded OrderedDict."""
+    state: Any = OrderedDict({"layer.weight": 1.0})
+    state._metadata = OrderedDict({"": {"version": 1}, "layer": {"version": 2}})
+    loaded: Any = _there_and_back({"model": state})["model"]
+    assert type(loaded) is OrderedDict
+    assert loaded == state
+    assert loaded._metadata == state._metadata
+    assert type(_there_and_back(OrderedDict(a=1))) is dict
+
+
+@pytest.mark.parametrize("value", [[[], {}], [{}, None]])
+def test_damaged_metadata_of_state_dicts(value: Any) -> None:
+    """Entries and metadata are dicts."""
+    with pytest.raises(ValueError, match=r"\$state_dict has a dict of entries and one of metadata"):
+        decode({"$state_dict": value}, lambda name: name)

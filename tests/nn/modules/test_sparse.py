@@ -123,7 +123,10 @@ CALLS: list[tuple[Any, type[Exception], str]] = [
     (lambda: F.embedding_bag(IX[None], T, padding_idx=5), RuntimeError, "padding_idx must be within the number of"),
     (lambda: F.embedding_bag(IX[None].to(cd.int8), T), RuntimeError, "scalar types: Long, Int; but got"),
     (lambda: F.embedding_bag(IX[None] + 4, T), IndexError, "index out of range in self"),
-    (lambda: F.embedding_bag(IX[None], T.requires_grad_(), sparse=True), RuntimeError, "sparse gradients are not"),
+    (
+        lambda: F.embedding_bag(IX[None], T.requires_grad_(), scale_grad_by_freq=True, sparse=True), RuntimeError,
+        "scale_grad_by_freq is not supported with sparse gradients",
+    ),
     (lambda: nn.EmbeddingBag(3, 2, padding_idx=3), AssertionError, "padding_idx must be within num_embeddings"),
     (lambda: nn.EmbeddingBag(3, 2, _weight=T), AssertionError, "Shape of weight does not match num_embeddings and"),
     (lambda: nn.EmbeddingBag.from_pretrained(IX), AssertionError, "Embeddings parameter is expected to be 2-dimension"),

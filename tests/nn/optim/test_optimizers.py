@@ -294,7 +294,18 @@ def one(*shape: int) -> list[Any]:
             ValueError,
             "Adjust learning rate function arbitrary is not supported",
         ),
-        (lambda: optim.SparseAdam(one()), NotImplementedError, "candelabra has no sparse tensors yet; use Adam"),
+        (lambda: optim.SparseAdam(one(), betas=(1.0, 0.9)), ValueError, "Invalid beta parameter at index 0: 1.0"),
+        (lambda: optim.SparseAdam(one(), lr=0), ValueError, "Invalid learning rate: 0"),
+        (
+            lambda: optim.SparseAdam([cd.ones(2).to_sparse()]),
+            ValueError,
+            "Sparse params at indices [(0, 0)]: SparseAdam requires dense parameter tensors",
+        ),
+        (
+            lambda: with_gradient(optim.SparseAdam(one())).step(),
+            RuntimeError,
+            "SparseAdam does not support dense gradients, please consider Adam instead",
+        ),
         (
             lambda: _Started(one()).step(),
             NotImplementedError,
@@ -314,6 +325,13 @@ def _squares(parameters: list[Any]) -> Any:
     loss = (parameters[0] ** 2).sum()
     loss.backward()
     return loss
+
+
+def with_gradient(optimizer: Any) -> Any:
+    """Return the optimizer, whose first parameter has a dense gradient now."""
+    p = optimizer.param_groups[0]["params"][0]
+    p.grad = cd.ones_like(p)
+    return optimizer
 
 
 class _Started(optim.per_parameter.PerParameter):

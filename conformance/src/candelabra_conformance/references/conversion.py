@@ -34,6 +34,12 @@ def to(x: Array, *args: Any, dtype: DType | None = None, **options: Any) -> Arra
     return x if wanted is None else cast(x, wanted)
 
 
+@reference("Tensor.to_dense", as_given=True)
+def same_elements(x: Array, dtype: DType | None = None) -> Array:
+    """Return the array, cast to the dtype."""
+    return x if dtype is None else cast(x, dtype)
+
+
 @reference("Tensor.type_as", as_given=True)
 def type_as(x: Array, other: Array) -> Array:
     """Cast to the dtype of the other tensor."""

@@ -67,6 +67,25 @@ def like_another(t: Maker) -> Iterator[Sample]:
         yield sample(t(4), other, gradient=gradient, exact=True)
 
 
+@inputs("Tensor.to_dense")
+def already_dense(t: Maker) -> Iterator[Sample]:
+    """Yield tensors and a dtype. Sparse tensors have no array on the device to compare: tests/core/test_sparse.py."""
+    yield sample(t(2, 3), exact=True)
+    yield sample(t(0, 3), t.dtype, exact=True)
+
+
+@mistakes("Tensor.sparse_mask")
+def dense_mask(t: Maker) -> Iterator[Sample]:
+    """Yield a mask that is not sparse."""
+    yield sample(t(2, 3), t(2, 3))
+
+
+@mistakes("Tensor.to_sparse")
+def too_many_sparse_dims(t: Maker) -> Iterator[Sample]:
+    """Yield a number of sparse dims that the tensor does not have."""
+    yield sample(t(2, 3), 3)
+
+
 @inputs("Tensor.type")
 def the_name_of_the_type(t: Maker) -> Iterator[Sample]:
     """Yield calls for the name, and casts to a dtype or to a name."""

@@ -34,6 +34,7 @@ from candelabra._keys import (
     INFERENCE,
     INFERENCE_MODE,
     LAYER_MASK,
+    LAYOUT_MASK,
     NO_GRAD,
     NO_OVERRIDE,
     OVERRIDE,
@@ -67,11 +68,16 @@ def resolution(op: Operator[..., Any], key: int, inplace: bool = False, declined
 
     With ``declined``, return the one that serves a call that the kernel of step 4 declines.
     """
-    # 0. Function modes and classes that define __torch_function__, unless they are disabled.
+    # 0. Calls that no kernel serves: function modes and classes that define __torch_function__, unless disabled.
     if key & (OVERRIDE | NO_OVERRIDE | FUNCTION_MODE):
         if key & FUNCTION_MODE or key & (OVERRIDE | NO_OVERRIDE) == OVERRIDE:
             return Resolution(overriding(op, inplace), "override", "handled by __torch_function__")
         key &= ~(OVERRIDE | NO_OVERRIDE)
+    #    Sparse tensors: functions that call operators of their indices and values, with all the steps below.
+    if key & LAYOUT_MASK:
+        from candelabra._sparse.operators import sparse_operator
+
+        return Resolution(sparse_operator(op, inplace), "layout", "operators of the indices and values are dispatched")
     # 1. Tensors of two device instances: a function that checks the arguments at each call, or adopts them in a level.
     devices = key >> DEVICE_SHIFT
     if devices & (devices - 1) and not key & DEFERRED:

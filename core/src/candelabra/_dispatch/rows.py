@@ -25,6 +25,7 @@ from candelabra._keys import (
     DEVICE_SHIFT,
     FUNCTION_MODE,
     LAYER_MASK,
+    LAYOUT_MASK,
     NO_GRAD,
     NO_OVERRIDE,
     OVERRIDE,
@@ -74,10 +75,10 @@ def resolution(op: Operator[..., Any], key: int) -> Resolution:
     # 0. A block of batching(): the calls that it has collected may read what this one writes.
     if key & DEFERRED:
         return Resolution(deferred_rows(op), "deferred")
-    # 1. Tensors of several devices or dtypes, or views among them: rows of one key each.
+    # 1. Tensors of several devices or dtypes, or views or sparse tensors among them: rows of one key each.
     devices = key >> DEVICE_SHIFT
     d = BY_BIT.get(key & DTYPE_MASK)
-    if devices & (devices - 1) or d is None or key & VIEW:
+    if devices & (devices - 1) or d is None or key & (VIEW | LAYOUT_MASK):
         return Resolution(by_key(op), "grouped")
     # 2. A functionality layer, subclasses of Tensor, and calls that are recorded, see the operators of the body.
     overridden = key & (OVERRIDE | NO_OVERRIDE) == OVERRIDE or key & (FUNCTION_MODE | LAYER_MASK | PACK)
@@ -105,7 +106,7 @@ def by_key(op: Operator[..., Any]) -> Callable[[Sequence[Row], tuple[Any, ...]],
                 key |= t._keys
             groups.setdefault(key, []).append(row)
         for key, same_key in groups.items():
-            if len(groups) == 1:  # each row itself has a view, two dtypes or two devices
+            if len(groups) == 1:  # each row itself has a view, a sparse gradient, two dtypes or two devices
                 one_by_one(same_key, options)
             else:
                 table[key](same_key, options)

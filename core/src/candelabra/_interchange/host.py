@@ -9,7 +9,7 @@ from math import prod
 from candelabra._annotations import Any
 from candelabra._device import Instance, open_device
 from candelabra._dispatch.tracing import note_break, tracer_here
-from candelabra._keys import INFERENCE, state
+from candelabra._keys import INFERENCE, LAYOUT_MASK, state
 from candelabra._tensor import Tensor, wrap
 from candelabra.dtypes import BY_NAME, dtype
 
@@ -20,6 +20,8 @@ def host_view(tensor: Tensor) -> memoryview:
     """Return the elements as bytes in C order and native endianness, without a copy if possible."""
     note_break("the elements of a tensor are read (tolist, print, numpy)")
     tensor._fresh()
+    if tensor._keys & LAYOUT_MASK:
+        raise TypeError("a sparse tensor has no elements in memory to read; use to_dense(), or its indices and values")
     return tensor._instance.backend.to_host(tensor._payload)
 
 

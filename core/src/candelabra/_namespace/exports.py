@@ -22,6 +22,7 @@ EXPORTED: Final[dict[str, str]] = {
         "channels_last channels_last_3d contiguous_format layout legacy_contiguous_format=contiguous_format "
         "memory_format preserve_format sparse_coo strided"
     ),
+    "candelabra.sparse": "dsmm=mm sparse_coo_tensor spmm=mm",
     "candelabra._device": "device get_default_device set_default_device",
     "candelabra._device_modules": "devices get_device_module",
     "candelabra._tensor": "Tensor",
@@ -63,8 +64,8 @@ EXPORTED: Final[dict[str, str]] = {
     "candelabra._C": "_assert",
     "": (
         "_C __config__ accelerator amp array_api autograd backend backends compiler distributed dtypes errors fft "
-        "func functional futures fx graph hub jit library linalg masked multiprocessing onnx overrides profiler random "
-        "serialization signal special types typing utils version"
+        "func functional futures fx graph hub jit library linalg masked multiprocessing onnx ops overrides profiler "
+        "random serialization signal sparse special types typing utils version"
     ),
 }
 """Module → the names that it exports, ``name=attribute`` if they differ. The empty module name means submodules."""

@@ -1,6 +1,6 @@
 """Functions that inspect tensors and return no tensor: the kind, the number of elements, the dtype of a result.
 
-Lazy, sparse, quantised and nested tensors of PyTorch are not supported. The functions that ask for them return False,
+Lazy, quantised and nested tensors of PyTorch are not supported. The functions that ask for them return False,
 so that programs that call these functions run.
 """
 
@@ -141,13 +141,13 @@ def is_neg(input: Tensor) -> bool:
 
 @public(is_function=False, is_property=True)
 def is_sparse(input: Tensor) -> bool:
-    """False: sparse tensors are not supported."""
+    """Whether the tensor is sparse, in coordinate format."""
     return False
 
 
 @public(is_function=False, is_property=True)
 def is_sparse_csr(input: Tensor) -> bool:
-    """False: sparse tensors are not supported."""
+    """False: the only sparse layout is the coordinate format."""
     return False
 
 

@@ -8,6 +8,7 @@ that begins with "$":
     $tensor    the name of a tensor            $tuple     [item, ...]
     $dict      [[key, value], ...]             $float     "nan", "inf" or "-inf"
     $int       "0x..." beyond 64 bits          $complex   [real, imaginary]
+    $state_dict [{...}, metadata] of an OrderedDict with the attribute _metadata, as state_dict() of a module returns
     $object    {"class": name, "state": {…}} or {"class": name, "arguments": [...]}; see `objects.py`
 
 and in the state or the arguments of an object
@@ -16,11 +17,11 @@ and in the state or the arguments of an object
     $set       [item, ...]                     $ordered   [[key, value], ...] of an OrderedDict
     $function  the name of a function          $dtype, $device  a name
 
-A dict with other keys than str, or with a key that begins with "$", is a $dict. An OrderedDict is decoded as a dict
-(both keep their order), a tuple subclass without named fields as a tuple, instances of subclasses of str and of numbers
-as the plain type. A tensor object that occurs twice is stored once and decoded as one object; containers are not
-shared. The names are for people and for other readers of the file: keys joined by ".", made unique with "#2"; those of
-the tensors of a module are the keys of its state_dict.
+A dict with other keys than str, or with a key that begins with "$", is a $dict. An OrderedDict without
+``_metadata`` is decoded as a dict (both keep their order), a tuple subclass without named fields as a tuple, instances
+of subclasses of str and of numbers as the plain type. A tensor object that occurs twice is stored once and decoded as
+one object; containers are not shared. The names are for people and for other readers of the file: keys joined by ".",
+made unique with "#2"; those of the tensors of a module are the keys of its state_dict.
 """
 
 from __future__ import annotations
@@ -154,6 +155,10 @@ class _Encoder:
                     f"cannot save {path}: its key {key!r} is {kind_of(key)}; keys must be str, or int of up to 64 bits"
                 )
             nodes.append((key, self.node(value, f"{path}[{key!r}]", (*keys, key))))
+        metadata = getattr(mapping, "_metadata", None)
+        if metadata and type(mapping) is OrderedDict and all(type(key) is str and key[:1] != "$" for key in mapping):
+            note = self.node(dict(metadata), f"{path}._metadata", (*keys, "_metadata"))
+            return {"$state_dict": [{str(key): node for key, node in nodes}, note]}
         if self.inside and type(mapping) is OrderedDict:
             return {"$ordered": [[self.node(key, path, keys), node] for key, node in nodes]}
         if all(isinstance(key, str) and not key.startswith("$") for key, _ in nodes):
@@ -217,6 +222,8 @@ class _Decoder:
         if tag in ("$dict", "$ordered") and isinstance(value, list):
             pairs = self.pairs(value, depth, tag)
             return OrderedDict(pairs) if tag == "$ordered" else pairs
+        if tag == "$state_dict" and isinstance(value, list) and len(value) == 2:
+            return self.state_dict(value, depth)
         if tag == "$float" and value in ("nan", "inf", "-inf"):
             return float(value)
         if tag == "$int" and isinstance(value, str):
@@ -238,6 +245,14 @@ class _Decoder:
         if tag in ("$function", "$dtype", "$device") and isinstance(value, str):
             return _named(tag, value)
         raise ValueError(f"{tag} with {kind_of(value)} is not known to this version")
+
+    def state_dict(self, value: list[Node], depth: int) -> object:
+        items, metadata = self.items(value, depth)
+        if not isinstance(items, dict) or not isinstance(metadata, dict):
+            raise ValueError("$state_dict has a dict of entries and one of metadata")
+        found: Any = OrderedDict(items)
+        found._metadata = OrderedDict(metadata)
+        return found
 
     def instance(self, value: dict[str, Any], depth: int) -> object:
         name = value.get("class")

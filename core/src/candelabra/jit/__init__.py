@@ -93,6 +93,9 @@ def script_if_tracing(fn: T) -> T:
     return fn
 
 
+_script_if_tracing = script_if_tracing
+
+
 def interface(obj: T) -> T:
     """Return ``obj``."""
     return obj

@@ -42,7 +42,7 @@ def __getattr__(name: str) -> Any:
     return sys.modules[whole]
 
 
-__all__ = ["checkpoint", "data", "dlpack", "hooks", "tensorboard"]
+__all__ = ["checkpoint", "data", "dlpack", "hooks", "model_zoo", "tensorboard"]
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,7 @@ and differentiates it on its own. It supports ``backward`` only, no keyword argu
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 
 from candelabra._annotations import Any
@@ -35,6 +35,27 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
         yield
     finally:
         _early_stop.pop()
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """Return the indices of the accelerators of the tensors among ``args``, and the states of their generators."""
+    from candelabra._device_modules import get_device_module
+
+    found = {x.device: x.device.index for x in args if isinstance(x, Tensor)}
+    numbered = {d: index for d, index in found.items() if index is not None}
+    return list(numbered.values()), [get_device_module(d).get_rng_state(d) for d in numbered]
+
+
+def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None) -> None:
+    """Set the states of the generators of accelerators, as :func:`get_device_states` returned them."""
+    from candelabra import accelerator
+    from candelabra._device_modules import get_device_module
+
+    if not devices:
+        return
+    kind = device_type or str(accelerator.current_accelerator())
+    for index, kept in zip(devices, states, strict=True):
+        get_device_module(kind).set_rng_state(kept, index)
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -130,7 +151,7 @@ def checkpoint_sequential(
 
 __all__ = [
     "check_backward_validity", "checkpoint", "checkpoint_sequential", "CheckpointError", "CheckpointFunction",
-    "detach_variable", "noop_context_fn", "set_checkpoint_early_stop",
+    "detach_variable", "get_device_states", "noop_context_fn", "set_checkpoint_early_stop", "set_device_states",
 ]  # fmt: skip
 
 

@@ -59,9 +59,21 @@ class Adagrad(PerParameter):
         return {"sum": full_like(p, complex(value, value) if p.is_complex() else value)}
 
     def move(self, p: Tensor, g: Tensor, state: dict[str, Any], step: float, group: dict[str, Any]) -> None:
-        state["sum"].addcmul_(g, g)
         rate = group["lr"] / (1 + (step - 1) * group["lr_decay"])
+        if g.is_sparse:
+            _move_stored(p, g, state["sum"], rate, group["eps"])
+            return
+        state["sum"].addcmul_(g, g)
         descend(p, g / (state["sum"].sqrt() + group["eps"]), rate)
+
+
+def _move_stored(p: Tensor, g: Any, total: Tensor, rate: float, eps: float) -> None:
+    """Update a parameter and its sum of squares at the positions of a sparse gradient."""
+    g = g.coalesce()
+    positions, values = tuple(g.indices().unbind(0)), g.values()
+    squares = total[positions] + values * values
+    total.index_put_(positions, squares)
+    p.index_put_(positions, values / (squares.sqrt() + eps) * -rate, accumulate=True)
 
 
 adagrad = functional_form(

@@ -47,3 +47,12 @@ def test_a_number_does_not_split() -> None:
         cd.tensor(1.0).split(1)
     with pytest.raises(RuntimeError, match="split expects at least a 1-dimensional tensor"):
         cd.split_with_sizes(cd.tensor(1.0), [1])
+
+
+def test_the_size_has_two_names() -> None:
+    """``split_size`` is the name of PyTorch's method; exactly one of the two is given."""
+    assert [p.tolist() for p in ramp(3).split(split_size=2)] == [[0, 1], [2]]
+    assert [p.tolist() for p in ramp(3).split(split_size=[1, 2], dim=0)] == [[0], [1, 2]]
+    for options in ({}, {"split_size_or_sections": 1, "split_size": 1}):
+        with pytest.raises(TypeError, match="expected exactly one of the arguments 'split_size_or_sections' and 'spl"):
+            cd.split(ramp(3), **options)

@@ -101,8 +101,22 @@ def split_views(input: Tensor, sizes: Sequence[int], dim: int) -> Tensors:
 
 
 @public
-def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> Tensors:
-    """Return views of the given size (the last may be smaller), or of the given sizes, along ``dim``."""
+def split(
+    tensor: Tensor,
+    split_size_or_sections: int | Sequence[int] | None = None,
+    dim: int = 0,
+    *,
+    split_size: int | Sequence[int] | None = None,
+) -> Tensors:
+    """Return views of the given size (the last may be smaller), or of the given sizes, along ``dim``.
+
+    ``split_size`` is another name of ``split_size_or_sections``: that of PyTorch's method. Raises ``TypeError`` unless
+    one of them is given.
+    """
+    if split_size_or_sections is None:
+        split_size_or_sections, split_size = split_size, None
+    if split_size_or_sections is None or split_size is not None:
+        raise TypeError("split(): expected exactly one of the arguments 'split_size_or_sections' and 'split_size'")
     if not isinstance(split_size_or_sections, int):
         return split_with_sizes(tensor, split_size_or_sections, dim)
     d, step = wrap_dim(dim, tensor.ndim), split_size_or_sections

@@ -23,19 +23,30 @@ def embedding(
     """The rows of ``weight`` (rows, width) at the indices ``input`` (int64 or int32), of shape (*input.shape, width).
 
     The row ``padding_idx`` gets no gradient. With ``max_norm`` the selected rows are first scaled down, in place, to
-    that norm. Raises ``RuntimeError`` for ``sparse`` if a gradient would be recorded: there are no sparse tensors.
+    that norm. With ``sparse`` the gradient of the table is a sparse tensor that contains
+    the selected rows. Raises ``RuntimeError`` for ``sparse`` with ``scale_grad_by_freq``.
     """
     if isinstance(padding_idx, bool) or (
         padding_idx is not None and not -weight.shape[0] <= padding_idx < weight.shape[0]
     ):
         raise AssertionError("Padding_idx must be within num_embeddings")
     check_index_dtype(input, "embedding")
-    if sparse and weight.requires_grad and not state.bits & NO_GRAD:
-        raise RuntimeError("embedding(): sparse gradients are not supported, use sparse=False")
     if max_norm is not None:
         limit_norms(weight, input, max_norm, norm_type)
     row = -1 if padding_idx is None else padding_idx % weight.shape[0]
-    out: Tensor = lookup.embedding(weight, input, row, bool(scale_grad_by_freq))
+    return selected_rows(weight, input, row, bool(scale_grad_by_freq), sparse)
+
+
+def selected_rows(weight: Tensor, input: Tensor, padding_idx: int, scale_grad_by_freq: bool, sparse: bool) -> Tensor:
+    """Return the rows of a table at the indices ``input``; with ``sparse``, the gradient of the table is sparse."""
+    if sparse and weight.requires_grad and not state.bits & NO_GRAD:
+        if scale_grad_by_freq:
+            raise RuntimeError("embedding(): scale_grad_by_freq is not supported with sparse gradients")
+        from candelabra.nn._functional.sparse_rows import SparseRows
+
+        chosen: Tensor = SparseRows.apply(weight, input, padding_idx)
+        return chosen
+    out: Tensor = lookup.embedding(weight, input, padding_idx, scale_grad_by_freq)
     return out
 
 

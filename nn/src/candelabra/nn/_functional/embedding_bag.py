@@ -6,9 +6,8 @@ import math
 import warnings
 
 from candelabra.dtypes import int64
-from candelabra.library import NO_GRAD, public, record, state
-from candelabra.nn._functional.embedding import check_index_dtype, limit_norms
-from candelabra.nn._operators.embedding import embedding as lookup
+from candelabra.library import public, record
+from candelabra.nn._functional.embedding import check_index_dtype, limit_norms, selected_rows
 from candelabra.typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def embedding_bag(
     number of its occurrences.
 
     Raises ``ValueError`` for other shapes, modes and combinations, ``NotImplementedError`` for weights in other modes,
-    and ``RuntimeError`` for ``sparse`` if a gradient would be recorded, as there are no sparse tensors.
+    and ``RuntimeError`` for ``sparse`` with ``scale_grad_by_freq``. With ``sparse`` the table's gradient is sparse.
     """
     if weight.dtype is int64 and input.is_floating_point():
         warnings.warn(
@@ -54,8 +53,6 @@ def embedding_bag(
     _check(input, weight, offsets, per_sample_weights)
     _check_mode(mode, scale_grad_by_freq, sparse)
     check_index_dtype(input, "embedding_bag")
-    if sparse and weight.requires_grad and not state.bits & NO_GRAD:
-        raise RuntimeError("embedding_bag(): sparse gradients are not supported, use sparse=False")
     if max_norm is not None:
         limit_norms(weight, input, max_norm, norm_type)
     if per_sample_weights is not None and mode != "sum":
@@ -64,7 +61,7 @@ def embedding_bag(
             f"mode='{mode}')."
         )
     padding = _padding_row(padding_idx, weight.shape[0])
-    rows: Tensor = lookup.function(weight, input, padding, bool(scale_grad_by_freq))
+    rows = selected_rows(weight, input, padding, bool(scale_grad_by_freq), sparse)
     kept = None if padding < 0 else input != padding
     if per_sample_weights is not None:
         rows = rows * _of_one_dtype(per_sample_weights, weight).unsqueeze(-1)

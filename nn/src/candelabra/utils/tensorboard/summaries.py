@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import wave
 
 import numpy as np
 from candelabra.typing import Any, Tensor
@@ -100,6 +101,48 @@ def _encoded(tag: str, pixels: Array, rescale: float) -> Summary:
     return Summary(value=[Summary.Value(tag=tag, image=message)])
 
 
+def audio(tag: str, values: Any, rate: int) -> Summary:
+    """Return a sound as a WAV file of 16-bit samples. Raises ``ValueError`` for more than one channel."""
+    samples = as_array(values).astype("f8").squeeze()
+    if samples.ndim != 1:
+        raise ValueError(f"a sound has the shape (1, samples), got {list(samples.shape)} for {tag!r}")
+    out = io.BytesIO()
+    with wave.open(out, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes((np.clip(samples, -1, 1) * 32767).astype("<i2").tobytes())
+    sound = Summary.Audio(
+        sample_rate=rate, num_channels=1, length_frames=len(samples), encoded_audio_string=out.getvalue(),
+        content_type="audio/wav",
+    )  # fmt: skip
+    return Summary(value=[Summary.Value(tag=tag, audio=sound)])
+
+
+def precision_recall(tag: str, labels: Any, predictions: Any, thresholds: int, weights: Any) -> Summary:
+    """Return the counts of a precision-recall curve at thresholds from 0 to 1, with precision and recall.
+
+    Raises ``ValueError`` unless there are as many predictions as labels.
+    """
+    from tensorboard.plugins.pr_curve.metadata import create_summary_metadata
+
+    truth, scores = as_array(labels).reshape(-1).astype(bool), as_array(predictions).reshape(-1).astype("f8")
+    if truth.shape != scores.shape:
+        raise ValueError(f"a curve has as many predictions as labels, got {len(scores)} and {len(truth)} for {tag!r}")
+    counted = np.ones(len(scores)) if weights is None else as_array(weights).reshape(-1).astype("f8")
+    bins = np.floor(np.clip(scores, 0, 1) * (thresholds - 1)).astype(int)
+    true = np.bincount(bins, counted * truth, thresholds)[::-1].cumsum()[::-1]  # at least each threshold
+    false = np.bincount(bins, counted * ~truth, thresholds)[::-1].cumsum()[::-1]
+    found, tiny = true[0], 1e-7
+    data = np.stack([
+        true, false, false[0] - false, found - true, true / np.maximum(tiny, true + false), true / max(tiny, found),
+    ]).astype("f4")  # fmt: skip
+    dims = [TensorShapeProto.Dim(size=size) for size in data.shape]
+    tensor = TensorProto(dtype="DT_FLOAT", float_val=data.reshape(-1).tolist(), tensor_shape=TensorShapeProto(dim=dims))
+    metadata = create_summary_metadata(display_name=tag, description="", num_thresholds=thresholds)
+    return Summary(value=[Summary.Value(tag=tag, metadata=metadata, tensor=tensor)])
+
+
 def text(tag: str, words: str) -> Summary:
     """Return text, which TensorBoard shows as Markdown."""
     metadata = SummaryMetadata(plugin_data=SummaryMetadata.PluginData(plugin_name="text"))
@@ -134,7 +177,9 @@ def hyperparameters(values: dict[str, Any], metrics: list[str]) -> list[Summary]
     ]
 
 
-__all__ = ["as_array", "default_bins", "histogram", "hyperparameters", "image", "scalar", "text"]
+__all__ = [
+    "as_array", "audio", "default_bins", "histogram", "hyperparameters", "image", "precision_recall", "scalar", "text",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import socket
 import time
+from pathlib import Path
+from urllib.parse import quote
 
 from candelabra.typing import Any
-from candelabra.utils.tensorboard import summaries
+from candelabra.utils.tensorboard import embeddings, summaries
 
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 
 class SummaryWriter:
-    """Write scalars, histograms, images, text and hyperparameters for TensorBoard.
+    """Write scalars, histograms, images, sounds, text, embeddings and hyperparameters for TensorBoard.
 
     ``log_dir`` is by default ``runs/<time>_<host><comment>``. ``max_queue`` and ``flush_secs`` say how many events wait
     for how long before they are written; ``purge_step`` hides what an earlier run wrote from that step on.
@@ -142,9 +144,32 @@ class SummaryWriter:
             "SummaryWriter.add_graph(): use candelabra.autograd.make_dot(model(input)) for a drawing"
         )
 
-    def add_embedding(self, mat: Any, **options: Any) -> None:
-        """Raise NotImplementedError: the projector needs files that TensorBoard's writer does not write."""
-        raise NotImplementedError("SummaryWriter.add_embedding(): embeddings are not supported; write them as images")
+    def add_embedding(
+        self, mat: Any, metadata: Any = None, label_img: Any = None, global_step: int | None = None,
+        tag: str = "default", metadata_header: Any = None,
+    ) -> None:  # fmt: skip
+        """Add vectors (n, features) for the projector, with n labels and n pictures (n, channels, height, width).
+
+        With ``metadata_header``, the names of columns, each label is a row. Raises ``ValueError`` for another number of
+        labels or pictures.
+        """
+        name = f"{0 if global_step is None else global_step:05d}/{quote(tag, safe='')}"
+        embeddings.write(Path(self.log_dir), name, tag, mat, metadata, metadata_header, label_img)
+
+    def add_audio(
+        self, tag: str, snd_tensor: Any, global_step: int | None = None, sample_rate: int = 44100,
+        walltime: float | None = None,
+    ) -> None:  # fmt: skip
+        """Add a sound: amplitudes from -1 to 1, of shape (1, samples) or (samples,). Others are clipped."""
+        self._add(summaries.audio(tag, snd_tensor, sample_rate), global_step, walltime)
+
+    def add_pr_curve(
+        self, tag: str, labels: Any, predictions: Any, global_step: int | None = None, num_thresholds: int = 127,
+        weights: Any = None, walltime: float | None = None,
+    ) -> None:  # fmt: skip
+        """Add precision and recall of binary ``labels`` at thresholds of ``predictions``, probabilities."""
+        message = summaries.precision_recall(tag, labels, predictions, num_thresholds, weights)
+        self._add(message, global_step, walltime)
 
     def flush(self) -> None:
         """Write what waits to the files."""
