@@ -13,6 +13,7 @@ from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.kernels.matmul import expand_to
 from candelabra_clike.kernels.reductions import DtypeSpecialized
 from candelabra_clike.kernels.softmax import row_kernel
+from candelabra_clike.language import select
 from candelabra_clike.layouts import broadcast
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
 from candelabra_clike.templates.rows.source import RowProgram, RowReduction
@@ -73,7 +74,7 @@ EUCLIDEAN_GRADIENT: Final = RowProgram("slopes_2", 3, (RowReduction("{c} * ({a} 
 @lru_cache(None)
 def _slopes(d: dtype) -> Elementwise:
     """Return the kernel that divides gradients by distances, and leaves those of equal points."""
-    return Elementwise(f"distance_slopes_{d.name}", "{a} / ({b} == 0 ? 1 : {b})", (d, d), d)
+    return Elementwise.of(f"distance_slopes_{d.name}", lambda a, b: a / select(b == 0, 1, b), (d, d), d)
 
 
 def _expand_pairs(x: StridedArray, batch: Shape, sizes: Shape, dims: tuple[int | None, int | None, int | None]) -> Any:
