@@ -45,10 +45,13 @@ class Generator:
 
     def __init__(self, device: device | str | int | None = None) -> None:
         note_break(_CONTROLLED)
+        self._start(device, _NEW_SEED, 0)
+
+    def _start(self, device: device | str | int | None, seed: int, offset: int) -> None:
         self._device = device
         self._lock = threading.Lock()
-        self._seed = _NEW_SEED
-        self._offset = 0
+        self._seed = seed
+        self._offset = offset
         self._taken = -1
         """The offset of the last draw."""
 
@@ -123,6 +126,7 @@ class Generator:
 
     def clone_state(self) -> Generator:
         """Return another generator at the same position of the same stream."""
+        note_break(_CONTROLLED)
         return _restored(self._device, self._seed, self._offset)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -137,8 +141,8 @@ _NEW_SEED: Final = 67280421310721  # PyTorch's default_rng_seed_val: an unseeded
 
 
 def _restored(where: Any, seed: int, offset: int) -> Generator:
-    out = Generator(where)
-    out._seed, out._offset = seed, offset
+    out = Generator.__new__(Generator)  # a device's own generator may be created within a graph
+    out._start(where, seed, offset)
     return out
 
 
