@@ -30,16 +30,17 @@ from typing import NamedTuple
 import numpy as np
 from candelabra_opencl.discovery import VARIABLE
 
+REFERENCE = "tests/conformance/test_reference.py::test_the_numbers_of_the_reference_are_right"
 NUMERICAL = [
     "tests/cpu", "tests/operators", "tests/core/operators", "tests/nn", "tests/core/autograd", "tests/core/random",
-    "tests/conformance/test_reference.py",
+    REFERENCE,
 ]  # fmt: skip
 NOT_NUMERICAL = [
     "tests/core/operators/indexing", "tests/core/operators/sets", "tests/core/operators/shapes", "tests/nn/data",
-    "tests/nn/modules", "tests/nn/parallel", "tests/nn/utils",
+    "tests/nn/compile", "tests/nn/modules", "tests/nn/parallel", "tests/nn/utils",
 ]  # fmt: skip
 """Folders in those of :data:`NUMERICAL` whose tests are about layouts, processes and modules, not numbers."""
-FUNCTIONS = ["tests/cpu", "tests/conformance/test_reference.py"]
+FUNCTIONS = ["tests/cpu", REFERENCE]
 """Those that call every function of NumPy's that the reference uses."""
 OPENCL = ["tests/clike", "tests/opencl"]
 

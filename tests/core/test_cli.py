@@ -72,7 +72,9 @@ def test_ops_counts_tangent_rules(host_alone: None, capsys: Output) -> None:
     assert main(["ops"]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("jvp: ")]
     assert re.fullmatch(
-        r"jvp: \d+ declared, \d+ view, \d+ pointwise, \d+ linear, \d+ reduction, \d+ body, \d+ constant, \d+ transposed \(.*\)", line
+        r"jvp: \d+ declared, \d+ view, \d+ pointwise, \d+ linear, \d+ reduction, \d+ body, \d+ constant, "
+        r"\d+ transposed \(.*\)",
+        line,
     )
     named = line.partition("(")[2]
     assert "linalg_svd" in named
