@@ -20,6 +20,10 @@ from tests.lantern import EmberBackend, LanternBackend
 SALT = os.environ.get("CANDELABRA_TEST_SALT", "")
 """Changes the random numbers of every test: if a test's verdict depends on it, the test or its bound is wrong."""
 
+# Kernels of the device cpu that the checkout's list lacks stay with NumPy: to compile one takes longer than most tests.
+# Tests of compiled kernels allow it.
+os.environ.setdefault("CANDELABRA_COMPILE", "0")
+
 # Examples depend on the test alone (unless salted), and a slow machine is not a failure.
 hypothesis.settings.register_profile("repeatable", derandomize=not SALT, deadline=None, database=None)
 hypothesis.settings.load_profile("repeatable")
