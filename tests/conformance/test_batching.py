@@ -120,23 +120,18 @@ def test_examples_in_the_wrong_dim_fail(operator: str, monkeypatch: pytest.Monke
 @contextmanager
 def rule_of_second_level(operator: str, change: Callable[[Any], Any]) -> Iterator[None]:
     """Replace the kernel of an operator inside another vmap by a changed one."""
-    from candelabra._transforms.batching import VMAP
 
-    table, op = VMAP.at(1).kernels, OPERATORS[operator]
-    right = table.get(operator)
-    wrong = change(right)
+    def inside(right: Any) -> Any:
+        wrong = change(right)
 
-    def kernel(*args: Any) -> Any:
-        first = next(a for a in args if hasattr(a, "frame"))
-        return (wrong if first.frame.depth > 1 else right)(*args)
+        def kernel(*args: Any) -> Any:
+            first = next(a for a in args if hasattr(a, "frame"))
+            return (wrong if first.frame.depth > 1 else right)(*args)
 
-    dict.__setitem__(table, operator, kernel)
-    op.clear()
-    try:
+        return kernel
+
+    with rule_of(operator, inside):
         yield
-    finally:
-        dict.__delitem__(table, operator)
-        op.clear()
 
 
 @pytest.mark.parametrize(

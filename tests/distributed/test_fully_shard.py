@@ -203,6 +203,24 @@ def test_ignored_parameters_and_modules_without() -> None:
     threads.run(program, 2)
 
 
+@pytest.mark.parametrize("kind", [optim.Muon, optim.Adafactor])
+def test_optimizers_of_whole_matrices_refuse_shards(kind: Any) -> None:
+    """Their steps depend on all elements of a parameter. A parameter that every rank has whole is updated."""
+
+    def program() -> None:
+        net = fully_shard(nn.Linear(3, 4, bias=False))
+        net(cd.ones(2, 3)).sum().backward()
+        before = net.weight.full_tensor()
+        with pytest.raises(NotImplementedError, match=f"{kind.__name__} needs whole parameters, but got shards"):
+            kind(net.parameters()).step()
+        assert cd.equal(net.weight.full_tensor(), before)
+        whole = nn.Linear(3, 4, bias=False)
+        whole(cd.ones(2, 3)).sum().backward()
+        kind(whole.parameters()).step()
+
+    threads.run(program, 2)
+
+
 def test_wrong_calls() -> None:
     """The errors say what fully_shard expects."""
 

@@ -1,4 +1,4 @@
-"""Compare ``vmap`` with a loop over the examples."""
+"""Compare ``vmap`` with a loop over the examples; a Function for tests of transforms."""
 
 from __future__ import annotations
 
@@ -31,3 +31,17 @@ def check(f: Callable[..., Any], *args: Any, dims: tuple[Any, ...] | None = None
     assert found.dtype is expected.dtype
     assert found.shape == expected.shape
     assert cd.allclose(found, expected, rtol=1e-12, atol=1e-12, equal_nan=True)
+
+
+class Cube(cd.autograd.Function):
+    """``x**3``, with a derivative of its own."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return 3 * x * x * g

@@ -13,6 +13,8 @@ import pytest
 from candelabra import Tensor, batching
 from candelabra.func import grad, jvp, vmap
 
+from tests.core.transforms.loops import Cube
+
 
 def tensor(rng: np.random.Generator, *shape: int, leaf: bool = False) -> Tensor:
     """Return float64 numbers, so that the order of sums does not matter."""
@@ -297,18 +299,6 @@ def test_transforms_work_inside_and_around_a_block(rng: np.random.Generator) -> 
 
 def test_backward_steps_and_custom_functions_work_in_a_block(rng: np.random.Generator) -> None:
     """A loop of training inside the block has the same parameters as outside; a custom Function is called at once."""
-
-    class Cube(cd.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: Tensor) -> Tensor:
-            ctx.save_for_backward(x)
-            return x**3
-
-        @staticmethod
-        def backward(ctx: Any, g: Tensor) -> Tensor:
-            (x,) = ctx.saved_tensors
-            return 3 * x * x * g
-
     start = tensor(rng, 3)
 
     def run() -> Tensor:

@@ -13,7 +13,7 @@ from candelabra import Tensor, vmap
 from candelabra.func import grad
 from candelabra.library import Layer
 
-from tests.core.transforms.loops import tensor
+from tests.core.transforms.loops import Cube, tensor
 
 
 def _identity(x: Any) -> Any:
@@ -228,18 +228,6 @@ def test_a_tensor_of_an_inner_level_is_refused_outside_of_it() -> None:
 
 def test_custom_functions_and_hooks(rng: np.random.Generator) -> None:
     """An autograd.Function runs on batched tensors, forward and backward; so do hooks of tensors."""
-
-    class Cube(cd.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: Tensor) -> Tensor:
-            ctx.save_for_backward(x)
-            return x**3
-
-        @staticmethod
-        def backward(ctx: Any, g: Tensor) -> Tensor:
-            (x,) = ctx.saved_tensors
-            return g * 3 * x * x
-
     x = tensor(rng, 5, 3)
     assert cd.allclose(vmap(Cube.apply)(x), x**3)
     assert cd.allclose(vmap(grad(lambda a: Cube.apply(a).sum()))(x), 3 * x**2)

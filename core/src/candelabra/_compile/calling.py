@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from itertools import count
 from os.path import basename
+from types import MethodType
 from weakref import WeakSet
 
 from candelabra._annotations import Any, Final
@@ -100,8 +101,6 @@ class CompiledFunction:
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
             return self
-        from types import MethodType
-
         return MethodType(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

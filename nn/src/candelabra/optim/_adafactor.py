@@ -22,6 +22,7 @@ class Adafactor(PerParameter):
     """
 
     takes_complex = False
+    elementwise = False
 
     def __init__(
         self,

@@ -24,6 +24,7 @@ class Muon(PerParameter):
 
     decoupled_weight_decay = True
     takes_complex = False
+    elementwise = False
     counts = False
 
     def __init__(

@@ -25,6 +25,8 @@ class PerParameter(Optimizer):
 
     decoupled_weight_decay = False
     takes_complex = True
+    elementwise = True
+    """Whether an element's update depends on no other element, so that a rank may update its shard of a parameter."""
     counts = True
     """Whether the state has "step"."""
 
@@ -54,6 +56,11 @@ class PerParameter(Optimizer):
         counts: dict[float, Tensor] = {}
         if not self.takes_complex and any(p.is_complex() for p in parameters):
             raise RuntimeError(f"{type(self).__name__} does not support complex parameters")
+        if not self.elementwise and any(each.is_shard() for p in parameters for each in getattr(p, "placements", ())):
+            raise NotImplementedError(
+                f"{type(self).__name__} needs whole parameters, but got shards of them. Use an optimizer that updates "
+                "each element by itself, such as AdamW"
+            )
         for p in parameters:
             kept = self.state[p]
             if not kept:

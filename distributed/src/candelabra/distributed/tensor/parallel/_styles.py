@@ -34,25 +34,38 @@ def divide(module: Any, name: str, mesh: DeviceMesh, placement: Placement) -> No
 class _Divided(ParallelStyle):
     """A layer whose first input and whose output have a placement outside, and another one inside."""
 
-    def __init__(self, outside_in: Placement, outside_out: Placement, use_local_output: bool) -> None:
+    def __init__(
+        self,
+        *,
+        input_layouts: Placement | None = None,
+        output_layouts: Placement | None = None,
+        use_local_output: bool = True,
+    ) -> None:
         if not use_local_output:
             raise NotImplementedError(
                 f"{type(self).__name__}: use_local_output must be True: outputs are plain tensors"
             )
-        self.input_layout = outside_in
-        self.output_layout = outside_out
+        self.input_layout = input_layouts
+        self.output_layout = output_layouts
 
-    def connect(self, module: Any, mesh: DeviceMesh, inside_in: Placement, inside_out: Placement) -> None:
-        """Move inputs to the placement inside, and outputs to that outside."""
+    def connect(
+        self, module: Any, mesh: DeviceMesh, entering: tuple[Placement, Placement], leaving: tuple[Placement, Placement]
+    ) -> None:
+        """Move inputs to the placement inside, and outputs to that outside.
+
+        ``entering``, ``leaving``: from which placement to which; the user may have chosen another one outside.
+        """
+        outside_in, inside_in = self.input_layout or entering[0], entering[1]
+        inside_out, outside_out = leaving[0], self.output_layout or leaving[1]
 
         def enter(_: Any, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-            first = moved(inputs[0], mesh, self.input_layout, inside_in)
+            first = moved(inputs[0], mesh, outside_in, inside_in)
             if isinstance(inside_in, Replicate) and first.dtype.is_floating_point:
                 first = Enter.apply(first, mesh)
             return (first, *inputs[1:])
 
         def leave(_: Any, inputs: Any, output: Tensor) -> Tensor:
-            return moved(output, mesh, inside_out, self.output_layout)
+            return moved(output, mesh, inside_out, outside_out)
 
         module.register_forward_pre_hook(enter)
         module.register_forward_hook(leave)
@@ -67,15 +80,6 @@ class ColwiseParallel(_Divided):
         use_local_output: must be True.
     """
 
-    def __init__(
-        self,
-        *,
-        input_layouts: Placement | None = None,
-        output_layouts: Placement | None = None,
-        use_local_output: bool = True,
-    ) -> None:
-        super().__init__(input_layouts or Replicate(), output_layouts or Shard(-1), use_local_output)
-
     def apply(self, module: Any, mesh: DeviceMesh) -> Any:
         if isinstance(module, Linear):
             divide(module, "weight", mesh, Shard(0))
@@ -84,7 +88,7 @@ class ColwiseParallel(_Divided):
             divide(module, "weight", mesh, Shard(1))
         else:
             raise NotImplementedError("ColwiseParallel currently only support nn.Linear and nn.Embedding!")
-        self.connect(module, mesh, Replicate(), Shard(-1))
+        self.connect(module, mesh, (Replicate(), Replicate()), (Shard(-1), Shard(-1)))
         return module
 
 
@@ -97,26 +101,15 @@ class RowwiseParallel(_Divided):
         use_local_output: must be True.
     """
 
-    def __init__(
-        self,
-        *,
-        input_layouts: Placement | None = None,
-        output_layouts: Placement | None = None,
-        use_local_output: bool = True,
-    ) -> None:
-        super().__init__(input_layouts or Shard(-1), output_layouts or Replicate(), use_local_output)
-        self._given = input_layouts
-
     def apply(self, module: Any, mesh: DeviceMesh) -> Any:
         if isinstance(module, Linear):
             divide(module, "weight", mesh, Shard(1))
             divide(module, "bias", mesh, Replicate())
             self._add_bias_once(module, mesh)
-            self.connect(module, mesh, Shard(-1), Partial())
+            self.connect(module, mesh, (Shard(-1), Shard(-1)), (Partial(), Replicate()))
         elif isinstance(module, Embedding):
-            self.input_layout = self._given or Replicate()
             self._look_up_own_rows(module, mesh)
-            self.connect(module, mesh, Replicate(), Partial())
+            self.connect(module, mesh, (Replicate(), Replicate()), (Partial(), Replicate()))
         else:
             raise NotImplementedError("RowwiseParallel currently only support nn.Linear and nn.Embedding!")
         return module
