@@ -144,6 +144,10 @@ REFUSED: dict[str, tuple[Callable[[Table, Array], object], type[Exception], str]
         lambda t, a: t["class_losses"](a(2, 3), a(3, d=cd.int64), -100), RuntimeError,
         r"class_losses: expected targets of shape \(2,\), got \(3,\)",
     ),
+    "bags": (
+        lambda t, a: t["bag_sums"](a(2, 3), a(3, d=cd.int64), a(1, d=cd.int64), a(2), False), RuntimeError,
+        "bag_sums takes a vector of indices, and a scale for each of them",
+    ),
     "shapes": (lambda t, a: broadcast([(2,), (3,)]), RuntimeError, r"shapes \(2,\), \(3,\) do not broadcast"),
     "a result": (
         lambda t, a: Elementwise.of("copy", lambda a: a, (cd.float32,), cd.float32)(a(2, 3), out=a(3)), RuntimeError,

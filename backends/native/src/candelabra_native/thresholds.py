@@ -41,7 +41,7 @@ FAMILIES: Final[dict[str, int | None]] = {
     "copies": 1 << 15, "concatenation": 1 << 17, "creation": 1 << 16, "masking": 1 << 13, "indexing": 1 << 16,
     "scattering": 1 << 13, "searching": ALWAYS, "sorting": NEVER, "resampling": 1 << 10, "reinterpreting": 1 << 15,
     "clamping": 1 << 13, "frexp": 1 << 12, "grid_sampling": ALWAYS, "optimizers": ALWAYS, "random": ALWAYS,
-    "multinomial": ALWAYS, "alignments": ALWAYS, "padding": ALWAYS,
+    "multinomial": ALWAYS, "bags": ALWAYS, "alignments": ALWAYS, "padding": ALWAYS,
 }  # fmt: skip
 """The least size of a native call. Where the owner has no kernel, the native one serves all sizes."""
 

@@ -77,6 +77,15 @@ def embedding_bag(
     return out
 
 
+@reference("bag_sums")
+def bag_sums(weight: Array, indices: Array, starts: Array, scales: Any = None, by_frequency: bool = False) -> Array:
+    """Add the rows of one bag after the other."""
+    rows = weight[indices] * (1 if scales is None else scales[:, None])
+    ends = [*starts[1:], len(indices)]
+    sums = [rows[a:b].sum(0) for a, b in zip(starts, ends[: len(starts)], strict=True)]
+    return np.array(sums, weight.dtype).reshape(len(starts), weight.shape[1])
+
+
 @reference("linear_class_losses")
 def linear_class_losses(x: Array, weight: Array, bias: Any, target: Array, rows: int) -> Any:
     """Return the negative logarithm of the softmax of each row at its target."""

@@ -83,6 +83,29 @@ def no_bags(t: Maker) -> Iterator[Sample]:
     yield sample(t.index([0, 1]), t(4, 3), mode="median", note="mode")
 
 
+@inputs("bag_sums")
+def sums_of_bags(t: Maker) -> Iterator[Sample]:
+    """Yield bags with and without scales, empty ones at both ends and in the middle, no bags, and no indices."""
+    yield sample(t(4, 3), t.index(1, 3, 1, 0), t.index(0, 2))
+    yield sample(t(4, 3), t.index(1, 3, 1, 0), t.index(0, 0, 1, 1, 4), t(4))
+    yield sample(t(5, 2), t.index(4, 4, 1), t.index(0, 1), None, True, gradient=False)
+    yield sample(t(1, 1), t.index(0), t.index(0), t(1), kind=LENGTH_ONE)
+    yield sample(t(4, 3), t.indices(0, below=1), t.index(0, 0), kind=ZERO_SIZE)
+    yield sample(t(4, 3), t.indices(0, below=1), t.indices(0, below=1), t(0), kind=ZERO_SIZE)
+    yield sample(t(4, 0), t.index(1, 2), t.index(0), kind=ZERO_SIZE)
+    starts = np.array([0, 1, 1, 300, 431])  # a bag of more rows than one partial sum has
+    yield sample(t(65, 131), t.indices(440, below=65), starts, t(440), kind="large", gradient=False)
+
+
+@mistakes("bag_sums")
+def sums_of_no_bags(t: Maker) -> Iterator[Sample]:
+    """Yield an index out of bounds, and shapes that do not match."""
+    yield sample(t(4, 3), t.index(0, 4), t.index(0), note="out of bounds")
+    yield sample(t(4), t.index(0, 1), t.index(0), note="no table")
+    yield sample(t(4, 3), t.index([0, 1]), t.index(0), note="indices of a matrix")
+    yield sample(t(4, 3), t.index(0, 1), t.index(0), t(3), note="scales")
+
+
 # -- a linear map and its cross entropy -------------------------------------------------------------------------------
 LOSSES: Final = (
     ((5, 3), 4, 2, ORDINARY), ((4, 3), 7, 4, ORDINARY), ((3, 2), 5, 9, ORDINARY), ((0, 3), 2, 2, ZERO_SIZE),

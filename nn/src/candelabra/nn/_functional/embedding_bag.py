@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 
 from candelabra.dtypes import int64
 from candelabra.library import public, record
 from candelabra.nn._functional.embedding import check_index_dtype, limit_norms, selected_rows
-from candelabra.typing import TYPE_CHECKING, Any
+from candelabra.nn._operators.embedding import bag_lengths, bag_of_each, bag_sums
+from candelabra.typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
@@ -60,20 +60,19 @@ def embedding_bag(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
             f"mode='{mode}')."
         )
+    samples = None if per_sample_weights is None else _of_one_dtype(per_sample_weights, weight).reshape((-1,))
+    bags = _Bags(*_flattened(input, offsets, include_last_offset), samples)
     padding = _padding_row(padding_idx, weight.shape[0])
-    rows = selected_rows(weight, input, padding, bool(scale_grad_by_freq), sparse)
-    kept = None if padding < 0 else input != padding
-    if per_sample_weights is not None:
-        rows = rows * _of_one_dtype(per_sample_weights, weight).unsqueeze(-1)
-    if input.ndim == 2:
-        return _reduced_rows(rows, kept, mode)
-    assert offsets is not None
-    starts = _starts(offsets, input.shape[0], include_last_offset)
-    from candelabra import searchsorted
-
-    positions = record("new_arange")(starts, 0, 1, input.shape[0], dtype=starts.dtype)
-    bags = searchsorted(starts, positions, right=True) - 1
-    return _reduced_bags(rows, kept, bags, starts.shape[0], mode)
+    if padding >= 0:
+        bags = _without(bags, padding)
+    if mode == "max":
+        return _maxima(weight, bags)
+    total = _sums(weight, bags, bool(scale_grad_by_freq), sparse)
+    if mode == "sum":
+        return total
+    lengths = bag_lengths(bags.starts, bags.indices.shape[0]).clamp_min(1)
+    mean: Tensor = total / cast(lengths, dtype=total.dtype).unsqueeze(1)
+    return mean
 
 
 # -- checks -----------------------------------------------------------------------------------------------------------
@@ -125,62 +124,68 @@ def _of_one_dtype(samples: Tensor, weight: Tensor) -> Tensor:
     return samples
 
 
-def _starts(offsets: Tensor, count: int, include_last: bool) -> Tensor:
-    """Return the first position of each bag."""
-    if include_last:
-        if not offsets.shape[0]:
-            raise RuntimeError("include_last_offset: number of offsets should be at least 1")
-        starts, last = offsets[:-1], offsets[-1:]
-    else:
-        starts, last = offsets, offsets[-1:]
+def _check_starts(starts: Tensor, count: int) -> None:
+    first, last = int(starts[0].item()), int(starts[-1].item())
+    if first:
+        raise RuntimeError(
+            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
+            f"However, got {first}"
+        )
+    if last > count:
+        raise RuntimeError(
+            f"offsets[-1] can not be greater than input's length({count}), but got offsets[-1] of {last}"
+        )
+
+
+# -- bags -------------------------------------------------------------------------------------------------------------
+class _Bags(NamedTuple):
+    """The indices of all bags (n,), the first position of each bag, and the factor of each index."""
+
+    indices: Tensor
+    starts: Tensor
+    scales: Tensor | None
+
+
+def _flattened(input: Tensor, offsets: Tensor | None, include_last: bool) -> tuple[Tensor, Tensor]:
+    """Return the indices of all bags, and the first position of each bag."""
+    if offsets is None:
+        count, length = input.shape
+        starts = record("new_full")(input, (count,), 0)
+        if length:
+            starts = record("new_arange")(input, 0, length, count, dtype=input.dtype)
+        return input.reshape((count * length,)), starts
+    if include_last and not offsets.shape[0]:
+        raise RuntimeError("include_last_offset: number of offsets should be at least 1")
     if offsets.shape[0]:
-        first, end = int(offsets[0].item()), int(last.item())
-        if first:
-            raise RuntimeError(
-                "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
-                f"However, got {first}"
-            )
-        if end > count:
-            raise RuntimeError(
-                f"offsets[-1] can not be greater than input's length({count}), but got offsets[-1] of {end}"
-            )
-    return starts
+        _check_starts(offsets, input.shape[0])
+    starts = offsets[:-1] if include_last else offsets
+    return input if starts.shape[0] else input[:0], starts
 
 
-# -- reductions -------------------------------------------------------------------------------------------------------
-def _reduced_rows(rows: Tensor, kept: Tensor | None, mode: str) -> Tensor:
-    """Return the reduction of (bags, length, width) along the length, without the rows that are not kept."""
-    length = rows.shape[1]
-    if not length:
-        return rows.sum(1)
-    if mode == "max":
-        if kept is None:
-            return rows.amax(1)
-        empty = kept.logical_not()
-        largest: Tensor = rows.masked_fill(empty.unsqueeze(-1), -math.inf).amax(1)
-        return largest.masked_fill(empty.all(1, keepdim=True), 0.0)
-    if kept is not None:
-        rows = rows.masked_fill(kept.logical_not().unsqueeze(-1), 0.0)
-    total: Tensor = rows.sum(1)
-    if mode == "sum":
-        return total
-    counts: Any = length if kept is None else cast(kept.sum(1, keepdim=True).clamp_min(1), dtype=total.dtype)
-    mean: Tensor = total / counts
-    return mean
+def _without(bags: _Bags, padding: int) -> _Bags:
+    """Return the bags without an index."""
+    kept = bags.indices != padding
+    before = record("cat")((record("new_full")(bags.starts, (1,), 0), cast(kept.cumsum(0), dtype=bags.starts.dtype)), 0)
+    selected = kept.nonzero().squeeze(1)
+    scales = None if bags.scales is None else bags.scales.index_select(0, selected)
+    return _Bags(bags.indices.index_select(0, selected), before.index_select(0, bags.starts), scales)
 
 
-def _reduced_bags(rows: Tensor, kept: Tensor | None, bags: Tensor, count: int, mode: str) -> Tensor:
-    """Return the reduction of the rows (n, width) that belong to each of ``count`` bags."""
-    if kept is not None:
-        selected = kept.nonzero().squeeze(1)
-        rows, bags = rows.index_select(0, selected), bags.index_select(0, selected)
-    zeros = rows.new_zeros((count, rows.shape[1]))
-    if mode == "max":
-        largest: Tensor = zeros.index_reduce(0, bags, rows, "amax", include_self=False)
-        return largest
-    total = zeros.index_add(0, bags, rows)
-    if mode == "sum":
-        return total
-    sizes = bags.new_zeros((count,)).index_add(0, bags, bags.new_ones(bags.shape))
-    counts: Tensor = cast(sizes.clamp_min(1), dtype=total.dtype)
-    return total / counts.unsqueeze(1)
+def _sums(weight: Tensor, bags: _Bags, scale_grad_by_freq: bool, sparse: bool) -> Tensor:
+    if not sparse or not weight.requires_grad:
+        sums: Tensor = bag_sums(weight, *bags, scale_grad_by_freq)
+        return sums
+    # The bags of a table that contains only the selected rows, each once for each occurrence
+    rows = selected_rows(weight, bags.indices, -1, scale_grad_by_freq, sparse)
+    positions = record("new_arange")(bags.starts, 0, 1, bags.indices.shape[0], dtype=bags.starts.dtype)
+    sums = bag_sums(rows, positions, bags.starts, bags.scales)
+    return sums
+
+
+def _maxima(weight: Tensor, bags: _Bags) -> Tensor:
+    rows = selected_rows(weight, bags.indices, -1, False, False)
+    zeros = rows.new_zeros((bags.starts.shape[0], weight.shape[1]))
+    largest: Tensor = zeros.index_reduce(
+        0, bag_of_each(bags.starts, bags.indices.shape[0]), rows, "amax", include_self=False
+    )
+    return largest
