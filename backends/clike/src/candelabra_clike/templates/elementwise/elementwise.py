@@ -31,7 +31,16 @@ from candelabra_clike.layouts import (
 from candelabra_clike.library import needed
 from candelabra_clike.refusals import Refusal
 from candelabra_clike.source import Source
-from candelabra_clike.templates.elementwise.loops import CHUNK, HOISTED, NAMES, STEP, TILE, UNIT, LoopNest, operands
+from candelabra_clike.templates.elementwise.loops import (
+    CHUNK,
+    HOISTED,
+    NAMES,
+    STEP,
+    TRANSPOSED,
+    UNIT,
+    LoopNest,
+    operands,
+)
 
 __all__ = ["CHUNK", "Elementwise", "NAMES", "copy_kernel", "without_overlap"]
 
@@ -234,8 +243,8 @@ def serial_schedule(nest: LoopNest, sizes: Shape, rows: tuple[Shape, ...]) -> tu
     for n in sizes[:-1]:
         outer *= n
     if band_dim is not None:
-        bands = -(-sizes[-2] // TILE)
-        return nest.tiles(rank, inner), outer // sizes[-2] * bands, dims
+        bands = -(-sizes[-2] // nest.tile)
+        return nest.tiles(rank, tile_kinds(rows) or inner), outer // sizes[-2] * bands, dims
     segments, width, rows_per_item = 1, last, max(1, CHUNK // last)
     if last >= 2 * CHUNK:
         segments, width = -(-last // CHUNK), CHUNK
@@ -253,6 +262,14 @@ def tiled_dim(rows: tuple[Shape, ...]) -> int | None:
             if 0 < step < row[-1] and (best is None or step < best[0]):
                 best = (step, dim)
     return None if best is None else best[1]
+
+
+def tile_kinds(rows: tuple[Shape, ...]) -> tuple[int, ...] | None:
+    """Return the kinds of stride of all arrays, the output first, if each is contiguous along one of the two last dims
+    or constant along the last one, and the output along the last one.
+    """
+    kinds = tuple(r[-1] if r[-1] in (HOISTED, UNIT) else TRANSPOSED if r[-2] == 1 and r[-1] > 1 else STEP for r in rows)
+    return kinds if kinds[0] == UNIT and STEP not in kinds else None
 
 
 def move_before_last(values: Shape, dim: int) -> Shape:

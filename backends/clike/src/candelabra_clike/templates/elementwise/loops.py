@@ -29,12 +29,17 @@ BLOCK_BYTES = 1024
 """The size of the block of results that a work-item buffers before non-temporal stores."""
 LINE_BYTES = 64
 """The size of a non-temporal store: a cache line."""
-TILE = 32
-"""Rows and columns of a tile of two dims along which different arrays are contiguous. A tile fits in any cache."""
+TILE_BYTES = 1 << 14
+"""The most that a tile takes of one array. A tile is as many rows as columns of two dims along which different arrays
+are contiguous.
+"""
 NAMES = "abcdefgh"
 """The names of the arrays of operators, in order. The numbers are ``s0``, ``s1`` …"""
-HOISTED, UNIT, STEP = range(3)
-"""The kinds of stride along the innermost dim: 0 (the element is loaded before the loop), 1, or any other."""
+HOISTED, UNIT, STEP, TRANSPOSED = range(4)
+"""The kinds of stride along the innermost dim: 0 (the element is loaded before the loop), 1, or any other.
+
+``TRANSPOSED`` is any other of an array that is contiguous along the dim before it; only tiles distinguish it.
+"""
 
 
 def input_names(count: int) -> tuple[str, ...]:
@@ -205,23 +210,57 @@ class LoopNest:
         head = (number("rows"), number("rows_per_item"), number("segments"), number("width"), *self._dims(rank))
         return self._source(f"{self.name}_rows{rank}", head, body, wide=True)
 
+    @cached_property
+    def tile(self) -> int:
+        """The rows and columns of a tile."""
+        return 64 if 64 * 64 * max(d.itemsize for d in self.dtypes.values()) <= TILE_BYTES else 32
+
     def tiles(self, rank: int, inner: Sequence[int]) -> Source:
-        """Return the kernel for serial devices in which a work-item processes the tiles of a band of ``TILE`` rows."""
-        last, across = rank - 1, rank - 2
+        """Return the kernel for serial devices in which a work-item processes the tiles of a band of rows.
+
+        A tile of an array whose kind is ``TRANSPOSED`` is first copied into private memory, row by row of the result.
+        """
+        last, across, tile = rank - 1, rank - 2, self.tile
+        kinds = dict(zip(self.names, inner, strict=True))
+        transposed = [n for n, kind in kinds.items() if kind == TRANSPOSED]
         starts = "".join(
-            self._pointer(n, f"{n} + ({n}_row + (band + i) * {n}_s{across}{_stride_term('left', n, last, kind)})")
-            for n, kind in zip(self.names, inner)
+            f"const {self.memory[n]}* p{n} = t{n} + i * {tile}u;\n"
+            if kind == TRANSPOSED
+            else self._pointer(n, f"{n} + ({n}_row + (band + i) * {n}_s{across}{_stride_term('left', n, last, kind)})")
+            for n, kind in kinds.items()
         )
+        copied = [UNIT if kind == TRANSPOSED else kind for kind in inner]
         body = (
-            f"const INDEX bands = (n{across} + {TILE - 1}u) / {TILE}u, first = GLOBAL_ID / bands;\n"
-            f"const INDEX band = GLOBAL_ID % bands * {TILE}u, below = n{across} - band;\n"
-            f"const u32 height = below < {TILE}u ? (u32)below : {TILE}u;\n"
+            f"const INDEX bands = (n{across} + {tile - 1}u) / {tile}u, first = GLOBAL_ID / bands;\n"
+            f"const INDEX band = GLOBAL_ID % bands * {tile}u, below = n{across} - band;\n"
+            f"const u32 height = below < {tile}u ? (u32)below : {tile}u;\n"
             f"{self._row_offsets(rank, 'first', across)}"
-            f"for (INDEX left = 0; left < n{last}; left += {TILE}u) {{\n"
-            f"const INDEX beyond = n{last} - left;\nconst u32 m = beyond < {TILE}u ? (u32)beyond : {TILE}u;\n"
-            f"for (u32 i = 0; i < height; ++i) {{\n{starts}{self._loop('m', inner, last, 'j')}}}\n}}\n"
+            f"{''.join(f'{self.memory[n]} t{n}[{tile * tile}];' for n in transposed)}\n"
+            f"for (INDEX left = 0; left < n{last}; left += {tile}u) {{\n"
+            f"const INDEX beyond = n{last} - left;\nconst u32 m = beyond < {tile}u ? (u32)beyond : {tile}u;\n"
+            f"{''.join(self._transpose(n, last) for n in transposed)}"
+            f"for (u32 i = 0; i < height; ++i) {{\n{starts}{self._loop('m', copied, last, 'j')}}}\n}}\n"
         )
-        return self._source(f"{self.name}_tiles{rank}", self._dims(rank), body, wide=True)
+        name = f"{self.name}_tiles{rank}{''.join('t' if n in transposed else '' for n in self.names)}"
+        return self._source(name, self._dims(rank), body, wide=True)
+
+    def _transpose(self, n: str, last: int) -> str:
+        """Return statements that copy a tile of an array, transposed, by vectors of eight where the type has them."""
+        type, tile = self.memory[n], self.tile
+        start = f"GLOBAL const {type}* f{n} = {n} + ({n}_row + band + left * {n}_s{last});\n"
+        rest = (
+            f"for (u32 j = 0; j < m; ++j) for (u32 i = j < wide ? high : 0; i < height; ++i) "
+            f"t{n}[i * {tile}u + j] = f{n}[j * {n}_s{last} + i];\n}}\n"
+        )
+        if self.dtypes[n].is_complex:
+            return f"{{\nconst u32 high = 0, wide = 0;\n{start}{rest}"
+        return (
+            f"{{\nconst u32 high = height & ~7u, wide = m & ~7u;\n{start}"
+            f"for (u32 j = 0; j < wide; j += 8) for (u32 i = 0; i < high; i += 8) {{\n{type}x8 v[8];\n"
+            f"UNROLL for (u32 k = 0; k < 8; ++k) v[k] = LOAD_X8({type}, f{n} + (j + k) * {n}_s{last} + i);\n"
+            f"TRANSPOSE_X8({type}, v)\n"
+            f"UNROLL for (u32 k = 0; k < 8; ++k) PRIVATE_X8({type}, t{n} + (i + k) * {tile}u + j) = v[k];\n}}\n{rest}"
+        )
 
     def lanes(self, rank: int, wide: bool) -> Source:
         """Return the kernel in which a work-item is one element; for any strides."""
