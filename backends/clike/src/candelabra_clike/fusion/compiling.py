@@ -12,6 +12,7 @@ from candelabra.graph import Value as Tensor
 from candelabra_clike.engine import Engine
 from candelabra_clike.fusion.kernels import FusedKernel, on_strided_arrays
 from candelabra_clike.fusion.lowering import is_fusible
+from candelabra_clike.fusion.reductions import reductions_in, suits
 
 
 def fused(graph: Graph) -> Graph:
@@ -29,23 +30,32 @@ def fused(graph: Graph) -> Graph:
 def worth(nodes: list[Node], reads: Iterable[Tensor], writes: Iterable[Tensor]) -> int:
     """Return the bytes that a group saves, or -1 if one loop nest cannot compute it.
 
-    All results have one shape, since each is computed once per element. A single element, such as the gradient of a
-    loss, is computed again for every element if nothing else uses it. A view is no new memory, so nothing else may use
+    At most one node is a reduction, of elements that the others compute. All results of the others have one shape,
+    since each is computed once per element. A single element, such as the gradient of a loss, is computed again for
+    every element if nothing else uses it. A view is no new memory, so nothing else may use
     it. Random numbers are drawn in C order, so all arrays of their kernel are contiguous.
     """
     reads, writes = list(reads), list(writes)
+    reductions = reductions_in(nodes)
+    if reductions:
+        drawn = any(not isinstance(node.op, Graph) and node.op.random for node in nodes)
+        alone = len(reductions) == 1 and not drawn and suits(reductions[0], nodes, writes)
+        return gain(nodes, reads, writes) if alone and _views(nodes).isdisjoint(writes) else -1
     shapes = {v.spec.shape for node in nodes for v in node.results if v.spec is not None and v.spec.numel != 1}
     if len(shapes) > 1:
         return -1
-    views = {v for node in nodes if node.is_view for v in node.results}
     written = {v.spec.shape for v in writes if v.spec is not None}
-    if len(written) > 1 or (shapes and written != shapes) or not views.isdisjoint(writes):
+    if len(written) > 1 or (shapes and written != shapes) or not _views(nodes).isdisjoint(writes):
         return -1
     if any(not isinstance(node.op, Graph) and node.op.random for node in nodes):
         arrays = [v.spec for v in (*reads, *writes) if v.spec is not None]
         if any({spec.shape} != written or not is_contiguous_layout(spec.shape, spec.strides) for spec in arrays):
             return -1
     return gain(nodes, reads, writes)
+
+
+def _views(nodes: list[Node]) -> set[Tensor]:
+    return {v for node in nodes if node.is_view for v in node.results}
 
 
 def compiled(engine: Engine, graph: Graph) -> Callable[..., tuple[Any, ...]] | None:

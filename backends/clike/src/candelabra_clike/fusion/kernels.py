@@ -14,6 +14,7 @@ from candelabra.graph import Value as Tensor
 from candelabra_clike.array import Shape, StridedArray, extent
 from candelabra_clike.engine import Engine
 from candelabra_clike.fusion.lowering import lowered
+from candelabra_clike.fusion.reductions import reduction_schedule
 from candelabra_clike.layouts import WIDE, broadcast_layout
 from candelabra_clike.templates.elementwise.elementwise import Launches, Schedule
 
@@ -24,7 +25,7 @@ class FusedKernel:
     def __init__(self, group: Graph, engine: Engine) -> None:
         self.engine = engine
         self.group = group
-        self.nest, self.shape, self.inputs, self.scalars = lowered(group)
+        self.nest, self.shape, self.inputs, self.scalars, self.reduction = lowered(group)
         self.outputs = [v.spec for v in group.outputs if v.spec is not None]
         self.size = prod(self.shape)
         self.arrays = [i for i, v in enumerate(group.inputs) if v.spec is not None]
@@ -42,13 +43,18 @@ class FusedKernel:
         key = (*layouts, wide)
         found = self._schedules.get(key)
         if found is None and self.size:
-            rows = [broadcast_layout(shape, strides, self.shape) for shape, strides in layouts]
-            written = [spec.strides for spec in self.outputs]
-            furthest = max([extent(s, r) for s, r in (*layouts, *[(self.shape, row) for row in written])], default=0)
-            wide = wide or max(furthest, self.size) >= WIDE
-            found = self._launches.schedule(self.engine, self.shape, (*written, *rows), True, wide, furthest)
+            found = self._planned(layouts, wide)
             self._schedules[key] = found
         return found
+
+    def _planned(self, layouts: Sequence[tuple[Shape, Shape]], wide: bool) -> Schedule:
+        if self.reduction is not None:
+            return reduction_schedule(self.engine, self.reduction, self.nest, self.group.outputs, layouts, wide)
+        rows = [broadcast_layout(shape, strides, self.shape) for shape, strides in layouts]
+        written = [spec.strides for spec in self.outputs]
+        furthest = max([extent(s, r) for s, r in (*layouts, *[(self.shape, row) for row in written])], default=0)
+        wide = wide or max(furthest, self.size) >= WIDE
+        return self._launches.schedule(self.engine, self.shape, (*written, *rows), True, wide, furthest)
 
     def numbers(self, arguments: Sequence[Any]) -> list[Any]:
         """Return the kernel's arguments for the numbers of a call."""

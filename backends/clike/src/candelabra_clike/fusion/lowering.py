@@ -20,6 +20,7 @@ from candelabra.library import OPERAND, OPERATORS, PLAIN, Operator, boolean
 
 from candelabra_clike.conversions import converted
 from candelabra_clike.expressions import CONTRACTED, EXPRESSIONS, expression_for
+from candelabra_clike.fusion.reductions import ReductionNode, reduction_node, reductions_in
 from candelabra_clike.kernels.pointwise import FIXED, NUMBERS, number_converter
 from candelabra_clike.kernels.random import uniform_values
 from candelabra_clike.language import ExpressionError, Value, Variable, declared, reasons_in, round_to, value_type
@@ -41,12 +42,13 @@ class Scalar(NamedTuple):
 
 
 class Lowered(NamedTuple):
-    """A group as a loop nest over ``shape``."""
+    """A group as a loop nest over ``shape``. With a reduction, its elements are the first output of the nest."""
 
     nest: LoopNest
     shape: tuple[int, ...]
     inputs: tuple[Tensor, ...]
     scalars: tuple[Scalar, ...]
+    reduction: ReductionNode | None
 
 
 class NotFusible(Exception):
@@ -54,7 +56,9 @@ class NotFusible(Exception):
 
 
 def is_fusible(node: Node) -> bool:
-    """Return whether a fused kernel can compute a node: one that is pointwise and refuses no value."""
+    """Return whether a fused kernel can compute a node: one that is pointwise and refuses no value, or a reduction."""
+    if reduction_node(node) is not None:
+        return True
     if isinstance(node.op, Graph) or node.form != FUNCTION or len(node.results) != 1:
         return False
     if node.results[0].spec is None or (node.is_view and node.op.name not in IDENTITIES):
@@ -71,20 +75,25 @@ def lowered(group: Graph) -> Lowered:
     """Return the loop nest of a group of fusible nodes."""
     inputs = tuple(v for v in group.inputs if v.spec is not None)
     lowering = Lowering(inputs)
+    found = next(iter(reductions_in(group.nodes)), None)
+    outputs = list(group.outputs)
+    if found is not None:
+        outputs = [found.element, *[v for v in outputs if v is not found.result]]
     for node in group.nodes:
-        lowering.add(node, group)
+        if found is None or node is not found.node:
+            lowering.add(node, group)
     names = dict.fromkeys(node.name for node in group.nodes)
     nest = LoopNest(
         "_".join(["fused", *names])[:80],
-        tuple(lowering.values[v] for v in group.outputs),
+        tuple(lowering.values[v] for v in outputs),
         tuple(_spec(v).dtype for v in inputs),
-        tuple(_spec(v).dtype for v in group.outputs),
+        tuple(_spec(v).dtype for v in outputs),
         tuple(lowering.types),
         any(node.op.name in CONTRACTED for node in group.nodes if not isinstance(node.op, Graph)),
         tuple(lowering.steps),
         tuple(lowering.draws),
     )
-    return Lowered(nest, _spec(group.outputs[0]).shape, inputs, tuple(lowering.scalars))
+    return Lowered(nest, _spec(outputs[0]).shape, inputs, tuple(lowering.scalars), found)
 
 
 class Lowering:

@@ -116,7 +116,7 @@ class LoopNest:
         if self.draws:
             return self._source(self.name, (number("n"),), self._drawing(serial), wide=True)
         if serial:
-            body = self._chunk(self.names) + self._loop("m", (UNIT,) * len(self.names), at="first + i")
+            body = self._chunk(self.names) + self.loop("m", (UNIT,) * len(self.names), at="first + i")
         else:
             elements = {n: f"{n}[{n}_at + i]" for n in self.names}
             body = f"const INDEX i = GLOBAL_ID;\nif (i < n) {{\n{self._element_step(elements, 'i')}}}\n"
@@ -149,7 +149,7 @@ class LoopNest:
             f"{self._chunk(self.read)}{blocks}"
             f"for (u32 from = 0; from < m; from += {per_block}u) {{\n"
             f"const u32 left = m - from, many = left < {per_block}u ? left : {per_block}u;\n"
-            f"{self._loop('many', (UNIT,) * len(self.names))}{stores}{ahead}\n}}\n"
+            f"{self.loop('many', (UNIT,) * len(self.names))}{stores}{ahead}\n}}\n"
         )
         return self._source(f"{self.name}_past_caches", (number("n"),), body, wide=True)
 
@@ -167,7 +167,7 @@ class LoopNest:
             return (
                 f"{self._chunk(self.names)}for (u32 from = 0; from < m; from += {DRAWN}u) {{\n"
                 f"const u32 left = m - from, many = left < {DRAWN}u ? left : {DRAWN}u;\n"
-                f"{numbers}{self._loop('many', (UNIT,) * len(self.names))}{ahead}\n}}\n"
+                f"{numbers}{self.loop('many', (UNIT,) * len(self.names))}{ahead}\n}}\n"
             )
         elements = {n: f"{n}[{n}_at + at]" for n in self.names}
         numbers = "".join(draw.block(1, "GLOBAL_ID", "MULTIPLY_HIGH") for draw in self.draws)
@@ -199,7 +199,7 @@ class LoopNest:
             "const INDEX first = item * rows_per_item, after = rows - first;\n"
             "const INDEX end = first + (after < rows_per_item ? after : rows_per_item);\n"
             f"{self._row_offsets(rank, 'first', last)}"
-            f"for (INDEX row = first; row < end; ++row) {{\n{starts}{self._loop('m', inner, last)}"
+            f"for (INDEX row = first; row < end; ++row) {{\n{starts}{self.loop('m', inner, last)}"
             f"{self._advance(last)}}}\n"
         )
         head = (number("rows"), number("rows_per_item"), number("segments"), number("width"), *self._dims(rank))
@@ -219,7 +219,7 @@ class LoopNest:
             f"{self._row_offsets(rank, 'first', across)}"
             f"for (INDEX left = 0; left < n{last}; left += {TILE}u) {{\n"
             f"const INDEX beyond = n{last} - left;\nconst u32 m = beyond < {TILE}u ? (u32)beyond : {TILE}u;\n"
-            f"for (u32 i = 0; i < height; ++i) {{\n{starts}{self._loop('m', inner, last, 'j')}}}\n}}\n"
+            f"for (u32 i = 0; i < height; ++i) {{\n{starts}{self.loop('m', inner, last, 'j')}}}\n}}\n"
         )
         return self._source(f"{self.name}_tiles{rank}", self._dims(rank), body, wide=True)
 
@@ -284,7 +284,7 @@ class LoopNest:
             text = f"++p{d}; {ahead}\n" + (f"if (p{d} == n{d}) {{ {back}}}\n" if d else "")
         return text
 
-    def _loop(self, count: str, inner: Sequence[int], last: int = 0, i: str = "i", at: str = "0") -> str:
+    def loop(self, count: str, inner: Sequence[int], last: int = 0, i: str = "i", at: str = "0") -> str:
         """Return the innermost loop over the pointers. Elements with stride 0 are loaded before it."""
         offsets = {UNIT: i, STEP: f"{i} * {{n}}_s{last}"}
         kinds = dict(zip(self.names, inner, strict=True))
@@ -307,13 +307,27 @@ class LoopNest:
         """Return statements that load, compute and store one element. ``elements`` are the element expressions of the
         arrays. ``rare`` is passed to :func:`~candelabra_clike.language.text`.
         """
+        lines = [self._computed(elements, at, rare)]
+        for n, value in zip(self.written, self.values):
+            lines.append(f"{elements[n]} = {CTYPES[self.dtypes[n]].store(text(value, rare))};\n")
+        return "".join(lines)
+
+    def _computed(self, elements: dict[str, str], at: str = "0", rare: str = "") -> str:
+        """Return statements that load one element of each input and compute the steps."""
         lines = [self._load(n, elements[n]) for n in self.read if n in elements]
         lines += [draw.statement for draw in self.draws]
         lines += [f"const INDEX at = {at};\n"] if any(node is AT for node in self.nodes) else []
         lines += [_definition(variable, value, rare) for variable, value in self.steps]
-        for n, value in zip(self.written, self.values):
-            lines.append(f"{elements[n]} = {CTYPES[self.dtypes[n]].store(text(value, rare))};\n")
         return "".join(lines)
+
+    def inlined(self, elements: dict[str, str], result: str) -> str:
+        """Return statements that compute one element and define the variable ``result`` as its first value."""
+        stores = "".join(
+            f"{elements[n]} = {CTYPES[self.dtypes[n]].store(text(value))};\n"
+            for n, value in zip(self.written[1:], self.values[1:])
+        )
+        first = CTYPES[self.outputs[0]].value
+        return f"{self._computed(elements)}{stores}const {first} {result} = {text(self.values[0])};\n"
 
     def _rare_step(self, elements: dict[str, str]) -> str:
         """Return statements that compute the conditions of rare values, and what these need."""
