@@ -10,18 +10,20 @@ from candelabra.graph import Graph, Node, default_kernel, fuse, gain, runner
 from candelabra.graph import Value as Tensor
 
 from candelabra_clike.engine import Engine
-from candelabra_clike.fusion.kernels import FusedKernel, on_strided_arrays
+from candelabra_clike.fusion.kernels import fused_kernel, on_strided_arrays
 from candelabra_clike.fusion.lowering import is_fusible
 from candelabra_clike.fusion.reductions import reductions_in, suits
+from candelabra_clike.fusion.rows import row_node, rows_in
+from candelabra_clike.fusion.rows import suits as suits_row
 
 
-def fused(graph: Graph) -> Graph:
-    """Return the graph with groups of nodes that fused kernels compute."""
+def fused(graph: Graph, serial: bool = True) -> Graph:
+    """Return the graph with groups of nodes that fused kernels compute. Row programs fuse on serial devices."""
     admitted: dict[Node, bool] = {}
 
     def admits(node: Node) -> bool:
         if node not in admitted:
-            admitted[node] = is_fusible(node)
+            admitted[node] = is_fusible(node) and (serial or row_node(node) is None)
         return admitted[node]
 
     return fuse(graph, admits, worth)
@@ -36,7 +38,10 @@ def worth(nodes: list[Node], reads: Iterable[Tensor], writes: Iterable[Tensor]) 
     it. Random numbers are drawn in C order, so all arrays of their kernel are contiguous.
     """
     reads, writes = list(reads), list(writes)
-    reductions = reductions_in(nodes)
+    reductions, rows = reductions_in(nodes), rows_in(nodes)
+    if rows:
+        alone = len(rows) == 1 and not reductions and suits_row(rows[0], nodes, writes)
+        return gain(nodes, reads, writes) if alone and _views(nodes).isdisjoint(writes) else -1
     if reductions:
         drawn = any(not isinstance(node.op, Graph) and node.op.random for node in nodes)
         alone = len(reductions) == 1 and not drawn and suits(reductions[0], nodes, writes)
@@ -60,14 +65,14 @@ def _views(nodes: list[Node]) -> set[Tensor]:
 
 def compiled(engine: Engine, graph: Graph) -> Callable[..., tuple[Any, ...]] | None:
     """Return the function of a graph for a device, or None if no kernel of it can be fused."""
-    grouped = fused(graph)
+    grouped = fused(graph, engine.traits.serial)
     if not any(isinstance(node.op, Graph) for node in grouped.nodes):
         return None
 
     def kernel_of(node: Node) -> Callable[..., Any] | None:
         if not isinstance(node.op, Graph):
             return None
-        kernel = FusedKernel(node.op, engine)
+        kernel = fused_kernel(node.op, engine)
         kernel.traced()  # compiles it
         return on_strided_arrays(kernel, default_kernel(node))
 

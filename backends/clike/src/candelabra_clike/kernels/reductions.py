@@ -65,7 +65,7 @@ def _sum_of(source: dtype, target: dtype) -> Reduction:
         floating = sum_fold(name, target, element, lambda x: cast_of(source, target, x))
         return Reduction(name, floating, CTYPES[source], target)
     if target.category == BOOL:
-        fold = Fold(name, element, value, lambda a, b: a | b, each=lambda x: cast(value, x != 0))
+        fold = Fold(name, element, value, lambda a, b: a | b, each=lambda x: cast_of(source, target, x))
     else:
         fold = Fold(
             name, element, "u64", added, each=lambda x: cast("u64", cast_of(source, target, x)),

@@ -160,21 +160,27 @@ class LoopNest:
         """
         per = self.per_counter
         if serial:
-            numbers = "".join(
-                d.block(DRAWN // per, f"(first + from) / {per}u", "multiply_high_u64") for d in self.draws
-            )
-            ahead = "".join(f"p{n} += many; " for n in self.names)
-            return (
-                f"{self._chunk(self.names)}for (u32 from = 0; from < m; from += {DRAWN}u) {{\n"
-                f"const u32 left = m - from, many = left < {DRAWN}u ? left : {DRAWN}u;\n"
-                f"{numbers}{self.loop('many', (UNIT,) * len(self.names))}{ahead}\n}}\n"
-            )
+            return f"{self._chunk(self.names)}{self.drawn((UNIT,) * len(self.names))}"
         elements = {n: f"{n}[{n}_at + at]" for n in self.names}
         numbers = "".join(draw.block(1, "GLOBAL_ID", "MULTIPLY_HIGH") for draw in self.draws)
         return (
             f"const INDEX first = GLOBAL_ID * {per}u;\nif (first < n) {{\n{numbers}"
             f"UNROLL for (u32 i = 0; i < {per}u; ++i) {{\nconst INDEX at = first + i;\n"
             f"if (at < n) {{\n{self._element_step(elements)}}}\n}}\n}}\n"
+        )
+
+    def drawn(self, inner: Sequence[int]) -> str:
+        """Return the loop over ``m`` elements from ``first`` on, a multiple of the elements of a counter, with random
+        numbers. It moves the pointers.
+        """
+        per = self.per_counter
+        numbers = "".join(d.block(DRAWN // per, f"(first + from) / {per}u", "multiply_high_u64") for d in self.draws)
+        steps = {UNIT: "many", STEP: "many * {n}_s0"}
+        ahead = "".join(f"p{n} += {steps[kind].format(n=n)}; " for n, kind in zip(self.names, inner) if kind in steps)
+        return (
+            f"for (u32 from = 0; from < m; from += {DRAWN}u) {{\n"
+            f"const u32 left = m - from, many = left < {DRAWN}u ? left : {DRAWN}u;\n"
+            f"{numbers}{self.loop('many', inner)}{ahead}\n}}\n"
         )
 
     @property

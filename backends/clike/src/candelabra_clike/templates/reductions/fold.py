@@ -50,7 +50,9 @@ class Fold:
         self.output = output or self.total
         self._result = result
         self._each = declared(repr(name), each, (Variable(element, "x"),), lane)
-        self._finished = declared(repr(name), result, (Variable(self.total, "total"), Variable("u64", "count")), self.output)
+        self._finished = declared(
+            repr(name), result, (Variable(self.total, "total"), Variable("u64", "count")), self.output
+        )
         for type in (lane, self.total):
             declared(repr(name), operation, (Variable(type, "a"), Variable(type, "b")), type)
 
