@@ -140,7 +140,8 @@ def lowered_row(group: Graph, found: RowNode) -> LoweredRow:
         places.get(found.out, ""),
         tuple(places[v] for v in found.operands),
         {i: arrays[v] for i, v in zip(stored, found.node.results[1:], strict=True) if v in arrays},
-        *loops,
+        loops[0],
+        loops[1],
         tuple(types),
     )
     return LoweredRow(row, found, inputs, tuple(scalars))
@@ -292,12 +293,16 @@ def _clamp(lowering: Lowering, node: Node) -> Value:
 
 
 def _pow(lowering: Lowering, node: Node) -> Value:
-    """Squares are products, as in the kernel of ``pow``. Integers may refuse an exponent."""
+    """Squares are products, as in the kernel of ``pow``, and first powers, as in the gradient of a square, the number
+    itself. Integers may refuse an exponent.
+    """
     d, (base, exponent) = _spec(node.results[0]).dtype, node.args
     if d.category == INTEGER or not isinstance(base, Tensor):
         raise NotFusible("pow")
     if isinstance(exponent, int | float) and exponent == 2:
         return lowering.pointwise(OPERATORS["square"], (base,), d, d)
+    if isinstance(exponent, int | float) and exponent == 1 and base.spec is not None and base.spec.dtype is d:
+        return lowering.operand(base)
     return lowering.pointwise(OPERATORS["pow"], node.args, d, d)
 
 

@@ -68,7 +68,9 @@ def suits(found: ReductionNode, nodes: Sequence[Node], writes: Sequence[Tensor])
     """
     spec = found.element.spec
     assert spec is not None
-    if not any(found.element in node.results for node in nodes) or any(found.result in n.operands for n in nodes):
+    if found.result not in writes or any(found.result in node.operands for node in nodes):
+        return False
+    if not any(found.element in node.results for node in nodes):
         return False
     others = [v.spec for node in nodes for v in node.results if v is not found.result and v.spec is not None]
     if any(other.shape != spec.shape and other.numel != 1 for other in others):
