@@ -30,10 +30,52 @@ def block(g):
         leaf.grad = None
     norm(residual + F.dropout(x, 0.1)).backward(g)
 """
+ATTENTION = f"""{COMPILED}
+scores, mask = xp.randn(16, 8, 256, 256), xp.randn(256, 256)
+@compiled
+def weights(scores):
+    return F.softmax(scores * 0.125 + mask, -1)
+"""
+SQUARES = f"""{COMPILED}
+a, b = xp.randn(1 << 22), xp.randn(1 << 22)
+leaf = xp.randn(1 << 22).requires_grad_()
+@compiled
+def loss(a, b):
+    return ((a - b) ** 2).mean()
+@compiled
+def gradient(b):
+    leaf.grad = None
+    ((leaf - b) ** 2).mean().backward()
+"""
+LINEAR = f"""{COMPILED}
+x, w, bias = xp.randn(1024, 512), xp.randn(512, 1024), xp.randn(1024)
+@compiled
+def activated(x):
+    return F.gelu(x @ w + bias)
+"""
+CLASSES = f"""{COMPILED}
+logits, target = xp.randn(2048, 1000).requires_grad_(), xp.randint(0, 1000, (2048,))
+@compiled
+def classify(target):
+    logits.grad = None
+    F.cross_entropy(logits * 0.5, target).backward()
+"""
+RMS = f"""{COMPILED}
+x = xp.randn(4096, 512)
+@compiled
+def scaled(x):
+    return x * xp.rsqrt((x * x).mean(-1, keepdim=True) + 1e-5)
+"""
 SECTION = "compiled functions"
 
 FUSED: list[Case] = [
     Case("ten arithmetic operators, 4 M", "arithmetic(x, y)", TEN, 0.25, 0.15, SECTION),
     Case("ten operators with exp, tanh, sigmoid, 4 M", "functions(x, y)", TEN, 0.25, 0.15, SECTION),
     Case("layer_norm + residual + dropout and back", "block(g)", RESIDUAL, 0.5, 0.35, SECTION),
+    Case("softmax(x * scale + mask), 8 M", "weights(scores)", ATTENTION, 0.5, 0.35, SECTION),
+    Case("mean((a - b)**2), 4 M", "loss(a, b)", SQUARES, 0.5, 0.35, SECTION),
+    Case("mean((a - b)**2) and back, 4 M", "gradient(b)", SQUARES, 0.75, 0.5, SECTION),
+    Case("gelu(x @ w + b), 1024 x 512 x 1024", "activated(x)", LINEAR, 1.0, 0.8, SECTION),
+    Case("cross_entropy(x * scale) and back, 2048 x 1000", "classify(target)", CLASSES, 0.75, 0.5, SECTION),
+    Case("x * rsqrt(mean(x * x)), 4096 x 512", "scaled(x)", RMS, 0.75, 0.5, SECTION),
 ]

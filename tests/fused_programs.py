@@ -58,6 +58,65 @@ FLOATING: dict[str, Program] = {
 }  # fmt: skip
 
 
+def mean_square(x: Tensor, y: Tensor) -> Tensor:
+    """Return the mean of squared differences."""
+    return ((x - y) ** 2).mean()
+
+
+def row_sum(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    """Return the sums of rows, and their elements."""
+    product = x * y
+    return product.sum(-1), product
+
+
+def column_sum(x: Tensor, y: Tensor) -> Tensor:
+    """Return the sums of columns."""
+    return (x.exp() * y + 1).sum(0)
+
+
+def extremes(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    """Return the largest elements, and what is computed beside them."""
+    absolute = (x - y).abs()
+    return absolute.amax(1), absolute * 2
+
+
+def count(x: Tensor, y: Tensor) -> Tensor:
+    """Return how often a condition holds."""
+    return (x > y).sum()
+
+
+REDUCED: dict[str, tuple[Program, int]] = {
+    "mean_square": (mean_square, 3), "row_sum": (row_sum, 2), "column_sum": (column_sum, 4),
+    "extremes": (extremes, 4), "count": (count, 2),
+}  # fmt: skip
+"""Programs with a reduction, and the number of nodes of their kernel."""
+
+
+def scaled_softmax(x: Tensor, y: Tensor) -> Tensor:
+    """Return the weights of attention."""
+    return F.softmax(x * 0.125 + y, -1)
+
+
+def around_log_softmax(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    """Return what comes of a log-softmax, of its operand, and of both."""
+    total = x + y
+    logs = F.log_softmax(total, -1)
+    return logs, logs * total, total * 2
+
+
+def dropped_norm(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    """Return a residual sum with dropout, and its normalization."""
+    total = y + F.dropout(x, 0.25)
+    return cd.relu(F.layer_norm(total, total.shape[-1:])), total
+
+
+ROWS: dict[str, tuple[Program, int]] = {
+    "scaled_softmax": (scaled_softmax, 3), "around_log_softmax": (around_log_softmax, 4),
+    "dropped_norm": (dropped_norm, 8),
+}  # fmt: skip
+"""Programs with a row program, and the number of nodes of their kernel."""
+
+
 def integers(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
     """Return results that wrap around."""
     wrapped = x * y * 77 - 5

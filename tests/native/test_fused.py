@@ -172,11 +172,112 @@ def test_the_kernels_of_a_graph_are_compiled_by_one_call_of_the_compiler(monkeyp
 
 
 def test_nodes_that_are_not_fusible() -> None:
-    """Integer divisions, writes, reductions, and calls that a kernel refuses keep kernels of their own."""
+    """Integer divisions, writes, and calls that a kernel refuses keep kernels of their own."""
 
     def program(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
         return x // y, x.sum(), x.t(), x.clone().add_(1), x**2, x.sort().values
 
     x = programs.numbers((4, 5), cd.int32, CPU).abs() + 1
     graph = trace(program, x, x + 1)
-    assert [node.name for node in graph.nodes if is_fusible(node)] == ["clone"]
+    assert [node.name for node in graph.nodes if is_fusible(node)] == ["sum", "clone"]
+
+
+@pytest.mark.parametrize("name", programs.REDUCED)
+def test_a_reduction_of_computed_elements(name: str) -> None:
+    """The elements are computed strip by strip, also those that are results; the sums are those of one array."""
+    x, y = (programs.numbers((70, 100), cd.float32, CPU, seed) for seed in range(2))
+    program, size = programs.REDUCED[name]
+    assert programs.check(program, x, y) == [size]
+
+
+@pytest.mark.parametrize("d", [cd.float16, cd.float64], ids=str)
+def test_reductions_of_other_dtypes(d: dtype) -> None:
+    """Half types are rounded before they are added, as in single kernels."""
+    x, y = (programs.numbers((3, 3000), d, CPU, seed) for seed in range(2))
+    assert programs.check(programs.mean_square, x, y[0]) == [3]
+
+
+def test_strides_that_the_graph_was_not_traced_with() -> None:
+    """A graph gets another kernel for the strides of a call; single kernels serve those that C does not address."""
+    x, y = (programs.numbers((70, 100), cd.float32, CPU, seed) for seed in range(2))
+    for program in (programs.row_sum, programs.scaled_softmax):
+        run = compile_graph(trace(program, x, y))
+        [expected, *_] = run(x._payload, y._payload)
+        transposed = x.t().contiguous().t()._payload
+        for a in (transposed, transposed[::-1].copy()[::-1]):
+            assert abs(run(a, y._payload)[0] - expected).max() < 1e-5
+
+
+def test_reductions_that_keep_kernels_of_their_own() -> None:
+    """Strips of few columns or of short rows cost more than they save, and a result that is used is not ready."""
+    x, y = (programs.numbers((70, 8), cd.float32, CPU, seed) for seed in range(2))
+
+    def programs_of_reductions(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        return (x * y).sum(0), (x - y).sum(1), (x + y).sum(dtype=cd.int32), (x + y).to(cd.complex64).sum()
+
+    names = [node.name for node in grouped(trace(programs_of_reductions, x, y)).nodes]
+    assert names.count("sum") == 4
+
+    def centred(x: Tensor) -> Tensor:
+        doubled = x * 2
+        return doubled - doubled.mean()
+
+    wide = programs.numbers((4, 100), cd.float32, CPU)
+    assert [node.name for node in grouped(trace(centred, wide)).nodes] == ["mul+mean", "sub"]
+
+
+@pytest.mark.parametrize("name", programs.ROWS)
+@pytest.mark.parametrize("d", [cd.float32, cd.float16], ids=str)
+def test_a_row_program_with_pointwise_nodes_around_it(name: str, d: dtype) -> None:
+    """Operands and what follows are computed in the kernel of a softmax or a normalization, with random numbers too."""
+    x, y = (programs.numbers((5, 7, 136), d, CPU, seed) for seed in range(2))
+    program, size = programs.ROWS[name]
+    assert programs.check(program, x, y) == [size]
+
+
+def test_the_gradients_of_rows() -> None:
+    """Forward and backward passes of a block are two kernels of rows. The result that nothing uses is not computed."""
+    x, y = (programs.numbers((9, 64), cd.float32, CPU, seed).requires_grad_() for seed in range(2))
+    norm = cd.nn.LayerNorm(64)
+
+    def block() -> None:
+        for leaf in (x, y, *norm.parameters()):
+            leaf.grad = None
+        norm(F.dropout(x, 0.25) + y).backward(cd.ones_like(y))
+
+    compiled = cd.compile(block, fullgraph=True)
+    gradients = []
+    for run in (block, compiled, compiled):
+        cd.manual_seed(1)
+        run()
+        gradients.append([leaf.grad for leaf in (x, y, *norm.parameters())])
+    for got, want in zip(gradients[2], gradients[0], strict=True):
+        assert got is not None
+        assert want is not None
+        assert cd.allclose(got, want, atol=1e-5)
+    names = [node.name for node in grouped(trace(block)).nodes]
+    assert any(name.endswith("add+normalize") for name in names)
+    assert any("normalize_backward+" in name and "+mul" in name for name in names)
+
+
+def test_rows_that_keep_kernels_of_their_own() -> None:
+    """Rows that are too short, or too long for the cache, and rows that do not begin with a counter's first number."""
+
+    def softmax(x: Tensor) -> Tensor:
+        return F.softmax(x * 2, -1)
+
+    def across(x: Tensor) -> Tensor:
+        return F.softmax(x * 2, 0)
+
+    def dropped(x: Tensor) -> Tensor:
+        return F.softmax(F.dropout(x, 0.5), -1)
+
+    for program, shape in ((softmax, (4, 20)), (softmax, (2, 10_000)), (across, (64, 64)), (dropped, (3, 65))):
+        names = [node.name for node in grouped(trace(program, cd.zeros(shape))).nodes]
+        assert names[-1] == "softmax"
+
+
+def test_a_first_power_is_no_power() -> None:
+    """The gradient of a square contains one, and the numbers come out as they are."""
+    x = cd.tensor([float("nan"), float("inf"), -0.0, -3.5, 1e-40])
+    assert cd.compile(lambda x: -(x**1))(x).numpy().tobytes() == (-x).numpy().tobytes()

@@ -3,6 +3,8 @@
 import candelabra as cd
 import pytest
 from candelabra.dtypes import dtype
+from candelabra.graph import compile_graph, trace
+from candelabra_clike.fusion import fused
 
 from tests import fused_programs as programs
 
@@ -50,3 +52,28 @@ def test_random_numbers_are_those_of_single_kernels(target: cd.device) -> None:
     cd.manual_seed(3)
     for got, want in zip(cd.compile(programs.dropped, fullgraph=True)(x, y), expected, strict=True):
         assert cd.equal(got.to("cpu"), want)
+
+
+@pytest.mark.parametrize("name", ["row_sum", "column_sum", "mean_square"])
+def test_a_reduction_of_computed_elements(name: str, target: cd.device) -> None:
+    """The elements are computed strip by strip on a processor, and each by its lane on other devices."""
+    x, y = (programs.numbers((70, 100), cd.float32, target, seed) for seed in range(2))
+    program, size = programs.REDUCED[name]
+    assert programs.check(program, x, y, on="cpu") == [size]
+
+
+@pytest.mark.parametrize("name", ["around_log_softmax", "dropped_norm"])
+def test_a_row_program_with_pointwise_nodes_around_it(name: str, device: cd.device) -> None:
+    """Operands and what follows are computed in the kernel of a softmax or a normalization on a processor."""
+    x, y = (programs.numbers((5, 7, 136), cd.float32, device, seed) for seed in range(2))
+    program, size = programs.ROWS[name]
+    assert programs.check(program, x, y, on="cpu") == [size]
+
+
+def test_devices_of_lanes_fuse_no_rows(lanes: cd.device) -> None:
+    """Row programs have kernels of their own there."""
+    x, y = (programs.numbers((9, 64), cd.float32, lanes, seed) for seed in range(2))
+    graph = trace(programs.scaled_softmax, x, y)
+    assert [node.name for node in fused(graph, serial=False).nodes] == ["mul+add", "softmax"]
+    [got] = compile_graph(graph)(x._payload, y._payload)
+    assert got.shape == x.shape

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import pi, sqrt
 from typing import Any
 
@@ -59,6 +60,17 @@ def silu_backward(g: Any, x: Any) -> Any:
     return g * (s * (1 + x * (1 - s))).conj()
 
 
+def _rounded_once(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """Return the kernel of a function that computes half types in float32, as all other kernels do."""
+
+    def kernel(grad: Any, out: Any) -> Any:
+        if out.dtype.itemsize != 2:
+            return function(grad, out)
+        return function(np.asarray(grad, np.float32), out.astype(np.float32)).astype(out.dtype)
+
+    return binary_kernel(kernel)
+
+
 def _tanh_backward(grad: Any, out: Any) -> Any:
     return grad * (1 - out * out).conj()
 
@@ -71,4 +83,4 @@ KERNELS: dict[str, Any] = {name: numpy_kernel(elementwise_in_float64(kernel)) fo
     ("gelu", gelu), ("gelu_backward", gelu_backward), ("silu", silu), ("silu_backward", silu_backward),
 )} | {name: numpy_kernel(kernel) for name, kernel in (
     ("relu", relu), ("relu_", relu_), ("relu_backward", relu_backward),
-)} | {"tanh_backward": binary_kernel(_tanh_backward), "sigmoid_backward": binary_kernel(_sigmoid_backward)}  # fmt: skip
+)} | {"tanh_backward": _rounded_once(_tanh_backward), "sigmoid_backward": _rounded_once(_sigmoid_backward)}  # fmt: skip

@@ -16,7 +16,7 @@ from candelabra.backend import is_contiguous_layout
 from candelabra.graph import Graph, Node, default_kernel, runner
 from candelabra.library import build
 from candelabra_clike import StridedArray
-from candelabra_clike.fusion import FusedKernel, fused
+from candelabra_clike.fusion import FusedKernel, fused, fused_kernel
 from candelabra_clike.templates.elementwise.elementwise import NotContiguous
 from candelabra_cpu.backend import TO_NUMPY
 
@@ -34,7 +34,7 @@ ADVICE: Final = (
 def compiled(graph: Graph) -> Callable[..., tuple[Any, ...]] | None:
     """Return the function of a graph, or None if no node of it can be fused, or if there is no compiler."""
     grouped = fused(graph)
-    groups = {node: FusedKernel(node.op, ENGINE) for node in grouped.nodes if isinstance(node.op, Graph)}
+    groups = {node: fused_kernel(node.op, ENGINE) for node in grouped.nodes if isinstance(node.op, Graph)}
     if not groups:
         return None
     if not may_compile():
@@ -92,7 +92,7 @@ def on_arrays(kernel: FusedKernel, own: Callable[..., Any]) -> Callable[..., Any
         numbers.append("*CONSTANT" if constant is not None else f"*numbers(({', '.join(names)},))")
         lines.append(f"launch({', '.join([str(plan.items), *blocks, *arrays, *numbers])})")
     lines.append(f"return {', '.join(outputs)}")
-    return build("fused", ", ".join(names), lines, scope, f"native {kernel.nest.name}")
+    return build("fused", ", ".join(names), lines, scope, f"native {kernel.name}")
 
 
 def _in_bytes(spec: Any) -> tuple[int, ...]:

@@ -5,7 +5,7 @@
 """
 
 from candelabra_clike.fusion.compiling import compiled, fused, worth
-from candelabra_clike.fusion.kernels import FusedKernel
+from candelabra_clike.fusion.kernels import FusedKernel, fused_kernel
 from candelabra_clike.fusion.lowering import is_fusible
 
-__all__ = ["FusedKernel", "compiled", "fused", "is_fusible", "worth"]
+__all__ = ["FusedKernel", "compiled", "fused", "fused_kernel", "is_fusible", "worth"]

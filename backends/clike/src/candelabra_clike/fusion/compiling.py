@@ -10,17 +10,20 @@ from candelabra.graph import Graph, Node, default_kernel, fuse, gain, runner
 from candelabra.graph import Value as Tensor
 
 from candelabra_clike.engine import Engine
-from candelabra_clike.fusion.kernels import FusedKernel, on_strided_arrays
+from candelabra_clike.fusion.kernels import fused_kernel, on_strided_arrays
 from candelabra_clike.fusion.lowering import is_fusible
+from candelabra_clike.fusion.reductions import reductions_in, suits
+from candelabra_clike.fusion.rows import row_node, rows_in
+from candelabra_clike.fusion.rows import suits as suits_row
 
 
-def fused(graph: Graph) -> Graph:
-    """Return the graph with groups of nodes that fused kernels compute."""
+def fused(graph: Graph, serial: bool = True) -> Graph:
+    """Return the graph with groups of nodes that fused kernels compute. Row programs fuse on serial devices."""
     admitted: dict[Node, bool] = {}
 
     def admits(node: Node) -> bool:
         if node not in admitted:
-            admitted[node] = is_fusible(node)
+            admitted[node] = is_fusible(node) and (serial or row_node(node) is None)
         return admitted[node]
 
     return fuse(graph, admits, worth)
@@ -29,17 +32,25 @@ def fused(graph: Graph) -> Graph:
 def worth(nodes: list[Node], reads: Iterable[Tensor], writes: Iterable[Tensor]) -> int:
     """Return the bytes that a group saves, or -1 if one loop nest cannot compute it.
 
-    All results have one shape, since each is computed once per element. A single element, such as the gradient of a
-    loss, is computed again for every element if nothing else uses it. A view is no new memory, so nothing else may use
+    At most one node is a reduction, of elements that the others compute. All results of the others have one shape,
+    since each is computed once per element. A single element, such as the gradient of a loss, is computed again for
+    every element if nothing else uses it. A view is no new memory, so nothing else may use
     it. Random numbers are drawn in C order, so all arrays of their kernel are contiguous.
     """
     reads, writes = list(reads), list(writes)
+    reductions, rows = reductions_in(nodes), rows_in(nodes)
+    if rows:
+        alone = len(rows) == 1 and not reductions and suits_row(rows[0], nodes, writes)
+        return gain(nodes, reads, writes) if alone and _views(nodes).isdisjoint(writes) else -1
+    if reductions:
+        drawn = any(not isinstance(node.op, Graph) and node.op.random for node in nodes)
+        alone = len(reductions) == 1 and not drawn and suits(reductions[0], nodes, writes)
+        return gain(nodes, reads, writes) if alone and _views(nodes).isdisjoint(writes) else -1
     shapes = {v.spec.shape for node in nodes for v in node.results if v.spec is not None and v.spec.numel != 1}
     if len(shapes) > 1:
         return -1
-    views = {v for node in nodes if node.is_view for v in node.results}
     written = {v.spec.shape for v in writes if v.spec is not None}
-    if len(written) > 1 or (shapes and written != shapes) or not views.isdisjoint(writes):
+    if len(written) > 1 or (shapes and written != shapes) or not _views(nodes).isdisjoint(writes):
         return -1
     if any(not isinstance(node.op, Graph) and node.op.random for node in nodes):
         arrays = [v.spec for v in (*reads, *writes) if v.spec is not None]
@@ -48,16 +59,20 @@ def worth(nodes: list[Node], reads: Iterable[Tensor], writes: Iterable[Tensor]) 
     return gain(nodes, reads, writes)
 
 
+def _views(nodes: list[Node]) -> set[Tensor]:
+    return {v for node in nodes if node.is_view for v in node.results}
+
+
 def compiled(engine: Engine, graph: Graph) -> Callable[..., tuple[Any, ...]] | None:
     """Return the function of a graph for a device, or None if no kernel of it can be fused."""
-    grouped = fused(graph)
+    grouped = fused(graph, engine.traits.serial)
     if not any(isinstance(node.op, Graph) for node in grouped.nodes):
         return None
 
     def kernel_of(node: Node) -> Callable[..., Any] | None:
         if not isinstance(node.op, Graph):
             return None
-        kernel = FusedKernel(node.op, engine)
+        kernel = fused_kernel(node.op, engine)
         kernel.traced()  # compiles it
         return on_strided_arrays(kernel, default_kernel(node))
 

@@ -13,7 +13,9 @@ from candelabra.graph import Value as Tensor
 
 from candelabra_clike.array import Shape, StridedArray, extent
 from candelabra_clike.engine import Engine
-from candelabra_clike.fusion.lowering import lowered
+from candelabra_clike.fusion.lowering import lowered, lowered_row
+from candelabra_clike.fusion.reductions import reduction_schedule
+from candelabra_clike.fusion.rows import row_schedule, rows_in
 from candelabra_clike.layouts import WIDE, broadcast_layout
 from candelabra_clike.templates.elementwise.elementwise import Launches, Schedule
 
@@ -24,14 +26,19 @@ class FusedKernel:
     def __init__(self, group: Graph, engine: Engine) -> None:
         self.engine = engine
         self.group = group
-        self.nest, self.shape, self.inputs, self.scalars = lowered(group)
+        self._lower()
         self.outputs = [v.spec for v in group.outputs if v.spec is not None]
         self.size = prod(self.shape)
         self.arrays = [i for i, v in enumerate(group.inputs) if v.spec is not None]
         """The positions of arrays among the arguments."""
         self._position = {v: i for i, v in enumerate(group.inputs)}
-        self._launches = Launches(self.nest)
         self._schedules: dict[Any, Schedule] = {}
+
+    def _lower(self) -> None:
+        self.nest, self.shape, self.inputs, self.scalars, self.reduction = lowered(self.group)
+        self.name = self.nest.name
+        self.in_c_order = bool(self.nest.draws)
+        self._launches = Launches(self.nest)
 
     def traced(self) -> Schedule | None:
         """Return the schedule for the strides that the graph was traced with, None if there is no element."""
@@ -42,13 +49,18 @@ class FusedKernel:
         key = (*layouts, wide)
         found = self._schedules.get(key)
         if found is None and self.size:
-            rows = [broadcast_layout(shape, strides, self.shape) for shape, strides in layouts]
-            written = [spec.strides for spec in self.outputs]
-            furthest = max([extent(s, r) for s, r in (*layouts, *[(self.shape, row) for row in written])], default=0)
-            wide = wide or max(furthest, self.size) >= WIDE
-            found = self._launches.schedule(self.engine, self.shape, (*written, *rows), True, wide, furthest)
+            found = self._planned(layouts, wide)
             self._schedules[key] = found
         return found
+
+    def _planned(self, layouts: Sequence[tuple[Shape, Shape]], wide: bool) -> Schedule:
+        if self.reduction is not None:
+            return reduction_schedule(self.engine, self.reduction, self.nest, self.group.outputs, layouts, wide)
+        rows = [broadcast_layout(shape, strides, self.shape) for shape, strides in layouts]
+        written = [spec.strides for spec in self.outputs]
+        furthest = max([extent(s, r) for s, r in (*layouts, *[(self.shape, row) for row in written])], default=0)
+        wide = wide or max(furthest, self.size) >= WIDE
+        return self._launches.schedule(self.engine, self.shape, (*written, *rows), True, wide, furthest)
 
     def numbers(self, arguments: Sequence[Any]) -> list[Any]:
         """Return the kernel's arguments for the numbers of a call."""
@@ -64,6 +76,23 @@ class FusedKernel:
         return tuple(self.numbers(()))
 
 
+class FusedRowKernel(FusedKernel):
+    """The kernel of a group with a row program."""
+
+    def _lower(self) -> None:
+        self.row, self.found, self.inputs, self.scalars = lowered_row(self.group, rows_in(self.group.nodes)[0])
+        self.name, self.shape = self.row.name, self.found.spec.shape
+        self.in_c_order = False
+
+    def _planned(self, layouts: Sequence[tuple[Shape, Shape]], wide: bool) -> Schedule:
+        return row_schedule(self.engine, self.found, self.row, self.group.outputs, layouts, wide)
+
+
+def fused_kernel(group: Graph, engine: Engine) -> FusedKernel:
+    """Return the kernel of a group."""
+    return FusedRowKernel(group, engine) if rows_in(group.nodes) else FusedKernel(group, engine)
+
+
 def on_strided_arrays(kernel: FusedKernel, own: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function that calls a fused kernel on strided arrays. ``own`` serves those that the kernel cannot."""
     engine, places, single = kernel.engine, kernel.arrays, len(kernel.outputs) == 1
@@ -71,12 +100,12 @@ def on_strided_arrays(kernel: FusedKernel, own: Callable[..., Any]) -> Callable[
         (s.shape, s.strides, s.dtype, s.numel, is_contiguous_layout(s.shape, s.strides), s.nbytes or 1)
         for s in kernel.outputs
     ]
-    constant, drawing = kernel.constant_numbers(), bool(kernel.nest.draws)
+    constant = kernel.constant_numbers()
 
     def call(*arguments: Any) -> Any:
         arrays = [arguments[i] for i in places]
         layouts = [(a.shape, a.strides) for a in arrays]
-        if drawing and any(a.shape != kernel.shape or not a.contiguous for a in arrays):
+        if kernel.in_c_order and any(a.shape != kernel.shape or not a.contiguous for a in arrays):
             return own(*arguments)
         outputs = [
             StridedArray(engine, engine.allocate(nbytes), shape, strides, 0, d, size, contiguous)

@@ -11,6 +11,7 @@ another constant does not need another kernel.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from candelabra.dtypes import FLOATING, INTEGER, dtype
@@ -20,12 +21,16 @@ from candelabra.library import OPERAND, OPERATORS, PLAIN, Operator, boolean
 
 from candelabra_clike.conversions import converted
 from candelabra_clike.expressions import CONTRACTED, EXPRESSIONS, expression_for
+from candelabra_clike.fusion.reductions import ReductionNode, reduction_node, reductions_in
+from candelabra_clike.fusion.rows import RowNode, phases, row_node
 from candelabra_clike.kernels.pointwise import FIXED, NUMBERS, number_converter
 from candelabra_clike.kernels.random import uniform_values
 from candelabra_clike.language import ExpressionError, Value, Variable, declared, reasons_in, round_to, value_type
 from candelabra_clike.scalars import scalar, scalar_converter, scalar_types
 from candelabra_clike.templates.elementwise.draws import Draw
 from candelabra_clike.templates.elementwise.loops import LoopNest, operands
+from candelabra_clike.templates.rows.fused import FusedRow, RowLoop
+from candelabra_clike.types import CTYPES
 
 LETTERS = "abcdefgh"
 """The names of operands in the functions of :data:`~candelabra_clike.expressions.EXPRESSIONS`."""
@@ -41,12 +46,13 @@ class Scalar(NamedTuple):
 
 
 class Lowered(NamedTuple):
-    """A group as a loop nest over ``shape``."""
+    """A group as a loop nest over ``shape``. With a reduction, its elements are the first output of the nest."""
 
     nest: LoopNest
     shape: tuple[int, ...]
     inputs: tuple[Tensor, ...]
     scalars: tuple[Scalar, ...]
+    reduction: ReductionNode | None
 
 
 class NotFusible(Exception):
@@ -54,7 +60,11 @@ class NotFusible(Exception):
 
 
 def is_fusible(node: Node) -> bool:
-    """Return whether a fused kernel can compute a node: one that is pointwise and refuses no value."""
+    """Return whether a fused kernel can compute a node: a pointwise one that refuses no value, a reduction, or a row
+    program.
+    """
+    if reduction_node(node) is not None or row_node(node) is not None:
+        return True
     if isinstance(node.op, Graph) or node.form != FUNCTION or len(node.results) != 1:
         return False
     if node.results[0].spec is None or (node.is_view and node.op.name not in IDENTITIES):
@@ -71,20 +81,98 @@ def lowered(group: Graph) -> Lowered:
     """Return the loop nest of a group of fusible nodes."""
     inputs = tuple(v for v in group.inputs if v.spec is not None)
     lowering = Lowering(inputs)
+    found = next(iter(reductions_in(group.nodes)), None)
+    outputs = list(group.outputs)
+    if found is not None:
+        outputs = [found.element, *[v for v in outputs if v is not found.result]]
     for node in group.nodes:
-        lowering.add(node, group)
+        if found is None or node is not found.node:
+            lowering.add(node, group)
     names = dict.fromkeys(node.name for node in group.nodes)
     nest = LoopNest(
         "_".join(["fused", *names])[:80],
-        tuple(lowering.values[v] for v in group.outputs),
+        tuple(lowering.values[v] for v in outputs),
         tuple(_spec(v).dtype for v in inputs),
-        tuple(_spec(v).dtype for v in group.outputs),
+        tuple(_spec(v).dtype for v in outputs),
         tuple(lowering.types),
         any(node.op.name in CONTRACTED for node in group.nodes if not isinstance(node.op, Graph)),
         tuple(lowering.steps),
         tuple(lowering.draws),
     )
-    return Lowered(nest, _spec(group.outputs[0]).shape, inputs, tuple(lowering.scalars))
+    return Lowered(nest, _spec(outputs[0]).shape, inputs, tuple(lowering.scalars), found)
+
+
+class LoweredRow(NamedTuple):
+    """A group with a row program."""
+
+    row: FusedRow
+    found: RowNode
+    inputs: tuple[Tensor, ...]
+    scalars: tuple[Scalar, ...]
+
+
+def lowered_row(group: Graph, found: RowNode) -> LoweredRow:
+    """Return the row program of a group, and the loops around it."""
+    inputs = tuple(v for v in group.inputs if v.spec is not None)
+    divided = phases(found, group.nodes)
+    strips = {v: f"strip{i}" for i, v in enumerate(divided.strips)}
+    arrays = {v: f"y{i}" for i, v in enumerate(group.outputs)} | {v: f"x{i}" for i, v in enumerate(inputs)}
+    places = arrays | strips
+    scalars = [Scalar(number, lambda value: (value,)) for number in found.numbers]
+    types = [CTYPES[found.spec.dtype].value] * len(found.numbers)
+    before = [(v, strips[v]) for v in divided.strips if v is not found.out]
+    computed = {v for node in divided.before for v in node.results}
+    before += [(v, arrays[v]) for v in group.outputs if v in computed]
+    later = {found.out, *(v for node in divided.after for v in node.results)}
+    after = [(v, arrays[v]) for v in group.outputs if v in later]
+    loops = [
+        _row_loop(group, nodes, outputs, places, scalars, types) if nodes else None
+        for nodes, outputs in ((divided.before, before), (divided.after, after))
+    ]
+    stored = [i for i, p in enumerate(found.program.passes) if p.stored_result]
+    unused = found.out not in places  # such as the result of a forward pass whose gradient alone is wanted
+    row = FusedRow(
+        "_".join(["fused", *dict.fromkeys(node.name for node in group.nodes)])[:80],
+        replace(found.program, last="") if unused else found.program,
+        {name: CTYPES[_spec(v).dtype] for v, name in arrays.items()},
+        len(group.outputs),
+        {name: CTYPES[_spec(v).dtype] for v, name in strips.items()},
+        places.get(found.out, ""),
+        tuple(places[v] for v in found.operands),
+        {i: arrays[v] for i, v in zip(stored, found.node.results[1:], strict=True) if v in arrays},
+        loops[0],
+        loops[1],
+        tuple(types),
+    )
+    return LoweredRow(row, found, inputs, tuple(scalars))
+
+
+def _row_loop(
+    group: Graph,
+    nodes: list[Node],
+    outputs: list[tuple[Tensor, str]],
+    places: dict[Tensor, str],
+    scalars: list[Scalar],
+    types: list[str],
+) -> RowLoop:
+    """Return the loop of nodes before or after a row program. Its numbers are added to ``scalars`` and ``types``."""
+    own = {v for node in nodes for v in node.results}
+    reads = list(dict.fromkeys(v for node in nodes for v in node.operands if v in places and v not in own))
+    lowering = Lowering(reads)
+    lowering.scalars, lowering.types = scalars, types
+    for node in nodes:
+        lowering.add(node, group)
+    nest = LoopNest(
+        "row",
+        tuple(lowering.values[v] for v, _ in outputs),
+        tuple(_spec(v).dtype for v in reads),
+        tuple(_spec(v).dtype for v, _ in outputs),
+        (),
+        any(node.op.name in CONTRACTED for node in nodes if not isinstance(node.op, Graph)),
+        tuple(lowering.steps),
+        tuple(lowering.draws),
+    )
+    return RowLoop(nest, (*[place for _, place in outputs], *[places[v] for v in reads]))
 
 
 class Lowering:
@@ -205,12 +293,16 @@ def _clamp(lowering: Lowering, node: Node) -> Value:
 
 
 def _pow(lowering: Lowering, node: Node) -> Value:
-    """Squares are products, as in the kernel of ``pow``. Integers may refuse an exponent."""
+    """Squares are products, as in the kernel of ``pow``, and first powers, as in the gradient of a square, the number
+    itself. Integers may refuse an exponent.
+    """
     d, (base, exponent) = _spec(node.results[0]).dtype, node.args
     if d.category == INTEGER or not isinstance(base, Tensor):
         raise NotFusible("pow")
     if isinstance(exponent, int | float) and exponent == 2:
         return lowering.pointwise(OPERATORS["square"], (base,), d, d)
+    if isinstance(exponent, int | float) and exponent == 1 and base.spec is not None and base.spec.dtype is d:
+        return lowering.operand(base)
     return lowering.pointwise(OPERATORS["pow"], node.args, d, d)
 
 

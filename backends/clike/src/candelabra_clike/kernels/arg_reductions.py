@@ -8,18 +8,17 @@ from typing import Any
 from candelabra.dtypes import COMPLEX, dtype
 
 from candelabra_clike.array import StridedArray
-from candelabra_clike.kernels.reductions import HIGHEST, LOWEST, DtypeSpecialized, extreme
+from candelabra_clike.kernels.reductions import DtypeSpecialized, extreme
 from candelabra_clike.templates.reductions.arg_reduction import ArgReduction
 
 
 @lru_cache(None)
 def arg_reduction(largest: bool, d: dtype) -> ArgReduction:
     """Return the arg-reduction of a real dtype: the largest or the smallest element."""
-    ends, sign = (LOWEST, ">=") if largest else (HIGHEST, "<=")
     name = "max" if largest else "min"
-    plain = extreme(name, sign, ends, d)
+    plain = extreme(name, largest, d)
     assert plain is not None, f"{d} has no order"
-    return ArgReduction(f"arg{name}_{d.name}", sign[0], plain.fold(True), d)
+    return ArgReduction(f"arg{name}_{d.name}", ">" if largest else "<", plain.fold(True), d)
 
 
 def _indices(largest: bool, d: dtype) -> Any:

@@ -9,8 +9,9 @@ from typing import Any
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, bool_, dtype, float32, float64, int64, uint8
 
 from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.language import Value, call, cast, highest, lowest, round_to, select, value_type
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
-from candelabra_clike.templates.reductions.fold import Fold
+from candelabra_clike.templates.reductions.fold import Fold, identity
 from candelabra_clike.templates.reductions.reduction import Reduction
 from candelabra_clike.types import CTYPES
 
@@ -18,27 +19,40 @@ Dims = Shape | None
 Folds = Callable[[bool], Fold]
 """A fold for devices with or without float64."""
 
-LOWEST = {"f32": "BITS_F32(0xFF800000u)", "f64": "BITS_F64(0xFFF0000000000000ul)", "u8": "0", "u16": "0", "u32": "0"}
-LOWEST |= {"i8": "(-128)", "i16": "(-32768)", "i32": "(-2147483647 - 1)", "u64": "0"}
-LOWEST["i64"] = "(-9223372036854775807l - 1)"
-HIGHEST = {"f32": "BITS_F32(0x7F800000u)", "f64": "BITS_F64(0x7FF0000000000000ul)", "u8": "255", "u16": "65535"}
-HIGHEST |= {"i8": "127", "i16": "32767", "i32": "2147483647", "u32": "0xFFFFFFFFu"}
-HIGHEST |= {"i64": "9223372036854775807l", "u64": "0xFFFFFFFFFFFFFFFFul"}
-"""The identity elements of maximum and minimum."""
-
 
 def accumulator_type(d: dtype, wide: bool) -> str:
     """Return the type of totals of a floating dtype: the next wider one if the device has it."""
     return "f64" if wide or d.itemsize == 8 else "f32"
 
 
-def sum_fold(d: dtype, each: str = "{x}", result: str = "{t}", vectorizes: bool = True) -> Folds:
-    """Return the sum fold of a real floating dtype. ``{T}`` in the result is the type of the total."""
+def added(a: Value, b: Value) -> Value:
+    """The operation of sums."""
+    return a + b
+
+
+def multiplied(a: Value, b: Value) -> Value:
+    """The operation of products."""
+    return a * b
+
+
+def mean_of_total(output: str) -> Callable[[Value, Value], Value]:
+    """Return the result of a mean: the quotient of a total and the number of elements."""
+    return lambda total, count: cast(output, total / cast(total.type, count))
+
+
+def sum_fold(
+    name: str,
+    d: dtype,
+    element: str = "",
+    each: Callable[[Value], Value] = identity,
+    result: Callable[[Value, Value], Value] | None = None,
+) -> Folds:
+    """Return the sum fold of a real floating dtype, of elements of its own type or of another one."""
     lane = CTYPES[d].value
 
     def fold(wide: bool) -> Fold:
-        total = accumulator_type(d, wide)
-        return Fold(each, "{a} + {b}", "0", lane, total, result.replace("{T}", total), vectorizes)
+        total, finish = accumulator_type(d, wide), result or (lambda total, count: cast(lane, total))
+        return Fold(name, element or lane, lane, added, total=total, each=each, result=finish, output=lane)
 
     return fold
 
@@ -46,27 +60,27 @@ def sum_fold(d: dtype, each: str = "{x}", result: str = "{t}", vectorizes: bool 
 def _sum_of(source: dtype, target: dtype) -> Reduction:
     """Return the sum of elements that are cast to ``target``, a real or integer dtype, as they are loaded."""
     name = f"sum_{source.name}" + ("" if source is target else f"_{target.name}")
-    each = cast_of(source, target)
+    element, value = CTYPES[source].value, CTYPES[target].value
     if target.category == FLOATING:
-        return Reduction(name, sum_fold(target, each), CTYPES[source], target)
-    value = CTYPES[target].value
+        floating = sum_fold(name, target, element, lambda x: cast_of(source, target, x))
+        return Reduction(name, floating, CTYPES[source], target)
     if target.category == BOOL:
-        fold = Fold(each, "{a} | {b}", "0", value, value, vectorizes=False)
+        fold = Fold(name, element, value, lambda a, b: a | b, each=lambda x: cast_of(source, target, x))
     else:
-        result = "({T}){t}".replace("{T}", value)
-        fold = Fold(each, "{a} + {b}", "0", "u64", "u64", result, vectorizes=each == "{x}")
+        fold = Fold(
+            name, element, "u64", added, each=lambda x: cast("u64", cast_of(source, target, x)),
+            result=lambda total, count: cast(value, total), output=value,
+        )  # fmt: skip
     return Reduction(name, lambda wide: fold, CTYPES[source], target)
 
 
-def cast_of(source: dtype, target: dtype) -> str:
-    """Return the expression that casts ``{x}`` to another real dtype. Floating to integer dtypes are not supported."""
-    value = CTYPES[target].value
+def cast_of(source: dtype, target: dtype, x: Value) -> Value:
+    """Cast a value to another real dtype. Floating to integer dtypes are not supported."""
     if target.is_half and source is not target:
-        word = CTYPES[target].converts
-        return f"load_{word}(store_{word}((f32){{x}}))"
-    if value == CTYPES[source].value or (target is int64 and source.category <= FLOATING):
-        return "{x}"
-    return "({x} != 0)" if target.category == BOOL else f"(({value}){{x}})"
+        return round_to(target, cast("f32", x))
+    if target.category == BOOL:
+        return x if source is target else cast("u8", x != 0)
+    return cast(CTYPES[target].value, x)
 
 
 def castable(source: dtype, target: dtype) -> bool:
@@ -124,8 +138,8 @@ def sum_for(d: dtype) -> Callable[..., StridedArray]:
 
 @lru_cache(None)
 def _mean_of(d: dtype) -> Reduction:
-    value = CTYPES[d].value
-    return Reduction(f"mean_{d.name}", sum_fold(d, result=f"({value})({{t}} / ({{T}})count)"), CTYPES[d], d)
+    name = f"mean_{d.name}"
+    return Reduction(name, sum_fold(name, d, result=mean_of_total(CTYPES[d].value)), CTYPES[d], d)
 
 
 def mean_for(d: dtype) -> Callable[..., StridedArray] | None:
@@ -148,15 +162,14 @@ def mean_for(d: dtype) -> Callable[..., StridedArray] | None:
 def product_for(d: dtype) -> Callable[..., StridedArray]:
     """Return the kernel of ``prod`` for a dtype."""
     natural = int64 if d.category < FLOATING else d
-    value = CTYPES[natural].value
+    name, element, value = f"prod_{d.name}", CTYPES[d].value, CTYPES[natural].value
     if d.category == COMPLEX:
-        one = f"{value.upper()}(1, 0)"
-        fold = Fold("{x}", f"product_{value}({{a}}, {{b}})", one, value, value, vectorizes=False)
+        fold = Fold(name, value, value, lambda a, b: call("product", a, b), 1)
     elif d.category == FLOATING:
-        fold = Fold("{x}", "{a} * {b}", "1", value, value)
+        fold = Fold(name, value, value, multiplied, 1)
     else:
-        fold = Fold("{x}", "{a} * {b}", "1", "u64", "u64", "(i64){t}")
-    plain = Reduction(f"prod_{d.name}", lambda wide: fold, CTYPES[d], natural)
+        fold = _integer_product(name, element, value)
+    plain = Reduction(name, lambda wide: fold, CTYPES[d], natural)
 
     def product(x: StridedArray, dim: Dims, keepdim: bool, dtype: Any) -> StridedArray:
         if dtype is None or dtype is d or dtype is natural:
@@ -164,18 +177,23 @@ def product_for(d: dtype) -> Callable[..., StridedArray]:
         return product_of(dtype)(cast_first(x, dtype), dim, keepdim, dtype)
 
     if d.category < FLOATING and d is not int64:
-        return _in_own_dtype(product, d, fold)
+        return _in_own_dtype(product, d)
     return product
 
 
-def _in_own_dtype(product: Callable[..., StridedArray], d: dtype, fold: Fold) -> Callable[..., StridedArray]:
-    """Return the kernel of products of small integers with ``dtype=`` their own dtype: computed in 64 bits and
-    truncated.
-    """
-    value = CTYPES[d].value
-    result = "{t} != 0" if d.category == BOOL else f"({value}){{t}}"
-    own = Fold(fold.each, fold.operation, fold.identity, fold.lane, fold.total, result, fold.vectorizes)
-    narrow = Reduction(f"prod_{d.name}_own", lambda wide: own, CTYPES[d], d)
+def _integer_product(name: str, element: str, output: str) -> Fold:
+    """Return the product of integers, which wraps around in 64 bits and is then truncated."""
+    return Fold(
+        name, element, "u64", multiplied, 1, each=lambda x: cast("u64", x),
+        result=lambda total, count: total != 0 if output == "bool" else cast(output, total), output=output,
+    )  # fmt: skip
+
+
+def _in_own_dtype(product: Callable[..., StridedArray], d: dtype) -> Callable[..., StridedArray]:
+    """Return the kernel of products of small integers with ``dtype=`` their own dtype."""
+    name = f"prod_{d.name}_own"
+    own = _integer_product(name, CTYPES[d].value, value_type(d))
+    narrow = Reduction(name, lambda wide: own, CTYPES[d], d)
 
     def kernel(x: StridedArray, dim: Dims, keepdim: bool, dtype: Any) -> StridedArray:
         return narrow(x, dim, keepdim) if dtype is d else product(x, dim, keepdim, dtype)
@@ -186,37 +204,54 @@ def _in_own_dtype(product: Callable[..., StridedArray], d: dtype, fold: Fold) ->
 product_of = lru_cache(None)(product_for)
 
 
-def extreme(operation: str, sign: str, ends: dict[str, str], d: dtype) -> Reduction | None:
-    """Return the maximum (``>=``) or minimum (``<=``). NaN propagates."""
+def extreme(operation: str, largest: bool, d: dtype) -> Reduction | None:
+    """Return the maximum or minimum. NaN propagates."""
     if d.category == COMPLEX:
         return None
-    value = CTYPES[d].value
-    # The second condition keeps a NaN in {a}. A NaN in {b} is selected because all comparisons with it are false.
-    kept = f"({{a}} {sign} {{b}}) | ({{a}} != {{a}})" if d.category == FLOATING else f"{{a}} {sign} {{b}}"
-    fold = Fold("{x}", f"({kept}) ? {{a}} : {{b}}", f"({value})({ends[value]})", value, value)
-    return Reduction(f"{operation}_{d.name}", lambda wide: fold, CTYPES[d], d, needs_elements=True)
+    value, name = CTYPES[d].value, f"{operation}_{d.name}"
+
+    def join(a: Value, b: Value) -> Value:
+        kept = a >= b if largest else a <= b
+        # The second condition keeps a NaN in a. A NaN in b is selected because all comparisons with it are false.
+        return select(kept | (a != a) if d.category == FLOATING else kept, a, b)
+
+    fold = Fold(name, value, value, join, lowest(value) if largest else highest(value))
+    return Reduction(name, lambda wide: fold, CTYPES[d], d, needs_elements=True)
 
 
-def logical(name: str, operation: str, identity: str, d: dtype) -> Reduction:
+def logical(operation: str, join: Callable[[Value, Value], Value], first: int, d: dtype) -> Reduction:
     """Return the reduction of whether all elements, or any, are not 0: a bool, for uint8 a uint8."""
-    fold = Fold(nonzero(d), operation, identity, "u32", "u32", "(u8){t}", vectorizes=False)
-    return Reduction(f"{name}_{d.name}", lambda wide: fold, CTYPES[d], uint8 if d is uint8 else bool_)
+    name = f"{operation}_{d.name}"
+    fold = Fold(
+        name, CTYPES[d].value, "u32", join, first, each=lambda x: cast("u32", nonzero(x)),
+        result=lambda total, count: cast("u8", total), output="u8",
+    )  # fmt: skip
+    return Reduction(name, lambda wide: fold, CTYPES[d], uint8 if d is uint8 else bool_)
 
 
-def nonzero(d: dtype) -> str:
-    """Return the expression of whether ``{x}`` is not 0."""
-    return "(({x}.x != 0) | ({x}.y != 0))" if d.category == COMPLEX else "({x} != 0)"
+def nonzero(x: Value) -> Value:
+    """Return whether an element is not 0."""
+    return (x.real != 0) | (x.imag != 0) if x.type in ("c64", "c128") else x != 0
 
 
 def counting_for(d: dtype) -> Callable[..., StridedArray]:
     """Return the kernel of ``count_nonzero`` for a dtype."""
-    fold = Fold(nonzero(d), "{a} + {b}", "0", "u32", "u64", "(i64){t}", vectorizes=False)
-    count = Reduction(f"count_nonzero_{d.name}", lambda wide: fold, CTYPES[d], int64)
+    fold = _counted(f"count_nonzero_{d.name}", d, nonzero, "i64")
+    count = Reduction(fold.name, lambda wide: fold, CTYPES[d], int64)
     return lambda x, dim: count(x, dim, False)
 
 
-NAN_AS_ZERO = "({x} == {x} ? {x} : 0)"
-"""The value of an element, 0 for NaN."""
+def _counted(name: str, d: dtype, condition: Callable[[Value], Value], output: str) -> Fold:
+    """Return the number of elements with a condition."""
+    return Fold(
+        name, CTYPES[d].value, "u32", added, total="u64", each=lambda x: cast("u32", condition(x)),
+        result=lambda total, count: cast(output, total), output=output,
+    )  # fmt: skip
+
+
+def nan_as_zero(x: Value) -> Value:
+    """Return an element, 0 for NaN."""
+    return select(x == x, x, 0)
 
 
 def nansum_for(d: dtype) -> Callable[..., StridedArray] | None:
@@ -225,7 +260,8 @@ def nansum_for(d: dtype) -> Callable[..., StridedArray] | None:
         return None
     if d.category < FLOATING:
         return sum_for(d)
-    own = Reduction(f"nansum_{d.name}", sum_fold(d, NAN_AS_ZERO), CTYPES[d], d)
+    name = f"nansum_{d.name}"
+    own = Reduction(name, sum_fold(name, d, each=nan_as_zero), CTYPES[d], d)
 
     def nansum(x: StridedArray, dim: Dims, keepdim: bool, dtype: Any) -> StridedArray:
         if dtype is None or dtype is d:
@@ -243,9 +279,10 @@ def nanmean_for(d: dtype) -> Callable[..., StridedArray] | None:
     if d.category != FLOATING:
         return None
     wide = float32 if d.is_half else d
-    total = Reduction(f"nansum_{d.name}_wide", sum_fold(d, NAN_AS_ZERO), CTYPES[d], wide)
-    counted = Fold("({x} == {x})", "{a} + {b}", "0", "u32", "u64", f"({CTYPES[wide].value}){{t}}", vectorizes=False)
-    count = Reduction(f"present_{d.name}", lambda has_float64: counted, CTYPES[d], wide)
+    name = f"nansum_{d.name}_wide"
+    total = Reduction(name, sum_fold(name, d, each=nan_as_zero), CTYPES[d], wide)
+    counted = _counted(f"present_{d.name}", d, lambda x: x == x, CTYPES[wide].value)
+    count = Reduction(counted.name, lambda has_float64: counted, CTYPES[d], wide)
     divided = Elementwise.of(f"nanmean_{d.name}", lambda a, b: a / b, (wide, wide), d)
 
     def nanmean(x: StridedArray, dim: Dims, keepdim: bool, dtype: Any) -> StridedArray:
@@ -277,11 +314,26 @@ KERNELS: dict[str, Any] = {
     "sum": DtypeSpecialized(sum_for),
     "mean": DtypeSpecialized(mean_for),
     "prod": DtypeSpecialized(product_of),
-    "amax": DtypeSpecialized(lambda d: extreme("amax", ">=", LOWEST, d)),
-    "amin": DtypeSpecialized(lambda d: extreme("amin", "<=", HIGHEST, d)),
-    "all": DtypeSpecialized(lambda d: logical("all", "{a} & {b}", "1", d)),
-    "any": DtypeSpecialized(lambda d: logical("any", "{a} | {b}", "0", d)),
+    "amax": DtypeSpecialized(lambda d: extreme("amax", True, d)),
+    "amin": DtypeSpecialized(lambda d: extreme("amin", False, d)),
+    "all": DtypeSpecialized(lambda d: logical("all", lambda a, b: a & b, 1, d)),
+    "any": DtypeSpecialized(lambda d: logical("any", lambda a, b: a | b, 0, d)),
     "count_nonzero": DtypeSpecialized(counting_for),
     "nansum": DtypeSpecialized(nansum_for),
     "nanmean": DtypeSpecialized(nanmean_for),
 }
+
+
+def reduction_for(name: str, d: dtype, target: dtype | None) -> Reduction | None:
+    """Return the reduction that the kernel of an operator launches for elements of dtype ``d`` and the argument
+    ``dtype=target``, or None if it does more than that.
+    """
+    if d.category == COMPLEX:
+        return None
+    if name == "sum":
+        target = target or (int64 if d.category < FLOATING else d)
+        return sum_of(d, target) if castable(d, target) else None
+    if name == "mean":
+        return _mean_of(d) if d.category == FLOATING and target in (None, d) else None
+    found = KERNELS[name].for_dtype(d)
+    return found if isinstance(found, Reduction) else None

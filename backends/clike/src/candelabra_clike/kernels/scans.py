@@ -12,8 +12,6 @@ from candelabra.dtypes import BOOL, COMPLEX, FLOATING, dtype, float32, float64, 
 from candelabra_clike.array import StridedArray
 from candelabra_clike.kernels.copies import clone
 from candelabra_clike.kernels.reductions import (
-    HIGHEST,
-    LOWEST,
     DtypeSpecialized,
     accumulator_type,
     cast_first,
@@ -21,6 +19,7 @@ from candelabra_clike.kernels.reductions import (
     castable,
     view_as_real_pairs,
 )
+from candelabra_clike.language import Variable, constant, highest, lowest, text
 from candelabra_clike.templates.reductions.scan import ScanKernel
 from candelabra_clike.templates.reductions.scan_source import ScanOp
 from candelabra_clike.types import CTYPES
@@ -28,7 +27,7 @@ from candelabra_clike.types import CTYPES
 
 def _each(source: dtype, target: dtype, state: str) -> str:
     """Return the expression that converts a value to a state, with a cast to ``target``."""
-    return f"(({state})({cast_of(source, target)}))"
+    return f"(({state})({text(cast_of(source, target, Variable(CTYPES[source].value, '{x}')))}))"
 
 
 @lru_cache(None)
@@ -87,7 +86,7 @@ def cumulative_extreme(largest: bool, d: dtype) -> Callable[..., tuple[StridedAr
     if d.category == COMPLEX:
         return None
     value, sign = CTYPES[d].value, ">=" if largest else "<="
-    first = f"({value})({(LOWEST if largest else HIGHEST)[value]})"
+    first = text(constant(value, lowest(value) if largest else highest(value)))
     later = f"({{b0}} {sign} {{a0}})" + (" | ({b0} != {b0})" if d.category == FLOATING else "")
     join = f"{{{{ if (UNLIKELY({later})) {{{{ {{a0}} = {{b0}}; {{a1}} = {{b1}}; }}}} }}}}"
     name = f"{'cummax' if largest else 'cummin'}_{d.name}"
@@ -118,7 +117,7 @@ def logcumsumexp_for(d: dtype) -> Callable[..., StridedArray] | None:
 
     def scan(wide: bool, index: str) -> ScanOp:
         t = "f32" if d.is_half else accumulator_type(d, wide)
-        first = LOWEST[t]
+        first = text(constant(t, lowest(t)))
         join = (
             f"{{{{ const u32 less = ({{a0}} < {{b0}}) | ({{b0}} != {{b0}});\n"
             f"const {t} low = less ? {{a0}} : {{b0}}, high = less ? {{b0}} : {{a0}};\n"

@@ -76,10 +76,14 @@ def _logsumexp_for(d: dtype) -> Callable[..., StridedArray] | None:
     return logsumexp
 
 
+ALONG: dict[str, Callable[[dtype], RowProgram]] = {
+    "softmax": lambda d: SOFTMAX if d.itemsize > 2 else SOFTMAX_OF_HALVES,
+    "log_softmax": lambda d: LOG_SOFTMAX,
+    "softmax_backward": lambda d: SOFTMAX_BACKWARD,
+    "log_softmax_backward": lambda d: LOG_SOFTMAX_BACKWARD,
+}
+"""The programs along one dim: of the operands of a call, whose last argument is the dim."""
 KERNELS: dict[str, Any] = {
-    "softmax": _along(lambda d: SOFTMAX if d.itemsize > 2 else SOFTMAX_OF_HALVES),
-    "log_softmax": _along(lambda d: LOG_SOFTMAX),
-    "softmax_backward": _along(lambda d: SOFTMAX_BACKWARD),
-    "log_softmax_backward": _along(lambda d: LOG_SOFTMAX_BACKWARD),
+    **{name: _along(program) for name, program in ALONG.items()},
     "logsumexp": DtypeSpecialized(_logsumexp_for),
 }

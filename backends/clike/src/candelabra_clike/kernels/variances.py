@@ -11,7 +11,7 @@ from candelabra.backend import contiguous_strides, reduced_shape
 from candelabra.dtypes import FLOATING, dtype, float32
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.kernels.reductions import DtypeSpecialized, sum_fold, sum_of
+from candelabra_clike.kernels.reductions import DtypeSpecialized, mean_of_total, sum_fold, sum_of
 from candelabra_clike.kernels.softmax import row_kernel
 from candelabra_clike.language import sqrt
 from candelabra_clike.scalars import scalar
@@ -47,7 +47,7 @@ def variance_kernels(operation: str, d: dtype) -> VarianceKernels:
     """Return the kernels of an operation for a dtype."""
     between = float32 if d.is_half else d
     value = CTYPES[d].value
-    mean = sum_fold(d, result=f"({value})({{t}} / ({{T}})count)")
+    mean = sum_fold(f"mean_in_{between.name}_{d.name}", d, result=mean_of_total(value))
     divisor = scalar(between, 0)
     return VarianceKernels(
         Reduction(f"mean_in_{between.name}_{d.name}", mean, CTYPES[d], between),

@@ -31,8 +31,8 @@ from candelabra_clike.language.functions import (
     select,
     sqrt,
 )
-from candelabra_clike.language.printing import text
-from candelabra_clike.language.types import part_type, unsigned, value_type, wrapping
+from candelabra_clike.language.printing import is_vectorizable, text
+from candelabra_clike.language.types import highest, lowest, part_type, unsigned, value_type, wrapping
 from candelabra_clike.language.values import Number, Value, Variable, reasons_in
 
 __all__ = [
@@ -45,6 +45,9 @@ __all__ = [
     "cast",
     "constant",
     "declared",
+    "highest",
+    "is_vectorizable",
+    "lowest",
     "named",
     "pair",
     "part_type",

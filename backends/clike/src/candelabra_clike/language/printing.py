@@ -5,9 +5,10 @@ from __future__ import annotations
 from math import inf
 from typing import Final
 
-from candelabra_clike.language.types import COMPLEX
+from candelabra_clike.language.types import COMPLEX, FLOATS, INTEGERS
 from candelabra_clike.language.values import (
     BITWISE,
+    COMPARISONS,
     Cast,
     Constant,
     FunctionCall,
@@ -28,13 +29,45 @@ BINARY: Final = {
 """C's precedence of operators."""
 
 
-def text(value: Value, rare: str = "") -> str:
+def text(value: Value, form: str = "") -> str:
     """Return the expression of a value.
 
-    ``rare`` names the branch of every :func:`~candelabra_clike.language.functions.rare` choice that the text has:
-    ``usual``, or by default both.
+    ``form``: ``usual`` leaves out the costly branch of every :func:`~candelabra_clike.language.functions.rare` choice;
+    ``vector`` is the text for variables that are vectors of eight, see :func:`is_vectorizable`.
     """
-    return _printed(value, rare)[0]
+    return _printed(value, form)[0]
+
+
+VECTOR_TYPES: Final = frozenset((*FLOATS, *INTEGERS)) - {"bool"}
+"""The types for which there are vectors of eight."""
+
+
+def is_vectorizable(value: Value) -> bool:
+    """Return whether the text of a value is valid if its variables are vectors of eight.
+
+    A comparison of vectors is a vector of 0 and -1, which only selects and combines with other comparisons.
+    """
+    match value:
+        case Variable() | Constant():
+            return value.type in VECTOR_TYPES
+        case Cast(of=of):
+            return value.type in VECTOR_TYPES and is_vectorizable(of)
+        case Operation(of=of, sign=sign) if sign not in COMPARISONS:
+            return all(operand.type == value.type and is_vectorizable(operand) for operand in of)
+        case Select(condition=condition, chosen=chosen, other=other):
+            selects = not value.rare and _selects_vectors(condition, value.type[1:])
+            return selects and is_vectorizable(chosen) and is_vectorizable(other)
+    return False
+
+
+def _selects_vectors(condition: Value, bits: str) -> bool:
+    """Return whether a condition consists of comparisons of vectors with lanes of this size."""
+    match condition:
+        case Operation(of=of, sign=sign) if sign in COMPARISONS:
+            return all(operand.type[1:] == bits and is_vectorizable(operand) for operand in of)
+        case Operation(of=of, sign=sign) if sign in BITWISE:
+            return all(_selects_vectors(operand, bits) for operand in of)
+    return False
 
 
 def type_name(type: str) -> str:
@@ -42,7 +75,7 @@ def type_name(type: str) -> str:
     return "u8" if type == "bool" else type
 
 
-def _printed(value: Value, rare: str) -> tuple[str, int]:
+def _printed(value: Value, form: str) -> tuple[str, int]:
     """Return the text of a node and the precedence of its outermost operator."""
     match value:
         case Variable(name=name):
@@ -52,30 +85,32 @@ def _printed(value: Value, rare: str) -> tuple[str, int]:
         case Constant():
             return _constant(value)
         case Operation(of=(operand,), sign=sign):
-            return sign + _bracketed(operand, UNARY + (sign == "-"), rare), UNARY
+            return sign + _bracketed(operand, UNARY + (sign == "-"), form), UNARY
         case Operation(of=(first, second), sign=sign):
-            return _binary(sign, first, second, rare)
+            return _binary(sign, first, second, form)
         case FunctionCall(function=function, arguments=arguments):
-            return f"{function}({', '.join(text(a, rare) for a in arguments)})", PRIMARY
+            return f"{function}({', '.join(text(a, form) for a in arguments)})", PRIMARY
+        case Cast(of=of) if form == "vector":
+            return f"AS_{value.type.upper()}X8({text(of, form)})", PRIMARY
         case Cast(of=of):
-            return f"({type_name(value.type)}){_bracketed(of, UNARY, rare)}", UNARY
+            return f"({type_name(value.type)}){_bracketed(of, UNARY, form)}", UNARY
         case Part(of=of, name=name):
-            return f"{_bracketed(of, PRIMARY, rare)}.{name}", PRIMARY
+            return f"{_bracketed(of, PRIMARY, form)}.{name}", PRIMARY
         case Select(condition=condition, chosen=chosen, other=other):
-            if value.rare and rare == "usual":
-                return _printed(other, rare)
-            test, then = (_bracketed(x, CONDITIONAL + 1, rare) for x in (condition, chosen))
-            return f"{test} ? {then} : {_bracketed(other, CONDITIONAL, rare)}", CONDITIONAL
+            if value.rare and form == "usual":
+                return _printed(other, form)
+            test, then = (_bracketed(x, CONDITIONAL + 1, form) for x in (condition, chosen))
+            return f"{test} ? {then} : {_bracketed(other, CONDITIONAL, form)}", CONDITIONAL
     assert isinstance(value, Refuse)
-    return f"(REFUSE({text(value.condition, rare)}, {value.reason}), {text(value.value, rare)})", PRIMARY
+    return f"(REFUSE({text(value.condition, form)}, {value.reason}), {text(value.value, form)})", PRIMARY
 
 
-def _bracketed(value: Value, least: int, rare: str) -> str:
-    printed, precedence = _printed(value, rare)
+def _bracketed(value: Value, least: int, form: str) -> str:
+    printed, precedence = _printed(value, form)
     return printed if precedence >= least else f"({printed})"
 
 
-def _binary(sign: str, first: Value, second: Value, rare: str) -> tuple[str, int]:
+def _binary(sign: str, first: Value, second: Value, form: str) -> tuple[str, int]:
     precedence = BINARY[sign]
     left, right = precedence, precedence + 1
     if sign in BITWISE:
@@ -83,7 +118,7 @@ def _binary(sign: str, first: Value, second: Value, rare: str) -> tuple[str, int
         # one of them is as clear without brackets.
         left = precedence if isinstance(first, Operation) and first.sign == sign else UNARY
         right = UNARY
-    return f"{_bracketed(first, left, rare)} {sign} {_bracketed(second, right, rare)}", precedence
+    return f"{_bracketed(first, left, form)} {sign} {_bracketed(second, right, form)}", precedence
 
 
 def _number(value: Number) -> str:
@@ -106,4 +141,4 @@ def _constant(value: Constant) -> tuple[str, int]:
 
 def _wide(number: int, type: str) -> str:
     """Return an integer of more than 31 bits, which has no suffix that all dialects read alike."""
-    return f"(({type})0x{number:X})"
+    return f"(({type})0x{number & (1 << INTEGERS[type]) - 1:X})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Final
 
 from candelabra.dtypes import BOOL, dtype
@@ -37,6 +38,16 @@ def wrapping(type: str) -> str:
 def part_type(type: str) -> str:
     """Return the type of the parts of a complex type; that of a real type is its own."""
     return COMPLEX.get(type, type)
+
+
+def lowest(type: str) -> int | float:
+    """Return the smallest number of a real type, the identity element of the maximum."""
+    return -inf if type in FLOATS else -(1 << SIGNED[type] - 1) if type in SIGNED else 0
+
+
+def highest(type: str) -> int | float:
+    """Return the largest number of a real type, the identity element of the minimum."""
+    return inf if type in FLOATS else (1 << INTEGERS[type] - (type in SIGNED)) - 1
 
 
 def promoted(type: str) -> str:

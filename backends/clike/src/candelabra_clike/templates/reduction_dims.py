@@ -9,16 +9,28 @@ from typing import NamedTuple
 
 from candelabra_clike.array import Shape
 from candelabra_clike.layouts import collapsed
-from candelabra_clike.source import Parameter, number
+from candelabra_clike.templates.elementwise.loops import STEP
 
 
 class ReductionDims(NamedTuple):
-    """Sizes and strides of the kept dims, in the order of the output, and of the reduced dims. Neither is empty."""
+    """Sizes of the kept dims, in the order of the output, and of the reduced dims, and the strides of each array along
+    them. Neither is empty. The first array has the elements that are reduced.
+    """
 
     kept: Shape
-    kept_strides: Shape
+    kept_rows: tuple[Shape, ...]
     reduced: Shape
-    reduced_strides: Shape
+    reduced_rows: tuple[Shape, ...]
+
+    @property
+    def kept_strides(self) -> Shape:
+        """The strides of the elements along the kept dims."""
+        return self.kept_rows[0]
+
+    @property
+    def reduced_strides(self) -> Shape:
+        """The strides of the elements along the reduced dims."""
+        return self.reduced_rows[0]
 
     @property
     def outputs(self) -> int:
@@ -30,6 +42,18 @@ class ReductionDims(NamedTuple):
         """The number of elements that are reduced to one."""
         return prod(self.reduced)
 
+    def numbers(self, first: int = 0) -> tuple[int, ...]:
+        """The kernel's arguments for the dims of the arrays from ``first`` on."""
+        kept = [step for row in self.kept_rows[first:] for step in row]
+        reduced = [step for row in self.reduced_rows[first:] for step in row]
+        return (*self.kept, *kept, *self.reduced, *reduced)
+
+    def form(self, across: bool, adjacent: bool, adjacent_rows: bool) -> ReductionForm:
+        """Return the form whose innermost loop is along the kept dims (``across``) or along the reduced dims."""
+        inner = (self.kept_rows if across else self.reduced_rows)[1:]
+        kinds = tuple([min(row[-1], STEP) if row[-1] >= 0 else STEP for row in inner])
+        return ReductionForm(len(self.kept), len(self.reduced), adjacent, adjacent_rows, kinds)
+
 
 class ReductionForm(NamedTuple):
     """The properties of the dims that the source of a reduction depends on."""
@@ -40,6 +64,8 @@ class ReductionForm(NamedTuple):
     """Whether the elements of the innermost loop are adjacent in memory: those of a row, or the columns."""
     adjacent_rows: bool
     """Whether the elements of a row are adjacent in memory."""
+    inner: tuple[int, ...] = ()
+    """The kinds of stride along the innermost loop of the arrays from which the elements are computed."""
 
     @property
     def mark(self) -> str:
@@ -48,8 +74,11 @@ class ReductionForm(NamedTuple):
 
 
 @lru_cache(4096)
-def reduction_dims(shape: Shape, strides: Shape, dims: Shape | None, ordered: bool = False) -> ReductionDims:
-    """Return the loop dims of a reduction over ``dims`` (None: all).
+def reduction_dims(
+    shape: Shape, strides: Shape, dims: Shape | None, ordered: bool = False, others: tuple[Shape, ...] = ()
+) -> ReductionDims:
+    """Return the loop dims of a reduction over ``dims`` (None: all) of elements with ``strides``. ``others`` are the
+    strides of more arrays in the loop.
 
     The reduced dims are sorted by stride, the smallest one last, unless ``ordered``: then they keep their C order.
     """
@@ -57,9 +86,14 @@ def reduction_dims(shape: Shape, strides: Shape, dims: Shape | None, ordered: bo
     kept_dims = [d for d in range(len(shape)) if d not in reduced_dims]
     # An expanded dim, whose stride is 0, becomes the outermost loop.
     order = reduced_dims if ordered else sorted(reduced_dims, key=lambda d: -strides[d] if strides[d] else -(2**63))
-    kept, (kept_strides,) = collapsed(tuple([shape[d] for d in kept_dims]), (tuple([strides[d] for d in kept_dims]),))
-    reduced, (reduced_strides,) = collapsed(tuple([shape[d] for d in order]), (tuple([strides[d] for d in order]),))
-    return ReductionDims(kept, kept_strides, reduced, reduced_strides)
+    rows = (strides, *others)
+    kept, kept_rows = collapsed(tuple([shape[d] for d in kept_dims]), _chosen(rows, kept_dims))
+    reduced, reduced_rows = collapsed(tuple([shape[d] for d in order]), _chosen(rows, order))
+    return ReductionDims(kept, kept_rows, reduced, reduced_rows)
+
+
+def _chosen(rows: Sequence[Shape], dims: Sequence[int]) -> tuple[Shape, ...]:
+    return tuple([tuple([row[d] for d in dims]) for row in rows])
 
 
 def check_not_empty(name: str, shape: Shape, dims: Shape | None) -> None:
@@ -71,19 +105,3 @@ def check_not_empty(name: str, shape: Shape, dims: Shape | None) -> None:
 def max_offset(shape: Shape, strides: Shape) -> int:
     """Return the offset of the last element from the first."""
     return sum((size - 1) * step for size, step in zip(shape, strides, strict=True) if size)
-
-
-def dim_parameters(prefix: str, rank: int) -> list[Parameter]:
-    """Return the parameters ``n0``, ``n1`` … and ``n_s0``, ``n_s1`` … (for the prefix n): sizes and strides of dims."""
-    return [number(f"{prefix}{d}") for d in range(rank)] + [number(f"{prefix}_s{d}") for d in range(rank)]
-
-
-def add_offset(offset: str, flat: str, prefix: str, dims: Sequence[int]) -> str:
-    """Return statements that add to ``offset`` that of element ``flat`` of the ``dims``, counted in C order."""
-    if not dims:
-        return ""
-    lines = [f"INDEX {prefix}_left = {flat};"]
-    for d in reversed(dims[1:]):
-        lines.append(f"{offset} += {prefix}_left % {prefix}{d} * {prefix}_s{d}; {prefix}_left /= {prefix}{d};")
-    lines.append(f"{offset} += {prefix}_left * {prefix}_s{dims[0]};")
-    return "{ " + "\n".join(lines) + " }\n"

@@ -121,7 +121,7 @@ class LoopNest:
         if self.draws:
             return self._source(self.name, (number("n"),), self._drawing(serial), wide=True)
         if serial:
-            body = self._chunk(self.names) + self._loop("m", (UNIT,) * len(self.names), at="first + i")
+            body = self._chunk(self.names) + self.loop("m", (UNIT,) * len(self.names), at="first + i")
         else:
             elements = {n: f"{n}[{n}_at + i]" for n in self.names}
             body = f"const INDEX i = GLOBAL_ID;\nif (i < n) {{\n{self._element_step(elements, 'i')}}}\n"
@@ -154,7 +154,7 @@ class LoopNest:
             f"{self._chunk(self.read)}{blocks}"
             f"for (u32 from = 0; from < m; from += {per_block}u) {{\n"
             f"const u32 left = m - from, many = left < {per_block}u ? left : {per_block}u;\n"
-            f"{self._loop('many', (UNIT,) * len(self.names))}{stores}{ahead}\n}}\n"
+            f"{self.loop('many', (UNIT,) * len(self.names))}{stores}{ahead}\n}}\n"
         )
         return self._source(f"{self.name}_past_caches", (number("n"),), body, wide=True)
 
@@ -165,21 +165,27 @@ class LoopNest:
         """
         per = self.per_counter
         if serial:
-            numbers = "".join(
-                d.block(DRAWN // per, f"(first + from) / {per}u", "multiply_high_u64") for d in self.draws
-            )
-            ahead = "".join(f"p{n} += many; " for n in self.names)
-            return (
-                f"{self._chunk(self.names)}for (u32 from = 0; from < m; from += {DRAWN}u) {{\n"
-                f"const u32 left = m - from, many = left < {DRAWN}u ? left : {DRAWN}u;\n"
-                f"{numbers}{self._loop('many', (UNIT,) * len(self.names))}{ahead}\n}}\n"
-            )
+            return f"{self._chunk(self.names)}{self.drawn((UNIT,) * len(self.names))}"
         elements = {n: f"{n}[{n}_at + at]" for n in self.names}
         numbers = "".join(draw.block(1, "GLOBAL_ID", "MULTIPLY_HIGH") for draw in self.draws)
         return (
             f"const INDEX first = GLOBAL_ID * {per}u;\nif (first < n) {{\n{numbers}"
             f"UNROLL for (u32 i = 0; i < {per}u; ++i) {{\nconst INDEX at = first + i;\n"
             f"if (at < n) {{\n{self._element_step(elements)}}}\n}}\n}}\n"
+        )
+
+    def drawn(self, inner: Sequence[int]) -> str:
+        """Return the loop over ``m`` elements from ``first`` on, a multiple of the elements of a counter, with random
+        numbers. It moves the pointers.
+        """
+        per = self.per_counter
+        numbers = "".join(d.block(DRAWN // per, f"(first + from) / {per}u", "multiply_high_u64") for d in self.draws)
+        steps = {UNIT: "many", STEP: "many * {n}_s0"}
+        ahead = "".join(f"p{n} += {steps[kind].format(n=n)}; " for n, kind in zip(self.names, inner) if kind in steps)
+        return (
+            f"for (u32 from = 0; from < m; from += {DRAWN}u) {{\n"
+            f"const u32 left = m - from, many = left < {DRAWN}u ? left : {DRAWN}u;\n"
+            f"{numbers}{self.loop('many', inner)}{ahead}\n}}\n"
         )
 
     @property
@@ -204,7 +210,7 @@ class LoopNest:
             "const INDEX first = item * rows_per_item, after = rows - first;\n"
             "const INDEX end = first + (after < rows_per_item ? after : rows_per_item);\n"
             f"{self._row_offsets(rank, 'first', last)}"
-            f"for (INDEX row = first; row < end; ++row) {{\n{starts}{self._loop('m', inner, last)}"
+            f"for (INDEX row = first; row < end; ++row) {{\n{starts}{self.loop('m', inner, last)}"
             f"{self._advance(last)}}}\n"
         )
         head = (number("rows"), number("rows_per_item"), number("segments"), number("width"), *self._dims(rank))
@@ -239,9 +245,9 @@ class LoopNest:
             f"for (INDEX left = 0; left < n{last}; left += {tile}u) {{\n"
             f"const INDEX beyond = n{last} - left;\nconst u32 m = beyond < {tile}u ? (u32)beyond : {tile}u;\n"
             f"{''.join(self._transpose(n, last) for n in transposed)}"
-            f"for (u32 i = 0; i < height; ++i) {{\n{starts}{self._loop('m', copied, last, 'j')}}}\n}}\n"
+            f"for (u32 i = 0; i < height; ++i) {{\n{starts}{self.loop('m', copied, last, 'j')}}}\n}}\n"
         )
-        name = f"{self.name}_tiles{rank}{''.join('t' if n in transposed else '' for n in self.names)}"
+        name = f"{self.name}_tiles{rank}{'_transposed' if transposed else ''}"
         return self._source(name, self._dims(rank), body, wide=True)
 
     def _transpose(self, n: str, last: int) -> str:
@@ -323,7 +329,7 @@ class LoopNest:
             text = f"++p{d}; {ahead}\n" + (f"if (p{d} == n{d}) {{ {back}}}\n" if d else "")
         return text
 
-    def _loop(self, count: str, inner: Sequence[int], last: int = 0, i: str = "i", at: str = "0") -> str:
+    def loop(self, count: str, inner: Sequence[int], last: int = 0, i: str = "i", at: str = "0") -> str:
         """Return the innermost loop over the pointers. Elements with stride 0 are loaded before it."""
         offsets = {UNIT: i, STEP: f"{i} * {{n}}_s{last}"}
         kinds = dict(zip(self.names, inner, strict=True))
@@ -346,13 +352,27 @@ class LoopNest:
         """Return statements that load, compute and store one element. ``elements`` are the element expressions of the
         arrays. ``rare`` is passed to :func:`~candelabra_clike.language.text`.
         """
+        lines = [self._computed(elements, at, rare)]
+        for n, value in zip(self.written, self.values):
+            lines.append(f"{elements[n]} = {CTYPES[self.dtypes[n]].store(text(value, rare))};\n")
+        return "".join(lines)
+
+    def _computed(self, elements: dict[str, str], at: str = "0", rare: str = "") -> str:
+        """Return statements that load one element of each input and compute the steps."""
         lines = [self._load(n, elements[n]) for n in self.read if n in elements]
         lines += [draw.statement for draw in self.draws]
         lines += [f"const INDEX at = {at};\n"] if any(node is AT for node in self.nodes) else []
         lines += [_definition(variable, value, rare) for variable, value in self.steps]
-        for n, value in zip(self.written, self.values):
-            lines.append(f"{elements[n]} = {CTYPES[self.dtypes[n]].store(text(value, rare))};\n")
         return "".join(lines)
+
+    def inlined(self, elements: dict[str, str], result: str) -> str:
+        """Return statements that compute one element and define the variable ``result`` as its first value."""
+        stores = "".join(
+            f"{elements[n]} = {CTYPES[self.dtypes[n]].store(text(value))};\n"
+            for n, value in zip(self.written[1:], self.values[1:])
+        )
+        first = CTYPES[self.outputs[0]].value
+        return f"{self._computed(elements)}{stores}const {first} {result} = {text(self.values[0])};\n"
 
     def _rare_step(self, elements: dict[str, str]) -> str:
         """Return statements that compute the conditions of rare values, and what these need."""

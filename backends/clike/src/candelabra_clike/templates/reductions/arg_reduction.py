@@ -19,7 +19,6 @@ from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.layouts import WIDE
 from candelabra_clike.templates.reduction_dims import (
     ReductionDims,
-    ReductionForm,
     check_not_empty,
     max_offset,
     reduction_dims,
@@ -81,15 +80,15 @@ class ArgReduction:
         """Return the number of parts per output, and the launch that reduces them."""
         traits, text = engine.traits, self.text
         outputs, size = loop_dims.outputs, loop_dims.reduced[-1]
-        indices = (*loop_dims.kept, *loop_dims.kept_strides, *loop_dims.reduced, *loop_dims.reduced_strides)
+        indices = loop_dims.numbers()
         if traits.serial and uses_columns(loop_dims) and len(loop_dims.reduced) == 1:
             columns = loop_dims.kept[-1]
             blocks = -(-columns // text.block)
-            nest = ReductionForm(len(loop_dims.kept), 1, loop_dims.kept_strides[-1] == 1, False)
+            nest = loop_dims.form(True, loop_dims.kept_strides[-1] == 1, False)
             call = engine.compile(text.columns(nest, wide))
             return 1, (call, outputs // columns * blocks, (outputs, size, size, 1, size, 1, blocks, *indices))
         adjacent = loop_dims.reduced_strides[-1] == 1
-        nest = ReductionForm(len(loop_dims.kept), len(loop_dims.reduced), adjacent, adjacent)
+        nest = loop_dims.form(False, adjacent, adjacent)
         pieces = -(-size // text.piece)
         units = prod(loop_dims.reduced[:-1]) * pieces
         if traits.serial:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from candelabra_clike.source import Source, number, reads, writes
-from candelabra_clike.templates.reduction_dims import ReductionForm, add_offset, dim_parameters
+from candelabra_clike.templates.reduction_dims import ReductionForm
 from candelabra_clike.templates.reductions.fold import Fold
 from candelabra_clike.templates.reductions.serial import SerialReductionSourceBuilder
-from candelabra_clike.templates.reductions.source import PART, unit_of
+from candelabra_clike.templates.reductions.source import PART, dim_parameters
 from candelabra_clike.types import CType
 
 
@@ -41,14 +41,14 @@ class ArgReductionSourceBuilder:
     def _source(self, mark: str, nest: ReductionForm, own: str, body: str, wide: bool, group: int) -> Source:
         head = [number(n) for n in ("a_at", "outputs", "count", "units", "parts", "per_part", "pieces", own)]
         buffers = writes("values", self.element.memory), writes("indices", "i64"), reads("a", self.element.memory)
-        parameters = (*buffers, *head, *dim_parameters("k", nest.kept), *dim_parameters("r", nest.reduced))
+        parameters = (*buffers, *head, *dim_parameters(("a",), nest))
         return Source(f"{self.name}_{mark}_{nest.mark}", parameters, body, wide=wide, group=group)
 
     def rows(self, nest: ReductionForm, lanes: bool, wide: bool) -> Source:
         """Return the rows form of :mod:`candelabra_clike.templates.reductions.serial`, with short stretches."""
         last, value = nest.reduced - 1, self.element.value
-        step = "" if nest.adjacent else f" * r_s{last}"
-        unit = f"{unit_of(nest, f'{self.piece}u')}const INDEX rest = r{last} - begin;\n"
+        step = "" if nest.adjacent else f" * a_r{last}"
+        unit = f"{self.stretch_builder.unit(nest, f'{self.piece}u')}const INDEX rest = r{last} - begin;\n"
         unit += f"const INDEX n = rest < {self.piece}u ? rest : {self.piece}u;\n"
         before = f"unit / pieces * r{last} + " if last else ""
         body = (
@@ -56,13 +56,13 @@ class ArgReductionSourceBuilder:
             "const INDEX end = outputs - first < per_item ? outputs : first + per_item;\n"
             f"{PART}"
             "for (INDEX o = first; o < end; ++o) {\n"
-            f"INDEX row = a_at;\n{add_offset('row', 'o', 'k', range(nest.kept))}"
+            f"{self.stretch_builder.row(nest.kept)}"
             f"{value} best = {self.fold.identity};\nINDEX spot = from, found = 0;\n"
             "for (INDEX unit = from; unit < to; ++unit) {\n"
             f"{unit}{value} total = {self.fold.identity};\n{self.stretch_builder.stretch(nest, lanes)}"
             f"if ({self.better('total', 'best')}) {{ best = total; spot = unit; }}\n}}\n"
             f"{{ const INDEX unit = spot;\n{unit}"
-            f"for (INDEX i = 0; i < n; ++i) {{\n{self._load(f'at + i{step}')}"
+            f"for (INDEX i = 0; i < n; ++i) {{\n{self._load(f'a_run + i{step}')}"
             f"if ({self.equal('x', 'best')}) {{ found = {before}begin + i; break; }}\n}}\n}}\n"
             f"{self._store('part * outputs + o', 'best', 'found')}}}"
         )
@@ -71,15 +71,15 @@ class ArgReductionSourceBuilder:
     def columns(self, nest: ReductionForm, wide: bool) -> Source:
         """Return the kernel in which a work-item reduces all rows of one dim to a block of adjacent outputs."""
         last, value = nest.kept - 1, self.element.value
-        step = "" if nest.adjacent else f" * k_s{last}"
+        step = "" if nest.adjacent else f" * a_k{last}"
         body = (
             "const INDEX block = GLOBAL_ID % blocks, o = GLOBAL_ID / blocks;\n"
             f"const INDEX begin = block * {self.block}u, rest = k{last} - begin;\n"
             f"const u32 width = rest < {self.block}u ? (u32)rest : {self.block}u;\n"
-            f"INDEX row = a_at + begin{step};\n{add_offset('row', 'o', 'k', range(last))}"
+            f"{self.stretch_builder.row(last, f' + begin{step}')}"
             f"{value} best[{self.block}];\nINDEX spot[{self.block}];\n"
             f"for (u32 c = 0; c < width; ++c) {{ best[c] = {self.fold.identity}; spot[c] = 0; }}\n"
-            "for (INDEX r = 0; r < units; ++r) {\nconst INDEX at = row + r * r_s0;\n"
+            "for (INDEX r = 0; r < units; ++r) {\nconst INDEX at = a_row + r * a_r0;\n"
             f"for (u32 c = 0; c < width; ++c) {{\n{self._load(f'at + c{step}')}"
             f"const {value} v = best[c];\nconst INDEX s = spot[c];\nconst int take = {self.better('x', 'v')};\n"
             "best[c] = take ? x : v;\nspot[c] = take ? r : s;\n}\n}\n"
@@ -90,7 +90,7 @@ class ArgReductionSourceBuilder:
     def groups(self, nest: ReductionForm, wide: bool, group: int) -> Source:
         """Return the kernel in which a group reduces a part of an output; the lanes read adjacent elements."""
         last, value = nest.reduced - 1, self.element.value
-        step = "" if nest.adjacent else f" * r_s{last}"
+        step = "" if nest.adjacent else f" * a_r{last}"
         before = f"unit / pieces * r{last} + " if last else ""
         later, own = "best[LOCAL_ID + h]", "best[LOCAL_ID]"
         earlier = f"{self.equal(later, own)} && spot[LOCAL_ID + h] < spot[LOCAL_ID]"
@@ -98,12 +98,12 @@ class ArgReductionSourceBuilder:
             f"LOCAL {value} best[{group}];\nLOCAL INDEX spot[{group}];\n"
             "const INDEX part = GROUP_ID % parts, o = GROUP_ID / parts;\n"
             f"{PART}"
-            f"INDEX row = a_at;\n{add_offset('row', 'o', 'k', range(nest.kept))}"
+            f"{self.stretch_builder.row(nest.kept)}"
             f"{value} v = {self.fold.identity};\nINDEX s = (INDEX)-1;\n"
             "for (INDEX unit = from; unit < to; ++unit) {\n"
-            f"{unit_of(nest, f'{self.piece}u')}const INDEX rest = r{last} - begin;\n"
+            f"{self.stretch_builder.unit(nest, f'{self.piece}u')}const INDEX rest = r{last} - begin;\n"
             f"const INDEX n = rest < {self.piece}u ? rest : {self.piece}u;\n"
-            f"for (INDEX i = LOCAL_ID; i < n; i += {group}u) {{\n{self._load(f'at + i{step}')}"
+            f"for (INDEX i = LOCAL_ID; i < n; i += {group}u) {{\n{self._load(f'a_run + i{step}')}"
             f"if (s == (INDEX)-1 || {self.better('x', 'v')}) {{ v = x; s = {before}begin + i; }}\n}}\n}}\n"
             "best[LOCAL_ID] = v;\nspot[LOCAL_ID] = s;\nBARRIER;\n"
             f"for (u32 h = {group // 2}u; h > 0; h /= 2u) {{\n"

@@ -1,63 +1,94 @@
-"""Folds: the expressions of a reduction. Each element is mapped to a value, and two values are combined into one."""
+"""Folds: reductions as expressions. Each element is mapped to a value, and two values are combined into one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import cached_property
 
+from candelabra_clike.language import Value, Variable, constant, declared, is_vectorizable, text
 from candelabra_clike.types import CType
 
-VECTOR_TYPES = frozenset({"i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f32", "f64"})
-"""The types for which there are vectors of eight."""
+
+def identity(value: Value) -> Value:
+    """Return the element itself."""
+    return value
 
 
-@dataclass(frozen=True)
+def own_total(total: Value, count: Value) -> Value:
+    """Return the total as the result."""
+    return total
+
+
 class Fold:
-    """``result(operation(each(x0), operation(each(x1), …)))``, as expressions of C.
+    """``result(operation(each(x0), operation(each(x1), …)))``.
 
-    ``each`` maps a value ``{x}`` of the input to a ``lane``, the type in which up to some hundred elements are
-    combined. ``operation`` combines ``{a}`` and ``{b}``, which are both lanes or both of the wider type ``total``, in
-    which lanes are combined. ``identity`` is the identity element of the operation. ``result`` is an expression of the
-    total ``{t}`` and of ``count``, the number of elements. ``vectorizes`` is true if ``each`` and ``operation`` are
-    valid for vectors of eight.
+    ``each`` maps an element of type ``element`` to a ``lane``, the type in which up to some hundred elements are
+    combined. ``operation`` combines two lanes, or two values of the wider type ``total``, in which lanes are combined.
+    ``first`` is the identity element of the operation. ``result`` maps the total and the number of elements to a value
+    of type ``output``, by default the total's. Raises ``ExpressionError``.
     """
 
-    each: str
-    operation: str
-    identity: str
-    lane: str
-    total: str
-    result: str = "{t}"
-    vectorizes: bool = True
+    def __init__(
+        self,
+        name: str,
+        element: str,
+        lane: str,
+        operation: Callable[[Value, Value], Value],
+        first: int | float = 0,
+        *,
+        total: str = "",
+        each: Callable[[Value], Value] = identity,
+        result: Callable[[Value, Value], Value] = own_total,
+        output: str = "",
+    ) -> None:
+        self.name = name
+        self.element = element
+        self.lane = lane
+        self.total = total or lane
+        self.operation = operation
+        self.first = first
+        self.output = output or self.total
+        self._result = result
+        self._each = declared(repr(name), each, (Variable(element, "x"),), lane)
+        self._finished = declared(
+            repr(name), result, (Variable(self.total, "total"), Variable("u64", "count")), self.output
+        )
+        for type in (lane, self.total):
+            declared(repr(name), operation, (Variable(type, "a"), Variable(type, "b")), type)
 
-    def accumulate(self, lane: str, value: str) -> str:
-        """Return the statement that combines a value of the input (the name of a variable) with a lane."""
-        return f"{lane} = {self.combine(lane, self.each.format(x=value))};\n"
+    @property
+    def identity(self) -> str:
+        """The text of the identity element, for lanes and totals."""
+        return text(constant(self.total, self.first))
+
+    def each(self, form: str = "") -> str:
+        """Return the text of the lane of element ``x``; ``form`` is that of :func:`~candelabra_clike.language.text`."""
+        return text(self._each, form)
 
     def combine(self, a: str, b: str) -> str:
-        """Return the expression that combines two values."""
-        return "(" + self.operation.format(a=a, b=b) + ")"
+        """Return the text that combines two values."""
+        return f"({text(self.operation(Variable(self.lane, a), Variable(self.lane, b)))})"
+
+    def finished(self, total: str) -> str:
+        """Return the text of the result of a total, the name of a variable."""
+        return text(self._result(Variable(self.total, total), Variable("u64", "count")))
 
     def of_totals(self) -> Fold:
         """Return the fold over the totals of this fold."""
-        return Fold("{x}", self.operation, self.identity, self.total, self.total, self.result, self.vectorizes)
+        return Fold(
+            self.name, self.total, self.total, self.operation, self.first, result=self._result, output=self.output
+        )
+
+    @cached_property
+    def vectorizes(self) -> bool:
+        """Whether lanes may be vectors of eight."""
+        operands = (Variable(self.lane, "a"), Variable(self.lane, "b"))
+        return is_vectorizable(self._each) and is_vectorizable(self.operation(*operands))
 
 
-def is_vectorizable(fold: Fold, element: CType) -> bool:
+def is_vector_fold(fold: Fold, element: CType) -> bool:
     """Return whether elements of this type can be loaded and combined as vectors of eight."""
-    known = element.converts in ("f16", "bf16") if element.converts else element.memory in VECTOR_TYPES
-    return (
-        fold.vectorizes and known and fold.lane in VECTOR_TYPES and (element.value == fold.lane or fold.each == "{x}")
-    )
-
-
-def load_vector(fold: Fold, element: CType, address: str) -> str:
-    """Return the expression that loads eight lanes from ``address``."""
-    loaded = f"LOAD_X8({element.memory}, {address})"
-    if element.converts:
-        loaded = f"load_{element.converts}_x8({loaded})"
-    if element.value != fold.lane:
-        return f"AS_{fold.lane.upper()}X8({loaded})"
-    return loaded
+    return fold.vectorizes and element.converts in ("", "f16", "bf16")
 
 
 def reduce_vector(fold: Fold, name: str, lane: str) -> str:

@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 from candelabra_clike.source import Source
-from candelabra_clike.templates.reduction_dims import ReductionForm, add_offset
-from candelabra_clike.templates.reductions.source import PART, ReductionSourceBuilder, unit_of
+from candelabra_clike.templates.reduction_dims import ReductionForm
+from candelabra_clike.templates.reductions.source import PART, ReductionSourceBuilder
 
 GROUP = 256
 """The work-group size."""
@@ -28,17 +28,16 @@ class GroupReductionSourceBuilder(ReductionSourceBuilder):
         units.
         """
         fold, last = self.fold, nest.reduced - 1
-        step = "" if nest.adjacent else f" * r_s{last}"
+        step = "" if nest.adjacent else f" * {{}}_r{last}"
         body = (
             "const INDEX part = GROUP_ID % parts, o = GROUP_ID / parts;\n"
-            f"{PART}"
-            f"INDEX row = a_at;\n{add_offset('row', 'o', 'k', range(nest.kept))}"
+            f"{PART}{self.row(nest.kept)}"
             f"{fold.total} total = {fold.identity};\n"
             "for (INDEX unit = from; unit < to; ++unit) {\n"
-            f"{unit_of(nest, f'{PIECE}u')}"
+            f"{self.unit(nest, f'{PIECE}u')}"
             f"const INDEX rest = r{last} - begin, n = rest < {PIECE}u ? rest : {PIECE}u;\n"
             f"{fold.lane} lane = {fold.identity};\n"
-            f"for (INDEX i = LOCAL_ID; i < n; i += {group}u) {self.accumulate('lane', f'at + i{step}')}"
+            f"for (INDEX i = LOCAL_ID; i < n; i += {group}u) {self.accumulate_at('lane', '_run', 'i', step)}"
             f"{self.add_to_total('total', 'lane')}}}\n"
             f"{self._tree(group, 1)}"
             f"if (LOCAL_ID == 0) {{\n{self.store_total('part * outputs + o', 'shared[0]')}}}"
@@ -49,11 +48,11 @@ class GroupReductionSourceBuilder(ReductionSourceBuilder):
         """Return the kernel in which work-item ``g`` reduces output ``g``, for few elements per output."""
         body = (
             "const INDEX o = GLOBAL_ID;\nif (o < outputs) {\n"
-            f"INDEX row = a_at;\n{add_offset('row', 'o', 'k', range(nest.kept))}"
+            f"{self.row(nest.kept)}"
             f"{self.fold.total} total = {self.fold.identity};\n"
             "for (INDEX r = 0; r < units; ++r) {\n"
-            f"INDEX at = row;\n{add_offset('at', 'r', 'r', range(nest.reduced))}"
-            f"{self.fold.lane} lane = {self.fold.identity};\n{self.accumulate('lane', 'at')}"
+            f"{self.run('r', nest.reduced)}"
+            f"{self.fold.lane} lane = {self.fold.identity};\n{self.accumulate_at('lane', '_run')}"
             f"{self.add_to_total('total', 'lane')}}}\n"
             f"{self.store_total('o', 'total')}}}"
         )
@@ -62,17 +61,16 @@ class GroupReductionSourceBuilder(ReductionSourceBuilder):
     def columns(self, nest: ReductionForm, wide: bool, group: int = GROUP) -> Source:
         """Return the kernel in which groups reduce ``blocks`` of columns, ``per_part`` rows each."""
         fold, last = self.fold, nest.kept - 1
-        step = "" if nest.adjacent else f" * k_s{last}"
+        column = " + column" if nest.adjacent else f" + column * {{}}_k{last}"
         body = (
             "const INDEX block = GROUP_ID % blocks, part = GROUP_ID / blocks % parts, o = GROUP_ID / blocks / parts;\n"
             f"const INDEX column = block * {ACROSS}u + LOCAL_ID % {ACROSS}u;\n"
-            f"{PART}"
-            f"INDEX row = a_at + column{step};\n{add_offset('row', 'o', 'k', range(last))}"
+            f"{PART}{self.row(last, column)}"
             f"{fold.total} total = {fold.identity};\n"
             f"if (column < k{last}) for (INDEX r = from + LOCAL_ID / {ACROSS}u; r < to;) {{\n"
             f"{fold.lane} lane = {fold.identity};\n"
             f"for (u32 i = 0; i < {DEEP}u && r < to; ++i, r += {group // ACROSS}u) {{\n"
-            f"INDEX at = row;\n{add_offset('at', 'r', 'r', range(nest.reduced))}{self.accumulate('lane', 'at')}}}\n"
+            f"{self.run('r', nest.reduced)}{self.accumulate_at('lane', '_run')}}}\n"
             f"{self.add_to_total('total', 'lane')}}}\n"
             f"{self._tree(group, ACROSS)}"
             f"if (LOCAL_ID < {ACROSS}u && column < k{last}) {{\n"

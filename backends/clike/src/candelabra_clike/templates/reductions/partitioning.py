@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from candelabra_clike.engine import Traits
 from candelabra_clike.source import Source
-from candelabra_clike.templates.reduction_dims import ReductionDims, ReductionForm
+from candelabra_clike.templates.reduction_dims import ReductionDims
 from candelabra_clike.templates.reductions import groups, serial
 
 GRAIN = 1 << 14
@@ -67,13 +67,14 @@ def _serial(units: int, dims: ReductionDims, split: bool) -> Partition:
     if not uses_columns(dims):
         return _rows(dims, target_parts, split)
     columns = dims.kept[-1]
-    if columns < serial.NARROW and dims.kept_strides[-1] == 1 and dims.reduced_strides[-1] == columns:
+    single = len(dims.kept_rows) == 1
+    if single and columns < serial.NARROW and dims.kept_strides[-1] == 1 and dims.reduced_strides[-1] == columns:
         return _narrow(dims, target_parts, split)
     outer = dims.outputs // columns
     size = min(serial.BLOCK, max(serial.NARROW, -(-columns * outer // target_parts // 8) * 8))
     blocks = -(-columns // size)
     parts, per_part = split_units(dims.count, -(-target_parts // (blocks * outer)) if split else 1)
-    nest = ReductionForm(len(dims.kept), len(dims.reduced), dims.kept_strides[-1] == 1, False)
+    nest = dims.form(True, dims.kept_strides[-1] == 1, False)
     return Partition(
         outer * blocks * parts, dims.count, parts, per_part, 1, (blocks, size),
         lambda source, wide: source.columns(nest, wide),
@@ -87,7 +88,7 @@ def _rows(dims: ReductionDims, target_parts: int, split: bool) -> Partition:
     parts, per_part = split_units(units, -(-target_parts // outputs) if split else 1)
     per_item = -(-outputs // target_parts) if parts == 1 else 1
     adjacent = dims.reduced_strides[-1] == 1
-    nest = ReductionForm(len(dims.kept), len(dims.reduced), adjacent, adjacent)
+    nest = dims.form(False, adjacent, adjacent)
     return Partition(
         -(-outputs // per_item) * parts, units, parts, per_part, pieces, (per_item,),
         lambda source, wide: source.rows(nest, size >= 32, wide),
@@ -103,7 +104,7 @@ def _narrow(dims: ReductionDims, target_parts: int, split: bool) -> Partition:
     pieces = -(-size // piece)
     units = prod(dims.reduced[:-1]) * pieces
     parts, per_part = split_units(units, -(-target_parts // outer) if split else 1)
-    nest = ReductionForm(len(dims.kept), len(dims.reduced), True, False)
+    nest = dims.form(False, True, False)
     return Partition(
         outer * parts, units, parts, per_part, pieces, (piece, width), lambda source, wide: source.narrow(nest, wide)
     )
@@ -119,7 +120,7 @@ def _grouped(traits: Traits, dims: ReductionDims, split: bool) -> Partition:
         blocks, outer = -(-columns // groups.ACROSS), dims.outputs // columns
         most = min(-(-target_parts // (blocks * outer)), dims.count // groups.DEEP) if split else 1
         parts, per_part = split_units(dims.count, most)
-        nest = ReductionForm(len(dims.kept), len(dims.reduced), dims.kept_strides[-1] == 1, False)
+        nest = dims.form(True, dims.kept_strides[-1] == 1, False)
         return Partition(
             outer * blocks * parts, dims.count, parts, per_part, 1, (blocks,),
             lambda source, wide: source.columns(nest, wide, group),
@@ -128,7 +129,7 @@ def _grouped(traits: Traits, dims: ReductionDims, split: bool) -> Partition:
     units = prod(dims.reduced[:-1]) * pieces
     parts, per_part = split_units(units, -(-target_parts // dims.outputs) if split else 1)
     adjacent = dims.reduced_strides[-1] == 1
-    nest = ReductionForm(len(dims.kept), len(dims.reduced), adjacent, adjacent)
+    nest = dims.form(False, adjacent, adjacent)
     return Partition(
         dims.outputs * parts, units, parts, per_part, pieces, (), lambda source, wide: source.rows(nest, wide, group)
     )
@@ -136,5 +137,5 @@ def _grouped(traits: Traits, dims: ReductionDims, split: bool) -> Partition:
 
 def _lanes(dims: ReductionDims) -> Partition:
     """One lane per output."""
-    nest = ReductionForm(len(dims.kept), len(dims.reduced), False, False)
+    nest = dims.form(False, False, False)
     return Partition(dims.outputs, dims.count, 1, dims.count, 1, (), lambda source, wide: source.lanes(nest, wide))

@@ -17,6 +17,7 @@ from candelabra.dtypes import dtype
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.layouts import WIDE
+from candelabra_clike.templates.elementwise.loops import LoopNest
 from candelabra_clike.templates.reduction_dims import ReductionDims, check_not_empty, max_offset, reduction_dims
 from candelabra_clike.templates.reductions.fold import Fold
 from candelabra_clike.templates.reductions.groups import GroupReductionSourceBuilder
@@ -93,24 +94,22 @@ class Reduction:
         if not outputs:
             return ReductionPlan(result, last, None, None, 0)
         fold = self.fold(engine.traits.float64)
-        first = _plan_launch(
+        first = planned_launch(
             engine, self.name, fold, self.element, self.output, loop_dims, loop_dims.count, wide, split=True
         )
         if first.parts == 1:
             return ReductionPlan(result, last, first, None, 0)
-        total = CType(fold.total, fold.total)
-        rest = reduction_dims((first.parts, outputs), (outputs, 1), (0,))
-        second = _plan_launch(
-            engine, self.name + "_rest", fold.of_totals(), total, self.output, rest, loop_dims.count, wide, split=False
-        )
-        return ReductionPlan(result, last, first, second, first.parts * outputs * _bytes(fold.total))
+        second = rest_launch(engine, self.name, fold, self.output, loop_dims, first.parts, wide)
+        size = first.parts * outputs * total_bytes(fold.total)
+        return ReductionPlan(result, last, first, second, size)
 
 
-def _bytes(value: str) -> int:
+def total_bytes(value: str) -> int:
+    """Return the size of a total of a type."""
     return int(value[1:]) // 8
 
 
-def _plan_launch(
+def planned_launch(
     engine: Engine,
     name: str,
     fold: Fold,
@@ -120,13 +119,26 @@ def _plan_launch(
     count: int,
     wide: bool,
     split: bool,
+    producer: LoopNest | None = None,
 ) -> ReductionLaunch:
-    """Return the launch of a reduction. Its output are the totals of the parts if there are several."""
+    """Return the launch of a reduction. Its output are the totals of the parts if there are several.
+
+    ``producer`` computes the elements from other arrays, those of ``loop_dims`` after the first.
+    """
     division = partition(engine.traits, loop_dims, split)
     kind = SerialReductionSourceBuilder if engine.traits.serial else GroupReductionSourceBuilder
-    text = kind(name, fold, element, CTYPES[output] if division.parts == 1 else None)
-    dim_arguments = (*loop_dims.kept, *loop_dims.kept_strides, *loop_dims.reduced, *loop_dims.reduced_strides)
+    text = kind(name, fold, element, CTYPES[output] if division.parts == 1 else None, producer)
     launch = engine.compile(division.source(text, wide))
-    return ReductionLaunch(
-        launch, division.items, (loop_dims.outputs, count, *division.numbers, *dim_arguments), division.parts
+    dims = loop_dims.numbers(0 if producer is None else 1)
+    return ReductionLaunch(launch, division.items, (loop_dims.outputs, count, *division.numbers, *dims), division.parts)
+
+
+def rest_launch(
+    engine: Engine, name: str, fold: Fold, output: dtype, loop_dims: ReductionDims, parts: int, wide: bool
+) -> ReductionLaunch:
+    """Return the launch that combines the totals of ``parts`` parts."""
+    rest = reduction_dims((parts, loop_dims.outputs), (loop_dims.outputs, 1), (0,))
+    total = CType(fold.total, fold.total)
+    return planned_launch(
+        engine, f"{name}_rest", fold.of_totals(), total, output, rest, loop_dims.count, wide, split=False
     )

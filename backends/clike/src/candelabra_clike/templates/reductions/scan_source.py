@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from candelabra_clike.source import Parameter, Source, number, reads, writes
-from candelabra_clike.templates.reduction_dims import dim_parameters
+from candelabra_clike.templates.index_walker import row_offsets, size_parameters, stride_parameters
 from candelabra_clike.types import CType
 
 BLOCK = 128
@@ -97,14 +97,7 @@ class ScanSourceBuilder:
 
     def row(self, flat: str, dims: int) -> str:
         """Return statements for the offsets ``out_row`` and ``a_row`` of a row, along the first ``dims`` kept dims."""
-        text = "INDEX out_row = 0, a_row = a_at;\n"
-        if not dims:
-            return text
-        lines = [f"INDEX left = {flat};"]
-        for d in reversed(range(dims)):
-            lines.append(f"{{ const INDEX p = {f'left % k{d}' if d else 'left'};")
-            lines.append(f"out_row += p * out_k{d}; a_row += p * k_s{d}; }}" + (f" left /= k{d};" if d else ""))
-        return text + "{ " + "\n".join(lines) + " }\n"
+        return "const INDEX out_at = 0;\n" + row_offsets(("out", "a"), dims, flat, "k", "_k")
 
     def source(self, form: str, own: tuple[str, ...], body: str, wide: bool, group: int | None, phase: str) -> Source:
         """Return the kernel of a form. ``phase``: ``"totals"`` stores only totals, ``"rest"`` reads them, ``""`` has
@@ -117,7 +110,7 @@ class ScanSourceBuilder:
             buffer = writes if phase == "totals" else reads
             outs += [buffer(f"total{k}", type) for k, (type, _) in enumerate(self.scan.states)]
         numbers = [number(n) for n in ("a_at", "rows", "n", "out_step", "a_step", *own)]
-        kept = [*dim_parameters("k", self.kept), *[number(f"out_k{d}") for d in range(self.kept)]]
+        kept = [*size_parameters(self.kept, "k"), *stride_parameters(("a", "out"), self.kept, "_k")]
         name = f"{self.name}_{form}{phase}_{self.kept}"
         parameters = (*outs, reads("a", self.element.memory), *numbers, *kept)
         return Source(name, parameters, body, group, wide, self.scan.contract)
@@ -203,7 +196,7 @@ class ScanSourceBuilder:
         ``adjacent``.
         """
         last = self.kept - 1
-        offset = "c" if adjacent else f"c * k_s{last}"
+        offset = "c" if adjacent else f"c * a_k{last}"
         arrays = "".join(f"{type} t{k}[{BLOCK}];\n" for k, (type, _) in enumerate(self.scan.states))
         begins = "".join(f"t{k}[c] = {first}; " for k, (_, first) in enumerate(self.scan.states))
         pointers = "".join(
@@ -223,7 +216,7 @@ class ScanSourceBuilder:
         body = (
             "const INDEX begin = GLOBAL_ID % blocks * size, o = GLOBAL_ID / blocks;\n"
             f"const u32 width = (u32)(k{last} - begin < size ? k{last} - begin : size);\n"
-            f"{self.row('o', last)}out_row += begin; a_row += begin * k_s{last};\n"
+            f"{self.row('o', last)}out_row += begin; a_row += begin * a_k{last};\n"
             f"{arrays}for (u32 c = 0; c < width; ++c) {{ {begins}}}\n"
             f"{block}for (INDEX i = 0; i < n; ++i) {{\n{update}"
             f"{pointers}GLOBAL const {self.element.memory}* from = a + (a_row + i * a_step);\n"

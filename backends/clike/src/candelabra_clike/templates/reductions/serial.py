@@ -11,9 +11,9 @@ sum depends on that number and not on the size of the input.
 from __future__ import annotations
 
 from candelabra_clike.source import Source
-from candelabra_clike.templates.reduction_dims import ReductionForm, add_offset
+from candelabra_clike.templates.reduction_dims import ReductionForm
 from candelabra_clike.templates.reductions.fold import reduce_vector
-from candelabra_clike.templates.reductions.source import PART, ReductionSourceBuilder, unit_of
+from candelabra_clike.templates.reductions.source import PART, ReductionSourceBuilder
 
 CHUNK = 2048
 """Elements of a row that are accumulated before the total is updated."""
@@ -43,76 +43,84 @@ class SerialReductionSourceBuilder(ReductionSourceBuilder):
         body = (
             "const INDEX part = GLOBAL_ID % parts, first = GLOBAL_ID / parts * per_item;\n"
             "const INDEX end = outputs - first < per_item ? outputs : first + per_item;\n"
-            f"{PART}"
+            f"{PART}{self.declare_strip('strip', CHUNK)}"
             "for (INDEX o = first; o < end; ++o) {\n"
-            f"INDEX row = a_at;\n{add_offset('row', 'o', 'k', range(nest.kept))}"
-            f"{self.fold.total} total = {self.fold.identity};\n"
+            f"{self.row(nest.kept)}{self.fold.total} total = {self.fold.identity};\n"
             "for (INDEX unit = from; unit < to; ++unit) {\n"
-            f"{unit_of(nest, f'{CHUNK}u')}"
+            f"{self.unit(nest, f'{CHUNK}u')}"
             f"const INDEX rest = r{last} - begin, n = rest < {CHUNK}u ? rest : {CHUNK}u;\n"
-            f"{self.stretch(nest, lanes)}}}\n"
+            f"{self.fill_strip('strip', 'n', '_run', nest, f'_r{last}')}{self.stretch(nest, lanes)}}}\n"
             f"{self.store_total('part * outputs + o', 'total')}}}"
         )
         mark = f"rows{'_long' if lanes else ''}_{nest.mark}"
         return self.source(mark, nest, ("per_item",), body, wide, group)
 
     def stretch(self, nest: ReductionForm, lanes: bool) -> str:
-        """Return statements that combine ``n`` elements from ``at`` on with ``total``."""
-        fold, step = self.fold, "" if nest.adjacent else f" * r_s{nest.reduced - 1}"
+        """Return statements that combine ``n`` elements, those from ``a_run`` on or those of the strip, with
+        ``total``.
+        """
+        fold, strip = self.fold, self.producer is not None
+        step = "" if nest.adjacent or strip else f" * a_r{nest.reduced - 1}"
+        start = "strip + " if strip else "a + a_run + "
         block = CHUNK if fold.lane != fold.total else SHORT  # longer chains are accurate enough with a wider total
         text = f"{fold.lane} lane = {fold.identity};\nINDEX i = 0;\n"
-        if lanes and nest.adjacent and self.vectorizes:
+        if lanes and (nest.adjacent or strip) and self.vectorizes:
             vector = f"{fold.lane}x8"
             text += (
                 f"while (n - i >= 32u) {{\nconst INDEX stop = n - i < {block}u ? n : i + {block}u;\n{vector} v[4];\n"
                 f"UNROLL for (u32 j = 0; j < 4u; ++j) v[j] = ({vector})({fold.identity});\n"
                 "for (; i + 32u <= stop; i += 32u) UNROLL for (u32 j = 0; j < 4u; ++j)\n"
-                f"{self.accumulate_vector('v[j]', 'at + i + 8u * j')}"
+                f"{self.accumulate_vector('v[j]', f'{start}i + 8u * j', strip)}"
                 f"v[0] = {fold.combine('v[0]', 'v[1]')}; v[2] = {fold.combine('v[2]', 'v[3]')};\n"
                 f"const {vector} e = {fold.combine('v[0]', 'v[2]')};\n{reduce_vector(fold, 'e', 'lane')}}}\n"
             )
-        return (
-            text + f"for (; i < n; ++i) {self.accumulate('lane', f'at + i{step}')}{self.add_to_total('total', 'lane')}"
-        )
+        element = "strip[i]" if strip else f"a[a_run + i{step}]"
+        return f"{text}for (; i < n; ++i) {self.accumulate('lane', element)}{self.add_to_total('total', 'lane')}"
 
     # -- columns ------------------------------------------------------------------------------------------------------
     def columns(self, nest: ReductionForm, wide: bool) -> Source:
         """Return the kernel in which a work-item reduces ``per_part`` rows to a block of adjacent outputs."""
         fold, last = self.fold, nest.kept - 1
-        step = "" if nest.adjacent else f" * k_s{last}"
-        reduced_dims = range(nest.reduced)
-        row = f"INDEX at = row;\n{add_offset('at', 'r', 'r', reduced_dims)}"
+        begin = " + begin" if nest.adjacent else f" + begin * {{}}_k{last}"
+        strips = "".join(self.declare_strip(f"strip{i}", BLOCK) for i in range(4))
+        one = f"{self.run('r', nest.reduced)}{self._fill(nest, 0, '_run')}"
         four = "".join(
-            f"INDEX at{i} = row;\n{add_offset(f'at{i}', f'(r + {i}u)', 'r', reduced_dims)}" for i in range(4)
+            f"{self.run(f'(r + {i}u)', nest.reduced, f'_run{i}')}{self._fill(nest, i, f'_run{i}')}" for i in range(4)
         )
         body = (
             "const INDEX block = GLOBAL_ID % blocks, part = GLOBAL_ID / blocks % parts;\n"
             "const INDEX o = GLOBAL_ID / blocks / parts;\n"
             f"const INDEX begin = block * size, rest = k{last} - begin;\n"
             "const u32 width = (u32)(rest < size ? rest : size);\n"
-            f"{PART}"
-            f"INDEX row = a_at + begin{step};\n{add_offset('row', 'o', 'k', range(last))}"
+            f"{PART}{self.row(last, begin)}{strips}"
             f"{fold.total} total[{BLOCK}];\n{fold.lane} lane[{BLOCK}];\n"
             f"for (u32 c = 0; c < width; ++c) total[c] = {fold.identity};\n"
             "for (INDEX r = from; r < to;) {\n"
             f"const INDEX stop = to - r < {ROWS}u ? to : r + {ROWS}u;\n"
             f"for (u32 c = 0; c < width; ++c) lane[c] = {fold.identity};\n"
-            f"for (; r + 4u <= stop; r += 4u) {{\n{four}{self._across(nest, ['at0', 'at1', 'at2', 'at3'], step)}}}\n"
-            f"for (; r < stop; ++r) {{\n{row}{self._across(nest, ['at'], step)}}}\n"
+            f"for (; r + 4u <= stop; r += 4u) {{\n{four}{self._across(nest, ['0', '1', '2', '3'])}}}\n"
+            f"for (; r < stop; ++r) {{\n{one}{self._across(nest, [''])}}}\n"
             f"for (u32 c = 0; c < width; ++c) {self.add_to_total('total[c]', 'lane[c]')}}}\n"
             "for (u32 c = 0; c < width; ++c) "
             f"{self.store_total(f'part * outputs + o * k{last} + begin + c', 'total[c]')}"
         )
         return self.source(f"columns_{nest.mark}", nest, ("blocks", "size"), body, wide, 1)
 
-    def _across(self, nest: ReductionForm, starts: list[str], step: str) -> str:
-        """Return statements that combine the columns of several rows with the lanes."""
-        fold = self.fold
-        ones = "".join(self.accumulate("v", f"{at} + c{step}") for at in starts)
+    def _fill(self, nest: ReductionForm, i: int, suffix: str) -> str:
+        """Return statements that compute the columns of one row."""
+        return self.fill_strip(f"strip{i}", "width", suffix, nest, f"_k{nest.kept - 1}")
+
+    def _across(self, nest: ReductionForm, rows: list[str]) -> str:
+        """Return statements that combine the columns of several rows, the suffixes of their offsets, with the lanes."""
+        fold, strip = self.fold, self.producer is not None
+        step = "" if nest.adjacent else f" * a_k{nest.kept - 1}"
+        elements = [f"strip{row or 0}[c]" if strip else f"a[a_run{row} + c{step}]" for row in rows]
+        ones = "".join(self.accumulate("v", element) for element in elements)
         one = f"{fold.lane} v = lane[c];\n{ones}lane[c] = v;"
-        if not (nest.adjacent and self.vectorizes):
+        if not ((nest.adjacent or strip) and self.vectorizes):
             return f"for (u32 c = 0; c < width; ++c) {{\n{one}\n}}\n"
-        vectors = "".join(self.accumulate_vector("v", f"{at} + c") for at in starts)
+        starts = [f"strip{row or 0}" if strip else f"a + a_run{row}" for row in rows]
+        vectors = "".join(self.accumulate_vector("v", f"{start} + c", strip) for start in starts)
         whole = f"PRIVATE_X8({fold.lane}, lane + c)"
         return (
             f"u32 c = 0;\nfor (; c + 8u <= width; c += 8u) {{\n"
@@ -123,7 +131,7 @@ class SerialReductionSourceBuilder(ReductionSourceBuilder):
     # -- narrow -------------------------------------------------------------------------------------------------------
     def narrow(self, nest: ReductionForm, wide: bool) -> Source:
         """Return the kernel in which a work-item has ``width`` lanes for several rows of all columns. The rows are
-        adjacent.
+        adjacent. It has no producer.
         """
         fold, last = self.fold, nest.kept - 1
         columns, rows = f"k{last}", f"r{nest.reduced - 1}"
@@ -131,22 +139,21 @@ class SerialReductionSourceBuilder(ReductionSourceBuilder):
             whole = f"PRIVATE_X8({fold.lane}, lane + c)"
             across = (
                 f"for (u32 c = 0; c < width; c += 8u) {{\n{fold.lane}x8 v = {whole};\n"
-                f"{self.accumulate_vector('v', 'at + i + c')}{whole} = v;\n}}\n"
+                f"{self.accumulate_vector('v', 'a + a_run + i + c')}{whole} = v;\n}}\n"
             )
         else:
-            across = f"for (u32 c = 0; c < width; ++c) {self.accumulate('lane[c]', 'at + i + c')}"
+            across = f"for (u32 c = 0; c < width; ++c) {self.accumulate('lane[c]', 'a[a_run + i + c]')}"
         body = (
             "const INDEX part = GLOBAL_ID % parts, o = GLOBAL_ID / parts;\n"
-            f"{PART}"
-            f"INDEX row = a_at;\n{add_offset('row', 'o', 'k', range(last))}"
+            f"{PART}{self.row(last)}"
             f"{fold.total} total[{NARROW}];\n{fold.lane} lane[{LANES}];\n"
             f"for (u32 c = 0; c < {columns}; ++c) total[c] = {fold.identity};\n"
             "for (INDEX unit = from; unit < to; ++unit) {\n"
-            f"{unit_of(nest, 'piece')}"
+            f"{self.unit(nest, 'piece')}"
             f"const INDEX rest = {rows} - begin, n = (rest < piece ? rest : piece) * {columns};\n"
             f"for (u32 c = 0; c < width; ++c) lane[c] = {fold.identity};\n"
             f"INDEX i = 0;\nfor (; i + width <= n; i += width) {across}"
-            f"for (u32 c = 0; i < n; ++i, ++c) {self.accumulate('lane[c]', 'at + i')}"
+            f"for (u32 c = 0; i < n; ++i, ++c) {self.accumulate('lane[c]', 'a[a_run + i]')}"
             f"for (u32 f = 0; f < width; f += {columns}) for (u32 c = 0; c < {columns}; ++c) "
             f"{self.add_to_total('total[c]', 'lane[f + c]')}}}\n"
             f"for (u32 c = 0; c < {columns}; ++c) {self.store_total(f'part * outputs + o * {columns} + c', 'total[c]')}"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra_clike.source import Source
-from candelabra_clike.templates.rows.source import RowLayout, RowProgram, RowReduction, RowSourceBuilder
+from candelabra_clike.templates.rows.source import NAMES, RowLayout, RowProgram, RowReduction, RowSourceBuilder
 from candelabra_clike.types import CType
 
 CHUNK = 2048
@@ -62,19 +62,25 @@ class SerialRowSourceBuilder(RowSourceBuilder):
     def load_vectors(self, expression: str, i: str, lanes: int) -> str:
         """The vector form of :meth:`load_operands`."""
         text = ""
-        for k, name in enumerate(self.names[1:], 1):
-            if f"{{{name[3:]}}}" not in expression:
+        for k, (letter, name) in enumerate(zip(NAMES, self.names[1:]), 1):
+            if f"{{{letter}}}" not in expression:
                 continue
             element = self.elements[k]
             if self.layout.inner[k]:
-                loaded = f"LOAD_X{lanes}({element.memory}, {name} + {self.offset(k, i)})"
+                loaded = f"{self.load_word(k)}_X{lanes}({element.memory}, {name} + {self.offset(k, i)})"
                 loaded = f"load_{element.converts}_x{lanes}({loaded})" if element.converts else loaded
             else:
                 loaded = f"(f32x{lanes})({element.load(f'{name}[{self.offset(k, i)}]')})"
-            text += f"const f32x{lanes} v{name[3:]} = {loaded};\n"
+            text += f"const f32x{lanes} v{letter} = {loaded};\n"
         if "{o}" in expression:
-            text += f"const f32x{lanes} vo = LOAD_X{lanes}(f32, out + {self.offset(0, i)});\n"
+            text += (
+                f"const f32x{lanes} vo = {self.load_word(0)}_X{lanes}(f32, {self.names[0]} + {self.offset(0, i)});\n"
+            )
         return text
+
+    def load_word(self, k: int) -> str:
+        """Return the first part of the dialect's word that loads vectors from array ``k``."""
+        return "LOAD"
 
     def fill_vector(self, expression: str, lanes: int, results: str = "r{}") -> str:
         """The vector form of :meth:`fill`."""
@@ -84,7 +90,7 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         """Return the statement that stores elements of the output."""
         element = self.elements[0]
         value = f"store_{element.converts}_x{lanes}({value})" if element.converts else value
-        return f"STORE_X{lanes}({element.memory}, out + {self.offset(0, i)}, {value});\n"
+        return f"STORE_X{lanes}({element.memory}, {self.names[0]} + {self.offset(0, i)}, {value});\n"
 
     def prefetch(self, i: str, step: str) -> str:
         """Return statements that load element ``i`` of a later row into the cache. ``step`` is the distance of that
@@ -93,7 +99,7 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         return "".join(
             f"PREFETCH({name} + ({self.offset(k, i)} + {step.format(name)}));\n"
             for k, name in enumerate(self.names[1:], 1)
-            if self.layout.inner[k] == 1
+            if self.layout.inner[k] == 1 and name in self.addressed
         )
 
     def total_type(self, p: RowReduction) -> str:
@@ -103,10 +109,10 @@ class SerialRowSourceBuilder(RowSourceBuilder):
     # -- rows ---------------------------------------------------------------------------------------------------------
     def in_rows(self, wide: bool) -> Source:
         """Return the kernel in which a work-item processes ``per_item`` rows."""
-        passes = "".join(map(self._stage, self.stages))
+        passes = "".join(map(self.stage, self.stages))
         body = (
             "const INDEX first = GLOBAL_ID * per_item, end = outputs - first < per_item ? outputs : first + per_item;\n"
-            f"for (INDEX o = first; o < end; ++o) {{\n{self.rows('o', range(self.layout.kept))}{passes}{self._last()}}}"
+            f"for (INDEX o = first; o < end; ++o) {{\n{self.rows('o', range(self.layout.kept))}{passes}{self.last()}}}"
         )
         return self.source("rows", body, ("per_item",), wide, 1)
 
@@ -119,7 +125,7 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         run = f"const INDEX n = span{last};\n{self.runs('run', range(last))}{body}"
         return f"for (INDEX run = 0; run < {count}; ++run) {{\n{run}}}\n"
 
-    def _stage(self, stage: Stage) -> str:
+    def stage(self, stage: Stage) -> str:
         """Return statements for the reductions of a stage of one row, and their results ``r0`` …"""
         vectors = self._accumulate_vectors(stage) if self.vectorizes else self._accumulate_lanes(stage)
         lanes = "".join(f"{self.value} lane{i} = {self.identity(p)};\n" for i, p in stage)
@@ -198,7 +204,8 @@ class SerialRowSourceBuilder(RowSourceBuilder):
             f"{self._accumulate_one(stage, 'j', 'v{}[q]')}}}\n{joined}}}\n"
         )
 
-    def _last(self) -> str:
+    def last(self) -> str:
+        """Return statements for the elements of the output of one row."""
         last = self.program.last
         if not last:
             return ""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from candelabra_clike.source import Parameter, Source, number, reads, writes
+from candelabra_clike.templates.index_walker import offset_lines
 from candelabra_clike.types import CType
 
 NAMES = "abcdef"
@@ -83,6 +84,8 @@ class RowSourceBuilder:
         self.value = elements[0].value
         self.total = "f64" if float64 else "f32"
         self.names = ("out", *[f"in_{n}" for n in NAMES[: program.operands]])
+        self.addressed = self.names
+        """The arrays whose offsets the kernel computes."""
         self.scalar_words = {
             "EXP": f"exp_{self.value}",
             "LOG": f"log_{self.value}",
@@ -113,23 +116,23 @@ class RowSourceBuilder:
     # -- offsets ------------------------------------------------------------------------------------------------------
     def rows(self, flat: str, dims: range) -> str:
         """Return statements for the offset ``a_row`` … of row ``flat`` in each array, along some of the kept dims."""
-        starts = "".join(f"INDEX {n}_row = {'0' if n == 'out' else f'{n}_at'};\n" for n in self.names)
+        starts = "".join(f"INDEX {n}_row = {self.start(n)};\n" for n in self.addressed)
         return starts + self._add_offsets("row", flat, "k", dims)
+
+    def start(self, name: str) -> str:
+        """Return the offset of the first element of an array."""
+        return "0" if name == "out" else f"{name}_at"
 
     def runs(self, flat: str, dims: range) -> str:
         """Return statements for the offset ``a_run`` … of run ``flat`` of a row, along some of the reduced dims."""
-        return "".join(f"INDEX {n}_run = {n}_row;\n" for n in self.names) + self._add_offsets("run", flat, "r", dims)
+        return "".join(f"INDEX {n}_run = {n}_row;\n" for n in self.addressed) + self._add_offsets(
+            "run", flat, "r", dims
+        )
 
     def _add_offsets(self, unit: str, flat: str, prefix: str, dims: range) -> str:
-        if not dims:
-            return ""
-        size = "k" if prefix == "k" else "span"
-        lines = [f"INDEX left = {flat};"]
-        for d in reversed(dims):
-            offset = f"left % {size}{d}" if d else "left"
-            adds = " ".join(f"{n}_{unit} += p * {n}_{prefix}{d};" for n in self.names)
-            lines.append(f"{{ const INDEX p = {offset}; {adds} }}" + (f" left /= {size}{d};" if d else ""))
-        return "{ " + "\n".join(lines) + " }\n"
+        sizes = "k" if prefix == "k" else "span"
+        lines = offset_lines(self.addressed, len(dims), flat, sizes, f"_{prefix}", f"_{unit}")
+        return "".join(f"{line}\n" for line in lines)
 
     def offset(self, k: int, i: str) -> str:
         """Return the offset of element ``i`` of the innermost loop in array ``k``."""
@@ -143,11 +146,11 @@ class RowSourceBuilder:
         ``vo``.
         """
         text = ""
-        for k, name in enumerate(self.names[1:], 1):
-            if f"{{{name[3:]}}}" in expression:
-                text += f"const {self.value} v{name[3:]} = {self.elements[k].load(f'{name}[{self.offset(k, i)}]')};\n"
+        for k, (letter, name) in enumerate(zip(NAMES, self.names[1:]), 1):
+            if f"{{{letter}}}" in expression:
+                text += f"const {self.value} v{letter} = {self.elements[k].load(f'{name}[{self.offset(k, i)}]')};\n"
         if "{o}" in expression:
-            text += f"const {self.value} vo = out[{self.offset(0, i)}];\n"
+            text += f"const {self.value} vo = {self.names[0]}[{self.offset(0, i)}];\n"
         return text
 
     def fill(self, expression: str, results: str = "r{}") -> str:
@@ -161,7 +164,7 @@ class RowSourceBuilder:
 
     def store(self, i: str, value: str) -> str:
         """Return the statement that stores an element of the output."""
-        return f"out[{self.offset(0, i)}] = {self.elements[0].store(f'({value})')};\n"
+        return f"{self.names[0]}[{self.offset(0, i)}] = {self.elements[0].store(f'({value})')};\n"
 
     def identity(self, p: RowReduction) -> str:
         """Return the initial value of a reduction."""

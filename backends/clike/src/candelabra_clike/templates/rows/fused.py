@@ -1,0 +1,148 @@
+"""Row programs between loops over the elements of a row, on serial devices.
+
+A work-item computes the operands that are not in memory into *strips*, arrays of a row's size in private memory, runs
+the program on them, and computes from its output and from other strips what comes after. The program adds in the order
+of :mod:`candelabra_clike.templates.rows.serial`, so its results have the same bits as those of a kernel of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from candelabra_clike.source import Parameter, Source, number, reads, writes
+from candelabra_clike.templates.elementwise.loops import STEP, UNIT, LoopNest
+from candelabra_clike.templates.rows.serial import SerialRowSourceBuilder
+from candelabra_clike.templates.rows.source import RowLayout, RowProgram
+from candelabra_clike.types import CType
+
+
+@dataclass(frozen=True)
+class RowLoop:
+    """A loop nest over a row. ``places`` has the array or the strip of each of ``nest.names``."""
+
+    nest: LoopNest
+    places: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FusedRow:
+    """A row program and the loops around it.
+
+    ``arrays`` are the parameters in order, with the type of their elements; the first ``written`` of them are written.
+    ``out`` and ``operands`` are the arrays or strips of the program, ``stored`` the arrays of its stored results by
+    their position. ``numbers`` are the types of all numbers.
+    """
+
+    name: str
+    program: RowProgram
+    arrays: Mapping[str, CType]
+    written: int
+    strips: Mapping[str, CType]
+    out: str
+    operands: tuple[str, ...]
+    stored: Mapping[int, str]
+    before: RowLoop | None
+    after: RowLoop | None
+    numbers: tuple[str, ...]
+
+    @property
+    def addressed(self) -> tuple[str, ...]:
+        """The arrays that have elements for those of a row."""
+        return tuple(name for name in self.arrays if name not in self.stored.values())
+
+    @property
+    def contract(self) -> bool:
+        """Whether ``a * b + c`` may be fused."""
+        loops = (self.before, self.after)
+        return self.program.contract or any(loop.nest.contract for loop in loops if loop is not None)
+
+
+class FusedRowSourceBuilder(SerialRowSourceBuilder):
+    """The source of a row program between loops, for rows of ``count`` elements.
+
+    ``kinds`` are the kinds of stride of the arrays along a row.
+    """
+
+    def __init__(
+        self, row: FusedRow, d: CType, kinds: Mapping[str, int], kept: int, count: int, float64: bool, lanes: int
+    ) -> None:
+        operands = (row.out, *row.operands)
+        layout = RowLayout(kept, 1, tuple(kinds.get(name, UNIT) for name in operands))
+        super().__init__(row.program, (d,) * len(operands), layout, float64, lanes)
+        self.row = row
+        self.kinds = kinds
+        self.count = count
+        self.names = operands
+        self.addressed = row.addressed
+
+    def start(self, name: str) -> str:
+        """All arrays have an offset."""
+        return f"{name}_at"
+
+    def offset(self, k: int, i: str) -> str:
+        """Return the offset of element ``i`` of a row in an array, or in a strip."""
+        return i if self.names[k] in self.row.strips else super().offset(k, i)
+
+    def load_word(self, k: int) -> str:
+        """Return the word for strips, which lie in private memory."""
+        return "PRIVATE" if self.names[k] in self.row.strips else "LOAD"
+
+    def store_vector(self, i: str, value: str, lanes: int) -> str:
+        """Return the statement that stores elements of the output."""
+        if self.names[0] not in self.row.strips:
+            return super().store_vector(i, value, lanes)
+        element = self.elements[0]
+        value = f"store_{element.converts}_x{lanes}({value})" if element.converts else value
+        return f"PRIVATE_X{lanes}({element.memory}, {self.names[0]} + {i}) = {value};\n"
+
+    def stored_result(self, index: int, offset: str, result: str) -> str:
+        """Return the statement that stores the result of a reduction, if the group has it."""
+        name = self.row.stored.get(index)
+        return f"{name}[{offset}] = {self.elements[0].store(result)};\n" if name else ""
+
+    def fused(self, wide: bool) -> Source:
+        """Return the kernel in which a work-item processes ``per_item`` rows."""
+        row = self.row
+        strips = "".join(f"{c.memory} {name}[{self.count}];\n" for name, c in row.strips.items())
+        before, after = (self._loop(loop) if loop else "" for loop in (row.before, row.after))
+        body = (
+            "const INDEX first_row = GLOBAL_ID * per_item;\n"
+            f"const INDEX end = outputs - first_row < per_item ? outputs : first_row + per_item;\n{strips}"
+            f"for (INDEX o = first_row; o < end; ++o) {{\n{self.rows('o', range(self.layout.kept))}"
+            f"{before}{''.join(map(self.stage, self.stages))}{self.last()}{after}}}"
+        )
+        return Source(row.name, self._parameters(), body, 1, wide, row.contract)
+
+    def _loop(self, loop: RowLoop) -> str:
+        """Return statements that run a loop nest over the row."""
+        nest, lines, kinds = loop.nest, [], []
+        for n, place in zip(nest.names, loop.places, strict=True):
+            kind = self.kinds.get(place, UNIT)
+            kinds.append(kind)
+            qualifier = "" if n in nest.written else "const "
+            if place in self.row.strips:
+                lines.append(f"{qualifier}{nest.memory[n]}* p{n} = {place};")
+            else:
+                lines.append(f"GLOBAL {qualifier}{nest.memory[n]}* p{n} = {place} + {place}_row;")
+                lines += [f"const INDEX {n}_s0 = {place}_r0;"] if kind == STEP else []
+        text = nest.drawn(kinds) if nest.draws else nest.loop("m", kinds)
+        lines.append("const INDEX first = o * count;\nconst u32 m = (u32)count;")
+        return "{\n" + "\n".join(lines) + f"\n{text}}}\n"
+
+    def _parameters(self) -> tuple[Parameter, ...]:
+        row = self.row
+        buffers = [
+            (writes if i < row.written else reads)(name, c.memory) for i, (name, c) in enumerate(row.arrays.items())
+        ]
+        head = [*[f"{name}_at" for name in row.arrays], "outputs", "count", "per_item"]
+        head += [*[f"k{d}" for d in range(self.layout.kept)], "span0"]
+        head += [f"{name}_k{d}" for name in row.addressed for d in range(self.layout.kept)]
+        head += [f"{name}_r0" for name in row.addressed]
+        numbers = [number(f"s{i}", type) for i, type in enumerate(row.numbers)]
+        return (*buffers, *map(number, head), *numbers)
+
+
+def kinds_of(names: Sequence[str], strides: Sequence[int]) -> dict[str, int]:
+    """Return the kind of stride of each array along a row."""
+    return {name: min(step, STEP) if step >= 0 else STEP for name, step in zip(names, strides, strict=True)}
