@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
 from candelabra._operators.conversion.dtype_and_device import uncast
-from candelabra._operators.creation.filled import new_full
+from candelabra._operators.creation.filled import new_full, zeroed
 from candelabra._operators.reductions.sums import expand_reduced
 from candelabra._operators.shapes.joining import cat
 from candelabra._operators.shapes.permuting import inverse_permutation
@@ -45,3 +45,23 @@ def _prod_back(g: Tensor, input: Tensor, dim: tuple[int, ...] | None, keepdim: b
 
 
 prod.vjp(input=_prod_back)
+
+
+def _prod_along(
+    t_input: Tensor, input: Tensor, dim: tuple[int, ...] | None, keepdim: bool, dtype: DType | None, out: Tensor
+) -> Tensor:
+    # A tree of products: (x, dx) (y, dy) = (x y, dx y + x dy), without division, as above.
+    x, t = (input, t_input) if dtype is None else (input.to(dtype), t_input.to(dtype))
+    rank = len(x.shape)
+    dims = tuple(range(rank)) if dim is None else dim
+    remaining = tuple(i for i in range(rank) if i not in dims)
+    lead = [x.shape[i] for i in remaining]
+    x, t = (part.permute((*remaining, *dims)).reshape([*lead, -1 if x.numel() else 0]) for part in (x, t))
+    while (n := x.shape[-1]) > 1:
+        half = n // 2
+        (x, y, *x_left), (t, t_y, *t_left) = ([*part.split([half, half, n % 2][: 2 + n % 2], -1)] for part in (x, t))
+        x, t = cat([x * y, *x_left], -1), cat([t * y + x * t_y, *t_left], -1)
+    return t.reshape(out.shape) if x.numel() else zeroed(out)
+
+
+prod.jvp(_prod_along)
