@@ -35,9 +35,7 @@ def std(input: Tensor, dim: Dims = None, *, correction: Correction = 1, keepdim:
     return var(input, dim, correction=correction, keepdim=keepdim).sqrt()
 
 
-def _var_along(
-    t_input: Tensor, input: Tensor, dim: tuple[int, ...] | None, correction: float, keepdim: bool
-) -> Tensor:
+def _var_along(t_input: Tensor, input: Tensor, dim: tuple[int, ...] | None, correction: float, keepdim: bool) -> Tensor:
     # d var = 2 / (n - correction) Re Σ conj(x - mean) t: the tangent of the mean is multiplied by Σ (x - mean) = 0.
     if input.dtype.is_half:
         return _var_along(t_input.to(float32), input.to(float32), dim, correction, keepdim).to(input.dtype)

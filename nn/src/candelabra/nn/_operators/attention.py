@@ -184,7 +184,7 @@ def _product_along(a: Tensor, b: Tensor, t_a: Tensor | None, t_b: Tensor | None)
     """Return the tangent of ``a @ b``: the product of the blocks (t_a, a) and (b over t_b)."""
     if t_a is None or t_b is None:
         return None if t_a is t_b else a @ t_b if t_a is None else t_a @ b  # type: ignore[operator]
-    product: Tensor = cat.canonical((t_a, a), -1) @ cat.canonical((b, t_b), -2)
+    product: Tensor = cat((t_a, a), -1) @ cat((b, t_b), -2)
     return product
 
 
