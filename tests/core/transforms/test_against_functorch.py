@@ -28,7 +28,9 @@ def test_the_function_of_cotangents_follows_no_grad(rng: np.random.Generator) ->
     out, back = vjp(lambda a: a**2, x)
     with cd.no_grad():
         found = back(cd.ones_like(x))[0]
-    assert out.requires_grad and not found.requires_grad and cd.equal(found, 2 * x.detach())
+    assert out.requires_grad
+    assert not found.requires_grad
+    assert cd.equal(found, 2 * x.detach())
     assert back(cd.ones_like(x))[0].requires_grad
 
 
@@ -46,7 +48,9 @@ def test_jvp_writes_to_its_arguments(rng: np.random.Generator) -> None:
     jvp(f, (single, y[0]), (t[0], u[0]))
     assert cd.equal(single, expected[0])
     out, found = vmap(lambda *args: jvp(f, args[:2], args[2:]))(x, y, t, u)
-    assert cd.equal(out, expected) and cd.equal(found, along) and cd.equal(x, expected)
+    assert cd.equal(out, expected)
+    assert cd.equal(found, along)
+    assert cd.equal(x, expected)
 
 
 def test_views_that_a_write_has_changed_have_tangents(rng: np.random.Generator) -> None:
@@ -78,7 +82,8 @@ def test_random_fillings(name: str) -> None:
     """Examples differ with randomness="different", and are equal with "same"; without either, a draw is an error."""
     p, fill = cd.full((3, 50), 0.5), FILLINGS[name]
     different, same = (vmap(fill, randomness=kind)(p) for kind in ("different", "same"))
-    assert not cd.equal(different[0], different[1]) and cd.equal(same[0], same[1])
+    assert not cd.equal(different[0], different[1])
+    assert cd.equal(same[0], same[1])
     with pytest.raises(RuntimeError, match="called random operation while in randomness error mode"):
         vmap(fill)(p)
 
@@ -90,7 +95,8 @@ def test_a_shared_tensor_can_be_filled_for_all_examples() -> None:
         return cd.zeros(5).normal_() + x
 
     out = vmap(f, randomness="same")(cd.zeros(3))
-    assert cd.equal(out[0], out[2]) and bool(out.any())
+    assert cd.equal(out[0], out[2])
+    assert bool(out.any())
     with pytest.raises(RuntimeError, match="there exists a Tensor `other` in extra_args that has more elements"):
         vmap(f, randomness="different")(cd.zeros(3))
     with pytest.raises(RuntimeError, match="there exists a Tensor `other` in extra_args that has more elements"):

@@ -5,8 +5,8 @@ With A V = V diag(L) (Boeddeker and others, On the computation of complex-valued
     gA = V⁻ᴴ [ diag(gL) + (Vᴴ gV - VᴴV diag(Re Vᴴ gV)) / conj(E) ] Vᴴ,        E_ij = l_j - l_i, 1 on the diagonal,
 
 and for Hermitian A, where V⁻¹ = Vᴴ,  gA = V [ diag(gL) + (Vᴴ gV) / E ] Vᴴ. Forward, dL = diag(V⁻¹ dA V) and
-dV = V [ V⁻¹ dA V / E ], 0 on the diagonal, less the component along V of eigenvectors that are scaled. Eigenvectors are determined up to a phase: a
-loss that depends on it has no derivative, and its gradient raises RuntimeError.
+dV = V [ V⁻¹ dA V / E ], 0 on the diagonal, less the component that changes the length of an eigenvector. Eigenvectors
+are determined up to a phase: a loss that depends on it has no derivative, and its gradient raises RuntimeError.
 """
 
 from __future__ import annotations
