@@ -235,7 +235,7 @@ def test_dual_tensors_are_shown_with_their_tangents() -> None:
 X = cd.ones(3)
 MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "primals": (lambda: jvp(cd.sin, X, X), "Expected primals to be a tuple"),
-    "no primals": (lambda: jvp(lambda: X, (), ()), "Expected primals to contain at least one tensor"),
+    "no primals": (lambda: jvp(lambda: X, (), ()), "Expected primals to contain at least one Tensor."),
     "structure": (
         lambda: jvp(cd.sin, (X,), (X, X)),
         "Expected primals and tangents to have the same python structure",
@@ -249,7 +249,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: jvp(cd.sin, (X,), (X.double(),)),
         "Expected tangent to have the same dtype as primal at flattened position 0: primal has dtype",
     ),
-    "number": (lambda: jvp(cd.sin, (1.0,), (1.0,)), "Expected primals to contain only tensors, got <class 'float'>"),
+    "number": (lambda: jvp(cd.sin, (1.0,), (1.0,)), "Expected primals to only contain Tensors, got <class 'float'>"),
     "integers": (
         lambda: jvp(cd.sin, (X.long(),), (X.long(),)),
         "Expected primals to have a floating or complex dtype, as only those have derivatives, got candelabra.int64",

@@ -87,7 +87,8 @@ def tangents() -> str:
     for name, record in sorted(OPERATORS.items()):
         kinds[kind_of(record)].append(name)
     line = ", ".join(f"{len(names)} {kind}" for kind, names in kinds.items())
-    return f"jvp: {line} ({', '.join(kinds['transposed'])})"
+    transposed = kinds["transposed"]
+    return f"jvp: {line}" + (f" ({', '.join(transposed)})" if transposed else "")
 
 
 def print_public_names() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._device import Instance, instances_of_key
 from candelabra._dispatch.key import map_tensors, redispatch
+from candelabra._dispatch.levels import active_frames
 from candelabra._records.schema import INDICES, LIST
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ def adopting(op: Operator[..., Any], inner: Instance, inplace: bool) -> Callable
     plain = not any(p.kind in (LIST, INDICES) for p in op.schema.parameters)
 
     def call(*args: Any) -> Any:
-        frame = backend.frame_of(_first(args, bit))  # type: ignore[attr-defined]
+        first = _first(args, bit)
+        # Without a tensor of the level, the call has the level's device: a draw with probabilities from outside.
+        frame: Any = active_frames()[inner.depth - 1] if first is None else backend.frame_of(first)  # type: ignore[attr-defined]
         adopt = frame.adopt
         if inplace and not args[0]._keys & bit:
             target = args[0]
@@ -48,7 +51,7 @@ def adopting(op: Operator[..., Any], inner: Instance, inplace: bool) -> Callable
 
 
 def _first(args: tuple[Any, ...], bit: int) -> Any:
-    """Return the first tensor of the level."""
+    """Return the first tensor of the level, or None."""
     for value in args:
         if getattr(value, "_keys", 0) & bit:
             return value
@@ -56,4 +59,4 @@ def _first(args: tuple[Any, ...], bit: int) -> Any:
             for item in value:
                 if getattr(item, "_keys", 0) & bit:
                     return item
-    raise AssertionError("no argument has the bit of the level")
+    return None

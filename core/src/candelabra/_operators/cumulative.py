@@ -12,7 +12,7 @@ from candelabra._operators.elementwise.comparison import maximum, minimum
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.reductions.extrema import ValuesAndIndices
 from candelabra._operators.shapes.joining import cat
-from candelabra._operators.sorting.sort import gather_adjoint, two_like_input
+from candelabra._operators.sorting.sort import gather_adjoint, gather_along, two_like_input
 from candelabra._records.autocasting import Autocast
 from candelabra._records.promotion import accumulated, index, same, to_float
 from candelabra._records.record import operator
@@ -52,26 +52,49 @@ def cumprod(input: Tensor, dim: Dim, *, dtype: DType | None = None) -> Tensor:
 
 def _cumprod_back(g: Tensor, input: Tensor, out: Tensor, dim: int, dtype: DType | None) -> Tensor:
     # d out[j] / d x[i] is the product of x[0..j] without x[i]: out[i-1] times the product of x[i+1..j]. So the gradient
-    # is out[i-1] * s[i], where s[i] = g[i] + x[i+1] * s[i+1]. The recurrence is solved in log2(n) steps: before each,
-    # s[i] has the terms up to j < i + width, and product[i] is that of x[i+1..i+width]. There is no division, so
-    # zeros are exact, also in derivatives of the gradient.
+    # is out[i-1] * s[i], where s[i] = g[i] + x[i+1] * s[i+1]. There is no division, so zeros are exact, also in
+    # derivatives of the gradient.
     x = (input if dtype is None else input.to(dtype)).conj()
-    n, width, s = x.shape[dim] if x.shape else 0, 1, g
-    if n < 2:
-        return uncast(g, input)
-    product = x.narrow(dim, 1, n - 1)
+    return uncast(_recurrence(g, _after_first(x, dim), dim) * _before(out, dim).conj(), input)
+
+
+def _before(out: Tensor, dim: int) -> Tensor:
+    """Return the products of all factors before each one."""
+    if not out.ndim or not out.shape[dim]:
+        return new_full(out, tuple(out.shape), 1)
+    first = new_full(out, [1 if d == dim else size for d, size in enumerate(out.shape)], 1)
+    return cat([first, out.narrow(dim, 0, out.shape[dim] - 1)], dim)
+
+
+def _after_first(x: Tensor, dim: int) -> Tensor:
+    return x.narrow(dim, 1, x.shape[dim] - 1) if x.ndim and x.shape[dim] else x
+
+
+def _recurrence(s: Tensor, product: Tensor, dim: int) -> Tensor:
+    """Return the solution of ``out[i] = s[i] + product[i] * out[i+1]`` along ``dim``, in log2(n) steps.
+
+    Before each, s[i] has the terms up to j < i + width, and product[i] is that of the ``width`` factors from i.
+    """
+    n, width = s.shape[dim] if s.ndim else 0, 1
     while width < n:
         rest = n - width
         s = cat([s.narrow(dim, 0, rest) + product * s.narrow(dim, width, rest), s.narrow(dim, rest, width)], dim)
         if width < rest:
             product = product.narrow(dim, 0, rest - width) * product.narrow(dim, width, rest - width)
         width *= 2
-    before = cat([new_full(out, [1 if d == dim else size for d, size in enumerate(out.shape)], 1),
-                  out.narrow(dim, 0, n - 1)], dim)  # fmt: skip
-    return uncast(s * before.conj(), input)
+    return s
+
+
+def _cumprod_along(t_input: Tensor, input: Tensor, out: Tensor, dim: int, dtype: DType | None) -> Tensor:
+    # d out[i] = out[i-1] dx[i] + x[i] d out[i-1]: the recurrence from the other end.
+    x, t = (input, t_input) if dtype is None else (input.to(dtype), t_input.to(dtype))
+    if not x.ndim:
+        return t
+    return _recurrence((t * _before(out, dim)).flip(dim), _after_first(x, dim).flip(dim), dim).flip(dim)
 
 
 cumprod.vjp(input=_cumprod_back)
+cumprod.jvp(_cumprod_along)
 
 
 # -- extrema ----------------------------------------------------------------------------------------------------------
@@ -117,6 +140,8 @@ def cummin(input: Tensor, dim: Dim) -> ValuesAndIndices:
 
 cummax.vjp(input=gather_adjoint)
 cummin.vjp(input=gather_adjoint)
+cummax.jvp(gather_along)
+cummin.jvp(gather_along)
 
 
 # -- log-sum-exp ------------------------------------------------------------------------------------------------------

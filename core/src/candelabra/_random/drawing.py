@@ -65,7 +65,11 @@ def draw_bernoulli(
     chance: Any = p
     if hasattr(chance, "_payload"):
         kind = chance.dtype.name
-        chance = chance.detach() if chance._instance is instance else chance.detach().to(instance.device)
+        chance = chance.detach()
+        if chance._instance.depth > instance.depth:
+            instance = chance._instance
+        elif chance._instance is not instance and not instance.depth:
+            chance = chance.to(instance.device)
         if tuple(chance._payload.shape) != shape:
             chance = chance.expand(shape)
     seed, offset = take_counters(name, generator, instance, "bernoulli", prod(shape), kind)

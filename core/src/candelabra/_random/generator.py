@@ -117,12 +117,13 @@ class Generator:
             seed, offset = self._seed, self._offset
         return _as_bytes(seed.to_bytes(8, "little") + offset.to_bytes(8, "little"), self._device)
 
-    def set_state(self, new_state: Tensor) -> None:
+    def set_state(self, new_state: Tensor) -> Generator:
         """Restore a state that :meth:`get_state` returned, and return the generator."""
         note_break(_CONTROLLED)
         seed, offset = _from_bytes(new_state)
         with self._lock:
             self._seed, self._offset = seed, offset
+        return self
 
     def clone_state(self) -> Generator:
         """Return another generator at the same position of the same stream."""

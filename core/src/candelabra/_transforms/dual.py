@@ -10,7 +10,7 @@ are Siskind and Pearlmutter's ("Nesting forward-mode AD in a functional framewor
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._autograd.filling import zeros_like
@@ -86,11 +86,18 @@ class DualFrame(Frame):
 
     def primal_and_tangent(self, value: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return primal and tangent of a tensor, which may be one of an outer level: then it is constant."""
-        value = without_ended_levels(value)
+        value = without_ended_levels(value)._fresh()  # a view may have become one of this level with its base
         if not value._keys & self.instance.bit:
             return value, None
         payload = value._fresh()._payload
         return payload.tensor, payload.tangent
+
+    def write_back(self, inputs: Sequence[Tensor], primals: Sequence[Tensor]) -> None:
+        """Write to the primals what the function has written to its arguments. The block has ended."""
+        for dual, primal in zip(inputs, primals, strict=True):
+            value = dual._payload.tensor
+            if value is not primal:
+                OPERATORS["copied"].form("inplace")(primal, value)
 
     def lift(self, tensor: Tensor) -> None:
         """Make a tensor of an outer level, whose memory is its own, a tensor of this level until the block ends."""

@@ -57,6 +57,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
             aux = tree_map(
                 lambda value: frame.primal_and_tangent(value)[0] if isinstance(value, Tensor) else value, aux
             )
+    frame.write_back(inputs, flat)
     if strict and any(t is None for _, t in parts):
         raise RuntimeError(
             "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed "
@@ -72,7 +73,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
 def _checked_tangents(call: str, tangents: Any, primals: list[Any], spec: TreeSpec) -> list[Tensor]:
     """Return the tangents in order. Raise RuntimeError unless they fit the primals."""
     if not primals:
-        raise RuntimeError(f"{call}: Expected primals to contain at least one tensor")
+        raise RuntimeError(f"{call}: Expected primals to contain at least one Tensor.")
     along, given = tree_flatten(tangents)
     if given != spec:
         raise RuntimeError(
@@ -89,7 +90,7 @@ def _checked_tangents(call: str, tangents: Any, primals: list[Any], spec: TreeSp
 def _check_tensors(call: str, role: str, values: list[Any]) -> None:
     for value in values:
         if not isinstance(value, Tensor):
-            raise RuntimeError(f"{call}: Expected {role} to contain only tensors, got {type(value)}")
+            raise RuntimeError(f"{call}: Expected {role} to only contain Tensors, got {type(value)}")
         if not (value.is_floating_point() or value.is_complex()):
             raise RuntimeError(
                 f"{call}: Expected {role} to have a floating or complex dtype, as only those have derivatives, got "

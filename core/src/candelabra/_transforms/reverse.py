@@ -114,7 +114,8 @@ def vjp_of(func: Callable[..., Any], args: tuple[Any, ...], argnums: Argnums, ha
                 "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
                 f"function. cotangents: {given}, primal output: {spec}"
             )
-        gradients = iter(tape.gradients(outputs, flat, keep if create_graph is None else create_graph))
+        create = tape.keeps_graph_for(flat, keep) if create_graph is None else create_graph
+        gradients = iter(tape.gradients(outputs, flat, create))
         parts = [filled(args[place], gradients) for place in places]
         return parts[0] if isinstance(argnums, int) else tuple(parts)
 

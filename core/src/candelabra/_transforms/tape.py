@@ -97,6 +97,16 @@ class Tape:
             return False
         return self.recorded_outside or _has_other_leaves(outputs, self.variables)
 
+    def keeps_graph_for(self, cotangents: Sequence[Tensor], keep: bool) -> bool:
+        """Return whether gradients must have graphs: the caller records them, by the variables or by the cotangents."""
+        return not state.bits & NO_GRAD and (keep or any(map(self._is_recorded, cotangents)))
+
+    def _is_recorded(self, tensor: Tensor) -> bool:
+        """Return whether a tensor requires grad on this tape's level or on one inside it."""
+        while tensor._fresh()._node is None and tensor._instance.depth > self.depth:
+            tensor = tensor._payload.tensor
+        return tensor._node is not None
+
     def result(self, value: Any, keep: bool) -> Any:
         """Return a tensor for the caller, without the graph of the tape unless it is kept. Other values are kept."""
         if not isinstance(value, Tensor):

@@ -93,6 +93,7 @@ def frexp(input: Tensor) -> MantissaAndExponent:
 
 
 frexp.vjp(input=lambda g_mantissa, exponent: g_mantissa * (-exponent).to(g_mantissa.dtype).exp2())
+frexp.jvp(lambda t_input, exponent: (t_input * (-exponent).to(t_input.dtype).exp2(), None))
 
 
 @operator(pointwise, promote=to_float)

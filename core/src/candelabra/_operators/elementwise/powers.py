@@ -27,7 +27,9 @@ def pow(input: Tensor | Number, exponent: Tensor | Number) -> Tensor:
 def _pow_base(g: Tensor, input: Tensor, exponent: Any) -> Tensor:
     # x**0 has derivative 0 everywhere, also at x = 0, where 0 * 0**-1 would be NaN.
     if not hasattr(exponent, "_payload"):
-        return zeroed(g) if exponent == 0 else g * conj(input ** (exponent - 1) * exponent)
+        if exponent == 0:
+            return zeroed(g)
+        return g * conj((input if exponent == 2 else input ** (exponent - 1)) * exponent)
     slope = exponent * input ** where(exponent == 0, 1.0, exponent - 1)
     return g * conj(slope.masked_fill(exponent == 0, 0))
 

@@ -259,6 +259,27 @@ def _product_gradients(
 scatter_extreme.vjp(("input", "src"), _extreme_gradients)
 
 
+def _extreme_along(
+    input: Tensor,
+    src: Tensor,
+    out: Tensor,
+    dim: int,
+    index: Tensor,
+    reduce: str,
+    include_self: bool,
+    t_input: Tensor | None = None,
+    t_src: Tensor | None = None,
+) -> Tensor:
+    # Each element of input and of src affects one element of the result.
+    one, needs = new_full(out, tuple(out.shape), 1), (t_input is not None, t_src is not None)
+    to_input, to_src = _extreme_gradients(one, input, src, out, dim, index, reduce, include_self, needs)
+    along = zeroed(out) if to_input is None else to_input.conj() * t_input
+    return along if to_src is None else scatter_add(along, dim, index, to_src.conj() * t_src)
+
+
+scatter_extreme.jvp(_extreme_along)
+
+
 # -- the overload set --------------------------------------------------------------------------------------------------
 _place_scattered = by(lambda input, dim, index, *_: scattered_shape(input, dim, index))
 

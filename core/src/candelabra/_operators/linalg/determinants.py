@@ -7,6 +7,7 @@ diagonal matrix with the products of all *other* singular values, between Vᴴ a
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, NamedTuple
+from candelabra._operators.creation.filled import new_full
 from candelabra._operators.creation.matrices import new_eye
 from candelabra._operators.creation.ranges import new_arange
 from candelabra._operators.elementwise.selection import where
@@ -68,6 +69,14 @@ def _products_of_others(x: Tensor) -> Tensor:
 linalg_det.vjp(A=applied(linalg_det_backward, "g", "A", "out"))
 
 
+def _det_along(t_A: Tensor, A: Tensor, out: Tensor) -> Tensor:
+    gradient = linalg_det_backward(new_full(out, tuple(out.shape), 1), A, out)
+    return (gradient.conj() * t_A).sum((-2, -1))
+
+
+linalg_det.jvp(_det_along)
+
+
 # -- sign and logarithm -----------------------------------------------------------------------------------------------
 class SignAndLogarithm(NamedTuple):
     """The sign of a determinant (the phase if it is complex, 0 if it is 0), and the logarithm of its absolute value."""
@@ -98,6 +107,14 @@ def _slogdet_back(A: Tensor, sign: Tensor, g_sign: Tensor, g_logabsdet: Tensor) 
 
 
 linalg_slogdet.vjp(A=_slogdet_back)
+
+
+def _slogdet_along(t_A: Tensor, A: Tensor, sign: Tensor) -> tuple[Tensor | None, Tensor]:
+    trace = (linalg_inv_ex(A).inverse.mT * t_A).sum((-2, -1))
+    return (sign * trace.imag * 1j, trace.real) if A.is_complex() else (None, trace)
+
+
+linalg_slogdet.jvp(_slogdet_along)
 
 
 @operator(_slogdet_shapes, promote=floating("linalg.slogdet"), result=(same, real_part), out=True)

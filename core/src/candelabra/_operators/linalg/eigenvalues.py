@@ -4,8 +4,9 @@ With A V = V diag(L) (Boeddeker and others, On the computation of complex-valued
 
     gA = V⁻ᴴ [ diag(gL) + (Vᴴ gV - VᴴV diag(Re Vᴴ gV)) / conj(E) ] Vᴴ,        E_ij = l_j - l_i, 1 on the diagonal,
 
-and for Hermitian A, where V⁻¹ = Vᴴ,  gA = V [ diag(gL) + (Vᴴ gV) / E ] Vᴴ. Eigenvectors are determined up to a phase: a
-loss that depends on it has no derivative, and its gradient raises RuntimeError.
+and for Hermitian A, where V⁻¹ = Vᴴ,  gA = V [ diag(gL) + (Vᴴ gV) / E ] Vᴴ. Forward, dL = diag(V⁻¹ dA V) and
+dV = V [ V⁻¹ dA V / E ], 0 on the diagonal, less the component that changes the length of an eigenvector. Eigenvectors
+are determined up to a phase: a loss that depends on it has no derivative, and its gradient raises RuntimeError.
 """
 
 from __future__ import annotations
@@ -109,6 +110,20 @@ def _eigh_back(
 linalg_eigh.vjp(input=_eigh_back)
 
 
+def _eigh_along(t_input: Tensor, eigenvalues: Tensor, eigenvectors: Tensor) -> tuple[Tensor, Any]:
+    L, V = eigenvalues, eigenvectors
+    inner = V.mH @ t_input @ V
+
+    def to_vectors() -> Tensor:
+        one = new_eye(L, L.shape[-1], L.shape[-1])
+        return V @ (inner * (1 - one) / (L.unsqueeze(-2) - L.unsqueeze(-1) + one))
+
+    return inner.diagonal(0, -2, -1).real, to_vectors
+
+
+linalg_eigh.jvp(_eigh_along)
+
+
 @operator(_eigh_shapes, promote=floating("linalg.eigh"), result=(real_part, same), public=False, out=True)
 def linalg_eigh_triangle(input: Tensor, UPLO: str) -> Eigen:
     """Raise ``RuntimeError`` for another ``UPLO``."""
@@ -135,6 +150,14 @@ def _eigvalsh_back(g: Tensor, input: Tensor, UPLO: str) -> Tensor:
 
 
 linalg_eigvalsh.vjp(input=_eigvalsh_back)
+
+
+def _eigvalsh_along(t_input: Tensor, input: Tensor, UPLO: str) -> Tensor:
+    V = linalg_eigh(input, UPLO).eigenvectors
+    return (V.conj() * (t_input @ V)).sum(-2).real
+
+
+linalg_eigvalsh.jvp(_eigvalsh_along)
 
 
 @operator(_eigvalsh_shape, promote=floating("linalg.eigh"), result=real_part, public=False)
@@ -190,6 +213,21 @@ def _eig_back(
 linalg_eig.vjp(input=_eig_back)
 
 
+def _eig_along(t_input: Tensor, eigenvalues: Tensor, eigenvectors: Tensor) -> tuple[Tensor, Any]:
+    L, V = eigenvalues, eigenvectors
+    inner = linalg_solve_ex(V, t_input.to(V.dtype) @ V).result
+
+    def to_vectors() -> Tensor:
+        one = new_eye(L, L.shape[-1], L.shape[-1])
+        along = V @ (inner * (1 - one) / (L.unsqueeze(-2) - L.unsqueeze(-1) + one))
+        return along - V * (V.conj() * along).sum(-2, True).real  # the length remains 1
+
+    return inner.diagonal(0, -2, -1), to_vectors
+
+
+linalg_eig.jvp(_eig_along)
+
+
 @operator(
     square("linalg.eigvals", vector),
     promote=floating("linalg.eigvals"),
@@ -208,3 +246,11 @@ def _eigvals_back(g: Tensor, input: Tensor) -> Tensor:
 
 
 linalg_eigvals.vjp(input=_eigvals_back)
+
+
+def _eigvals_along(t_input: Tensor, input: Tensor) -> Tensor:
+    V = linalg_eig(input).eigenvectors
+    return linalg_solve_ex(V, t_input.to(V.dtype) @ V).result.diagonal(0, -2, -1)
+
+
+linalg_eigvals.jvp(_eigvals_along)

@@ -61,6 +61,22 @@ def _lstsq_back(
 linalg_lstsq.vjp(("A", "B"), _lstsq_back)
 
 
+def _lstsq_along(
+    A: Tensor, B: Tensor, solution: Tensor, t_A: Tensor | None = None, t_B: Tensor | None = None
+) -> tuple[Tensor, None, None]:
+    # Golub and Pereyra: dP = -P dA P + P Pᴴ dAᴴ (1 - A P) + (1 - P A) dAᴴ Pᴴ P.
+    P, X = linalg_pinv(A), solution
+    if t_A is None:
+        assert t_B is not None  # at least one of the two tangents exists
+        return P @ t_B, None, None
+    back = t_A.mH @ (P.mH @ X)
+    along = P @ (P.mH @ (t_A.mH @ (B - A @ X)) - t_A @ X) + back - P @ (A @ back)
+    return along if t_B is None else along + P @ t_B, None, None
+
+
+linalg_lstsq.jvp(_lstsq_along)
+
+
 # -- with residuals ---------------------------------------------------------------------------------------------------
 class LeastSquares(NamedTuple):
     """The solution; the sums of squared residuals, rank, and singular values, if the driver computes them."""

@@ -12,10 +12,10 @@ import math
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import as_dims
 from candelabra._layout import broadcast_shapes, reduced_shape
-from candelabra._operators.creation.filled import zeroed
+from candelabra._operators.creation.filled import new_full, zeroed
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.linalg.rules import floating
-from candelabra._operators.reductions.sums import expand_reduced
+from candelabra._operators.reductions.sums import expand_reduced, sum_of_products
 from candelabra._records.autocasting import Autocast
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import real_part
@@ -91,6 +91,19 @@ def _norm_back(g: Tensor, x: Tensor, out: Tensor, ord: float, dim: Any, keepdim:
 
 
 linalg_vector_norm.vjp(x=_norm_back)
+
+
+def _norm_along(t_x: Tensor, x: Tensor, out: Tensor, ord: float, dim: Any, keepdim: bool) -> Tensor:
+    if ord == 2:
+        wide = (t.to(float32) if t.dtype.is_half else t for t in (x.conj(), t_x))  # their product may overflow
+        along = (sum_of_products(*wide, dim, keepdim).real / out).masked_fill(out == 0, 0)
+    else:
+        gradient = _norm_back(new_full(out, tuple(out.shape), 1), x, out, ord, dim, keepdim)
+        along = sum_of_products(gradient.conj(), t_x, dim, keepdim).real
+    return along if along.dtype is out.dtype else along.to(out.dtype)
+
+
+linalg_vector_norm.jvp(_norm_along)
 
 
 # -- with an order, dims and a dtype ----------------------------------------------------------------------------------

@@ -166,6 +166,20 @@ def _triangular_back(
 triangular_solution.vjp(("A", "B"), _triangular_back)
 
 
+def _triangular_along(
+    A: Tensor, out: Tensor, upper: bool, unitriangular: bool, t_A: Tensor | None = None, t_B: Tensor | None = None
+) -> Tensor:
+    change: Any = t_B
+    if t_A is not None:
+        part = (t_A.triu(int(unitriangular)) if upper else t_A.tril(-int(unitriangular))) @ out
+        change = -part if t_B is None else t_B - part
+    found: Tensor = triangular_solution(A, change, upper, unitriangular)
+    return found
+
+
+triangular_solution.jvp(_triangular_along)
+
+
 @by
 def _triangular_solution_shape(A: Tensor, B: Tensor, upper: bool, left: bool, unitriangular: bool) -> Ints:
     TRIANGULAR(A.dtype)

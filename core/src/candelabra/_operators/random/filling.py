@@ -44,7 +44,8 @@ def _target(input: Tensor) -> tuple[int, ...]:
 def _fill(input: Tensor, value: Tensor) -> Tensor:
     """Write ``value`` into ``input``; autograd records it if ``input`` requires a gradient."""
     value = cast_to(value, input.dtype)
-    if input._node is not None and not state.bits & NO_GRAD:
+    recorded = input._node is not None and not state.bits & NO_GRAD
+    if recorded or value._instance is not input._instance:  # a draw inside vmap has a level of its own
         copied.form("inplace")(input, value)
     else:
         write(input, value._payload)

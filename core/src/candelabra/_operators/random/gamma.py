@@ -85,6 +85,7 @@ def log_gamma_slope(concentration: Tensor, logarithm: Tensor) -> Tensor:
 
 
 random_log_gamma.vjp(concentration=lambda g, concentration, out: g * log_gamma_slope(concentration, out))
+random_log_gamma.jvp(lambda t_concentration, concentration, out: t_concentration * log_gamma_slope(concentration, out))
 
 
 def _log_gamma(name: str, concentration: Tensor, generator: Generator | None) -> Tensor:

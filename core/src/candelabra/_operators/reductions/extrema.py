@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, NamedTuple
 from candelabra._operators.elementwise.comparison import maximum, minimum
-from candelabra._operators.reductions.sums import expand_reduced
+from candelabra._operators.reductions.sums import expand_reduced, sum_of_products
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import index, same
 from candelabra._records.record import operator
@@ -72,7 +72,7 @@ amin.vjp(input=_extremum_back)
 def _extremum_along(t_input: Tensor, input: Tensor, out: Tensor, dim: tuple[int, ...] | None, keepdim: bool) -> Tensor:
     ties = (input == expand_reduced(out, dim, keepdim, tuple(input.shape))).to(t_input.dtype)
     dims = dim or None
-    return (t_input * ties).sum(dims, keepdim) / ties.sum(dims, keepdim)
+    return sum_of_products(t_input, ties, dims, keepdim) / ties.sum(dims, keepdim)
 
 
 amax.jvp(_extremum_along)

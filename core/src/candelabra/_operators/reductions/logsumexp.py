@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
-from candelabra._operators.reductions.sums import expand_reduced
+from candelabra._operators.reductions.sums import expand_reduced, sum_of_products
 from candelabra._records.autocasting import Autocast
 from candelabra._records.promotion import to_float
 from candelabra._records.record import operator
@@ -24,11 +24,16 @@ def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
     return out if keepdim else out.reshape(reduction(logsumexp, (input, dim, False)))
 
 
+def _share(input: Tensor, out: Tensor, dim: tuple[int, ...] | None, keepdim: bool) -> Tensor:
+    """Return the derivative with respect to each element, its share of the sum: exp(input) / sum(exp(input))."""
+    return (input - expand_reduced(out, dim, keepdim, tuple(input.shape))).exp()
+
+
 def _logsumexp_back(g: Tensor, input: Tensor, out: Tensor, dim: tuple[int, ...] | None, keepdim: bool) -> Tensor:
-    # The derivative with respect to an element is its share of the sum: exp(input) / sum(exp(input)).
-    shape = tuple(input.shape)
-    share = (input - expand_reduced(out, dim, keepdim, shape)).exp()
-    return expand_reduced(g, dim, keepdim, shape) * share.conj()
+    return expand_reduced(g, dim, keepdim, tuple(input.shape)) * _share(input, out, dim, keepdim).conj()
 
 
 logsumexp.vjp(input=_logsumexp_back)
+logsumexp.jvp(
+    lambda t_input, input, out, dim, keepdim: sum_of_products(_share(input, out, dim, keepdim), t_input, dim, keepdim)
+)

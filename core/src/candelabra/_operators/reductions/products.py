@@ -25,23 +25,51 @@ def prod(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType
     ...
 
 
-def _prod_back(g: Tensor, input: Tensor, dim: tuple[int, ...] | None, keepdim: bool, dtype: DType | None) -> Tensor:
-    # The derivative with respect to an element is the product of all others. It is computed without division, because
-    # of zeros: the product of the elements before it times the product of those after it.
-    x = input if dtype is None else input.to(dtype)
+def _rows(x: Tensor, dim: tuple[int, ...] | None) -> tuple[Tensor, tuple[int, ...]]:
+    """Return the factors of each product along the last dim, and the order of the dims from which they come."""
     rank = len(x.shape)
     dims = tuple(range(rank)) if dim is None else dim
-    remaining = tuple(i for i in range(rank) if i not in dims)
-    order = (*remaining, *dims)
-    flat = x.permute(order).reshape([x.shape[i] for i in remaining] + [-1 if x.numel() else 0])
-    n = flat.shape[-1]
-    if n:
-        ones = new_full(flat, (*flat.shape[:-1], 1), 1)
-        before = cat([ones, flat.narrow(-1, 0, n - 1)], -1).cumprod(-1)
-        after = cat([ones, flat.flip(-1).narrow(-1, 0, n - 1)], -1).cumprod(-1).flip(-1)
-        flat = (before * after).conj()
-    others = flat.reshape([x.shape[i] for i in order]).permute(inverse_permutation(order))
+    order = (*(i for i in range(rank) if i not in dims), *dims)
+    lead = [x.shape[i] for i in order[: rank - len(dims)]]
+    return x.permute(order).reshape([*lead, -1 if x.numel() else 0]), order
+
+
+def _others(x: Tensor) -> Tensor:
+    """Return, for each factor along the last dim, the product of all others: of those before it and those after it.
+
+    There is no division, because of zeros.
+    """
+    n = x.shape[-1]
+    if not n:
+        return x
+    ones = new_full(x, (*x.shape[:-1], 1), 1)
+    before = cat([ones, x.narrow(-1, 0, n - 1)], -1).cumprod(-1)
+    return before * cat([ones, x.flip(-1).narrow(-1, 0, n - 1)], -1).cumprod(-1).flip(-1)
+
+
+def _prod_back(g: Tensor, input: Tensor, dim: tuple[int, ...] | None, keepdim: bool, dtype: DType | None) -> Tensor:
+    x = input if dtype is None else input.to(dtype)
+    rows, order = _rows(x, dim)
+    others = _others(rows).conj().reshape([x.shape[i] for i in order]).permute(inverse_permutation(order))
     return uncast(expand_reduced(g, dim, keepdim, tuple(x.shape)) * others, input)
 
 
 prod.vjp(input=_prod_back)
+
+
+def _prod_along(
+    t_input: Tensor, input: Tensor, dim: tuple[int, ...] | None, keepdim: bool, dtype: DType | None, out: Tensor
+) -> Tensor:
+    # A tree of products, (x, dx) (y, dy) = (x y, dx y + x dy), until the rows are short.
+    x, t = (_rows(part if dtype is None else part.to(dtype), dim)[0] for part in (input, t_input))
+    while (n := x.shape[-1]) > 32:
+        half, odd = n // 2, n % 2
+        y, t_y = x.narrow(-1, half, half), t.narrow(-1, half, half)
+        parts = x.narrow(-1, 0, half) * y, t.narrow(-1, 0, half) * y + x.narrow(-1, 0, half) * t_y
+        if odd:
+            parts = cat([parts[0], x.narrow(-1, n - 1, 1)], -1), cat([parts[1], t.narrow(-1, n - 1, 1)], -1)
+        x, t = parts
+    return (_others(x) * t).sum(-1).reshape(out.shape)
+
+
+prod.jvp(_prod_along)

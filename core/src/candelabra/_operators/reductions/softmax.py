@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
 from candelabra._layout import broadcast_shapes
+from candelabra._operators.reductions.sums import sum_of_products
 from candelabra._records.autocasting import Autocast
 from candelabra._records.overloads import overloads
 from candelabra._records.record import operator
@@ -56,7 +57,7 @@ def log_softmax_backward(grad: Tensor, output: Tensor, dim: Dim) -> Tensor:
 
 
 log_softmax.vjp(input=lambda g, out, dim: log_softmax_backward.canonical(g, out, dim))
-log_softmax.jvp(lambda t_input, out, dim: t_input - (t_input * out.exp()).sum(dim, True))
+log_softmax.jvp(lambda t_input, out, dim: t_input - sum_of_products(t_input, out.exp(), (dim,), True))
 
 
 @operator(like_input, public=False)

@@ -51,6 +51,21 @@ def _sum_back(g: Tensor, input_spec: Any, dim: tuple[int, ...] | None, keepdim: 
 sum.vjp(input=_sum_back)
 
 
+def sum_of_products(x: Tensor, y: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
+    """Return ``sum(x * y)`` over ``dim`` (canonical) of two tensors of one shape. Real products over the last dims are
+    added as they are computed.
+    """
+    from candelabra._operators.linalg.products.vectors import linalg_vecdot
+
+    rank = len(x.shape)
+    count = rank if dim is None else len(dim)  # type: ignore[arg-type] # canonical: a tuple
+    lead = tuple(x.shape[: rank - count])
+    if not count or not x.numel() or x.is_complex() or (dim is not None and min(dim) < rank - count):  # type: ignore[type-var, operator, arg-type]
+        return sum(x * y, dim, keepdim)
+    found = linalg_vecdot.canonical(x.reshape((*lead, -1)), y.reshape((*lead, -1)), -1)
+    return found.reshape((*lead, *[1] * count)) if keepdim else found
+
+
 def _mean_shape(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[int, ...]:
     """Return the shape of a :func:`reduction`. Raise ``RuntimeError`` unless ``dtype`` is floating or complex."""
     dtype = args[3]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._operators.reductions.sums import mean, reduced_count, sum
+from candelabra._operators.reductions.sums import mean, reduced_count, sum, sum_of_products
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import real_part, same
 from candelabra._records.record import operator
@@ -35,6 +35,24 @@ def std(input: Tensor, dim: Dims = None, *, correction: Correction = 1, keepdim:
     return var(input, dim, correction=correction, keepdim=keepdim).sqrt()
 
 
+def _var_along(t_input: Tensor, input: Tensor, dim: tuple[int, ...] | None, correction: float, keepdim: bool) -> Tensor:
+    # d var = 2 / (n - correction) Re Σ conj(x - mean) t: the tangent of the mean is multiplied by Σ (x - mean) = 0.
+    if input.dtype.is_half:
+        return _var_along(t_input.to(float32), input.to(float32), dim, correction, keepdim).to(input.dtype)
+    found = sum_of_products((input - mean(input, dim, True)).conj(), t_input, dim, keepdim)
+    return found.real * 2 / max(reduced_count(input.shape, dim) - correction, 0)
+
+
+def _std_along(
+    t_input: Tensor, input: Tensor, out: Tensor, dim: tuple[int, ...] | None, correction: float, keepdim: bool
+) -> Tensor:
+    return _var_along(t_input, input, dim, correction, keepdim) / (out * 2)
+
+
+var.jvp(_var_along)
+std.jvp(_std_along)
+
+
 class DispersionAndMean(NamedTuple):
     """The variance or the standard deviation, and the mean of the same elements."""
 
@@ -61,6 +79,20 @@ def std_mean(
 ) -> DispersionAndMean:
     """Return the pair (standard deviation, mean) over ``dim`` (all dims if None); see :func:`std`."""
     return DispersionAndMean(std(input, dim, correction=correction, keepdim=keepdim), mean(input, dim, keepdim))
+
+
+var_mean.jvp(
+    lambda t_input, input, dim, correction, keepdim: (
+        _var_along(t_input, input, dim, correction, keepdim),
+        lambda: mean(t_input, dim, keepdim),
+    )
+)
+std_mean.jvp(
+    lambda t_input, input, dispersion, dim, correction, keepdim: (
+        _std_along(t_input, input, dispersion, dim, correction, keepdim),
+        lambda: mean(t_input, dim, keepdim),
+    )
+)
 
 
 # -- the older name of the correction: unbiased=True is 1, unbiased=False is 0 ----------------------------------------

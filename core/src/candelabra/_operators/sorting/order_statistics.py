@@ -11,7 +11,8 @@ from candelabra._operators.creation.filled import new_full
 from candelabra._operators.creation.ranges import new_arange
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.reductions.extrema import ValuesAndIndices
-from candelabra._operators.sorting.sort import gather_adjoint, sort
+from candelabra._operators.reductions.sums import sum_of_products
+from candelabra._operators.sorting.sort import gather_adjoint, gather_along, sort
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import index, same
 from candelabra._records.record import operator
@@ -41,6 +42,12 @@ def _gather_back(g_values: Tensor, indices: Tensor, input_spec: Any, dim: int, k
     if not keepdim and input_spec.shape:
         g_values, indices = g_values.unsqueeze(dim), indices.unsqueeze(dim)
     return gather_adjoint(g_values, indices, input_spec, dim)
+
+
+def _gather_along(t_input: Tensor, indices: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, None]:
+    if keepdim or not t_input.ndim:
+        return gather_along(t_input, indices, dim)
+    return gather_along(t_input, indices.unsqueeze(dim), dim)[0].squeeze(dim), None
 
 
 # -- the k-th smallest and the k largest ------------------------------------------------------------------------------
@@ -95,6 +102,7 @@ def topk(input: Tensor, k: int, dim: Dim = -1, largest: bool = True, sorted: boo
 
 
 topk.vjp(input=gather_adjoint)
+topk.jvp(gather_along)
 
 
 # -- medians and the mode ---------------------------------------------------------------------------------------------
@@ -170,8 +178,13 @@ def _ties_back(g: Tensor, input: Tensor, out: Tensor) -> Tensor:
     return g / ties.sum().to(g.dtype) * ties
 
 
-median_all.vjp(input=_ties_back)
-nanmedian_all.vjp(input=_ties_back)
+def _ties_along(t_input: Tensor, input: Tensor, out: Tensor) -> Tensor:
+    return sum_of_products(_ties_back(new_full(out, (), 1), input, out), t_input, None)
+
+
+for _record in (median_all, nanmedian_all):
+    _record.vjp(input=_ties_back)
+    _record.jvp(_ties_along)
 median = overloads("median", median_all, median_dim)
 nanmedian = overloads("nanmedian", nanmedian_all, nanmedian_dim)
 
@@ -195,3 +208,4 @@ def mode(input: Tensor, dim: Dim = -1, keepdim: bool = False) -> ValuesAndIndice
 
 for _record in (kthvalue, median_dim, nanmedian_dim, mode):
     _record.vjp(input=_gather_back)
+    _record.jvp(_gather_along)

@@ -34,8 +34,13 @@ def _sort_back(g_values: Tensor, indices: Tensor, input_spec: Any, dim: int) -> 
     return out
 
 
+def gather_along(t_input: Tensor, indices: Tensor, dim: int) -> tuple[Tensor, None]:
+    """Return the tangent of values that were gathered along ``dim``, and None for that of their indices."""
+    return gather(t_input, dim, indices), None
+
+
 sort.vjp(input=_sort_back)
-sort.jvp(lambda t_input, indices, dim: (gather(t_input, dim, indices), None))
+sort.jvp(gather_along)
 
 
 @operator(like_input, result=index, accepts="real")

@@ -117,6 +117,7 @@ def _mean_class_loss_vjp(g_loss: Tensor, target: Tensor, number: Tensor, input_s
 
 
 mean_class_loss.vjp(input=_mean_class_loss_vjp)
+mean_class_loss.jvp(lambda t_input, target, ignored: (mean_class_loss.canonical(t_input, target, ignored).loss, None))
 
 
 def _nll_shape(input: Tensor, target: Tensor, *_: Any) -> Ints:

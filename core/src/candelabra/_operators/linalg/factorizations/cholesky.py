@@ -1,7 +1,7 @@
 """The Cholesky factorization, and solutions computed from it.
 
 With A = L Lᴴ and Φ(X) the lower triangle with half the diagonal (Murray, Differentiation of the Cholesky decomposition,
-2016):  gA = L⁻ᴴ sym(Φ(Lᴴ gL)) L⁻¹.
+2016):  gA = L⁻ᴴ sym(Φ(Lᴴ gL)) L⁻¹  and  dL = L Φ(L⁻¹ dA L⁻ᴴ).
 """
 
 from __future__ import annotations
@@ -52,6 +52,18 @@ def _cholesky_back(g_L: Tensor, L: Tensor, upper: bool) -> Tensor:
 
 
 linalg_cholesky_ex.vjp(input=_cholesky_back)
+
+
+def _cholesky_along(t_input: Tensor, L: Tensor, upper: bool) -> tuple[Tensor, None]:
+    if upper:
+        L = L.mH
+    half = triangular_solution(L, (t_input + t_input.mH) * 0.5, False, False)
+    inner = triangular_solution(L, half.mH, False, False)  # L⁻¹ dA L⁻ᴴ
+    along = L @ ((inner.tril() + inner.tril(-1)) * 0.5)
+    return along.mH if upper else along, None
+
+
+linalg_cholesky_ex.jvp(_cholesky_along)
 
 
 @operator(RULE, promote=FLOATING, result=(same, rules.info_dtype), public=False, out=True)

@@ -135,9 +135,9 @@ def _lu_back(g_LU: Tensor, LU: Tensor, pivots: Tensor) -> Tensor:
     return _rows(out, back)
 
 
-def _right(U: Tensor, x: Tensor) -> Tensor:
-    """Return ``x U⁻ᴴ``."""
-    return triangular_solution(U, x.mH, True, False).mH
+def _right(U: Tensor, x: Tensor, upper: bool = True) -> Tensor:
+    """Return ``x U⁻ᴴ`` for a triangle U."""
+    return triangular_solution(U, x.mH, upper, False).mH
 
 
 def _wide(inner: Tensor, U1: Tensor, g_U: Tensor, k: int, n: int) -> Tensor:
@@ -146,6 +146,29 @@ def _wide(inner: Tensor, U1: Tensor, g_U: Tensor, k: int, n: int) -> Tensor:
 
 
 linalg_lu_factor_ex.vjp(A=_lu_back)
+
+
+def _lu_along(t_A: Tensor, LU: Tensor, pivots: Tensor) -> tuple[Tensor, None, None]:
+    # With F = L⁻¹ Pᵀ dA U⁻¹ of the square part: dL = L tril(F, -1) and dU = triu(F) U. The rest of a tall matrix is
+    # L₂ U, that of a wide one L U₂.
+    m, n = LU.shape[-2:]
+    k = min(m, n)
+    L, U = _unpacked(LU)
+    L1, U1 = L.narrow(-2, 0, k), U.narrow(-1, 0, k)
+    permuted = _rows(t_A, pivots_to_permutation(pivots, m))
+    half = triangular_solution(L1, permuted.narrow(-2, 0, k), False, True)
+    inner = _right(U1.mH, half.narrow(-1, 0, k), False)
+    lower, upper = inner.tril(-1), inner.triu()
+    along = L1 @ lower + upper @ U1
+    if m > n:
+        rest = permuted.narrow(-2, k, m - k)
+        along = cat([along, _right(U1.mH, rest, False) - L.narrow(-2, k, m - k) @ upper], -2)
+    if m < n:
+        along = cat([along, half.narrow(-1, k, n - k) - lower @ U.narrow(-1, k, n - k)], -1)
+    return along, None, None
+
+
+linalg_lu_factor_ex.jvp(_lu_along)
 
 
 @operator(RULE, promote=FLOATING, result=(same, rules.info_dtype, rules.info_dtype), public=False, out=True)

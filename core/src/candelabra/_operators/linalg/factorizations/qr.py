@@ -55,7 +55,8 @@ def linalg_qr(A: Tensor, mode: str = "reduced") -> QR:
     ...
 
 
-def _qr_back(Q: Tensor, R: Tensor, mode: str, g_Q: Tensor | None = None, g_R: Tensor | None = None) -> Tensor:
+def _differentiable(Q: Tensor, R: Tensor, mode: str) -> tuple[int, int]:
+    """Return the shape of the matrix. Raise ``RuntimeError`` for a mode without a derivative."""
     if mode == "r":
         raise RuntimeError(
             "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use linalg.qr(A, "
@@ -64,6 +65,11 @@ def _qr_back(Q: Tensor, R: Tensor, mode: str, g_Q: Tensor | None = None, g_R: Te
     m, n = Q.shape[-2], R.shape[-1]
     if mode == "complete" and m > n:
         raise RuntimeError("The QR decomposition is not differentiable when mode='complete' and nrows > ncols.")
+    return m, n
+
+
+def _qr_back(Q: Tensor, R: Tensor, mode: str, g_Q: Tensor | None = None, g_R: Tensor | None = None) -> Tensor:
+    m, n = _differentiable(Q, R, mode)
     if m >= n:
         return _tall_back(Q, R, g_Q, g_R)
     square, rest = R.narrow(-1, 0, m), R.narrow(-1, m, n - m)
@@ -95,6 +101,23 @@ def _real_diagonal(x: Tensor) -> Tensor:
 
 
 linalg_qr.vjp(A=_qr_back)
+
+
+def _qr_along(t_A: Tensor, Q: Tensor, R: Tensor, mode: str) -> tuple[Tensor, Tensor]:
+    # dA R⁻¹ = dQ + Q (dR R⁻¹), where Qᴴ dQ is antisymmetric and dR R⁻¹ is an upper triangle with a real diagonal.
+    m, n = _differentiable(Q, R, mode)
+    square, t_square = (R, t_A) if m >= n else (R.narrow(-1, 0, m), t_A.narrow(-1, 0, m))
+    quotient = triangular_solution(square.mH, t_square.mH, False, False).mH
+    inner = Q.mH @ quotient
+    upper = inner.triu(1) + inner.tril(-1).mH + _real_diagonal(inner)
+    t_Q, t_R = quotient - Q @ upper, upper @ square
+    if m < n:
+        rest, t_rest = R.narrow(-1, m, n - m), t_A.narrow(-1, m, n - m)
+        t_R = cat([t_R, Q.mH @ t_rest + t_Q.mH @ (Q @ rest)], -1)
+    return t_Q, t_R
+
+
+linalg_qr.jvp(_qr_along)
 
 
 @operator(_qr_shapes, promote=floating("linalg.qr"), public=False, out=True)

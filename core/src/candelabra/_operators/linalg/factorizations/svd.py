@@ -12,9 +12,11 @@ RuntimeError.
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
+from candelabra._operators.creation.filled import zeroed
 from candelabra._operators.creation.matrices import new_eye
 from candelabra._operators.linalg.factorizations.qr import linalg_qr
 from candelabra._operators.linalg.rules import check_matrix, check_tensor, diagonal, floating, matrices
+from candelabra._operators.shapes.joining import cat
 from candelabra._operators.value_checks import raise_if_nonzero
 from candelabra._random.generator import default_generator
 from candelabra._records.autocasting import Autocast
@@ -133,6 +135,33 @@ def _check_phase(skew_U: Tensor | None, skew_V: Tensor | None) -> None:
 linalg_svd.vjp(A=_svd_back)
 
 
+def _svd_along(t_A: Tensor, U: Tensor, S: Tensor, Vh: Tensor, full_matrices: bool) -> tuple[Any, Tensor, Any]:
+    k = S.shape[-1]
+    U, U_rest = U.narrow(-1, 0, k), U.narrow(-1, k, U.shape[-1] - k)
+    Vh, Vh_rest = Vh.narrow(-2, 0, k), Vh.narrow(-2, k, Vh.shape[-2] - k)
+    left, right = S.unsqueeze(-1), S.unsqueeze(-2)
+    along_V = t_A @ Vh.mH
+    inner = U.mH @ along_V
+    gap = right * right - left * left + new_eye(S, k, k)
+    quotient = inner * (1 - new_eye(S, k, k)) / gap
+
+    def to_U() -> Tensor:
+        out = U @ _skew(quotient * right) + (along_V - U @ inner) / right
+        if U.is_complex():
+            out = out + U * (inner.diagonal(0, -2, -1).imag * 1j / S).unsqueeze(-2)
+        return cat([out, zeroed(U_rest)], -1)
+
+    def to_Vh() -> Tensor:
+        along_U = U.mH @ t_A
+        out = (along_U - inner @ Vh) / left - _skew(quotient * left) @ Vh
+        return cat([out, zeroed(Vh_rest)], -2)
+
+    return to_U, inner.diagonal(0, -2, -1).real, to_Vh
+
+
+linalg_svd.jvp(_svd_along)
+
+
 @operator(_svd_shapes, promote=FLOATING, result=(same, real_part, same), public=False, out=True)
 def linalg_svd_driver(A: Tensor, full_matrices: bool = True, *, driver: str | None) -> SVD:
     """Raise ``RuntimeError`` unless ``driver`` is None."""
@@ -195,6 +224,14 @@ def _svdvals_back(g: Tensor, A: Tensor) -> Tensor:
 
 
 linalg_svdvals.vjp(A=_svdvals_back)
+
+
+def _svdvals_along(t_A: Tensor, A: Tensor) -> Tensor:
+    U, _, Vh = linalg_svd(A, False)
+    return (U.conj() * (t_A @ Vh.mH)).sum(-2).real
+
+
+linalg_svdvals.jvp(_svdvals_along)
 
 
 @operator(matrices("linalg.svd", diagonal), promote=FLOATING, result=real_part, public=False)
