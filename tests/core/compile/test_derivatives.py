@@ -58,6 +58,16 @@ def test_unused_outputs_and_inputs(rng: Any) -> None:
         assert cd.equal(cd.autograd.grad(compiled(a, b)[1].sum(), a)[0], 2 * a.detach())
 
 
+def test_inputs_that_depend_on_each_other(rng: Any) -> None:
+    """What one input contributes to the gradient of another counts once: the graph outside of the call computes it."""
+    w = cd.tensor(rng.standard_normal((3, 3)), requires_grad=True)
+    compiled = cd.compile(lambda y, w: (y * 2) @ w, fullgraph=True)
+    for _ in range(2):
+        (found,) = cd.autograd.grad(compiled(w @ w, w).sum(), w)
+        (expected,) = cd.autograd.grad(compiled.function(w @ w, w).sum(), w)
+        assert cd.allclose(found, expected)
+
+
 def test_released(rng: Any) -> None:
     """A second backward pass is the error of eager graphs, unless the graph is retained."""
     a = leaf(rng, 2)

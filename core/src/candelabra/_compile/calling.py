@@ -11,7 +11,7 @@ from os.path import basename
 from types import MethodType
 from weakref import WeakSet
 
-from candelabra._annotations import Any, Final
+from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._autograd.node import RELEASED
 from candelabra._compile.differentiation import CompiledNode, Derivative, freed, trace_backward, without_hooks
 from candelabra._compile.environment import Environment, TooManyGuards, environment_of
@@ -25,13 +25,16 @@ from candelabra._graph.passes import simplified
 from candelabra._graph.structure import Graph, Value
 from candelabra._graph.tracing import tracing
 from candelabra._invalidation import KEEPERS
-from candelabra._keys import AUTOGRAD, FUNCTION_MODE, LAYER_MASK, PACK, TRACING, state
+from candelabra._keys import AUTOGRAD, DEFERRED, FUNCTION_MODE, LAYER_MASK, PACK, TRACING, state
 from candelabra._tensor import Tensor
 from candelabra.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
+if TYPE_CHECKING:
+    from candelabra._compile.segments import SegmentCache
+
 RECOMPILE_LIMIT: Final = 8
 """The number of programs of one compiled function. More kinds of calls run eagerly."""
-EAGER_MODES: Final = TRACING | FUNCTION_MODE | PACK
+EAGER_MODES: Final = TRACING | FUNCTION_MODE | PACK | DEFERRED
 """Modes in which compiled functions run eagerly: others have to see their operators."""
 
 
@@ -78,7 +81,7 @@ class CompiledFunction:
     """A function that is traced at the first call of each kind, and then runs as compiled graphs.
 
     It returns what the function returns and has its effects on tensors. ``fullgraph``: raise an error for what a graph
-    cannot repeat, instead of running eagerly.
+    cannot repeat, instead of running in segments (``candelabra._compile.segments``).
     """
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool = False) -> None:
@@ -95,7 +98,9 @@ class CompiledFunction:
         self.programs: list[Program] = []
         self._plain: tuple[Callable[..., Any], ...] = ()
         self.eager: str | None = None
-        """Why every call that no program serves runs eagerly."""
+        """Why a call that no program serves runs eagerly, or in segments."""
+        self.segments: SegmentCache | None = None
+        """The segments of such calls. None: they run eagerly."""
         self._misses = 0
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -141,16 +146,24 @@ class CompiledFunction:
                 if out is not MISS:
                     return out
         if self.eager is not None and not self.fullgraph:
-            return self.function(*args, **kwargs)
+            return self._eagerly(args, kwargs)
         if any(isinstance(leaf, Tensor) and leaf._instance.depth for leaf in leaves):
             return self.function(*args, **kwargs)
         return self._traced(args, kwargs, leaves, spec)
+
+    def _eagerly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a call that is no single graph: in segments, or eagerly if each call would have others."""
+        if self.segments is None:
+            return self.function(*args, **kwargs)
+        from candelabra._compile.segments import run_in_segments
+
+        return run_in_segments(self.function, self.segments, args, kwargs)
 
     # -- the first call of a kind -------------------------------------------------------------------------------------
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any], spec: TreeSpec) -> Any:
         if len(self.programs) >= RECOMPILE_LIMIT:
             changes = self.programs[-1].environment.failure() or "the shapes, dtypes or values of its arguments"
-            self._give_up(f"it was compiled {RECOMPILE_LIMIT} times; what changes is {changes}")
+            self._give_up(f"it was compiled {RECOMPILE_LIMIT} times; what changes is {changes}", segments=False)
             return self.function(*args, **kwargs)
         try:
             others = [leaf for leaf in leaves if not isinstance(leaf, Tensor)]
@@ -188,14 +201,19 @@ class CompiledFunction:
     def _name(self) -> str:
         return getattr(self.function, "__name__", None) or type(self.function).__name__
 
-    def _give_up(self, reason: str) -> None:
-        """Run further kinds of calls eagerly. Warn once."""
+    def _give_up(self, reason: str, segments: bool = True) -> None:
+        """Run further kinds of calls in segments, or eagerly. Warn once."""
         if self.fullgraph:
             raise RuntimeError(f"compile({self._name}, fullgraph=True): {reason}")
         if self.eager is None:
             self.eager = reason
+            if segments:
+                from candelabra._compile.segments import SegmentCache
+
+                self.segments = SegmentCache(self.title)
             warnings.warn(
-                f"candelabra.compile: {self._name}() runs eagerly: {reason}. fullgraph=True makes this an error",
+                f"candelabra.compile: {self._name}() runs {'in segments' if segments else 'eagerly'}: {reason}. "
+                "fullgraph=True makes this an error",
                 UserWarning,
                 stacklevel=5,
             )

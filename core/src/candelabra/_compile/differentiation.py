@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from weakref import ref
 
 from candelabra._annotations import Any, Final, NamedTuple
-from candelabra._autograd.api import grad
+from candelabra._autograd.api import grad_up_to
 from candelabra._autograd.filling import filled_like
 from candelabra._autograd.node import RELEASED, Node, Port, changed
 from candelabra._compile.recording import Recorder
@@ -74,9 +74,9 @@ def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequen
     with mode(include=NO_GRAD):
         ones = [filled_like(t, 1, tuple(t._payload.shape), t.dtype).contiguous() for t in outputs]
         made = len(recorder.nodes)
-        gradients = grad(outputs, inputs, ones, retain_graph=True, allow_unused=True)
+        gradients = grad_up_to(outputs, inputs, ones)
         # A leaf keeps a gradient that nothing else refers to, so none may show the memory of another value.
-        gradients = tuple([g.clone() if g is not None and g._keys & VIEW else g for g in gradients])
+        gradients = [g.clone() if g is not None and g._keys & VIEW else g for g in gradients]
     values = [recorder.value_of(t) for t in ones]
     results = [None if g is None else recorder.value_of(g._fresh()) for g in gradients]
     if recorder.breaks or len(recorder.draws) != drawn or None in values:
@@ -111,7 +111,7 @@ def freed(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequence[Tensor
     for output in outputs:
         try:
             with mode(include=NO_GRAD):
-                grad([output], inputs, [filled_like(output, 1)], retain_graph=True, allow_unused=True)
+                grad_up_to([output], inputs, [filled_like(output, 1)])
             found.append(False)
         except GraphFreed:
             found.append(True)
