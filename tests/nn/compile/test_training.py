@@ -242,3 +242,12 @@ def test_training_in_segments(network: str) -> None:
         return losses, [p.tolist() for p in (*model.parameters(), *model.buffers())]
 
     assert trained(cd.compile) == trained(lambda function: function)
+
+
+def test_encoder_with_a_mask() -> None:
+    """A compiled encoder applies its mask without reading whether that is causal, so it is one graph."""
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2).eval()
+    compiled = cd.compile(encoder, fullgraph=True)
+    x, mask = cd.randn(2, 5, 8), nn.Transformer.generate_square_subsequent_mask(5)
+    for _ in range(2):
+        assert cd.allclose(compiled(x, mask), encoder(x, mask), atol=1e-6)

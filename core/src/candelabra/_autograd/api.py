@@ -200,9 +200,11 @@ def _batched(
     return [None if i in unused else next(found) for i in range(len(targets))]
 
 
-def grad_up_to(outputs: Sequence[Tensor], inputs: Sequence[Tensor], gradients: Sequence[Tensor]) -> list[Tensor | None]:
+def grad_up_to(
+    outputs: Sequence[Tensor], inputs: Sequence[Tensor], gradients: Sequence[Tensor], create_graph: bool = False
+) -> list[Tensor | None]:
     """Return the gradients of inputs as if these were leaves, although one may depend on another. The graph is kept."""
-    return _captured(tuple(outputs), tuple(gradients), tuple(inputs), True, False, ending=True)
+    return _captured(tuple(outputs), tuple(gradients), tuple(inputs), True, create_graph, ending=True)
 
 
 def _captured(

@@ -13,7 +13,14 @@ from weakref import WeakSet
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._autograd.node import RELEASED
-from candelabra._compile.differentiation import CompiledNode, Derivative, freed, trace_backward, without_hooks
+from candelabra._compile.differentiation import (
+    CompiledNode,
+    Derivative,
+    Repetition,
+    freed,
+    trace_backward,
+    without_hooks,
+)
 from candelabra._compile.environment import Environment, TooManyGuards, environment_of
 from candelabra._compile.program import MISS, Writer, written_outside
 from candelabra._compile.recording import GradientSet, Recorder, graphs_of
@@ -316,9 +323,7 @@ class TracedCall:
         if derivative is not None:
             self._attach(writer, derivative)
         for position in self.freed:
-            writer.lines.append(
-                f"{writer.bound(CompiledNode)}(None, {writer.bound(RELEASED)}, (), ()).give((x{position},))"
-            )
+            writer.lines.append(f"{writer.bound(CompiledNode)}(None, {writer.bound(RELEASED)}).give((x{position},))")
         plain = self.spec == tree_flatten((tuple(self.leaves), {}))[1]
         function = writer.function(len(self.leaves), self._returned(writer, leaves, shape))
         program = Program(function, None if plain else self.spec, self.environment)
@@ -338,11 +343,25 @@ class TracedCall:
     def _attach(self, writer: Writer, derivative: Derivative) -> None:
         """Write the lines that give the results the node of the call."""
         saved = "".join(f"{writer.names[v]}, " for v in derivative.saved)
-        edges = "".join(f"{writer.tensors[v]}._node, " for v in derivative.inputs)
+        inputs = "".join(f"{writer.tensors[v]}, " for v in derivative.inputs)
         guarded = "".join(f"{writer.tensors[v]}, " for v in derivative.saved if v in writer.tensors)
         graded = "".join(f"x{i}, " for i in self.graded)
-        node = writer.bound(CompiledNode)
-        writer.lines.append(f"{node}({writer.bound(derivative)}, ({saved}), ({edges}), ({guarded})).give(({graded}))")
+        leaves = "".join(f"a{i}, " for i in range(len(self.leaves)))
+        node, bound = writer.bound(CompiledNode), f"{writer.bound(derivative)}, ({saved}), ({inputs}), ({guarded})"
+        repetition = writer.bound(self._repetition())
+        writer.lines.append(f"{node}({bound}, {repetition}, ({leaves})).give(({graded}))")
+
+    def _repetition(self) -> Repetition:
+        """Return how the backward pass of the call can repeat it."""
+        recorder, refused = self.recorder, None
+        if written_outside(recorder):
+            refused = "writes a tensor from outside"
+        elif recorder.draws:
+            refused = "draws random numbers"
+        elif self.bits:
+            refused = "was called under autocast or another mode"
+        positions = tuple(self.graded)
+        return Repetition(self.owner.function, self.spec, self.environment, positions, refused)
 
     @staticmethod
     def _returned(writer: Writer, leaves: list[Any], shape: TreeSpec) -> str:
