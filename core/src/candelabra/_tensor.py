@@ -196,8 +196,9 @@ class Tensor(Methods):
     def _layout(self) -> tuple[tuple[int, ...], int]:
         instance = instance_of_key(self._keys)
         shape = self._payload.shape
-        if self._keys & DEFERRED:  # batched calls compute results in the usual layout
-            return contiguous_strides(shape), 0
+        if self._keys & DEFERRED:
+            deferred: tuple[tuple[int, ...], int] = self._payload.layout(self)
+            return deferred
         if not instance.capabilities.strided:
             if instance.depth:
                 found: tuple[tuple[int, ...], int] = instance.backend.layout(self._payload)

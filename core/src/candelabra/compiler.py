@@ -33,10 +33,11 @@ def compile(
     mode, and what the function refers to: closure cells, globals, attributes of modules. Other effects of Python code,
     such as printing, happen while recording only.
 
-    What a graph cannot repeat, such as reading a value of a tensor (``.item()``), makes the function run eagerly, with
-    one warning that names the line; with ``fullgraph=True`` it is a ``RuntimeError``. ``disable=True`` returns
-    ``model``. ``dynamic``, ``backend``, ``mode`` and ``options`` are accepted for PyTorch's programs and change
-    nothing: each device has one compiler. See docs/compile.md.
+    What a graph cannot repeat, such as reading a value of a tensor (``.item()``), makes the function run in segments:
+    its Python at every call, the operators between two such places compiled. One warning names the line; with
+    ``fullgraph=True`` it is a ``RuntimeError``. ``disable=True`` returns ``model``. ``dynamic``, ``backend``, ``mode``
+    and ``options`` are accepted for PyTorch's programs and change nothing: each device has one compiler. See
+    docs/compile.md.
     """
     if model is None:
         return lambda function: compile(function, fullgraph=fullgraph, disable=disable)

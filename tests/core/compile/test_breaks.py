@@ -38,7 +38,7 @@ def test_break(name: str) -> None:
     """A break is a warning that names the line, and an error of a full graph; results are right."""
     function, reason = BREAKS[name]
     compiled = cd.compile(function)
-    with pytest.warns(UserWarning, match=rf"runs eagerly: .*{reason}.*test_breaks\.py:\d+"):
+    with pytest.warns(UserWarning, match=rf"runs in segments: .*{reason}.*test_breaks\.py:\d+"):
         first = compiled(cd.tensor([1.0, 2.0]))
     for found in (first, compiled(cd.tensor([1.0, 2.0]))):
         assert repr(found) == repr(function(cd.tensor([1.0, 2.0])))
@@ -49,7 +49,7 @@ def test_break(name: str) -> None:
 def test_branches_on_values() -> None:
     """A function that branches on values takes the right branch at each call."""
     compiled = cd.compile(branch)
-    with pytest.warns(UserWarning, match="runs eagerly"):
+    with pytest.warns(UserWarning, match="runs in segments"):
         assert compiled(cd.ones(1)).item() == 2
     assert compiled(-cd.ones(1)).item() == -2
 
@@ -188,5 +188,5 @@ def test_too_many_guards() -> None:
     """A function that depends on too many values runs eagerly."""
     table = [[float(i + j) for i in range(200)] for j in range(120)]
     compiled = cd.compile(lambda x: x * table[3][4])
-    with pytest.warns(UserWarning, match="runs eagerly: it depends on more than 20000 values"):
+    with pytest.warns(UserWarning, match="runs in segments: it depends on more than 20000 values"):
         assert compiled(cd.ones(1)).item() == 7

@@ -58,6 +58,16 @@ def test_unused_outputs_and_inputs(rng: Any) -> None:
         assert cd.equal(cd.autograd.grad(compiled(a, b)[1].sum(), a)[0], 2 * a.detach())
 
 
+def test_inputs_that_depend_on_each_other(rng: Any) -> None:
+    """What one input contributes to the gradient of another counts once: the graph outside of the call computes it."""
+    w = cd.tensor(rng.standard_normal((3, 3)), requires_grad=True)
+    compiled = cd.compile(lambda y, w: (y * 2) @ w, fullgraph=True)
+    for _ in range(2):
+        (found,) = cd.autograd.grad(compiled(w @ w, w).sum(), w)
+        (expected,) = cd.autograd.grad(compiled.function(w @ w, w).sum(), w)
+        assert cd.allclose(found, expected)
+
+
 def test_released(rng: Any) -> None:
     """A second backward pass is the error of eager graphs, unless the graph is retained."""
     a = leaf(rng, 2)
@@ -83,12 +93,90 @@ def test_saved_tensor_written(rng: Any) -> None:
 
 
 def test_second_derivative(rng: Any) -> None:
-    """A second derivative through a compiled call is an error that says what to do."""
-    a = leaf(rng, 2)
-    compiled = cd.compile(lambda x: (x**3).sum(), fullgraph=True)
-    compiled(a)
-    with pytest.raises(RuntimeError, match="a compiled function has no second derivative"):
-        cd.autograd.grad(compiled(a), a, create_graph=True)
+    """Second derivatives repeat the call eagerly: also through captured tensors, and not through detached ones."""
+    w = leaf(rng, 3, 3)
+
+    def f(x: cd.Tensor) -> cd.Tensor:
+        return (w @ x).tanh() * x.detach() * x
+
+    compiled = cd.compile(f, fullgraph=True)
+    x = leaf(rng, 3)
+    for _ in range(2):
+        found = []
+        for called in (compiled, f):
+            (a,) = cd.autograd.grad(called(x).sum(), x, create_graph=True)
+            found.append(cd.autograd.grad((a * a).sum(), (x, w)))
+        assert all(cd.equal(a, b) for a, b in zip(*found, strict=True))
+    assert cd.autograd.gradgradcheck(cd.compile(lambda x: (w @ x).tanh() * x, fullgraph=True), (x,))
+
+
+def test_transforms_of_compiled_functions(rng: Any) -> None:
+    """Function transforms take compiled functions, and compiled functions contain transforms."""
+
+    def f(x: cd.Tensor) -> cd.Tensor:
+        return x.exp() * x.sum()
+
+    compiled = cd.compile(f, fullgraph=True)
+    x, rows = leaf(rng, 3), cd.tensor(rng.random((2, 3)))
+    out = [compiled(x) for _ in range(2)][1]
+    (jacobian,) = cd.autograd.grad(out, x, cd.eye(3, dtype=cd.float64), is_grads_batched=True)
+    assert cd.allclose(jacobian, cd.func.jacrev(f)(x))
+    assert cd.allclose(cd.func.vmap(compiled)(rows), cd.func.vmap(f)(rows))
+    assert cd.allclose(cd.func.hessian(lambda x: compiled(x).sum())(x), cd.func.hessian(lambda x: f(x).sum())(x))
+    inside = cd.compile(cd.func.vmap(cd.func.grad(lambda x: f(x).sum())), fullgraph=True)
+    for _ in range(2):
+        assert cd.allclose(inside(rows), cd.func.vmap(cd.func.grad(lambda x: f(x).sum()))(rows))
+    assert len(inside.programs) == 1
+
+
+COUNT = cd.zeros(1)
+FACTOR = {"value": 2.0}
+
+
+def changed_factor(x: cd.Tensor) -> cd.Tensor:
+    """Depend on a dict."""
+    return (x * FACTOR["value"]).exp()
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda x: cd.nn.functional.dropout(x, 0.5).exp(), "draws random numbers"),
+        (lambda x: (COUNT.add_(1), x.exp())[1], "writes a tensor from outside"),
+        (changed_factor, "depends on the global 'FACTOR'.*, which has changed since the call"),
+    ],
+)
+def test_refused_second_derivatives(function: Any, reason: str, rng: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that cannot be repeated refuses a second derivative, and says why."""
+    compiled = cd.compile(function, fullgraph=True)
+    x = leaf(rng, 3)
+    compiled(x)
+    out = compiled(x).sum()
+    monkeypatch.setitem(FACTOR, "value", 3.0)
+    with pytest.raises(RuntimeError, match=f"a compiled function that {reason}.* has no second derivative"):
+        out.backward(create_graph=True)
+
+
+def test_second_derivative_under_autocast(rng: Any) -> None:
+    """Under autocast there is no second derivative."""
+    compiled = cd.compile(lambda x: (x @ x).exp(), fullgraph=True)
+    x = cd.ones(2, 2, requires_grad=True)
+    with cd.autocast("cpu"):
+        out = [compiled(x).sum() for _ in range(2)][1]
+    with pytest.raises(RuntimeError, match="was called under autocast or another mode has no second derivative"):
+        out.backward(create_graph=True)
+
+
+def test_argument_written_before_the_second_derivative(rng: Any) -> None:
+    """An argument that the first derivative does not need may be written before it, but not before the second."""
+    compiled = cd.compile(lambda x, y: x + y * 2, fullgraph=True)
+    x, y = leaf(rng, 2), cd.ones(2, dtype=cd.float64)
+    compiled(x, y)
+    out = compiled(x, y).sum()
+    y.add_(1)
+    with pytest.raises(VersionMismatch, match="modified by an inplace operation"):
+        out.backward(create_graph=True, retain_graph=True)
+    out.backward()
 
 
 def test_gradient_of_another_layout(rng: Any) -> None:

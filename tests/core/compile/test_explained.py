@@ -39,7 +39,7 @@ def test_graphs_of_a_program(tmp_path: Path, capsys: Any) -> None:
     assert "scaled (program.py:5): 1 program\n" in text
     assert "2 operators, 2 kernels and views, 4.58e-05 MiB read and written" in text
     assert "v0: float32[3] = mul(a0, 2)  # program.py:7" in text
-    assert "branching (program.py:9): 0 programs\n  other calls run eagerly: the value of a tensor is read" in text
+    assert "branching (program.py:9): 0 programs\n  other calls run in segments: the value of a tensor is read" in text
     assert text.count("graph(a0: float32[3]") >= 2
 
 

@@ -188,7 +188,7 @@ def test_state_that_each_call_changes() -> None:
 
     compiled = cd.compile(f)
     found = [compiled(cd.ones(1)).item() for _ in range(7)]
-    with pytest.warns(UserWarning, match=r"f\(\) runs eagerly: each call changes .*calls"):
+    with pytest.warns(UserWarning, match=r"f\(\) runs in segments: each call changes .*calls"):
         found.append(compiled(cd.ones(1)).item())
     found.append(compiled(cd.ones(1)).item())
     assert found == [float(n) for n in range(1, 10)]

@@ -213,3 +213,41 @@ def test_autocast() -> None:
         with cd.no_grad():
             model.weight.add_(1)
     assert programs(compiled) == 2
+
+
+@pytest.mark.filterwarnings("ignore:candelabra.compile:UserWarning")
+@pytest.mark.parametrize("network", ["mlp", "cnn"])  # that with tied weights adds gradients in another order
+def test_training_in_segments(network: str) -> None:
+    """A training step that reads a result and its loss trains as in eager calls, bit for bit."""
+
+    def trained(compile: Callable[..., Any]) -> tuple[list[float], Any]:
+        make, shape = NETWORKS[network]
+        cd.manual_seed(7)
+        model = make()
+        optimizer = optim.AdamW(model.parameters(), lr=0.01)
+
+        def step(x: cd.Tensor, target: cd.Tensor) -> float:
+            optimizer.zero_grad()
+            logits = model(x)
+            scale = 1.0 if logits.sum().item() > 1e9 else 2.0
+            loss = F.cross_entropy(logits * scale, target)
+            loss.backward()
+            optimizer.step()
+            return loss.item()
+
+        stepped = compile(step)
+        losses = [stepped(cd.randn(shape), cd.randint(0, 3, shape[:1])) for _ in range(5)]
+        if compile is cd.compile:
+            assert stepped.segments.compiled
+        return losses, [p.tolist() for p in (*model.parameters(), *model.buffers())]
+
+    assert trained(cd.compile) == trained(lambda function: function)
+
+
+def test_encoder_with_a_mask() -> None:
+    """A compiled encoder applies its mask without reading whether that is causal, so it is one graph."""
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2).eval()
+    compiled = cd.compile(encoder, fullgraph=True)
+    x, mask = cd.randn(2, 5, 8), nn.Transformer.generate_square_subsequent_mask(5)
+    for _ in range(2):
+        assert cd.allclose(compiled(x, mask), encoder(x, mask), atol=1e-6)

@@ -13,6 +13,8 @@ from candelabra._overrides import in_use
 from candelabra.dtypes import COMPLEX_BITS, DTYPE_MASK
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from candelabra._tensor import Tensor
 
 TensorOrTensors = Any
@@ -198,12 +200,20 @@ def _batched(
     return [None if i in unused else next(found) for i in range(len(targets))]
 
 
+def grad_up_to(
+    outputs: Sequence[Tensor], inputs: Sequence[Tensor], gradients: Sequence[Tensor], create_graph: bool = False
+) -> list[Tensor | None]:
+    """Return the gradients of inputs as if these were leaves, although one may depend on another. The graph is kept."""
+    return _captured(tuple(outputs), tuple(gradients), tuple(inputs), True, create_graph, ending=True)
+
+
 def _captured(
     outputs: tuple[Tensor, ...],
     gradients: tuple[Tensor | None, ...],
     targets: tuple[Tensor, ...],
     keep: bool,
     create_graph: bool,
+    ending: bool = False,
 ) -> list[Tensor | None]:
     captures: dict[Node, list[int]] = {}
     for position, target in enumerate(targets):
@@ -212,7 +222,7 @@ def _captured(
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         captures.setdefault(node, []).append(position)
     captured: list[Any] = [None] * len(targets)
-    _pass(outputs, gradients, keep, create_graph, captures, captured)
+    _pass(outputs, gradients, keep, create_graph, captures, captured, ending)
     return captured
 
 
@@ -223,6 +233,7 @@ def _pass(
     create_graph: bool,
     captures: dict[Node, list[int]] | None = None,
     captured: list[Any] | None = None,
+    ending: bool = False,
 ) -> None:
     """Create the first gradients and run the engine, with recording only for ``create_graph``."""
     before = state.bits
@@ -230,6 +241,6 @@ def _pass(
     bits &= ~DEFERRED
     switch((bits | NO_OVERRIDE) & ~FUNCTION_MODE if in_use or bits & FUNCTION_MODE else bits)
     try:
-        run(_roots(outputs, gradients), keep, create_graph, captures, captured)
+        run(_roots(outputs, gradients), keep, create_graph, captures, captured, ending)
     finally:
         switch(before)

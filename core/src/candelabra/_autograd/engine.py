@@ -42,11 +42,13 @@ def run(
     create_graph: bool,
     captures: dict[Node, list[int]] | None = None,
     captured: list[Any] | None = None,
+    ending: bool = False,
 ) -> None:
     """Run the backward pass from ``roots``, (node, gradient) pairs, in the caller's mode of recording.
 
     With ``captures``, only the nodes on a path to one of its keys run. The gradients of these keys are stored in
-    ``captured`` at the listed positions instead of being accumulated into leaves.
+    ``captured`` at the listed positions instead of being accumulated into leaves. With ``ending``, these paths end at
+    the first key: one does not contribute to another.
     """
     starts: dict[Node, Any] = {}
     for node, g in roots:
@@ -58,6 +60,8 @@ def run(
     if captures is not None:
         assert captured is not None
         one.captures, one.captured, one.wanted = captures, captured, _leading_to(captures, one.pending)
+        if ending:
+            one.wanted.difference_update(captures)
     for node, g in starts.items():
         if one.pending[node]:  # a root that another root depends on
             one.partial[node] = g

@@ -17,6 +17,7 @@ from candelabra._autograd.filling import zeros_like
 from candelabra._autograd.node import Node
 from candelabra._autograd.pending import note_write
 from candelabra._device import instance_of_key
+from candelabra._dispatch.deferring import changes_state
 from candelabra._dispatch.key import redispatch
 from candelabra._dispatch.tracing import note_break, tracer_here
 from candelabra._keys import (
@@ -339,6 +340,7 @@ def rebind(tensor: Tensor, payload: Any) -> None:
     if tensor._keys & VIEW:
         raise RuntimeError("a view cannot be resized or given other memory; use its base, or a clone")
     note_break("a tensor gets other memory (.data, resize_, out=)")
+    changes_state()
     tensor._payload = payload
     tensor._counter[0] += 1
 

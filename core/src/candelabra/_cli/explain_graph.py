@@ -38,7 +38,8 @@ def _explain(function: CompiledFunction) -> None:
     count = len(function.programs)
     print(f"{function.title}: {count} program{'' if count == 1 else 's'}")
     if function.eager is not None:
-        print(f"  other calls run eagerly: {function.eager}")
+        how = "eagerly" if function.segments is None else "in segments"
+        print(f"  other calls run {how}: {function.eager}")
     for number, program in enumerate(function.programs, 1):
         print(f"  program {number}, {len(program.environment.lines)} guards besides those of the arguments")
         for graph, run in _graphs(program):

@@ -11,9 +11,16 @@ from os.path import basename
 from types import MethodType
 from weakref import WeakSet
 
-from candelabra._annotations import Any, Final
+from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._autograd.node import RELEASED
-from candelabra._compile.differentiation import CompiledNode, Derivative, freed, trace_backward, without_hooks
+from candelabra._compile.differentiation import (
+    CompiledNode,
+    Derivative,
+    Repetition,
+    freed,
+    trace_backward,
+    without_hooks,
+)
 from candelabra._compile.environment import Environment, TooManyGuards, environment_of
 from candelabra._compile.program import MISS, Writer, written_outside
 from candelabra._compile.recording import GradientSet, Recorder, graphs_of
@@ -25,13 +32,16 @@ from candelabra._graph.passes import simplified
 from candelabra._graph.structure import Graph, Value
 from candelabra._graph.tracing import tracing
 from candelabra._invalidation import KEEPERS
-from candelabra._keys import AUTOGRAD, FUNCTION_MODE, LAYER_MASK, PACK, TRACING, state
+from candelabra._keys import AUTOGRAD, DEFERRED, FUNCTION_MODE, LAYER_MASK, PACK, TRACING, state
 from candelabra._tensor import Tensor
 from candelabra.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
+if TYPE_CHECKING:
+    from candelabra._compile.segments import SegmentCache
+
 RECOMPILE_LIMIT: Final = 8
 """The number of programs of one compiled function. More kinds of calls run eagerly."""
-EAGER_MODES: Final = TRACING | FUNCTION_MODE | PACK
+EAGER_MODES: Final = TRACING | FUNCTION_MODE | PACK | DEFERRED
 """Modes in which compiled functions run eagerly: others have to see their operators."""
 
 
@@ -78,7 +88,7 @@ class CompiledFunction:
     """A function that is traced at the first call of each kind, and then runs as compiled graphs.
 
     It returns what the function returns and has its effects on tensors. ``fullgraph``: raise an error for what a graph
-    cannot repeat, instead of running eagerly.
+    cannot repeat, instead of running in segments (``candelabra._compile.segments``).
     """
 
     def __init__(self, function: Callable[..., Any], fullgraph: bool = False) -> None:
@@ -95,7 +105,9 @@ class CompiledFunction:
         self.programs: list[Program] = []
         self._plain: tuple[Callable[..., Any], ...] = ()
         self.eager: str | None = None
-        """Why every call that no program serves runs eagerly."""
+        """Why a call that no program serves runs eagerly, or in segments."""
+        self.segments: SegmentCache | None = None
+        """The segments of such calls. None: they run eagerly."""
         self._misses = 0
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -141,16 +153,24 @@ class CompiledFunction:
                 if out is not MISS:
                     return out
         if self.eager is not None and not self.fullgraph:
-            return self.function(*args, **kwargs)
+            return self._eagerly(args, kwargs)
         if any(isinstance(leaf, Tensor) and leaf._instance.depth for leaf in leaves):
             return self.function(*args, **kwargs)
         return self._traced(args, kwargs, leaves, spec)
+
+    def _eagerly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a call that is no single graph: in segments, or eagerly if each call would have others."""
+        if self.segments is None:
+            return self.function(*args, **kwargs)
+        from candelabra._compile.segments import run_in_segments
+
+        return run_in_segments(self.function, self.segments, args, kwargs)
 
     # -- the first call of a kind -------------------------------------------------------------------------------------
     def _traced(self, args: tuple[Any, ...], kwargs: dict[str, Any], leaves: list[Any], spec: TreeSpec) -> Any:
         if len(self.programs) >= RECOMPILE_LIMIT:
             changes = self.programs[-1].environment.failure() or "the shapes, dtypes or values of its arguments"
-            self._give_up(f"it was compiled {RECOMPILE_LIMIT} times; what changes is {changes}")
+            self._give_up(f"it was compiled {RECOMPILE_LIMIT} times; what changes is {changes}", segments=False)
             return self.function(*args, **kwargs)
         try:
             others = [leaf for leaf in leaves if not isinstance(leaf, Tensor)]
@@ -188,14 +208,19 @@ class CompiledFunction:
     def _name(self) -> str:
         return getattr(self.function, "__name__", None) or type(self.function).__name__
 
-    def _give_up(self, reason: str) -> None:
-        """Run further kinds of calls eagerly. Warn once."""
+    def _give_up(self, reason: str, segments: bool = True) -> None:
+        """Run further kinds of calls in segments, or eagerly. Warn once."""
         if self.fullgraph:
             raise RuntimeError(f"compile({self._name}, fullgraph=True): {reason}")
         if self.eager is None:
             self.eager = reason
+            if segments:
+                from candelabra._compile.segments import SegmentCache
+
+                self.segments = SegmentCache(self.title)
             warnings.warn(
-                f"candelabra.compile: {self._name}() runs eagerly: {reason}. fullgraph=True makes this an error",
+                f"candelabra.compile: {self._name}() runs {'in segments' if segments else 'eagerly'}: {reason}. "
+                "fullgraph=True makes this an error",
                 UserWarning,
                 stacklevel=5,
             )
@@ -298,9 +323,7 @@ class TracedCall:
         if derivative is not None:
             self._attach(writer, derivative)
         for position in self.freed:
-            writer.lines.append(
-                f"{writer.bound(CompiledNode)}(None, {writer.bound(RELEASED)}, (), ()).give((x{position},))"
-            )
+            writer.lines.append(f"{writer.bound(CompiledNode)}(None, {writer.bound(RELEASED)}).give((x{position},))")
         plain = self.spec == tree_flatten((tuple(self.leaves), {}))[1]
         function = writer.function(len(self.leaves), self._returned(writer, leaves, shape))
         program = Program(function, None if plain else self.spec, self.environment)
@@ -320,11 +343,25 @@ class TracedCall:
     def _attach(self, writer: Writer, derivative: Derivative) -> None:
         """Write the lines that give the results the node of the call."""
         saved = "".join(f"{writer.names[v]}, " for v in derivative.saved)
-        edges = "".join(f"{writer.tensors[v]}._node, " for v in derivative.inputs)
+        inputs = "".join(f"{writer.tensors[v]}, " for v in derivative.inputs)
         guarded = "".join(f"{writer.tensors[v]}, " for v in derivative.saved if v in writer.tensors)
         graded = "".join(f"x{i}, " for i in self.graded)
-        node = writer.bound(CompiledNode)
-        writer.lines.append(f"{node}({writer.bound(derivative)}, ({saved}), ({edges}), ({guarded})).give(({graded}))")
+        leaves = "".join(f"a{i}, " for i in range(len(self.leaves)))
+        node, bound = writer.bound(CompiledNode), f"{writer.bound(derivative)}, ({saved}), ({inputs}), ({guarded})"
+        repetition = writer.bound(self._repetition())
+        writer.lines.append(f"{node}({bound}, {repetition}, ({leaves})).give(({graded}))")
+
+    def _repetition(self) -> Repetition:
+        """Return how the backward pass of the call can repeat it."""
+        recorder, refused = self.recorder, None
+        if written_outside(recorder):
+            refused = "writes a tensor from outside"
+        elif recorder.draws:
+            refused = "draws random numbers"
+        elif self.bits:
+            refused = "was called under autocast or another mode"
+        positions = tuple(self.graded)
+        return Repetition(self.owner.function, self.spec, self.environment, positions, refused)
 
     @staticmethod
     def _returned(writer: Writer, leaves: list[Any], shape: TreeSpec) -> str:

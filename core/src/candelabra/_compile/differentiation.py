@@ -2,7 +2,8 @@
 
 The backward pass is traced together with the call, for gradients of the shapes of the outputs. A cut then decides which
 values the node saves: the inputs of the backward graph. What is cheap to compute from saved values is computed again in
-the backward graph (:func:`cut`).
+the backward graph (:func:`cut`). For second derivatives the node calls the function again, eagerly: graphs lie below
+autograd, and do not know what the function has detached.
 
 Attribution: tracing forward and backward together and choosing what to save between them is the design of JAX's
 linearize-then-transpose and of PyTorch's AOTAutograd.
@@ -10,14 +11,15 @@ linearize-then-transpose and of PyTorch's AOTAutograd.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from weakref import ref
 
 from candelabra._annotations import Any, Final, NamedTuple
-from candelabra._autograd.api import grad
+from candelabra._autograd.api import grad_up_to
 from candelabra._autograd.filling import filled_like
 from candelabra._autograd.node import RELEASED, Node, Port, changed
+from candelabra._compile.environment import Environment
 from candelabra._compile.recording import Recorder
 from candelabra._graph.compiling import compile_graph
 from candelabra._graph.passes import simplified
@@ -28,6 +30,7 @@ from candelabra._records.record import OPERATORS
 from candelabra._tensor import Tensor, wrap
 from candelabra.dtypes import BY_BIT, DTYPE_MASK
 from candelabra.errors import GraphFreed
+from candelabra.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 CHEAP: Final = 1 << 16
 """Values of fewer bytes are saved rather than computed again: a kernel costs more than their memory."""
@@ -49,6 +52,19 @@ class Derivative(NamedTuple):
     """The keys of their gradients."""
     places: tuple[int, ...]
     """For each of them the position among the graph's outputs, or -1 for no gradient."""
+
+
+class Repetition(NamedTuple):
+    """How to repeat a compiled call eagerly, for derivatives of its backward pass."""
+
+    function: Callable[..., Any]
+    spec: TreeSpec
+    """The structure of the arguments."""
+    environment: Environment
+    positions: tuple[int, ...]
+    """Those of the differentiable outputs, among the tensors of the result."""
+    refused: str | None
+    """Why the call cannot be repeated."""
 
 
 @contextmanager
@@ -74,9 +90,9 @@ def trace_backward(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequen
     with mode(include=NO_GRAD):
         ones = [filled_like(t, 1, tuple(t._payload.shape), t.dtype).contiguous() for t in outputs]
         made = len(recorder.nodes)
-        gradients = grad(outputs, inputs, ones, retain_graph=True, allow_unused=True)
+        gradients = grad_up_to(outputs, inputs, ones)
         # A leaf keeps a gradient that nothing else refers to, so none may show the memory of another value.
-        gradients = tuple([g.clone() if g is not None and g._keys & VIEW else g for g in gradients])
+        gradients = [g.clone() if g is not None and g._keys & VIEW else g for g in gradients]
     values = [recorder.value_of(t) for t in ones]
     results = [None if g is None else recorder.value_of(g._fresh()) for g in gradients]
     if recorder.breaks or len(recorder.draws) != drawn or None in values:
@@ -111,7 +127,7 @@ def freed(recorder: Recorder, outputs: Sequence[Tensor], inputs: Sequence[Tensor
     for output in outputs:
         try:
             with mode(include=NO_GRAD):
-                grad([output], inputs, [filled_like(output, 1)], retain_graph=True, allow_unused=True)
+                grad_up_to([output], inputs, [filled_like(output, 1)])
             found.append(False)
         except GraphFreed:
             found.append(True)
@@ -167,21 +183,46 @@ def _is_cheap(node: GraphNode | None, written: set[Any]) -> bool:
     return large and getattr(node.op.rule, "pointwise", False) and not node.op.random and not node.written
 
 
-class CompiledNode(Node):
-    """The node of a compiled call: it saves payloads, and its backward pass runs the backward graph."""
+Version = tuple[list[int], int, Tensor]
+"""The counter of a tensor's writes, what it was at the call, and the tensor."""
 
-    __slots__ = ("all_keys", "derivative", "e1", "more", "outputs", "ports", "saved", "shapes", "versions")
+
+def versions_of(tensors: Iterable[Tensor]) -> list[Version]:
+    """Return the versions of tensors now."""
+    return [(tensor._counter, tensor._counter[0], tensor) for tensor in tensors]
+
+
+class CompiledNode(Node):
+    """The node of a compiled call: it saves payloads, and its backward pass runs the backward graph.
+
+    ``leaves`` are those of the call's arguments, and ``inputs`` the tensors that get gradients. A backward pass that is
+    recorded itself, or whose gradients belong to a function transform, repeats the call eagerly.
+    """
+
+    __slots__ = (
+        "all_keys", "derivative", "e1", "inputs", "leaf_versions", "leaves", "more", "outputs", "ports", "repetition",
+        "saved", "shapes", "versions",
+    )  # fmt: skip
     operator = "compiled"
 
     def __init__(
-        self, derivative: Derivative | None, saved: Any, edges: Sequence[Any], guarded: Sequence[Tensor]
+        self,
+        derivative: Derivative | None,
+        saved: Any,
+        inputs: Sequence[Tensor] = (),
+        guarded: Sequence[Tensor] = (),
+        repetition: Repetition | None = None,
+        leaves: Sequence[Any] = (),
     ) -> None:
         self.derivative = derivative
         self.saved = saved
-        self.e0, self.e1, *more = (*edges, None, None)[: max(2, len(edges))]
+        self.repetition = repetition
+        self.inputs, self.leaves = inputs, leaves
+        self.e0, self.e1, *more = (*[tensor._node for tensor in inputs], None, None)[: max(2, len(inputs))]
         self.more = tuple(more)
         self.hooks = None
-        self.versions = [(tensor._counter, tensor._counter[0], tensor) for tensor in guarded]
+        self.versions = versions_of(guarded)
+        self.leaf_versions = versions_of(leaf for leaf in leaves if isinstance(leaf, Tensor))
 
     def give(self, tensors: Sequence[Tensor]) -> None:
         """Make the node that of the differentiable outputs."""
@@ -201,17 +242,12 @@ class CompiledNode(Node):
         saved = self.saved
         if saved is RELEASED:
             return RELEASED.unpack()  # type: ignore[no-any-return]  # raises GraphFreed
-        if not state.bits & NO_GRAD:
-            raise RuntimeError(
-                "a compiled function has no second derivative: backward(create_graph=True) needs the eager function. "
-                "Call it under candelabra.compiler.set_stance('force_eager'), or do not compile it"
-            )
-        for cell, version, tensor in self.versions:
-            if cell[0] != version:
-                raise changed(self, "captured tensor", tuple(tensor.shape), tensor._keys, cell[0], version)
+        arrived = [g] if self.outputs == 1 else g
+        if not state.bits & NO_GRAD or any(one is not None and one._instance.depth for one in arrived):
+            return self._repeated(arrived)
+        self._check(self.versions)
         derivative = self.derivative
         assert derivative is not None
-        arrived = [g] if self.outputs == 1 else g
         payloads = [self._payload(i, one, arrived) for i, one in enumerate(arrived)]
         found = derivative.run(*payloads, *saved)
         results = [
@@ -219,6 +255,34 @@ class CompiledNode(Node):
             for place, keys in zip(derivative.places, derivative.keys, strict=True)
         ]
         return (*results, None)[: max(2, len(results))]
+
+    def _check(self, versions: Sequence[Version]) -> None:
+        """Raise VersionMismatch if a tensor was written since the call."""
+        for cell, version, tensor in versions:
+            if cell[0] != version:
+                raise changed(self, "captured tensor", tuple(tensor.shape), tensor._keys, cell[0], version)
+
+    def _repeated(self, arrived: Sequence[Tensor | None]) -> tuple[Any, ...]:
+        """Return the gradients of the inputs by calling the function again, eagerly and with recording."""
+        repetition = self.repetition
+        assert repetition is not None
+        refused = repetition.refused
+        if refused is None and (changes := repetition.environment.failure()) is not None:
+            refused = f"depends on {changes}, which has changed since the call,"
+        if refused is not None:
+            raise RuntimeError(
+                f"a compiled function that {refused} has no second derivative, and none by function transforms: call "
+                "it under candelabra.compiler.set_stance('force_eager'), or do not compile it"
+            )
+        self._check((*self.versions, *self.leaf_versions))
+        args, kwargs = tree_unflatten(list(self.leaves), repetition.spec)
+        create = not state.bits & NO_GRAD
+        with mode(exclude=NO_GRAD):
+            found = tree_flatten(repetition.function(*args, **kwargs))[0]
+        tensors = [leaf for leaf in found if isinstance(leaf, Tensor)]
+        pairs = [(tensors[i], g) for i, g in zip(repetition.positions, arrived, strict=True) if g is not None]
+        outputs, gradients = zip(*pairs, strict=True)
+        return (*grad_up_to(outputs, self.inputs, gradients, create), None)[: max(2, len(self.inputs))]
 
     def _payload(self, position: int, g: Tensor | None, arrived: Sequence[Tensor | None]) -> Any:
         """Return the payload of the gradient of an output, with the layout of the trace."""
@@ -234,10 +298,11 @@ class CompiledNode(Node):
 
     def release(self) -> None:
         self.saved = RELEASED
-        self.versions = []
+        self.versions = self.leaf_versions = []
+        self.inputs = self.leaves = ()
 
     def name(self) -> str:
         return "CompiledFunctionBackward"
 
 
-__all__ = ["CompiledNode", "Derivative", "cut", "freed", "trace_backward", "without_hooks"]
+__all__ = ["CompiledNode", "Derivative", "Repetition", "cut", "freed", "trace_backward", "without_hooks"]

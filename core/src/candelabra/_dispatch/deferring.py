@@ -79,6 +79,18 @@ def run_now(op: Operator[..., Any], args: tuple[Any, ...], inplace: bool = False
         switch(before)
 
 
+def changes_state() -> None:
+    """Tell the block of this thread that something which is no operator changes a tensor, or a generator."""
+    if active_block.collector is not None:
+        active_block.collector.changes_state()
+
+
+def shares_memory() -> None:
+    """Tell the block of this thread that memory of a tensor becomes visible outside of candelabra."""
+    if active_block.collector is not None:
+        active_block.collector.shares_memory()
+
+
 def settle(values: Sequence[Any]) -> None:
     """Compute the deferred tensors among values, and in the lists among them."""
     for value in values:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from candelabra._annotations import Any
 from candelabra._device import Instance, open_device, open_instances
+from candelabra._dispatch.deferring import shares_memory
 from candelabra._dispatch.tracing import note_break
 from candelabra._plugins import registry
 from candelabra._tensor import Tensor, wrap
@@ -20,6 +21,7 @@ def export(tensor: Tensor, **options: Any) -> Any:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     instance = tensor._instance
     note_break("the memory of a tensor is exported by DLPack")
+    shares_memory()
     return instance.backend.to_dlpack(tensor._payload, instance.index, **options)
 
 

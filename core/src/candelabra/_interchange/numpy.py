@@ -10,6 +10,7 @@ import warnings
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import open_device
+from candelabra._dispatch.deferring import shares_memory
 from candelabra._dispatch.tracing import note_break
 from candelabra._interchange.host import host_view, upload
 from candelabra._plugins import registry
@@ -104,6 +105,7 @@ def as_ndarray(tensor: Tensor, force: bool = False) -> Any:
     import numpy
 
     note_break("the memory of a tensor is shared with NumPy")
+    shares_memory()
     backend = tensor._fresh()._instance.backend
     if not backend.capabilities.host and not force:
         raise TypeError(

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._device import Instance, device, open_device
+from candelabra._dispatch.deferring import changes_state
 from candelabra._dispatch.fallback import reference_device
 from candelabra._dispatch.tracing import note_break, tracer_here
 from candelabra._plugins import registry
@@ -33,6 +34,11 @@ _CONTROLLED: Final = "a generator is created, seeded, read or set to a state"
 """Why a function is not compiled: a graph repeats draws only."""
 
 
+def _note_control() -> None:
+    note_break(_CONTROLLED)
+    changes_state()
+
+
 class Generator:
     """A stream of random numbers: a seed, and the number of counters that were consumed.
 
@@ -44,7 +50,7 @@ class Generator:
     __slots__ = ("__weakref__", "_device", "_lock", "_offset", "_seed", "_taken")
 
     def __init__(self, device: device | str | int | None = None) -> None:
-        note_break(_CONTROLLED)
+        _note_control()
         self._start(device, _NEW_SEED, 0)
 
     def _start(self, device: device | str | int | None, seed: int, offset: int) -> None:
@@ -62,7 +68,7 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         """Restart from ``seed``, -2**63 to 2**64 - 1 (negative ones modulo 2**64), and return the generator."""
-        note_break(_CONTROLLED)
+        _note_control()
         number = as_seed(seed)
         with self._lock:
             self._seed, self._offset = number, 0
@@ -80,12 +86,12 @@ class Generator:
 
     def get_offset(self) -> int:
         """Return the number of counters that were consumed since the generator was seeded."""
-        note_break(_CONTROLLED)
+        _note_control()
         return self._offset
 
     def set_offset(self, offset: int) -> Generator:
         """Move to another position of the same stream, and return the generator."""
-        note_break(_CONTROLLED)
+        _note_control()
         if not 0 <= offset < _WORDS:
             raise RuntimeError(f"offset must be in [0, 2**64), got {offset}")
         with self._lock:
@@ -112,14 +118,14 @@ class Generator:
 
     def get_state(self) -> Tensor:
         """Return the state as a uint8 tensor of 16 elements in the host's memory: seed and offset, little-endian."""
-        note_break(_CONTROLLED)
+        _note_control()
         with self._lock:
             seed, offset = self._seed, self._offset
         return _as_bytes(seed.to_bytes(8, "little") + offset.to_bytes(8, "little"), self._device)
 
     def set_state(self, new_state: Tensor) -> Generator:
         """Restore a state that :meth:`get_state` returned, and return the generator."""
-        note_break(_CONTROLLED)
+        _note_control()
         seed, offset = _from_bytes(new_state)
         with self._lock:
             self._seed, self._offset = seed, offset
@@ -127,7 +133,7 @@ class Generator:
 
     def clone_state(self) -> Generator:
         """Return another generator at the same position of the same stream."""
-        note_break(_CONTROLLED)
+        _note_control()
         return _restored(self._device, self._seed, self._offset)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -227,6 +233,7 @@ def take_counters(
     for repeat in repeats:
         n *= repeat()
     counters = counters_used(kind, n, dtype, span)
+    changes_state()
     tracer = tracer_here()
     if tracer is not None:
         return tracer.draw(generator, counters)
@@ -301,7 +308,7 @@ def fork_rng(devices: Iterable[device | str] | None = None, enabled: bool = True
     if not enabled:
         yield
         return
-    note_break(_CONTROLLED)
+    _note_control()
     default_generator()
     chosen = None if devices is None else {open_device(d).device for d in devices}
     with _defaults.lock:

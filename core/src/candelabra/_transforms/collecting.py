@@ -15,8 +15,8 @@ Attribution: Neubig, Goldberg and Dyer, "On-the-fly operation batching in dynami
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from functools import wraps
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._autograd.views import check_writable
@@ -44,6 +44,7 @@ from candelabra._transforms.deferred import (
     Bucket,
     Group,
     Kind,
+    Results,
     Slot,
     become,
     kind_of,
@@ -63,6 +64,10 @@ SEQUENCES: Final = (tuple, list)
 
 class Collector:
     """The calls of one block, by signature, and the tensors that they use."""
+
+    shares_parameters = True
+    """Whether a parameter is part of the signature of a call."""
+    block = "batching()"
 
     def __init__(self) -> None:
         self.depth = len(active_frames())
@@ -97,6 +102,9 @@ class Collector:
             return run_now(op, args)
         if modes & LAYER_MASK and op.body is not None:  # a layer serves the operators of the body
             return op.body(*args)
+        return self._collect(op, args, bit)
+
+    def _collect(self, op: Operator[..., Any], args: tuple[Any, ...], bit: int) -> Any:
         row = self._row_of_parameter(op, args)
         inputs: list[Slot] = []
         signature = (op, *self._signature(args if row is None else args[:1], inputs))
@@ -115,6 +123,10 @@ class Collector:
                 for slot in slots:
                     slot.kind = Kind(slot.shape, slot.kind.keys, slot.kind)
                 group.common = slots
+        return self._returned(op, args, results, slots)
+
+    def _returned(self, op: Operator[..., Any], args: tuple[Any, ...], results: Results, slots: Sequence[Slot]) -> Any:
+        """Return the deferred tensors of a call."""
         outs = [self._tensor(slot) for slot in slots]
         if results.view:
             outs[0]._replay, outs[0]._parent = (op, args[1:]), args[0]
@@ -163,7 +175,8 @@ class Collector:
         kind = kind_of(tuple(tensor._payload.shape), tensor._keys & TYPE_AND_DEVICE)
         found = self.constants[id(tensor)] = Slot()
         found.bucket = KNOWN
-        found.kind = Kind(kind.shape, kind.keys, kind) if node is not None and node.is_leaf else kind
+        shared = self.shares_parameters and node is not None and node.is_leaf
+        found.kind = Kind(kind.shape, kind.keys, kind) if shared else kind
         found.shape = kind.shape
         found.tensor = tensor
         found.version = tensor._counter[0]
@@ -256,16 +269,16 @@ class Collector:
         """Run all collected calls."""
         if threading.get_ident() != self.thread:
             raise RuntimeError(
-                "a tensor of batching() was used in another thread before its value was computed. Compute it first, "
+                f"a tensor of {self.block} was used in another thread before its value was computed. Compute it first, "
                 "for example with .item(), or end the block"
             )
-        buckets = self.buckets
+        execute = self._execution()
         written, self.written = self.written, []
         self._forget()
         before = state.bits
         switch(before & ~DEFERRED)
         try:
-            execute(buckets)
+            execute()
         except BaseException:
             _restore(written)
             raise
@@ -277,6 +290,16 @@ class Collector:
                 OPERATORS["copied"].form("inplace")(target, value)
         finally:
             switch(before)
+
+    def _execution(self) -> Callable[[], None]:
+        """Return the function that runs the collected calls."""
+        return partial(execute, self.buckets)
+
+    def shares_memory(self) -> None:
+        """Note that memory of a tensor becomes visible outside of candelabra."""
+
+    def changes_state(self) -> None:
+        """Note that something which is no operator changes a tensor, or a generator."""
 
     def discard(self) -> None:
         """Forget the collected calls, and restore the tensors that they write."""

@@ -13,6 +13,7 @@ from candelabra._annotations import TYPE_CHECKING, Any, Final, NamedTuple
 from candelabra._device import open_device
 from candelabra._dispatch.viewing import VIEW_SLOTS
 from candelabra._keys import ANOMALY, DEFERRED, LAYER_MASK, NO_GRAD, OVERRIDE, PACK, RECORDING_MODES, VIEW, mode
+from candelabra._layout import contiguous_strides
 from candelabra._records.record import OPERATORS
 from candelabra._tensor import Tensor, wrap
 from candelabra.dtypes import BY_BIT, DTYPE_MASK
@@ -209,6 +210,7 @@ KNOWN: Final = Bucket(None, 0)
 class Slot:
     """The payload of a deferred tensor: a result of a collected call. Also an operand that is known already."""
 
+    block = "batching()"
     output = 0
     row = 0
     """The number of the call in its bucket."""
@@ -223,21 +225,29 @@ class Slot:
     kind: Kind
     shape: tuple[int, ...]
 
+    def layout(self, tensor: Tensor) -> tuple[tuple[int, ...], int]:
+        """Return the strides and the offset of a deferred tensor: batched calls compute results in C order."""
+        return contiguous_strides(self.shape), 0
+
+    def contiguous(self, tensor: Tensor) -> Tensor:
+        """Return a deferred tensor in C order."""
+        return tensor
+
     def value(self) -> Tensor:
         """Return the result as a tensor. Raise RuntimeError if it was not computed because of an error."""
         if self.tensor is None:
             sources = self.bucket.sources
             if sources is None:
                 raise RuntimeError(
-                    "this tensor was not computed: an operator failed before it in its block of batching()"
+                    f"this tensor was not computed: an operator failed before it in its block of {self.block}"
                 )
             source = sources[self.output]
             self.tensor = source.row(self.bucket.offset + self.row)
             self.given = source.same
         elif self.version is not None and self.tensor._counter[0] != self.version:
             raise RuntimeError(
-                "a tensor was changed in place in a block of batching() by other means than an operator, after a call "
-                "had used it and before that call was computed"
+                f"a tensor was changed in place in a block of {self.block} by other means than an operator, after a "
+                "call had used it and before that call was computed"
             )
         return self.tensor
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING
+from candelabra._keys import DEFERRED
 from candelabra._layout import (
     contiguous_format,
     contiguous_strides,
@@ -26,6 +27,9 @@ def contiguous(input: Tensor, memory_format: memory_format = contiguous_format) 
     """Return the tensor itself if it has the memory order that ``memory_format`` requests (C order), else a copy."""
     if memory_format is not contiguous_format:
         return in_memory_format(input, memory_format)
+    if input._keys & DEFERRED:
+        found: Tensor = input._payload.contiguous(input)
+        return found
     shape, strides = input._payload.shape, input._layout()[0]
     if strides == contiguous_strides(shape) or is_contiguous_layout(shape, strides):
         return input

@@ -206,10 +206,13 @@ def _length(x: Tensor, layer: Module) -> int:
 
 
 def _is_causal(mask: Tensor | None, hint: bool | None, length: int) -> bool:
-    """Return the hint whether a mask is causal; without a hint, whether it has the causal mask's values."""
+    """Return the hint whether a mask is causal; without a hint, whether it has the causal mask's values.
+
+    A compiled function must not read values, so it applies the mask.
+    """
     if hint is not None or mask is None:
         return bool(hint)
-    if tuple(mask.shape) != (length, length):
+    if tuple(mask.shape) != (length, length) or cd.compiler.is_compiling():
         return False
     causal = Transformer.generate_square_subsequent_mask(length, mask.device, mask.dtype)
     return bool((mask == causal).all())
