@@ -158,3 +158,24 @@ def test_the_check_of_a_composite_runs_if_its_body_raises() -> None:
         made(x, cd.tensor([1, 7]))
     with pytest.raises(RuntimeError, match="five are too many"):
         made(x, cd.tensor([0, 1, 2, 0, 1]))
+
+
+@pytest.mark.usefixtures("declared")
+def test_a_parameter_may_have_the_name_op() -> None:
+    """Generated code has no name that hides it."""
+
+    def reduced(input: Any, op: Any) -> Any:
+        """Return the input if the operation is "sum"."""
+        if op != "sum":
+            raise ValueError(f"no {op}")
+        return input.clone()
+
+    annotations = {"input": "Tensor", "op": "str"}
+    made = in_grammar(annotations, reduced, lambda input, op: shape_of(input), accepts="floating").function
+    x = cd.ones(2, requires_grad=True)
+    made(x, op="sum").sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0]  # type: ignore[union-attr]
+    with pytest.raises(ValueError, match="no product"):
+        made(x, "product")
+    with pytest.raises(TypeError, match="argument 'input' .* must be Tensor, not int"):
+        made(3, "sum")

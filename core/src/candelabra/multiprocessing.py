@@ -70,9 +70,18 @@ class SpawnContext:
         If one has failed, ends the others and raises its error.
         """
         running = {process.sentinel: number for number, process in enumerate(self.processes) if process.is_alive()}
-        for sentinel in _wait(list(running), timeout) if running else ():
-            self.processes[running[sentinel]].join()  # its status may arrive a moment after its sentinel
-        failed = next((n for n, p in enumerate(self.processes) if p.exitcode not in (None, 0)), None)
+        # A process that raised may wait for the others before it ends, so its error counts before its status.
+        told = [errors._reader for errors in self._errors if errors.empty()]
+        for ended in _wait([*running, *told], timeout) if running else ():
+            if ended in running:
+                self.processes[running[ended]].join()  # its status may arrive a moment after its sentinel
+        failed = next(
+            (
+                n for n, p in enumerate(self.processes)
+                if p.exitcode not in (None, 0) or not self._errors[n].empty()
+            ),
+            None,
+        )  # fmt: skip
         if failed is None:
             return all(process.exitcode == 0 for process in self.processes)
         for process in self.processes:

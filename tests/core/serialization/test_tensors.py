@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import candelabra as cd
 import pytest
@@ -79,3 +80,26 @@ def test_a_tensor_goes_where_it_is_asked(tmp_path: Path) -> None:
     device = cd.ones(1).device
     assert load(tmp_path / "x", device).device == device
     assert load(tmp_path / "x", str(device)).device == device
+
+
+def test_devices_in_the_file_are_mapped(tmp_path: Path) -> None:
+    """By a dict, or by a function of a storage and the device in the file."""
+    file = tmp_path / "x"
+    save({"a": cd.ones(2), "b": cd.ones(3)}, file, format="pt")
+    assert load(file, {"cpu": "meta"})["a"].device.type == "meta"
+    assert load(file, {"elsewhere:0": "meta"})["b"].tolist() == [1, 1, 1]
+    seen = []
+
+    def stay(storage: Any, location: str) -> Any:
+        seen.append(location)
+        return storage
+
+    assert load(file, stay)["a"].tolist() == [1, 1]
+    assert seen == ["cpu"]  # once for each device
+    assert load(file, lambda *_: None)["a"].tolist() == [1, 1]
+    with pytest.raises(
+        TypeError, match=r"load\(\): the function map_location must return a storage or None, got a str"
+    ):
+        load(file, lambda *_: "cpu")
+    save(cd.ones(1), file)
+    assert load(file, {"cpu": "meta"}).device.type == "meta"

@@ -87,7 +87,7 @@ def compile_adapter(call: Call) -> Callable[..., Any]:
     passed = ", ".join(names)
     scope: dict[str, Any] = {
         "kernel": call.kernel, "declined": call.declined, "fail": fail, "fail_body": fail_body, "no_result": no_result,
-        "op": op, "new": new, "Tensor": Tensor,
+        "_op": op, "new": new, "Tensor": Tensor,
         "keymap": call.keymap, "state": state, "switch": switch, "NO_GRAD": NO_GRAD, "AUTOGRAD": AUTOGRAD,
         "VIEW": VIEW, "Spec": Spec, "Port": Port, "ref": ref, "Result": op.schema.result,
         **{f"K{i}": k for i, k in enumerate(call.keys)},
@@ -133,11 +133,11 @@ def kernel_lines(call: Call, passed: str) -> list[str]:
     )
     if not call.on_tensors:
         return [
-            "try:", f"    _p = kernel({arguments})", f"except Exception as _error: fail(op, _error, ({passed},))",
+            "try:", f"    _p = kernel({arguments})", f"except Exception as _error: fail(_op, _error, ({passed},))",
             *([f"if _p is NotImplemented: return declined({passed})"] if call.declined is not None else []),
-            f"if _p is None: no_result(op, ({passed},))",
+            f"if _p is None: no_result(_op, ({passed},))",
         ]  # fmt: skip
-    failing = f"except Exception as _error: fail_body(op, _error, ({passed},))"
+    failing = f"except Exception as _error: fail_body(_op, _error, ({passed},))"
     if call.key & NO_GRAD or not call.key & AUTOGRAD:  # there is nothing to record
         return ["try:", f"    _o0 = kernel({arguments})", failing]
     return [
@@ -160,7 +160,7 @@ def single_output_lines(call: Call, dynamic: str | None) -> list[str]:
             base = f"{first}._base if {first}._keys & VIEW else {first}"
         lines += [
             f"_o0._counter = {first}._counter", f"_o0._seen = {first}._counter[0]", f"_o0._base = {base}",
-            f"_o0._parent = {first}", f"_o0._replay = (op, ({arguments}{',' if arguments else ''}))",
+            f"_o0._parent = {first}", f"_o0._replay = (_op, ({arguments}{',' if arguments else ''}))",
         ]  # fmt: skip
     else:
         lines.append("_o0._counter = [0]")
@@ -235,7 +235,7 @@ def guard_lines(op: Operator[..., Any], passed: str, scope: dict[str, Any], scal
             tests.append(f"({some}{n}._keys & VIEW and {n}._seen != {n}._counter[0])")
     if not tests:
         return []
-    return [f"if {' or '.join(tests)}:", f"    return refreshed(op, ({passed},))"]
+    return [f"if {' or '.join(tests)}:", f"    return refreshed(_op, ({passed},))"]
 
 
 def _floating_bits() -> int:

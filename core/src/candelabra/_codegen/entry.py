@@ -69,7 +69,7 @@ def compile_entry(
     parameters = list(operator.schema.parameters[:2] if infix else operator.schema.parameters)
     scope: dict[str, Any] = {
         "table": operator.inplace_table if inplace else operator.table, "state": state, "active": active,
-        "Tensor": Tensor, "SCALAR_BITS": SCALAR_BITS, "SCALAR_FIRST": SCALAR_FIRST, "op": operator,
+        "Tensor": Tensor, "SCALAR_BITS": SCALAR_BITS, "SCALAR_FIRST": SCALAR_FIRST, "_op": operator,
         "KEY_MASK": KEY_MASK, **{name: getattr(arguments, name) for name in arguments.__all__},
     }  # fmt: skip
     names = [p.name for p in parameters]
@@ -137,7 +137,7 @@ def head_lines(
         added, others, optional = other_lines(choosing[0], parameters, kind, out, scope)
         lines += others
     if out:
-        lines.append(f"if out is not None: return write_out(op, out, ({', '.join(names)},))")
+        lines.append(f"if out is not None: return write_out(_op, out, ({', '.join(names)},))")
     shown = sorted([*parameters, *added], key=lambda p: p.keyword_only)
     signature = signature_of(shown, scope, extra, optional)
     factors = factors_of(shown)
@@ -385,24 +385,24 @@ def key_lines(
             late += [
                 f"_t = type({n})",
                 f"if _t is Tensor: key |= {n}._keys",
-                f"elif {n} is not None and _t not in SCALAR_BITS: {n}, _k = as_bound(op, {n!r}, {n}); key |= _k",
+                f"elif {n} is not None and _t not in SCALAR_BITS: {n}, _k = as_bound(_op, {n!r}, {n}); key |= _k",
             ]
         elif p.kind == OPTIONAL:
             late += [f"if {n} is not None: key |= {n}._keys"]
         elif p.kind == LIST:
             convert = "as_joined_tensors" if p.annotation == "JoinedTensors" else "as_tensors"
-            lines += [] if canonical else [f"{n} = {convert}(op, {n!r}, {n})"]
+            lines += [] if canonical else [f"{n} = {convert}(_op, {n!r}, {n})"]
             late += [f"for _t in {n}: key |= _t._keys"]
         elif p.kind in (INDEX, MASK):
             bit = (int64 if p.kind == INDEX else bool_).bit
-            convert = f"if type({n}) is not Tensor or not {n}._keys & {bit}: {n} = as_{p.kind}(op, {n!r}, {n})"
+            convert = f"if type({n}) is not Tensor or not {n}._keys & {bit}: {n} = as_{p.kind}(_op, {n!r}, {n})"
             if p.optional:
                 late += [f"if {n} is not None:", f"    {convert}", f"    key |= {n}._keys & KEY_MASK"]
             else:
                 lines.append(convert)
                 terms.append(f"{n}._keys & KEY_MASK")
         elif p.kind == INDICES:
-            lines += [f"{n} = as_indices(op, {n!r}, {n})"]
+            lines += [f"{n} = as_indices(_op, {n!r}, {n})"]
             late += [f"for _t in {n}:", "    if _t is not None: key |= _t._keys & KEY_MASK"]
         elif p.kind == DEVICE and p.name == "device":
             late += ["device = as_device(device)", "key |= device.bit"]
@@ -416,9 +416,9 @@ def key_lines(
             "try:",
             *("    " + line for line in lookup),
             "except AttributeError:",
-            f"    return handle_arguments(op, {kind!r}, dict({rest}))"
+            f"    return handle_arguments(_op, {kind!r}, dict({rest}))"
             if infix
-            else f"    return not_tensors(op, {kind!r}, {rest})",
+            else f"    return not_tensors(_op, {kind!r}, {rest})",
         ]
     return lines + lookup
 
@@ -431,7 +431,7 @@ def operand_lines(n: str, first: bool, infix: bool) -> list[str]:
         f"if _t is Tensor: _k_{n} = {n}._keys",
         f"elif (_k_{n} := SCALAR_BITS.get(_t)) is not None: {f'_k_{n} |= SCALAR_FIRST' if first else 'pass'}",
         f"elif (_k_{n} := getattr({n}, '_keys', None)) is None:",  # otherwise a subclass of Tensor, as parameters are
-        f"    {n}, _k_{n} = {convert}(op, {n!r}, {n}, {first})",
+        f"    {n}, _k_{n} = {convert}(_op, {n!r}, {n}, {first})",
         *([f"    if _k_{n} is None: return NotImplemented"] if infix else []),
     ]
 

@@ -96,11 +96,11 @@ def _compile_direct(
     passed = ", ".join(names)
     first = names[0]
     scope: dict[str, Any] = {
-        "kernel": kernel, "fail": fail_inplace, "op": op, "VIEW": VIEW,
+        "kernel": kernel, "fail": fail_inplace, "_op": op, "VIEW": VIEW,
         "declined": _compile_direct(op, key, below, last) if below else last,
     }  # fmt: skip
     lines = guard_lines(op, passed, scope, call.scalar) if key & VIEW and not key & NO_GRAD else []
-    lines = [line.replace("refreshed(op,", "refreshed_inplace(op,") for line in lines]
+    lines = [line.replace("refreshed(_op,", "refreshed_inplace(_op,") for line in lines]
     if lines:
         scope["refreshed_inplace"] = refreshed_inplace
     if key & VIEW:
@@ -113,7 +113,7 @@ def _compile_direct(
     arguments = ", ".join(payload_argument(p, call) for p in op.schema.parameters)
     lines += [
         f"try: _p = kernel({arguments})",
-        f"except Exception as _error: fail(op, _error, ({passed},))",
+        f"except Exception as _error: fail(_op, _error, ({passed},))",
         f"if _p is NotImplemented: return declined({passed})",
         f"{first}._counter[0] += 1",
         f"return {first}",

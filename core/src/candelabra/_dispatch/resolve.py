@@ -282,5 +282,5 @@ def by_position(op: Operator[..., Any], body: Callable[..., Any]) -> Callable[..
     names, call = ", ".join(p.name for p in parameters), f"body({', '.join(passed_on(p) for p in parameters)})"
     lines = [f"return {call}"]
     if op.check is not None:
-        lines = [f"try: return {call}", f"except Exception as _error: fail(op, _error, ({names},))"]
-    return build(op.name, names, lines, {"body": body, "fail": fail, "op": op}, f"{op.name} composite")
+        lines = [f"try: return {call}", f"except Exception as _error: fail(_op, _error, ({names},))"]
+    return build(op.name, names, lines, {"body": body, "fail": fail, "_op": op}, f"{op.name} composite")

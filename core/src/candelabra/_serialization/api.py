@@ -91,7 +91,10 @@ def load(
     Args:
         f: a path, or a file opened for reading in binary mode, read from its position to its end. The path of the index
             of a checkpoint in several files (``model.safetensors.index.json``) loads all of them, as one dict.
-        map_location: the device of the tensors; None for the default. The device in the file is not used.
+        map_location: the device of the tensors; None for the default. A dict has devices for the devices in the file,
+            such as ``{"cuda:0": "cuda:1"}``; a function of a storage and the device in the file returns a storage on
+            the chosen device. The default serves devices that the dict lacks, and a function that returns None. Only
+            PyTorch's files have devices; in others it is ``"cpu"``.
         weights_only: accepted for compatibility, without effect. Only numbers, strings, containers, tensors and
             modules of candelabra are read, and objects of classes that the program allowed; no other name in a file is
             imported or called.
@@ -103,16 +106,9 @@ def load(
     Raises:
         FileFormatError: the file has another format, is damaged, or contains other objects.
         KeyError: the file has no tensor of one of the names.
-        TypeError: ``map_location`` is a dict or a function, which would require the devices in the file.
+        TypeError: the function ``map_location`` returns something other than a storage or None.
         ValueError: ``mmap`` with a file object, or with a format that cannot be mapped.
     """
-    from candelabra._device import device
-
-    if isinstance(map_location, dict) or (callable(map_location) and not isinstance(map_location, device)):
-        raise TypeError(
-            f"load(): map_location must be a device, got {kind_of(map_location)}; "
-            "all tensors of the file are loaded to one device, by default the default device"
-        )
     if isinstance(names, str):
         raise TypeError("load(): names must be several names, got one str")
     wanted = None if names is None else frozenset(names)
@@ -194,6 +190,8 @@ class _TensorMaker:
         self.make = make
         self.file = file
         self.device = device
+        self.devices: dict[str, object] = {}
+        """The device for each device in the file."""
         self.limit = _VIEWS * file_size + MAX_EXPANDED_BYTES
         self.taken = 0
         self.copies_left = file_size + 4 * MAX_COPIES
@@ -211,8 +209,25 @@ class _TensorMaker:
             data = stored.contiguous_bytes()
         except ValueError as error:
             raise FileFormatError(self.file, "the elements of a tensor", str(error)) from None
-        tensor = self.make(data, stored.dtype, stored.shape, device=self.device)
+        if stored.location not in self.devices:
+            self.devices[stored.location] = self.device_for(stored.location)
+        tensor = self.make(data, stored.dtype, stored.shape, device=self.devices[stored.location])
         return tensor.requires_grad_() if stored.requires_grad else tensor
+
+    def device_for(self, location: str) -> object:
+        """Return where ``map_location`` puts the tensors of a device in the file; None is the default device."""
+        from candelabra._device import device
+
+        if isinstance(self.device, dict):
+            return self.device.get(location)
+        if not callable(self.device) or isinstance(self.device, device):
+            return self.device
+        from candelabra._storage import UntypedStorage
+
+        chosen = self.device(self.make(b"", "uint8", (0,)).untyped_storage(), location)
+        if not isinstance(chosen, UntypedStorage | None):
+            raise TypeError(f"load(): the function map_location must return a storage or None, got {kind_of(chosen)}")
+        return None if chosen is None else chosen.device
 
 
 def _bridge() -> tuple[TensorAccess, MakeTensor]:

@@ -61,6 +61,8 @@ class StoredTensor(NamedTuple):
     offset: int
     storage: Bytes
     requires_grad: bool = False
+    location: str = "cpu"
+    """The device in the file. Formats without devices are written from the host's memory."""
 
     @property
     def nbytes(self) -> int:

@@ -245,9 +245,10 @@ class _Storages:
             raise FileFormatError(
                 self.file, f"{storage.length} of {storage.dtype} in storage {storage.key!r}", f"{len(view)} bytes"
             )
-        return self.from_stored(
-            stored_tensor(self.file, value.dtype, value.shape, value.strides, value.offset, view, value.requires_grad)
+        stored = stored_tensor(
+            self.file, value.dtype, value.shape, value.strides, value.offset, view, value.requires_grad
         )
+        return self.from_stored(stored._replace(location=storage.location))
 
     def little_endian(self, key: str, dtype: str) -> Bytes:
         """Return the bytes under ``key``, little-endian. The dtype determines the swaps in a big-endian file."""

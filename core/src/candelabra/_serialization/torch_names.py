@@ -37,6 +37,8 @@ class Storage(NamedTuple):
     dtype: str
     start: int
     length: int
+    location: str = "cpu"
+    """The device of the program that has written the file."""
 
 
 class Tensor(NamedTuple):
@@ -68,7 +70,7 @@ def storage_of(saved: object) -> Storage:
         _, start, length = parts[5]
     if not isinstance(key, str) or not _is_size(start) or not _is_size(length):
         raise ValueError(f"{in_short(key)}, {in_short(start)} and {in_short(length)} as key, offset and length")
-    return Storage(key, parts[1].dtype, start, length)
+    return Storage(key, parts[1].dtype, start, length, parts[3] if isinstance(parts[3], str) else "cpu")
 
 
 def in_short(value: object) -> str:

@@ -45,7 +45,7 @@ def compiled(op: Operator[..., Any], key: int, instance: Instance) -> Callable[.
     parts = [f"s_{p.name}.kind" if p.name in tensors else f"plain({p.name})" for p in parameters]
     first, *others = [f"s_{name}" for name in tensors]
     scope = {
-        "active_block": active_block, "state": state, "op": op, "plain": plain, "new": new, "Tensor": Tensor,
+        "active_block": active_block, "state": state, "_op": op, "plain": plain, "new": new, "Tensor": Tensor,
         "Slot": Slot, "slow": collect, "DEFERRED": DEFERRED, "keep": IMMEDIATE | LAYER_MASK,
     }  # fmt: skip
     lines = [
@@ -75,7 +75,7 @@ def compiled(op: Operator[..., Any], key: int, instance: Instance) -> Callable[.
     ]
     if op.view:
         rest = "".join(f"{p.name}, " for p in parameters[1:])
-        lines += [f"out._replay, out._parent = (op, ({rest})), {parameters[0].name}", f"{first}.viewed = True"]
+        lines += [f"out._replay, out._parent = (_op, ({rest})), {parameters[0].name}", f"{first}.viewed = True"]
         lines.insert(1, f"if not {parameters[0].name}._keys & DEFERRED: return slow({names})")
     return build(op.name, names, [*lines, "return out"], scope, f"{op.name} collected")
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import candelabra as cd
 from candelabra.distributed import _engines
@@ -82,7 +83,8 @@ def init_process_group(
 
     Args:
         backend: the engine, by default ``"mpi"``, which also serves ``"gloo"`` if no engine of that name is installed.
-        init_method: accepted and not used: the ranks know each other from what has started them.
+        init_method: ``tcp://host:port`` sets MASTER_ADDR and MASTER_PORT, by which ranks that no launcher has started
+            find each other. Others are accepted and not used: such ranks read the variables (``env://``).
         timeout: the time after which a collective that has not completed raises an error; 30 minutes by default.
         world_size, rank: compared with what the engine knows, if given.
         store: accepted and not used: engines have their own rendezvous.
@@ -103,6 +105,9 @@ def init_process_group(
     name = (DEFAULT_ENGINE if backend is None else backend).lower()
     if name in HOST_ENGINES and name not in _engines.names():
         name = DEFAULT_ENGINE
+    if init_method is not None and init_method.startswith("tcp://"):
+        address = urlsplit(init_method)
+        os.environ.update(MASTER_ADDR=address.hostname or "", MASTER_PORT=str(address.port or ""))
     communicator = _engines.engine(name).start(rank, world_size, limit)
     made = ProcessGroup(communicator, range(communicator.size), name, limit, group_name or "world")
     here = ranks()

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Sequence
 from datetime import timedelta
+from multiprocessing.util import Finalize  # runs in forked and spawned processes too
 from typing import Any, Final
 
+import mpi4py
+from candelabra.distributed import _rendezvous
 from candelabra.distributed._failures import install_hook
+from candelabra.distributed._state import ranks
 from candelabra.distributed.engine import Communicator, Engine, EngineUnavailable, Request, hookimpl
-from mpi4py import MPI
+
+mpi4py.rc.initialize = False  # start() does it: a process that mpiexec has not started must find the others first
+mpi4py.rc.finalize = True
+
+from mpi4py import MPI  # noqa: E402 - reads rc
 
 _DTYPES: Final[dict[str, Any]] = {
     "uint8": MPI.UINT8_T, "int8": MPI.INT8_T, "int16": MPI.INT16_T, "int32": MPI.INT32_T, "int64": MPI.INT64_T,
@@ -21,6 +30,9 @@ _OPS: Final[dict[str, Any]] = {
     "sum": MPI.SUM, "product": MPI.PROD, "min": MPI.MIN, "max": MPI.MAX, "band": MPI.BAND, "bor": MPI.BOR,
     "bxor": MPI.BXOR,
 }  # fmt: skip
+
+LAST_WAIT: Final = 10.0
+"""Seconds for which a process that ends with open groups waits for the others."""
 
 
 class MPIRequest(Request):
@@ -115,6 +127,7 @@ class MPIEngine(Engine):
     name = "mpi"
 
     def start(self, rank: int, world_size: int, timeout: timedelta) -> Communicator:
+        joined = self._initialize(rank, world_size, timeout)
         if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
             raise EngineUnavailable(
                 "this MPI library does not support calls from several threads (MPI_THREAD_MULTIPLE)"
@@ -133,7 +146,42 @@ class MPIEngine(Engine):
                 )
         comm = world.Dup()
         install_hook(world.Get_rank(), lambda code: comm.Abort(code))
+        if joined:
+            end = world.Dup()
+            Finalize(None, lambda: _end(end), exitpriority=0)
         return MPICommunicator(comm)
+
+    def _initialize(self, rank: int, world_size: int, timeout: timedelta) -> bool:
+        """Start MPI, and return whether this process had to find the other ranks by itself."""
+        if MPI.Is_initialized():
+            return False
+        number, size = (
+            int(os.environ.get(name, -1)) if given == -1 else given
+            for name, given in (("RANK", rank), ("WORLD_SIZE", world_size))
+        )
+        joins = size > 1 and not _rendezvous.managed(os.environ)
+        if joins:
+            if not 0 <= number < size:
+                raise ValueError(f"init_process_group: rank must be from 0 to {size - 1}, got {number}")
+            _rendezvous.join(number, size, timeout.total_seconds())
+        MPI.Init_thread(MPI.THREAD_MULTIPLE)
+        return joins
+
+
+def _end(comm: Any) -> None:
+    """Shut MPI down at the end of a process that has joined by itself.
+
+    With groups that are open, the process may end because of an error, which only its parent knows. Then the others are
+    waited for, since they may be about to end too; after that, the delegate ends them.
+    """
+    if ranks().default is not None:
+        request, end = comm.Ibarrier(), time.monotonic() + LAST_WAIT
+        while not request.Test():
+            if time.monotonic() > end:
+                return
+            time.sleep(0.01)
+    MPI.Finalize()
+    _rendezvous.leave()
 
 
 @hookimpl

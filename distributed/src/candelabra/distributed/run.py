@@ -69,7 +69,8 @@ def find_mpiexec(chosen: str = "") -> str:
     )
 
 
-def _is_open_mpi(mpiexec: str) -> bool:
+def is_open_mpi(mpiexec: str) -> bool:
+    """Return whether an mpiexec is Open MPI's, whose options differ from MPICH's."""
     done = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False)
     return "Open MPI" in done.stdout or "OpenRTE" in done.stdout
 
@@ -90,7 +91,7 @@ def command(arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         )
     mpiexec = find_mpiexec(given.mpiexec)
     line = [mpiexec, "-n", str(per_node * count)]
-    open_mpi = _is_open_mpi(mpiexec)
+    open_mpi = is_open_mpi(mpiexec)
     if open_mpi:
         line += ["--oversubscribe", *(["--allow-run-as-root"] if os.geteuid() == 0 else [])]
     if hosts:
