@@ -1,7 +1,7 @@
 """The contributed kernels pass the conformance suite on the device ``cpu``, for calls of every size.
 
-``make test-all`` compiles every kernel, and tries all properties of each; ``make test`` has the kernels of the checkout's
-pack, leaves the others to NumPy, and tries the values of each operator and all properties of a quarter of them.
+``make test-all`` compiles every kernel, and tries all properties of each. ``make test`` has the kernels of the checkout's
+pack and leaves the others to NumPy; it tries the values of each operator and all properties of a quarter of them.
 ``candelabra conformance --device cpu`` runs all cases.
 """
 
