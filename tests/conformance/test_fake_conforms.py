@@ -19,8 +19,8 @@ from candelabra_conformance.model import DEVICE, PASSED, SKIPPED, Case, Result
 from candelabra_conformance.running.pairwise import pairwise
 from candelabra_conformance.suite import plan, run_case
 
-from tests.conformance.covering import each_once
-from tests.sampling import one_in, partition
+from tests.conformance.covering import each_once, kind, one_operator_in
+from tests.sampling import partition
 
 WRITES = frozenset({"aliasing", "inplace", "inplace-gradient", "out"})
 DERIVATIVES = frozenset({"gradient", "gradient2"})
@@ -53,13 +53,7 @@ def wrong(context: Context, cases: list[Case]) -> str:
     return "\n\n".join(f"{r.case.id}: {r.verdict}\n{r.message}\n{r.reproducer}" for r in bad[:5])
 
 
-def kind(name: str) -> tuple[object, ...]:
-    """Return the properties of an operator that an option may affect, so that every device tries all kinds."""
-    r = OPERATORS[name]
-    return r.view, r.inplace, r.out, r.random, r.data_dependent, r.differentiable, r.body is None
-
-
-CHOSEN = one_in(4, OPERATORS, kind)
+CHOSEN = one_operator_in(4)
 PART = partition(len(HABITS), CHOSEN, kind)
 DEALT = [(habit, name) for i, habit in enumerate(HABITS) for name in sorted(CHOSEN) if PART[name] == i]
 ALL = [(habit, name) for habit in HABITS for name in sorted(OPERATORS)]

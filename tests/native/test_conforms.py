@@ -1,7 +1,8 @@
 """The contributed kernels pass the conformance suite on the device ``cpu``, for calls of every size.
 
-``make test-all`` compiles every kernel, and tries all properties of each. ``make test`` has the kernels of the checkout's
-pack and leaves the others to NumPy; it tries the values of each operator and all properties of a quarter of them.
+``make test-all`` compiles every kernel, and tries all properties of each. ``make test`` has the kernels of the
+checkout's pack and leaves the others to NumPy; it tries the values of each operator and all properties of a quarter of
+them.
 ``candelabra conformance --device cpu`` runs all cases.
 """
 
@@ -18,18 +19,12 @@ from candelabra_conformance.running.pairwise import pairwise
 from candelabra_conformance.suite import plan, run_case
 from candelabra_native.kernels import contributed
 
-from tests.conformance.covering import each_once
+from tests.conformance.covering import each_once, kind
 from tests.sampling import one_in
 
 NAMES = sorted({name if name in OPERATORS else name.removesuffix("_") for name in contributed({}, every_size=True)})
 EACH = pytest.mark.parametrize("operator", NAMES)
 DTYPES = ("float32", "int64", "bool")
-
-
-def kind(name: str) -> tuple[object, ...]:
-    """Return what determines the generated function around a kernel: each combination is in the sample."""
-    r = OPERATORS[name]
-    return getattr(r.rule, "pointwise", False), r.inplace, r.out, r.differentiable, r.body is None
 
 
 @functools.cache

@@ -6,6 +6,8 @@ from candelabra.dtypes import dtype
 
 from tests import fused_programs as programs
 
+pytestmark = pytest.mark.rounding
+
 
 @pytest.fixture(params=["device", "lanes"])
 def target(request: pytest.FixtureRequest) -> cd.device:
