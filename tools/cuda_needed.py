@@ -31,8 +31,8 @@ from cuda_recording import RecordingBackend
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `benchmarks` and `examples`
 
-Chosen = Callable[[str, dtype, str, int], bool]
-"""Whether a property is tested in a dtype on a layout, at a level of the suite."""
+Chosen = Callable[[Context, Operator[..., Any]], Iterator[tuple[str, dtype, str]]]
+"""The properties of an operator to test, each with a dtype and a layout."""
 QUICK: Final = frozenset({"float32", "bfloat16", "int64", "complex64", "bool"})
 """A dtype of each kind."""
 LAYOUTS: Final = {"float32": ("contiguous", "transposed", "step", "broadcast")}
@@ -40,14 +40,21 @@ LAYOUTS: Final = {"float32": ("contiguous", "transposed", "step", "broadcast")}
 two."""
 
 
-def everything(name: str, d: dtype, layout: str, level: int) -> bool:
-    """Choose all combinations that the suite tests."""
-    return True
+def everything(context: Context, op: Operator[..., Any], highest_level: int = 3) -> Iterator[tuple[str, dtype, str]]:
+    """Choose all combinations that the suite tests up to a level."""
+    for name in CALLS:
+        for d, layout, level in properties.OF_OPERATORS[name].axes(context, op):
+            if d is not None and level <= highest_level:
+                yield name, d, layout
 
 
-def quick(name: str, d: dtype, layout: str, level: int) -> bool:
+def quick(context: Context, op: Operator[..., Any]) -> Iterator[tuple[str, dtype, str]]:
     """Choose values in a dtype of each kind on few layouts: every kernel once, in a tenth of the time."""
-    return name == "value" and d.name in QUICK and layout in LAYOUTS.get(d.name, ("contiguous", "transposed"))
+    for d in context.dtypes(op):
+        if d.name in QUICK:
+            for layout in LAYOUTS.get(d.name, ("contiguous", "transposed")):
+                if context.laid_out(op, d, layout):
+                    yield "value", d, layout
 
 
 def needed(backend: RecordingBackend, names: Sequence[str] = (), chosen: Chosen = everything) -> list[Source]:
@@ -71,17 +78,14 @@ def record_operator(context: Context, op: Operator[..., Any], chosen: Chosen) ->
     Their errors are ignored, because many calls fail on a device that computes nothing; only the compiled kernels
     count.
     """
-    for name, call in CALLS.items():
-        for d, layout, level in properties.OF_OPERATORS[name].axes(context, op):
-            if d is None or not chosen(name, d, layout, level):
+    for name, d, layout in chosen(context, op):
+        for sample in samples(context, op, d, layout, name):
+            try:
+                CALLS[name](op, sample, layout, context.instance)
+            except UnsupportedOperator:
+                break
+            except Exception:
                 continue
-            for sample in samples(context, op, d, layout, name):
-                try:
-                    call(op, sample, layout, context.instance)
-                except UnsupportedOperator:
-                    break
-                except Exception:
-                    continue
 
 
 def samples(context: Context, op: Operator[..., Any], d: dtype, layout: str, name: str) -> Iterator[Sample]:

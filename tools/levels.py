@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from candelabra_clike.cache import cache_folder
 from candelabra_opencl.discovery import VARIABLE
 
 REFERENCE = "tests/conformance/test_reference.py::test_the_numbers_of_the_reference_are_right"
@@ -42,7 +43,8 @@ NOT_NUMERICAL = [
 """Folders in those of :data:`NUMERICAL` whose tests are about layouts, processes and modules, not numbers."""
 FUNCTIONS = ["tests/cpu", REFERENCE]
 """Those that call every function of NumPy's that the reference uses."""
-OPENCL = ["tests/clike", "tests/opencl"]
+OPENCL = ["-m", "rounding and not thorough", "tests/clike", "tests/opencl"]
+"""The tests that say of themselves that they depend on how a processor rounds."""
 
 
 class Core(NamedTuple):
@@ -64,7 +66,7 @@ CORES = (
 
 
 class Run(NamedTuple):
-    """A run of pytest."""
+    """A run of pytest with these arguments."""
 
     title: str
     environment: dict[str, str]
@@ -135,7 +137,7 @@ def pocl_without_fma() -> Iterator[Run | None]:
         vendors = folder / "vendors"
         vendors.mkdir()
         (vendors / "pocl.icd").write_text(f"{beside / driver.name}\n")
-        environment = {"OCL_ICD_VENDORS": f"{vendors}{os.sep}", "CANDELABRA_CACHE": str(folder / "cache")}
+        environment = {"OCL_ICD_VENDORS": f"{vendors}{os.sep}", "CANDELABRA_CACHE": kept("no-fma")}
         yield Run("PoCL without fused multiply-add", environment, OPENCL)
 
 
@@ -154,16 +156,22 @@ def intel_names(available: Sequence[str]) -> Iterator[list[Run]]:
 
     (driver,) = drivers("Intel")
     names = ["corei7", *(["core-avx2"] if CORES[0].levels & set(available) else [])]
-    with tempfile.TemporaryDirectory() as folder:
-        yield [
-            Run(
-                f"Intel's OpenCL for {name}",
-                # Compiled kernels are cached by driver and device, whose names are equal for all processors.
-                {"CL_CONFIG_CPU_TARGET_ARCH": name, VARIABLE: driver, "CANDELABRA_CACHE": f"{folder}/{name}"},
-                OPENCL,
-            )
-            for name in reversed(names)
-        ]
+    yield [
+        Run(
+            f"Intel's OpenCL for {name}",
+            {"CL_CONFIG_CPU_TARGET_ARCH": name, VARIABLE: driver, "CANDELABRA_CACHE": kept(name)},
+            OPENCL,
+        )
+        for name in reversed(names)
+    ]
+
+
+def kept(processor: str) -> str:
+    """Return the folder of the kernels compiled for a processor, which the next run reads.
+
+    Kernels are cached by driver and device, whose names are equal for all processors, so each has a folder of its own.
+    """
+    return str(cache_folder("levels") / processor)
 
 
 def main() -> int:

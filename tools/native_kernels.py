@@ -28,7 +28,7 @@ from candelabra_conformance.properties import registry as properties
 from candelabra_native.pack import libraries
 from candelabra_native.pack.calls import combined
 from candelabra_native.pack.replaying import minimal, needed_sources
-from cuda_needed import record_operator
+from cuda_needed import everything, record_operator
 from native_recording import RecordingBackend
 from rich.console import Console
 from rich.progress import Progress, track
@@ -199,7 +199,7 @@ def record_conformance(backend: RecordingBackend) -> None:
     with fallback("error"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in track(sorted(OPERATORS), "conformance", console=Console(stderr=True)):
-            record_operator(context, OPERATORS[name], lambda kind, d, layout, level: level <= LEVEL)
+            record_operator(context, OPERATORS[name], partial(everything, highest_level=LEVEL))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ from candelabra_clike.source import number, reads, writes
 from candelabra_opencl.backend import OpenCLBackend
 from candelabra_opencl.engine import OpenCLEngine
 
+pytestmark = pytest.mark.rounding
+
 
 def words(dialect: Dialect) -> set[str]:
     """Return every macro and type that a preamble defines."""

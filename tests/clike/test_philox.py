@@ -11,6 +11,8 @@ from candelabra_clike.kernels import random
 from candelabra_clike.templates.random_numbers import COUNTERS_PER_ITEM, RandomKernel
 from candelabra_opencl.backend import OpenCLBackend
 
+pytestmark = pytest.mark.rounding
+
 SEED, OFFSET = 20240229, 41
 NUMPY = {cd.float64: np.float64, cd.float32: np.float32, cd.uint64: np.uint64, cd.int64: np.int64, cd.bool: np.uint8}
 

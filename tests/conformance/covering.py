@@ -1,29 +1,52 @@
-"""A sample of the suite's cases for tests that try each operator, but not every combination of dtype and layout.
+"""Samples of the operators, and of the suite's cases of an operator, for ``make test``.
 
-When it was chosen, it caught 234 of the 241 mutants that candelabra_conformance's catalogue had; all pairs of property,
-dtype and layout caught 238.
+Each property and layout of an operator is tried once, and a third of its dtypes. With every dtype, the sample caught
+234 of the 241 mutants that candelabra_conformance's catalogue had then; all pairs of property, dtype and layout caught
+238.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from itertools import groupby
+from typing import Any
 
+import pytest
+from candelabra.library import OPERATORS
 from candelabra_conformance.layouts import BASIC, MEMORY, MIXED
 from candelabra_conformance.model import DEVICE, Case
 
-from tests.sampling import covering
+from tests.sampling import covering, one_in, shuffled_position
 
-IN_EACH_DTYPE = frozenset({"result", "special", "value"})
-"""Properties that are tried in each dtype: their cases are fast, and they detect most faults of kernels."""
+IN_SEVERAL_DTYPES = frozenset({"result", "special", "value"})
+"""Properties that are tried in several dtypes: their cases are fast, and they detect most faults of kernels."""
+MAIN = "float32"
 THOROUGH = frozenset({*MEMORY[len(BASIC) :], "alive"} - {MIXED})
 """Layouts and properties that are left to `make test-all`: ``mixed`` has these layouts, and ``alive`` is slow."""
 
 
-def each_once(cases: Iterable[Case]) -> list[Case]:
-    """Return each property of each operator once, some in each dtype, each layout once, and all cases of the device.
+def kind(name: str) -> tuple[Hashable, ...]:
+    """Return the facts about an operator that select how it is dispatched. Each combination is in a sample."""
+    r = OPERATORS[name]
+    pointwise = getattr(r.rule, "pointwise", False)
+    return pointwise, r.view, r.inplace, r.out, r.random, r.data_dependent, r.differentiable, r.body is None
 
-    What is in :data:`THOROUGH` is left out.
+
+def one_operator_in(count: int) -> set[str]:
+    """Return one operator of ``count``, and at least one of each kind."""
+    return one_in(count, OPERATORS, kind)
+
+
+def sampled_operators(count: int) -> list[Any]:
+    """Return all operators as parameters of a test, of which ``make test`` tries one of ``count``."""
+    chosen = one_operator_in(count)
+    return [pytest.param(name, marks=() if name in chosen else pytest.mark.thorough) for name in sorted(OPERATORS)]
+
+
+def each_once(cases: Iterable[Case]) -> list[Case]:
+    """Return each property of each operator once, some in several dtypes, each layout once.
+
+    All cases of the device itself are returned. What is in :data:`THOROUGH` is left out.
     """
     chosen: list[Case] = []
     for operator, group in groupby(cases, key=lambda case: case.operator):
@@ -33,5 +56,10 @@ def each_once(cases: Iterable[Case]) -> list[Case]:
 
 
 def _traits(case: Case) -> set[Hashable]:
-    property = (case.property, case.dtype) if case.property in IN_EACH_DTYPE else case.property
-    return {property, ("layout", case.layout)}
+    several = case.property in IN_SEVERAL_DTYPES and _is_tried(case.operator, case.dtype)
+    return {case.property, ("layout", case.layout), *([(case.property, case.dtype)] if several else [])}
+
+
+def _is_tried(operator: str, dtype: str) -> bool:
+    """Return whether an operator is tried in a dtype: always in the main one, and in a third of the others."""
+    return dtype == MAIN or shuffled_position(f"{operator} {dtype}") % 3 == 0

@@ -13,19 +13,30 @@ PRIMITIVES = tuple(sorted(name for name, op in OPERATORS.items() if op.body is N
 
 
 @functools.cache
-def tried(property: str, names: tuple[str, ...]) -> frozenset[tuple[str, str]]:
-    """Return pairs of operator and dtype whose case of a property belongs to level 2 or below, on the reference."""
+def planning() -> Context:
+    """Return a context on the reference for planning."""
     registry.load()
     context = Context(str(cd.get_default_device()))
     context.planning = True
-    axes = registry.OF_OPERATORS[property].axes
-    each = ((name, axis) for name in names for axis in axes(context, OPERATORS[name]))
-    return frozenset((name, axis.dtype.name) for name, axis in each if axis.dtype is not None and axis.level <= 2)
+    return context
+
+
+@functools.cache
+def dtypes_tried(property: str, name: str) -> frozenset[str]:
+    """Return the dtypes of an operator whose case of a property belongs to level 2 or below, on the reference."""
+    axes = registry.OF_OPERATORS[property].axes(planning(), OPERATORS[name])
+    return frozenset(axis.dtype.name for axis in axes if axis.dtype is not None and axis.level <= 2)
+
+
+def tried(property: str, names: tuple[str, ...]) -> set[tuple[str, str]]:
+    """Return pairs of operator and dtype whose case of a property belongs to level 2 or below, on the reference."""
+    planning()
+    return {(name, dtype) for name in names for dtype in dtypes_tried(property, name)}
 
 
 def accepted(name: str) -> set[str]:
     """Return the dtypes that a primitive accepts on the reference."""
-    return {d.name for d in Context(str(cd.get_default_device())).dtypes(OPERATORS[name])}
+    return {d.name for d in planning().dtypes(OPERATORS[name])}
 
 
 def test_each_family_has_a_value_case_in_each_claimed_dtype() -> None:

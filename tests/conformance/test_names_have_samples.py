@@ -23,6 +23,8 @@ from candelabra_conformance.running.pairwise import pairwise
 from candelabra_conformance.samples.gather import generators_of
 from candelabra_conformance.suite import plan, run_case
 
+from tests.conformance.covering import each_once
+
 LISTED = [
     line
     for line in (Path(__file__).parent / "names_without_samples.txt").read_text().splitlines()
@@ -79,6 +81,14 @@ def test_every_callable_with_samples_has_a_reference() -> None:
 @pytest.mark.filterwarnings("ignore:`nn.functional.upsample:UserWarning")
 @pytest.mark.parametrize("name", CALLABLES)
 def test_the_reference_conforms(name: str) -> None:
+    """Every public callable passes in each property and layout once."""
+    check(each_once(plan(context(), operators=[name])))
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore:`nn.functional.upsample:UserWarning")
+@pytest.mark.parametrize("name", CALLABLES)
+def test_the_reference_conforms_in_all_pairs(name: str) -> None:
     """Every public callable passes in every pair of property, dtype and layout."""
     check(pairwise(plan(context(), operators=[name])))
 

@@ -126,11 +126,11 @@ def test_a_pole_is_balanced_by_rewards(tmp_path: Path, capsys: pytest.CaptureFix
 def test_instruments_are_recognized(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The sound font has notes of each instrument; two epochs at one speed recognize more than chance would."""
+    """The sound font has notes of each instrument; an epoch at one speed recognizes more than chance would."""
     monkeypatch.setattr(instruments, "SPEEDS", (1.0,))
     heard = [name for name, _ in instruments.recordings(instruments.sound_font())]
     assert all(any(part in name for name in heard) for parts in instruments.INSTRUMENTS.values() for part in parts)
-    assert instruments.main(["--epochs", "2", "--curve", str(tmp_path / "curve.svg")]) == 0
+    assert instruments.main(["--epochs", "1", "--curve", str(tmp_path / "curve.svg")]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "has not heard" in line]
     assert float(line.split("%")[0]) > 30
 

@@ -1,6 +1,8 @@
 """The contributed kernels pass the conformance suite on the device ``cpu``, for calls of every size.
 
-``make test-all`` compiles every kernel; ``make test`` has those of the checkout's pack, and leaves the others to NumPy.
+``make test-all`` compiles every kernel, and tries all properties of each. ``make test`` has the kernels of the
+checkout's pack and leaves the others to NumPy; it tries the values of each operator and all properties of a quarter of
+them.
 ``candelabra conformance --device cpu`` runs all cases.
 """
 
@@ -17,10 +19,12 @@ from candelabra_conformance.running.pairwise import pairwise
 from candelabra_conformance.suite import plan, run_case
 from candelabra_native.kernels import contributed
 
-from tests.conformance.covering import each_once
+from tests.conformance.covering import each_once, kind
+from tests.sampling import one_in
 
 NAMES = sorted({name if name in OPERATORS else name.removesuffix("_") for name in contributed({}, every_size=True)})
 EACH = pytest.mark.parametrize("operator", NAMES)
+DTYPES = ("float32", "int64", "bool")
 
 
 @functools.cache
@@ -38,11 +42,20 @@ def check(cases: Iterable[Case]) -> None:
 
 
 @EACH
+def test_contributed_kernels_give_the_owners_results(operator: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The values of each operator agree on contiguous memory."""
+    monkeypatch.setenv("CANDELABRA_COMPILE", "0")
+    patterns = [f"{operator}/value/{dtype}/contiguous" for dtype in DTYPES]
+    cases = plan(context(), operators=[operator], patterns=patterns)
+    check(cases or plan(context(), operators=[operator], patterns=[f"{operator}/value/*/contiguous"])[:1])
+
+
+@pytest.mark.parametrize("operator", sorted(one_in(4, NAMES, kind)))
 def test_contributed_kernels_conform(operator: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Results agree with those of the owner's kernels, and derivatives with finite differences, once in each layout."""
     monkeypatch.setenv("CANDELABRA_COMPILE", "0")
     cases = [case for case in plan(context(), operators=[operator], level=2) if case.property != "threads"]
-    check([case for case in each_once(cases) if case.dtype in ("float32", "int64", "bool")])
+    check([case for case in each_once(cases) if case.dtype in DTYPES])
 
 
 @pytest.mark.thorough

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from candelabra_clike.kernels import attention
 
+pytestmark = pytest.mark.rounding
+
 FORMS = ("device", "lanes")
 
 

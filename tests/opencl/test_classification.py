@@ -7,6 +7,8 @@ import pytest
 from candelabra.library import plugins
 from candelabra.nn import functional
 
+pytestmark = pytest.mark.rounding
+
 SHAPES = ((130, 70), (2, 3, 4, 5))
 
 

@@ -9,6 +9,8 @@ import pytest
 from candelabra.library import open_device
 from candelabra_clike.kernels.distances import KERNELS
 
+pytestmark = pytest.mark.rounding
+
 EXPONENTS = (0.0, 0.5, 1.0, 2.0, 3.5, math.inf)
 EXACT = "donot_use_mm_for_euclid_dist"
 

@@ -16,6 +16,8 @@ from candelabra_opencl.backend import OpenCLBackend
 
 from tests.frames import frames
 
+pytestmark = pytest.mark.rounding
+
 Array = np.ndarray
 LAYOUTS: dict[str, Callable[[cd.Tensor], cd.Tensor]] = {
     "contiguous": lambda x: x,

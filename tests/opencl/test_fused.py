@@ -8,6 +8,8 @@ from candelabra_clike.fusion import fused
 
 from tests import fused_programs as programs
 
+pytestmark = pytest.mark.rounding
+
 
 @pytest.fixture(params=["device", "lanes"])
 def target(request: pytest.FixtureRequest) -> cd.device:

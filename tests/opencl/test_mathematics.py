@@ -17,6 +17,8 @@ from candelabra_clike.language import text
 from candelabra_clike.source import number, reads, writes
 from candelabra_clike.types import CTYPES
 
+pytestmark = pytest.mark.rounding
+
 Array = np.ndarray[Any, Any]
 Function = Callable[[Array], Array]
 LONG = np.longdouble

@@ -12,6 +12,8 @@ from candelabra_clike import Engine
 from candelabra_clike.kernels.matmul import matmul
 from candelabra_clike.templates.matmul.matmul import matmul_kernel
 
+pytestmark = pytest.mark.rounding
+
 Array = np.ndarray
 
 SIZES: dict[str, tuple[int, int, int]] = {

@@ -12,6 +12,8 @@ from candelabra.library import plugins
 from candelabra.nn import functional
 from candelabra.nn._operators.pooling import scatter_planes, sum_pool
 
+pytestmark = pytest.mark.rounding
+
 Pool = Callable[[Any], Any]
 
 POOLS: dict[str, tuple[tuple[int, ...], Pool]] = {

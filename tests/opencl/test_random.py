@@ -11,6 +11,8 @@ from candelabra._operators.random.draws import random_integers
 from candelabra.library import open_device
 from candelabra_conformance.ulp import ulp_error
 
+pytestmark = pytest.mark.rounding
+
 FLOATING = (cd.float16, cd.bfloat16, cd.float32, cd.float64, cd.complex64, cd.complex128)
 WHOLE = (cd.bool, cd.int8, cd.uint16, cd.int32, cd.uint64)
 COUNTS = (1, 9, 5001)

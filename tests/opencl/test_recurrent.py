@@ -9,6 +9,8 @@ import pytest
 from candelabra import nn
 from candelabra_clike.kernels import recurrent
 
+pytestmark = pytest.mark.rounding
+
 CASES = [("LSTM", "packed"), ("GRU", "padded"), ("LSTM", "second derivative"), ("GRU", "second derivative")]
 
 

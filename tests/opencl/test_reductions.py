@@ -8,6 +8,8 @@ import pytest
 from candelabra_clike import Engine
 from candelabra_clike.kernels import arg_reductions, reductions
 
+pytestmark = pytest.mark.rounding
+
 SHAPES: tuple[tuple[tuple[int, ...], int | tuple[int, ...] | None], ...] = (
     ((), None), ((7,), 0), ((70_003,), 0), ((2051, 5), 0), ((40, 300), 0), ((3, 5, 7, 9), (0, 2)), ((3, 0), 0),
 )  # fmt: skip

@@ -11,6 +11,8 @@ from candelabra.library import plugins
 from candelabra.nn import functional
 from candelabra.nn._operators.resampling import resample
 
+pytestmark = pytest.mark.rounding
+
 RESIZINGS: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
     "lines": ((3, 2, 37), {"size": 90, "mode": "linear"}),
     "images": ((2, 3, 17, 40), {"scale_factor": 2, "mode": "bilinear"}),

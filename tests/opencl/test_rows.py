@@ -10,6 +10,8 @@ import pytest
 from candelabra_clike import Engine
 from candelabra_clike.kernels import normalization
 
+pytestmark = pytest.mark.rounding
+
 FORMS = ("device", "lanes")
 SHAPES = (((), 0), ((0,), 0), ((1,), 0), ((3, 45), 1), ((2, 5000), 1), ((2, 60, 33), 1), ((150, 4), 0), ((0, 3), 1))
 """0-d, empty, one element, rows with remainders, long rows, column blocks with remainders, few columns, no row."""

@@ -6,6 +6,8 @@ import candelabra as cd
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.rounding
+
 FORMS = ("device", "lanes")
 SHAPES = (
     ((0,), 0),

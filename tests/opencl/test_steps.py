@@ -10,6 +10,8 @@ from candelabra.library import open_device, plugins
 from candelabra_clike.dialects import OPENCL
 from candelabra_clike.kernels import optimizers
 
+pytestmark = pytest.mark.rounding
+
 OPTIMIZERS = {
     "SGD": lambda ps, **o: optim.SGD(ps, lr=0.1, **o),
     "SGD with decay, uphill": lambda ps, **o: optim.SGD(ps, lr=0.1, weight_decay=0.01, maximize=True, **o),

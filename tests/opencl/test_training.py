@@ -13,6 +13,8 @@ from candelabra_opencl.backend import OpenCLBackend
 
 from benchmarks.opencl.leaks import network, watched
 
+pytestmark = pytest.mark.rounding
+
 
 def training(where: cd.device, steps: int) -> Iterator[tuple[float, list[Any]]]:
     """Return loss and gradients of each step, from one seed."""

@@ -55,6 +55,20 @@ print(cd.__file__, nn.__file__, optim.__file__, sep="\\n")
 """
 
 
+BUILDING = """
+import os, pathlib, sys, tarfile
+from hatchling.build import build_sdist, build_wheel
+
+for folder, out in zip(sys.argv[1::2], sys.argv[2::2]):
+    os.chdir(folder)
+    made = build_sdist(out)
+    with tarfile.open(pathlib.Path(out, made)) as archive:
+        archive.extractall(pathlib.Path(out, "sdist"), filter="data")
+    os.chdir(pathlib.Path(out, "sdist", made.removesuffix(".tar.gz")))
+    build_wheel(out)
+"""
+
+
 @dataclass(frozen=True)
 class Environment:
     """An environment without the developer's packages, and an empty working folder."""
@@ -100,6 +114,12 @@ def declared(folder: Path) -> dict[str, Any]:
     return table
 
 
+def backend(folder: Path) -> str:
+    """Return the build backend of a distribution."""
+    name: str = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["build-backend"]
+    return name
+
+
 def metadata(wheel: Path) -> Message:
     """Return the metadata that an installer reads from a wheel."""
     with zipfile.ZipFile(wheel) as archive:
@@ -114,19 +134,13 @@ def without_extras(requirements: list[str]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Path]:
-    """Build each distribution's wheel. `build` makes the sdist first and the wheel from it, so both are tested."""
-    built: dict[Path, Path] = {}
-    for folder in FOLDERS:
-        out = tmp_path_factory.mktemp(folder.name)
-        completed = subprocess.run(
-            [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(folder)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert completed.returncode == 0, completed.stdout + completed.stderr
-        (built[folder],) = out.glob("*.whl")
-    return built
+    """Build each distribution's sdist, and its wheel from it, as `python -m build` does, in one process for all."""
+    to = {folder: tmp_path_factory.mktemp(folder.name) for folder in FOLDERS}
+    assert all(backend(folder) == "hatchling.build" for folder in FOLDERS)
+    pairs = [str(path) for pair in to.items() for path in pair]
+    completed = subprocess.run([sys.executable, "-c", BUILDING, *pairs], capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    return {folder: next(out.glob("*.whl")) for folder, out in to.items()}
 
 
 @pytest.fixture(scope="module")
@@ -139,10 +153,10 @@ def installed(wheels: dict[Path, Path], tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.fixture(scope="module")
-def core_alone(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """Install `./core` and nothing else."""
+def core_alone(wheels: dict[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """Install the core's wheel and nothing else."""
     environment = Environment.empty(tmp_path_factory.mktemp("alone") / "env")
-    environment.install(ROOT / "core")
+    environment.install(wheels[ROOT / "core"])
     return environment
 
 
@@ -235,15 +249,40 @@ def test_the_types_of_the_distribution_are_checked(folder: Path) -> None:
     assert source in checked["mypy_path"]
 
 
-def test_installed_wheels_train(installed: Environment) -> None:
-    """Away from the source tree, with only the wheels and their requirements, a linear model learns."""
-    completed = installed.run("python", "-c", TRAINING)
+def trained_in(completed: subprocess.CompletedProcess[str], folder: Path) -> bool:
+    """Return whether the model has learned, with modules of a folder."""
     assert completed.returncode == 0, completed.stderr
     files = [Path(line).resolve() for line in completed.stdout.splitlines()]
-    assert len(files) == 3
-    assert all(path.is_relative_to(installed.folder.resolve()) for path in files), files
+    return len(files) == 3 and all(path.is_relative_to(folder.resolve()) for path in files)
 
 
+def test_unpacked_wheels_train(wheels: dict[Path, Path], tmp_path: Path) -> None:
+    """Away from the source tree, with the files of the wheels, a linear model learns."""
+    for wheel in wheels.values():
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(tmp_path / "site")
+    paths = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    program = [sys.executable, "-c", TRAINING]
+    completed = subprocess.run(program, cwd=tmp_path, env=paths, capture_output=True, text=True, check=False)
+    assert trained_in(completed, tmp_path)
+
+
+@pytest.mark.thorough
+def test_installed_wheels_train(installed: Environment) -> None:
+    """With only the wheels and the packages that they require, a linear model learns."""
+    assert trained_in(installed.run("python", "-c", TRAINING), installed.folder)
+
+
+@pytest.mark.thorough
+def test_the_folder_of_the_core_is_built_in_isolation(tmp_path: Path) -> None:
+    """`pip install ./core` builds with what pyproject.toml requires and nothing else."""
+    environment = Environment.empty(tmp_path / "env")
+    environment.install(ROOT / "core")
+    completed = environment.run("python", "-W", "error", "-c", "import candelabra; print(candelabra.__version__)")
+    assert completed.returncode == 0, completed.stderr
+
+
+@pytest.mark.thorough
 def test_installed_requirements_agree(installed: Environment) -> None:
     """No installed package lacks a requirement or has a wrong version of it."""
     completed = subprocess.run(
@@ -256,7 +295,7 @@ def test_installed_requirements_agree(installed: Environment) -> None:
 
 
 def test_core_alone_installs_pluggy_alone(core_alone: Environment) -> None:
-    """`pip install ./core` installs the core and pluggy into an empty environment, and the core can be imported."""
+    """The core installs pluggy and nothing else into an empty environment, and the core can be imported."""
     listing = "import importlib.metadata as m; print(*sorted(d.name for d in m.distributions()))"
     assert core_alone.run("python", "-c", listing).stdout.split() == ["candelabra", "pluggy"]
     completed = core_alone.run("python", "-W", "error", "-c", "import candelabra; print(candelabra.__version__)")

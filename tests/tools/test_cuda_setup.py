@@ -246,6 +246,7 @@ def offline() -> list[str]:
     return words if allowed else []
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(cd.cuda.is_available(), reason="there is a GPU, so all would run")
 def test_a_machine_without_an_index_gets_as_far_as_its_gpu(tools: Load, tmp_path: Path) -> None:
     """A clone, the wheels, and a Python with CuPy, NumPy and SciPy suffice: all is installed, and there is no GPU."""

@@ -117,6 +117,7 @@ def test_a_section_that_would_hide_another_is_refused(monkeypatch: pytest.Monkey
     """Two titles on one page would have the same anchor."""
     entry = next(iter(entries()))
     monkeypatch.setattr(operators, "documented", lambda: iter([entry, entry]))
+    monkeypatch.setattr(operators, "instances", lambda name: [])
     with pytest.raises(ValueError, match=re.escape(f"{title_of(entry)} would occur twice on the page")):
         operators.sections()
 
@@ -140,6 +141,9 @@ def test_the_command_says_which_pages_are_not_current(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The exit status is 1 and the command to run is printed; without ``--check`` it writes the pages."""
+    few = list(entries())[:20]
+    monkeypatch.setattr(operators, "documented", lambda: iter(few))
+    monkeypatch.setattr(operators, "instances", lambda name: [])
     parsed = SimpleNamespace(folder=tmp_path, check=True)
     monkeypatch.setattr(operators.argparse.ArgumentParser, "parse_args", lambda self: parsed)
     assert operators.main() == 1

@@ -114,7 +114,7 @@ def test_derivatives_to_second_order(mode: int, padding: int, image: Any, coordi
     """The image and the grid have derivatives."""
     leaves = [cd.from_numpy(a.copy()).requires_grad_() for a in (image, coordinates[:, :, :3])]
     assert gradcheck(lambda a, b: cd.grid_sampler(a, b, mode, padding, False), leaves)
-    assert gradgradcheck(lambda a, b: cd.grid_sampler(a, b, mode, padding, False), leaves)
+    assert gradgradcheck(lambda a, b: cd.grid_sampler(a, b, mode, padding, False), leaves, fast_mode=True)
 
 
 def test_an_empty_batch_gives_an_empty_result() -> None:

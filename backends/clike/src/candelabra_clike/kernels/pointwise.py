@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from candelabra.dtypes import ALL, INTEGER, bool_, dtype, int64
+from candelabra.dtypes import INTEGER, bool_, dtype, int64
 from candelabra.library import INDEX, MASK, OPERAND, OPERATORS, PLAIN, REQUIRED, TENSOR, Operator, Parameter, boolean
 
 from candelabra_clike.array import StridedArray
@@ -204,8 +204,6 @@ def _table() -> dict[str, Pointwise]:
         if name in OPERATORS:
             kernel_class = Power if name == "pow" else Pointwise
             kernels[name] = kernel_class(OPERATORS[name], entry, inplace=False)
-            for d in ALL:
-                kernels[name].value(d)  # raises the error of an expression that is wrong
             if OPERATORS[name].inplace:
                 kernels[name + "_"] = kernel_class(OPERATORS[name], entry, inplace=True)
     return kernels
