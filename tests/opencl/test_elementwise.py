@@ -241,7 +241,7 @@ def test_in_place_comparisons_of_complex_numbers_store_real_ones(d: cd.dtype) ->
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "complex64"])
 @pytest.mark.parametrize("shape", [(64, 64), (2, 131, 73), (3, 70)])
 def test_transposed_operands_are_read_by_tiles(dtype: str, shape: tuple[int, ...], rng: np.random.Generator) -> None:
-    """Whole tiles, their remainders in both dims, batches; beside operands of the result's layout and columns."""
+    """Whole tiles, their remainders in both dims, batches; with operands of the result's layout, and columns."""
     x = rng.integers(0, 9, shape).astype(dtype)
     y = rng.integers(0, 9, (*shape[:-2], shape[-1], shape[-2])).astype(dtype)
     a, b = cd.tensor(x, device="opencl"), cd.tensor(y, device="opencl").mT

@@ -1,4 +1,4 @@
-"""Sums of bags of rows of a table. The rows are read where they lie and never stored."""
+"""Sums of bags of rows of a table. The rows are read from the table and not stored."""
 
 from __future__ import annotations
 
