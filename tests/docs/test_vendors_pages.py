@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = ["docs/adding-a-backend.md", "docs/your-array-library.md", "docs/operators-of-your-own.md"]
 SLOW = {"docs/your-array-library.md"}
 """Pages that ``make test-all`` runs: the steps of this one are those of adding-a-backend.md, with another generated
-package, which tests/conformance/test_scaffold.py tries."""
+package, which tests/conformance/test_scaffold_arrayapi.py tries."""
 
 
 @pytest.mark.parametrize(
