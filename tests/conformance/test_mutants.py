@@ -155,11 +155,21 @@ def test_what_fails_on_a_sound_backend_too_is_no_catch(monkeypatch: pytest.Monke
     assert hunt("extremes-pass-over-nan").verdict == SURVIVED
 
 
+def only_cases_of(monkeypatch: pytest.MonkeyPatch, *properties: str) -> None:
+    """Let hunts run the cases of these properties in float32 only."""
+
+    def few(*args: Any, **options: Any) -> list[Case]:
+        return [case for case in plan(*args, **options) if case.property in properties and case.dtype == "float32"]
+
+    monkeypatch.setattr("candelabra_conformance.mutants.hunting.plan", few)
+
+
 def test_a_catch_by_another_case_is_reported_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     """A mutant that is caught only by a case that does not name the fault is reported as such."""
     mutant = CATALOGUED["negation-subtracts-from-zero"]
     changed = Mutant(mutant.name, mutant.fault, mutant.make, mutant.operators, ("neg/threads/*",), mutant.family)
     monkeypatch.setitem(CATALOGUE, mutant.name, changed)
+    only_cases_of(monkeypatch, "special", "threads")
     finding = hunt(mutant.name)
     assert finding.verdict == ELSEWHERE
     assert finding.caught_by.startswith("neg/special/")
@@ -196,6 +206,11 @@ def test_one_broken_kernel_leaves_the_others_correct() -> None:
 def test_quick_hunts_run_quick_cases_only() -> None:
     """With ``quick`` a mutant is caught only by cases that ``--quick --level 2`` runs."""
     assert hunt("keepdim-is-ignored", quick=True).quick
+
+
+@pytest.mark.thorough
+def test_quick_hunts_miss_what_other_cases_catch() -> None:
+    """A mutant that only the other cases catch survives them, and computed mutants are caught by quick cases only."""
     finding = hunt("unary-results-take-turns", quick=True)
     assert (finding.verdict, finding.quick, finding.own) == (SURVIVED, False, False)
     assert hunt("unary-results-take-turns").own
@@ -209,7 +224,9 @@ def test_two_mutants_of_one_name_are_refused() -> None:
 
 
 # -- computed mutants -------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("operator", ["softmax", "cumsum", "maximum"])
+@pytest.mark.parametrize(
+    "operator", ["softmax", *(pytest.param(n, marks=pytest.mark.thorough) for n in ("cumsum", "maximum"))]
+)
 def test_systematic_mutants_are_caught(operator: str) -> None:
     """The faults that are derived for every kernel are caught by the operator's own cases if a sample reaches them."""
     findings = hunt_operator(operator)
@@ -445,6 +462,7 @@ def test_the_command_ends_with_1_when_a_mutant_survives(
     made: Backend = Mirror("nothing_wrong")
     sound = Mutant("nothing-wrong", "Nothing is wrong.", lambda: made, ("neg",), ("neg/*",), "none")
     monkeypatch.setitem(CATALOGUE, sound.name, sound)
+    only_cases_of(monkeypatch, "value")
     assert main(["nothing-wrong", "--jobs", "1"]) == 1
     assert "SURVIVED nothing-wrong: Nothing is wrong." in capsys.readouterr().out
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import candelabra as cd
+import candelabra.nn.functional as F
 import numpy as np
 import pytest
 
@@ -275,6 +276,28 @@ def test_backward_functions_of_users_take_sparse_tensors(rng: np.random.Generato
 
     v, d = normal(rng, 4).requires_grad_(), normal(rng, 3, 2).requires_grad_()
     cd.autograd.gradcheck(Product.apply, (v, d))
+
+
+@pytest.mark.parametrize(
+    ("function", "kept"),
+    [
+        (cd.expm1, True), (cd.signbit, True), (F.leaky_relu, True), (F.silu, True), (F.tanhshrink, True),
+        (cd.cos, False), (cd.sigmoid, False), (cd.logical_not, False), (F.softplus, False),
+        (lambda x: F.threshold(x, -1.0, 9.0), True), (lambda x: F.threshold(x, 1.0, 9.0), False),
+    ],
+)  # fmt: skip
+def test_functions_of_one_element_are_applied_to_the_values_if_they_keep_zeros(
+    function: Callable[[Any], Any], kept: bool
+) -> None:
+    """Whether 0 becomes 0 is computed, also where an argument decides it. Otherwise the result would not be sparse."""
+    x = cd.sparse_coo_tensor([[0, 2]], [-2.0, 0.5], (3,))
+    if kept:
+        out = function(x)
+        assert out.is_sparse
+        assert cd.equal(out.to_dense(), function(x.to_dense()))
+    else:
+        with pytest.raises(NotImplementedError, match="is not implemented for sparse tensors; call to_dense"):
+            function(x)
 
 
 X = cd.sparse_coo_tensor(POSITIONS, [3.0, 4.0, 5.0, 6.0], (2, 3))

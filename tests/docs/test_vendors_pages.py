@@ -12,9 +12,14 @@ from tests.docs.typed import executed, installed, typed
 
 ROOT = Path(__file__).parents[2]
 PAGES = ["docs/adding-a-backend.md", "docs/your-array-library.md", "docs/operators-of-your-own.md"]
+SLOW = {"docs/your-array-library.md"}
+"""Pages that ``make test-all`` runs: the steps of this one are those of adding-a-backend.md, with another generated
+package, which tests/conformance/test_scaffold_arrayapi.py tries."""
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=pytest.mark.thorough) if page in SLOW else page for page in PAGES]
+)
 def test_the_blocks_of_a_page_run_when_they_are_typed_into_files(page: str, tmp_path: Path) -> None:
     """Top to bottom, in a process of its own, without a warning."""
     program = typed(ROOT / page, tmp_path)

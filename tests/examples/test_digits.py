@@ -35,9 +35,9 @@ def test_the_split_is_disjoint_and_the_same_every_time() -> None:
 
 
 def test_the_demo_trains_saves_loads_and_compares_devices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A few epochs run on every device; the table, the file and the predictions from the file are correct."""
+    """An epoch runs on every device; the table, the file and the predictions from the file are correct."""
     path = tmp_path / "digits.safetensors"
-    assert digits.main(["--epochs", "2", "--save", str(path)]) == 0
+    assert digits.main(["--epochs", "1", "--save", str(path)]) == 0
     shown = capsys.readouterr().out
     reference = str(registry.reference_device())
     assert reference in shown

@@ -7,12 +7,12 @@ may modify.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 from candelabra import Tensor
 
+from candelabra_conformance.perturbation import with_arrays
 from candelabra_conformance.records import Record, arguments_of, takes_tensors
 from candelabra_conformance.samples.sample import Sample, arrays, mapped
 from candelabra_conformance.transport import Array, to_device
@@ -133,14 +133,14 @@ def fitted(op: Record, sample: Sample, layout: str) -> Sample | None:
         able = [a for a in every if _repeatable(a, layout, sample.core)]
         # One of them, in turn, so that it is combined with values that differ.
         able = able[sum(a.size for a in every) % len(able) :][:1] if able else []
-        return _replaced(sample, lambda a: repeated(a, layout) if _among(a, able) else a) if able else None
+        return with_arrays(sample, lambda a: repeated(a, layout) if _among(a, able) else a) if able else None
     if layout == ALIASED:
         # The last of them: it may be a divisor, and is never 0.
         chosen = next(reversed(_operands(op, sample)), None)
         twins = [a for a in _operands(op, sample) if chosen is not None and _same_shape_and_dtype(a, chosen)]
         if chosen is None or len(twins) < 2 or sample.core:
             return None
-        return _replaced(sample, lambda a: chosen if _among(a, twins) else a)
+        return with_arrays(sample, lambda a: chosen if _among(a, twins) else a)
     if layout == MIXED:
         return sample if sum(a.ndim for a in every) > 1 else None
     return sample if layout == CONTIGUOUS or any(a.ndim >= PLACEMENTS[layout].dims for a in every) else None
@@ -185,7 +185,3 @@ def placed(value: Any, layout: str, device: Any) -> Any:
         return made[id(array)]
 
     return mapped(value, one)
-
-
-def _replaced(sample: Sample, function: Callable[[Array], Array]) -> Sample:
-    return replace(sample, args=mapped(sample.args, function), kwargs=mapped(dict(sample.kwargs), function))

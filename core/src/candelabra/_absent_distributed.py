@@ -7,9 +7,9 @@ raises ``ModuleNotFoundError`` with the extra to install.
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
 
 from candelabra._annotations import Any, Final
+from candelabra._reduce_op import ReduceOp
 
 _REASON: Final = 'candelabra-distributed is not installed: pip install "candelabra[distributed]"'
 _NAMES: Final = (
@@ -18,20 +18,6 @@ _NAMES: Final = (
     "get_process_group_ranks get_rank get_world_size init_process_group irecv isend monitored_barrier new_group recv "
     "reduce reduce_scatter reduce_scatter_tensor scatter scatter_object_list send"
 )
-
-
-class ReduceOp(Enum):
-    """The reductions of collective functions."""
-
-    SUM = 0
-    AVG = 1
-    PRODUCT = 2
-    MIN = 3
-    MAX = 4
-    BAND = 5
-    BOR = 6
-    BXOR = 7
-    PREMUL_SUM = 8
 
 
 class ProcessGroup:

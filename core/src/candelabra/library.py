@@ -103,6 +103,7 @@ from candelabra._records.schema import (
     Parameter,
     Schema,
 )
+from candelabra._reduce_op import ReduceOp
 from candelabra._serving import kernel_for
 from candelabra._tensor import Tensor, wrap
 from candelabra._transforms.level import Frame, Payload, Transform, below
@@ -129,7 +130,7 @@ __all__ = [
     "Layer", "level", "redispatch", "command", "contributions", "device_names", "fallback", "fallback_policy",
     "get_kernel", "plugins", "register_kernel", "add_contribution", "own_kernels", "serve_every_size",
     "RemovableHandle", "add_hook", "outside_graph",
-    "disabled_torch_function", "custom_op", "register_autograd", "register_fake",
+    "ReduceOp", "disabled_torch_function", "custom_op", "register_autograd", "register_fake",
 ]  # fmt: skip
 
 

@@ -37,7 +37,7 @@ def _group(name: str) -> ProcessGroup:
 
 
 def _op(name: str) -> Any:
-    from candelabra.distributed._reductions import ReduceOp
+    from candelabra.library import ReduceOp
 
     return ReduceOp[name.upper()]
 

@@ -50,7 +50,7 @@ def mish(x: Array) -> Any:
     return x * np.tanh(np.log1p(np.exp(x)))
 
 
-@reference("elu_of_alpha")
+@reference("elu_of_alpha", "nn.functional.elu_")
 def elu(x: Array, alpha: float = 1.0) -> Any:
     """Compute the definition."""
     return np.where(x > 0, x, alpha * np.expm1(x))

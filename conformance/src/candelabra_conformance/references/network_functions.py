@@ -48,12 +48,6 @@ def relu(x: Array) -> Array:
     return np.maximum(x, 0)
 
 
-@reference("nn.functional.elu_")
-def elu(x: Array, alpha: float = 1.0) -> Array:
-    """Compute the definition."""
-    return np.where(x > 0, x, alpha * np.expm1(x))
-
-
 @reference("nn.functional.leaky_relu_")
 def leaky_relu(x: Array, slope: float = 0.01) -> Array:
     """Compute the definition."""

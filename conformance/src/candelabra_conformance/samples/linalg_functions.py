@@ -27,7 +27,7 @@ from candelabra_conformance.samples.conditioned import (
     wide,
 )
 from candelabra_conformance.samples.linalg_factors import ldl, lu
-from candelabra_conformance.samples.linalg_spectra import eigh, qr, singular_values, svd
+from candelabra_conformance.samples.linalg_spectra import eigh, qr, qr_part, singular_values, svd
 from candelabra_conformance.samples.linalg_systems import cholesky, determinants, inverses
 from candelabra_conformance.samples.maker import Array, Maker
 from candelabra_conformance.samples.registry import Generator, inputs, mistakes, only
@@ -105,13 +105,8 @@ def small_letters(t: Maker) -> Iterator[Sample]:
 def older_qr(t: Maker) -> Iterator[Sample]:
     """Yield thin and square matrices."""
     for some, shape in ((True, (5, 3)), (False, (3, 3)), (True, (2, 3, 4))):
-        yield sample(matrix(t, *shape), some, core=2, of=choices.of_qr, call=_qr_part, note=f"{shape} {some}")
+        yield sample(matrix(t, *shape), some, core=2, of=choices.of_qr, call=qr_part, note=f"{shape} {some}")
     yield sample(matrix(t, 0, 3), kind=ZERO_SIZE)
-
-
-def _qr_part(op: Any, A: Any, some: bool) -> Any:
-    result = op(A, some)
-    return result.Q.abs(), result.R.abs()
 
 
 @inputs("svd")

@@ -115,8 +115,8 @@ def no_triangles(t: Maker) -> Iterator[Sample]:
     yield sample(t.of("int64")(2, 2), real(2, 2), upper=True, note="integers")
 
 
-@mistakes("triangular_solve")
-def no_older_triangles(t: Maker) -> Iterator[Sample]:
+@mistakes("triangular_solve", "cholesky_solve")
+def no_systems_of_factors(t: Maker) -> Iterator[Sample]:
     """Yield vectors, and sizes that differ."""
     real = t.of("float32")
     yield sample(real(3), real(3, 3), note="a vector")
@@ -153,15 +153,6 @@ def with_cholesky_factors(t: Maker) -> Iterator[Sample]:
             yield sample(*right, L, upper, core=2, note=f"{shape} {upper}")
     right = (t(0, 2),) if t.operator == "cholesky_solve" else ()
     yield sample(*right, matrix(t, 0, 0), kind=ZERO_SIZE)
-
-
-@mistakes("cholesky_solve")
-def no_cholesky_systems(t: Maker) -> Iterator[Sample]:
-    """Yield vectors, and sizes that differ."""
-    real = t.of("float32")
-    yield sample(real(3), real(3, 3), note="a vector")
-    yield sample(real(3, 1), real(3), note="no matrix")
-    yield sample(real(3, 1), real(2, 2), note="rows differ")
 
 
 # -- LU ---------------------------------------------------------------------------------------------------------------

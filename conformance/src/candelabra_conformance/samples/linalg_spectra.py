@@ -110,8 +110,9 @@ def eig(t: Maker) -> Iterator[Sample]:
 QR_PARTS = {"r": choices.of_triangle, "reduced": choices.of_qr, "complete": choices.of_qr}
 
 
-def _qr_part(op: Any, A: Any, mode: str) -> Any:
-    result = op(A, mode)  # neither its product nor a square Q times its adjoint: their second derivatives are noise
+def qr_part(op: Any, A: Any, mode: Any) -> Any:
+    """Return absolute factors: their product, and a square Q times its adjoint, have noise as second derivatives."""
+    result = op(A, mode)
     return result.Q.abs(), result.R.abs()
 
 
@@ -122,11 +123,11 @@ def qr(t: Maker) -> Iterator[Sample]:
     for i, shape in enumerate(RECTANGLES):
         for mode in QR_PARTS if i < 4 else ("reduced",):
             smooth = mode != "r" and (mode == "reduced" or shape[-2] <= shape[-1])
-            options: dict[str, Any] = {"of": QR_PARTS[mode], "call": _qr_part, "gradient": smooth}
+            options: dict[str, Any] = {"of": QR_PARTS[mode], "call": qr_part, "gradient": smooth}
             yield sample(matrix(t, *shape, shifted=True), mode, core=2, note=f"{shape} {mode}", **options)
     for shape in NO_MATRICES:
         yield sample(matrix(t, *shape), "reduced", kind=ZERO_SIZE)
-    yield sample(matrix(t, 2, 1, 3), "complete", kind=LENGTH_ONE, of=choices.of_qr, call=_qr_part)
+    yield sample(matrix(t, 2, 1, 3), "complete", kind=LENGTH_ONE, of=choices.of_qr, call=qr_part)
     yield sample(matrix(t, MANY, 12), "reduced", kind=LARGE, of=choices.of_qr, gradient=False)
 
 

@@ -45,7 +45,7 @@ NUMBERS: Final = frozenset((bool, int, float))
 """The types of a kernel's options. If one is a tensor, the operators of the body take it."""
 
 
-class Resolution(NamedTuple):
+class RowResolution(NamedTuple):
     """The function that serves a key, ``function(rows, options)``, and the route of the step that found it."""
 
     function: Callable[[Sequence[Row], tuple[Any, ...]], None]
@@ -70,16 +70,16 @@ def over_rows(op: Operator[..., Any]) -> Callable[..., None]:
     return call
 
 
-def resolution(op: Operator[..., Any], key: int) -> Resolution:
+def resolution(op: Operator[..., Any], key: int) -> RowResolution:
     """Return the function that serves the form over rows for ``key``."""
     # 0. A block of batching(): the calls that it has collected may read what this one writes.
     if key & DEFERRED:
-        return Resolution(deferred_rows(op), "deferred")
+        return RowResolution(deferred_rows(op), "deferred")
     # 1. Tensors of several devices or dtypes, or views or sparse tensors among them: rows of one key each.
     devices = key >> DEVICE_SHIFT
     d = BY_BIT.get(key & DTYPE_MASK)
     if devices & (devices - 1) or d is None or key & (VIEW | LAYOUT_MASK):
-        return Resolution(by_key(op), "grouped")
+        return RowResolution(by_key(op), "grouped")
     # 2. A functionality layer, subclasses of Tensor, and calls that are recorded, see the operators of the body.
     overridden = key & (OVERRIDE | NO_OVERRIDE) == OVERRIDE or key & (FUNCTION_MODE | LAYER_MASK | PACK)
     if not overridden and (key & NO_GRAD or not key & AUTOGRAD):
@@ -89,9 +89,9 @@ def resolution(op: Operator[..., Any], key: int) -> Resolution:
         if kernel is not None:
             if key & TRACING and not instance.capabilities.virtual:
                 kernel = reporting(op, "rows", kernel, instance)
-            return Resolution(by_kernel(op, kernel), "native")
+            return RowResolution(by_kernel(op, kernel), "native")
     # 4. The in-place body for each row.
-    return Resolution(row_by_row(op), "composite")
+    return RowResolution(row_by_row(op), "composite")
 
 
 def by_key(op: Operator[..., Any]) -> Callable[[Sequence[Row], tuple[Any, ...]], None]:

@@ -10,30 +10,26 @@ from collections.abc import Callable, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._records.record import OPERATORS
+from candelabra._records.schema import PLAIN, TENSOR
 from candelabra._sparse.construction import coalesced, dense, flat_positions, summed
 from candelabra._sparse.products import joined, multiplied
 from candelabra._sparse.tensor import SparseTensor, assembled, like
 from candelabra._tensor import Tensor
-from candelabra.dtypes import promote_types
+from candelabra.dtypes import dtype, promote_types
 
 if TYPE_CHECKING:
     from candelabra._records.record import Operator
 
 HANDLERS: Final[dict[str, Callable[..., Any]]] = {}
 INPLACE: Final[dict[str, Callable[..., Any]]] = {}
-ZERO_PRESERVING: Final = (
-    "abs", "neg", "positive", "sqrt", "square", "sin", "sinh", "asin", "asinh", "tan", "tanh", "atan", "atanh",
-    "expm1", "log1p", "sign", "sgn", "ceil", "floor", "round", "trunc", "frac", "relu", "deg2rad", "rad2deg", "erf",
-    "erfinv", "isnan", "isinf", "isposinf", "isneginf", "conj_physical", "real", "imag", "angle", "nan_to_num",
-)  # fmt: skip
-"""Operators with f(0) = 0, which are applied to the values."""
+_KEEPS_ZEROS: Final[dict[tuple[Operator[..., Any], dtype, tuple[Any, ...]], bool]] = {}
 
 
 def sparse_operator(op: Operator[..., Any], inplace: bool) -> Callable[..., Any]:
     """Return the function that serves calls of an operator with sparse tensors."""
     from candelabra._dispatch.resolve import by_position
 
-    handler = HANDLERS.get(op.name)
+    handler = HANDLERS.get(op.name) or (_on_values(op) if _is_elementwise(op) else None)
     if inplace and op.name in INPLACE:
         return INPLACE[op.name]
     if handler is None and op.body is not None and not inplace:
@@ -76,16 +72,48 @@ def serves(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return register
 
 
-def _on_values(name: str) -> Callable[..., Any]:
+def _is_elementwise(op: Operator[..., Any]) -> bool:
+    """Return whether an operator computes each element of its result from one element of its only tensor."""
+    first, *others = op.schema.parameters
+    return (
+        getattr(op.rule, "pointwise", False)
+        and not op.random
+        and first.kind == TENSOR
+        and all(p.kind == PLAIN for p in others)
+    )
+
+
+def _on_values(op: Operator[..., Any]) -> Callable[..., Any]:
+    """Return the function that applies an operator to the values. It refuses an operator that does not keep zeros."""
+
     def apply(input: SparseTensor, *options: Any) -> Any:
         total = coalesced(input)
-        return like(total, OPERATORS[name].canonical(total._payload.values, *options))
+        values = total._payload.values
+        if not _keeps_zeros(op, values.new_zeros(()), options):
+            return _refusing(op)()
+        return like(total, op.canonical(values, *options))
 
     return apply
 
 
-for _name in ZERO_PRESERVING:
-    HANDLERS[_name] = _on_values(_name)
+def _keeps_zeros(op: Operator[..., Any], zero: Tensor, options: tuple[Any, ...]) -> bool:
+    """Return whether the operator is 0 at 0, for a dtype and options. The answer is computed once."""
+    key = (op, zero.dtype, options)
+    if key not in _KEEPS_ZEROS:
+        _KEEPS_ZEROS[key] = not op.canonical(zero, *options).any().item()
+    return _KEEPS_ZEROS[key]
+
+
+@serves("real")
+def real(input: SparseTensor) -> Tensor:
+    """Return the real parts."""
+    return like(input, input._payload.values.real)
+
+
+@serves("imag")
+def imag(input: SparseTensor) -> Tensor:
+    """Return the imaginary parts."""
+    return like(input, input._payload.values.imag)
 
 
 @serves("cast")

@@ -61,11 +61,11 @@ from candelabra.distributed._point_to_point import (
     send,
 )
 from candelabra.distributed._process_group import GroupMember, ProcessGroup, group
-from candelabra.distributed._reductions import ReduceOp
 from candelabra.distributed._stores import DistStoreError, FileStore, HashStore, PrefixStore, Store, TCPStore
 from candelabra.distributed._work import DistBackendError, DistError, Work
 from candelabra.distributed.device_mesh import DeviceMesh, init_device_mesh
 from candelabra.distributed.engine import EngineUnavailable
+from candelabra.library import ReduceOp
 
 __all__ = [
     # starting

@@ -11,8 +11,9 @@ import numpy as np
 from candelabra import Tensor
 from candelabra.distributed._buffers import Buffer, bytes_of, check_list, check_tensor, of_tensors
 from candelabra.distributed._process_group import ProcessGroup, resolved
-from candelabra.distributed._reductions import ReduceOp, Reduction
+from candelabra.distributed._reductions import Reduction
 from candelabra.distributed._work import Work
+from candelabra.library import ReduceOp
 
 
 def _described(tensor: Tensor) -> str:

@@ -1,29 +1,11 @@
-"""``ReduceOp``, and how an engine computes each reduction in each dtype."""
+"""How an engine computes each ``ReduceOp`` in each dtype."""
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Any, Final
 
 import candelabra as cd
-
-
-class ReduceOp(Enum):
-    """The reductions of collective functions. Floating-point sums are in the order of the engine."""
-
-    SUM = 0
-    AVG = 1
-    PRODUCT = 2
-    MIN = 3
-    MAX = 4
-    BAND = 5
-    BOR = 6
-    BXOR = 7
-    PREMUL_SUM = 8
-
-    def __str__(self) -> str:
-        return f"ReduceOp.{self.name}"
-
+from candelabra.library import ReduceOp
 
 _BITWISE: Final = (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
 _BOOL: Final = {

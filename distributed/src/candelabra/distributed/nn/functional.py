@@ -11,7 +11,7 @@ import candelabra as cd
 from candelabra import Tensor
 from candelabra.distributed._collectives import root_of
 from candelabra.distributed._process_group import resolved
-from candelabra.distributed._reductions import ReduceOp
+from candelabra.library import ReduceOp
 from candelabra_distributed.collectives import (
     SUMS,
     c10d_all_gather,
