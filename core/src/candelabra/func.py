@@ -18,7 +18,8 @@ _OF_MODULES: Final = ("functional_call", "replace_all_batch_norm_modules_", "sta
 _ABSENT: Final = ("functionalize",)
 
 __all__ = [
-    "debug_unwrap", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp", "vmap", *_OF_MODULES, *_ABSENT,
+    "debug_unwrap", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp", "vmap",
+    *_OF_MODULES, *_ABSENT,
 ]  # fmt: skip
 
 

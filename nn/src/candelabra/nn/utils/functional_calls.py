@@ -1,4 +1,4 @@
-"""Modules as functions of their parameters: :func:`functional_call`, :func:`stack_module_state`, batch norms without running statistics.
+"""Modules as functions of their parameters, ensembles of modules, and batch norms without running statistics.
 
 ``candelabra.func`` has them, as ``torch.func`` has.
 """
