@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import candelabra as cd
 import pytest
-from candelabra.func import functional_call, grad, jacrev, stack_module_state, vmap
+from candelabra.func import (
+    debug_unwrap,
+    functional_call,
+    grad,
+    jacrev,
+    replace_all_batch_norm_modules_,
+    stack_module_state,
+    vmap,
+)
 
 
 def test_a_module_is_called_with_other_tensors() -> None:
@@ -21,6 +29,31 @@ def test_a_module_is_called_with_other_tensors() -> None:
     assert module.weight.grad is None
     with pytest.raises(ValueError, match=r"\['bias'\] appeared in multiple dictionaries"):
         functional_call(module, ({"bias": bias}, {"bias": bias}), x)
+
+
+def test_batch_norms_without_running_statistics() -> None:
+    """They can run under vmap, where running statistics cannot be written."""
+    net = cd.nn.Sequential(cd.nn.Conv2d(1, 2, 3), cd.nn.BatchNorm2d(2))
+    x = cd.randn(3, 4, 1, 5, 5)
+    with pytest.raises(RuntimeError, match="running"):
+        vmap(net)(x)
+    assert replace_all_batch_norm_modules_(net) is net
+    assert [name for name, _ in net[1].named_buffers()] == []
+    assert cd.allclose(vmap(net)(x)[1], net(x[1]), atol=1e-6)
+
+
+def test_a_debugger_sees_the_tensors_of_transforms() -> None:
+    """debug_unwrap returns the tensor of the device, or the one of the next level."""
+    seen = []
+
+    def f(x: cd.Tensor) -> cd.Tensor:
+        seen.extend([debug_unwrap(x), debug_unwrap(debug_unwrap(x, recurse=False)), debug_unwrap(x, recurse=False)])
+        return x.sum()
+
+    x = cd.ones(2, 3, 4)
+    vmap(vmap(f))(x)
+    assert [tuple(t.shape) for t in seen] == [(2, 3, 4), (2, 3, 4), (3, 4)]
+    assert debug_unwrap(x) is x
 
 
 def test_missing_names_are_refused() -> None:

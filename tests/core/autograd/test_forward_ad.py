@@ -121,3 +121,15 @@ def test_names() -> None:
     """The module lists its names, which are PyTorch's."""
     assert dir(forward_ad) == sorted(forward_ad.__all__)
     assert "make_dual" in dir(forward_ad)
+
+
+def test_tangents_are_cast_to_the_dtype_of_the_primal() -> None:
+    """A tangent of another floating dtype is cast; a complex one does not fit a real primal."""
+    primal = cd.ones(2, dtype=cd.float64)
+    with forward_ad.dual_level():
+        tangent = forward_ad.unpack_dual(forward_ad.make_dual(primal, cd.ones(2)) * 3).tangent
+        assert tangent is not None
+        assert tangent.dtype is cd.float64
+        assert tangent.tolist() == [3, 3]
+        with pytest.raises(RuntimeError, match="Expected tangent to have the same dtype as primal"):
+            forward_ad.make_dual(primal, cd.ones(2, dtype=cd.complex64))

@@ -73,7 +73,7 @@ class dual_level:
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """Return a tensor with the content of ``tensor``, and a tangent of the same shape and dtype.
+    """Return a tensor with the content of ``tensor``, and a tangent of the same shape, which is cast to its dtype.
 
     Raises ``RuntimeError`` outside a level, and for a tensor that is not floating or complex or has a tangent.
     """
@@ -87,6 +87,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise RuntimeError(
             "Trying to set a tangent on a tensor that already has one. This is not supported; use unpack_dual() first"
         )
+    if primal.is_complex() or not tangent.is_complex():
+        tangent = tangent.to(primal.dtype)
     check_tangent("make_dual(): ", primal, tangent)
     return frame.dual(primal, frame.primal_and_tangent(tangent)[0])
 

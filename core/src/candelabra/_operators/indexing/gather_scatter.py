@@ -273,8 +273,8 @@ def _extreme_along(
     # Each element of input and of src affects one element of the result.
     one, needs = new_full(out, tuple(out.shape), 1), (t_input is not None, t_src is not None)
     to_input, to_src = _extreme_gradients(one, input, src, out, dim, index, reduce, include_self, needs)
-    along = zeroed(out) if to_input is None else to_input.conj() * t_input
-    return along if to_src is None else scatter_add(along, dim, index, to_src.conj() * t_src)
+    along = zeroed(out) if to_input is None or t_input is None else to_input.conj() * t_input
+    return along if to_src is None or t_src is None else scatter_add(along, dim, index, to_src.conj() * t_src)
 
 
 scatter_extreme.jvp(_extreme_along)

@@ -95,8 +95,9 @@ linalg_vector_norm.vjp(x=_norm_back)
 
 def _norm_along(t_x: Tensor, x: Tensor, out: Tensor, ord: float, dim: Any, keepdim: bool) -> Tensor:
     if ord == 2:
-        wide = (t.to(float32) if t.dtype.is_half else t for t in (x.conj(), t_x))  # their product may overflow
-        along = (sum_of_products(*wide, dim, keepdim).real / out).masked_fill(out == 0, 0)
+        if x.dtype.is_half:  # the products may overflow
+            x, t_x = x.to(float32), t_x.to(float32)
+        along = (sum_of_products(x.conj(), t_x, dim, keepdim).real / out).masked_fill(out == 0, 0)
     else:
         gradient = _norm_back(new_full(out, tuple(out.shape), 1), x, out, ord, dim, keepdim)
         along = sum_of_products(gradient.conj(), t_x, dim, keepdim).real

@@ -58,9 +58,10 @@ def sum_of_products(x: Tensor, y: Tensor, dim: Dims, keepdim: bool = False) -> T
     from candelabra._operators.linalg.products.vectors import linalg_vecdot
 
     rank = len(x.shape)
-    count = rank if dim is None else len(dim)  # type: ignore[arg-type] # canonical: a tuple
+    dims: Any = tuple(range(rank)) if dim is None else dim
+    count = len(dims)
     lead = tuple(x.shape[: rank - count])
-    if not count or not x.numel() or x.is_complex() or (dim is not None and min(dim) < rank - count):  # type: ignore[type-var, operator, arg-type]
+    if not count or min(dims) < rank - count or not x.numel() or x.is_complex():
         return sum(x * y, dim, keepdim)
     found = linalg_vecdot.canonical(x.reshape((*lead, -1)), y.reshape((*lead, -1)), -1)
     return found.reshape((*lead, *[1] * count)) if keepdim else found

@@ -182,9 +182,10 @@ def _ties_along(t_input: Tensor, input: Tensor, out: Tensor) -> Tensor:
     return sum_of_products(_ties_back(new_full(out, (), 1), input, out), t_input, None)
 
 
-for _record in (median_all, nanmedian_all):
-    _record.vjp(input=_ties_back)
-    _record.jvp(_ties_along)
+median_all.vjp(input=_ties_back)
+nanmedian_all.vjp(input=_ties_back)
+median_all.jvp(_ties_along)
+nanmedian_all.jvp(_ties_along)
 median = overloads("median", median_all, median_dim)
 nanmedian = overloads("nanmedian", nanmedian_all, nanmedian_dim)
 

@@ -1,6 +1,6 @@
-"""Modules as functions of their parameters: :func:`functional_call`, :func:`stack_module_state`.
+"""Modules as functions of their parameters, ensembles of modules, and batch norms without running statistics.
 
-``candelabra.func`` has both, as ``torch.func`` has.
+``candelabra.func`` has them, as ``torch.func`` has.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from typing import Any
 
 import candelabra
 from candelabra import Tensor
+from candelabra.nn.modules.batchnorm import _BatchNorm
 from candelabra.nn.modules.module import Module
 from candelabra.nn.utils.stateless import call_with
 
-__all__ = ["functional_call", "stack_module_state"]
+__all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
 
 
 def functional_call(
@@ -67,6 +68,19 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[s
         {name: _stacked(name, [one[name] for one in parameters]) for name in parameters[0]},
         {name: _stacked(name, [one[name] for one in buffers]) for name in buffers[0]},
     )
+
+
+def replace_all_batch_norm_modules_(root: Module) -> Module:
+    """Make all batch norms of a module use the statistics of their batch, without running ones, and return the module.
+
+    Under ``vmap``, running statistics cannot be written, as all examples share them. As
+    ``torch.func.replace_all_batch_norm_modules_``.
+    """
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
 
 
 def _stacked(name: str, tensors: Sequence[Any]) -> Tensor:
