@@ -86,7 +86,7 @@ def count(x: Tensor, y: Tensor) -> Tensor:
 
 
 REDUCED: dict[str, tuple[Program, int]] = {
-    "mean_square": (mean_square, 3), "row_sum": (row_sum, 2), "column_sum": (column_sum, 4),
+    "mean_square": (mean_square, 3), "row_sum": (row_sum, 2),
     "extremes": (extremes, 4), "count": (count, 2),
 }  # fmt: skip
 """Programs with a reduction, and the number of nodes of their kernel."""
@@ -139,9 +139,9 @@ def numbers(shape: tuple[int, ...], d: dtype, device: cd.device, offset: int = 0
     return cd.randint(0 if not d.is_signed else -90, 90, shape, generator=generator, device="cpu").to(d).to(device)
 
 
-def groups(graph: Graph) -> list[int]:
+def groups(graph: Graph, serial: bool = True) -> list[int]:
     """Return the number of nodes of each fused kernel."""
-    return [len(node.op.nodes) for node in fused(graph).nodes if isinstance(node.op, Graph)]
+    return [len(node.op.nodes) for node in fused(graph, serial).nodes if isinstance(node.op, Graph)]
 
 
 def check(program: Program, *tensors: Tensor, on: str = "") -> list[int]:

@@ -209,14 +209,18 @@ def test_strides_that_the_graph_was_not_traced_with() -> None:
 
 
 def test_reductions_that_keep_kernels_of_their_own() -> None:
-    """Strips of few columns or of short rows cost more than they save, and a result that is used is not ready."""
+    """Columns and short rows cost more than they save, and a result that is used is not ready."""
     x, y = (programs.numbers((70, 8), cd.float32, CPU, seed) for seed in range(2))
 
     def programs_of_reductions(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
-        return (x * y).sum(0), (x - y).sum(1), (x + y).sum(dtype=cd.int32), (x + y).to(cd.complex64).sum()
+        return (x[:, :3] * y[:, :3]).sum(0), (x - y).sum(1), (x + y).sum(dtype=cd.int32), (x + y).to(cd.complex64).sum()
 
     names = [node.name for node in grouped(trace(programs_of_reductions, x, y)).nodes]
     assert names.count("sum") == 4
+    narrow = grouped(trace(lambda x, y: (x * y).sum(), x, y[:, :1]))
+    assert [node.name for node in narrow.nodes] == ["mul", "sum"]
+    wide = programs.numbers((70, 100), cd.float32, CPU)
+    assert [n.name for n in grouped(trace(programs.column_sum, wide, wide)).nodes] == ["exp+mul+add", "sum"]
 
     def centred(x: Tensor) -> Tensor:
         doubled = x * 2

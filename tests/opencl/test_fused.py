@@ -56,7 +56,7 @@ def test_random_numbers_are_those_of_single_kernels(target: cd.device) -> None:
         assert cd.equal(got.to("cpu"), want)
 
 
-@pytest.mark.parametrize("name", ["row_sum", "column_sum", "mean_square"])
+@pytest.mark.parametrize("name", ["row_sum", "mean_square"])
 def test_a_reduction_of_computed_elements(name: str, target: cd.device) -> None:
     """The elements are computed strip by strip on a processor, and each by its lane on other devices."""
     x, y = (programs.numbers((70, 100), cd.float32, target, seed) for seed in range(2))
@@ -70,6 +70,14 @@ def test_a_row_program_with_pointwise_nodes_around_it(name: str, device: cd.devi
     x, y = (programs.numbers((5, 7, 136), cd.float32, device, seed) for seed in range(2))
     program, size = programs.ROWS[name]
     assert programs.check(program, x, y, on="cpu") == [size]
+
+
+def test_a_sum_of_columns_on_devices_of_lanes(lanes: cd.device) -> None:
+    """A processor has a kernel of its own for it, see the native kernels' tests."""
+    x, y = (programs.numbers((70, 100), cd.float32, lanes, seed) for seed in range(2))
+    assert programs.groups(trace(programs.column_sum, x, y), serial=False) == [4]
+    got = cd.compile(programs.column_sum, fullgraph=True)(x, y).to("cpu")
+    assert cd.allclose(got, programs.column_sum(x.to("cpu"), y.to("cpu")), atol=1e-4)
 
 
 def test_devices_of_lanes_fuse_no_rows(lanes: cd.device) -> None:

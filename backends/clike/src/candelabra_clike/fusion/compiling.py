@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from candelabra.backend import is_contiguous_layout
@@ -26,10 +27,10 @@ def fused(graph: Graph, serial: bool = True) -> Graph:
             admitted[node] = is_fusible(node) and (serial or row_node(node) is None)
         return admitted[node]
 
-    return fuse(graph, admits, worth)
+    return fuse(graph, admits, partial(worth, serial=serial))
 
 
-def worth(nodes: list[Node], reads: Iterable[Tensor], writes: Iterable[Tensor]) -> int:
+def worth(nodes: list[Node], reads: Iterable[Tensor], writes: Iterable[Tensor], serial: bool = True) -> int:
     """Return the bytes that a group saves, or -1 if one loop nest cannot compute it.
 
     At most one node is a reduction, of elements that the others compute. All results of the others have one shape,
@@ -44,7 +45,7 @@ def worth(nodes: list[Node], reads: Iterable[Tensor], writes: Iterable[Tensor]) 
         return gain(nodes, reads, writes) if alone and _views(nodes).isdisjoint(writes) else -1
     if reductions:
         drawn = any(not isinstance(node.op, Graph) and node.op.random for node in nodes)
-        alone = len(reductions) == 1 and not drawn and suits(reductions[0], nodes, writes)
+        alone = len(reductions) == 1 and not drawn and suits(reductions[0], nodes, reads, writes, serial)
         return gain(nodes, reads, writes) if alone and _views(nodes).isdisjoint(writes) else -1
     shapes = {v.spec.shape for node in nodes for v in node.results if v.spec is not None and v.spec.numel != 1}
     if len(shapes) > 1:

@@ -27,7 +27,7 @@ from candelabra_clike.templates.reductions.reduction import Reduction, planned_l
 SHORT = 16
 """Rows of fewer elements are reduced by a kernel of their own: a strip of them costs more than it saves."""
 NARROW = 64
-"""The same for fewer columns."""
+"""Fewer columns are, too."""
 
 
 class ReductionNode(NamedTuple):
@@ -60,11 +60,14 @@ def reductions_in(nodes: Sequence[Node]) -> list[ReductionNode]:
     return [found for node in nodes if (found := reduction_node(node)) is not None]
 
 
-def suits(found: ReductionNode, nodes: Sequence[Node], writes: Sequence[Tensor]) -> bool:
-    """Return whether one kernel can compute a reduction and pointwise nodes.
+def suits(
+    found: ReductionNode, nodes: Sequence[Node], reads: Sequence[Tensor], writes: Sequence[Tensor], serial: bool
+) -> bool:
+    """Return whether one kernel should compute a reduction and pointwise nodes.
 
-    The pointwise nodes have the shape of the reduced elements and do not need the result. Rows and columns are long
-    enough for a strip.
+    The pointwise nodes have the shape of the reduced elements and do not need the result. Rows are long enough for a
+    strip. Sums of columns fuse on devices of lanes only: a processor reduces blocks of columns, and computing the
+    elements of a block, of which each row is in another page of memory, takes longer than computing all in order.
     """
     spec = found.element.spec
     assert spec is not None
@@ -77,9 +80,12 @@ def suits(found: ReductionNode, nodes: Sequence[Node], writes: Sequence[Tensor])
         return False
     if any(v.spec is not None and v.spec.shape != spec.shape for v in writes if v is not found.result):
         return False
-    loop_dims = reduction_dims(spec.shape, spec.strides, found.dims)
+    rows = tuple([broadcast_layout(v.spec.shape, v.spec.strides, spec.shape) for v in reads if v.spec is not None])
+    loop_dims = reduction_dims(spec.shape, spec.strides, found.dims, others=rows)
     across = loop_dims.reduced_strides[-1] != 1
-    return (loop_dims.kept[-1] >= NARROW) if across else loop_dims.reduced[-1] >= SHORT
+    if across:
+        return not serial and loop_dims.kept[-1] >= NARROW
+    return loop_dims.reduced[-1] >= SHORT
 
 
 class TwoLaunches(NamedTuple):

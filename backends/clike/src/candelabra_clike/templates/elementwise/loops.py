@@ -174,17 +174,17 @@ class LoopNest:
             f"if (at < n) {{\n{self._element_step(elements)}}}\n}}\n}}\n"
         )
 
-    def drawn(self, inner: Sequence[int]) -> str:
+    def drawn(self, inner: Sequence[int], block: int = DRAWN) -> str:
         """Return the loop over ``m`` elements from ``first`` on, a multiple of the elements of a counter, with random
-        numbers. It moves the pointers.
+        numbers, which are drawn for ``block`` elements at a time. It moves the pointers.
         """
         per = self.per_counter
-        numbers = "".join(d.block(DRAWN // per, f"(first + from) / {per}u", "multiply_high_u64") for d in self.draws)
+        numbers = "".join(d.block(block // per, f"(first + from) / {per}u", "multiply_high_u64") for d in self.draws)
         steps = {UNIT: "many", STEP: "many * {n}_s0"}
         ahead = "".join(f"p{n} += {steps[kind].format(n=n)}; " for n, kind in zip(self.names, inner) if kind in steps)
         return (
-            f"for (u32 from = 0; from < m; from += {DRAWN}u) {{\n"
-            f"const u32 left = m - from, many = left < {DRAWN}u ? left : {DRAWN}u;\n"
+            f"for (u32 from = 0; from < m; from += {block}u) {{\n"
+            f"const u32 left = m - from, many = left < {block}u ? left : {block}u;\n"
             f"{numbers}{self.loop('many', inner)}{ahead}\n}}\n"
         )
 

@@ -67,8 +67,7 @@ def _serial(units: int, dims: ReductionDims, split: bool) -> Partition:
     if not uses_columns(dims):
         return _rows(dims, target_parts, split)
     columns = dims.kept[-1]
-    single = len(dims.kept_rows) == 1
-    if single and columns < serial.NARROW and dims.kept_strides[-1] == 1 and dims.reduced_strides[-1] == columns:
+    if columns < serial.NARROW and dims.kept_strides[-1] == 1 and dims.reduced_strides[-1] == columns:
         return _narrow(dims, target_parts, split)
     outer = dims.outputs // columns
     size = min(serial.BLOCK, max(serial.NARROW, -(-columns * outer // target_parts // 8) * 8))

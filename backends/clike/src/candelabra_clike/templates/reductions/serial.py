@@ -79,20 +79,19 @@ class SerialReductionSourceBuilder(ReductionSourceBuilder):
 
     # -- columns ------------------------------------------------------------------------------------------------------
     def columns(self, nest: ReductionForm, wide: bool) -> Source:
-        """Return the kernel in which a work-item reduces ``per_part`` rows to a block of adjacent outputs."""
+        """Return the kernel in which a work-item reduces ``per_part`` rows to a block of adjacent outputs. It has no
+        producer.
+        """
         fold, last = self.fold, nest.kept - 1
         begin = " + begin" if nest.adjacent else f" + begin * {{}}_k{last}"
-        strips = "".join(self.declare_strip(f"strip{i}", BLOCK) for i in range(4))
-        one = f"{self.run('r', nest.reduced)}{self._fill(nest, 0, '_run')}"
-        four = "".join(
-            f"{self.run(f'(r + {i}u)', nest.reduced, f'_run{i}')}{self._fill(nest, i, f'_run{i}')}" for i in range(4)
-        )
+        one = self.run("r", nest.reduced)
+        four = "".join(self.run(f"(r + {i}u)", nest.reduced, f"_run{i}") for i in range(4))
         body = (
             "const INDEX block = GLOBAL_ID % blocks, part = GLOBAL_ID / blocks % parts;\n"
             "const INDEX o = GLOBAL_ID / blocks / parts;\n"
             f"const INDEX begin = block * size, rest = k{last} - begin;\n"
             "const u32 width = (u32)(rest < size ? rest : size);\n"
-            f"{PART}{self.row(last, begin)}{strips}"
+            f"{PART}{self.row(last, begin)}"
             f"{fold.total} total[{BLOCK}];\n{fold.lane} lane[{BLOCK}];\n"
             f"for (u32 c = 0; c < width; ++c) total[c] = {fold.identity};\n"
             "for (INDEX r = from; r < to;) {\n"
@@ -106,21 +105,15 @@ class SerialReductionSourceBuilder(ReductionSourceBuilder):
         )
         return self.source(f"columns_{nest.mark}", nest, ("blocks", "size"), body, wide, 1)
 
-    def _fill(self, nest: ReductionForm, i: int, suffix: str) -> str:
-        """Return statements that compute the columns of one row."""
-        return self.fill_strip(f"strip{i}", "width", suffix, nest, f"_k{nest.kept - 1}")
-
     def _across(self, nest: ReductionForm, rows: list[str]) -> str:
         """Return statements that combine the columns of several rows, the suffixes of their offsets, with the lanes."""
-        fold, strip = self.fold, self.producer is not None
+        fold = self.fold
         step = "" if nest.adjacent else f" * a_k{nest.kept - 1}"
-        elements = [f"strip{row or 0}[c]" if strip else f"a[a_run{row} + c{step}]" for row in rows]
-        ones = "".join(self.accumulate("v", element) for element in elements)
+        ones = "".join(self.accumulate("v", f"a[a_run{row} + c{step}]") for row in rows)
         one = f"{fold.lane} v = lane[c];\n{ones}lane[c] = v;"
-        if not ((nest.adjacent or strip) and self.vectorizes):
+        if not (nest.adjacent and self.vectorizes):
             return f"for (u32 c = 0; c < width; ++c) {{\n{one}\n}}\n"
-        starts = [f"strip{row or 0}" if strip else f"a + a_run{row}" for row in rows]
-        vectors = "".join(self.accumulate_vector("v", f"{start} + c", strip) for start in starts)
+        vectors = "".join(self.accumulate_vector("v", f"a + a_run{row} + c") for row in rows)
         whole = f"PRIVATE_X8({fold.lane}, lane + c)"
         return (
             f"u32 c = 0;\nfor (; c + 8u <= width; c += 8u) {{\n"

@@ -11,10 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from candelabra_clike.source import Parameter, Source, number, reads, writes
+from candelabra_clike.templates.elementwise.draws import DRAWN
 from candelabra_clike.templates.elementwise.loops import STEP, UNIT, LoopNest
 from candelabra_clike.templates.rows.serial import SerialRowSourceBuilder
 from candelabra_clike.templates.rows.source import RowLayout, RowProgram
 from candelabra_clike.types import CType
+
+EVEN = 16
+"""Random numbers are drawn in blocks of one size, a multiple of this, so that few are drawn in vain."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +130,9 @@ class FusedRowSourceBuilder(SerialRowSourceBuilder):
             else:
                 lines.append(f"GLOBAL {qualifier}{nest.memory[n]}* p{n} = {place} + {place}_row;")
                 lines += [f"const INDEX {n}_s0 = {place}_r0;"] if kind == STEP else []
-        text = nest.drawn(kinds) if nest.draws else nest.loop("m", kinds)
+        blocks = -(-self.count // DRAWN)
+        block = -(-self.count // (blocks * EVEN)) * EVEN
+        text = nest.drawn(kinds, block) if nest.draws else nest.loop("m", kinds)
         lines.append("const INDEX first = o * count;\nconst u32 m = (u32)count;")
         return "{\n" + "\n".join(lines) + f"\n{text}}}\n"
 
