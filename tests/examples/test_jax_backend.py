@@ -215,3 +215,15 @@ def test_everyday_operators_conform_in_training(device: str, operator: str) -> N
     assert [(r.case.id, r.verdict, r.message) for r in done.results if r.verdict not in ("passed", "skipped")] == []
     assert {r.case.operator for r in done.results} == {operator}
     assert {r.route for r in done.results} <= {"native", "composite"}
+
+
+def test_compiled_functions_are_programs_of_xla() -> None:
+    """Nodes that XLA can trace become one program; those that check indices stay with the core."""
+    compiled = cd.compile(lambda x, i: (x * 2 + x).gather(0, i).exp() + x, fullgraph=True)
+    x, i = cd.ones(2, 2, device="jax"), cd.tensor([[0, 1], [1, 0]], device="jax")
+    for _ in range(2):
+        assert cd.allclose(compiled(x, i), compiled.function(x, i))
+    (run,) = compiled.programs[0].runs
+    assert {"mul+add", "gather", "exp+add"} <= {node.name for node in run.graph}
+    with pytest.raises(RuntimeError, match="index 5 is out of bounds"):
+        compiled(x, i + 5)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from candelabra._annotations import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from candelabra._autograd.drawing import Drawing
     from candelabra._device import Instance
     from candelabra._records.record import Operator
     from candelabra._tensor import Tensor
@@ -258,6 +259,12 @@ class Graph:
             for value in node.results:
                 found[value] = f"v{len(found) - len(self.inputs)}"
         return found
+
+    def draw(self) -> Drawing:
+        """Return a drawing, with ``svg``, ``source`` (DOT) and ``save(path)``. Notebooks display it."""
+        from candelabra._graph.drawing import drawn
+
+        return drawn(self)
 
     def __str__(self) -> str:
         return "\n".join(self._lines(self.names()))

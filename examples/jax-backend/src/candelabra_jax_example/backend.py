@@ -11,6 +11,7 @@ import numpy as np
 from candelabra.backend import Backend, Capabilities, DeviceInfo, Kernel, declared
 from candelabra.dtypes import ALL, dtype
 from candelabra.errors import OutOfMemoryError
+from candelabra.graph import Graph, Node, fuse, runner
 
 from candelabra_jax_example.kernels import table
 
@@ -27,6 +28,27 @@ def wide(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*arguments)
 
     return run
+
+
+def _is_traceable(node: Node) -> bool:
+    """Whether XLA takes a node: not if its kernel reads values, as checks of indices do, or falls back to the host."""
+    reads = dict.fromkeys(node.operands)
+    given = [jax.ShapeDtypeStruct(v.spec.shape, TO_JAX[v.spec.dtype]) for v in reads if v.spec is not None]
+    if len(given) < len(reads):  # it takes a number of the run, such as a generator's counter
+        return False
+    try:
+        wide(jax.eval_shape)(runner(Graph(reads, [node], node.results)), *given)
+    except TypeError:  # that of JAX for a traced array whose values are read
+        return False
+    return True
+
+
+def _program(node: Node) -> Callable[..., Any] | None:
+    """XLA's program for a group of nodes."""
+    if not isinstance(node.op, Graph):
+        return None
+    run = wide(jax.jit(runner(node.op)))
+    return run if len(node.results) > 1 else lambda *payloads: run(*payloads)[0]
 
 
 class JaxBackend(Backend):
@@ -50,6 +72,10 @@ class JaxBackend(Backend):
     def device(index: int) -> Any:
         """JAX's object for one device."""
         return jax.devices("cpu")[index]
+
+    def compile(self, graph: Graph) -> Callable[..., tuple[Any, ...]]:
+        """Let XLA compile groups of nodes, as large as possible, as programs. Other nodes run one by one."""
+        return runner(fuse(graph, _is_traceable, lambda *_: 0), _program)
 
     @wide
     def empty(self, index: int, shape: tuple[int, ...], dtype: dtype) -> jax.Array:
