@@ -75,7 +75,7 @@ def column_sum(x: Tensor, y: Tensor) -> Tensor:
 
 
 def extremes(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
-    """Return the largest elements, and what is computed beside them."""
+    """Return the largest elements, and another result of the same elements."""
     absolute = (x - y).abs()
     return absolute.amax(1), absolute * 2
 
@@ -98,7 +98,7 @@ def scaled_softmax(x: Tensor, y: Tensor) -> Tensor:
 
 
 def around_log_softmax(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
-    """Return what comes of a log-softmax, of its operand, and of both."""
+    """Return a log-softmax, and products with its operand."""
     total = x + y
     logs = F.log_softmax(total, -1)
     return logs, logs * total, total * 2

@@ -233,7 +233,7 @@ def test_reductions_that_keep_kernels_of_their_own() -> None:
 @pytest.mark.parametrize("name", programs.ROWS)
 @pytest.mark.parametrize("d", [cd.float32, cd.float16], ids=str)
 def test_a_row_program_with_pointwise_nodes_around_it(name: str, d: dtype) -> None:
-    """Operands and what follows are computed in the kernel of a softmax or a normalization, with random numbers too."""
+    """Operands and later results are computed in the kernel of a softmax or a normalization, random numbers too."""
     x, y = (programs.numbers((5, 7, 136), d, CPU, seed) for seed in range(2))
     program, size = programs.ROWS[name]
     assert programs.check(program, x, y) == [size]

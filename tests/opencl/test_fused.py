@@ -66,7 +66,7 @@ def test_a_reduction_of_computed_elements(name: str, target: cd.device) -> None:
 
 @pytest.mark.parametrize("name", ["around_log_softmax", "dropped_norm"])
 def test_a_row_program_with_pointwise_nodes_around_it(name: str, device: cd.device) -> None:
-    """Operands and what follows are computed in the kernel of a softmax or a normalization on a processor."""
+    """Operands and later results are computed in the kernel of a softmax or a normalization on a processor."""
     x, y = (programs.numbers((5, 7, 136), cd.float32, device, seed) for seed in range(2))
     program, size = programs.ROWS[name]
     assert programs.check(program, x, y, on="cpu") == [size]

@@ -106,58 +106,58 @@ class LoweredRow(NamedTuple):
     """A group with a row program."""
 
     row: FusedRow
-    found: RowNode
+    anchor: RowNode
     inputs: tuple[Tensor, ...]
     scalars: tuple[Scalar, ...]
 
 
-def lowered_row(group: Graph, found: RowNode) -> LoweredRow:
+def lowered_row(group: Graph, anchor: RowNode) -> LoweredRow:
     """Return the row program of a group, and the loops around it."""
     inputs = tuple(v for v in group.inputs if v.spec is not None)
-    divided = phases(found, group.nodes)
+    divided = phases(anchor, group.nodes)
     strips = {v: f"strip{i}" for i, v in enumerate(divided.strips)}
     arrays = {v: f"y{i}" for i, v in enumerate(group.outputs)} | {v: f"x{i}" for i, v in enumerate(inputs)}
-    places = arrays | strips
-    scalars = [Scalar(number, lambda value: (value,)) for number in found.numbers]
-    types = [CTYPES[found.spec.dtype].value] * len(found.numbers)
-    before = [(v, strips[v]) for v in divided.strips if v is not found.out]
+    names = arrays | strips
+    scalars = [Scalar(number, lambda value: (value,)) for number in anchor.numbers]
+    types = [CTYPES[anchor.spec.dtype].value] * len(anchor.numbers)
+    before = [(v, strips[v]) for v in divided.strips if v is not anchor.out]
     computed = {v for node in divided.before for v in node.results}
     before += [(v, arrays[v]) for v in group.outputs if v in computed]
-    later = {found.out, *(v for node in divided.after for v in node.results)}
+    later = {anchor.out, *(v for node in divided.after for v in node.results)}
     after = [(v, arrays[v]) for v in group.outputs if v in later]
     loops = [
-        _row_loop(group, nodes, outputs, places, scalars, types) if nodes else None
+        _row_loop(group, nodes, outputs, names, scalars, types) if nodes else None
         for nodes, outputs in ((divided.before, before), (divided.after, after))
     ]
-    stored = [i for i, p in enumerate(found.program.passes) if p.stored_result]
-    unused = found.out not in places  # such as the result of a forward pass whose gradient alone is wanted
+    stored = [i for i, p in enumerate(anchor.program.passes) if p.stored_result]
+    unused = anchor.out not in names  # such as the result of a forward pass whose gradient alone is wanted
     row = FusedRow(
         "_".join(["fused", *dict.fromkeys(node.name for node in group.nodes)])[:80],
-        replace(found.program, last="") if unused else found.program,
+        replace(anchor.program, last="") if unused else anchor.program,
         {name: CTYPES[_spec(v).dtype] for v, name in arrays.items()},
         len(group.outputs),
         {name: CTYPES[_spec(v).dtype] for v, name in strips.items()},
-        places.get(found.out, ""),
-        tuple(places[v] for v in found.operands),
-        {i: arrays[v] for i, v in zip(stored, found.node.results[1:], strict=True) if v in arrays},
+        names.get(anchor.out, ""),
+        tuple(names[v] for v in anchor.operands),
+        {i: arrays[v] for i, v in zip(stored, anchor.node.results[1:], strict=True) if v in arrays},
         loops[0],
         loops[1],
         tuple(types),
     )
-    return LoweredRow(row, found, inputs, tuple(scalars))
+    return LoweredRow(row, anchor, inputs, tuple(scalars))
 
 
 def _row_loop(
     group: Graph,
     nodes: list[Node],
     outputs: list[tuple[Tensor, str]],
-    places: dict[Tensor, str],
+    names: dict[Tensor, str],
     scalars: list[Scalar],
     types: list[str],
 ) -> RowLoop:
     """Return the loop of nodes before or after a row program. Its numbers are added to ``scalars`` and ``types``."""
     own = {v for node in nodes for v in node.results}
-    reads = list(dict.fromkeys(v for node in nodes for v in node.operands if v in places and v not in own))
+    reads = list(dict.fromkeys(v for node in nodes for v in node.operands if v in names and v not in own))
     lowering = Lowering(reads)
     lowering.scalars, lowering.types = scalars, types
     for node in nodes:
@@ -172,7 +172,7 @@ def _row_loop(
         tuple(lowering.steps),
         tuple(lowering.draws),
     )
-    return RowLoop(nest, (*[place for _, place in outputs], *[places[v] for v in reads]))
+    return RowLoop(nest, (*[place for _, place in outputs], *[names[v] for v in reads]))
 
 
 class Lowering:

@@ -57,11 +57,11 @@ PLAIN = ("amax", "amin", "all", "any")
 
 def reductions_in(nodes: Sequence[Node]) -> list[ReductionNode]:
     """Return the reductions among nodes."""
-    return [found for node in nodes if (found := reduction_node(node)) is not None]
+    return [anchor for node in nodes if (anchor := reduction_node(node)) is not None]
 
 
 def suits(
-    found: ReductionNode, nodes: Sequence[Node], reads: Sequence[Tensor], writes: Sequence[Tensor], serial: bool
+    anchor: ReductionNode, nodes: Sequence[Node], reads: Sequence[Tensor], writes: Sequence[Tensor], serial: bool
 ) -> bool:
     """Return whether one kernel should compute a reduction and pointwise nodes.
 
@@ -69,19 +69,19 @@ def suits(
     strip. Sums of columns fuse on devices of lanes only: a processor reduces blocks of columns, and computing the
     elements of a block, of which each row is in another page of memory, takes longer than computing all in order.
     """
-    spec = found.element.spec
+    spec = anchor.element.spec
     assert spec is not None
-    if found.result not in writes or any(found.result in node.operands for node in nodes):
+    if anchor.result not in writes or any(anchor.result in node.operands for node in nodes):
         return False
-    if not any(found.element in node.results for node in nodes):
+    if not any(anchor.element in node.results for node in nodes):
         return False
-    others = [v.spec for node in nodes for v in node.results if v is not found.result and v.spec is not None]
+    others = [v.spec for node in nodes for v in node.results if v is not anchor.result and v.spec is not None]
     if any(other.shape != spec.shape and other.numel != 1 for other in others):
         return False
-    if any(v.spec is not None and v.spec.shape != spec.shape for v in writes if v is not found.result):
+    if any(v.spec is not None and v.spec.shape != spec.shape for v in writes if v is not anchor.result):
         return False
     rows = tuple([broadcast_layout(v.spec.shape, v.spec.strides, spec.shape) for v in reads if v.spec is not None])
-    loop_dims = reduction_dims(spec.shape, spec.strides, found.dims, others=rows)
+    loop_dims = reduction_dims(spec.shape, spec.strides, anchor.dims, others=rows)
     across = loop_dims.reduced_strides[-1] != 1
     if across:
         return not serial and loop_dims.kept[-1] >= NARROW
@@ -114,7 +114,7 @@ class TwoLaunches(NamedTuple):
 
 def reduction_schedule(
     engine: Engine,
-    found: ReductionNode,
+    anchor: ReductionNode,
     producer: LoopNest,
     outputs: Sequence[Tensor],
     layouts: Sequence[tuple[Shape, Shape]],
@@ -123,14 +123,14 @@ def reduction_schedule(
     """Return the launch of a fused reduction. ``outputs`` are those of the group, ``layouts`` the shapes and strides of
     its arrays.
     """
-    spec = found.element.spec
+    spec = anchor.element.spec
     assert spec is not None
-    written = [v.spec.strides for v in outputs if v is not found.result and v.spec is not None]
+    written = [v.spec.strides for v in outputs if v is not anchor.result and v.spec is not None]
     rows = (*written, *[broadcast_layout(shape, strides, spec.shape) for shape, strides in layouts])
     furthest = max([extent(spec.shape, row) for row in rows], default=0)
     wide = wide or max(furthest, spec.numel) >= WIDE
-    loop_dims = reduction_dims(spec.shape, spec.strides, found.dims, others=rows)
-    reduction = found.reduction
+    loop_dims = reduction_dims(spec.shape, spec.strides, anchor.dims, others=rows)
+    reduction = anchor.reduction
     fold = reduction.fold(engine.traits.float64)
     first = planned_launch(
         engine, producer.name, fold, reduction.element, reduction.output, loop_dims, loop_dims.count, wide, True,
@@ -140,6 +140,6 @@ def reduction_schedule(
     if first.parts > 1:
         rest = rest_launch(engine, reduction.name, fold, reduction.output, loop_dims, first.parts, wide)
         size = first.parts * loop_dims.outputs * total_bytes(fold.total)
-    position = list(outputs).index(found.result)
+    position = list(outputs).index(anchor.result)
     launch = TwoLaunches(first, rest, engine, size, position, len(outputs) + len(layouts))
     return Schedule(launch, 1, (), sys.maxsize if wide else WIDE - 1 - furthest)

@@ -95,7 +95,7 @@ PROGRAMS: dict[str, Callable[[Node], Found]] = {
 
 def rows_in(nodes: Sequence[Node]) -> list[RowNode]:
     """Return the row programs among nodes."""
-    return [found for node in nodes if (found := row_node(node)) is not None]
+    return [anchor for node in nodes if (anchor := row_node(node)) is not None]
 
 
 class Phases(NamedTuple):
@@ -106,32 +106,32 @@ class Phases(NamedTuple):
     strips: list[Tensor]
 
 
-def phases(found: RowNode, nodes: Sequence[Node]) -> Phases:
+def phases(anchor: RowNode, nodes: Sequence[Node]) -> Phases:
     """Divide the nodes of a group at its row program."""
-    later = {found.out}
+    later = {anchor.out}
     before: list[Node] = []
     after: list[Node] = []
     for node in nodes:
-        if node is found.node:
+        if node is anchor.node:
             continue
         if later.isdisjoint(node.operands):
             before.append(node)
         else:
             after.append(node)
             later.update(node.results)
-    needed = {*found.operands, *(v for node in after for v in node.operands)}
+    needed = {*anchor.operands, *(v for node in after for v in node.operands)}
     strips = [v for node in before for v in node.results if v in needed]
-    return Phases(before, after, strips + [found.out] * bool(after))
+    return Phases(before, after, strips + [anchor.out] * bool(after))
 
 
-def suits(found: RowNode, nodes: Sequence[Node], writes: Sequence[Tensor]) -> bool:
+def suits(anchor: RowNode, nodes: Sequence[Node], writes: Sequence[Tensor]) -> bool:
     """Return whether one kernel can compute a row program and pointwise nodes.
 
     All have the shape of the program's output, except for the program's stored results, which no node of the group
     uses. All strips of a row fit into the cache.
     """
-    shape, stored = found.spec.shape, found.node.results[1:]
-    others = [node for node in nodes if node is not found.node]
+    shape, stored = anchor.spec.shape, anchor.node.results[1:]
+    others = [node for node in nodes if node is not anchor.node]
     specs = [v.spec for node in others for v in node.results if v.spec is not None]
     if any(spec.shape != shape and spec.numel != 1 for spec in specs):
         return False
@@ -141,13 +141,13 @@ def suits(found: RowNode, nodes: Sequence[Node], writes: Sequence[Tensor]) -> bo
         return False
     if any(not isinstance(node.op, Graph) and node.op.random for node in others) and shape[-1] % PER_COUNTER:
         return False
-    strips = phases(found, nodes).strips
+    strips = phases(anchor, nodes).strips
     return sum(v.spec.dtype.itemsize for v in strips if v.spec is not None) * shape[-1] <= STRIP_BYTES
 
 
 def row_schedule(
     engine: Engine,
-    found: RowNode,
+    anchor: RowNode,
     row: FusedRow,
     outputs: Sequence[Tensor],
     layouts: Sequence[tuple[Shape, Shape]],
@@ -156,8 +156,8 @@ def row_schedule(
     """Return the launch of a fused row. ``outputs`` are those of the group, ``layouts`` the shapes and strides of its
     arrays.
     """
-    shape = found.spec.shape
-    written = [v.spec.strides for v in outputs if v.spec is not None and v not in found.node.results[1:]]
+    shape = anchor.spec.shape
+    written = [v.spec.strides for v in outputs if v.spec is not None and v not in anchor.node.results[1:]]
     strides = (*written, *[broadcast_layout(each, steps, shape) for each, steps in layouts])
     furthest = max([extent(shape, each) for each in strides], default=0)
     wide = wide or max(furthest, prod(shape)) >= WIDE
@@ -165,7 +165,7 @@ def row_schedule(
     last = [each[-1] for each in strides]
     count, rows, traits = shape[-1], prod(kept), engine.traits
     builder = FusedRowSourceBuilder(
-        row, CTYPES[found.spec.dtype], kinds_of(row.addressed, last), len(kept), count, traits.float64, traits.lanes
+        row, CTYPES[anchor.spec.dtype], kinds_of(row.addressed, last), len(kept), count, traits.float64, traits.lanes
     )
     items = max(1, min(rows * count // GRAIN, 16 * traits.compute_units))
     per_item = -(-rows // items)

@@ -134,10 +134,10 @@ def planned_launch(
 
 
 def rest_launch(
-    engine: Engine, name: str, fold: Fold, output: dtype, loop_dims: ReductionDims, parts: int, wide: bool
+    engine: Engine, name: str, fold: Fold, output: dtype, loop_dims: ReductionDims, count: int, wide: bool
 ) -> ReductionLaunch:
-    """Return the launch that combines the totals of ``parts`` parts."""
-    rest = reduction_dims((parts, loop_dims.outputs), (loop_dims.outputs, 1), (0,))
+    """Return the launch that combines ``count`` totals of each output."""
+    rest = reduction_dims((count, loop_dims.outputs), (loop_dims.outputs, 1), (0,))
     total = CType(fold.total, fold.total)
     return planned_launch(
         engine, f"{name}_rest", fold.of_totals(), total, output, rest, loop_dims.count, wide, split=False

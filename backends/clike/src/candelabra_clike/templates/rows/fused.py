@@ -1,7 +1,7 @@
 """Row programs between loops over the elements of a row, on serial devices.
 
 A work-item computes the operands that are not in memory into *strips*, arrays of a row's size in private memory, runs
-the program on them, and computes from its output and from other strips what comes after. The program adds in the order
+the program on them, and computes later results from its output and from other strips. The program adds in the order
 of :mod:`candelabra_clike.templates.rows.serial`, so its results have the same bits as those of a kernel of its own.
 """
 
@@ -18,7 +18,7 @@ from candelabra_clike.templates.rows.source import RowLayout, RowProgram
 from candelabra_clike.types import CType
 
 EVEN = 16
-"""Random numbers are drawn in blocks of one size, a multiple of this, so that few are drawn in vain."""
+"""Random numbers are drawn in blocks of one size, a multiple of this, so that few are drawn without use."""
 
 
 @dataclass(frozen=True)
