@@ -34,7 +34,7 @@ def test_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A graph that nobody could read is an error."""
+    """A graph that is too large to read is an error."""
     monkeypatch.setattr(drawing, "LIMIT", 2)
     with pytest.raises(RuntimeError, match="the graph has more than 2 nodes, too many to draw"):
         example().draw()
