@@ -7,6 +7,7 @@ from typing import Any
 from candelabra import Tensor
 from candelabra.optim.optimizer import Optimizer, ParamsT, check_one_element, check_options
 from candelabra.optim.rows import plain
+from candelabra.optim.sparse_gradients import stored_elements
 
 __all__ = ["SparseAdam"]
 
@@ -56,12 +57,10 @@ class SparseAdam(Optimizer):
 
 def _move(p: Tensor, g: Any, kept: dict[str, Any], group: dict[str, Any]) -> None:
     """Update a parameter and its moments at the positions of a sparse gradient."""
-    g = g.coalesce()
     beta1, beta2 = group["betas"]
-    positions, values = tuple(g.indices().unbind(0)), g.values()
+    positions, values, (p, first, second) = stored_elements(g, p, kept["exp_avg"], kept["exp_avg_sq"])
     if not values.numel():
         return
-    first, second = kept["exp_avg"], kept["exp_avg_sq"]
     m = first[positions] * beta1 + values * (1 - beta1)
     v = second[positions] * beta2 + values * values * (1 - beta2)
     first.index_put_(positions, m)
