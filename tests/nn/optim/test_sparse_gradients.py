@@ -140,3 +140,11 @@ def test_lbfgs_makes_sparse_gradients_dense(rng: np.random.Generator) -> None:
         optimizer.step(closure)
         found.append(np.asarray(module.weight.detach()))
     np.testing.assert_array_equal(*found)
+
+
+def test_sparse_adam_refuses_complex_parameters() -> None:
+    """PyTorch's SparseAdam refuses them, too."""
+    with pytest.raises(
+        ValueError, match=r"Complex params at indices \[\(0, 0\)\]: SparseAdam does not support complex"
+    ):
+        optim.SparseAdam([cd.ones(2, dtype=cd.complex64)])

@@ -16,8 +16,8 @@ class SparseAdam(Optimizer):
     """Adam for sparse gradients, such as those of ``nn.Embedding(…, sparse=True)``.
 
     The moments and the parameter change only at the positions that the gradient stores; the bias correction counts all
-    steps. Raises ``ValueError`` for options out of range and for sparse parameters, and ``RuntimeError`` in a step if
-    a gradient is dense.
+    steps. Raises ``ValueError`` for options out of range and for sparse or complex parameters, and ``RuntimeError``
+    in a step if a gradient is dense.
     """
 
     def __init__(
@@ -41,6 +41,11 @@ class SparseAdam(Optimizer):
         ]
         if sparse:
             raise ValueError(f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors")
+        complex_ = [
+            (i, j) for i, group in enumerate(self.param_groups) for j, p in enumerate(group["params"]) if p.is_complex()
+        ]
+        if complex_:
+            raise ValueError(f"Complex params at indices {complex_}: SparseAdam does not support complex parameters")
 
     def update(self, group: dict[str, Any], parameters: list[Any]) -> None:
         """Do one step of one group."""
