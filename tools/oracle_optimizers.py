@@ -29,6 +29,9 @@ HALF_TOLERANCE = 1e-2
 
 def numbers(library: Any, value: Any) -> Any:
     """Return a tensor of another library, or a container of them, as one of ``library``."""
+    if isinstance(value, (torch.Tensor, cd.Tensor)) and value.is_sparse:
+        indices, values = numbers(library, value._indices()), numbers(library, value._values())
+        return library.sparse_coo_tensor(indices, values, tuple(value.shape))
     if isinstance(value, (torch.Tensor, cd.Tensor)):
         array = value.detach().numpy()
         return (

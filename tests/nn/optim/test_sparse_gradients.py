@@ -92,3 +92,59 @@ def test_sparse_and_dense_gradients_of_one_table_add_up() -> None:
     assert weight.grad.tolist() == [[1, 1], [2, 2], [1, 1]]
     F.embedding(cd.tensor([2]), weight, sparse=True).sum().backward()
     assert weight.grad.tolist() == [[1, 1], [2, 2], [2, 2]]
+
+
+@pytest.mark.parametrize("name", ["Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop", "Adafactor"])
+def test_optimizers_that_need_dense_gradients_say_so(name: str) -> None:
+    """They refuse a sparse gradient before the parameter or the state changes."""
+    with pytest.raises(RuntimeError, match=f"{name} does not support sparse gradients"):
+        steps(getattr(optim, name), np.ones((4, 3)), np.zeros((3, 4), int), sparse=True)
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW"])
+def test_adam_names_sparse_adam(name: str) -> None:
+    """Adam refuses a sparse gradient, also with weight decay, and names the optimizer that takes it."""
+    with pytest.raises(RuntimeError, match="Adam does not support sparse gradients, please consider SparseAdam"):
+        steps(lambda p: getattr(optim, name)(p, weight_decay=0.1), np.ones((4, 3)), np.zeros((3, 4), int), sparse=True)
+
+
+def test_adagrad_refuses_weight_decay_with_sparse_gradients() -> None:
+    """Weight decay would change the rows without a gradient, too."""
+    with pytest.raises(RuntimeError, match="weight_decay option is not compatible with sparse gradients"):
+        steps(lambda p: optim.Adagrad(p, weight_decay=0.1), np.ones((4, 3)), np.zeros((3, 4), int), sparse=True)
+
+
+@pytest.mark.parametrize("name", ["SparseAdam", "Adagrad"])
+def test_a_scalar_may_have_a_sparse_gradient(name: str) -> None:
+    """A sparse gradient without dims has one value and no positions."""
+    p = nn.Parameter(cd.tensor(2.0))
+    p.grad = cd.tensor(3.0).to_sparse()
+    getattr(optim, name)([p], lr=0.5).step()
+    assert p.item() == pytest.approx(1.5)
+
+
+def test_lbfgs_makes_sparse_gradients_dense(rng: np.random.Generator) -> None:
+    """LBFGS collects all gradients in one vector."""
+    table = rng.normal(size=(4, 3))
+    found = []
+    for sparse in (True, False):
+        module = nn.Embedding.from_pretrained(cd.tensor(table), freeze=False, sparse=sparse)
+        optimizer = optim.LBFGS(module.parameters())
+
+        def closure(module: Any = module, optimizer: Any = optimizer) -> Any:
+            optimizer.zero_grad()
+            loss = (module(cd.tensor([0, 2])) - 1).square().sum()
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+        found.append(np.asarray(module.weight.detach()))
+    np.testing.assert_array_equal(*found)
+
+
+def test_sparse_adam_refuses_complex_parameters() -> None:
+    """PyTorch's SparseAdam refuses them, too."""
+    with pytest.raises(
+        ValueError, match=r"Complex params at indices \[\(0, 0\)\]: SparseAdam does not support complex"
+    ):
+        optim.SparseAdam([cd.ones(2, dtype=cd.complex64)])

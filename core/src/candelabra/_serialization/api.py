@@ -263,6 +263,7 @@ def _torch_bridge() -> Any:
 
     from candelabra._device import device
     from candelabra._keys import VIEW
+    from candelabra._layout import layout
     from candelabra._serialization.stored import contiguous_strides
     from candelabra._serialization.torch_writer import Geometry, TorchAccess
     from candelabra._size import Size
@@ -294,6 +295,13 @@ def _torch_bridge() -> Any:
             return "torch", value.name, None
         if isinstance(value, device):
             return "torch", "device", (value.type,) if value.index is None else (value.type, value.index)
+        if isinstance(value, layout):
+            return "torch.serialization", "_get_layout", (f"torch.{value.name}",)
         return ("torch", "Size", ((*value,),)) if isinstance(value, Size) else None
 
-    return TorchAccess(access.is_tensor, access.describe, geometry, access.to_bytes, named)
+    def sparse(tensor: Any) -> tuple[object, tuple[Any, ...]] | None:
+        if not tensor.is_sparse:
+            return None
+        return tensor.layout, (tensor._indices(), tensor._values(), tensor.shape, tensor.is_coalesced())
+
+    return TorchAccess(access.is_tensor, access.describe, geometry, access.to_bytes, named, sparse)

@@ -25,7 +25,7 @@ from candelabra._annotations import Any, BinaryIO, TypeVar
 from candelabra._serialization.kinds import kind_of
 from candelabra._serialization.pickle_reader import DICTS, PickleReader
 from candelabra._serialization.stored import ITEM_SIZE, Bytes, Source, StoredTensor, stored_tensor, swap_bytes
-from candelabra._serialization.torch_names import NAMES, Storage, Tensor, in_short, storage_of
+from candelabra._serialization.torch_names import NAMES, Sparse, Storage, Tensor, in_short, storage_of
 from candelabra.errors import FileFormatError
 
 __all__ = ["LEGACY_START", "ZIP_START", "read_legacy", "read_zip"]
@@ -68,7 +68,7 @@ def read_zip(
         return {
             name: storages.tensor(tensor)
             for name, tensor in _named(root)
-            if name in names and isinstance(tensor, Tensor)
+            if name in names and isinstance(tensor, Tensor | Sparse)
         }
     return reader.finish(root, storages.tensor)
 
@@ -89,7 +89,11 @@ def _named(root: object) -> Iterator[tuple[str, Any]]:
 
 def _values(root: object) -> Iterator[Tensor | Storage]:
     """Yield the tensors and storages of a pickle."""
-    return (value for _, value in _named(root) if isinstance(value, Tensor | Storage))
+    for _, value in _named(root):
+        if isinstance(value, Sparse):
+            yield from (value.indices, value.values)
+        elif isinstance(value, Tensor | Storage):
+            yield value
 
 
 def read_legacy(f: BinaryIO, file: str, from_stored: Callable[[StoredTensor], object]) -> object:
@@ -231,6 +235,8 @@ class _Storages:
         return persistent
 
     def tensor(self, value: object) -> object:
+        if isinstance(value, Sparse):
+            return self.sparse(value)
         if isinstance(value, Storage):
             value = Tensor(value, value.dtype, 0, (value.length,), (1,), False)
         if not isinstance(value, Tensor):
@@ -249,6 +255,15 @@ class _Storages:
             self.file, value.dtype, value.shape, value.strides, value.offset, view, value.requires_grad
         )
         return self.from_stored(stored._replace(location=storage.location))
+
+    def sparse(self, value: Sparse) -> object:
+        """Return a sparse tensor."""
+        from candelabra._sparse.construction import loaded
+
+        try:
+            return loaded(self.tensor(value.indices), self.tensor(value.values), value.shape, value.coalesced)
+        except ValueError as error:
+            raise FileFormatError(self.file, "indices and values that fit", str(error)) from None
 
     def little_endian(self, key: str, dtype: str) -> Bytes:
         """Return the bytes under ``key``, little-endian. The dtype determines the swaps in a big-endian file."""

@@ -17,7 +17,7 @@ from candelabra._serialization.pickle_reader import Builder, is_key
 from candelabra._serialization.stored import ITEM_SIZE, MAX_DIMENSIONS
 from candelabra.dtypes import PYTHON_NAMES
 
-__all__ = ["NAMES", "Storage", "StorageType", "Tensor", "in_short", "storage_of"]
+__all__ = ["NAMES", "Sparse", "Storage", "StorageType", "Tensor", "in_short", "storage_of"]
 
 _STORAGES = {kind: dtype for dtype, kind in PYTHON_NAMES.items() if dtype not in ("uint16", "uint32", "uint64")}
 """The dtypes of PyTorch's typed storages, which the unsigned dtypes other than uint8 lack."""
@@ -50,6 +50,15 @@ class Tensor(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     requires_grad: bool
+
+
+class Sparse(NamedTuple):
+    """A sparse tensor in coordinate format whose indices and values are not read yet."""
+
+    indices: Tensor
+    values: Tensor
+    shape: tuple[int, ...]
+    coalesced: bool
 
 
 def storage_of(saved: object) -> Storage:
@@ -127,6 +136,26 @@ def _rebuild_from_type(arguments: tuple[Any, ...]) -> Tensor:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{function.name} does not create a tensor")
     return tensor
+
+
+def _rebuild_sparse_tensor(arguments: tuple[Any, ...]) -> Sparse:
+    """Return the record of ``_rebuild_sparse_tensor(layout, (indices, values, shape, coalesced))``.
+
+    Files of PyTorch before 2.1 do not say whether the tensor is coalesced.
+    """
+    kind, (indices, values, shape, *rest) = arguments
+    if kind != "torch.sparse_coo" or not isinstance(indices, Tensor) or not isinstance(values, Tensor):
+        raise TypeError(f"a layout {in_short(kind)}, or no indices and values")
+    if not _are_sizes(shape):
+        raise TypeError("other than sizes")
+    return Sparse(indices, values, tuple(shape), rest == [True])
+
+
+def _layout(arguments: tuple[Any, ...]) -> str:
+    (name,) = arguments
+    if name not in ("torch.sparse_coo", "torch.strided"):
+        raise ValueError(f"the layout {in_short(name)}, which candelabra lacks")
+    return str(name)
 
 
 def _no_instance(arguments: tuple[Any, ...]) -> object:
@@ -210,6 +239,8 @@ def _table() -> dict[str, object]:
         "torch._utils._rebuild_parameter": _rebuild_parameter,
         "torch._utils._rebuild_parameter_with_state": _rebuild_parameter,
         "torch._tensor._rebuild_from_type_v2": _rebuild_from_type,
+        "torch._utils._rebuild_sparse_tensor": _rebuild_sparse_tensor,
+        "torch.serialization._get_layout": _layout,
     }
     for module in ("builtins", "__builtin__"):  # the second in pickles of protocol 2
         builders |= {f"{module}.bytes": _bytes, f"{module}.set": _set, f"{module}.complex": _complex}

@@ -40,7 +40,8 @@ class TorchAccess(NamedTuple):
 
     ``describe`` returns (dtype name, shape, requires_grad), ``geometry`` a :class:`Geometry`, ``to_bytes`` the elements
     in C order, little-endian, and ``named`` the name in PyTorch of a dtype (``("torch", "float32")``) or the arguments
-    of a device or shape: ``(module, name, arguments)`` with arguments None for a value that is not called.
+    of a device, layout or shape: ``(module, name, arguments)`` with arguments None for a value that is not called.
+    ``sparse`` returns the layout of a sparse tensor and ``(indices, values, shape, whether coalesced)``, or None.
     """
 
     is_tensor: Callable[[object], bool]
@@ -48,6 +49,7 @@ class TorchAccess(NamedTuple):
     geometry: Callable[[Any], Geometry]
     to_bytes: Callable[[Any], Bytes]
     named: Callable[[Any], tuple[str, str, tuple[Any, ...] | None] | None]
+    sparse: Callable[[Any], tuple[object, tuple[Any, ...]] | None] = lambda _: None
 
 
 class _Record(NamedTuple):
@@ -96,6 +98,10 @@ class _Storages:
         while ahead:
             value: Any = ahead.pop()
             if self.access.is_tensor(value):
+                sparse = self.access.sparse(value)
+                if sparse is not None:
+                    ahead.extend(sparse[1][:2])
+                    continue
                 owner = self.access.geometry(value).owner
                 self.owners[id(owner)] = owner
                 self.members.setdefault(id(owner), {})[id(value)] = value
@@ -115,7 +121,12 @@ class _Storages:
     def write(self, writer: PickleWriter, value: Any) -> bool:
         """Write a tensor, dtype, device or shape."""
         if self.access.is_tensor(value):
-            self.tensor(writer, value)
+            sparse = self.access.sparse(value)
+            if sparse is None:
+                self.tensor(writer, value)
+            else:
+                writer.call("torch._utils", "_rebuild_sparse_tensor", *sparse)
+                writer.remember(value)
             return True
         named = self.access.named(value)
         if named is None:

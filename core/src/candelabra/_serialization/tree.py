@@ -8,6 +8,7 @@ that begins with "$":
     $tensor    the name of a tensor            $tuple     [item, ...]
     $dict      [[key, value], ...]             $float     "nan", "inf" or "-inf"
     $int       "0x..." beyond 64 bits          $complex   [real, imaginary]
+    $sparse    [indices, values, shape, whether coalesced]; the first two are tensors
     $state_dict [{...}, metadata] of an OrderedDict with the attribute _metadata, as state_dict() of a module returns
     $object    {"class": name, "state": {…}} or {"class": name, "arguments": [...]}; see `objects.py`
 
@@ -69,6 +70,8 @@ class _Encoder:
         if id(obj) in self.objects:
             return {"$ref": self.objects[id(obj)][0]}
         if self.is_tensor(obj) and not (self.inside and objects.is_rebuilt_tensor(obj)):
+            if getattr(obj, "is_sparse", False):
+                return self.sparse(obj, path, keys)
             return {"$tensor": self.name(obj, keys)}
         if obj is None or isinstance(obj, bool):
             return obj
@@ -93,6 +96,12 @@ class _Encoder:
             f"cannot save {path}: {kind_of(obj)}; "
             f"save writes dicts, lists, tuples, numbers, strings, None and tensors{_advice(obj)}"
         )
+
+    def sparse(self, obj: Any, path: str, keys: tuple[object, ...]) -> Node:
+        """Return the node of a sparse tensor, whose indices and values are stored as tensors."""
+        indices = self.node(obj._indices(), path, (*keys, "indices"))
+        values = self.node(obj._values(), path, (*keys, "values"))
+        return {"$sparse": [indices, values, list(obj.shape), obj.is_coalesced()]}
 
     def instance(self, obj: object, reduced: objects.Reduced, path: str, keys: tuple[object, ...]) -> Node:
         """Return the node of an object that is written as data. ``None`` in ``keys`` is left out of names."""
@@ -232,6 +241,10 @@ class _Decoder:
             real, imaginary = self.items(value, depth)
             if isinstance(real, float) and isinstance(imaginary, float):
                 return complex(real, imaginary)
+        if tag == "$sparse" and isinstance(value, list) and len(value) == 4:
+            from candelabra._sparse.construction import loaded
+
+            return loaded(*self.items(value, depth))
         if tag == "$object" and isinstance(value, dict):
             return self.instance(value, depth)
         if tag == "$ref" and type(value) is int and 0 <= value < len(self.objects):

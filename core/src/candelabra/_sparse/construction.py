@@ -87,6 +87,24 @@ def rebuilt(indices: Tensor, values: Tensor, shape: tuple[int, ...], coalesced: 
     return assembled(indices, values, shape, coalesced)
 
 
+def loaded(indices: Any, values: Any, shape: Any, is_coalesced: Any) -> SparseTensor:
+    """Return a sparse tensor from a file. Raise ``ValueError`` unless indices, values and shape fit each other."""
+    from candelabra._tensor import Tensor
+
+    if not isinstance(indices, Tensor) or not isinstance(values, Tensor) or not isinstance(shape, list | tuple):
+        raise ValueError("a sparse tensor without indices, values or shape")
+    if indices.dtype is not int64 or not values.ndim or not all(type(n) is int and n >= 0 for n in shape):
+        raise ValueError("a sparse tensor with indices, values or a shape of another kind")
+    try:
+        _checked_shape(indices, values, shape)
+    except RuntimeError as error:
+        raise ValueError(f"a sparse tensor: {error}") from None
+    flat = flat_positions(indices, shape)
+    if is_coalesced and not bool((flat[1:] > flat[:-1]).all()):
+        raise ValueError("a sparse tensor as coalesced whose positions are not sorted, or not distinct")
+    return assembled(indices, values, shape, bool(is_coalesced))
+
+
 def flat_positions(indices: Tensor, sizes: Sequence[int]) -> Tensor:
     """Return each position as one number: its index in the flattened sparse dims."""
     flat = indices.new_zeros(indices.shape[1:])

@@ -8,6 +8,7 @@ from candelabra import Tensor, full_like
 from candelabra.optim.functional_form import functional_form
 from candelabra.optim.optimizer import ParamsT, check_fused, check_options, check_rate
 from candelabra.optim.per_parameter import PerParameter, descend
+from candelabra.optim.sparse_gradients import stored_elements
 
 __all__ = ["Adagrad", "adagrad"]
 
@@ -18,8 +19,11 @@ class Adagrad(PerParameter):
     ``lr_decay``: divide the rate by ``1 + lr_decay * steps``; ``weight_decay``: added to the gradient, times the
     parameter; ``initial_accumulator_value``: where the sum starts; ``eps``: added to the root; ``maximize``: ascend.
     ``differentiable``: record the step. ``foreach`` and ``fused`` are accepted for PyTorch's programs and change
-    nothing. Raises ``ValueError`` for options out of range.
+    nothing. Raises ``ValueError`` for options out of range, and ``RuntimeError`` in a step with a sparse gradient and
+    weight decay.
     """
+
+    takes_sparse = True
 
     def __init__(
         self,
@@ -58,6 +62,11 @@ class Adagrad(PerParameter):
         value = group["initial_accumulator_value"]
         return {"sum": full_like(p, complex(value, value) if p.is_complex() else value)}
 
+    def decay(self, p: Tensor, g: Tensor, group: dict[str, Any]) -> Tensor:
+        if group["weight_decay"] and g.is_sparse:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        return super().decay(p, g, group)
+
     def move(self, p: Tensor, g: Tensor, state: dict[str, Any], step: float, group: dict[str, Any]) -> None:
         rate = group["lr"] / (1 + (step - 1) * group["lr_decay"])
         if g.is_sparse:
@@ -69,8 +78,7 @@ class Adagrad(PerParameter):
 
 def _move_stored(p: Tensor, g: Any, total: Tensor, rate: float, eps: float) -> None:
     """Update a parameter and its sum of squares at the positions of a sparse gradient."""
-    g = g.coalesce()
-    positions, values = tuple(g.indices().unbind(0)), g.values()
+    positions, values, (p, total) = stored_elements(g, p, total)
     squares = total[positions] + values * values
     total.index_put_(positions, squares)
     p.index_put_(positions, values / (squares.sqrt() + eps) * -rate, accumulate=True)

@@ -13,6 +13,7 @@ from candelabra.optim.optimizer import Optimizer, ParamsT, check_fused, check_op
 from candelabra.optim.per_parameter import real
 from candelabra.optim.rows import Row, plain, step
 from candelabra.optim.scalars import number_in, scalar
+from candelabra.optim.sparse_gradients import refuse_sparse
 
 __all__ = ["Adam", "adam", "check_averages", "update_averages"]
 
@@ -62,6 +63,7 @@ class Adam(Optimizer):
 
     def update(self, group: dict[str, Any], parameters: list[Any]) -> None:
         """Do one step of one group."""
+        refuse_sparse("Adam does not support sparse gradients, please consider SparseAdam instead", parameters)
         amsgrad, state, last = group["amsgrad"], self.state, None
         counted: dict[float, tuple[list[Row], list[dict[str, Any]]]] = {}
         for p in parameters:

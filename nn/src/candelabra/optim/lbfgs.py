@@ -120,7 +120,7 @@ class LBFGS(Optimizer):
         parts = []
         for p in self.param_groups[0]["params"]:
             gradient = p.new_zeros(p.shape) if p.grad is None else p.grad
-            parts.append(real(gradient).reshape(-1))
+            parts.append(real(gradient.to_dense()).reshape(-1))
         return cat(parts)
 
     def _move(self, t: float, direction: Tensor) -> None:

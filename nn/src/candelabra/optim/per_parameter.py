@@ -8,6 +8,7 @@ from candelabra import Tensor, view_as_real
 from candelabra.optim.optimizer import Optimizer
 from candelabra.optim.rows import plain
 from candelabra.optim.scalars import number_in, scalar
+from candelabra.optim.sparse_gradients import refuse_sparse
 
 __all__ = ["PerParameter", "check_limits", "descend", "real"]
 
@@ -25,6 +26,8 @@ class PerParameter(Optimizer):
 
     decoupled_weight_decay = False
     takes_complex = True
+    takes_sparse = False
+    """Whether gradients may be sparse."""
     elementwise = True
     """Whether an element's update depends on no other element, so that a rank may update its shard of a parameter."""
     counts = True
@@ -54,6 +57,8 @@ class PerParameter(Optimizer):
         """Do one step of one group."""
         options = plain(group, self.defaults.get("differentiable", False))
         counts: dict[float, Tensor] = {}
+        if not self.takes_sparse:
+            refuse_sparse(f"{type(self).__name__} does not support sparse gradients", parameters)
         if not self.takes_complex and any(p.is_complex() for p in parameters):
             raise RuntimeError(f"{type(self).__name__} does not support complex parameters")
         if not self.elementwise and any(each.is_shard() for p in parameters for each in getattr(p, "placements", ())):

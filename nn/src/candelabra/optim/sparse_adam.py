@@ -7,6 +7,7 @@ from typing import Any
 from candelabra import Tensor
 from candelabra.optim.optimizer import Optimizer, ParamsT, check_one_element, check_options
 from candelabra.optim.rows import plain
+from candelabra.optim.sparse_gradients import stored_elements
 
 __all__ = ["SparseAdam"]
 
@@ -15,8 +16,8 @@ class SparseAdam(Optimizer):
     """Adam for sparse gradients, such as those of ``nn.Embedding(…, sparse=True)``.
 
     The moments and the parameter change only at the positions that the gradient stores; the bias correction counts all
-    steps. Raises ``ValueError`` for options out of range and for sparse parameters, and ``RuntimeError`` in a step if
-    a gradient is dense.
+    steps. Raises ``ValueError`` for options out of range and for sparse or complex parameters, and ``RuntimeError``
+    in a step if a gradient is dense.
     """
 
     def __init__(
@@ -40,6 +41,11 @@ class SparseAdam(Optimizer):
         ]
         if sparse:
             raise ValueError(f"Sparse params at indices {sparse}: SparseAdam requires dense parameter tensors")
+        complex_ = [
+            (i, j) for i, group in enumerate(self.param_groups) for j, p in enumerate(group["params"]) if p.is_complex()
+        ]
+        if complex_:
+            raise ValueError(f"Complex params at indices {complex_}: SparseAdam does not support complex parameters")
 
     def update(self, group: dict[str, Any], parameters: list[Any]) -> None:
         """Do one step of one group."""
@@ -56,12 +62,10 @@ class SparseAdam(Optimizer):
 
 def _move(p: Tensor, g: Any, kept: dict[str, Any], group: dict[str, Any]) -> None:
     """Update a parameter and its moments at the positions of a sparse gradient."""
-    g = g.coalesce()
     beta1, beta2 = group["betas"]
-    positions, values = tuple(g.indices().unbind(0)), g.values()
+    positions, values, (p, first, second) = stored_elements(g, p, kept["exp_avg"], kept["exp_avg_sq"])
     if not values.numel():
         return
-    first, second = kept["exp_avg"], kept["exp_avg_sq"]
     m = first[positions] * beta1 + values * (1 - beta1)
     v = second[positions] * beta2 + values * values * (1 - beta2)
     first.index_put_(positions, m)
