@@ -14,7 +14,7 @@ from candelabra_conformance.model import DEVICE, SAMPLES, Case
 
 LAID_OUT: Final = frozenset({"value", "inplace"})
 """The properties in which a kernel that misreads or miswrites a layout gives other numbers."""
-IN_EACH_DTYPE: Final = frozenset({"value", "special", "result", "errors"})
+IN_EACH_DTYPE: Final = frozenset({"value", "special", "result", "errors", "sizes"})
 """The properties in which a kernel that is wrong in one dtype gives other numbers, results or errors."""
 TRANSFORMED: Final = frozenset({"vmap", "vmap_nested", "vmap_random", "tangent", "gradient2"})
 """The properties of transforms. The core's rules consist of operators whose own cases show the faults of kernels."""
