@@ -127,14 +127,14 @@ def test_a_level_that_is_not_reached_says_why(
     assert first["obstacles"][0].startswith("unsupported tanh: ")
 
 
-@pytest.mark.parametrize(("quick", "given", "seen"), [(True, None, "0"), (True, "1", "1"), (False, None, None)])
+@pytest.mark.parametrize(("quick", "setting", "seen"), [(True, None, "0"), (True, "1", "1"), (False, None, None)])
 def test_a_quick_run_compiles_no_optional_kernels(
-    quick: bool, given: str | None, seen: str | None, monkeypatch: pytest.MonkeyPatch
+    quick: bool, setting: str | None, seen: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The environment forbids it during a quick run, unless the user allows it; afterwards it is as before."""
     monkeypatch.delenv("CANDELABRA_COMPILE")
-    if given is not None:
-        monkeypatch.setenv("CANDELABRA_COMPILE", given)
+    if setting is not None:
+        monkeypatch.setenv("CANDELABRA_COMPILE", setting)
     found = []
 
     def run(device: str, options: Any, **more: Any) -> Any:
@@ -144,7 +144,7 @@ def test_a_quick_run_compiles_no_optional_kernels(
     monkeypatch.setattr("candelabra_conformance.cli.run", run)
     assert main(["conformance", "--device", "cpu", *(["--quick"] if quick else [])]) == 2
     assert found == [seen]
-    assert os.environ.get("CANDELABRA_COMPILE") == given
+    assert os.environ.get("CANDELABRA_COMPILE") == setting
 
 
 @pytest.mark.parametrize(

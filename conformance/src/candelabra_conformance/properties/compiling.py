@@ -58,11 +58,11 @@ def _placed(context: Context, sample: Sample, layout: str) -> tuple[Any, Any]:
     return placed(sample.args, layout, context.instance), placed(dict(sample.kwargs), layout, context.instance)
 
 
-def _kept(context: Context, earlier: Any, last: Any, given: list[cd.Tensor], where: tuple[Sample, str]) -> None:
+def _kept(context: Context, earlier: Any, last: Any, arguments: list[cd.Tensor], where: tuple[Sample, str]) -> None:
     """Write into the last results of a graph that are no views of arguments. The earlier ones must stay the same."""
 
     def own(result: Any) -> list[cd.Tensor]:
-        return [t for t in tensors(result) if t.numel() and not any(t._counter is g._counter for g in given)]
+        return [t for t in tensors(result) if t.numel() and not any(t._counter is g._counter for g in arguments)]
 
     before = [to_host(t) for t in own(earlier)]
     for tensor in own(last):
