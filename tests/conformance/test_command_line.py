@@ -1,6 +1,7 @@
 """``candelabra conformance``: exit statuses, reports, the comparison of two runs, and the pytest plugin."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from candelabra._cli.main import main
 from candelabra.library import OPERATORS
 from candelabra_conformance.cli import STATUSES
+from candelabra_conformance.running.workers import WorkerError
 
 SOFTMAX = ["--case", "softmax/value/float32/*", "--case", "device/copy/float32", "--jobs", "1"]
 
@@ -123,6 +125,26 @@ def test_a_level_that_is_not_reached_says_why(
     assert (first["level"], first["required"], first["conforms"]) == (0, 1, False)
     assert (second["level"], second["required"], second["conforms"], second["obstacles"]) == (0, 0, True, [])
     assert first["obstacles"][0].startswith("unsupported tanh: ")
+
+
+@pytest.mark.parametrize(("quick", "setting", "seen"), [(True, None, "0"), (True, "1", "1"), (False, None, None)])
+def test_a_quick_run_compiles_no_optional_kernels(
+    quick: bool, setting: str | None, seen: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The environment forbids it during a quick run, unless the user allows it; afterwards it is as before."""
+    monkeypatch.delenv("CANDELABRA_COMPILE")
+    if setting is not None:
+        monkeypatch.setenv("CANDELABRA_COMPILE", setting)
+    found = []
+
+    def run(device: str, options: Any, **more: Any) -> Any:
+        found.append(os.environ.get("CANDELABRA_COMPILE"))
+        raise WorkerError("stopped")
+
+    monkeypatch.setattr("candelabra_conformance.cli.run", run)
+    assert main(["conformance", "--device", "cpu", *(["--quick"] if quick else [])]) == 2
+    assert found == [seen]
+    assert os.environ.get("CANDELABRA_COMPILE") == setting
 
 
 @pytest.mark.parametrize(

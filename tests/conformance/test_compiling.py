@@ -30,6 +30,24 @@ def test_a_wrong_compiler_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all("in the call that runs the graph" in message for message in found)
 
 
+def test_a_graph_that_reuses_live_memory_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiler whose graphs return the results of their first run again fails, though the values are right."""
+
+    def compile(graph: Graph) -> Any:
+        run, first = runner(graph), []
+
+        def kept(*payloads: Any) -> Any:
+            first[:] = first or [run(*payloads)]
+            return first[0]
+
+        return kept
+
+    monkeypatch.setattr(open_device("cpu").backend, "compile", compile, raising=False)
+    found = messages("exp", "compiled", level=3)
+    assert found
+    assert all("is other after a write into the result of its next run" in message for message in found)
+
+
 def test_operators_that_break() -> None:
     """Operators whose calls no graph can repeat are not applicable, which is no failure."""
     assert messages("nonzero", "compiled", level=3) == []

@@ -21,6 +21,7 @@ from candelabra_conformance.model import (
     CRASHED,
     FAILED,
     PASSED,
+    SAMPLES,
     SKIPPED,
     TIMED_OUT,
     UNEXPECTED,
@@ -33,7 +34,7 @@ from candelabra_conformance.mutants.mirror import Mirror
 from candelabra_conformance.running import Options, ResumeError, run, workers
 from candelabra_conformance.running.blocking import blocked_by_memory, settled
 from candelabra_conformance.running.pairwise import pairwise
-from candelabra_conformance.running.quick import LAID_OUT, TRANSFORMED, quick
+from candelabra_conformance.running.quick import IN_EACH_DTYPE, LAID_OUT, OF_KERNELS, TRANSFORMED, quick
 from candelabra_conformance.samples import gather, sample
 from candelabra_conformance.suite import plan, run_case
 
@@ -171,27 +172,38 @@ def test_pairs_of_axes_are_covered() -> None:
 
 
 def test_a_quick_run_tries_kernels_in_every_dtype_and_in_every_layout_of_one() -> None:
-    """Each property occurs in each dtype, and values and in-place forms in each layout of the first floating dtype."""
+    """Values occur in each dtype, and in each layout of the first floating dtype; other properties in one dtype."""
     cases = plan(Context(str(cd.get_default_device())), operators=["softmax", "permute", "sub", "device"])
     few = quick(cases, {"softmax", "sub_"})
-    assert {(c.operator, c.property, c.dtype) for c in few} == {(c.operator, c.property, c.dtype) for c in cases}
+    tried = {(c.operator, c.property, c.dtype) for c in few}
     for name in ("softmax", "permute", "sub"):
+        of = [c for c in cases if c.operator == name]
+        assert {c for c in of if c.property == "value" and c.dtype == "float32"} <= set(few)
+        assert {(name, c.property, c.dtype) for c in of if c.property in IN_EACH_DTYPE} <= tried
+        assert {c.property for c in of} - {p for n, p, _ in tried if n == name} <= TRANSFORMED | {SAMPLES}
         own = [c for c in few if c.operator == name]
-        values = [c for c in cases if (c.operator, c.property, c.dtype) == (name, "value", "float32")]
-        assert set(values) <= set(own)
         assert all(c.layout in ("", "contiguous") for c in own if c.property not in LAID_OUT or c.dtype != "float32")
+        assert len({c.dtype for c in own if c.property == "inputs"}) == 1
     assert [c for c in few if c.operator == "device"] == [c for c in cases if c.operator == "device"]
 
 
-def test_a_quick_run_tries_the_axes_of_bodies_one_by_one() -> None:
-    """Of an operator without a kernel, each property, dtype and layout occurs, except transforms: those of a
-    body consist of its operators' own."""
+def test_a_quick_run_tries_each_property_of_bodies_once() -> None:
+    """An operator without a kernel is tried in its first dtype on contiguous memory, except in the properties that it
+    has because its operators have them."""
     cases = plan(Context(str(cd.get_default_device())), level=2, operators=["hardsigmoid"])
     few = quick(cases, {"softmax"})
+    left_out = TRANSFORMED | OF_KERNELS | {SAMPLES}
+    assert sorted(c.property for c in few) == sorted({c.property for c in cases} - left_out)
+    assert {c.dtype for c in few if c.property == "value"} == {"float32"}
+    assert {c.layout for c in few} <= {"contiguous", ""}
     assert len(few) < len(quick(cases, {"hardsigmoid"})) < len(cases)
-    assert {c.dtype for c in few} == {c.dtype for c in cases}
-    assert {c.layout for c in few} == {c.layout for c in cases}
-    assert {c.property for c in cases} - {c.property for c in few} == TRANSFORMED
+
+
+def test_a_quick_run_keeps_the_only_case_of_an_operator() -> None:
+    """The case of an operator's samples is the only one if their generator fails: a quick run fails, too."""
+    only = Case("sub", SAMPLES, "", "", 1)
+    assert quick([only], {"sub"}) == [only]
+    assert quick([only, Case("sub", "value", "float32", "contiguous", 1)], {"sub"}) != [only]
 
 
 # -- workers ----------------------------------------------------------------------------------------------------------

@@ -128,6 +128,8 @@ def fitted(op: Record, sample: Sample, layout: str) -> Sample | None:
     """
     if sample.layouts and layout not in sample.layouts:
         return None
+    if layout == CONTIGUOUS:
+        return sample
     every = list(arrays((sample.args, dict(sample.kwargs))))
     if layout in REPEATING:
         able = [a for a in every if _repeatable(a, layout, sample.core)]
@@ -143,7 +145,7 @@ def fitted(op: Record, sample: Sample, layout: str) -> Sample | None:
         return with_arrays(sample, lambda a: chosen if _among(a, twins) else a)
     if layout == MIXED:
         return sample if sum(a.ndim for a in every) > 1 else None
-    return sample if layout == CONTIGUOUS or any(a.ndim >= PLACEMENTS[layout].dims for a in every) else None
+    return sample if any(a.ndim >= PLACEMENTS[layout].dims for a in every) else None
 
 
 def _repeatable(array: Array, layout: str, core: int) -> bool:

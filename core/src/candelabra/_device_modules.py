@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
-from functools import cache
 from types import ModuleType
 
 from candelabra._absent import say_once
@@ -278,15 +277,9 @@ _modules: Final[dict[str, DeviceModule]] = {}
 _lock: Final = threading.Lock()
 
 
-@cache
-def _registered() -> frozenset[str]:
-    # Cached: metadata does not change while a program runs, and `hasattr(tensor, …)` must not read it each time.
-    return frozenset(names.registered_names())
-
-
 def is_device_type(name: str) -> bool:
     """Return whether ``name`` is a device type, by a plugin or a registered name."""
-    return name in _registered() or name in registry.plugins()
+    return name in names.registered_names() or name in registry.plugins()
 
 
 def device_module(name: str) -> DeviceModule | None:

@@ -1,4 +1,5 @@
-"""A quick run: every kernel in each dtype, and in each layout of one dtype; every other operator in a few cases."""
+"""A quick run: every kernel in each dtype, and in each layout of one dtype; every other operator in one case of each
+property."""
 
 from __future__ import annotations
 
@@ -9,31 +10,41 @@ from typing import Final
 from candelabra.library import OPERATORS
 
 from candelabra_conformance.context import MAIN
-from candelabra_conformance.model import DEVICE, Case
+from candelabra_conformance.model import DEVICE, SAMPLES, Case
 
 LAID_OUT: Final = frozenset({"value", "inplace"})
 """The properties in which a kernel that misreads or miswrites a layout gives other numbers."""
-TRANSFORMED: Final = frozenset({"vmap", "tangent", "gradient2"})
-"""The properties of transforms. Those of a body consist of its operators' own, whose cases show their faults."""
+IN_EACH_DTYPE: Final = frozenset({"value", "special", "result", "errors", "sizes"})
+"""The properties in which a kernel that is wrong in one dtype gives other numbers, results or errors."""
+TRANSFORMED: Final = frozenset({"vmap", "vmap_nested", "vmap_random", "tangent", "gradient2"})
+"""The properties of transforms. The core's rules consist of operators whose own cases show the faults of kernels."""
+OF_KERNELS: Final = frozenset({"aliasing", "inplace-gradient", "inputs", "out", "overwritten"})
+"""The properties that a body has because its operators have them."""
 
 
 def quick(cases: Iterable[Case], kernels: Container[str]) -> list[Case]:
     """Select the cases of a quick run on a device with kernels of these names.
 
-    Of an operator that the device serves by a kernel, also one in place, or by strides: each property in each dtype,
-    and those of :data:`LAID_OUT` in each layout of one dtype. Mutants showed that few faults need a certain pair of
-    dtype and layout. Of an operator that is composed of others, and of a public callable: cases that together contain
-    each property, except those of :data:`TRANSFORMED`, each dtype and each layout. All cases of the device itself.
+    Of an operator that the device serves by a kernel, also one in place, or by strides: each property in one dtype,
+    those of :data:`IN_EACH_DTYPE` in each dtype, and those of :data:`LAID_OUT` in each layout of one dtype. Mutants
+    showed that few faults need a certain pair of dtype and layout. Of an operator that is composed of others, and of a
+    public callable: each property but those of :data:`OF_KERNELS` once. Neither has cases of :data:`TRANSFORMED`, nor
+    a case of its samples, which tries no kernel. All cases of the device itself.
     """
     chosen: list[Case] = []
     for (_, operator), group in groupby(cases, key=lambda case: (case.level == 0, case.operator)):
         if operator == DEVICE:
             chosen += group
-        elif _served(operator, kernels):
-            chosen += _of_kernel(list(group))
-        else:
-            chosen += _of_body(list(group))
+            continue
+        few = _without_transforms(list(group))
+        chosen += _of_kernel(few) if _served(operator, kernels) else _of_body(few)
     return chosen
+
+
+def _without_transforms(cases: list[Case]) -> list[Case]:
+    """Return the cases of other properties. The case of the samples stays if it is the only one: it fails."""
+    few = [case for case in cases if case.property not in TRANSFORMED and case.property != SAMPLES]
+    return few or cases[:1]
 
 
 def _served(operator: str, kernels: Container[str]) -> bool:
@@ -47,21 +58,28 @@ def _preference(case: Case) -> int:
 
 
 def _of_kernel(cases: list[Case]) -> Iterator[Case]:
-    main = {case.property: case.dtype for case in sorted(cases, key=_preference, reverse=True)}
+    main = _main_dtypes(cases)
     seen: set[tuple[str, str]] = set()
     for case in cases:
-        in_dtype = case.property, case.dtype
-        if in_dtype not in seen or (case.property in LAID_OUT and case.dtype == main[case.property]):
-            seen.add(in_dtype)
+        axes = case.property, case.dtype
+        if case.dtype != main[case.property]:
+            if case.property not in IN_EACH_DTYPE or axes in seen:
+                continue
+        elif axes in seen and case.property not in LAID_OUT:
+            continue
+        seen.add(axes)
+        yield case
+
+
+def _main_dtypes(cases: list[Case]) -> dict[str, str]:
+    """Return the preferred dtype of each property."""
+    return {case.property: case.dtype for case in sorted(cases, key=_preference, reverse=True)}
+
+
+def _of_body(cases: list[Case]) -> Iterator[Case]:
+    main = _main_dtypes(cases)
+    seen = set(OF_KERNELS)
+    for case in cases:
+        if case.property not in seen and case.dtype == main[case.property]:
+            seen.add(case.property)
             yield case
-
-
-def _of_body(cases: list[Case]) -> list[Case]:
-    seen: set[tuple[str, str]] = set()
-    chosen = []
-    for case in sorted(cases, key=lambda case: (case.property != "value", _preference(case))):
-        axes = {("property", case.property), ("dtype", case.dtype), ("layout", case.layout)}
-        if case.property not in TRANSFORMED and not axes <= seen:
-            seen |= axes
-            chosen.append(case)
-    return sorted(chosen)

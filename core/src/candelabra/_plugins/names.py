@@ -10,6 +10,7 @@ See docs/notes/0002-device-names.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from candelabra._annotations import Final
 
@@ -29,8 +30,12 @@ host: Final = Kind("host", "computes in the host's memory; what a first installa
 accelerator: Final = Kind("accelerator", "has memory of its own")
 
 
+@cache
 def registered_names() -> dict[str, str]:
-    """Return the registered ``{device type: "host" | "accelerator"}``, in alphabetical order."""
+    """Return the registered ``{device type: "host" | "accelerator"}``, in alphabetical order.
+
+    Cached: metadata does not change while a program runs, and to read it takes as long as hundreds of calls.
+    """
     from importlib.metadata import entry_points
 
     return {entry.name: entry.attr for entry in sorted(entry_points(group=GROUP), key=lambda e: e.name)}
