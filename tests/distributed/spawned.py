@@ -1,4 +1,4 @@
-"""A program that starts its ranks by ``multiprocessing.spawn``, as PyTorch's tutorials do. ``test_rendezvous.py`` runs it."""
+"""A program that starts its ranks by ``multiprocessing.spawn``, as PyTorch's tutorials do, for test_rendezvous.py."""
 
 import os
 import sys

@@ -53,7 +53,7 @@ def compiled(op: Operator[..., Any], key: int, instance: Instance) -> Callable[.
         f"if c is None or c.depth < {depth} or state.bits != c.modes or c.modes & keep: return slow({names})",
         *[f"if {name} is None: return slow({names})" for name in optional],
         *[f"s_{n} = {n}._payload if {n}._keys & DEFERRED else c.slot({n})" for n in tensors],
-        f"group = c.table.get((op, {', '.join(parts)}))",
+        f"group = c.table.get((_op, {', '.join(parts)}))",
         f"if group is None or not group.simple: return slow({names})",
         f"need = {first}.bucket",
         "depth = need.depth",

@@ -1,9 +1,9 @@
 """Ranks that MPI has not started: processes of ``multiprocessing.spawn``, of a shell, or of another launcher.
 
-Such a process knows RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which is PyTorch's ``env://``. MPICH's processes find
-each other through a connection to the process manager that ``mpiexec`` gives to each process it starts (PMI). So rank 0
-starts ``mpiexec`` with a *delegate* for each rank, and a delegate hands its connection to the rank, over a socket of the
-file system (SCM_RIGHTS). Then MPI starts in the rank as if ``mpiexec`` had started it.
+Such a process knows RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which is PyTorch's ``env://``. MPICH's processes
+find each other through a connection to the process manager that ``mpiexec`` gives to each process it starts (PMI). So
+rank 0 starts ``mpiexec`` with a *delegate* for each rank, and a delegate hands its connection to the rank, over a
+socket of the file system (SCM_RIGHTS). Then MPI starts in the rank as if ``mpiexec`` had started it.
 
 The socket stays open. When a rank ends without MPI's shutdown, its delegate fails, and ``mpiexec`` ends the others;
 when a delegate ends, its rank does. This works on one machine, since a connection cannot be sent to another one.
