@@ -103,7 +103,7 @@ class CompiledResultsShareABuffer(_Compiling):
 
 @breaks_backend("exp", caught_by="exp/compiled/*")
 class CompiledGraphsOverwriteTheirInputs(_Compiling):
-    """A compiled graph takes the memory of an input for a result of its shape and dtype, as if nobody else used it."""
+    """A compiled graph takes the memory of an input for a result of its shape and dtype, as if it were the last use."""
 
     def running(self, graph: Graph, run: Run) -> Run:
         def planned(*payloads: Any) -> Any:
