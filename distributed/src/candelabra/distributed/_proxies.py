@@ -54,7 +54,7 @@ class Launch:
             raise EngineUnavailable(str(error)) from None
         if is_open_mpi(mpiexec):
             raise EngineUnavailable(f"{mpiexec} is Open MPI's; proxies that others start need MPICH's mpiexec")
-        hosts = ",".join(f"node{number}" for number in range(nodes))  # labels: nobody resolves them
+        hosts = ",".join(f"node{number}" for number in range(nodes))  # labels, which mpiexec does not resolve
         line = [mpiexec, "-localhost", address, "-launcher", "manual", "-prepend-rank"]
         line += ["-hosts", hosts, "-ppn", str(ranks_per_node), "-n", str(nodes * ranks_per_node), *program]
         self._process = subprocess.Popen(

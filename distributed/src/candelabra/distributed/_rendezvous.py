@@ -135,7 +135,7 @@ def leave() -> None:
 
 
 def main(folder: str, seconds: str) -> int:
-    """Be the delegate of a rank: hand over the connection, and end when the rank does."""
+    """Be the delegate of a rank: pass the connection on, and end when the rank does."""
     values = [f"{name}={os.environ[name]}" for name in _SENT if name in os.environ]
     line = socket.socket(socket.AF_UNIX)
     end = time.monotonic() + float(seconds)

@@ -165,7 +165,7 @@ def run(
         on_log: called with each line of output, ``"[rank] text"``; by default it goes to standard output.
 
     Raises:
-        RunFailed: the ranks have failed once more than ``restarts``, or the cluster has no such nodes.
+        RunFailed: the ranks have failed, and no restart is left, or the cluster has no such nodes.
         EngineUnavailable: Ray, or MPICH's mpiexec, is not installed.
         TypeError, ValueError: an argument is wrong.
     """
