@@ -28,7 +28,7 @@ def example() -> Any:
 @pytest.mark.parametrize("format", ["safetensors", "pt"])
 @pytest.mark.parametrize("is_coalesced", [False, True])
 def test_a_sparse_tensor_comes_back(format: str, is_coalesced: bool) -> None:
-    """Its indices, values, shape and whether it is coalesced, alone and in containers beside dense tensors."""
+    """Its indices, values, shape and whether it is coalesced, alone and in containers with dense tensors."""
     tensor = example().coalesce() if is_coalesced else example()
     for found in (back(tensor, format), back({"a": [tensor, cd.ones(2)]}, format)["a"][0]):
         assert found.is_sparse
@@ -53,7 +53,7 @@ def test_names_select_sparse_tensors_of_a_pytorch_file() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "text"),
+    ("arguments", "text"),
     [
         ((1, cd.ones(1), [2], True), "without indices, values or shape"),
         ((cd.zeros(1, 1), cd.ones(1), [2], True), "of another kind"),
@@ -61,10 +61,10 @@ def test_names_select_sparse_tensors_of_a_pytorch_file() -> None:
         ((cd.tensor([[1, 0]]), cd.ones(2), [2], True), "not sorted, or not distinct"),
     ],
 )
-def test_parts_that_do_not_fit_are_refused(parts: tuple[Any, ...], text: str) -> None:
+def test_indices_and_values_that_do_not_fit_are_refused(arguments: tuple[Any, ...], text: str) -> None:
     """Indices of a file are compared with the shape before any operator uses them."""
     with pytest.raises(ValueError, match=text):
-        loaded(*parts)
+        loaded(*arguments)
 
 
 def damaged(before: bytes, after: bytes) -> io.BytesIO:
