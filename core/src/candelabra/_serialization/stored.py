@@ -16,6 +16,9 @@ from candelabra._annotations import BinaryIO, Literal, NamedTuple
 from candelabra.dtypes import ALL
 from candelabra.errors import FileFormatError
 
+HOST = "cpu"
+"""The host's memory, in the files of PyTorch."""
+
 __all__ = [
     "ITEM_SIZE",
     "MAX_EXPANDED_BYTES",
@@ -61,7 +64,7 @@ class StoredTensor(NamedTuple):
     offset: int
     storage: Bytes
     requires_grad: bool = False
-    location: str = "cpu"
+    location: str = HOST
     """The device in the file. Formats without devices are written from the host's memory."""
 
     @property

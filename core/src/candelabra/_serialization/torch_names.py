@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from candelabra._annotations import Any, NamedTuple
 from candelabra._serialization.kinds import kind_of
 from candelabra._serialization.pickle_reader import Builder, is_key
-from candelabra._serialization.stored import ITEM_SIZE, MAX_DIMENSIONS
+from candelabra._serialization.stored import HOST, ITEM_SIZE, MAX_DIMENSIONS
 from candelabra.dtypes import PYTHON_NAMES
 
 __all__ = ["NAMES", "Sparse", "Storage", "StorageType", "Tensor", "in_short", "storage_of"]
@@ -37,7 +37,7 @@ class Storage(NamedTuple):
     dtype: str
     start: int
     length: int
-    location: str = "cpu"
+    location: str = HOST
     """The device of the program that has written the file."""
 
 
@@ -79,7 +79,7 @@ def storage_of(saved: object) -> Storage:
         _, start, length = parts[5]
     if not isinstance(key, str) or not _is_size(start) or not _is_size(length):
         raise ValueError(f"{in_short(key)}, {in_short(start)} and {in_short(length)} as key, offset and length")
-    return Storage(key, parts[1].dtype, start, length, parts[3] if isinstance(parts[3], str) else "cpu")
+    return Storage(key, parts[1].dtype, start, length, parts[3] if isinstance(parts[3], str) else HOST)
 
 
 def in_short(value: object) -> str:

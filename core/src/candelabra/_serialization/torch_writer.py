@@ -15,7 +15,7 @@ from math import prod
 
 from candelabra._annotations import Any, BinaryIO, NamedTuple
 from candelabra._serialization.pickle_writer import PickleWriter
-from candelabra._serialization.stored import ITEM_SIZE, Bytes, contiguous_strides
+from candelabra._serialization.stored import HOST, ITEM_SIZE, Bytes, contiguous_strides
 from candelabra.dtypes import PYTHON_NAMES
 
 __all__ = ["Geometry", "TorchAccess", "write"]
@@ -150,7 +150,7 @@ class _Storages:
         writer.write("storage")
         writer.look_up(*(("torch", f"{kind}Storage") if kind else ("torch.storage", "UntypedStorage")))
         count = prod(self.access.describe(owner)[1])
-        for part in (key, "cpu", count if kind else count * ITEM_SIZE[dtype]):
+        for part in (key, HOST, count if kind else count * ITEM_SIZE[dtype]):
             writer.write(part)
         writer.parts.append(b"tQ")
         for argument in (offset, tuple(shape), tuple(strides), requires_grad):
