@@ -16,10 +16,8 @@ from candelabra._annotations import BinaryIO, Literal, NamedTuple
 from candelabra.dtypes import ALL
 from candelabra.errors import FileFormatError
 
-HOST = "cpu"
-"""The host's memory, in the files of PyTorch."""
-
 __all__ = [
+    "HOST",
     "ITEM_SIZE",
     "MAX_EXPANDED_BYTES",
     "Bytes",
@@ -30,6 +28,9 @@ __all__ = [
     "stored_tensor",
     "swap_bytes",
 ]
+
+HOST = "cpu"
+"""The host's memory, in the files of PyTorch."""
 
 Bytes = bytes | bytearray | memoryview
 
