@@ -91,10 +91,10 @@ def load(
     Args:
         f: a path, or a file opened for reading in binary mode, read from its position to its end. The path of the index
             of a checkpoint in several files (``model.safetensors.index.json``) loads all of them, as one dict.
-        map_location: the device of the tensors; None for the default. A dict has devices for the devices in the file,
-            such as ``{"cuda:0": "cuda:1"}``; a function of a storage and the device in the file returns a storage on
-            the chosen device. The default serves devices that the dict lacks, and a function that returns None. Only
-            PyTorch's files have devices; in others it is ``"cpu"``.
+        map_location: the device of the tensors; None for the default. A dict maps devices in the file to devices. A
+            function of a storage and the device in the file returns a storage on the chosen device. The default serves
+            devices that the dict lacks, and a function that returns None. Only PyTorch's files name devices; the
+            tensors of others count as written from the host's memory.
         weights_only: accepted for compatibility, without effect. Only numbers, strings, containers, tensors and
             modules of candelabra are read, and objects of classes that the program allowed; no other name in a file is
             imported or called.

@@ -71,7 +71,7 @@ def bag_sums(
 
     A bag begins at its element of ``starts`` and ends where the next one begins, the last one at the end; ``starts``
     are sorted, and the first is 0. ``scales`` (n,) multiply the rows. ``scale_grad_by_freq`` is as in
-    :func:`embedding`.
+    :func:`embedding`. Raises ``IndexError`` for an index that is no row, ``RuntimeError`` for other shapes.
     """
     rows = embedding.canonical(weight, indices, -1, False)
     if scales is not None:
