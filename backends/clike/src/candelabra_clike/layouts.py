@@ -58,6 +58,18 @@ def collapsed(shape: Shape, strides: tuple[Shape, ...]) -> tuple[Shape, tuple[Sh
     return tuple(sizes), tuple(map(tuple, rows))
 
 
+def check_dims(shape: Shape, dims: Shape | None) -> None:
+    """Raise ``IndexError`` unless each of ``dims`` counts from the front, as kernels expect it: another one would
+    address memory outside the arrays. Plans call it, so that each layout is checked once.
+    """
+    for dim in dims or ():
+        if not 0 <= dim < len(shape):
+            raise IndexError(
+                f"a kernel got dim {dim} for an array of shape {shape}: expected a canonical dim, from 0 to "
+                f"{len(shape) - 1}; add the number of dims to a negative one"
+            )
+
+
 @lru_cache(4096)
 def memory_order(shape: Shape, strides: tuple[Shape, ...]) -> Shape:
     """Return the dims from outermost to innermost in memory, as far as the arrays agree; otherwise in C order.

@@ -17,6 +17,7 @@ from candelabra_clike.kernels.copies import clone, contiguous
 from candelabra_clike.kernels.indexing import zero_stride
 from candelabra_clike.kernels.scattering import zeros
 from candelabra_clike.language import Value, call, cast
+from candelabra_clike.layouts import check_dims
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
 from candelabra_clike.templates.indexing import gather
 from candelabra_clike.templates.indexing.argsort import argsort as argsort_keys
@@ -51,6 +52,7 @@ def key_dtype(d: dtype) -> dtype:
 
 def move_to_last(x: StridedArray, dim: int) -> StridedArray:
     """View an array with a dim moved to the end."""
+    check_dims(x.shape, (dim,))
     return x.restrided(moved_to_last(x.shape, dim), moved_to_last(x.strides, dim), x.offset, x.dtype)
 
 

@@ -16,7 +16,7 @@ from candelabra.dtypes import dtype, int64
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
-from candelabra_clike.layouts import WIDE
+from candelabra_clike.layouts import WIDE, check_dims
 from candelabra_clike.templates.reduction_dims import (
     ReductionDims,
     check_not_empty,
@@ -65,6 +65,7 @@ class ArgReduction:
     def _planned(
         self, engine: Engine, shape: Shape, strides: Shape, dims: Shape | None, keepdim: bool, wide: bool
     ) -> tuple[Shape, int, int, Call | None, Call | None]:
+        check_dims(shape, dims)
         result, last = reduced_shape(shape, dims, keepdim), max_offset(shape, strides)
         check_not_empty(self.name, shape, dims)
         if not prod(result):

@@ -16,7 +16,7 @@ from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
-from candelabra_clike.layouts import WIDE
+from candelabra_clike.layouts import WIDE, check_dims
 from candelabra_clike.templates.elementwise.loops import LoopNest
 from candelabra_clike.templates.reduction_dims import ReductionDims, check_not_empty, max_offset, reduction_dims
 from candelabra_clike.templates.reductions.fold import Fold
@@ -86,6 +86,7 @@ class Reduction:
     def _planned(
         self, engine: Engine, shape: Shape, strides: Shape, dims: Shape | None, keepdim: bool, wide: bool
     ) -> ReductionPlan:
+        check_dims(shape, dims)
         result = reduced_shape(shape, dims, keepdim)
         if self.needs_elements:
             check_not_empty(self.name, shape, dims)

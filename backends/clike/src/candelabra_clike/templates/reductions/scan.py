@@ -17,7 +17,7 @@ from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
-from candelabra_clike.layouts import WIDE, collapsed
+from candelabra_clike.layouts import WIDE, check_dims, collapsed
 from candelabra_clike.source import Source
 from candelabra_clike.templates.reduction_dims import max_offset
 from candelabra_clike.templates.reductions.scan_source import BLOCK, EACH, GROUP, ScanOp, ScanSourceBuilder
@@ -79,6 +79,7 @@ class ScanKernel:
         return outs
 
     def _planned(self, engine: Engine, shape: Shape, strides: Shape, dim: int, wide: bool) -> ScanPlan:
+        check_dims(shape, (dim,))
         last = max_offset(shape, strides)
         wide = wide or prod(shape) >= WIDE
         if not prod(shape):

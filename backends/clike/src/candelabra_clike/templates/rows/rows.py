@@ -15,7 +15,7 @@ from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
-from candelabra_clike.layouts import WIDE, broadcast_strides, collapsed
+from candelabra_clike.layouts import WIDE, broadcast_strides, check_dims, collapsed
 from candelabra_clike.templates.reduction_dims import max_offset
 from candelabra_clike.templates.rows import groups, serial
 from candelabra_clike.templates.rows.source import RowLayout, RowProgram
@@ -79,6 +79,7 @@ class RowKernel:
         return outs
 
     def _planned(self, engine: Engine, shape: Shape, steps: tuple[Shape, ...], dims: Shape, wide: bool) -> RowPlan:
+        check_dims(shape, dims)
         kept_shape = tuple([1 if d in dims else s for d, s in enumerate(shape)])
         shapes = [shape] * bool(self.program.last) + [kept_shape] * self.writes
         outs = tuple([RowOutput(each, contiguous_strides(each), prod(each)) for each in shapes])
