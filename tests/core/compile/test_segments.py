@@ -40,9 +40,11 @@ def shown(x: cd.Tensor, w: cd.Tensor) -> tuple[cd.Tensor, ...]:
 
 
 def drawn(x: cd.Tensor, w: cd.Tensor) -> cd.Tensor:
-    """Draw random numbers by operators that wait and by others."""
+    """Draw random numbers by operators that wait and by others, and fill tensors with them in place."""
     y = cd.nn.functional.dropout(x, 0.5) + cd.rand(3, 3)
     y = cd.nn.functional.dropout(y, 0.25)
+    y = y * (y.sum().item() + cd.empty(3, 3, dtype=y.dtype).normal_())
+    y[0].detach().bernoulli_(0.5)
     return y * y.sum().item() + cd.nn.functional.dropout(w, 0.5)
 
 

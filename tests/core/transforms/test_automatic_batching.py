@@ -325,3 +325,20 @@ def test_a_block_in_a_block_is_part_of_it(rng: np.random.Generator) -> None:
         total = cd.stack([a.sin(), b.sin()]).sum()
     assert recorded(total).count("SinBackward") == 1
     assert cd.allclose(total, (x * w).sin().sum())
+
+
+def test_random_numbers_fill_tensors_of_a_block() -> None:
+    """In-place draws have the numbers of eager calls, in results that wait and in their views."""
+
+    def run() -> Tensor:
+        cd.manual_seed(7)
+        x = cd.zeros(4) + 1
+        x.normal_()
+        y = x * 2
+        y[:2].bernoulli_(0.5)
+        y[2:].uniform_().random_(0, 9)
+        return x + y
+
+    with batching():
+        found = run()
+    assert cd.equal(found, run())

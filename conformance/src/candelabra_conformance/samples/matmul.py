@@ -51,6 +51,13 @@ def products(t: Maker) -> Iterator[Sample]:
 
 
 @inputs("matmul")
+def examples_of_batches(t: Maker) -> Iterator[Sample]:
+    """Yield five dims: kernels collapse the batch dims, and may do so only where strides allow it."""
+    yield sample(t(2, 1, 2, 2, 3), t(2, 2, 1, 3, 2), core=2)
+    yield sample(t(2, 2, 1, 1, 3), t(2, 2, 1, 3, 2), core=2)
+
+
+@inputs("matmul")
 def a_matrix_by_itself(t: Maker) -> Iterator[Sample]:
     """Yield the same tensor twice, without derivatives, since finite differences would change both."""
     x = t(3, 3)

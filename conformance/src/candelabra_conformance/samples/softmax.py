@@ -40,6 +40,7 @@ def along_each_dim(t: Maker) -> Iterator[Sample]:
     for shape, dim, kind in CASES:
         yield sample(t(*shape), dim, kind=kind, gradient=kind != "large")
     yield sample(t(4, 7), dim=1, note="by keyword")
+    yield sample(t(2, 1, 2, 2, 3), 4)
 
 
 @inputs(*IN_DTYPE)

@@ -37,6 +37,7 @@ def in_order(t: Maker) -> Iterator[Sample]:
     yield sample(t(50_000), kind="large", gradient=False)
     yield sample(t(1023, 9), 0, True, kind="large", gradient=False)
     yield sample(t(9, 1023), 1, stable=True, kind="large", gradient=False)
+    yield sample(t(3, 2, 4, 2), 2)
 
 
 @inputs("msort")

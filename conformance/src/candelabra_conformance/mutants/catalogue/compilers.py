@@ -9,7 +9,7 @@ from candelabra.backend import contiguous_strides
 from candelabra.graph import FUNCTION, Graph, Node, Value, runner
 
 from candelabra_conformance.mutants.mirror import Image, Mirror, first_image
-from candelabra_conformance.mutants.mutant import breaks_backend
+from candelabra_conformance.mutants.mutant import array_of, breaks_backend, payload_of
 
 Run = Callable[..., tuple[Any, ...]]
 """A function of the payloads of a graph's inputs, which returns those of its outputs."""
@@ -131,6 +131,31 @@ class CompiledGraphsIgnoreStrides(_Compiling):
                 return payload
 
         return lambda *payloads: run(*map(in_order, payloads))
+
+
+@breaks_backend("exp", "add", caught_by="exp/compiled-inplace/* add/compiled-inplace/*")
+class CompiledWritesAreNotWrittenBack(_Compiling):
+    """A compiled graph writes in place into copies of its inputs, and does not write these back."""
+
+    def running(self, graph: Graph, run: Run) -> Run:
+        def of_copies(*payloads: Any) -> Any:
+            return run(*[payload_of(self, array_of(self, p), p.index) if isinstance(p, Image) else p for p in payloads])
+
+        return of_copies
+
+
+@breaks_backend("rand", "bernoulli_number", caught_by="rand/compiled-draws/* bernoulli_number/compiled-draws/*")
+class CompiledDrawsAreFolded(_Compiling):
+    """A compiled graph takes the numbers that a draw starts from for constants: every run draws those of the first."""
+
+    def running(self, graph: Graph, run: Run) -> Run:
+        first: list[Any] = []
+
+        def folded(*payloads: Any) -> Any:
+            first[:] = first or payloads
+            return run(*[p if isinstance(p, Image) else number for p, number in zip(payloads, first, strict=True)])
+
+        return folded
 
 
 @breaks_backend("softmax", "sum", "cumsum", caught_by="softmax/compiled/* sum/compiled/* cumsum/compiled/*")

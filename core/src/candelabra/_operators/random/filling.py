@@ -11,7 +11,7 @@ import math
 from candelabra._annotations import TYPE_CHECKING
 from candelabra._autograd.views import check_overlap, check_writable, write
 from candelabra._codegen.arguments import as_integer
-from candelabra._keys import NO_GRAD, state
+from candelabra._keys import DEFERRED, NO_GRAD, state
 from candelabra._operators.conversion.copies import copied
 from candelabra._random.drawing import (
     cast_to,
@@ -45,7 +45,8 @@ def _fill(input: Tensor, value: Tensor) -> Tensor:
     """Write ``value`` into ``input``; autograd records it if ``input`` requires a gradient."""
     value = cast_to(value, input.dtype)
     recorded = input._node is not None and not state.bits & NO_GRAD
-    if recorded or value._instance is not input._instance:  # a draw inside vmap has a level of its own
+    deferred = (state.bits | input._keys | value._keys) & DEFERRED
+    if recorded or deferred or value._instance is not input._instance:  # a draw inside vmap has a level of its own
         copied.form("inplace")(input, value)
     else:
         write(input, value._payload)
