@@ -76,6 +76,22 @@ def test_the_main_program_is_hidden_from_a_process_that_starts(monkeypatch: pyte
     assert sys.modules["__main__"] is script
 
 
+def test_a_command_serves_at_its_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A command such as pytest's calls ``run()`` only as the main program, so a worker serves after executing it, also
+    if the process has finished runs before."""
+    script = tmp_path / "command.py"
+    script.write_text("if __name__ == '__main__': raise RuntimeError")
+    done = run("fake", Options(patterns=("device/copy/float32",)))
+    served: list[str] = []
+    for name in ("__main__", main_program.NAME):
+        monkeypatch.setitem(sys.modules, name, sys.modules["__main__"])
+    monkeypatch.setattr(sys, "stdout", sys.stdout)
+    with pytest.raises(SystemExit):
+        main_program.MainProgram("", str(script), (done,)).execute(lambda: served.append("once"))
+    assert served == ["once"]
+    assert main_program.reached() is None
+
+
 def test_a_module_without_source_cannot_be_executed_again() -> None:
     """The error names the module."""
     program = main_program.MainProgram("sys", "sys.py", ())

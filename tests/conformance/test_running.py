@@ -35,6 +35,7 @@ from candelabra_conformance.running import Options, ResumeError, run, workers
 from candelabra_conformance.running.blocking import blocked_by_memory, settled
 from candelabra_conformance.running.pairwise import pairwise
 from candelabra_conformance.running.quick import IN_EACH_DTYPE, LAID_OUT, OF_KERNELS, TRANSFORMED, quick
+from candelabra_conformance.running.run import planned_cases
 from candelabra_conformance.samples import gather, sample
 from candelabra_conformance.suite import plan, run_case
 
@@ -189,14 +190,27 @@ def test_a_quick_run_tries_kernels_in_every_dtype_and_in_every_layout_of_one() -
 
 def test_a_quick_run_tries_each_property_of_bodies_once() -> None:
     """An operator without a kernel is tried in its first dtype on contiguous memory, except in the properties that it
-    has because its operators have them."""
+    has because its operators have them. The gradient is one of these unless the record has a rule for it."""
     cases = plan(Context(str(cd.get_default_device())), level=2, operators=["hardsigmoid"])
     few = quick(cases, {"softmax"})
-    left_out = TRANSFORMED | OF_KERNELS | {SAMPLES}
+    left_out = TRANSFORMED | OF_KERNELS | {SAMPLES, "gradient"}
     assert sorted(c.property for c in few) == sorted({c.property for c in cases} - left_out)
     assert {c.dtype for c in few if c.property == "value"} == {"float32"}
     assert {c.layout for c in few} <= {"contiguous", ""}
     assert len(few) < len(quick(cases, {"hardsigmoid"})) < len(cases)
+    with_a_rule = quick(plan(Context(str(cd.get_default_device())), level=2, operators=["softmax"]), ())
+    assert [c.dtype for c in with_a_rule if c.property == "gradient"] == ["float32"]
+
+
+def test_a_quick_run_plans_what_it_runs() -> None:
+    """The properties of which it has no case, and the levels above its own, are left out of the plan."""
+    context = Context(str(cd.get_default_device()))
+    names = ("softmax", "hardsigmoid", "layer_norm", "split", "device")
+    whole = plan(context, operators=names)
+    kernels = context.instance.kernels
+    few = planned_cases(context, Options(level=2, quick=True, operators=names))
+    assert few == quick([case for case in whole if case.level <= 2], kernels)
+    assert len(few) < len(plan(context, level=2, operators=names)) < len(whole)
 
 
 def test_a_quick_run_keeps_the_only_case_of_an_operator() -> None:

@@ -13,6 +13,7 @@ from candelabra.errors import BackendError
 from candelabra.library import Instance, Operator, open_device, own_kernels, plugins, serve_every_size
 
 from candelabra_conformance.layouts import MEMORY, fitted
+from candelabra_conformance.model import LEVELS
 from candelabra_conformance.numpy_dtypes import device_dtype
 from candelabra_conformance.oracle import Oracle, as_given
 from candelabra_conformance.perturbation import floating_of, with_arrays, without_subnormals
@@ -67,13 +68,15 @@ class Context:
         self.oracle: Final = Oracle(self.reference, answers_itself)
         self.planning = False
         """If set, inputs have shapes and dtypes but no values."""
+        self.highest = max(LEVELS)
+        """The highest level that is planned: axes leave out combinations of higher levels, whose samples take time."""
         self.current: tuple[Sample | None, str] = (None, "")
         """The sample and the layout that a check currently uses, for errors."""
         self.watch: Callable[[Sample, str], None] | None = None
         """Called with each sample and layout before a check uses it."""
         self._dtypes: dict[Record, list[dtype]] = {}
         self._samples: dict[Any, list[Sample]] = {}
-        self._main_dtypes: dict[str, list[dtype]] = {}
+        self._main_dtypes: dict[str, tuple[list[dtype], Iterator[dtype]]] = {}
         self._operator: object = None
 
     @property
@@ -103,21 +106,37 @@ class Context:
         """
         if op in self._dtypes:
             return self._dtypes[op]
-        able = [d for d in ALL if self.computes(d) and refused(op, d) is None and defined(op.name, d)]
+        able = [d for d in ALL if self.accepts(op, d)]
         if not isinstance(op, Operator):
             return [d for d in able if self.samples(op, d)]
+        self._dtypes[op] = able
+        return able
+
+    def accepts(self, op: Record, d: dtype) -> bool:
+        """Return whether the operator accepts a dtype, and the device supports it and that of every result."""
+        if not self.computes(d) or refused(op, d) is not None or not defined(op.name, d):
+            return False
         storage = self.instance.capabilities.storage
-        self._dtypes[op] = [d for d in able if all(rule(op.promote(d)) in storage for rule in op.results)]
-        return self._dtypes[op]
+        return not isinstance(op, Operator) or all(rule(op.promote(d)) in storage for rule in op.results)
 
     def main_dtypes(self, op: Record, *, count: int = 1) -> list[dtype]:
         """Return the first dtypes of :data:`MAIN` that the operator accepts and has samples for."""
+        return list(islice(self.each_main_dtype(op), count))
+
+    def each_main_dtype(self, op: Record) -> Iterator[dtype]:
+        """Yield the dtypes of :meth:`main_dtypes`, and make the samples of no dtype that the caller does not reach."""
         self._only(op)
         if op.name not in self._main_dtypes:
-            able = {d.name: d for d in self.dtypes(op)}
-            found = [able[name] for name in MAIN if name in able and self.samples(op, able[name])]
-            self._main_dtypes[op.name] = found
-        return self._main_dtypes[op.name][:count]
+            named = (BY_NAME[name] for name in MAIN)
+            rest = (d for d in named if self.accepts(op, d) and self.samples(op, d))
+            self._main_dtypes[op.name] = [], rest
+        found, rest = self._main_dtypes[op.name]
+        place = 0
+        while place < len(found) or (another := next(rest, None)) is not None:
+            if place == len(found):
+                found.append(another)
+            yield found[place]
+            place += 1
 
     # -- samples ------------------------------------------------------------------------------------------------------
     def samples(self, op: Record, d: dtype, kind: str = "inputs") -> list[Sample]:

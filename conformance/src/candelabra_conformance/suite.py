@@ -6,7 +6,7 @@ import fnmatch
 import time
 import traceback
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Final
 
 from candelabra import fallback_counts
@@ -18,6 +18,7 @@ from candelabra_conformance.context import Context, Failure, NotApplicable
 from candelabra_conformance.model import (
     DEVICE,
     FAILED,
+    LEVELS,
     NO_SAMPLES,
     PASSED,
     SAMPLES,
@@ -45,11 +46,13 @@ def plan(
     operators: Iterable[str] | None = None,
     patterns: Iterable[str] = (),
     huge: bool = False,
+    without: Callable[[Record | OverloadSet], Container[str]] = lambda tested: (),
 ) -> list[Case]:
     """Return the cases for a device, sorted by level and operator. ``patterns`` (``softmax/*``) select matching ids.
 
     ``operators`` are names of operators, overload sets, public callables, or of the device itself, by default all.
-    Raises ``UnknownNameError`` for another name. ``huge`` adds the cases on more than 2**31 bytes.
+    Raises ``UnknownNameError`` for another name. ``huge`` adds the cases on more than 2**31 bytes. ``without`` returns
+    the properties of a tested object that are left out.
     """
     properties.load()
     wanted = list(patterns)
@@ -62,11 +65,11 @@ def plan(
         heads = [p.split("/")[0] for p in wanted]
         tested = [each for each in tested if any(fnmatch.fnmatchcase(name_of(each), head) for head in heads)]
     cases = list(_of_device(context, huge)) if operators is None or DEVICE in names else []
-    context.planning = True
+    context.planning, context.highest = True, level
     try:
-        cases += [case for each in sorted(tested, key=_order) for case in _of(context, each)]
+        cases += [case for each in sorted(tested, key=_order) for case in _of(context, each, without(each))]
     finally:
-        context.planning = False
+        context.planning, context.highest = False, max(LEVELS)
     cases = [c for c in cases if c.level <= level]
     if wanted:
         cases = [c for c in cases if any(fnmatch.fnmatchcase(c.id, pattern) for pattern in wanted)]
@@ -87,13 +90,14 @@ def _of_device(context: Context, huge: bool) -> Iterator[Case]:
                 yield Case(DEVICE, found.name, d.name if d else "", layout, level)
 
 
-def _of(context: Context, tested: Record | OverloadSet) -> Iterator[Case]:
+def _of(context: Context, tested: Record | OverloadSet, without: Container[str]) -> Iterator[Case]:
     """Yield the cases of a tested object. If a sample generator raises, yield only the case that reports it."""
     name = name_of(tested)
     try:
         cases = [
             Case(name, found.name, d.name if d else "", layout, level)
             for found in properties.properties_of(tested).values()
+            if found.name not in without
             for d, layout, level in found.axes(context, tested)
         ]
     except Exception:

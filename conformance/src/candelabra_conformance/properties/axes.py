@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from itertools import islice
 from typing import Any, Final
 
 from candelabra.dtypes import ALL, BY_NAME, dtype, float16
@@ -14,7 +15,7 @@ from candelabra_conformance.layouts import ALIASED, BASIC, CONTIGUOUS, MEMORY, M
 from candelabra_conformance.oracle import as_given
 from candelabra_conformance.properties.registry import Axes, Axis
 from candelabra_conformance.records import CallableRecord, Record
-from candelabra_conformance.samples.sample import LARGE
+from candelabra_conformance.samples.sample import KINDS, LARGE
 
 USUAL: Final = frozenset({"float32", "int64", "bool"})
 """The dtypes of inference. The others belong to level 3."""
@@ -32,9 +33,9 @@ def usual(context: Context, d: dtype, op: Record | None = None) -> bool:
     first = next((n for n in MAIN[:4] if context.computes(BY_NAME[n])), "")
     if d.name in USUAL or d.name == first:
         return True
-    if not isinstance(op, Operator) or context.main_dtypes(op) != [d]:
+    if not isinstance(op, Operator) or any(other.name in USUAL or other.name == first for other in context.dtypes(op)):
         return False
-    return not any(other.name in USUAL or other.name == first for other in context.dtypes(op))
+    return context.main_dtypes(op) == [d]
 
 
 def _is_basic(layout: str) -> bool:
@@ -78,16 +79,18 @@ def everywhere(level: int) -> Axes:
     """
 
     def axes(context: Context, op: Record) -> Iterator[Axis]:
-        long = context.main_dtypes(op, count=4)
         combines = getattr(op.rule, "pointwise", False) and len(op.schema.differentiable) > 1
         further = (MIXED, *REPEATING) if combines else (MIXED,)
         for d in context.dtypes(op):
             lower = level if usual(context, d, op) else 3
             plain = max(level, 2) if lower == 3 and represents(context, op, d) else lower
-            for layout in context.layouts(op, d):
-                if layout != LARGE or d in long:
-                    low = _is_basic(layout) or (layout in further and d in long[:1])
-                    yield Axis(d, layout, plain if layout == CONTIGUOUS else lower if low else 3)
+            for layout in (*MEMORY, *KINDS[1:]):
+                low = _is_basic(layout) or (layout in further and d in context.main_dtypes(op))
+                found = Axis(d, layout, plain if layout == CONTIGUOUS else lower if low else 3)
+                if found.level > context.highest or not context.laid_out(op, d, layout):
+                    continue
+                if layout != LARGE or d in context.main_dtypes(op, count=4):
+                    yield found
 
     return axes
 
@@ -101,10 +104,11 @@ def extremes(level: int) -> Axes:
 
     def axes(context: Context, op: Record) -> Iterator[Axis]:
         for d in context.dtypes(op):
-            if context.laid_out(op, d, CONTIGUOUS):
-                lower = usual(context, d, op) or represents(context, op, d)
-                lower |= d is float16 and isinstance(op, Operator) and has_kernel(context, op)
-                yield Axis(d, CONTIGUOUS, level if lower else 3)
+            lower = usual(context, d, op) or represents(context, op, d)
+            lower |= d is float16 and isinstance(op, Operator) and has_kernel(context, op)
+            found = Axis(d, CONTIGUOUS, level if lower else 3)
+            if found.level <= context.highest and context.laid_out(op, d, CONTIGUOUS):
+                yield found
 
     return axes
 
@@ -120,15 +124,16 @@ def some(
     """Return the first ``dtypes`` dtypes (0: all) with the given layouts for which the operator has samples."""
 
     def axes(context: Context, op: Record) -> Iterator[Axis]:
-        if not when(op):
+        if level > context.highest or not when(op):
             return
-        able = context.dtypes(op) if not dtypes else context.main_dtypes(op, count=99)
+        able: Iterable[dtype] = context.each_main_dtype(op) if dtypes else context.dtypes(op)
         if floating:
-            able = [d for d in able if d.is_floating_point or d.is_complex]
-        for d in able[: dtypes or None]:
-            for layout in layouts:
+            able = (d for d in able if d.is_floating_point or d.is_complex)
+        for d in islice(able, dtypes or None):
+            found = level if usual(context, d, op) else 3
+            for layout in layouts if found <= context.highest else ():
                 if context.laid_out(op, d, layout):
-                    yield Axis(d, layout, level if usual(context, d, op) else 3)
+                    yield Axis(d, layout, found)
 
     return axes
 
@@ -137,12 +142,16 @@ def each_category(level: int, layouts: tuple[str, ...]) -> Axes:
     """The first dtypes of each kind of number: the main one on all of the layouts, the others on the first."""
 
     def axes(context: Context, op: Record) -> Iterator[Axis]:
-        able = context.main_dtypes(op, count=99)
-        kinds = {(d.is_floating_point, d.is_complex, d.name == "bool"): d for d in reversed(able)}
-        for d in sorted(kinds.values(), key=able.index):
-            for layout in layouts if d in able[:1] else layouts[:1]:
-                if context.laid_out(op, d, layout):
-                    yield Axis(d, layout, level if _is_basic(layout) and usual(context, d, op) else 3)
+        if level > context.highest:
+            return
+        kinds = {}
+        for d in context.each_main_dtype(op):
+            kinds.setdefault((d.is_floating_point, d.is_complex, d.name == "bool"), d)
+        for place, d in enumerate(kinds.values()):
+            for layout in layouts if place == 0 else layouts[:1]:
+                found = Axis(d, layout, level if _is_basic(layout) and usual(context, d, op) else 3)
+                if found.level <= context.highest and context.laid_out(op, d, layout):
+                    yield found
 
     return axes
 
@@ -160,15 +169,16 @@ def main_on_all_layouts(
     """
 
     def axes(context: Context, op: Record) -> Iterator[Axis]:
-        if not when(op):
+        if level > context.highest or not when(op):
             return
         able = [d for d in context.dtypes(op) if not floating or d.is_floating_point or d.is_complex]
-        main = [d for d in context.main_dtypes(op, count=99) if d in able][:1]
+        main = next((d for d in context.each_main_dtype(op) if d in able), None)
         for d in able:
-            for layout in layouts if d in main else (CONTIGUOUS,):
-                if context.laid_out(op, d, layout):
-                    low = _is_basic(layout) or layout in more
-                    yield Axis(d, layout, level if low and usual(context, d, op) else 3)
+            lower = level if usual(context, d, op) else 3
+            for layout in layouts if d is main else (CONTIGUOUS,):
+                found = Axis(d, layout, lower if _is_basic(layout) or layout in more else 3)
+                if found.level <= context.highest and context.laid_out(op, d, layout):
+                    yield found
 
     return axes
 
@@ -188,11 +198,11 @@ def of_callable(
     categories = each_category(level, layouts)
 
     def axes(context: Context, op: CallableRecord) -> Iterator[Axis]:
-        if not when(op):
+        if level > context.highest or not when(op):
             return
         found = list(categories(context, op))
         tried = [d for d, layout, _ in found if layout == layouts[0]]
-        if as_given(op):
+        if as_given(op) and context.highest == 3:
             more = [d for d in context.dtypes(op) if d not in tried and context.laid_out(op, d, layouts[0])]
             found += [Axis(d, layouts[0], 3) for d in more]
         for axis in found:

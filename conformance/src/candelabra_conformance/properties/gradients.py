@@ -14,12 +14,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 from candelabra import Tensor, autograd
-from candelabra.dtypes import dtype
+from candelabra.dtypes import BY_NAME, dtype
 from candelabra.library import Instance, Operator
 
 from candelabra_conformance.calling import called, tensors_in
 from candelabra_conformance.comparing import described, error_in_ulp, wrong
-from candelabra_conformance.context import Context, Failure
+from candelabra_conformance.context import MAIN, Context, Failure
 from candelabra_conformance.layouts import (
     BASIC,
     BROADCAST,
@@ -77,22 +77,24 @@ def _twice(context: Context, op: Operator[..., Any]) -> Iterator[Axis]:
     if has_gradient(op):
         able = [d for d in context.dtypes(op) if d.name in TWICE]
         for place, d in enumerate(able):
+            level = 2 if usual(context, d) else 3
             for layout in LAYOUTS_TWICE if place == 0 else LAYOUTS_TWICE[:1]:
-                if context.laid_out(op, d, layout):
-                    yield Axis(d, layout, 2 if usual(context, d) else 3)
+                if level <= context.highest and context.laid_out(op, d, layout):
+                    yield Axis(d, layout, level)
 
 
 def _of_callable(context: Context, op: CallableRecord) -> Iterator[Axis]:
     """As :func:`_twice`, but the reference compares the dtypes of 8 and 16 bytes with finite differences."""
     if op.entry.factory:
         return
-    able = list(dict.fromkeys([*context.main_dtypes(op, count=99), *context.dtypes(op)]))
-    able = [d for d in able if d.name in TWICE]
-    for place, d in enumerate(able):
+    levels = {BY_NAME[name]: 3 for name in dict.fromkeys((*MAIN, *TWICE)) if name in TWICE}
+    levels |= {d: 2 for d in levels if usual(context, d)}
+    able = (d for d, level in levels.items() if level <= context.highest and context.accepts(op, d))
+    for place, d in enumerate(d for d in able if context.samples(op, d)):
         for layout in LAYOUTS_TWICE if place == 0 else LAYOUTS_TWICE[:1]:
             samples = (s for s in context.laid_out(op, d, layout) if s.gradient and s.kind != LARGE)
             if any(differentiable_places(op, s) for s in samples):
-                yield Axis(d, layout, 2 if usual(context, d) else 3)
+                yield Axis(d, layout, levels[d])
 
 
 @operator_property("gradient", main_on_all_layouts(2, has_gradient, floating=True, layouts=LAYOUTS), _of_callable)

@@ -89,8 +89,9 @@ def _refused(context: Context, op: Operator[..., Any]) -> Iterator[Axis]:
     A kernel that takes an index beyond the end, or shapes that do not fit, gives wrong results without an error.
     """
     served = not context.instance.kernels.keys().isdisjoint((op.name, f"{op.name}_"))
-    for place, axis in enumerate(each_category(3, (CONTIGUOUS,))(context, op)):
-        yield axis._replace(level=2) if place == 0 and served else axis
+    first = [d for d in context.main_dtypes(op) if served and context.laid_out(op, d, CONTIGUOUS)]
+    yield from (Axis(d, CONTIGUOUS, 2) for d in first)
+    yield from (axis for axis in each_category(3, (CONTIGUOUS,))(context, op) if axis.dtype not in first)
 
 
 @operator_property("errors", _refused, of_callable(3, (CONTIGUOUS,), when=_has_mistakes))

@@ -45,7 +45,7 @@ class MainProgram:
         _serving.append(_Serving(list(self.finished), serve, sys.stdout))
         sys.stdout = io.StringIO()
         exec(self.code(), module.__dict__)  # noqa: S102 - the program that the user has started
-        reached()
+        _serve()  # a command such as pytest calls run() only as the main program, and so got no finished run
 
     def code(self) -> CodeType:
         """Return the compiled program. Raises ``ImportError`` for a module without source."""
@@ -91,10 +91,15 @@ def reached() -> Run | None:
     """
     if not _serving:
         return None
-    here = _serving[0]
-    if here.finished:
-        return here.finished.pop(0)
-    _serving.clear()
+    if _serving[0].finished:
+        return _serving[0].finished.pop(0)
+    _serve()
+    return None
+
+
+def _serve() -> None:
+    """Serve the cases of a worker, and end it."""
+    here = _serving.pop()
     sys.stdout = here.stdout
     here.serve()
     raise SystemExit(0)

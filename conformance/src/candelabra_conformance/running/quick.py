@@ -7,10 +7,11 @@ from collections.abc import Container, Iterable, Iterator
 from itertools import groupby
 from typing import Final
 
-from candelabra.library import OPERATORS
+from candelabra.library import OPERATORS, OverloadSet
 
 from candelabra_conformance.context import MAIN
 from candelabra_conformance.model import DEVICE, SAMPLES, Case
+from candelabra_conformance.records import Record, name_of
 
 LAID_OUT: Final = frozenset({"value", "inplace"})
 """The properties in which a kernel that misreads or miswrites a layout gives other numbers."""
@@ -19,7 +20,7 @@ IN_EACH_DTYPE: Final = frozenset({"value", "special", "result", "errors", "sizes
 TRANSFORMED: Final = frozenset({"vmap", "vmap_nested", "vmap_random", "tangent", "gradient2"})
 """The properties of transforms. The core's rules consist of operators whose own cases show the faults of kernels."""
 OF_KERNELS: Final = frozenset({"aliasing", "inplace-gradient", "inputs", "out", "overwritten"})
-"""The properties that a body has because its operators have them."""
+"""The properties that a body has because its operators have them. The gradient is one too if its record has no rule."""
 
 
 def quick(cases: Iterable[Case], kernels: Container[str]) -> list[Case]:
@@ -28,8 +29,8 @@ def quick(cases: Iterable[Case], kernels: Container[str]) -> list[Case]:
     Of an operator that the device serves by a kernel, also one in place, or by strides: each property in one dtype,
     those of :data:`IN_EACH_DTYPE` in each dtype, and those of :data:`LAID_OUT` in each layout of one dtype. Mutants
     showed that few faults need a certain pair of dtype and layout. Of an operator that is composed of others, and of a
-    public callable: each property but those of :data:`OF_KERNELS` once. Neither has cases of :data:`TRANSFORMED`, nor
-    a case of its samples, which tries no kernel. All cases of the device itself.
+    public callable: each property once, but those that follow from its operators'. Neither has cases of
+    :data:`TRANSFORMED`, nor a case of its samples, which tries no kernel. All cases of the device itself.
     """
     chosen: list[Case] = []
     for (_, operator), group in groupby(cases, key=lambda case: (case.level == 0, case.operator)):
@@ -39,6 +40,18 @@ def quick(cases: Iterable[Case], kernels: Container[str]) -> list[Case]:
         few = _without_transforms(list(group))
         chosen += _of_kernel(few) if _served(operator, kernels) else _of_body(few)
     return chosen
+
+
+def left_out(tested: Record | OverloadSet, kernels: Container[str]) -> frozenset[str]:
+    """Return the properties of which a quick run has no case, so that they need no plan."""
+    name = name_of(tested)
+    return TRANSFORMED if _served(name, kernels) else TRANSFORMED | _implied(name)
+
+
+def _implied(operator: str) -> frozenset[str]:
+    """Return the properties that the body of an operator or a public callable has because its operators have them."""
+    record = OPERATORS.get(operator)
+    return OF_KERNELS if record is not None and record.differentiable else OF_KERNELS | {"gradient"}
 
 
 def _without_transforms(cases: list[Case]) -> list[Case]:
@@ -78,7 +91,7 @@ def _main_dtypes(cases: list[Case]) -> dict[str, str]:
 
 def _of_body(cases: list[Case]) -> Iterator[Case]:
     main = _main_dtypes(cases)
-    seen = set(OF_KERNELS)
+    seen = set(_implied(cases[0].operator)) if cases else set()
     for case in cases:
         if case.property not in seen and case.dtype == main[case.property]:
             seen.add(case.property)

@@ -26,7 +26,7 @@ from candelabra_conformance.model import BLOCKED, Case, Result, Run, Subject
 from candelabra_conformance.report.tally import many
 from candelabra_conformance.running import expected, main_program
 from candelabra_conformance.running.blocking import blocked_by_memory, settled
-from candelabra_conformance.running.quick import quick
+from candelabra_conformance.running.quick import left_out, quick
 from candelabra_conformance.running.setup import Setup, prepared
 from candelabra_conformance.running.workers import Work, run_in_workers
 from candelabra_conformance.suite import plan, run_case
@@ -135,8 +135,16 @@ def run(
 
 def planned_cases(context: Context, chosen: Options) -> list[Case]:
     """Return the cases of a run. Raises ``UnknownNameError`` for an unknown operator."""
-    cases = plan(context, level=chosen.level, operators=chosen.operators, patterns=chosen.patterns, huge=chosen.huge)
-    return quick(cases, context.instance.kernels) if chosen.quick else cases
+    kernels = context.instance.kernels
+    cases = plan(
+        context,
+        level=chosen.level,
+        operators=chosen.operators,
+        patterns=chosen.patterns,
+        huge=chosen.huge,
+        without=lambda tested: left_out(tested, kernels) if chosen.quick else (),
+    )
+    return quick(cases, kernels) if chosen.quick else cases
 
 
 def _known(earlier: Sequence[Run], about: Subject, cases: Sequence[Case]) -> dict[Case, Result]:
