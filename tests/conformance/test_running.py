@@ -31,6 +31,7 @@ from candelabra_conformance.model import (
     Result,
 )
 from candelabra_conformance.mutants.mirror import Mirror
+from candelabra_conformance.report.tally import remaining_text
 from candelabra_conformance.running import Options, ResumeError, run, workers
 from candelabra_conformance.running.blocking import blocked_by_memory, settled
 from candelabra_conformance.running.pairwise import pairwise
@@ -264,11 +265,13 @@ def test_a_run_ends_when_its_time_is_up_and_says_what_remains(ticking: None, iso
 def test_what_goes_on_when_the_time_is_up_is_stopped(
     odd_is_removed: None, ticking: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A case that does not end cannot delay the end of the run; it remains to be run."""
+    """A case that does not end cannot delay the end of the run; it remains to be run, and the summary names it."""
     monkeypatch.setattr(workers, "GRACE", 0.2)
     done = run("odd", Options(patterns=CHOSEN[:1], isolate=True, seconds=4.0, timeout=600.0), setup=hanging)
     assert done.results == ()
     assert done.remaining == {1: 1}
+    assert done.stopped == CHOSEN[:1]
+    assert remaining_text(done) == f"1 case remains, of level 1; when the time was up, {CHOSEN[0]} ran and did not end"
 
 
 def test_only_what_earlier_runs_lack_is_run(added: Callable[..., None]) -> None:

@@ -137,6 +137,8 @@ class Run:
     """The patterns of expected failures that match no case, or have expired."""
     remaining: Mapping[int, int] = field(default_factory=dict)
     """Level → the number of its cases that were not run for lack of time."""
+    stopped: tuple[str, ...] = ()
+    """The ids of the remaining cases that had begun and did not end: a slow case, or one that hangs."""
 
     @property
     def level(self) -> int:

@@ -9,11 +9,11 @@ import candelabra as cd
 import candelabra.nn.functional as F
 import pytest
 from candelabra import Tensor
-from candelabra._codegen.fitting import alternatives, misfit
+from candelabra._codegen.fitting import COMPUTED, KINDS, alternatives, misfit
 from candelabra._dispatch.refusing import brief
 from candelabra._records.callables import PublicCallable
 from candelabra.errors import OutOfMemoryError
-from candelabra.library import Operator, build, like_input
+from candelabra.library import OPERATORS, Operator, build, like_input
 
 from tests.lantern import LanternBackend
 
@@ -270,3 +270,17 @@ def test_items_are_checked_after_a_failure() -> None:
     text = "argument 'size' (position 2) must be tuple of ints, but element 1 is float"
     assert misfit(parameters, (X, (2, 1.5), None)) == text
     assert misfit(parameters, (X, (2,), 1)) == "argument 'other' must be Tensor, not int"
+
+
+def test_every_word_of_an_annotation_is_known() -> None:
+    """A word is a kind of argument or the name of a public class: an alias would be taken for a class, which no value
+    has, and every failed call of the operator would be explained by that argument."""
+    unknown = {
+        (record.name, p.name, word)
+        for record in map(OPERATORS.__getitem__, list(OPERATORS))
+        for p in record.schema.parameters
+        if p.annotation not in COMPUTED
+        for word in alternatives(p.annotation)
+        if word.isidentifier() and word not in (*KINDS, "object") and not isinstance(getattr(cd, word, None), type)
+    }
+    assert unknown == set()

@@ -127,7 +127,7 @@ def _drawn(context: Context, sample: Sample, layout: str, function: Any) -> list
 
 
 def _near(got: Array, due: Array) -> bool:
-    """Return whether two draws are equal, but for the rounding of what is computed from them."""
+    """Return whether two draws are equal up to the rounding of computations that follow the draw."""
     if got.shape != due.shape or got.dtype != due.dtype:
         return False
     if got.dtype.kind in "biu":

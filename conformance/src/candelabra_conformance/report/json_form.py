@@ -104,6 +104,7 @@ def to_json(run: Run) -> str:
         ],
         "stale": list(run.stale),
         "remaining": {str(level): count for level, count in run.remaining.items()},
+        "stopped": list(run.stopped),
         "columns": COLUMNS,
     }
     lines = [f"{json.dumps(name)}: {_dumps(value)}" for name, value in head.items()]
@@ -201,6 +202,7 @@ def from_json(text: str) -> Run:
         ),
         stale=tuple(_texts(data, "stale")),
         remaining=_remaining(data.get("remaining", {})),
+        stopped=_names(data.get("stopped", []), "stopped"),
     )
 
 

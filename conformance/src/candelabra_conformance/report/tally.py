@@ -195,7 +195,8 @@ def remaining_text(run: Run) -> str:
     """Return the number of cases that did not run for lack of time, ``1,200 cases remain, of level 3``, or ""."""
     levels = ", ".join(str(level) for level, count in run.remaining.items() if count)
     verb = "remains" if sum(run.remaining.values()) == 1 else "remain"
-    return f"{many(sum(run.remaining.values()), 'case')} {verb}, of level {levels}" if levels else ""
+    left = f"{many(sum(run.remaining.values()), 'case')} {verb}, of level {levels}" if levels else ""
+    return f"{left}; when the time was up, {' and '.join(run.stopped)} ran and did not end" if run.stopped else left
 
 
 def many(count: int, noun: str, plural: str = "") -> str:

@@ -114,7 +114,8 @@ def run(
     planned(left)
     entries = _expected(chosen, context)
     work = Work(device, setup, chosen.forbid_fallback, chosen.contributions)
-    results = list(known.values()) + _results(context, left, chosen, work, finished, until)
+    stopped: list[Case] = []
+    results = list(known.values()) + _results(context, left, chosen, work, finished, until, stopped.append)
     results.sort(key=lambda r: (r.case.level != 0, r.case))
     ran = {result.case for result in results}
     results, stale = expected.applied(results, entries, started.date())
@@ -129,6 +130,7 @@ def run(
         next_kernels=next_kernels(results),
         stale=stale if chosen.complete and not remaining else (),
         remaining=dict(sorted(remaining.items())),
+        stopped=tuple(case.id for case in sorted(stopped)),
     )
     return main_program.remember(done)
 
@@ -162,25 +164,37 @@ def _known(earlier: Sequence[Run], about: Subject, cases: Sequence[Case]) -> dic
 
 
 def _results(
-    context: Context, cases: list[Case], chosen: Options, work: Work, finished: Finished, until: float
+    context: Context,
+    cases: list[Case],
+    chosen: Options,
+    work: Work,
+    finished: Finished,
+    until: float,
+    stopped: Callable[[Case], None],
 ) -> list[Result]:
     memory = [c for c in cases if c.level == 0]
-    found = _executed(context, memory, chosen, work, finished, until)
+    found = _executed(context, memory, chosen, work, finished, until, stopped)
     outcomes = {case: blocked_by_memory(found, case) for case in cases if case.level != 0}
     blocked = [result for result in outcomes.values() if result is not None]
     for result in blocked:
         finished(result)
     rest = [case for case, result in outcomes.items() if result is None]
-    return found + blocked + _executed(context, rest, chosen, work, finished, until)
+    return found + blocked + _executed(context, rest, chosen, work, finished, until, stopped)
 
 
 def _executed(
-    context: Context, cases: list[Case], chosen: Options, work: Work, finished: Finished, until: float
+    context: Context,
+    cases: list[Case],
+    chosen: Options,
+    work: Work,
+    finished: Finished,
+    until: float,
+    stopped: Callable[[Case], None],
 ) -> list[Result]:
     if not cases:
         return []
     if chosen.jobs > 1 or chosen.isolate:
-        return run_in_workers(cases, work, chosen.jobs, chosen.timeout, finished, until)
+        return run_in_workers(cases, work, chosen.jobs, chosen.timeout, finished, until, stopped)
     results = []
     with forbidding(chosen.forbid_fallback):
         for case in cases:

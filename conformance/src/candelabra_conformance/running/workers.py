@@ -229,10 +229,12 @@ def run_in_workers(
     timeout: float | None,
     finished: Callable[[Result], None],
     until: float = math.inf,
+    stopped: Callable[[Case], None] = lambda case: None,
 ) -> list[Result]:
     """Run cases in ``jobs`` processes, those of an operator in one process, since they share the oracle's cache.
 
-    No case begins after ``until`` (of ``time.monotonic``); cases without a result remain.
+    No case begins after ``until`` (of ``time.monotonic``); cases without a result remain. ``stopped`` is called with
+    each case that had begun and was stopped then.
     """
     chunks = _by_operator(cases)
     results: list[Result] = []
@@ -247,10 +249,13 @@ def run_in_workers(
                 if chunk is None:
                     return
                 for case in chunk:
-                    result = None if time.monotonic() >= until else worker.run(case, until)
-                    if result is None:
+                    if time.monotonic() >= until:
                         return
+                    result = worker.run(case, until)
                     with lock:
+                        if result is None:
+                            stopped(case)
+                            return
                         results.append(result)
                         finished(result)
         except BaseException:

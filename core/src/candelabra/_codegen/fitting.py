@@ -134,6 +134,8 @@ KINDS: Final[dict[str, Kind]] = {
     "Correction": Kind("Number", numeric),
     "DType": Kind("dtype", lambda value: isinstance(value, dtype) or value in (bool, int, float, complex)),
     "Device": Kind("device", lambda value: isinstance(value, (str, device, Instance)) or is_integer(value)),
+    "BasicIndex": Kind("tuple", _sequence, _sequence),
+    "Ints": Kind("tuple of ints", lambda value: _sequence(value) and _integers(value), _sequence),
     "Permutation": Kind("tuple of ints", lambda value: _sequence(value) and _integers(value), _sequence),
     "JoinedTensors": Kind("tuple of Tensors", lambda value: _items("Sequence[Tensor]", value)),
     **dict.fromkeys(("Dims", "Shape", *(word for word in INTEGERS if word != "Sizes")), _ROWS),
