@@ -92,8 +92,8 @@ def results(device: str, names: Sequence[str], dtypes: Sequence[str]) -> dict[st
                 for d, layout, level in properties.OF_OPERATORS[kind].axes(context, op):
                     if d is None or d.name not in dtypes or level > LEVEL:
                         continue
-                    for place, sample in enumerate(samples(context, op, d, layout, kind)):
-                        case = f"{name} {kind} {d.name} {layout} {place}"
+                    for position, sample in enumerate(samples(context, op, d, layout, kind)):
+                        case = f"{name} {kind} {d.name} {layout} {position}"
                         found[case] = digest(op, sample, layout, context.instance)
     return found
 

@@ -62,7 +62,7 @@ def test_the_state_of_a_step_is_computed_once() -> None:
     """The parameter uses the new momentum, which is stored too."""
     text = optimizers.momentum(True, True).single(float64, True).body
     for line in (
-        "const f64 c0 = vg * way + vp * decay;", "const f64 c1 = vb * keep + c0 * share;",
+        "const f64 c0 = vg * sign + vp * decay;", "const f64 c1 = vb * keep + c0 * share;",
         "vp = vp - (c0 + c1 * keep) * lr;", "vb = c1;",
     ):  # fmt: skip
         assert line in text

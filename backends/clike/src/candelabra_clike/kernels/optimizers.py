@@ -33,19 +33,19 @@ class SelectedStep(NamedTuple):
 
 
 # -- gradient descent -------------------------------------------------------------------------------------------------
-def decayed_gradient(p: Value, g: Value, decay: Value, way: Value, *, decayed: bool) -> Value:
+def decayed_gradient(p: Value, g: Value, decay: Value, sign: Value, *, decayed: bool) -> Value:
     """Return the gradient, or its negative to maximize, with the decay of the parameter: ``g.add(p, alpha=decay)``."""
-    return g * way + p * decay if decayed else g * way
+    return g * sign + p * decay if decayed else g * sign
 
 
 @lru_cache(None)
 def sgd(decayed: bool) -> OptimizerStep:
     """The step without momentum."""
 
-    def update(p: Value, g: Value, lr: Value, decay: Value, way: Value) -> Value:
-        return p - decayed_gradient(p, g, decay, way, decayed=decayed) * lr
+    def update(p: Value, g: Value, lr: Value, decay: Value, sign: Value) -> Value:
+        return p - decayed_gradient(p, g, decay, sign, decayed=decayed) * lr
 
-    return OptimizerStep(f"sgd{'_decayed' * decayed}", ("p", "g"), ("p",), ("lr", "decay", "way"), update)
+    return OptimizerStep(f"sgd{'_decayed' * decayed}", ("p", "g"), ("p",), ("lr", "decay", "sign"), update)
 
 
 def select_sgd(lr: float, weight_decay: float, maximize: bool) -> SelectedStep:
@@ -58,14 +58,14 @@ def momentum(decayed: bool, nesterov: bool) -> OptimizerStep:
     """The step with momentum."""
 
     def update(
-        p: Value, g: Value, b: Value, lr: Value, keep: Value, share: Value, decay: Value, way: Value
+        p: Value, g: Value, b: Value, lr: Value, keep: Value, share: Value, decay: Value, sign: Value
     ) -> tuple[Value, Value]:
-        g = decayed_gradient(p, g, decay, way, decayed=decayed)
+        g = decayed_gradient(p, g, decay, sign, decayed=decayed)
         b = b * keep + g * share
         return p - (g + b * keep if nesterov else b) * lr, b
 
     name = f"momentum{'_decayed' * decayed}{'_nesterov' * nesterov}"
-    return OptimizerStep(name, ("p", "g", "b"), ("p", "b"), ("lr", "keep", "share", "decay", "way"), update)
+    return OptimizerStep(name, ("p", "g", "b"), ("p", "b"), ("lr", "keep", "share", "decay", "sign"), update)
 
 
 def select_momentum(
@@ -85,9 +85,9 @@ def adam(decay: str, near: bool, largest: bool) -> OptimizerStep:
     coupled, decoupled = decay == "coupled", decay == "decoupled"
 
     def moments(
-        p: Value, g: Value, m: Value, s: Value, decay: Value, share: Value, keep: Value, share2: Value, way: Value
+        p: Value, g: Value, m: Value, s: Value, decay: Value, share: Value, keep: Value, share2: Value, sign: Value
     ) -> tuple[Value, Value, Value]:
-        g = decayed_gradient(p, g, decay, way, decayed=coupled)
+        g = decayed_gradient(p, g, decay, sign, decayed=coupled)
         m = m + (g - m) * share if near else g - (g - m) * share
         return p * decay if decoupled else p, m, s * keep + g * g * share2
 
@@ -96,22 +96,22 @@ def adam(decay: str, near: bool, largest: bool) -> OptimizerStep:
 
     def update(
         p: Value, g: Value, m: Value, s: Value, decay: Value, share: Value, keep: Value, share2: Value, lack: Value,
-        eps: Value, rate: Value, way: Value,
+        eps: Value, rate: Value, sign: Value,
     ) -> tuple[Value, ...]:  # fmt: skip
-        p, m, s = moments(p, g, m, s, decay, share, keep, share2, way)
+        p, m, s = moments(p, g, m, s, decay, share, keep, share2, sign)
         return moved(p, m, s, lack, eps, rate), m, s
 
     def update_with_largest(
         p: Value, g: Value, m: Value, s: Value, top: Value, decay: Value, share: Value, keep: Value, share2: Value,
-        lack: Value, eps: Value, rate: Value, way: Value,
+        lack: Value, eps: Value, rate: Value, sign: Value,
     ) -> tuple[Value, ...]:  # fmt: skip
-        p, m, s = moments(p, g, m, s, decay, share, keep, share2, way)
+        p, m, s = moments(p, g, m, s, decay, share, keep, share2, sign)
         top = select((top > s) | (top != top), top, s)
         return moved(p, m, top, lack, eps, rate), m, s, top
 
     name = "_".join(filter(None, ("adam", decay, "" if near else "far", "largest" * largest)))
     kept = ("m", "s", "top") if largest else ("m", "s")
-    numbers = ("decay", "share", "keep", "share2", "lack", "eps", "rate", "way")
+    numbers = ("decay", "share", "keep", "share2", "lack", "eps", "rate", "sign")
     return OptimizerStep(name, ("p", "g", *kept), ("p", *kept), numbers, update_with_largest if largest else update)
 
 

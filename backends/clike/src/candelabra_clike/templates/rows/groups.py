@@ -38,8 +38,8 @@ class GroupRowSourceBuilder(RowSourceBuilder):
         """Return the offset of the element, to which the run has been moved already."""
         return f"{self.names[k]}_run"
 
-    def _element(self, place: int) -> str:
-        value = self.element(place)
+    def _element(self, position: int) -> str:
+        value = self.element(position)
         return (
             f"{self.runs('r', range(self.layout.reduced))}{self.load_operands([value], '')}"
             f"const {self.value} e = {text(value)};\n"

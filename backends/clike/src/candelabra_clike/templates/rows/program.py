@@ -1,6 +1,6 @@
 """Row programs: reductions of a row, one after another, then an expression for every element of the output.
 
-The functions of a program are called with variables in place of elements, results and numbers, and return expressions
+The functions of a program are called with variables for elements, results and numbers, and return expressions
 of :mod:`candelabra_clike.language`. They ask for what they need by the names of their parameters:
 
 - ``a``, ``b`` …: the elements of the operands; ``o``: the element that a reduction has written to the output;
@@ -103,42 +103,44 @@ class RowProgram:
 
     def __post_init__(self) -> None:
         for types in ALL_TYPES:
-            for place in range(self.expressions):
-                self.element(place, types.value)
-            for place in range(len(self.passes)):
-                self.result(place, types)
+            for position in range(self.expressions):
+                self.element(position, types.value)
+            for position in range(len(self.passes)):
+                self.result(position, types)
 
     @property
     def expressions(self) -> int:
         """The number of expressions for elements: those of the reductions, and the last one."""
         return len(self.passes) + (self.last is not None)
 
-    def element(self, place: int, type: str, results: str = "r{}") -> Value:
+    def element(self, position: int, type: str, results: str = "r{}") -> Value:
         """Return the expression of an element, of values ``va``, ``vb`` … in memory. ``results`` are the names of
         earlier results.
         """
-        function = self.passes[place].each if place < len(self.passes) else self.last
+        function = self.passes[position].each if position < len(self.passes) else self.last
         assert function is not None
-        names = [*NAMES[: self.operands], *"o" * any(p.store_elements for p in self.passes[:place])]
+        names = [*NAMES[: self.operands], *"o" * any(p.store_elements for p in self.passes[:position])]
         elements = {n: Variable(type, f"v{n}") for n in names}
-        return declared(f"{self.name!r} in {type}", function, {**elements, **self._known(place, type, results)}, type)
+        return declared(
+            f"{self.name!r} in {type}", function, {**elements, **self._known(position, type, results)}, type
+        )
 
-    def result(self, place: int, types: RowTypes, total: str = "total", results: str = "r{}") -> Value:
+    def result(self, position: int, types: RowTypes, total: str = "total", results: str = "r{}") -> Value:
         """Return the result of a reduction, as a value, from the name of its total."""
-        p, type = self.passes[place], types.value
+        p, type = self.passes[position], types.value
         wide = p.operation.total(types)
         names = {"total": Variable(wide, total), "count": Variable("u64", "count"), "type": type}
-        known = self._known(place, type, results)
+        known = self._known(position, type, results)
         return cast(type, declared(f"{self.name!r} in {type}", p.result, {**names, **known}, type, wide))
 
-    def _known(self, place: int, type: str, results: str) -> dict[str, Value]:
-        """Return the results of the reductions before ``place``, and the numbers."""
-        earlier = {f"r{i}": Variable(type, results.format(i)) for i in range(min(place, len(self.passes)))}
+    def _known(self, position: int, type: str, results: str) -> dict[str, Value]:
+        """Return the results of the reductions before ``position``, and the numbers."""
+        earlier = {f"r{i}": Variable(type, results.format(i)) for i in range(min(position, len(self.passes)))}
         return {**earlier, **{f"s{i}": Variable(type, f"s{i}") for i in range(self.numbers)}}
 
     @cached_property
     def vectorizes(self) -> bool:
         """Whether the texts for elements are valid if operands are vectors; results and numbers never are."""
         lanes = {f"v{n}" for n in (*NAMES, "o")}
-        every = [self.element(place, "f32") for place in range(self.expressions)]
+        every = [self.element(position, "f32") for position in range(self.expressions)]
         return all(is_vectorizable(value) and selected_by_lanes(value, lanes) for value in every)

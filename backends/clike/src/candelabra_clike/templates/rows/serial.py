@@ -248,12 +248,12 @@ class SerialRowSourceBuilder(RowSourceBuilder):
             loops += f"for (; c + {lanes}u <= width; c += {lanes}u) {{\n{step(lanes)}}}\n"
         return loops
 
-    def _column_values(self, places: Sequence[int], lanes: int) -> tuple[str, list[str]]:
+    def _column_values(self, positions: Sequence[int], lanes: int) -> tuple[str, list[str]]:
         """Return statements that load the operands of expressions for some columns, and the text of each expression."""
         if lanes == 1:
-            values = [self.element(place, "r{}[c]") for place in places]
+            values = [self.element(position, "r{}[c]") for position in positions]
             return self.load_operands(values, "c"), [text(value) for value in values]
-        values = [self.element(place, f"PRIVATE_X{lanes}(f32, r{{}} + c)") for place in places]
+        values = [self.element(position, f"PRIVATE_X{lanes}(f32, r{{}} + c)") for position in positions]
         return self.load_vectors(values, "c", lanes), [text(value, VECTORS[lanes]) for value in values]
 
     def _store_last(self, lanes: int) -> str:

@@ -96,13 +96,13 @@ class RowSourceBuilder:
         return f"{name}_run" + ("", f" + {i}", f" + ({i}) * {name}_{last}")[inner]
 
     # -- one element --------------------------------------------------------------------------------------------------
-    def element(self, place: int, results: str = "r{}") -> Value:
+    def element(self, position: int, results: str = "r{}") -> Value:
         """Return the expression of an element, see :meth:`RowProgram.element`."""
-        return self.program.element(place, self.value, results)
+        return self.program.element(position, self.value, results)
 
-    def result(self, place: int, total: str, results: str = "r{}") -> str:
+    def result(self, position: int, total: str, results: str = "r{}") -> str:
         """Return the text of the result of a reduction, from the name of its total."""
-        return text(self.program.result(place, self.types, total, results))
+        return text(self.program.result(position, self.types, total, results))
 
     def load_operands(self, values: Iterable[Value], i: str) -> str:
         """Return statements that load the operands of expressions as scalars ``va`` …, and stored output elements as
