@@ -5,6 +5,7 @@ from itertools import product
 import pytest
 from candelabra.dtypes import float64
 from candelabra_clike.kernels import optimizers
+from candelabra_clike.language import ExpressionError
 from candelabra_clike.templates.optimizer_steps import OptimizerStep
 
 STEPS = [
@@ -43,3 +44,25 @@ def test_steps_of_other_texts_have_other_names() -> None:
     sources = [step.several(float64, True, width) for step in STEPS for width in step.widths]
     sources += [step.single(float64, True) for step in STEPS]
     assert len({source.name for source in sources}) == len(sources)
+
+
+def test_a_step_of_a_wrong_type_names_the_step_and_the_line() -> None:
+    """The error comes where the step is declared, for each dtype of parameters."""
+    with pytest.raises(
+        ExpressionError, match=r"of 'down' in f32 \(test_steps\.py, line \d+\): expected 1 values, got 2"
+    ):
+        OptimizerStep("down", ("p", "g"), ("p",), ("lr",), lambda p, g, lr: (p - g * lr, g))
+    with pytest.raises(ExpressionError, match=r"of 'down' .*: there is no parameter 'rate'"):
+        OptimizerStep("down", ("p", "g"), ("p",), ("lr",), lambda p, g, rate: p - g * rate)
+    with pytest.raises(ExpressionError, match=r"of 'down' .*: expected a value of type f32, got bool"):
+        OptimizerStep("down", ("p", "g"), ("p",), (), lambda p, g: p > g)
+
+
+def test_the_state_of_a_step_is_computed_once() -> None:
+    """The parameter uses the new momentum, which is stored too."""
+    text = optimizers.momentum(True, True).single(float64, True).body
+    for line in (
+        "const f64 c0 = vg * sign + vp * decay;", "const f64 c1 = vb * keep + c0 * share;",
+        "vp = vp - (c0 + c1 * keep) * lr;", "vb = c1;",
+    ):  # fmt: skip
+        assert line in text

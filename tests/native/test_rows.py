@@ -11,8 +11,8 @@ from candelabra.dtypes import float32
 from candelabra_clike import Engine
 from candelabra_clike.kernels.normalization import BACKWARD, KERNELS, NORMALIZE, PARAMETERS
 from candelabra_clike.kernels.softmax import SOFTMAX, row_kernel
+from candelabra_clike.templates.rows.program import RowProgram
 from candelabra_clike.templates.rows.serial import stages
-from candelabra_clike.templates.rows.source import RowProgram
 from candelabra_native.arrays import payload, strided
 from candelabra_native.engine import NativeEngine
 

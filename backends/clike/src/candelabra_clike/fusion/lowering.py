@@ -133,7 +133,7 @@ def lowered_row(group: Graph, anchor: RowNode) -> LoweredRow:
     unused = anchor.out not in names  # such as the result of a forward pass whose gradient alone is wanted
     row = FusedRow(
         "_".join(["fused", *dict.fromkeys(node.name for node in group.nodes)])[:80],
-        replace(anchor.program, last="") if unused else anchor.program,
+        replace(anchor.program, last=None) if unused else anchor.program,
         {name: CTYPES[_spec(v).dtype] for v, name in arrays.items()},
         len(group.outputs),
         {name: CTYPES[_spec(v).dtype] for v, name in strips.items()},

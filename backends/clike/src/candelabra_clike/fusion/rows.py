@@ -22,8 +22,8 @@ from candelabra_clike.kernels.softmax import ALONG
 from candelabra_clike.layouts import WIDE, broadcast_layout, collapsed
 from candelabra_clike.templates.elementwise.elementwise import Schedule
 from candelabra_clike.templates.rows.fused import FusedRow, FusedRowSourceBuilder, kinds_of
+from candelabra_clike.templates.rows.program import RowProgram
 from candelabra_clike.templates.rows.rows import GRAIN
-from candelabra_clike.templates.rows.source import RowProgram
 from candelabra_clike.types import CTYPES
 
 SHORT = 32

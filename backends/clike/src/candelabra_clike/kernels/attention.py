@@ -20,11 +20,12 @@ from candelabra_clike.kernels.matmul import expand_to, from_float32, to_float32
 from candelabra_clike.kernels.pointwise import KERNELS as POINTWISE
 from candelabra_clike.kernels.reductions import DtypeSpecialized
 from candelabra_clike.kernels.softmax import row_kernel
+from candelabra_clike.language import call, select
 from candelabra_clike.layouts import broadcast
 from candelabra_clike.source import Source, number, writes
 from candelabra_clike.templates.elementwise.loops import CHUNK
 from candelabra_clike.templates.matmul.matmul import matmul_kernel
-from candelabra_clike.templates.rows.source import RowProgram, RowReduction
+from candelabra_clike.templates.rows.program import MAX, SUM, RowExpression, RowProgram, RowReduction
 from candelabra_clike.types import CTYPES
 
 Multiply = Callable[[StridedArray, StridedArray, StridedArray, bool], None]
@@ -38,23 +39,36 @@ QUERIES: Final = -2
 """The dim of the queries, counted from the end. Batch dims are counted from the front."""
 
 
-def _softmax_program(name: str, operands: int, score: str, top: str, total: str) -> RowProgram:
+def _softmax_program(
+    name: str,
+    operands: int,
+    score: RowExpression,
+    exponential: RowExpression,
+    top: RowExpression = lambda total: total,
+    scale: RowExpression = lambda total: 1 / total,
+) -> RowProgram:
     """Return a softmax program: exponentials are stored in the output and divided by their sum there."""
-    passes = RowReduction(score, "max", top), RowReduction(f"EXP({score} - {{r0}})", "sum", total, store_elements=True)
-    return RowProgram(name, operands, passes, "{o} * {r1}", numbers=1)
+    passes = RowReduction(MAX, score, top), RowReduction(SUM, exponential, scale, store_elements=True)
+    return RowProgram(name, operands, passes, lambda o, r1: o * r1, numbers=1)
 
 
-SCALED: Final = _softmax_program("attention", 1, "({a} * s0)", "{t}", "1 / {t}")
-FUTURE: Final = _softmax_program("attention_future", 2, "({a} * s0 + {b})", "{t}", "1 / {t}")
+SCALED: Final = _softmax_program(
+    "attention", 1, lambda a, s0: a * s0, lambda a, s0, r0: call("exp", a * s0 - r0)
+)  # fmt: skip
+_MASKED: Final[tuple[RowExpression, RowExpression]] = (
+    lambda a, b, s0: a * s0 + b,
+    lambda a, b, s0, r0: call("exp", (a * s0 + b) - r0),
+)
+FUTURE: Final = _softmax_program("attention_future", 2, *_MASKED)
 """A softmax with a causal mask. The mask leaves at least one key for each query."""
 MASKED: Final = _softmax_program(
-    "attention_masked", 2, "({a} * s0 + {b})", "({t} - {t} == 0 ? {t} : 0)", "({t} == 0 ? 0 : 1 / {t})"
-)
+    "attention_masked", 2, *_MASKED,
+    lambda total: select(total - total == 0, total, 0), lambda total: select(total == 0, 0, 1 / total),
+)  # fmt: skip
 """A softmax with an arbitrary mask. An infinite maximum is not subtracted: if all keys of a query are masked, all
-exponentials
-and all weights are 0."""
+exponentials and all weights are 0."""
 SCORE_GRADIENT: Final = RowProgram(
-    "attention_slope", 2, (RowReduction("{a} * {b}", "sum"),), "{a} * ({b} - {r0}) * s0", numbers=1
+    "attention_slope", 2, (RowReduction(SUM, lambda a, b: a * b),), lambda a, b, r0, s0: a * (b - r0) * s0, numbers=1
 )
 """The gradient of the scores, from the weights and the gradient of the weights."""
 

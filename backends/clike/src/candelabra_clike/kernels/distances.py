@@ -13,62 +13,83 @@ from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.kernels.matmul import expand_to
 from candelabra_clike.kernels.reductions import DtypeSpecialized
 from candelabra_clike.kernels.softmax import row_kernel
-from candelabra_clike.language import select
+from candelabra_clike.language import Value, call, cast, constant, select, sqrt
 from candelabra_clike.layouts import broadcast
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
-from candelabra_clike.templates.rows.source import RowProgram, RowReduction
-
-ABS_DIFFERENCE: Final = "({a} > {b} ? {a} - {b} : {b} - {a})"
-"""The absolute difference of two coordinates."""
-SIGN: Final = "({a} > {b} ? 1 : {a} < {b} ? -1 : {a} - {b})"
-"""The sign of the difference of two coordinates."""
+from candelabra_clike.templates.rows.program import MAX, SUM, RowExpression, RowProgram, RowReduction
 
 
-def _norm_program(name: str, *passes: RowReduction, numbers: int = 0, scalar: bool = True) -> RowProgram:
-    return RowProgram(f"distances_{name}", 2, passes, numbers=numbers, scalar=scalar)
+def absolute_difference(a: Value, b: Value) -> Value:
+    """Return the absolute difference of two coordinates."""
+    return select(a > b, a - b, b - a)
+
+
+def sign(a: Value, b: Value) -> Value:
+    """Return the sign of the difference of two coordinates."""
+    return select(a > b, 1, select(a < b, -1, a - b))
+
+
+def _norm_program(name: str, *passes: RowReduction, numbers: int = 0) -> RowProgram:
+    return RowProgram(f"distances_{name}", 2, passes, numbers=numbers)
 
 
 NORMS: Final = {
-    0: _norm_program("0", RowReduction("({a} - {b} == 0 ? 0 : 1)", "sum", stored_result=True)),
-    1: _norm_program("1", RowReduction(ABS_DIFFERENCE, "sum", stored_result=True), scalar=False),
+    0: _norm_program(
+        "0", RowReduction(SUM, lambda a, b: select(a - b == 0, constant(a.type, 0), 1), stored_result=True)
+    ),
+    1: _norm_program("1", RowReduction(SUM, absolute_difference, stored_result=True)),
     2: _norm_program(
-        "2", RowReduction("({a} - {b}) * ({a} - {b})", "sum", "SQRT((T){t})", stored_result=True), scalar=False,
+        "2",
+        RowReduction(
+            SUM, lambda a, b: (a - b) * (a - b), lambda total, type: sqrt(cast(type, total)), stored_result=True
+        ),
     ),
     # The maximum ignores NaN, so a sum that propagates NaN is added. Without coordinates the maximum is below 0.
     inf: _norm_program(
-        "inf", RowReduction(ABS_DIFFERENCE, "max"),
+        "inf", RowReduction(MAX, absolute_difference),
         RowReduction(
-            "({a} - {b} == {a} - {b} ? 0 : {a} - {b})", "sum", "(T){t} + ({r0} < 0 ? 0 : {r0})", stored_result=True,
+            SUM, lambda a, b: select(a - b == a - b, 0, a - b),
+            lambda total, type, r0: cast(type, total) + select(r0 < 0, 0, r0), stored_result=True,
         ),
-        ),
+    ),
 }  # fmt: skip
 P_NORM: Final = _norm_program(
-    "p", RowReduction(f"POWER({ABS_DIFFERENCE}, s0)", "sum", "POWER((T){t}, 1 / s0)", stored_result=True), numbers=1
+    "p",
+    RowReduction(
+        SUM,
+        lambda a, b, s0: call("power", absolute_difference(a, b), s0),
+        lambda total, type, s0: call("power", cast(type, total), 1 / s0),
+        stored_result=True,
+    ),
+    numbers=1,
 )
 """Programs over the coordinates of two points, by the order of the norm."""
 
 
-def _gradient_program(name: str, each: str, numbers: int = 0) -> RowProgram:
-    return RowProgram(
-        f"slopes_{name}", 4, (RowReduction(each, "sum", stored_result=True),), numbers=numbers, scalar=True
-    )
+def _gradient_program(name: str, each: RowExpression, numbers: int = 0) -> RowProgram:
+    return RowProgram(f"slopes_{name}", 4, (RowReduction(SUM, each, stored_result=True),), numbers=numbers)
+
+
+def _p_norm_slope(a: Value, b: Value, c: Value, d: Value, s0: Value) -> Value:
+    difference, distance = select(a == b, 1, absolute_difference(a, b)), select(d == 0, 1, d)
+    return c * sign(a, b) * call("power", difference, s0 - 1) / call("power", distance, s0 - 1)
 
 
 NORM_GRADIENTS: Final = {
-    0: _gradient_program("0", "({a} - {b}) * 0"),
-    1: _gradient_program("1", f"{{c}} * {SIGN}"),
-    2: _gradient_program("2", "{c} * ({a} - {b}) / ({d} == 0 ? 1 : {d})"),
-    inf: _gradient_program("inf", f"{{c}} * {SIGN} * ({ABS_DIFFERENCE} == {{d}} ? 1 : 0)"),
+    0: _gradient_program("0", lambda a, b: (a - b) * 0),
+    1: _gradient_program("1", lambda a, b, c: c * sign(a, b)),
+    2: _gradient_program("2", lambda a, b, c, d: c * (a - b) / select(d == 0, 1, d)),
+    inf: _gradient_program(
+        "inf",
+        lambda a, b, c, d: c * sign(a, b) * select(absolute_difference(a, b) == d, constant(d.type, 1), 0),
+    ),
 }
-P_NORM_GRADIENT: Final = _gradient_program(
-    "p",
-    f"{{c}} * {SIGN} * POWER(({{a}} == {{b}} ? 1 : {ABS_DIFFERENCE}), s0 - 1) / "
-    "POWER(({d} == 0 ? 1 : {d}), s0 - 1)",
-    numbers=1,
+P_NORM_GRADIENT: Final = _gradient_program("p", _p_norm_slope, numbers=1)
+"""Programs over the second points for one coordinate. ``c`` is the gradient of a distance, ``d`` the distance."""
+EUCLIDEAN_GRADIENT: Final = RowProgram(
+    "slopes_2", 3, (RowReduction(SUM, lambda a, b, c: c * (a - b), stored_result=True),)
 )
-"""Programs over the second points for one coordinate. ``{c}`` is the gradient of a distance, ``{d}`` the distance."""
-EUCLIDEAN_GRADIENT: Final = RowProgram("slopes_2", 3, (RowReduction("{c} * ({a} - {b})", "sum", stored_result=True),))
-"""The program of Euclidean distances. ``{c}`` is the gradient of a distance divided by the distance."""
+"""The program of Euclidean distances. ``c`` is the gradient of a distance divided by the distance."""
 
 
 @lru_cache(None)

@@ -11,45 +11,61 @@ from candelabra.dtypes import FLOATING, dtype
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.kernels.reductions import DtypeSpecialized, sum_of
 from candelabra_clike.kernels.softmax import row_kernel
+from candelabra_clike.kernels.variances import mean_of_row, squared_distance
+from candelabra_clike.language import Value, cast, sqrt
 from candelabra_clike.layouts import broadcast, broadcast_strides
-from candelabra_clike.templates.rows.source import RowProgram, RowReduction
+from candelabra_clike.templates.rows.program import SUM, RowProgram, RowReduction
 
 MANY = 16
 """Sums that keep a processor busy; fewer are divided into segments."""
 LONG = 1 << 15
 """Elements from which this is worthwhile."""
-MEAN = RowReduction("{a}", "sum", "{t} / (W)count", stored_result=True)
-RSTD = RowReduction("({a} - {r0}) * ({a} - {r0})", "sum", "1 / SQRT((T)({t} / (W)count) + s0)", stored_result=True)
+MEAN = RowReduction(SUM, lambda a: a, mean_of_row, stored_result=True)
+RSTD = RowReduction(
+    SUM, squared_distance, lambda total, count, type, s0: 1 / sqrt(cast(type, mean_of_row(total, count)) + s0),
+    stored_result=True,
+)  # fmt: skip
 NORMALIZE = {
-    (False, False): RowProgram("normalize", 1, (MEAN, RSTD), "({a} - {r0}) * {r1}", 1),
-    (True, False): RowProgram("normalize_w", 2, (MEAN, RSTD), "(({a} - {r0}) * {r1}) * {b}", 1),
-    (False, True): RowProgram("normalize_b", 2, (MEAN, RSTD), "({a} - {r0}) * {r1} + {b}", 1),
-    (True, True): RowProgram("normalize_wb", 3, (MEAN, RSTD), "(({a} - {r0}) * {r1}) * {b} + {c}", 1),
+    (False, False): RowProgram("normalize", 1, (MEAN, RSTD), lambda a, r0, r1: (a - r0) * r1, 1),
+    (True, False): RowProgram("normalize_w", 2, (MEAN, RSTD), lambda a, b, r0, r1: ((a - r0) * r1) * b, 1),
+    (False, True): RowProgram("normalize_b", 2, (MEAN, RSTD), lambda a, b, r0, r1: (a - r0) * r1 + b, 1),
+    (True, True): RowProgram("normalize_wb", 3, (MEAN, RSTD), lambda a, b, c, r0, r1: ((a - r0) * r1) * b + c, 1),
 }
 """The programs by whether there are a weight and a bias."""
 
 
-def _backward(name: str, operands: int, h: str) -> RowProgram:
-    """Return the program for gradient a, input b, mean c and rstd d: (h - mean(h) - z * mean(h z)) * d, z = (b - c) *
-    d.
-    """
-    z = "(({b} - {c}) * {d})"
-    passes = RowReduction(h, "sum", "{t} / (W)count"), RowReduction(f"({h}) * {z}", "sum", "{t} / (W)count")
-    return RowProgram(name, operands, passes, f"(({h}) - {{r0}} - {z} * {{r1}}) * {{d}}", contract=False)
+def normalized(b: Value, c: Value, d: Value) -> Value:
+    """Return the normalized input from input b, mean c and rstd d."""
+    return (b - c) * d
 
 
+# For gradient h of the normalized input z: (h - mean(h) - z * mean(h z)) * d.
 BACKWARD = {
-    False: _backward("normalize_backward", 4, "{a}"),
-    True: _backward("normalize_backward_w", 5, "{a} * {e}"),
-}
-"""The programs by whether there is a weight."""
-
-
+    False: RowProgram(
+        "normalize_backward", 4,
+        (
+            RowReduction(SUM, lambda a: a, mean_of_row),
+            RowReduction(SUM, lambda a, b, c, d: a * normalized(b, c, d), mean_of_row),
+        ),
+        lambda a, b, c, d, r0, r1: (a - r0 - normalized(b, c, d) * r1) * d,
+        contract=False,
+    ),
+    True: RowProgram(
+        "normalize_backward_w", 5,
+        (
+            RowReduction(SUM, lambda a, e: a * e, mean_of_row),
+            RowReduction(SUM, lambda a, b, c, d, e: (a * e) * normalized(b, c, d), mean_of_row),
+        ),
+        lambda a, b, c, d, e, r0, r1: (a * e - r0 - normalized(b, c, d) * r1) * d,
+        contract=False,
+    ),
+}  # fmt: skip
+"""The programs for gradient a, input b, mean c, rstd d and weight e, by whether there is a weight."""
 PARAMETERS = RowProgram(
     "normalize_parameters", 4,
     (
-        RowReduction("{a} * (({b} - {c}) * {d})", "sum", stored_result=True),
-        RowReduction("{a}", "sum", stored_result=True),
+        RowReduction(SUM, lambda a, b, c, d: a * normalized(b, c, d), stored_result=True),
+        RowReduction(SUM, lambda a: a, stored_result=True),
     ),
 )  # fmt: skip
 """The gradients of weight and bias for gradient a, input b, mean c and rstd d, in one pass."""

@@ -18,6 +18,8 @@ from candelabra.dtypes import dtype, float32, float64
 from candelabra_clike.array import StridedArray
 from candelabra_clike.engine import Buffer, Engine, Launch
 from candelabra_clike.kernels.copies import clone, contiguous, copy_into
+from candelabra_clike.language import Value, select
+from candelabra_clike.language import sqrt as square_root
 from candelabra_clike.scalars import scalar_converter
 from candelabra_clike.templates.elementwise.loops import CHUNK
 from candelabra_clike.templates.optimizer_steps import OptimizerStep
@@ -31,15 +33,19 @@ class SelectedStep(NamedTuple):
 
 
 # -- gradient descent -------------------------------------------------------------------------------------------------
-COUPLED: Final = "vg = vg + vp * decay;\n"
-"""``g.add(p, alpha=decay)``"""
+def decayed_gradient(p: Value, g: Value, decay: Value, sign: Value, *, decayed: bool) -> Value:
+    """Return the gradient, or its negative to maximize, with the decay of the parameter: ``g.add(p, alpha=decay)``."""
+    return g * sign + p * decay if decayed else g * sign
 
 
 @lru_cache(None)
 def sgd(decayed: bool) -> OptimizerStep:
     """The step without momentum."""
-    text = f"vg = vg * way;\n{COUPLED if decayed else ''}vp = vp - vg * lr;\n"
-    return OptimizerStep(f"sgd{'_decayed' * decayed}", ("p", "g"), ("p",), ("lr", "decay", "way"), text)
+
+    def update(p: Value, g: Value, lr: Value, decay: Value, sign: Value) -> Value:
+        return p - decayed_gradient(p, g, decay, sign, decayed=decayed) * lr
+
+    return OptimizerStep(f"sgd{'_decayed' * decayed}", ("p", "g"), ("p",), ("lr", "decay", "sign"), update)
 
 
 def select_sgd(lr: float, weight_decay: float, maximize: bool) -> SelectedStep:
@@ -50,12 +56,16 @@ def select_sgd(lr: float, weight_decay: float, maximize: bool) -> SelectedStep:
 @lru_cache(None)
 def momentum(decayed: bool, nesterov: bool) -> OptimizerStep:
     """The step with momentum."""
-    ahead = "(vg + vb * keep)" if nesterov else "vb"
-    text = (
-        f"vg = vg * way;\n{COUPLED if decayed else ''}vb = vb * keep;\nvb = vb + vg * share;\nvp = vp - {ahead} * lr;\n"
-    )
+
+    def update(
+        p: Value, g: Value, b: Value, lr: Value, keep: Value, share: Value, decay: Value, sign: Value
+    ) -> tuple[Value, Value]:
+        g = decayed_gradient(p, g, decay, sign, decayed=decayed)
+        b = b * keep + g * share
+        return p - (g + b * keep if nesterov else b) * lr, b
+
     name = f"momentum{'_decayed' * decayed}{'_nesterov' * nesterov}"
-    return OptimizerStep(name, ("p", "g", "b"), ("p", "b"), ("lr", "keep", "share", "decay", "way"), text)
+    return OptimizerStep(name, ("p", "g", "b"), ("p", "b"), ("lr", "keep", "share", "decay", "sign"), update)
 
 
 def select_momentum(
@@ -72,18 +82,37 @@ def adam(decay: str, near: bool, largest: bool) -> OptimizerStep:
     """The Adam step. ``decay`` is empty, ``coupled`` or ``decoupled``; ``near`` is true if the weight of g is below
     1/2.
     """
-    decaying = {"": "", "coupled": COUPLED, "decoupled": "vp = vp * decay;\n"}[decay]
-    average = "vm + (vg - vm) * share" if near else "vg - (vg - vm) * share"
-    top = "vl = vl > vs || vl != vl ? vl : vs;\n" if largest else ""
-    text = (
-        f"vg = vg * way;\n{decaying}vm = {average};\nvs = vs * keep;\nvs = vs + vg * vg * share2;\n{top}"
-        f"const {{T}} root = DIVIDE_{{W}}(SQRT_{{W}}({'vl' if largest else 'vs'}), lack) + eps;\n"
-        "vp = vp + DIVIDE_{W}(vm * rate, root);\n"
-    )
+    coupled, decoupled = decay == "coupled", decay == "decoupled"
+
+    def moments(
+        p: Value, g: Value, m: Value, s: Value, decay: Value, share: Value, keep: Value, share2: Value, sign: Value
+    ) -> tuple[Value, Value, Value]:
+        g = decayed_gradient(p, g, decay, sign, decayed=coupled)
+        m = m + (g - m) * share if near else g - (g - m) * share
+        return p * decay if decoupled else p, m, s * keep + g * g * share2
+
+    def moved(p: Value, m: Value, s: Value, lack: Value, eps: Value, rate: Value) -> Value:
+        return p + m * rate / (square_root(s) / lack + eps)
+
+    def update(
+        p: Value, g: Value, m: Value, s: Value, decay: Value, share: Value, keep: Value, share2: Value, lack: Value,
+        eps: Value, rate: Value, sign: Value,
+    ) -> tuple[Value, ...]:  # fmt: skip
+        p, m, s = moments(p, g, m, s, decay, share, keep, share2, sign)
+        return moved(p, m, s, lack, eps, rate), m, s
+
+    def update_with_largest(
+        p: Value, g: Value, m: Value, s: Value, top: Value, decay: Value, share: Value, keep: Value, share2: Value,
+        lack: Value, eps: Value, rate: Value, sign: Value,
+    ) -> tuple[Value, ...]:  # fmt: skip
+        p, m, s = moments(p, g, m, s, decay, share, keep, share2, sign)
+        top = select((top > s) | (top != top), top, s)
+        return moved(p, m, top, lack, eps, rate), m, s, top
+
     name = "_".join(filter(None, ("adam", decay, "" if near else "far", "largest" * largest)))
-    kept = ("m", "s", "l") if largest else ("m", "s")
-    numbers = ("decay", "share", "keep", "share2", "lack", "eps", "rate", "way")
-    return OptimizerStep(name, ("p", "g", *kept), ("p", *kept), numbers, text)
+    kept = ("m", "s", "top") if largest else ("m", "s")
+    numbers = ("decay", "share", "keep", "share2", "lack", "eps", "rate", "sign")
+    return OptimizerStep(name, ("p", "g", *kept), ("p", *kept), numbers, update_with_largest if largest else update)
 
 
 def select_adam(

@@ -19,46 +19,49 @@ from candelabra_clike.kernels.reductions import (
     castable,
     view_as_real_pairs,
 )
-from candelabra_clike.language import Variable, constant, highest, lowest, text
+from candelabra_clike.language import Value, call, cast, constant, highest, lowest, pair, part_type, rare, select
 from candelabra_clike.templates.reductions.scan import ScanKernel
 from candelabra_clike.templates.reductions.scan_source import ScanOp
 from candelabra_clike.types import CTYPES
 
 
-def _each(source: dtype, target: dtype, state: str) -> str:
-    """Return the expression that converts a value to a state, with a cast to ``target``."""
-    return f"(({state})({text(cast_of(source, target, Variable(CTYPES[source].value, '{x}')))}))"
-
-
 @lru_cache(None)
 def accumulation(operation: str, source: dtype, target: dtype) -> ScanKernel:
     """Return the scan for sums or products of elements cast to ``target``: a real dtype, or complex products."""
-    sign, first = ("+", "0") if operation == "cumsum" else ("*", "1")
-    value = CTYPES[target].value
+    sums, value, element = operation == "cumsum", CTYPES[target].value, CTYPES[source].value
     name = f"{operation}_{source.name}_{target.name}"
 
+    def operation_of(state: str) -> Callable[..., Value]:
+        if state in ("c64", "c128"):
+            return lambda a0, b0: call("product", a0, b0)
+        if target.category == BOOL:
+            return (lambda a0, b0: a0 | b0) if sums else (lambda a0, b0: a0 & b0)
+        return (lambda a0, b0: a0 + b0) if sums else (lambda a0, b0: a0 * b0)
+
     def scan(wide: bool, index: str) -> ScanOp:
+        first: float = 0 if sums else 1
         if target.category == COMPLEX:
             state = "c128" if wide or value == "c128" else "c64"
-            lift = f"{state.upper()}({{x}}.x, {{x}}.y)" if state != value else "{x}"
-            result = f"{value.upper()}({{a0}}.x, {{a0}}.y)" if state != value else "{a0}"
-            join = f"{{a0}} = product_{state}({{a0}}, {{b0}});"
-            return ScanOp(((state, f"{state.upper()}(1, 0)"),), (lift,), join, (result,))
-        if target.category == FLOATING:
+        elif target.category == FLOATING:
             state = "f32" if target.is_half else accumulator_type(target, wide)
-            result = "{a0}" if state == value else f"({value}){{a0}}"
-            # A sum of -0 elements is -0.
-            start = "1" if sign == "*" else "-0.0f" if state == "f32" else "-0.0"
-            join = f"{{a0}} = {{a0}} {sign} {{b0}};"
-            rounds = sign == "+" and state == value
-            return ScanOp(((state, start),), (_each(source, target, state),), join, (result,), blocks=rounds)
-        if target.category == BOOL:
-            sign_of = {"+": "|", "*": "&"}[sign]
-            return ScanOp((("u32", first),), (_each(source, target, "u32"),), f"{{a0}} = {{a0}} {sign_of} {{b0}};")
-        join = f"{{a0}} = {{a0}} {sign} {{b0}};"
-        return ScanOp((("u64", first),), (_each(source, target, "u64"),), join, (f"({value}){{a0}}",))
+            first = -0.0 if sums else 1  # a sum of -0 elements is -0
+        else:
+            state = "u32" if target.category == BOOL else "u64"
+        return ScanOp(
+            name, element, index, ((state, first),), (value,),
+            lambda x: converted(state, x if target.category == COMPLEX else cast_of(source, target, x)),
+            operation_of(state), lambda a0: converted(value, a0),
+            blocks=target.category == FLOATING and sums and state == value,
+        )  # fmt: skip
 
     return ScanKernel(name, scan, CTYPES[source], [target])
+
+
+def converted(type: str, x: Value) -> Value:
+    """Return a value in a type: both are real, or both are complex."""
+    if part_type(type) == type:
+        return cast(type, x)
+    return x if x.type == type else pair(cast(part_type(type), x.real), cast(part_type(type), x.imag))
 
 
 def _accumulate(operation: str, x: StridedArray, dim: int, target: dtype) -> StridedArray:
@@ -85,14 +88,21 @@ def cumulative_extreme(largest: bool, d: dtype) -> Callable[..., tuple[StridedAr
     """Return the kernel of ``cummax`` or ``cummin``. Of equal elements the last index is returned. NaN propagates."""
     if d.category == COMPLEX:
         return None
-    value, sign = CTYPES[d].value, ">=" if largest else "<="
-    first = text(constant(value, lowest(value) if largest else highest(value)))
-    later = f"({{b0}} {sign} {{a0}})" + (" | ({b0} != {b0})" if d.category == FLOATING else "")
-    join = f"{{{{ if (UNLIKELY({later})) {{{{ {{a0}} = {{b0}}; {{a1}} = {{b1}}; }}}} }}}}"
+    value = CTYPES[d].value
     name = f"{'cummax' if largest else 'cummin'}_{d.name}"
 
+    def later(a0: Value, a1: Value, b0: Value, b1: Value) -> tuple[Value, Value]:
+        wins = b0 >= a0 if largest else b0 <= a0
+        if d.category == FLOATING:
+            wins = wins | (b0 != b0)
+        return rare(wins, b0, a0), rare(wins, b1, a1)
+
     def scan(wide: bool, index: str) -> ScanOp:
-        return ScanOp(((value, first), (index, "0")), ("{x}", "{i}"), join, ("{a0}", "(i64){a1}"), unrolls=False)
+        states = (value, lowest(value) if largest else highest(value)), (index, 0)
+        return ScanOp(
+            name, value, index, states, (value, "i64"), lambda x, i: (x, i), later,
+            lambda a0, a1: (a0, cast("i64", a1)), unrolls=False,
+        )  # fmt: skip
 
     scanning = ScanKernel(name, scan, CTYPES[d], [d, int64])
 
@@ -106,38 +116,57 @@ def cumulative_extreme(largest: bool, d: dtype) -> Callable[..., tuple[StridedAr
 def logcumsumexp_for(d: dtype) -> Callable[..., StridedArray] | None:
     """Return the kernel of ``logcumsumexp`` for a real dtype.
 
-    A state is the maximum so far and the sum of exponentials relative to it. To combine two states, the sum with the
-    smaller maximum is scaled, except for two equal infinities. If the sum is no wider than the result, its rounding
-    errors are kept in a third variable (D. Knuth, The Art of Computer Programming, vol. 2, 4.2.2: the error of a sum is
-    a number).
+    A state is the maximum so far and the sum of exponentials relative to it. If the sum is no wider than the result,
+    its rounding errors are kept in a third variable.
     """
     if d.category != FLOATING:
         return None
-    value = CTYPES[d].value
+    value, name = CTYPES[d].value, f"logcumsumexp_{d.name}"
 
     def scan(wide: bool, index: str) -> ScanOp:
         t = "f32" if d.is_half else accumulator_type(d, wide)
-        first = text(constant(t, lowest(t)))
-        join = (
-            f"{{{{ const u32 less = ({{a0}} < {{b0}}) | ({{b0}} != {{b0}});\n"
-            f"const {t} low = less ? {{a0}} : {{b0}}, high = less ? {{b0}} : {{a0}};\n"
-            f"const {t} scale = exp_{t}(low == high ? 0 : low - high);\n"
-            f"const {t} of_a = less ? scale : 1, of_b = less ? 1 : scale;\n"
-        )
-        each, start = (f"({t}){{x}}", "1", "0"), ((t, first), (t, "0"), (t, "0"))
+        states = (t, lowest(t)), (t, 1), (t, 0)
         if t != value:
-            join += "{a1} = {a1} * of_a + {b1} * of_b; {a0} = high; }}"
             return ScanOp(
-                start[:2], each[:2], join, (f"({value})({{a0}} + log_{t}({{a1}}))",), unrolls=False, contract=True
-            )
-        join += (
-            f"const {t} x = {{a1}} * of_a, y = {{b1}} * of_b, s = x + y, z = s - x;\n"
-            "{a2} = {a2} * of_a + ({b2} * of_b + ((x - (s - z)) + (y - z))); {a1} = s; {a0} = high; }}"
-        )
-        return ScanOp(start, each, join, (f"({value})({{a0}} + log_{t}({{a1}} + {{a2}}))",), unrolls=False)
+                name, value, index, states[:2], (value,), lambda x: (cast(t, x), constant(t, 1)), _join_exponentials,
+                lambda a0, a1: cast(value, a0 + call("log", a1)), unrolls=False, contract=True,
+            )  # fmt: skip
+        return ScanOp(
+            name, value, index, states, (value,), lambda x: (x, constant(t, 1), constant(t, 0)), _join_with_errors,
+            lambda a0, a1, a2: a0 + call("log", a1 + a2), unrolls=False,
+        )  # fmt: skip
 
-    scanning = ScanKernel(f"logcumsumexp_{d.name}", scan, CTYPES[d], [d])
+    scanning = ScanKernel(name, scan, CTYPES[d], [d])
     return lambda x, dim: scanning(x, dim)[0]
+
+
+def _scales(a0: Value, b0: Value) -> tuple[Value, Value, Value]:
+    """Return the larger maximum, and the factors of the sums of two states.
+
+    The sum with the smaller maximum is scaled, except for two equal infinities.
+    """
+    less = (a0 < b0) | (b0 != b0)
+    low, high = select(less, a0, b0), select(less, b0, a0)
+    scale = call("exp", select(low == high, 0, low - high))
+    return high, select(less, scale, 1), select(less, 1, scale)
+
+
+def _join_exponentials(a0: Value, a1: Value, b0: Value, b1: Value) -> tuple[Value, Value]:
+    """Combine two states of a maximum and a sum."""
+    high, of_a, of_b = _scales(a0, b0)
+    return high, a1 * of_a + b1 * of_b
+
+
+def _join_with_errors(a0: Value, a1: Value, a2: Value, b0: Value, b1: Value, b2: Value) -> tuple[Value, Value, Value]:
+    """Combine two states of a maximum, a sum and its rounding errors.
+
+    The error of a sum is a number: D. Knuth, The Art of Computer Programming, vol. 2, 4.2.2.
+    """
+    high, of_a, of_b = _scales(a0, b0)
+    x, y = a1 * of_a, b1 * of_b
+    total = x + y
+    z = total - x
+    return high, total, a2 * of_a + (b2 * of_b + ((x - (total - z)) + (y - z)))
 
 
 KERNELS: dict[str, Any] = {

@@ -11,29 +11,36 @@ from candelabra.dtypes import FLOATING, dtype
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.kernels.reductions import DtypeSpecialized
+from candelabra_clike.language import call, cast, select
 from candelabra_clike.layouts import broadcast
+from candelabra_clike.templates.rows.program import MAX, SUM, RowProgram, RowReduction
 from candelabra_clike.templates.rows.rows import RowKernel
-from candelabra_clike.templates.rows.source import RowProgram, RowReduction
 
-TOP = RowReduction("{a}", "max")
-SOFTMAX = RowProgram(
-    "softmax", 1, (TOP, RowReduction("EXP({a} - {r0})", "sum", "1 / {t}", store_elements=True)), "{o} * {r1}"
-)
+TOP = RowReduction(MAX, lambda a: a)
+EXPONENTIALS = RowReduction(SUM, lambda a, r0: call("exp", a - r0), lambda total: 1 / total)
+SOFTMAX = RowProgram("softmax", 1, (TOP, EXPONENTIALS._replace(store_elements=True)), lambda o, r1: o * r1)
 """Exponentials are stored in the output and scaled there."""
-SOFTMAX_OF_HALVES = RowProgram(
-    "softmax", 1, (TOP, RowReduction("EXP({a} - {r0})", "sum", "1 / {t}")), "EXP({a} - {r0}) * {r1}"
-)  # fmt: skip
+SOFTMAX_OF_HALVES = RowProgram("softmax", 1, (TOP, EXPONENTIALS), lambda a, r0, r1: call("exp", a - r0) * r1)
 """Exponentials are computed twice: a half type has too few digits to store them."""
 LOG_SOFTMAX = RowProgram(
-    "log_softmax", 1, (TOP, RowReduction("EXP({a} - {r0})", "sum", "LOG((T){t})")), "({a} - {r0}) - {r1}"
+    "log_softmax", 1, (TOP, EXPONENTIALS._replace(result=lambda total, type: call("log", cast(type, total)))),
+    lambda a, r0, r1: (a - r0) - r1,
 )  # fmt: skip
-SOFTMAX_BACKWARD = RowProgram("softmax_backward", 2, (RowReduction("{a} * {b}", "sum"),), "{b} * ({a} - {r0})")
-LOG_SOFTMAX_BACKWARD = RowProgram("log_softmax_backward", 2, (RowReduction("{a}", "sum"),), "{a} - EXP({b}) * {r0}")
+SOFTMAX_BACKWARD = RowProgram(
+    "softmax_backward", 2, (RowReduction(SUM, lambda a, b: a * b),), lambda a, b, r0: b * (a - r0)
+)
+LOG_SOFTMAX_BACKWARD = RowProgram(
+    "log_softmax_backward", 2, (RowReduction(SUM, lambda a: a),), lambda a, b, r0: a - call("exp", b) * r0
+)
 # An infinite maximum is not subtracted: exp(-inf) is 0, and exp(inf) is inf.
 LOGSUMEXP = RowProgram(
-    "logsumexp", 1, (
-        RowReduction("{a}", "max", "({t} - {t} == 0) ? {t} : 0"),
-        RowReduction("EXP({a} - {r0})", "sum", "LOG((T){t}) + {r0}", stored_result=True),
+    "logsumexp", 1,
+    (
+        TOP._replace(result=lambda total: select(total - total == 0, total, 0)),
+        RowReduction(
+            SUM, lambda a, r0: call("exp", a - r0), lambda total, type, r0: call("log", cast(type, total)) + r0,
+            stored_result=True,
+        ),
     ),
 )  # fmt: skip
 

@@ -13,22 +13,38 @@ from candelabra.dtypes import FLOATING, dtype, float32
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.kernels.reductions import DtypeSpecialized, mean_of_total, sum_fold, sum_of
 from candelabra_clike.kernels.softmax import row_kernel
-from candelabra_clike.language import sqrt
+from candelabra_clike.language import Value, cast, sqrt
 from candelabra_clike.scalars import scalar
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
 from candelabra_clike.templates.reductions.reduction import Reduction
-from candelabra_clike.templates.rows.source import RowProgram, RowReduction
+from candelabra_clike.templates.rows.program import SUM, RowProgram, RowReduction
 from candelabra_clike.types import CTYPES
 
 LONG = 1 << 15
 """Rows of more elements are divided into parts if there are few rows."""
-MEAN = RowReduction("{a}", "sum", "{t} / (W)count")
-SQUARE = "({a} - {r0}) * ({a} - {r0})"
+
+
+def mean_of_row(total: Value, count: Value) -> Value:
+    """Return the mean from the total of a row and its number of elements."""
+    return total / cast(total.type, count)
+
+
+def squared_distance(a: Value, r0: Value) -> Value:
+    """Return the squared distance of an element from the mean."""
+    return (a - r0) * (a - r0)
+
+
+def _program(operation: str, result: Callable[..., Value]) -> RowProgram:
+    passes = (
+        RowReduction(SUM, lambda a: a, mean_of_row),
+        RowReduction(SUM, squared_distance, result, stored_result=True),
+    )
+    return RowProgram(operation, 1, passes, numbers=1)
+
+
 PROGRAMS = {
-    "var": RowProgram("var", 1, (MEAN, RowReduction(SQUARE, "sum", "{t} / (W)s0", stored_result=True)), numbers=1),
-    "std": RowProgram(
-        "std", 1, (MEAN, RowReduction(SQUARE, "sum", "SQRT((T)({t} / (W)s0))", stored_result=True)), numbers=1
-    ),
+    "var": _program("var", lambda total, s0: total / cast(total.type, s0)),
+    "std": _program("std", lambda total, type, s0: sqrt(cast(type, total / cast(total.type, s0)))),
 }
 """The operations in one kernel; ``s0`` is the divisor."""
 

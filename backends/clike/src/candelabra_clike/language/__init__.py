@@ -17,7 +17,7 @@ Conversions are those of C between integers of one signedness; every other conve
 takes the type of the other operand.
 """
 
-from candelabra_clike.language.declaring import ExpressionError, declared
+from candelabra_clike.language.declaring import ExpressionError, all_declared, declared, parameters_of
 from candelabra_clike.language.functions import (
     bits,
     call,
@@ -31,15 +31,19 @@ from candelabra_clike.language.functions import (
     select,
     sqrt,
 )
-from candelabra_clike.language.printing import is_vectorizable, text
+from candelabra_clike.language.printing import LANES, is_vectorizable, selected_by_lanes, text
+from candelabra_clike.language.statements import assignments
 from candelabra_clike.language.types import highest, lowest, part_type, unsigned, value_type, wrapping
 from candelabra_clike.language.values import Number, Value, Variable, reasons_in
 
 __all__ = [
+    "LANES",
     "ExpressionError",
     "Number",
     "Value",
     "Variable",
+    "all_declared",
+    "assignments",
     "bits",
     "call",
     "cast",
@@ -50,12 +54,14 @@ __all__ = [
     "lowest",
     "named",
     "pair",
+    "parameters_of",
     "part_type",
     "rare",
     "reasons_in",
     "refuse",
     "round_to",
     "select",
+    "selected_by_lanes",
     "sqrt",
     "text",
     "unsigned",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from math import inf
 from typing import Final
 
@@ -20,6 +21,7 @@ from candelabra_clike.language.values import (
     Value,
     Variable,
 )
+from candelabra_clike.library import signature
 
 PRIMARY, UNARY, CONDITIONAL = 16, 14, 3
 BINARY: Final = {
@@ -33,19 +35,22 @@ def text(value: Value, form: str = "") -> str:
     """Return the expression of a value.
 
     ``form``: ``usual`` leaves out the costly branch of every :func:`~candelabra_clike.language.functions.rare` choice;
-    ``vector`` is the text for variables that are vectors of eight, see :func:`is_vectorizable`.
+    a key of :data:`LANES` is the text for variables that are vectors, see :func:`is_vectorizable`.
     """
     return _printed(value, form)[0]
 
 
+LANES: Final = {"vector": 8, "vector16": 16}
+"""The elements of a vector, by the form of its text."""
 VECTOR_TYPES: Final = frozenset((*FLOATS, *INTEGERS)) - {"bool"}
 """The types for which there are vectors of eight."""
 
 
 def is_vectorizable(value: Value) -> bool:
-    """Return whether the text of a value is valid if its variables are vectors of eight.
+    """Return whether the text of a value is valid if its variables are vectors.
 
-    A comparison of vectors is a vector of 0 and -1, which only selects and combines with other comparisons.
+    A comparison of vectors is a vector of 0 and -1, which only selects and combines with other comparisons. A library
+    function has a form for vectors, ``exp_x8``, or it has none.
     """
     match value:
         case Variable() | Constant():
@@ -54,10 +59,18 @@ def is_vectorizable(value: Value) -> bool:
             return value.type in VECTOR_TYPES and is_vectorizable(of)
         case Operation(of=of, sign=sign) if sign not in COMPARISONS:
             return all(operand.type == value.type and is_vectorizable(operand) for operand in of)
+        case FunctionCall(function=function, arguments=arguments):
+            return _vector_function(function, 8) is not None and all(map(is_vectorizable, arguments))
         case Select(condition=condition, chosen=chosen, other=other):
             selects = not value.rare and _selects_vectors(condition, value.type[1:])
             return selects and is_vectorizable(chosen) and is_vectorizable(other)
     return False
+
+
+def _vector_function(name: str, lanes: int) -> str | None:
+    """Return the form of a function of ``f32`` for vectors, if the library has one."""
+    found = f"{name.removesuffix('_f32')}_x{lanes}"
+    return found if name.endswith("_f32") and signature(found) is not None else None
 
 
 def _selects_vectors(condition: Value, bits: str) -> bool:
@@ -68,6 +81,18 @@ def _selects_vectors(condition: Value, bits: str) -> bool:
         case Operation(of=of, sign=sign) if sign in BITWISE:
             return all(_selects_vectors(operand, bits) for operand in of)
     return False
+
+
+def selected_by_lanes(value: Value, lanes: Set[str]) -> bool:
+    """Return whether each choice in a value is one of vectors, if the variables ``lanes`` are vectors and others are
+    not: C has no choice by a vector between two scalars, nor one of two vectors by a scalar.
+    """
+
+    def varies(part: Value) -> bool:
+        return any(isinstance(node, Variable) and node.name in lanes for node in part.walk())
+
+    choices = [node for node in value.walk() if isinstance(node, Select)]
+    return all(varies(node.condition) and (varies(node.chosen) or varies(node.other)) for node in choices)
 
 
 def type_name(type: str) -> str:
@@ -89,9 +114,10 @@ def _printed(value: Value, form: str) -> tuple[str, int]:
         case Operation(of=(first, second), sign=sign):
             return _binary(sign, first, second, form)
         case FunctionCall(function=function, arguments=arguments):
-            return f"{function}({', '.join(text(a, form) for a in arguments)})", PRIMARY
-        case Cast(of=of) if form == "vector":
-            return f"AS_{value.type.upper()}X8({text(of, form)})", PRIMARY
+            word = _vector_function(function, LANES[form]) if form in LANES else function
+            return f"{word}({', '.join(text(a, form) for a in arguments)})", PRIMARY
+        case Cast(of=of) if form in LANES:
+            return f"AS_{value.type.upper()}X{LANES[form]}({text(of, form)})", PRIMARY
         case Cast(of=of):
             return f"({type_name(value.type)}){_bracketed(of, UNARY, form)}", UNARY
         case Part(of=of, name=name):

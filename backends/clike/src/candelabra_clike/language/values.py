@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from math import isfinite
-from typing import Final, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from candelabra_clike.language.types import COMPLEX, FLOATS, INTEGERS, SIGNED, common, promoted
 
@@ -218,6 +218,20 @@ class Refuse(Value):
     @property
     def operands(self) -> tuple[Value, ...]:
         return (self.condition, self.value)
+
+
+def replaced(value: Value, by: Mapping[Value, Value]) -> Value:
+    """Return a value with some of its nodes replaced by others of the same types."""
+    if value in by:
+        return by[value]
+    changes: dict[str, Any] = {}
+    for field in fields(value):
+        part = getattr(value, field.name)
+        if isinstance(part, Value):
+            changes[field.name] = replaced(part, by)
+        elif isinstance(part, tuple) and all(isinstance(each, Value) for each in part):
+            changes[field.name] = tuple([replaced(each, by) for each in part])
+    return replace(value, **changes) if changes else value
 
 
 def reasons_in(*values: Value) -> tuple[str, ...]:

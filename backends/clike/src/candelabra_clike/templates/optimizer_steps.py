@@ -7,13 +7,14 @@ time compared with reading elements.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from candelabra.dtypes import dtype
 
+from candelabra_clike.language import Variable, all_declared, assignments
 from candelabra_clike.source import Source, number, reads, writes
 from candelabra_clike.templates.elementwise.loops import CHUNK
 from candelabra_clike.types import CTYPES
@@ -26,17 +27,26 @@ an argument takes at most 8."""
 
 @dataclass(frozen=True)
 class OptimizerStep:
-    """The update of one element. In the text ``vp``, ``vg`` … are the values of the arrays, and ``{W}`` is the suffix
-    of SQRT and DIVIDE.
+    """The update of one element, a function of values of the ``arrays`` and of the ``numbers``, by name.
 
-    ``written`` are the arrays that change, ``numbers`` further values.
+    It returns the new values of the arrays ``written``. Raises ``ExpressionError`` if a value has a wrong type.
     """
 
     name: str
     arrays: tuple[str, ...]
     written: tuple[str, ...]
     numbers: tuple[str, ...]
-    text: str
+    update: Callable[..., Any]
+
+    def __post_init__(self) -> None:
+        for type in ("f32", "f64"):
+            self._updated(type)
+
+    def _updated(self, type: str) -> str:
+        """Return statements that update the values ``vp`` … of the arrays."""
+        known = {a: Variable(type, f"v{a}") for a in self.arrays} | {n: Variable(type, n) for n in self.numbers}
+        values = all_declared(f"{self.name!r} in {type}", self.update, known, [(type,)] * len(self.written))
+        return assignments([f"v{a}" for a in self.written], values)
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
@@ -93,7 +103,7 @@ class OptimizerStep:
         """Return the update of a chunk of elements, or of one element."""
         loads = "".join(f"{type} v{a} = q{a}[i];\n" for a in self.arrays)
         stores = "".join(f"q{a}[i] = v{a};\n" for a in self.written)
-        step = f"{loads}{self.text.format(T=type, W=type.upper())}{stores}"
+        step = f"{loads}{self._updated(type)}{stores}"
         if not serial:
             return f"{{ const u32 i = 0;\n{step}}}"
         return (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import product
 from math import prod
 from typing import NamedTuple
 
@@ -48,14 +49,14 @@ class ScanPlan(NamedTuple):
 
 class ScanKernel:
     """A scan over one type of element. ``scan`` returns its operation for devices with or without float64, and an index
-    type.
+    type. Raises ``ExpressionError`` if one of them is wrong.
     """
 
     def __init__(
         self, name: str, scan: Callable[[bool, str], ScanOp], element: CType, outputs: Sequence[dtype]
     ) -> None:
         self.name = name
-        self.scan = scan
+        self._operations = {key: scan(*key) for key in product((True, False), ("u32", "u64"))}
         self.element = element
         self.outputs = tuple(outputs)
         self._plan = lru_cache(4096)(self._planned)
@@ -90,7 +91,7 @@ class ScanKernel:
             tuple([shape[d] for d in stay]), (tuple([out[d] for d in stay]), tuple([strides[d] for d in stay]))
         )
         rows, n = prod(kept), shape[dim]
-        scan = self.scan(engine.traits.float64, "u64" if wide else "u32")
+        scan = self._operations[engine.traits.float64, "u64" if wide else "u32"]
         text = ScanSourceBuilder(self.name, scan, self.element, tuple([CTYPES[d] for d in self.outputs]), len(kept))
         columns = kept[-1] if out_steps[-1] == 1 and n > 1 else 1
         choose_launch = _serial_launch if engine.traits.serial else _grouped_launch

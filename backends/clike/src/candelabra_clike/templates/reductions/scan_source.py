@@ -6,8 +6,11 @@ its elements in order. Combining is associative, but need not be commutative.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from candelabra_clike.language import Value, Variable, all_declared, assignments, constant, text
 from candelabra_clike.source import Parameter, Source, number, reads, writes
 from candelabra_clike.templates.index_walker import row_offsets, size_parameters, stride_parameters
 from candelabra_clike.types import CType
@@ -20,25 +23,61 @@ EACH = 8
 """Adjacent elements that a lane of a group processes at a time."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ScanOp:
-    """The operation of a scan, as expressions and statements of C.
+    """The operation of a scan, as functions that return expressions; they ask for what they need by name.
 
-    ``states`` are the types and initial values of the variables. ``each`` maps a value ``{x}`` and its index ``{i}`` to
-    them. ``operation`` are statements that combine a later state ``{b0}``, ``{b1}`` into ``{a0}``, ``{a1}``.
-    ``results`` are the outputs of a state ``{a0}``, ``{a1}``. The initial state is only used as the left operand. With
-    ``unrolls``, combining is cheap enough to be done twice to shorten the chain of dependent operations. With
-    ``blocks``, a work-item combines elements of a block first, since combining rounds: the error of a sum of n terms,
-    one after the other, grows with n, and with blocks of sqrt(n) terms with sqrt(n).
+    ``states`` are the types and initial values of the variables. ``each`` maps a value ``x`` of type ``element`` and
+    its index ``i`` to them. ``operation`` combines a state ``a0``, ``a1`` … with a later one ``b0``, ``b1`` … into one.
+    ``results`` maps a state ``a0``, ``a1`` … to the outputs, of the types ``outputs``. The initial state is only used
+    as the left operand. With ``unrolls``, combining is cheap enough to be done twice to shorten the chain of dependent
+    operations. With ``blocks``, a work-item combines elements of a block first, since combining rounds: the error of a
+    sum of n terms, one after the other, grows with n, and with blocks of sqrt(n) terms with sqrt(n).
+
+    Raises ``ExpressionError`` for a wrong expression.
     """
 
-    states: tuple[tuple[str, str], ...]
-    each: tuple[str, ...]
-    operation: str
-    results: tuple[str, ...] = ("{a0}",)
+    name: str
+    element: str
+    index: str
+    states: tuple[tuple[str, float], ...]
+    outputs: tuple[str, ...]
+    each: Callable[..., Any]
+    operation: Callable[..., Any]
+    results: Callable[..., Any] = lambda a0: a0
     unrolls: bool = True
     contract: bool = False
     blocks: bool = False
+
+    def __post_init__(self) -> None:
+        names = [f"s{k}" for k in range(len(self.states))]
+        for k in range(len(self.states)):
+            self.first(k)
+        self.state_of("x", "i")
+        self.combined(names, names)
+        self.result_of(names)
+
+    def state_of(self, value: str, index: str) -> list[Value]:
+        """Return the state of a value, the name of a variable."""
+        known = {"x": Variable(self.element, value), "i": Variable(self.index, index)}
+        return all_declared(repr(self.name), self.each, known, [(type,) for type, _ in self.states])
+
+    def combined(self, a: Sequence[str], b: Sequence[str]) -> list[Value]:
+        """Return the combination of two states, the names of variables."""
+        known = {**self._named("a", a), **self._named("b", b)}
+        return all_declared(repr(self.name), self.operation, known, [(type,) for type, _ in self.states])
+
+    def result_of(self, a: Sequence[str]) -> list[Value]:
+        """Return the outputs of a state."""
+        known = self._named("a", a)
+        return all_declared(repr(self.name), self.results, known, [(type,) for type in self.outputs])
+
+    def _named(self, letter: str, names: Sequence[str]) -> dict[str, Value]:
+        return {f"{letter}{k}": Variable(type, names[k]) for k, (type, _) in enumerate(self.states)}
+
+    def first(self, k: int) -> str:
+        """Return the text of an initial value."""
+        return text(constant(*self.states[k]))
 
 
 class ScanSourceBuilder:
@@ -57,7 +96,8 @@ class ScanSourceBuilder:
     # -- statements ---------------------------------------------------------------------------------------------------
     def state(self, name: str) -> str:
         """Declare a state with its initial value."""
-        return "".join(f"{type} {name}{k} = {first};\n" for k, (type, first) in enumerate(self.scan.states))
+        firsts = [self.scan.first(k) for k in range(len(self.scan.states))]
+        return "".join(f"{type} {name}{k} = {firsts[k]};\n" for k, (type, _) in enumerate(self.scan.states))
 
     def element_state(self, name: str, offset: str, i: str) -> str:
         """Declare the state of the element at an offset, with index ``i``."""
@@ -66,8 +106,8 @@ class ScanSourceBuilder:
 
     def state_of(self, name: str, value: str, i: str) -> str:
         """Declare the state of a value."""
-        states = zip(self.scan.states, self.scan.each, strict=True)
-        return "".join(f"{t} {name}{k} = {each.format(x=value, i=i)};\n" for k, ((t, _), each) in enumerate(states))
+        states = zip(self.scan.states, self.scan.state_of(value, i), strict=True)
+        return "".join(f"{type} {name}{k} = {text(each)};\n" for k, ((type, _), each) in enumerate(states))
 
     def copy_state(self, name: str, source: str) -> str:
         """Declare a state as a copy of another one."""
@@ -77,17 +117,15 @@ class ScanSourceBuilder:
         """Return statements that combine the later state ``b`` into ``a``; ``at`` and ``of`` are suffixes of the
         variables.
         """
-        names = {f"a{k}": f"{a}{k}{at}" for k in range(len(self.scan.states))}
-        names |= {f"b{k}": f"{b}{k}{of}" for k in range(len(self.scan.states))}
-        return self.scan.operation.format(**names) + "\n"
+        many = range(len(self.scan.states))
+        targets = [f"{a}{k}{at}" for k in many]
+        return assignments(targets, self.scan.combined(targets, [f"{b}{k}{of}" for k in many]))
 
     def results(self, a: str, index: str, at: str = "", to: str = "out") -> str:
         """Return statements that store the outputs of a state."""
-        names = {f"a{k}": f"{a}{k}{at}" for k in range(len(self.scan.states))}
-        stores = zip(self.outputs, self.scan.results, strict=True)
-        return "".join(
-            f"{to}{k}[{index}] = {o.store('(' + r.format(**names) + ')')};\n" for k, (o, r) in enumerate(stores)
-        )
+        values = self.scan.result_of([f"{a}{k}{at}" for k in range(len(self.scan.states))])
+        stores = zip(self.outputs, values, strict=True)
+        return "".join(f"{to}{k}[{index}] = {o.store('(' + text(r) + ')')};\n" for k, (o, r) in enumerate(stores))
 
     def totals(self, name: str, index: str, written: bool) -> str:
         """Return statements that store a state in the totals, or that declare a state with values from there."""
@@ -198,7 +236,7 @@ class ScanSourceBuilder:
         last = self.kept - 1
         offset = "c" if adjacent else f"c * a_k{last}"
         arrays = "".join(f"{type} t{k}[{BLOCK}];\n" for k, (type, _) in enumerate(self.scan.states))
-        begins = "".join(f"t{k}[c] = {first}; " for k, (_, first) in enumerate(self.scan.states))
+        begins = "".join(f"t{k}[c] = {self.scan.first(k)}; " for k in range(len(self.scan.states)))
         pointers = "".join(
             f"GLOBAL {o.memory}* to{k} = out{k} + (out_row + i * out_step);\n" for k, o in enumerate(self.outputs)
         )
@@ -238,13 +276,13 @@ class ScanSourceBuilder:
                 f"{self.combine('l', 'q')}}}\n{self._scan_group(group)}"
                 f"if (part) {{\n{self.combine('t', 'shared', of='[part - 1u]')}}}\nBARRIER;\n}}\n"
             )
-        begin = self.element_state("e", "a_row + (from + j) * a_step", "(from + j)")
+        offset, i = "a_row + (from + j) * a_step", "(from + j)"
         end = ""
         if phase != "totals":
             write = self.results("e", "out_row + (from + j) * out_step")
             end = (
                 f"{self.copy_state('e', 't')}if (LOCAL_ID) {{\n{self.combine('e', 'shared', of='[LOCAL_ID - 1u]')}}}\n"
-                f"for (u32 j = 0; j < many; ++j) {{\n{begin.replace(' e', ' f').replace('x_e', 'x_f')}"
+                f"for (u32 j = 0; j < many; ++j) {{\n{self.element_state('f', offset, i)}"
                 f"{self.combine('e', 'f')}{write}}}\n"
             )
         body = (
@@ -254,7 +292,8 @@ class ScanSourceBuilder:
             f"for (INDEX tile = begin; tile < stop; tile += {group * EACH}u) {{\n"
             f"const INDEX from = tile + LOCAL_ID * {EACH}u;\n"
             f"const u32 many = from >= stop ? 0 : stop - from < {EACH}u ? (u32)(stop - from) : {EACH}u;\n"
-            f"{self.state('l')}for (u32 j = 0; j < many; ++j) {{\n{begin}{self.combine('l', 'e')}}}\n"
+            f"{self.state('l')}for (u32 j = 0; j < many; ++j) {{\n"
+            f"{self.element_state('e', offset, i)}{self.combine('l', 'e')}}}\n"
             f"{self._scan_group(group)}{end}{self.combine('t', 'shared', of=f'[{group - 1}]')}BARRIER;\n}}\n"
         )
         if phase == "totals":

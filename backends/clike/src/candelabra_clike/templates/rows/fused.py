@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from candelabra_clike.source import Parameter, Source, number, reads, writes
 from candelabra_clike.templates.elementwise.draws import DRAWN
 from candelabra_clike.templates.elementwise.loops import STEP, UNIT, LoopNest
+from candelabra_clike.templates.rows.program import RowProgram
 from candelabra_clike.templates.rows.serial import SerialRowSourceBuilder
-from candelabra_clike.templates.rows.source import RowLayout, RowProgram
+from candelabra_clike.templates.rows.source import RowLayout
 from candelabra_clike.types import CType
 
 EVEN = 16

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from candelabra_clike.language import text
 from candelabra_clike.source import Source
-from candelabra_clike.templates.rows.source import RowReduction, RowSourceBuilder
+from candelabra_clike.templates.rows.program import RowReduction
+from candelabra_clike.templates.rows.source import RowSourceBuilder
 
 GROUP = 256
 """The work-group size."""
@@ -16,7 +18,7 @@ class GroupRowSourceBuilder(RowSourceBuilder):
 
     def by_groups(self, wide: bool, group: int) -> Source:
         """Return the kernel in which work-group ``o`` processes row ``o``."""
-        shared = f"LOCAL {self.total if self.value == 'f32' else 'f64'} shared[{group}];\n"
+        shared = f"LOCAL {self.types.total if self.value == 'f32' else 'f64'} shared[{group}];\n"
         passes = "".join(self._pass(i, p, group) for i, p in enumerate(self.program.passes))
         loop = f"for (INDEX r = LOCAL_ID; r < count; r += {group}u)"
         body = f"{shared}const INDEX o = GROUP_ID;\n{self.rows('o', range(self.layout.kept))}{passes}{self._last(loop)}"
@@ -36,29 +38,32 @@ class GroupRowSourceBuilder(RowSourceBuilder):
         """Return the offset of the element, to which the run has been moved already."""
         return f"{self.names[k]}_run"
 
-    def _element(self, expression: str) -> str:
+    def _element(self, position: int) -> str:
+        value = self.element(position)
         return (
-            f"{self.runs('r', range(self.layout.reduced))}{self.load_operands(expression, '')}"
-            f"const {self.value} e = {self.fill(expression)};\n"
+            f"{self.runs('r', range(self.layout.reduced))}{self.load_operands([value], '')}"
+            f"const {self.value} e = {text(value)};\n"
         )
 
     def _last(self, loop: str) -> str:
-        last = self.program.last
-        return f"{loop} {{\n{self._element(last)}{self.store('', 'e')}}}\n" if last else ""
+        if self.program.last is None:
+            return ""
+        return f"{loop} {{\n{self._element(len(self.program.passes))}{self.store('', 'e')}}}\n"
 
     def _pass(self, index: int, p: RowReduction, group: int) -> str:
-        value, total = self.value, self.total if p.operation == "sum" else self.value
+        value, total = self.value, self.total_type(p)
         start, step, piece = ("LOCAL_ID", f"{group}u", f"{PIECE}u") if group > 1 else ("0", "1u", f"{PIECE // GROUP}u")
         store_elements = self.store("", "e") if p.store_elements else ""
         loop = (
             f"for (INDEX begin = 0; begin < count; begin += {piece}) {{\n{value} lane = {self.identity(p)};\n"
             f"const INDEX stop = count - begin < {piece} ? count : begin + {piece};\n"
-            f"for (INDEX r = begin + {start}; r < stop; r += {step}) {{\n{self._element(p.each)}{store_elements}"
-            f"lane = {p.combine('lane', 'e')};\n}}\ntotal = {p.combine('total', f'({total})lane')};\n}}\n"
+            f"for (INDEX r = begin + {start}; r < stop; r += {step}) {{\n{self._element(index)}{store_elements}"
+            f"lane = {self.combine(p, 'lane', 'e')};\n}}\n"
+            f"total = {self.combine(p, 'total', f'({total})lane')};\n}}\n"
         )
         tree = stored_result = ""
         if group > 1:
-            combine = p.combine("shared[LOCAL_ID]", "shared[LOCAL_ID + h]")
+            combine = self.combine(p, "shared[LOCAL_ID]", "shared[LOCAL_ID + h]")
             tree = (
                 "BARRIER;\nshared[LOCAL_ID] = total;\nBARRIER;\n"
                 f"for (u32 h = {group // 2}u; h > 0; h /= 2u) {{\n"
@@ -70,5 +75,5 @@ class GroupRowSourceBuilder(RowSourceBuilder):
             stored_result = f"if (LOCAL_ID == 0) {{ {stored_result} }}\n"
         return (
             f"{value} r{index};\n{{ {total} total = {self.identity(p)};\n{loop}{tree}"
-            f"r{index} = ({value})({self.fill(p.result)}); }}\n{stored_result}"
+            f"r{index} = {self.result(index, 'total')}; }}\n{stored_result}"
         )

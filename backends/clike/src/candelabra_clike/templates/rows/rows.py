@@ -18,7 +18,8 @@ from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.layouts import WIDE, broadcast_strides, check_dims, collapsed
 from candelabra_clike.templates.reduction_dims import max_offset
 from candelabra_clike.templates.rows import groups, serial
-from candelabra_clike.templates.rows.source import RowLayout, RowProgram
+from candelabra_clike.templates.rows.program import RowProgram
+from candelabra_clike.templates.rows.source import RowLayout
 from candelabra_clike.types import CTYPES
 
 GRAIN = 1 << 13
@@ -81,7 +82,7 @@ class RowKernel:
     def _planned(self, engine: Engine, shape: Shape, steps: tuple[Shape, ...], dims: Shape, wide: bool) -> RowPlan:
         check_dims(shape, dims)
         kept_shape = tuple([1 if d in dims else s for d, s in enumerate(shape)])
-        shapes = [shape] * bool(self.program.last) + [kept_shape] * self.writes
+        shapes = [shape] * (self.program.last is not None) + [kept_shape] * self.writes
         outs = tuple([RowOutput(each, contiguous_strides(each), prod(each)) for each in shapes])
         last = tuple([max_offset(shape, row) for row in steps])
         wide = wide or prod(shape) >= WIDE or max(last) >= WIDE

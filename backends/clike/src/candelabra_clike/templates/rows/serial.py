@@ -9,10 +9,13 @@ once. The last loop over a row loads the next row into the cache, while the proc
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Final
 
+from candelabra_clike.language import LANES, Value, parameters_of, text
 from candelabra_clike.source import Source
-from candelabra_clike.templates.rows.source import NAMES, RowLayout, RowProgram, RowReduction, RowSourceBuilder
+from candelabra_clike.templates.rows.program import NAMES, RowProgram, RowReduction
+from candelabra_clike.templates.rows.source import RowLayout, RowSourceBuilder, variables
 from candelabra_clike.types import CType
 
 CHUNK = 2048
@@ -26,6 +29,9 @@ AHEAD = 8
 BLOCK = 128
 """The maximum number of columns of a work-item."""
 
+VECTORS: Final = {lanes: form for form, lanes in LANES.items()}
+"""The form of the text for vectors of 8 and 16."""
+
 Stage = tuple[tuple[int, RowReduction], ...]
 """Reductions that are evaluated together, with their positions in the program."""
 
@@ -34,7 +40,7 @@ def stages(passes: tuple[RowReduction, ...]) -> tuple[Stage, ...]:
     """Return the reductions in stages."""
     found: list[list[tuple[int, RowReduction]]] = []
     for i, p in enumerate(passes):
-        if found and not any(f"{{r{j}}}" in p.each or other.store_elements for j, other in found[-1]):
+        if found and not any(f"r{j}" in parameters_of(p.each) or other.store_elements for j, other in found[-1]):
             found[-1].append((i, p))
         else:
             found.append([(i, p)])
@@ -55,15 +61,15 @@ class SerialRowSourceBuilder(RowSourceBuilder):
     @property
     def vectorizes(self) -> bool:
         """Whether the innermost loop can use vectors: all values are f32 and adjacent in memory, or broadcast."""
-        if self.program.scalar or 2 in self.layout.inner or self.layout.inner[0] != 1:
+        if not self.program.vectorizes or 2 in self.layout.inner or self.layout.inner[0] != 1:
             return False
         return all(e.value == "f32" for e in self.elements)
 
-    def load_vectors(self, expression: str, i: str, lanes: int) -> str:
+    def load_vectors(self, values: Sequence[Value], i: str, lanes: int) -> str:
         """The vector form of :meth:`load_operands`."""
-        text = ""
+        statements, read = "", variables(values)
         for k, (letter, name) in enumerate(zip(NAMES, self.names[1:]), 1):
-            if f"{{{letter}}}" not in expression:
+            if f"v{letter}" not in read:
                 continue
             element = self.elements[k]
             if self.layout.inner[k]:
@@ -71,20 +77,15 @@ class SerialRowSourceBuilder(RowSourceBuilder):
                 loaded = f"load_{element.converts}_x{lanes}({loaded})" if element.converts else loaded
             else:
                 loaded = f"(f32x{lanes})({element.load(f'{name}[{self.offset(k, i)}]')})"
-            text += f"const f32x{lanes} v{letter} = {loaded};\n"
-        if "{o}" in expression:
-            text += (
-                f"const f32x{lanes} vo = {self.load_word(0)}_X{lanes}(f32, {self.names[0]} + {self.offset(0, i)});\n"
-            )
-        return text
+            statements += f"const f32x{lanes} v{letter} = {loaded};\n"
+        if "vo" in read:
+            loaded = f"{self.load_word(0)}_X{lanes}(f32, {self.names[0]} + {self.offset(0, i)})"
+            statements += f"const f32x{lanes} vo = {loaded};\n"
+        return statements
 
     def load_word(self, k: int) -> str:
         """Return the first part of the dialect's word that loads vectors from array ``k``."""
         return "LOAD"
-
-    def fill_vector(self, expression: str, lanes: int, results: str = "r{}") -> str:
-        """The vector form of :meth:`fill`."""
-        return self.fill(expression.replace("EXP", f"exp_x{lanes}"), results)
 
     def store_vector(self, i: str, value: str, lanes: int) -> str:
         """Return the statement that stores elements of the output."""
@@ -101,10 +102,6 @@ class SerialRowSourceBuilder(RowSourceBuilder):
             for k, name in enumerate(self.names[1:], 1)
             if self.layout.inner[k] == 1 and name in self.addressed
         )
-
-    def total_type(self, p: RowReduction) -> str:
-        """Return the type of the total of a reduction."""
-        return self.total if p.operation == "sum" else self.value
 
     # -- rows ---------------------------------------------------------------------------------------------------------
     def in_rows(self, wide: bool) -> Source:
@@ -130,7 +127,7 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         vectors = self._accumulate_vectors(stage) if self.vectorizes else self._accumulate_lanes(stage)
         lanes = "".join(f"{self.value} lane{i} = {self.identity(p)};\n" for i, p in stage)
         to_totals = "".join(
-            f"total{i} = {p.combine(f'total{i}', f'({self.total_type(p)})lane{i}')};\n" for i, p in stage
+            f"total{i} = {self.combine(p, f'total{i}', f'({self.total_type(p)})lane{i}')};\n" for i, p in stage
         )
         stretch = (
             f"for (INDEX i = 0; i < n;) {{\nconst INDEX stop = n - i < {CHUNK}u ? n : i + {CHUNK}u;\n{lanes}{vectors}"
@@ -138,29 +135,30 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         )
         totals = "".join(f"{self.total_type(p)} total{i} = {self.identity(p)};\n" for i, p in stage)
         results = "".join(
-            f"const {self.value} r{i} = ({self.value})({self.fill(p.result).replace('total', f'total{i}')});\n"
-            f"{self.stored_result(i, 'o', f'r{i}')}"
-            for i, p in stage
+            f"const {self.value} r{i} = {self.result(i, f'total{i}')};\n{self.stored_result(i, 'o', f'r{i}')}"
+            for i, _ in stage
         )
         return f"{totals}{self._runs(stretch)}{results}"
 
     def _accumulate_one(self, stage: Stage, at: str, lane: str) -> str:
         """Return statements that combine element ``at`` with the lanes of a stage."""
-        text = self.load_operands(" ".join(p.each for _, p in stage), at)
-        for i, p in stage:
-            text += f"const {self.value} e{i} = {self.fill(p.each)};\n"
-            text += self.store(at, f"e{i}") if p.store_elements else ""
-            text += f"{lane.format(i)} = {p.combine(lane.format(i), f'e{i}')};\n"
-        return text
+        values = [self.element(i) for i, _ in stage]
+        statements = self.load_operands(values, at)
+        for (i, p), value in zip(stage, values):
+            statements += f"const {self.value} e{i} = {text(value)};\n"
+            statements += self.store(at, f"e{i}") if p.store_elements else ""
+            statements += f"{lane.format(i)} = {self.combine(p, lane.format(i), f'e{i}')};\n"
+        return statements
 
     def _accumulate_vector(self, stage: Stage, at: str, lane: str, lanes: int) -> str:
         """The vector form of :meth:`_accumulate_one`."""
-        text = self.load_vectors(" ".join(p.each for _, p in stage), at, lanes)
-        for i, p in stage:
-            text += f"const f32x{lanes} e{i} = {self.fill_vector(p.each, lanes)};\n"
-            text += self.store_vector(at, f"e{i}", lanes) if p.store_elements else ""
-            text += f"{lane.format(i)} = {p.combine(lane.format(i), f'e{i}')};\n"
-        return text
+        values = [self.element(i) for i, _ in stage]
+        statements = self.load_vectors(values, at, lanes)
+        for (i, p), value in zip(stage, values):
+            statements += f"const f32x{lanes} e{i} = {text(value, VECTORS[lanes])};\n"
+            statements += self.store_vector(at, f"e{i}", lanes) if p.store_elements else ""
+            statements += f"{lane.format(i)} = {self.combine(p, lane.format(i), f'e{i}')};\n"
+        return statements
 
     def _accumulate_vectors(self, stage: Stage) -> str:
         """Return statements that accumulate ``STRETCH`` elements at a time, then eight, and reduce them to ``lane0`` …
@@ -176,17 +174,24 @@ class SerialRowSourceBuilder(RowSourceBuilder):
             distance = several // 2
             while distance:
                 pairs = [(f"v{i}[{x}]", f"v{i}[{x + distance}]") for x in range(distance)]
-                joined += "".join(f"{x} = {p.combine(x, y)};\n" for x, y in pairs)
+                joined += "".join(f"{x} = {self.combine(p, x, y)};\n" for x, y in pairs)
                 distance //= 2
-            joined += f"w{i} = {f'v{i}[0]' if self.lanes == 8 else p.combine(f'v{i}[0].lo', f'v{i}[0].hi')};\n"
+            joined += f"w{i} = {f'v{i}[0]' if self.lanes == 8 else self.combine(p, f'v{i}[0].lo', f'v{i}[0].hi')};\n"
         step = self._accumulate_vector(stage, "j", "v{}[q]", self.lanes)
         return (
             f"if (stop - i >= 8u) {{\n{declared}if (stop - i >= {STRETCH}u) {{\n{whole}"
             f"for (; i + {STRETCH}u <= stop; i += {STRETCH}u) UNROLL for (u32 q = 0; q < {several}u; ++q) {{\n"
             f"const INDEX j = i + {self.lanes}u * q;\n{step}}}\n{joined}}}\n"
             f"for (; i + 8u <= stop; i += 8u) {{\n{self._accumulate_vector(stage, 'i', 'w{}', 8)}}}\n"
-            f"{''.join(_to_lane(i, p) for i, p in stage)}}}\n"
+            f"{''.join(self._to_lane(i, p) for i, p in stage)}}}\n"
         )
+
+    def _to_lane(self, i: int, p: RowReduction) -> str:
+        """Return statements that combine the elements of the vector ``w{i}`` with ``lane{i}``."""
+        halves = ", ".join(f"h{i}{k} = {self.combine(p, f'w{i}.s{k}', f'w{i}.s{k + 4}')}" for k in range(4))
+        pairs = ((f"h{i}{x}", f"h{i}{y}") for x, y in ((0, 2), (1, 3), (0, 1)))
+        joins = "".join(f"{x} = {self.combine(p, x, y)};\n" for x, y in pairs)
+        return f"f32 {halves};\n{joins}lane{i} = {self.combine(p, f'lane{i}', f'h{i}0')};\n"
 
     def _accumulate_lanes(self, stage: Stage) -> str:
         """Return statements that accumulate eight elements at a time in eight lanes; shorter chains have smaller
@@ -196,8 +201,8 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         pairs = ((0, 4), (1, 5), (2, 6), (3, 7), (0, 2), (1, 3), (0, 1))
         for i, p in stage:
             declared += f"{self.value} v{i}[8];\nUNROLL for (u32 q = 0; q < 8u; ++q) v{i}[q] = {self.identity(p)};\n"
-            joined += "".join(f"v{i}[{x}] = {p.combine(f'v{i}[{x}]', f'v{i}[{y}]')};\n" for x, y in pairs)
-            joined += f"lane{i} = {p.combine(f'lane{i}', f'v{i}[0]')};\n"
+            joined += "".join(f"v{i}[{x}] = {self.combine(p, f'v{i}[{x}]', f'v{i}[{y}]')};\n" for x, y in pairs)
+            joined += f"lane{i} = {self.combine(p, f'lane{i}', f'v{i}[0]')};\n"
         return (
             f"if (stop - i >= 64u) {{\n{declared}"
             "for (; i + 8u <= stop; i += 8u) UNROLL for (u32 q = 0; q < 8u; ++q) {\nconst INDEX j = i + q;\n"
@@ -206,15 +211,15 @@ class SerialRowSourceBuilder(RowSourceBuilder):
 
     def last(self) -> str:
         """Return statements for the elements of the output of one row."""
-        last = self.program.last
-        if not last:
+        if self.program.last is None:
             return ""
+        value = self.element(len(self.program.passes))
         loop = "INDEX i = 0;\n"
         ahead = self.prefetch("i", f"{{}}_k{self.layout.kept - 1}")
         for lanes in dict.fromkeys((self.lanes, 8)) if self.vectorizes else ():
-            loop += f"for (; i + {lanes}u <= n; i += {lanes}u) {{\n{ahead}{self.load_vectors(last, 'i', lanes)}"
-            loop += f"const f32x{lanes} e = {self.fill_vector(last, lanes)};\n{self.store_vector('i', 'e', lanes)}}}\n"
-        one = f"{self.load_operands(last, 'i')}const {self.value} e = {self.fill(last)};\n{self.store('i', 'e')}"
+            loop += f"for (; i + {lanes}u <= n; i += {lanes}u) {{\n{ahead}{self.load_vectors([value], 'i', lanes)}"
+            loop += f"const f32x{lanes} e = {text(value, VECTORS[lanes])};\n{self.store_vector('i', 'e', lanes)}}}\n"
+        one = f"{self.load_operands([value], 'i')}const {self.value} e = {text(value)};\n{self.store('i', 'e')}"
         return self._runs(f"{loop}for (; i < n; ++i) {{\n{one}}}\n")
 
     # -- columns ------------------------------------------------------------------------------------------------------
@@ -229,7 +234,7 @@ class SerialRowSourceBuilder(RowSourceBuilder):
             "const u32 width = (u32)(rest < size ? rest : size);\n"
             f"{self.rows('o', range(last))}{begins}{results}{''.join(map(self._column_stage, self.stages))}"
         )
-        if self.program.last:
+        if self.program.last is not None:
             body += f"for (INDEX r = 0; r < count; ++r) {{\n{self._row()}{self._across(self._store_last)}}}\n"
         return self.source("columns", body, ("blocks", "size"), wide, 1)
 
@@ -238,38 +243,40 @@ class SerialRowSourceBuilder(RowSourceBuilder):
 
     def _across(self, step: Callable[[int], str]) -> str:
         """Return a loop over the columns of a row. ``step`` returns the statements for 16, 8 or 1 of them."""
-        text = "u32 c = 0;\n"
+        loops = "u32 c = 0;\n"
         for lanes in (*dict.fromkeys((self.lanes, 8)), 1) if self.vectorizes else (1,):
-            text += f"for (; c + {lanes}u <= width; c += {lanes}u) {{\n{step(lanes)}}}\n"
-        return text
+            loops += f"for (; c + {lanes}u <= width; c += {lanes}u) {{\n{step(lanes)}}}\n"
+        return loops
+
+    def _column_values(self, positions: Sequence[int], lanes: int) -> tuple[str, list[str]]:
+        """Return statements that load the operands of expressions for some columns, and the text of each expression."""
+        if lanes == 1:
+            values = [self.element(position, "r{}[c]") for position in positions]
+            return self.load_operands(values, "c"), [text(value) for value in values]
+        values = [self.element(position, f"PRIVATE_X{lanes}(f32, r{{}} + c)") for position in positions]
+        return self.load_vectors(values, "c", lanes), [text(value, VECTORS[lanes]) for value in values]
 
     def _store_last(self, lanes: int) -> str:
         """Return statements that store some columns of a row of the output."""
-        last = self.program.last
+        loaded, (value,) = self._column_values([len(self.program.passes)], lanes)
         if lanes == 1:
-            value = self.fill(last, "r{}[c]")
-            return f"{self.load_operands(last, 'c')}const {self.value} e = {value};\n{self.store('c', 'e')}"
-        value = self.fill_vector(last, lanes, f"PRIVATE_X{lanes}(f32, r{{}} + c)")
-        return (
-            f"{self.load_vectors(last, 'c', lanes)}const f32x{lanes} e = {value};\n{self.store_vector('c', 'e', lanes)}"
-        )
+            return f"{loaded}const {self.value} e = {value};\n{self.store('c', 'e')}"
+        return f"{loaded}const f32x{lanes} e = {value};\n{self.store_vector('c', 'e', lanes)}"
 
     def _accumulate_columns(self, stage: Stage, lanes: int) -> str:
         """Return statements that combine some columns of a row with their lanes."""
-        together = " ".join(p.each for _, p in stage)
-        text = self.load_operands(together, "c") if lanes == 1 else self.load_vectors(together, "c", lanes)
-        text += self.prefetch("c", f"{AHEAD}u * {{}}_r{self.layout.reduced - 1}") if lanes == self.lanes else ""
-        for i, p in stage:
+        statements, values = self._column_values([i for i, _ in stage], lanes)
+        if lanes == self.lanes:
+            statements += self.prefetch("c", f"{AHEAD}u * {{}}_r{self.layout.reduced - 1}")
+        for (i, p), value in zip(stage, values):
             if lanes == 1:
-                type, lane, value = self.value, f"lane{i}[c]", self.fill(p.each, "r{}[c]")
-                stored = self.store("c", f"e{i}")
+                type, lane, stored = self.value, f"lane{i}[c]", self.store("c", f"e{i}")
             else:
                 type, lane = f"f32x{lanes}", f"PRIVATE_X{lanes}(f32, lane{i} + c)"
-                value = self.fill_vector(p.each, lanes, f"PRIVATE_X{lanes}(f32, r{{}} + c)")
                 stored = self.store_vector("c", f"e{i}", lanes)
-            text += f"const {type} e{i} = {value}, l{i} = {lane};\n{stored if p.store_elements else ''}"
-            text += f"{lane} = {p.combine(f'l{i}', f'e{i}')};\n"
-        return text
+            statements += f"const {type} e{i} = {value}, l{i} = {lane};\n{stored if p.store_elements else ''}"
+            statements += f"{lane} = {self.combine(p, f'l{i}', f'e{i}')};\n"
+        return statements
 
     def _column_stage(self, stage: Stage) -> str:
         """Return statements for the reductions of a stage of all columns."""
@@ -280,9 +287,8 @@ class SerialRowSourceBuilder(RowSourceBuilder):
             declared += f"{type} totals{i}[{BLOCK}];\n{self.value} lane{i}[{BLOCK}];\n"
             cleared += f"totals{i}[c] = {identity};\n"
             reset += f"lane{i}[c] = {identity};\n"
-            to_totals += f"totals{i}[c] = {p.combine(f'totals{i}[c]', f'({type})lane{i}[c]')};\n"
-            result = self.fill(p.result, "r{}[c]").replace("total", f"totals{i}[c]")
-            results += f"r{i}[c] = ({self.value})({result});\n"
+            to_totals += f"totals{i}[c] = {self.combine(p, f'totals{i}[c]', f'({type})lane{i}[c]')};\n"
+            results += f"r{i}[c] = {self.result(i, f'totals{i}[c]', 'r{}[c]')};\n"
             results += self.stored_result(i, f"o * k{last} + begin + c", f"r{i}[c]")
         each = "for (u32 c = 0; c < width; ++c)"
         row = f"{self._row()}{self._across(lambda lanes: self._accumulate_columns(stage, lanes))}"
@@ -291,10 +297,3 @@ class SerialRowSourceBuilder(RowSourceBuilder):
             f"const INDEX stop = count - r < {DEEP}u ? count : r + {DEEP}u;\n{each} {{\n{reset}}}\n"
             f"for (; r < stop; ++r) {{\n{row}}}\n{each} {{\n{to_totals}}}\n}}\n{each} {{\n{results}}}\n}}\n"
         )
-
-
-def _to_lane(i: int, p: RowReduction) -> str:
-    """Return statements that combine the elements of the vector ``w{i}`` with ``lane{i}``."""
-    halves = ", ".join(f"h{i}{k} = {p.combine(f'w{i}.s{k}', f'w{i}.s{k + 4}')}" for k in range(4))
-    joins = "".join(f"h{i}{x} = {p.combine(f'h{i}{x}', f'h{i}{y}')};\n" for x, y in ((0, 2), (1, 3), (0, 1)))
-    return f"f32 {halves};\n{joins}lane{i} = {p.combine(f'lane{i}', f'h{i}0')};\n"

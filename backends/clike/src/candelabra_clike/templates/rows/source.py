@@ -1,58 +1,19 @@
-"""Sources of row kernels: reductions of each row, one after another, then an expression for every element.
+"""The common parts of the sources of row kernels, which run the programs of
+:mod:`candelabra_clike.templates.rows.program`.
 
 A row consists of the elements of the reduced dims that belong to one output. Operands are broadcast by strides of 0.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from candelabra_clike.language import Value, Variable, text
 from candelabra_clike.source import Parameter, Source, number, reads, writes
 from candelabra_clike.templates.index_walker import offset_lines
+from candelabra_clike.templates.rows.program import NAMES, RowProgram, RowReduction, RowTypes
 from candelabra_clike.types import CType
-
-NAMES = "abcdef"
-"""The names of operands in expressions."""
-
-
-class RowReduction(NamedTuple):
-    """A reduction over a row: ``operation`` (``max`` or ``sum``) of the expression ``each``, with a ``result``.
-
-    ``each`` is an expression of the operands ``{a}``, ``{b}`` … and of earlier results ``{r0}``, ``{r1}`` … ``result``
-    is one of the total ``{t}``, of ``count``, of earlier results and of the numbers ``s0`` … With ``store_elements``,
-    the elements are written to the output, and later expressions refer to them as ``{o}``. With ``stored_result``, the
-    result is an output.
-    """
-
-    each: str
-    operation: str
-    result: str = "{t}"
-    store_elements: bool = False
-    stored_result: bool = False
-
-    def combine(self, a: str, b: str) -> str:
-        """Return the expression that combines two values."""
-        return f"(({a}) > ({b}) ? ({a}) : ({b}))" if self.operation == "max" else f"({a} + {b})"
-
-
-@dataclass(frozen=True)
-class RowProgram:
-    """Reductions of a row, and the ``last`` expression for the elements of the output. Without it, only the reductions
-    store.
-
-    ``EXP``, ``LOG``, ``SQRT`` and ``POWER`` in expressions are the functions of the value type; ``T`` is that type.
-    ``scalar`` is true if the expressions are not valid for vectors of eight. With ``contract``, ``a * b + c`` may be
-    fused; a difference of equal products is then the rounding error of one of them, and not 0.
-    """
-
-    name: str
-    operands: int
-    passes: tuple[RowReduction, ...]
-    last: str = ""
-    numbers: int = 0
-    scalar: bool = False
-    contract: bool = True
 
 
 class RowLayout(NamedTuple):
@@ -82,23 +43,17 @@ class RowSourceBuilder:
         self.elements = elements
         self.layout = layout
         self.value = elements[0].value
-        self.total = "f64" if float64 else "f32"
+        self.types = RowTypes(self.value, "f64" if float64 else "f32")
         self.names = ("out", *[f"in_{n}" for n in NAMES[: program.operands]])
         self.addressed = self.names
         """The arrays whose offsets the kernel computes."""
-        self.scalar_words = {
-            "EXP": f"exp_{self.value}",
-            "LOG": f"log_{self.value}",
-            "SQRT": f"SQRT_{self.value.upper()}",
-            "POWER": f"power_{self.value}",
-        }
 
     def parameters(self, *own: str) -> tuple[Parameter, ...]:
         """Return buffers, offsets and sizes, then the strides of the kept dims, then those of the reduced dims, then
         numbers.
         """
         stored_result = [i for i, p in enumerate(self.program.passes) if p.stored_result]
-        buffers = [writes("out", self.elements[0].memory)] if self.program.last else []
+        buffers = [writes("out", self.elements[0].memory)] if self.program.last is not None else []
         buffers += [writes(f"w{i}", self.elements[0].memory) for i in stored_result]
         buffers += [reads(n, e.memory) for n, e in zip(self.names[1:], self.elements[1:], strict=True)]
         head = [f"{n}_at" for n in self.names[1:]] + ["outputs", "count", *own]
@@ -141,39 +96,50 @@ class RowSourceBuilder:
         return f"{name}_run" + ("", f" + {i}", f" + ({i}) * {name}_{last}")[inner]
 
     # -- one element --------------------------------------------------------------------------------------------------
-    def load_operands(self, expression: str, i: str) -> str:
-        """Return statements that load the operands of an expression as scalars ``va`` …, and stored output elements as
+    def element(self, position: int, results: str = "r{}") -> Value:
+        """Return the expression of an element, see :meth:`RowProgram.element`."""
+        return self.program.element(position, self.value, results)
+
+    def result(self, position: int, total: str, results: str = "r{}") -> str:
+        """Return the text of the result of a reduction, from the name of its total."""
+        return text(self.program.result(position, self.types, total, results))
+
+    def load_operands(self, values: Iterable[Value], i: str) -> str:
+        """Return statements that load the operands of expressions as scalars ``va`` …, and stored output elements as
         ``vo``.
         """
-        text = ""
+        statements, read = "", variables(values)
         for k, (letter, name) in enumerate(zip(NAMES, self.names[1:]), 1):
-            if f"{{{letter}}}" in expression:
-                text += f"const {self.value} v{letter} = {self.elements[k].load(f'{name}[{self.offset(k, i)}]')};\n"
-        if "{o}" in expression:
-            text += f"const {self.value} vo = {self.names[0]}[{self.offset(0, i)}];\n"
-        return text
-
-    def fill(self, expression: str, results: str = "r{}") -> str:
-        """Return the scalar form of an expression, with all fields filled in."""
-        names = {n: f"v{n}" for n in (*NAMES, "o")}
-        names |= {f"r{i}": results.format(i) for i in range(len(self.program.passes))}
-        text = expression.format(t="total", **names)
-        for word, function in self.scalar_words.items():
-            text = text.replace(word, function)
-        return text.replace("(T)", f"({self.value})").replace("(W)", f"({self.total})")
+            if f"v{letter}" in read:
+                loaded = self.elements[k].load(f"{name}[{self.offset(k, i)}]")
+                statements += f"const {self.value} v{letter} = {loaded};\n"
+        if "vo" in read:
+            statements += f"const {self.value} vo = {self.names[0]}[{self.offset(0, i)}];\n"
+        return statements
 
     def store(self, i: str, value: str) -> str:
         """Return the statement that stores an element of the output."""
         return f"{self.names[0]}[{self.offset(0, i)}] = {self.elements[0].store(f'({value})')};\n"
 
+    def total_type(self, p: RowReduction) -> str:
+        """Return the type of the total of a reduction."""
+        return p.operation.total(self.types)
+
     def identity(self, p: RowReduction) -> str:
         """Return the initial value of a reduction."""
-        if p.operation == "sum":
-            return "0"
-        return "BITS_F32(0xFF800000u)" if self.value == "f32" else "BITS_F64(0xFFF0000000000000ul)"
+        return p.operation.identity(self.value)
+
+    def combine(self, p: RowReduction, a: str, b: str) -> str:
+        """Return the text that combines two values of a reduction, or two vectors of them."""
+        return p.operation.combine(self.value, a, b)
 
     def stored_result(self, index: int, offset: str, result: str) -> str:
         """Return the statement that stores the result of a reduction, if it is an output."""
         if not self.program.passes[index].stored_result:
             return ""
         return f"w{index}[{offset}] = {self.elements[0].store(result)};\n"
+
+
+def variables(values: Iterable[Value]) -> set[str]:
+    """Return the names of the variables in expressions."""
+    return {node.name for value in values for node in value.walk() if isinstance(node, Variable)}
