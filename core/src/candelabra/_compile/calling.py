@@ -267,6 +267,8 @@ class TracedCall:
             positions = [i for i, r in enumerate(results) if isinstance(r, New) and r.differentiable]
             if positions and not recorder.breaks:
                 self._differentiate(tensors, positions)
+        for holds, where in recorder.dependencies:
+            self.environment.require(holds, where)
         if not recorder.breaks and self.environment.holds():
             self.program = self._program(found, shape, results)
         return out
@@ -310,7 +312,8 @@ class TracedCall:
         if written:
             rest = [v for v in writer.tensors if v not in written]
             writer.separate(written, rest)
-        if any(isinstance(e, GradientSet) for s in recorder.segments for e in s.effects) or recorder.gradient_of:
+        sets_gradients = any(isinstance(e, GradientSet) for s in recorder.segments for e in s.effects)
+        if sets_gradients or recorder.gradient_of or recorder.dependencies:
             writer.gradients([
                 (leaf, recorder.first_gradients[key] is not None) for key, leaf in recorder.leaves.items()
             ])  # fmt: skip

@@ -116,11 +116,14 @@ class Writer:
 
     def separate(self, written: Sequence[Value], others: Sequence[Value]) -> None:
         """Guard that tensors whose memory is written share it with none of the others."""
-        for i, value in enumerate(written):
-            for other in (*written[i + 1 :], *others):
-                if other.memory is not value.memory:
-                    a, b = self.tensors[value], self.tensors[other]
-                    self.guards.append(f"if {a}._counter is {b}._counter: return MISS")
+        targets = {value.memory: self.tensors[value] for value in written}
+        rest = {value.memory: self.tensors[value] for value in others if value.memory not in targets}
+        if len(targets) + len(rest) < 2:
+            return
+        cells, seen = (", ".join(f"id({name}._counter)" for name in each.values()) for each in (targets, rest))
+        self.guards.append(f"_w = {{{cells}}}")
+        self.guards.append(f"if len(_w) != {len(targets)} or not _w.isdisjoint(({seen},)): return MISS" if rest else
+                           f"if len(_w) != {len(targets)}: return MISS")
 
     def gradients(self, leaves: Sequence[tuple[Tensor, bool]]) -> None:
         """Guard which leaves have gradients, and that they have no hooks: a backward pass inside would run them."""
@@ -139,6 +142,11 @@ class Writer:
             seed, offset = f"n{len(self.names)}", f"n{len(self.names) + 1}"
             self.names[draw.seed], self.names[draw.offset] = seed, offset
             self.lines.append(f"{seed}, {offset} = {self.bound(draw.generator)}.take({draw.counters})")
+        for numbers in segment.numbers:
+            for value in numbers.values:
+                self.names[value] = f"n{len(self.names)}"
+            left = "".join(f"{self.names[value]}, " for value in numbers.values)
+            self.lines.append(f"{left or '_'}{'= ' if left else ' = '}{self.bound(numbers.function)}()")
         for value in inputs:
             if value in graph.captured and value not in self.recorder.external:  # a constant
                 self.names[value] = self.bound(graph.captured[value]._payload)
