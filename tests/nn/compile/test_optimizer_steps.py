@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -141,11 +143,7 @@ def rate_of_a_tensor(optimizer: optim.Optimizer, model: nn.Module, i: int) -> No
 def test_changes_of_the_optimizer_are_seen(name: str, change: Change) -> None:
     """What decides which kernels run on which tensors is guarded."""
 
-    def keep_gradients(p: Any) -> optim.Optimizer:
-        return RECORDED[name](p)
-
-    expected, found = train(keep_gradients, False, change, 8), train(keep_gradients, True, change, 8)
-    assert found[0] == expected[0]
+    assert train(RECORDED[name], True, change, 8)[0] == train(RECORDED[name], False, change, 8)[0]
 
 
 def test_hooks_of_a_step_run_at_each_call() -> None:
@@ -211,3 +209,46 @@ def test_a_function_of_other_parameters_does_not_move_what_it_does_not_train() -
     step()
     assert other.tolist() == [0.5, 0.5]
     assert used.tolist() == [-1, -1]
+
+
+def test_old_gradients_are_gone_while_a_step_computes_new_ones() -> None:
+    """They are removed before the graph, as ``zero_grad()`` does, and nothing of the trace keeps gradients."""
+    w = nn.Parameter(cd.ones(3))
+    optimizer = optim.Adam([w], lr=0.1)
+
+    @cd.compile(fullgraph=True)
+    def step(x: cd.Tensor) -> None:
+        optimizer.zero_grad()
+        (w * x).sum().backward()
+        optimizer.step()
+
+    gradients: list[weakref.ref[Any]] = []
+    for _ in range(3):
+        step(cd.ones(3))
+        gradients.append(weakref.ref(w.grad))
+    gone: list[list[bool]] = []
+    kernels: dict[str, Any] = step.programs[-1].runs[0].__globals__
+    first = kernels["k0"]
+    kernels["k0"] = lambda *args: gone.append([each() is None for each in gradients]) or first(*args)
+    step(cd.ones(3))
+    assert gone == [[True, True, True]]
+
+
+def test_programs_do_not_pile_up() -> None:
+    """Many optimizers and their compiled steps are collected with their functions."""
+    made: list[weakref.ref[Any]] = []
+    for i in range(20):
+        w = nn.Parameter(cd.ones(2))
+        optimizer = optim.Adam([w], lr=0.1)
+
+        def step(x: cd.Tensor, w: Any = w, optimizer: Any = optimizer) -> None:
+            (w * x).sum().backward()
+            optimizer.step()
+
+        compiled = cd.compile(step, fullgraph=True)
+        for _ in range(3):
+            compiled(cd.ones(2) * i)
+        made += [weakref.ref(optimizer), weakref.ref(compiled.programs[-1].graphs[0])]
+    del step, compiled, optimizer
+    gc.collect()
+    assert [each() for each in made] == [None] * 40

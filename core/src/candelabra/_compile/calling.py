@@ -319,8 +319,9 @@ class TracedCall:
             ])  # fmt: skip
         simple = [simplified(graph) for graph in graphs]
         runs = [compile_graph(graph) for graph in simple]
+        repeatable = not written and not recorder.draws and len(graphs) == 1
         for segment, graph, short, run in zip(recorder.segments, graphs, simple, runs, strict=True):
-            writer.segment(segment, short, run, graph.outputs)
+            writer.segment(segment, short, run, graph.outputs, repeatable)
         for position, result in enumerate(results):
             writer.result(position, result)
         if derivative is not None:
@@ -331,7 +332,7 @@ class TracedCall:
         function = writer.function(len(self.leaves), self._returned(writer, leaves, shape))
         program = Program(function, None if plain else self.spec, self.environment)
         program.graphs, program.runs, program.derivative = simple, runs, derivative
-        program.repeatable = not written and not recorder.draws and len(graphs) == 1
+        program.repeatable = repeatable
         return program
 
     def _captured(self, results: list[Result], graphs: Sequence[Any]) -> list[Value]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from candelabra._annotations import Any, Final
 from candelabra._codegen.source import build_once, indent
 from candelabra._compile.environment import SCALARS, Environment, differs
-from candelabra._compile.recording import Advanced, Effect, Recorder, Replaced, Segment
+from candelabra._compile.recording import Advanced, Effect, GradientSet, Recorder, Replaced, Segment
 from candelabra._compile.results import Alias, New, Result, Same, Viewed, replay
 from candelabra._device import _default as default_device
 from candelabra._device import _process_default as process_default
@@ -132,10 +132,13 @@ class Writer:
             self.guards.append(f"if ({name}._grad is None) is {has} or {name}._node.hooks is not None: return MISS")
 
     # -- the call -----------------------------------------------------------------------------------------------------
-    def segment(self, segment: Segment, graph: Graph, function: Callable[..., Any], outputs: Sequence[Value]) -> None:
+    def segment(
+        self, segment: Segment, graph: Graph, function: Callable[..., Any], outputs: Sequence[Value], repeatable: bool
+    ) -> None:
         """Write the call of a segment's graph, its effects, and the host call after it.
 
-        ``outputs`` are the values of the segment that the results of the graph stand for.
+        ``outputs`` are the values of the segment that the results of the graph stand for. ``repeatable``: a call that
+        fails must not have changed anything.
         """
         inputs = graph.inputs
         for draw in segment.draws:
@@ -160,6 +163,8 @@ class Writer:
             for value in outputs:
                 self.names[value] = f"r{len(self.names)}"
             left = "".join(f"{self.names[value]}, " for value in outputs)
+            if not repeatable:
+                self._release_gradients(segment)
             self.lines.append(f"{left or '_'}{'= ' if left else ' = '}{self.bound(function, 'run')}({passed})")
         for effect in segment.effects:
             self._effect(effect)
@@ -167,6 +172,16 @@ class Writer:
             called = self.bound(segment.call.function)
             args, kwargs = self.bound(segment.call.args), self.bound(segment.call.kwargs)
             self.lines.append(f"{called}(*{args}, **{kwargs})")
+
+    def _release_gradients(self, segment: Segment) -> None:
+        """Write lines that remove the gradients that a segment replaces without reading them.
+
+        The function has done so before it computed the new ones, so their memory is not part of its peak.
+        """
+        read = {id(leaf) for leaf in self.recorder.gradient_of.values()}
+        for effect in segment.effects:
+            if isinstance(effect, GradientSet) and id(effect.tensor) not in read:
+                self.lines.append(f"{self._outside(effect.tensor)}._grad = None")
 
     def _effect(self, effect: Effect) -> None:
         tensor = self._outside(effect.tensor)

@@ -56,9 +56,10 @@ def _pieces(node: Node, sums: dict[Value, list[Piece]], written: set[Memory]) ->
 
 def _piece(gradient: Value, shape: tuple[int, ...], index: tuple[Any, ...]) -> Piece | None:
     """Return the piece of an index that is a slice along one dim."""
-    if len(index) != len(shape) or not all(isinstance(i, slice) and i.step in (1, None) for i in index):
+    if not all(isinstance(i, slice) and i.step in (1, None) for i in index):
         return None
-    parts = [(d, i) for d, (i, size) in enumerate(zip(index, shape, strict=True)) if (i.start, i.stop) != (0, size)]
+    sizes = shape[: len(index)]  # the dims after them are whole
+    parts = [(d, i) for d, (i, size) in enumerate(zip(index, sizes, strict=True)) if (i.start, i.stop) != (0, size)]
     if len(parts) != 1:
         return None
     [(dim, part)] = parts

@@ -23,7 +23,7 @@ Group = dict[str, Any]
 
 
 class RecordedBatch(NamedTuple):
-    """A batch of a group, and its flags when it was recorded."""
+    """A batch of a group, and its flags when it was recorded. The rows are cleared then."""
 
     group: Group
     operator: Operator[..., Any]
@@ -112,6 +112,7 @@ def record_step(recorder: Any, optimizer: Any, *args: Any, **kwargs: Any) -> boo
         numbers = iter(recorder.numbers(step.numbers))
         for group, op, batch, _ in step.batches:
             op.over_rows(batch.rows, *_with_numbers(optimizer.arguments(group, batch), numbers))
+            batch.rows.clear()  # they have the gradients of this step
     return True
 
 
