@@ -81,7 +81,6 @@ def _whole(setup: str) -> str:
     return f"{setup}\nstep = step if xp.__name__ == 'torch' else xp.compile(step)\n"
 
 
-
 FUSED: list[Case] = [
     Case("mul, add, sum, backward on 8 elements", "graph()", SMALL, 0.15, 0.1, SECTION),
     Case("compiled MLP step, batch 32, 784-128-10, SGD", "step()", _whole(MLP), 0.5, 0.35, SECTION),

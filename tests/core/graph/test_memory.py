@@ -77,9 +77,10 @@ def of_another_dtype(x: cd.Tensor) -> cd.Tensor:
 
 
 @pytest.mark.parametrize(
-    "function", [returned_too, used_later, viewed_later, returned_view, seen_twice, written, broadcast, of_another_dtype],
+    "function",
+    [returned_too, used_later, viewed_later, returned_view, seen_twice, written, broadcast, of_another_dtype],
     ids=lambda f: f.__name__,
-)  # fmt: skip
+)
 def test_memory_that_others_refer_to_is_not_reused(function: Callable[..., Any]) -> None:
     """Results that escape, views, operands of later nodes, and tensors of another spec keep their memory."""
     assert planned(function, SQUARE) == [{}]

@@ -122,8 +122,11 @@ class Writer:
             return
         cells, seen = (", ".join(f"id({name}._counter)" for name in each.values()) for each in (targets, rest))
         self.guards.append(f"_w = {{{cells}}}")
-        self.guards.append(f"if len(_w) != {len(targets)} or not _w.isdisjoint(({seen},)): return MISS" if rest else
-                           f"if len(_w) != {len(targets)}: return MISS")
+        self.guards.append(
+            f"if len(_w) != {len(targets)} or not _w.isdisjoint(({seen},)): return MISS"
+            if rest
+            else f"if len(_w) != {len(targets)}: return MISS"
+        )
 
     def gradients(self, leaves: Sequence[tuple[Tensor, bool]]) -> None:
         """Guard which leaves have gradients, and that they have no hooks: a backward pass inside would run them."""

@@ -18,7 +18,6 @@ from candelabra._keys import AUTOGRAD
 from candelabra._tensor import Tensor
 from candelabra.utils._pytree import tree_flatten
 
-
 T = TypeVar("T")
 
 
