@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.cases import Case
-from benchmarks.processor import LIBRARY
+from benchmarks.processor import CNN, GPT, LIBRARY, MLP
 
 COMPILED = f"""{LIBRARY}
 compiled = (lambda f: f) if xp.__name__ == "torch" else xp.compile
@@ -66,9 +66,26 @@ x = xp.randn(4096, 512)
 def scaled(x):
     return x * xp.rsqrt((x * x).mean(-1, keepdim=True) + 1e-5)
 """
+SMALL = f"""{COMPILED}
+a, b = xp.randn(8).requires_grad_(), xp.randn(8)
+@compiled
+def graph():
+    a.grad = None
+    (a * b + b).sum().backward()
+"""
 SECTION = "compiled functions"
 
+
+def _whole(setup: str) -> str:
+    """Return a setup with its training step compiled."""
+    return f"{setup}\nstep = step if xp.__name__ == 'torch' else xp.compile(step)\n"
+
+
 FUSED: list[Case] = [
+    Case("mul, add, sum, backward on 8 elements", "graph()", SMALL, 0.15, 0.1, SECTION),
+    Case("compiled MLP step, batch 32, 784-128-10, SGD", "step()", _whole(MLP), 0.5, 0.35, SECTION),
+    Case("compiled CNN step, batch 64, 1×28×28", "step()", _whole(CNN), 0.75, 0.6, SECTION),
+    Case("compiled GPT step 4×128, T 64, batch 12, AdamW", "step()", _whole(GPT), 0.8, 0.65, SECTION),
     Case("ten arithmetic operators, 4 M", "arithmetic(x, y)", TEN, 0.25, 0.15, SECTION),
     Case("ten operators with exp, tanh, sigmoid, 4 M", "functions(x, y)", TEN, 0.25, 0.15, SECTION),
     Case("layer_norm + residual + dropout and back", "block(g)", RESIDUAL, 0.5, 0.35, SECTION),

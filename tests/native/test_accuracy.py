@@ -36,3 +36,30 @@ def test_the_gradient_of_gelu_in_float32_keeps_its_digits_far_below_zero() -> No
         gradients.append(x.grad.numpy().astype(np.float64))
     single, double = gradients
     assert (np.abs(single / double - 1) < 0.5 * values.astype(np.float64) ** 2 * 2.0**-23).all()
+
+
+@pytest.mark.parametrize("d", [cd.float32, cd.float64], ids=str)
+def test_subnormal_results_of_gelu_are_those_of_wider_arithmetic(d: cd.dtype) -> None:
+    """They are rounded once, by integers; past them the result is -0, and the gradient of the identity above 0."""
+    ends, smallest = ((-14.5, -12.9), 2.0**-149) if d is cd.float32 else ((-38.8, -37.6), 2.0**-1074)
+    values = np.linspace(*ends, 4001).astype(np.float32 if d is cd.float32 else np.float64)
+    wide = values.astype(np.longdouble)
+    # The continued fraction of the normal distribution's tail (Laplace), from its end.
+    fraction = np.zeros_like(wide)
+    for k in range(200, 0, -1):
+        fraction = k / (-wide + fraction)
+    exact = wide * np.exp(-(wide**2) / 2) / np.sqrt(2 * np.arccos(np.longdouble(-1))) / (-wide + fraction)
+    with serve_every_size():
+        found = F.gelu(cd.tensor(values)).numpy().astype(np.longdouble)
+        ends_of_range = F.gelu(cd.tensor([-1000.0, -40.0, 1000.0], dtype=d))
+    rounding = np.abs(exact) * wide**2 * np.finfo(values.dtype).eps
+    assert (np.abs(found - exact) <= 0.51 * np.longdouble(smallest) + rounding).all()
+    assert ends_of_range.tolist() == [0, 0, 1000]
+
+
+def test_a_value_of_gelu_does_not_depend_on_its_neighbours() -> None:
+    """A chunk with a far value runs another loop, which gives near values the same bits."""
+    near = cd.linspace(-5, 6, 3000)
+    with serve_every_size():
+        alone, beside = F.gelu(near), F.gelu(cd.cat([near, cd.full((1,), -9.0)]))
+    assert cd.equal(alone, beside[:-1])

@@ -9,7 +9,7 @@ import candelabra.nn.functional as F
 import pytest
 from candelabra import Tensor
 from candelabra.dtypes import dtype
-from candelabra.graph import compile_graph, trace
+from candelabra.graph import Graph, Node, compile_graph, trace
 from candelabra_clike import Source
 from candelabra_clike.cache import temporary_folder
 from candelabra_clike.fusion import fused as grouped
@@ -27,6 +27,30 @@ CPU = cd.device("cpu")
 def test_a_chain_of_any_layout(layout: str) -> None:
     """One kernel computes what the kernels of the operators compute, and its result has the same strides."""
     assert programs.check(programs.chain, *programs.LAYOUTS[layout](CPU)) == [9]
+
+
+@pytest.mark.parametrize("d", [cd.float32, cd.float64], ids=str)
+@pytest.mark.parametrize("size", [1, 8, 80])
+def test_results_in_place_of_products(size: int, d: dtype) -> None:
+    """An operand that dies becomes the result; results of earlier calls, views and other operands keep their values."""
+    programs.check(programs.after_products, *[programs.numbers((size, size), d, CPU, seed) for seed in range(2)])
+
+
+def test_a_dead_operand_is_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No memory is allocated for a result that takes that of an operand, and a wrong plan would be seen."""
+
+    def program(x: Tensor) -> tuple[Tensor, Tensor]:
+        product = x @ x
+        return (product + 1).exp(), product @ x
+
+    def in_place_of_the_product(graph: Graph) -> dict[Node, dict[int, int]]:
+        return {node: {0: 0} for node in graph if isinstance(node.op, Graph)}
+
+    x = programs.numbers((80, 80), cd.float32, CPU) * 0.1
+    programs.check(program, x)
+    monkeypatch.setattr(fused, "memory_plan", in_place_of_the_product)
+    with pytest.raises(AssertionError, match="the values are not close"):
+        programs.check(program, x)
 
 
 @pytest.mark.parametrize("name", programs.FLOATING)

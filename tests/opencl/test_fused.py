@@ -35,6 +35,12 @@ def test_programs_of_floating_dtypes(name: str, d: dtype, target: cd.device) -> 
     programs.check(programs.FLOATING[name], x, y, on="cpu")
 
 
+def test_results_in_place_of_products(target: cd.device) -> None:
+    """An operand that dies becomes the result; results of earlier calls, views and other operands keep their values."""
+    x, y = (programs.numbers((24, 24), cd.float32, target, seed) for seed in range(2))
+    programs.check(programs.after_products, x, y, on="cpu")
+
+
 def test_programs_of_integers(target: cd.device) -> None:
     """Narrow integers wrap around."""
     x, y = (programs.numbers((9, 31), cd.int8, target, seed) for seed in range(2))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from candelabra._graph.compiling import compile_graph
 from candelabra._graph.fusing import fuse, gain
+from candelabra._graph.memory import memory_plan
 from candelabra._graph.passes import simplified
 from candelabra._graph.running import default_kernel, runner
 from candelabra._graph.structure import FUNCTION, INPLACE, ROWS, Graph, Memory, Node, Spec, Value
@@ -17,7 +18,7 @@ from candelabra._graph.tracing import GraphBreak, trace
 
 __all__ = [
     "FUNCTION", "INPLACE", "ROWS", "Graph", "GraphBreak", "Memory", "Node", "Spec", "Value", "compile_graph",
-    "default_kernel", "fuse", "gain", "runner", "simplified", "trace",
+    "default_kernel", "fuse", "gain", "memory_plan", "runner", "simplified", "trace",
 ]  # fmt: skip
 
 

@@ -33,6 +33,7 @@ from candelabra._dispatch.layers import Layer
 from candelabra._dispatch.levels import active_levels, batch_levels, level
 from candelabra._dispatch.out import store
 from candelabra._dispatch.promote import common_dtype
+from candelabra._dispatch.rows import has_one_kernel
 from candelabra._dispatch.tracing import outside_graph
 from candelabra._interchange.numpy import dtype_of_array
 from candelabra._keys import AUTOGRAD, DEVICE_SHIFT, EVERY_SIZE, NO_GRAD, OWN_KERNELS, VIEW, mode, state
@@ -129,7 +130,7 @@ __all__ = [
     "Frame", "Payload", "Transform", "below",
     "Layer", "level", "redispatch", "command", "contributions", "device_names", "fallback", "fallback_policy",
     "get_kernel", "plugins", "register_kernel", "add_contribution", "own_kernels", "serve_every_size",
-    "RemovableHandle", "add_hook", "outside_graph",
+    "RemovableHandle", "add_hook", "has_one_kernel", "outside_graph",
     "ReduceOp", "disabled_torch_function", "custom_op", "register_autograd", "register_fake",
 ]  # fmt: skip
 

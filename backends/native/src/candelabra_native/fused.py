@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from candelabra.backend import is_contiguous_layout
-from candelabra.graph import Graph, Node, default_kernel, runner
+from candelabra.graph import Graph, Node, default_kernel, memory_plan, runner
 from candelabra.library import build
 from candelabra_clike import StridedArray
 from candelabra_clike.fusion import FusedKernel, fused, fused_kernel
@@ -34,7 +34,8 @@ ADVICE: Final = (
 def compiled(graph: Graph) -> Callable[..., tuple[Any, ...]] | None:
     """Return the function of a graph, or None if no node of it can be fused, or if there is no compiler."""
     grouped = fused(graph)
-    groups = {node: fused_kernel(node.op, ENGINE) for node in grouped.nodes if isinstance(node.op, Graph)}
+    plan = memory_plan(grouped)
+    groups = {n: fused_kernel(n.op, ENGINE, plan.get(n)) for n in grouped.nodes if isinstance(n.op, Graph)}
     if not groups:
         return None
     if not may_compile():
@@ -74,12 +75,17 @@ def on_arrays(kernel: FusedKernel, own: Callable[..., Any]) -> Callable[..., Any
     arrays = [names[i] for i in kernel.arrays]
     layouts = [v.spec for v in kernel.inputs if v.spec is not None]
     scope: dict[str, Any] = {"allocate": allocate, "ndarray": ndarray, "general": _general(kernel, own)}
-    tests = [f"{a}.strides == STRIDES_{a} and {a}.flags.aligned" for a in arrays]
+    taken = {names[position] for position in kernel.into.values()}
+    tests = [f"{a}.strides == STRIDES_{a} and {a}.flags.{'carray' if a in taken else 'aligned'}" for a in arrays]
     scope |= {f"STRIDES_{a}": _in_bytes(s) for a, s in zip(arrays, layouts, strict=True)}
     lines = [f"if not ({' and '.join(tests)}): return general({', '.join(names)})"] if tests else []
     blocks, outputs = [], []
     for i, spec in enumerate(kernel.outputs):
         scope |= {f"SHAPE{i}": spec.shape, f"DTYPE{i}": TO_NUMPY[spec.dtype], f"OUT{i}": _in_bytes(spec)}
+        if i in kernel.into:  # the array that dies becomes the result
+            blocks.append(names[kernel.into[i]])
+            outputs.append(blocks[-1])
+            continue
         lines.append(f"b{i} = allocate({spec.nbytes or 1})")
         blocks.append(f"b{i}")
         strides = "" if is_contiguous_layout(spec.shape, spec.strides) else f", 0, OUT{i}"

@@ -267,6 +267,8 @@ class TracedCall:
             positions = [i for i, r in enumerate(results) if isinstance(r, New) and r.differentiable]
             if positions and not recorder.breaks:
                 self._differentiate(tensors, positions)
+        for holds, where in recorder.dependencies:
+            self.environment.require(holds, where)
         if not recorder.breaks and self.environment.holds():
             self.program = self._program(found, shape, results)
         return out
@@ -310,14 +312,16 @@ class TracedCall:
         if written:
             rest = [v for v in writer.tensors if v not in written]
             writer.separate(written, rest)
-        if any(isinstance(e, GradientSet) for s in recorder.segments for e in s.effects) or recorder.gradient_of:
+        sets_gradients = any(isinstance(e, GradientSet) for s in recorder.segments for e in s.effects)
+        if sets_gradients or recorder.gradient_of or recorder.dependencies:
             writer.gradients([
                 (leaf, recorder.first_gradients[key] is not None) for key, leaf in recorder.leaves.items()
             ])  # fmt: skip
         simple = [simplified(graph) for graph in graphs]
         runs = [compile_graph(graph) for graph in simple]
+        repeatable = not written and not recorder.draws and len(graphs) == 1
         for segment, graph, short, run in zip(recorder.segments, graphs, simple, runs, strict=True):
-            writer.segment(segment, short, run, graph.outputs)
+            writer.segment(segment, short, run, graph.outputs, repeatable)
         for position, result in enumerate(results):
             writer.result(position, result)
         if derivative is not None:
@@ -328,7 +332,7 @@ class TracedCall:
         function = writer.function(len(self.leaves), self._returned(writer, leaves, shape))
         program = Program(function, None if plain else self.spec, self.environment)
         program.graphs, program.runs, program.derivative = simple, runs, derivative
-        program.repeatable = not written and not recorder.draws and len(graphs) == 1
+        program.repeatable = repeatable
         return program
 
     def _captured(self, results: list[Result], graphs: Sequence[Any]) -> list[Value]:

@@ -64,6 +64,10 @@ class Environment:
         self.lines.append(f"if {failing}: return MISS")
         self.reasons.append((failing, where))
 
+    def require(self, holds: Callable[[], bool], where: str) -> None:
+        """Guard that ``holds()`` returns True."""
+        self._guard(f"not {self._name(holds)}()", where)
+
     def holds(self) -> bool:
         """Return whether all guards hold now."""
         return self.failure() is None

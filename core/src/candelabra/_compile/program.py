@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from candelabra._annotations import Any, Final
 from candelabra._codegen.source import build_once, indent
 from candelabra._compile.environment import SCALARS, Environment, differs
-from candelabra._compile.recording import Advanced, Effect, Recorder, Replaced, Segment
+from candelabra._compile.recording import Advanced, Effect, GradientSet, Recorder, Replaced, Segment
 from candelabra._compile.results import Alias, New, Result, Same, Viewed, replay
 from candelabra._device import _default as default_device
 from candelabra._device import _process_default as process_default
@@ -116,11 +116,17 @@ class Writer:
 
     def separate(self, written: Sequence[Value], others: Sequence[Value]) -> None:
         """Guard that tensors whose memory is written share it with none of the others."""
-        for i, value in enumerate(written):
-            for other in (*written[i + 1 :], *others):
-                if other.memory is not value.memory:
-                    a, b = self.tensors[value], self.tensors[other]
-                    self.guards.append(f"if {a}._counter is {b}._counter: return MISS")
+        targets = {value.memory: self.tensors[value] for value in written}
+        rest = {value.memory: self.tensors[value] for value in others if value.memory not in targets}
+        if len(targets) + len(rest) < 2:
+            return
+        cells, seen = (", ".join(f"id({name}._counter)" for name in each.values()) for each in (targets, rest))
+        self.guards.append(f"_w = {{{cells}}}")
+        self.guards.append(
+            f"if len(_w) != {len(targets)} or not _w.isdisjoint(({seen},)): return MISS"
+            if rest
+            else f"if len(_w) != {len(targets)}: return MISS"
+        )
 
     def gradients(self, leaves: Sequence[tuple[Tensor, bool]]) -> None:
         """Guard which leaves have gradients, and that they have no hooks: a backward pass inside would run them."""
@@ -129,16 +135,24 @@ class Writer:
             self.guards.append(f"if ({name}._grad is None) is {has} or {name}._node.hooks is not None: return MISS")
 
     # -- the call -----------------------------------------------------------------------------------------------------
-    def segment(self, segment: Segment, graph: Graph, function: Callable[..., Any], outputs: Sequence[Value]) -> None:
+    def segment(
+        self, segment: Segment, graph: Graph, function: Callable[..., Any], outputs: Sequence[Value], repeatable: bool
+    ) -> None:
         """Write the call of a segment's graph, its effects, and the host call after it.
 
-        ``outputs`` are the values of the segment that the results of the graph stand for.
+        ``outputs`` are the values of the segment that the results of the graph stand for. ``repeatable``: a call that
+        fails must not have changed anything.
         """
         inputs = graph.inputs
         for draw in segment.draws:
             seed, offset = f"n{len(self.names)}", f"n{len(self.names) + 1}"
             self.names[draw.seed], self.names[draw.offset] = seed, offset
             self.lines.append(f"{seed}, {offset} = {self.bound(draw.generator)}.take({draw.counters})")
+        for numbers in segment.numbers:
+            for value in numbers.values:
+                self.names[value] = f"n{len(self.names)}"
+            left = "".join(f"{self.names[value]}, " for value in numbers.values)
+            self.lines.append(f"{left or '_'}{'= ' if left else ' = '}{self.bound(numbers.function)}()")
         for value in inputs:
             if value in graph.captured and value not in self.recorder.external:  # a constant
                 self.names[value] = self.bound(graph.captured[value]._payload)
@@ -152,6 +166,8 @@ class Writer:
             for value in outputs:
                 self.names[value] = f"r{len(self.names)}"
             left = "".join(f"{self.names[value]}, " for value in outputs)
+            if not repeatable:
+                self._release_gradients(segment)
             self.lines.append(f"{left or '_'}{'= ' if left else ' = '}{self.bound(function, 'run')}({passed})")
         for effect in segment.effects:
             self._effect(effect)
@@ -159,6 +175,16 @@ class Writer:
             called = self.bound(segment.call.function)
             args, kwargs = self.bound(segment.call.args), self.bound(segment.call.kwargs)
             self.lines.append(f"{called}(*{args}, **{kwargs})")
+
+    def _release_gradients(self, segment: Segment) -> None:
+        """Write lines that remove the gradients that a segment replaces without reading them.
+
+        The function has done so before it computed the new ones, so their memory is not part of its peak.
+        """
+        read = {id(leaf) for leaf in self.recorder.gradient_of.values()}
+        for effect in segment.effects:
+            if isinstance(effect, GradientSet) and id(effect.tensor) not in read:
+                self.lines.append(f"{self._outside(effect.tensor)}._grad = None")
 
     def _effect(self, effect: Effect) -> None:
         tensor = self._outside(effect.tensor)

@@ -7,15 +7,18 @@ function that runs as Python at every call, such as an optimizer's step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
-from candelabra._annotations import Any, NamedTuple
+from candelabra._annotations import Any, NamedTuple, TypeVar
 from candelabra._device import instance_of_key
+from candelabra._dispatch.tracing import RunTimeFloat
 from candelabra._graph.structure import Graph, Node, Value
 from candelabra._graph.tracing import Draw, Tracer, untraced
 from candelabra._keys import AUTOGRAD
 from candelabra._tensor import Tensor
 from candelabra.utils._pytree import tree_flatten
+
+T = TypeVar("T")
 
 
 class GradientSet(NamedTuple):
@@ -43,6 +46,13 @@ class Replaced(NamedTuple):
 Effect = GradientSet | Advanced | Replaced
 
 
+class Numbers(NamedTuple):
+    """Numbers that each run computes on the host, before a graph: ``function()`` returns one for each value."""
+
+    function: Callable[[], Sequence[float]]
+    values: list[Value]
+
+
 class HostCall(NamedTuple):
     """A call that runs as Python between two segments."""
 
@@ -54,10 +64,19 @@ class HostCall(NamedTuple):
 class Segment:
     """The nodes between two host calls, and the effects after them."""
 
-    def __init__(self, nodes: list[Node], draws: list[Draw], effects: list[Effect], call: HostCall | None) -> None:
+    def __init__(
+        self,
+        nodes: list[Node],
+        draws: list[Draw],
+        numbers: list[Numbers],
+        effects: list[Effect],
+        call: HostCall | None,
+    ) -> None:
         self.nodes = nodes
         self.draws = draws
         """The draws of random numbers, which come before the nodes."""
+        self.numbers = numbers
+        """The numbers of the host, which come before the nodes, too."""
         self.effects = effects
         self.call = call
         """The host call after the effects."""
@@ -88,6 +107,8 @@ class _Start(NamedTuple):
 class Recorder(Tracer):
     """A tracer that also records effects. ``leaves``: the tensors whose ``.grad`` may change."""
 
+    repeats = True
+
     def __init__(self, strict: bool, leaves: Iterable[Tensor]) -> None:
         super().__init__(strict)
         self.segments: list[Segment] = []
@@ -99,7 +120,10 @@ class Recorder(Tracer):
         """The leaf whose gradient a tensor from outside is."""
         self._starts: dict[Value, _Start] = {}
         self.has_backward = False
-        self._first = self._drawn = 0
+        self.host_numbers: list[Numbers] = []
+        self.dependencies: list[tuple[Callable[[], bool], str]] = []
+        """What has to hold at each run besides the environment, and what it is about, in the user's terms."""
+        self._first = self._drawn = self._counted = 0
         for tensor in leaves:
             self.watch(tensor)
 
@@ -132,6 +156,26 @@ class Recorder(Tracer):
                 self.gradient_of[value] = leaf
         return value
 
+    def depends_on(self, holds: Callable[[], bool], what: str) -> None:
+        """Let each run call ``holds()`` first, and trace the function again if it returns False.
+
+        It is also called at the end of the trace: a trace that changed what it depends on is not repeated.
+        """
+        self.dependencies.append((holds, what))
+
+    def outside(self, function: Callable[..., T], *args: Any) -> T:
+        """Call a function that the graph does not repeat."""
+        with untraced():
+            return function(*args)
+
+    def numbers(self, function: Callable[[], Sequence[float]]) -> list[RunTimeFloat]:
+        """Return the numbers that ``function()`` computes now and at each run, before the graph."""
+        found = [RunTimeFloat(number) for number in self.outside(function)]
+        for number in found:
+            number.value = Value(None)
+        self.host_numbers.append(Numbers(function, [number.value for number in found]))
+        return found
+
     def host_call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> Any:
         if any(isinstance(leaf, Tensor) for leaf in tree_flatten((args, kwargs))[0]):
             self.note_break("a function outside of the graph takes a tensor")
@@ -151,8 +195,9 @@ class Recorder(Tracer):
         cells: set[int] = set()
         for start in self._starts.values():
             effects += self._changes(start, cells)
-        self.segments.append(Segment(self.nodes[self._first :], self.draws[self._drawn :], effects, call))
-        self._first, self._drawn = len(self.nodes), len(self.draws)
+        numbers = self.host_numbers[self._counted :]
+        self.segments.append(Segment(self.nodes[self._first :], self.draws[self._drawn :], numbers, effects, call))
+        self._first, self._drawn, self._counted = len(self.nodes), len(self.draws), len(self.host_numbers)
         self._starts = {}
 
     def _gradients_set(self) -> list[Effect]:

@@ -12,13 +12,13 @@ it may serve all rows by one launch. Without such a kernel the record's in-place
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final, NamedTuple
 from candelabra._device import instance_of_key
 from candelabra._dispatch.deferring import deferred_rows
 from candelabra._dispatch.failure import fail
-from candelabra._dispatch.tracing import reporting
+from candelabra._dispatch.tracing import RunTimeFloat, reporting
 from candelabra._keys import (
     AUTOGRAD,
     DEFERRED,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from candelabra._records.record import Operator
 
 Row = tuple[Any, ...]
-NUMBERS: Final = frozenset((bool, int, float))
+NUMBERS: Final = frozenset((bool, int, float, RunTimeFloat))
 """The types of a kernel's options. If one is a tensor, the operators of the body take it."""
 
 
@@ -68,6 +68,14 @@ def over_rows(op: Operator[..., Any]) -> Callable[..., None]:
             table[key](rows, options)
 
     return call
+
+
+def has_one_kernel(op: Operator[..., Any], tensors: Iterable[Any]) -> bool:
+    """Return whether one kernel serves the form over rows, for rows of these tensors and others of their kinds."""
+    key = state.bits
+    for t in tensors:
+        key |= t._keys
+    return resolution(op, key).route == "native"
 
 
 def resolution(op: Operator[..., Any], key: int) -> RowResolution:

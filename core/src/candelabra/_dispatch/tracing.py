@@ -15,11 +15,31 @@ from candelabra._keys import TRACING, active, state
 
 if TYPE_CHECKING:
     from candelabra._device import Instance
+    from candelabra._graph.structure import Value
     from candelabra._graph.tracing import Tracer
     from candelabra._records.record import Operator
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class RunTimeInt(int):
+    """A number of a trace that differs at each run, such as a generator's offset. ``value`` is its input."""
+
+    value: Value
+
+
+class RunTimeFloat(float):
+    """A number of a trace that differs at each run, such as a learning rate. ``value`` is its input.
+
+    Arithmetic makes a constant of it, so it goes from where it is made to a kernel, see :func:`outside_graph`.
+    """
+
+    value: Value
+
+
+PLAIN_NUMBER: Final[dict[type, Callable[[Any], Any]]] = {RunTimeInt: int, RunTimeFloat: float}
+"""The type of the number that a kernel takes for each."""
 
 
 class _Current(threading.local):
@@ -67,17 +87,25 @@ def is_compiling() -> bool:
     return tracer_here() is not None
 
 
-def outside_graph(function: F) -> F:
+def outside_graph(function: F, recorded: Callable[..., bool] | None = None) -> F:
     """Declare a function that compiled functions call as Python, between two graphs, at every call.
 
     Its tensors come from outside, such as an optimizer's parameters, and it returns None. A compiled function does not
     guard what it reads.
+
+    ``recorded(recorder, *args, **kwargs)``, if given, may do the call as part of the graph: it asks the recorder for
+    what the graph depends on (:meth:`~candelabra._compile.recording.Recorder.depends_on`) and for the numbers that each
+    run computes anew (``numbers``), calls operators, and returns True. If it returns False, it must have done nothing.
     """
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         tracer = tracer_here()
-        return function(*args, **kwargs) if tracer is None else tracer.host_call(function, args, kwargs)
+        if tracer is None:
+            return function(*args, **kwargs)
+        if recorded is not None and tracer.repeats and recorded(tracer, *args, **kwargs):
+            return None
+        return tracer.host_call(function, args, kwargs)
 
     call._opaque_to_compile = True  # type: ignore[attr-defined]  # it runs at every call, so nothing of it is guarded
     return call  # type: ignore[return-value]

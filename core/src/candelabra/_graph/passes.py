@@ -6,6 +6,7 @@ Each respects memory that nodes write: a value whose memory is written is neithe
 from __future__ import annotations
 
 from candelabra._annotations import Any, Final
+from candelabra._graph.joining import with_joined_slices
 from candelabra._graph.running import default_kernel
 from candelabra._graph.structure import Graph, Memory, Node, Value, mapped, values_in
 from candelabra._tensor import wrap
@@ -133,7 +134,7 @@ def _is_bound(value: Value, written: set[Memory], returned: set[Memory]) -> bool
 
 def simplified(graph: Graph) -> Graph:
     """Return the graph after all passes. The outputs keep their order; constants are added to the inputs."""
-    return folded(without_dead_code(without_copies(without_duplicates(graph))))
+    return folded(without_dead_code(without_copies(with_joined_slices(without_duplicates(graph)))))
 
 
 __all__ = ["folded", "simplified", "without_copies", "without_dead_code", "without_duplicates"]

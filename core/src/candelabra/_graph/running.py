@@ -12,6 +12,7 @@ from candelabra._annotations import Any, Final
 from candelabra._codegen.source import build_once
 from candelabra._dispatch.key import redispatch
 from candelabra._graph.structure import FUNCTION, INPLACE, ROWS, Graph, Node, Value, values_in
+from candelabra._keys import NO_GRAD, mode
 from candelabra._tensor import wrap
 
 KernelOf = Callable[[Node], Callable[..., Any] | None]
@@ -68,7 +69,8 @@ def dispatching(node: Node) -> Callable[..., Any]:
         tensors = [_tensors(argument, passed, specs) for argument, passed in zip(node.args, args, strict=True)]
         if node.form == ROWS:
             count = len(op.schema.tensors)
-            op.over_rows(list(zip(*tensors[:count], strict=True)), *tensors[count:])
+            with mode(include=NO_GRAD):  # as it was traced: a body may compute in another order for a derivative
+                op.over_rows(list(zip(*tensors[:count], strict=True)), *tensors[count:])
             return None
         out = redispatch(op, tuple(tensors), inplace=node.form == INPLACE)
         return tuple(t._payload for t in out) if several else out._payload

@@ -21,19 +21,13 @@ from os.path import basename
 
 from candelabra._annotations import Any, NamedTuple
 from candelabra._device import Instance, instance_of_key
-from candelabra._dispatch.tracing import current
-from candelabra._graph.structure import FUNCTION, INPLACE, Graph, Memory, Node, Spec, Value
+from candelabra._dispatch.tracing import PLAIN_NUMBER, RunTimeInt, current
+from candelabra._graph.structure import FUNCTION, INPLACE, ROWS, Graph, Memory, Node, Spec, Value
 from candelabra._keys import TRACING, mode
 from candelabra._layout import contiguous_strides
 from candelabra._records.record import OPERATORS, Operator
-from candelabra._tensor import Tensor
+from candelabra._tensor import Tensor, wrap
 from candelabra.dtypes import dtype
-
-
-class RunTimeInt(int):
-    """A number of a trace that differs at each run, such as a generator's offset. ``value`` is its input."""
-
-    value: Value
 
 
 class Draw(NamedTuple):
@@ -69,6 +63,9 @@ def spec_of(payload: Any, instance: Instance) -> Spec:
 class Tracer:
     """One trace of one thread. ``strict``: a break raises :class:`GraphBreak`."""
 
+    repeats = False
+    """Whether each run repeats the effects on Python objects, as compiled calls do."""
+
     def __init__(self, strict: bool = False) -> None:
         self.strict = strict
         self.nodes: list[Node] = []
@@ -85,9 +82,14 @@ class Tracer:
         self, op: Operator[..., Any], form: str, kernel: Callable[..., Any], args: tuple[Any, ...], instance: Instance
     ) -> Any:
         """Run a kernel, and record the call unless the kernel declines it."""
-        out = kernel(*[int(a) if type(a) is RunTimeInt else a for a in args])
+        plain = [PLAIN_NUMBER[type(a)](a) if type(a) in PLAIN_NUMBER else a for a in args]
+        out = kernel(*plain)
         if out is NotImplemented:
-            return out
+            if form != ROWS or not any(type(a) in PLAIN_NUMBER for a in args):
+                return out
+            # The operators of the body would have constants for the numbers, so one node stands for them.
+            out = None
+            _run_rows(op, plain, instance)
         if op.data_dependent:
             self.note_break(f"the shape of a result of {op.name} depends on values")
         arguments = [self._argument(a) for a in args]
@@ -113,8 +115,6 @@ class Tracer:
         """Record a tensor that the function creates from data: a copy, at each run, of a captured constant."""
         if instance_of_key(keys).depth:
             return payload
-        from candelabra._tensor import wrap
-
         with mode(include=TRACING):
             return OPERATORS["clone"].canonical(wrap(payload, keys))._payload
 
@@ -187,7 +187,7 @@ class Tracer:
 
     def _argument(self, argument: Any) -> Any:
         """Return an argument of a kernel with values for payloads and for numbers of the run."""
-        if type(argument) is RunTimeInt:
+        if type(argument) in PLAIN_NUMBER:
             return argument.value
         if type(argument) in (list, tuple):
             items = [self._argument(item) for item in argument]
@@ -234,6 +234,14 @@ class Tracer:
         captured = {v: t for v, t in self.external.items() if v in used and v not in inputs}
         numbers = [v for draw in self.draws for v in (draw.seed, draw.offset) if v in used]
         return Graph([*inputs, *captured, *numbers], self.nodes, outputs, captured)
+
+
+def _run_rows(op: Operator[..., Any], args: Sequence[Any], instance: Instance) -> None:
+    """Run a call over rows that its kernel declines, unseen by the trace."""
+    count, dtype_of = len(op.schema.tensors), instance.backend.dtype_of
+    columns = [[wrap(payload, instance.keys_for(dtype_of(payload))) for payload in column] for column in args[:count]]
+    with untraced():
+        op.over_rows(list(zip(*columns, strict=True)), *args[count:])
 
 
 def _written_in_rows(op: Operator[..., Any], args: Sequence[Any]) -> list[Any]:
@@ -299,5 +307,5 @@ def trace(function: Callable[..., Any], *args: Any) -> Graph:
 
 
 __all__ = [
-    "Break", "Draw", "GraphBreak", "RunTimeInt", "Tracer", "spec_of", "trace", "tracing", "untraced", "user_line",
+    "Break", "Draw", "GraphBreak", "Tracer", "spec_of", "trace", "tracing", "untraced", "user_line",
 ]  # fmt: skip

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 from candelabra import Tensor, zeros_like
 from candelabra.dtypes import ALL
+from candelabra.library import Operator
 from candelabra.nn._operators.steps import adam_step, amsgrad_step
 from candelabra.optim.functional_form import functional_form
-from candelabra.optim.optimizer import Optimizer, ParamsT, check_fused, check_options, check_rate
+from candelabra.optim.optimizer import ParamsT, check_fused, check_options, check_rate
 from candelabra.optim.per_parameter import real
-from candelabra.optim.rows import Row, plain, step
+from candelabra.optim.rows import Batch, Row, RowOptimizer
 from candelabra.optim.scalars import number_in, scalar
 from candelabra.optim.sparse_gradients import refuse_sparse
 
@@ -21,7 +21,7 @@ COMPLEX: Final = sum(d.bit for d in ALL if d.is_complex)
 """The bits of a complex tensor's key. Testing them takes a tenth of the time of ``is_complex()``."""
 
 
-class Adam(Optimizer):
+class Adam(RowOptimizer):
     """Steps of ``lr`` times the mean of the gradient divided by the root of its mean square, both decaying averages.
 
     ``betas``: the decay rates of the averages; ``eps``: added to the root; ``weight_decay``: added to the
@@ -61,11 +61,15 @@ class Adam(Optimizer):
         }  # fmt: skip
         super().__init__(params, defaults)
 
-    def update(self, group: dict[str, Any], parameters: list[Any]) -> None:
-        """Do one step of one group."""
+    def operator(self, group: dict[str, Any]) -> Operator[..., Any]:
+        """Return the record of the step of a group."""
+        return amsgrad_step if group["amsgrad"] else adam_step
+
+    def batches(self, group: dict[str, Any], parameters: list[Any]) -> list[Batch]:
+        """Return the rows of the parameters of a group, apart for each number of steps."""
         refuse_sparse("Adam does not support sparse gradients, please consider SparseAdam instead", parameters)
         amsgrad, state, last = group["amsgrad"], self.state, None
-        counted: dict[float, tuple[list[Row], list[dict[str, Any]]]] = {}
+        counted: dict[float, Batch] = {}
         for p in parameters:
             kept = state.get(p)
             if not kept or amsgrad:
@@ -77,11 +81,13 @@ class Adam(Optimizer):
                 row = tuple(real(t) for t in row)
             if kept["step"] is not last:  # almost all parameters share the tensor
                 last = kept["step"]
-                rows, states = counted.setdefault(number_in(last) + 1, ([], []))
-            rows.append(row)
-            states.append(kept)
-        for number, (rows, states) in counted.items():
-            self._step(group, number, rows, states)
+                number = number_in(last) + 1
+                if number not in counted:
+                    counted[number] = Batch([], [], number)
+                batch = counted[number]
+            batch.rows.append(row)
+            batch.states.append(kept)
+        return [*counted.values()]
 
     def _state_of(self, p: Any, amsgrad: bool) -> dict[str, Any]:
         kept = self.state[p]
@@ -91,17 +97,12 @@ class Adam(Optimizer):
             kept["max_exp_avg_sq"] = kept["exp_avg_sq"].clone()
         return kept
 
-    def _step(self, group: dict[str, Any], number: float, rows: Sequence[Row], states: list[dict[str, Any]]) -> None:
-        """Do the step with the given number for the parameters collected so far."""
-        group = plain(group, group.get("differentiable", False))
-        options: Any = (
-            number, group["lr"], *group["betas"], group["eps"], group["weight_decay"],
+    def arguments(self, group: dict[str, Any], batch: Batch) -> tuple[Any, ...]:
+        """Return the operator's arguments after the rows."""
+        return (
+            batch.number, group["lr"], *group["betas"], group["eps"], group["weight_decay"],
             group.get("decoupled_weight_decay", False), group["maximize"],
         )  # fmt: skip
-        step(amsgrad_step if group["amsgrad"] else adam_step, rows, group, *options)
-        counted = scalar(number)
-        for kept in states:
-            kept["step"] = counted
 
 
 def check_averages(lr: Any, betas: Any, eps: float, weight_decay: float) -> None:

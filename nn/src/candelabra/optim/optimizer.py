@@ -49,17 +49,16 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``step`` with the hooks around it. A step that is called by another, by super(), runs without them.
 
-    Compiled functions call it as Python, so learning rates and counts are no part of their graphs.
+    Compiled functions record its kernels with learning rates and counts as inputs, or else call it as Python.
     """
 
-    @outside_graph
     @wraps(step)
     def run(*args: Any, **kwargs: Any) -> Any:
         optimizer = args[0]
         if optimizer._is_stepping:
             return step(*args, **kwargs)
         optimizer._is_stepping = True
-        hooked = bool(_pre_hooks_of_all or _post_hooks_of_all or "_hooks" in optimizer.__dict__)
+        hooked = optimizer.has_hooks()
         try:
             for hook in [*_pre_hooks_of_all.values(), *optimizer._hooks_of("step_pre")] if hooked else ():
                 replaced = hook(optimizer, args, kwargs)
@@ -79,7 +78,13 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             optimizer._opt_called = True
         return result
 
-    return run
+    return outside_graph(run, _record_step if step.__qualname__ == "Optimizer.step" else None)
+
+
+def _record_step(recorder: Any, optimizer: Any, *args: Any, **kwargs: Any) -> bool:
+    from candelabra.optim.recorded import record_step
+
+    return record_step(recorder, optimizer, *args, **kwargs)
 
 
 class Optimizer:
@@ -203,6 +208,10 @@ class Optimizer:
             kept.update((name, value.clone()) for name, value in kept.items() if isinstance(value, Tensor))
 
     # -- hooks --------------------------------------------------------------------------------------------------------
+    def has_hooks(self) -> bool:
+        """Return whether hooks run before or after a step, or with its state."""
+        return bool(_pre_hooks_of_all or _post_hooks_of_all or "_hooks" in self.__dict__)
+
     def _hooks_of(self, kind: str) -> list[Callable[..., Any]]:
         """Return the hooks in the order of their calls: the prepended ones, the last of them first, then the others."""
         registered = self.__dict__.get("_hooks")

@@ -1,18 +1,68 @@
-"""One step of many parameters by one operator, and the options of a group as its arguments."""
+"""Optimizers whose step is one operator over many parameters, with the options of a group as its arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from candelabra import Tensor
 from candelabra.library import Operator
+from candelabra.optim.optimizer import Optimizer
+from candelabra.optim.scalars import scalar
 
-__all__ = ["Row", "plain", "step"]
+__all__ = ["Batch", "Row", "RowOptimizer", "plain", "step"]
 
 Row = tuple[Any, ...]
 """A parameter, its gradient and its state: the tensors of a step's record, in its order."""
 Group = dict[str, Any]
+State = dict[str, Any]
+
+
+class Batch(NamedTuple):
+    """Parameters that one call of a step's record updates."""
+
+    rows: list[Row]
+    states: list[State]
+    """Their states, if these count steps: they share the tensor "step" from this step on."""
+    number: float = 1.0
+    """The number of the step, from 1 on."""
+    first: bool = False
+    """Whether they have no momentum yet."""
+
+
+class RowOptimizer(Optimizer):
+    """An optimizer that defines the operator of its step, the rows that it takes, and the arguments after them.
+
+    Compiled functions record such a step as a node of their graph, see :mod:`candelabra.optim.recorded`.
+    """
+
+    def operator(self, group: Group) -> Operator[..., Any]:
+        """Return the record of the step of a group."""
+        raise NotImplementedError(f"{type(self).__name__} must define operator()")
+
+    def batches(self, group: Group, parameters: list[Any]) -> list[Batch]:
+        """Return the rows of the parameters of a group. State that does not exist is created."""
+        raise NotImplementedError(f"{type(self).__name__} must define batches()")
+
+    def arguments(self, group: Group, batch: Batch) -> tuple[Any, ...]:
+        """Return the operator's arguments after the rows: numbers, and flags as bools."""
+        raise NotImplementedError(f"{type(self).__name__} must define arguments()")
+
+    def update(self, group: Group, parameters: list[Any]) -> None:
+        """Do one step of one group."""
+        batches = self.batches(group, parameters)
+        group = plain(group, group.get("differentiable", False))
+        for batch in batches:
+            step(self.operator(group), batch.rows, group, *self.arguments(group, batch))
+            count(batch.states, batch.number)
+
+
+def count(states: Sequence[State], number: float) -> None:
+    """Set the number of steps in all states, to one tensor."""
+    if states:
+        counted = scalar(number)
+        for kept in states:
+            kept["step"] = counted
 
 
 def step(op: Operator[..., Any], rows: Sequence[Row], group: Group, *options: Any) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from candelabra import Tensor, zeros_like
+from candelabra.library import Operator
 from candelabra.nn._operators.steps import momentum_step, sgd_step
 from candelabra.optim.functional_form import functional_form
-from candelabra.optim.optimizer import Optimizer, ParamsT, check_fused, check_options, check_rate
-from candelabra.optim.rows import Row, plain, step
+from candelabra.optim.optimizer import ParamsT, check_fused, check_options, check_rate
+from candelabra.optim.rows import Batch, RowOptimizer
 
 __all__ = ["SGD", "sgd"]
 
 
-class SGD(Optimizer):
+class SGD(RowOptimizer):
     """``p -= lr * b``, where ``b = momentum * b + (1 - dampening) * g`` and g includes ``weight_decay * p``.
 
     ``nesterov``: step along ``g + momentum * b``. ``maximize``: ascend. ``differentiable``: record the step. If the
@@ -49,23 +50,30 @@ class SGD(Optimizer):
         }  # fmt: skip
         super().__init__(params, defaults)
 
-    def update(self, group: dict[str, Any], parameters: list[Any]) -> None:
-        """Do one step of one group."""
-        group = plain(group, group.get("differentiable", False))
-        lr, momentum, decay, uphill = group["lr"], group["momentum"], group["weight_decay"], group["maximize"]
-        if not momentum:
-            step(sgd_step, [(p, p._grad) for p in parameters], group, lr, decay, uphill)
-            return
-        dampened: dict[float, list[Row]] = {}
+    def operator(self, group: dict[str, Any]) -> Operator[..., Any]:
+        """Return the record of the step of a group."""
+        return momentum_step if group["momentum"] else sgd_step
+
+    def batches(self, group: dict[str, Any], parameters: list[Any]) -> list[Batch]:
+        """Return the rows of the parameters of a group, apart for those without a momentum buffer."""
+        if not group["momentum"]:
+            return [Batch([(p, p._grad) for p in parameters], [])]
+        found = {first: Batch([], [], first=first) for first in (False, True)}
         for p in parameters:
             kept = self.state[p]
-            buffer, dampening = kept.get("momentum_buffer"), group["dampening"]
-            if buffer is None:  # the first step: the buffer becomes the whole gradient, undampened
+            buffer = kept.get("momentum_buffer")
+            first = buffer is None
+            if first:
                 buffer = kept["momentum_buffer"] = zeros_like(p)
-                dampening = 0.0
-            dampened.setdefault(dampening, []).append((p, p._grad, buffer))
-        for dampening, rows in dampened.items():
-            step(momentum_step, rows, group, lr, momentum, dampening, decay, group["nesterov"], uphill)
+            found[first].rows.append((p, p._grad, buffer))
+        return [batch for batch in found.values() if batch.rows]
+
+    def arguments(self, group: dict[str, Any], batch: Batch) -> tuple[Any, ...]:
+        """Return the operator's arguments after the rows. In the first step the buffer becomes the whole gradient."""
+        lr, momentum, decay, uphill = group["lr"], group["momentum"], group["weight_decay"], group["maximize"]
+        if not momentum:
+            return lr, decay, uphill
+        return lr, momentum, 0.0 if batch.first else group["dampening"], decay, group["nesterov"], uphill
 
 
 sgd = functional_form(

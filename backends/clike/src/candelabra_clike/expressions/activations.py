@@ -13,7 +13,7 @@ def _gelu(a: Value, approximate: str) -> Value:
 
 
 def _gelu_f32(a: Value, approximate: str) -> Value:
-    return _gelu(a, "tanh") if approximate == "tanh" else rare(a < -5, call("gelu", a), call("gelu_near", a))
+    return _gelu(a, "tanh") if approximate == "tanh" else rare(a < -5, call("gelu_anywhere", a), call("gelu_near", a))
 
 
 def _gelu_backward(a: Value, b: Value, approximate: str) -> Value:
@@ -23,7 +23,7 @@ def _gelu_backward(a: Value, b: Value, approximate: str) -> Value:
 def _gelu_backward_f32(a: Value, b: Value, approximate: str) -> Value:
     if approximate == "tanh":
         return _gelu_backward(a, b, approximate)
-    return rare(b < -5, a * call("gelu_derivative", b), a * call("gelu_near_derivative", b))
+    return rare(b < -5, a * call("gelu_derivative_anywhere", b), a * call("gelu_near_derivative", b))
 
 
 def _soft_threshold(a: Value, lambd: Value) -> Value:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from candelabra.backend import is_contiguous_layout
-from candelabra.graph import Graph, Node, default_kernel, fuse, gain, runner
+from candelabra.graph import Graph, Node, default_kernel, fuse, gain, memory_plan, runner
 from candelabra.graph import Value as Tensor
 
 from candelabra_clike.engine import Engine
@@ -69,11 +69,12 @@ def compiled(engine: Engine, graph: Graph) -> Callable[..., tuple[Any, ...]] | N
     grouped = fused(graph, engine.traits.serial)
     if not any(isinstance(node.op, Graph) for node in grouped.nodes):
         return None
+    plan = memory_plan(grouped)
 
     def kernel_of(node: Node) -> Callable[..., Any] | None:
         if not isinstance(node.op, Graph):
             return None
-        kernel = fused_kernel(node.op, engine)
+        kernel = fused_kernel(node.op, engine, plan.get(node))
         kernel.traced()  # compiles it
         return on_strided_arrays(kernel, default_kernel(node))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -21,12 +21,17 @@ from candelabra_clike.templates.elementwise.elementwise import Launches, Schedul
 
 
 class FusedKernel:
-    """The kernel of a group of nodes. A call takes what the group's graph takes, in order."""
+    """The kernel of a group of nodes. A call takes what the group's graph takes, in order.
 
-    def __init__(self, group: Graph, engine: Engine) -> None:
+    ``into``: the outputs that are written in place of an argument, by position, see
+    :func:`~candelabra.graph.memory_plan`. A kernel that reads an element after it has written others ignores it.
+    """
+
+    def __init__(self, group: Graph, engine: Engine, into: Mapping[int, int] | None = None) -> None:
         self.engine = engine
         self.group = group
         self._lower()
+        self.into = {} if into is None or self.reduction is not None or self.in_c_order else dict(into)
         self.outputs = [v.spec for v in group.outputs if v.spec is not None]
         self.size = prod(self.shape)
         self.arrays = [i for i, v in enumerate(group.inputs) if v.spec is not None]
@@ -60,7 +65,7 @@ class FusedKernel:
         written = [spec.strides for spec in self.outputs]
         furthest = max([extent(s, r) for s, r in (*layouts, *[(self.shape, row) for row in written])], default=0)
         wide = wide or max(furthest, self.size) >= WIDE
-        return self._launches.schedule(self.engine, self.shape, (*written, *rows), True, wide, furthest)
+        return self._launches.schedule(self.engine, self.shape, (*written, *rows), not self.into, wide, furthest)
 
     def numbers(self, arguments: Sequence[Any]) -> list[Any]:
         """Return the kernel's arguments for the numbers of a call."""
@@ -82,15 +87,15 @@ class FusedRowKernel(FusedKernel):
     def _lower(self) -> None:
         self.row, self.found, self.inputs, self.scalars = lowered_row(self.group, rows_in(self.group.nodes)[0])
         self.name, self.shape = self.row.name, self.found.spec.shape
-        self.in_c_order = False
+        self.in_c_order, self.reduction = False, None
 
     def _planned(self, layouts: Sequence[tuple[Shape, Shape]], wide: bool) -> Schedule:
         return row_schedule(self.engine, self.found, self.row, self.group.outputs, layouts, wide)
 
 
-def fused_kernel(group: Graph, engine: Engine) -> FusedKernel:
-    """Return the kernel of a group."""
-    return FusedRowKernel(group, engine) if rows_in(group.nodes) else FusedKernel(group, engine)
+def fused_kernel(group: Graph, engine: Engine, into: Mapping[int, int] | None = None) -> FusedKernel:
+    """Return the kernel of a group, which may write its outputs in place of the arguments that ``into`` names."""
+    return FusedRowKernel(group, engine) if rows_in(group.nodes) else FusedKernel(group, engine, into)
 
 
 def on_strided_arrays(kernel: FusedKernel, own: Callable[..., Any]) -> Callable[..., Any]:
@@ -100,7 +105,7 @@ def on_strided_arrays(kernel: FusedKernel, own: Callable[..., Any]) -> Callable[
         (s.shape, s.strides, s.dtype, s.numel, is_contiguous_layout(s.shape, s.strides), s.nbytes or 1)
         for s in kernel.outputs
     ]
-    constant = kernel.constant_numbers()
+    constant, taken = kernel.constant_numbers(), kernel.into
 
     def call(*arguments: Any) -> Any:
         arrays = [arguments[i] for i in places]
@@ -108,8 +113,10 @@ def on_strided_arrays(kernel: FusedKernel, own: Callable[..., Any]) -> Callable[
         if kernel.in_c_order and any(a.shape != kernel.shape or not a.contiguous for a in arrays):
             return own(*arguments)
         outputs = [
-            StridedArray(engine, engine.allocate(nbytes), shape, strides, 0, d, size, contiguous)
-            for shape, strides, d, size, contiguous, nbytes in new
+            arguments[taken[i]]
+            if i in taken and arguments[taken[i]].contiguous
+            else StridedArray(engine, engine.allocate(nbytes), shape, strides, 0, d, size, contiguous)
+            for i, (shape, strides, d, size, contiguous, nbytes) in enumerate(new)
         ]
         plan = kernel.schedule(layouts)
         if plan is not None:

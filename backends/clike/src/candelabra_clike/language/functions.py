@@ -62,9 +62,10 @@ def select(condition: Value, chosen: Operand, other: Operand) -> Value:
 
 
 def rare(condition: Value, costly: Operand, usual: Operand) -> Value:
-    """Return ``costly`` where the condition is true, which it seldom is, ``usual`` elsewhere.
+    """Return ``costly``, which equals ``usual`` wherever the condition is not true, which it seldom is.
 
-    A loop on a CPU first looks whether the condition is true anywhere, and has ``usual`` alone where it is not.
+    A loop on a CPU first looks whether the condition is true anywhere, and has ``usual`` alone where it is not. A
+    choice between the two for each element would be a branch, with which no loop is vectorised.
     """
     return _select(condition, costly, usual, rare=True)
 

@@ -123,8 +123,8 @@ def _printed(value: Value, form: str) -> tuple[str, int]:
         case Part(of=of, name=name):
             return f"{_bracketed(of, PRIMARY, form)}.{name}", PRIMARY
         case Select(condition=condition, chosen=chosen, other=other):
-            if value.rare and form == "usual":
-                return _printed(other, form)
+            if value.rare:
+                return _printed(other if form == "usual" else chosen, form)
             test, then = (_bracketed(x, CONDITIONAL + 1, form) for x in (condition, chosen))
             return f"{test} ? {then} : {_bracketed(other, CONDITIONAL, form)}", CONDITIONAL
     assert isinstance(value, Refuse)

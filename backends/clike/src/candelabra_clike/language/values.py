@@ -193,7 +193,7 @@ class Part(Value):
 
 @dataclass(frozen=True, eq=False)
 class Select(Value):
-    """One of two values. With ``rare``, the first one costs more and is seldom chosen, see
+    """One of two values. With ``rare``, the first one is right everywhere, costs more and is seldom needed, see
     :mod:`candelabra_clike.templates.elementwise.loops`.
     """
 

@@ -6,6 +6,15 @@
 
 #define TINY_SCALE_T 9.094947017729282e-13
 
+FUNCTION T times_tiny_scale_T(T y) {
+    /* y TINY_SCALE for y >= 0, with integers where the result is subnormal: a product with such a result takes hundreds of
+       cycles on some processors. The last bit of y + least stands for the smallest number. The bits of numbers are
+       compared, since compilers that see one comparison of y twice multiply y itself. */
+    const T least = PICK_T(1.2924697071141057e-26, 2.446494580089078e-296);
+    const U bits = BITS_U(y), normal = bits < BITS_U(least) ? BITS_U(least) : bits;
+    return y < least ? BITS_W(BITS_U(y + least) - BITS_U(least)) : BITS_W(normal) * TINY_SCALE_T;
+}
+
 FUNCTION T times_sigmoid_T(T x, T y) {
     const T e = exp_of_sum_T(-abs_T(y), -0.0, -40);
     const T quotient = (y < 0.0 ? x * e : x) / (1.0 + e * TINY_SCALE_T);
@@ -38,9 +47,9 @@ FUNCTION f32 gelu_near_f32(f32 x) {
 }
 
 FUNCTION T gelu_T(T x) {
-    const T size = abs_T(x), a = size > PICK_T(15.0, 39.0) ? PICK_T(15.0, 39.0) : size;
+    const T size = abs_T(x), a = size > PICK_T(14.4, 39.0) ? PICK_T(14.4, 39.0) : size;
     const T tail = exp_square_T(a, -0.5, -40) * normal_tail_T(a);
-    return x < 0.0 ? (-a * tail) * TINY_SCALE_T + 0.0 * x : x * (1.0 - tail * TINY_SCALE_T);
+    return x < 0.0 ? 0.0 * x - times_tiny_scale_T(a * tail) : x * (1.0 - times_tiny_scale_T(tail));
 }
 
 FUNCTION f32 gelu_near_derivative_f32(f32 x) {
@@ -62,12 +71,24 @@ FUNCTION f32 gelu_near_derivative_f32(f32 x) {
     return (x < 0.0f ? below : 1.0f - below) + 0.0f * x;
 }
 
+FUNCTION f32 gelu_anywhere_f32(f32 x) {
+    /* Both are computed, without a branch, so that a loop with any number of far values is vectorised. */
+    const f32 far = gelu_f32(x), near = gelu_near_f32(x);
+    return x < -5.0f ? far : near;
+}
+
 FUNCTION T gelu_derivative_T(T x) {
     /* Phi(x) + x phi(x) */
     const T size = abs_T(x), a = size > PICK_T(15.0, 39.0) ? PICK_T(15.0, 39.0) : size;
     const T e = exp_square_T(a, -0.5, -40);
-    const T below = e * (normal_tail_T(a) - 0.39894228040143268 * a) * TINY_SCALE_T;
+    const T scaled = e * (normal_tail_T(a) - 0.39894228040143268 * a);
+    const T below = copysign_T(times_tiny_scale_T(abs_T(scaled)), scaled);
     return (x < 0.0 ? below : 1.0 - below) + 0.0 * x;
+}
+
+FUNCTION f32 gelu_derivative_anywhere_f32(f32 x) {
+    const f32 far = gelu_derivative_f32(x), near = gelu_near_derivative_f32(x);
+    return x < -5.0f ? far : near;
 }
 
 FUNCTION T gelu_tanh_T(T x) {

@@ -1,0 +1,149 @@
+"""The step of an optimizer as a part of a compiled function's graph.
+
+A compiled function records a step by rows as nodes of its graph. What differs from step to step, such as the learning
+rate and the number of the step, are inputs of the graph that each run computes from ``param_groups`` and ``state``.
+What decides which kernels run on which tensors is checked before each run: the groups, their flags, the tensors of the
+state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from operator import is_
+from typing import Any, NamedTuple
+
+from candelabra import Tensor, set_grad_enabled
+from candelabra.library import Operator, has_one_kernel
+from candelabra.optim.rows import Batch, RowOptimizer, count
+from candelabra.optim.scalars import number_in
+
+__all__ = ["record_step"]
+
+Group = dict[str, Any]
+
+
+class RecordedBatch(NamedTuple):
+    """A batch of a group, and its flags when it was recorded. The rows are cleared then."""
+
+    group: Group
+    operator: Operator[..., Any]
+    batch: Batch
+    flags: tuple[bool, ...]
+
+
+class RecordedStep:
+    """One step that a graph repeats: what it depends on, and the numbers of each run."""
+
+    def __init__(self, optimizer: RowOptimizer, batches: list[RecordedBatch], fresh: bool) -> None:
+        self.optimizer = optimizer
+        self.batches = batches
+        self.fresh = fresh
+        """Whether the step has created state, which a later one does not."""
+        self.groups = list(optimizer.param_groups)
+        self.parameters = [[*group["params"]] for group in self.groups]
+        parameters = [row[0] for recorded in batches for row in recorded.batch.rows]
+        self.states = [(p, optimizer.state[p]) for p in parameters if p in optimizer.state]
+        self.values = [[(kept, name, kept[name]) for name in kept if name != "step"] for _, kept in self.states]
+
+    def holds(self) -> bool:
+        """Return whether a step would update the same tensors by the same kernels as the recorded one."""
+        optimizer, state = self.optimizer, self.optimizer.state
+        if self.fresh or optimizer.has_hooks() or not _same(optimizer.param_groups, self.groups):
+            return False
+        if not all(_same(group["params"], known) for group, known in zip(self.groups, self.parameters, strict=True)):
+            return False
+        if not all(state.get(p) is kept for p, kept in self.states):
+            return False
+        if not all(kept.get(name) is value for each in self.values for kept, name, value in each):
+            return False
+        for group, operator, batch, flags in self.batches:
+            first = batch.states[0]["step"] if batch.states else None
+            if any(kept["step"] is not first for kept in batch.states):
+                return False
+            if not _takes(group) or optimizer.operator(group) is not operator:
+                return False
+            if tuple(_flags(optimizer.arguments(group, batch))) != flags:
+                return False
+        return True
+
+    def numbers(self) -> list[float]:
+        """Return the arguments of this step's kernels that are numbers, and count the step in the state."""
+        found: list[float] = []
+        for group, _, batch, _ in self.batches:
+            if batch.states:
+                batch = batch._replace(number=number_in(batch.states[0]["step"]) + 1)
+                count(batch.states, batch.number)
+            found += [value for value in self.optimizer.arguments(group, batch) if value.__class__ is not bool]
+        if self.optimizer._opt_called is False:
+            self.optimizer._opt_called = True
+        return found
+
+
+def record_step(recorder: Any, optimizer: Any, *args: Any, **kwargs: Any) -> bool:
+    """Do a step of which a compiled function records the kernels. Return False, having done nothing, if they are not
+    the same at each run: for steps with a closure, hooks, tensors as options, or without a kernel for all rows.
+    """
+    if args or kwargs or not isinstance(optimizer, RowOptimizer) or optimizer.has_hooks():
+        return False
+    if type(optimizer).update is not RowOptimizer.update or optimizer._is_stepping:
+        return False
+    groups = [(group, [p for p in group["params"] if p._grad is not None]) for group in optimizer.param_groups]
+    with set_grad_enabled(False):
+        if not all(_takes(group) and _fits(optimizer.operator(group), parameters) for group, parameters in groups):
+            return False
+        if len({id(p) for _, parameters in groups for p in parameters}) != sum(len(each) for _, each in groups):
+            return False
+        for group, _ in groups:
+            for p in group["params"]:
+                recorder.watch(p)
+        known = {id(value) for kept in optimizer.state.values() for value in kept.values()}
+        batches = [
+            RecordedBatch(group, optimizer.operator(group), batch, ())
+            for group, parameters in groups
+            for batch in recorder.outside(optimizer.batches, group, parameters)
+        ]
+        used = (id(t) for recorded in batches for row in recorded.batch.rows for t in row[2:])
+        step = RecordedStep(
+            optimizer,
+            [each._replace(flags=tuple(_flags(optimizer.arguments(each.group, each.batch)))) for each in batches],
+            not known.issuperset(used),
+        )
+        recorder.depends_on(step.holds, f"the state of {type(optimizer).__name__}")
+        numbers = iter(recorder.numbers(step.numbers))
+        for group, op, batch, _ in step.batches:
+            op.over_rows(batch.rows, *_with_numbers(optimizer.arguments(group, batch), numbers))
+            batch.rows.clear()  # they have the gradients of this step
+    return True
+
+
+def _takes(group: Group) -> bool:
+    """Return whether the options of a group are numbers, and its step one call over rows."""
+    values = chain(group.values(), group.get("betas", ()))
+    tensors = any(isinstance(value, Tensor) for value in values)
+    return not tensors and group.get("fused") is not False and not group.get("differentiable")
+
+
+def _fits(op: Operator[..., Any], parameters: list[Any]) -> bool:
+    """Return whether one kernel serves the step of real parameters with dense gradients."""
+    if any(p.is_complex() or p._grad.layout is not p.layout for p in parameters):
+        return False
+    return not parameters or has_one_kernel(op, [t for p in parameters for t in (p, p._grad)])
+
+
+def _same(now: Any, then: list[Any]) -> bool:
+    """Return whether two lists have the same objects."""
+    return len(now) == len(then) and all(map(is_, now, then))
+
+
+def _flags(arguments: tuple[Any, ...]) -> Iterator[bool]:
+    return (value for value in arguments if value.__class__ is bool)
+
+
+def _with_numbers(arguments: tuple[Any, ...], numbers: Iterator[float]) -> list[Any]:
+    """Return arguments with the numbers of the run in place of those that are no flags."""
+    return [value if value.__class__ is bool else next(numbers) for value in arguments]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
