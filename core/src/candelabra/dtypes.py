@@ -109,6 +109,7 @@ DTYPE_MASK: Final[int] = sum(BY_BIT)
 (bool_, uint8, int8, int16, int32, int64, uint16, uint32, uint64,
  float16, bfloat16, float32, float64, complex64, complex128) = ALL  # fmt: skip
 COMPLEX_BITS: Final[int] = complex64.bit | complex128.bit
+DIFFERENTIABLE_BITS: Final[int] = sum(d.bit for d in BY_BIT.values() if d.category >= FLOATING)
 ALIASES: Final[dict[str, dtype]] = {
     "half": float16, "float": float32, "double": float64, "short": int16, "int": int32, "long": int64,
     "cfloat": complex64, "cdouble": complex128,

@@ -71,7 +71,7 @@ class DualFrame(Frame):
         self.lifted: list[tuple[Tensor, Tensor]] = []
 
     def __exit__(self, *error: Any) -> None:
-        values = [(lifted, outer, lifted._payload.tensor) for lifted, outer in self.lifted]
+        values = [(lifted, outer, lifted._payload.tensor) for lifted, outer in self.lifted] if self.lifted else ()
         super().__exit__(*error)
         for lifted, outer, value in values:
             for slot in ("_payload", "_keys", "_node"):
@@ -86,10 +86,11 @@ class DualFrame(Frame):
 
     def primal_and_tangent(self, value: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return primal and tangent of a tensor, which may be one of an outer level: then it is constant."""
-        value = without_ended_levels(value)._fresh()  # a view may have become one of this level with its base
-        if not value._keys & self.instance.bit:
-            return value, None
-        payload = value._fresh()._payload
+        if not value._keys & self.instance.bit or value._fresh()._payload.frame is not self:
+            value = without_ended_levels(value)._fresh()  # a view may have become one of this level with its base
+            if not value._keys & self.instance.bit:
+                return value, None
+        payload = value._payload
         return payload.tensor, payload.tangent
 
     def write_back(self, inputs: Sequence[Tensor], primals: Sequence[Tensor]) -> None:
@@ -170,9 +171,12 @@ def kernel_of(op: Operator[..., Any]) -> Callable[..., Any] | None:
                 if frame is None or a.frame.alive:
                     frame = a.frame
                 primals.append(a.tensor)
-                t = a.tangent if a.frame.alive else None
+                t = a._tangent if a.frame.alive else None
+                if t is not None:
+                    some = True
+                    if type(t) is Waiting:
+                        t = a.tangent
                 tangents.append(t)
-                some = some or t is not None
             elif type(a) is list:
                 frame, found = _listed(a, primals, tangents, frame)
                 some = some or found

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import wraps
 
-from candelabra._annotations import Any
+from candelabra._annotations import Any, Final
 from candelabra._autograd.api import grad as gradients_of
-from candelabra._keys import NO_GRAD
+from candelabra._keys import DEVICE_SHIFT, NO_GRAD
 from candelabra._tensor import Tensor
 from candelabra._transforms.dual import DualFrame, tangent_of
 from candelabra._transforms.level import modes_of_level
@@ -23,7 +23,11 @@ from candelabra._transforms.reverse import (
 from candelabra._transforms.tangent_rules import leaf_of
 from candelabra._transforms.tape import Tape
 from candelabra._transforms.vmap import vmap
+from candelabra.dtypes import DIFFERENTIABLE_BITS, DTYPE_MASK
 from candelabra.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
+
+PLACE_MASK: Final = -1 << DEVICE_SHIFT | DTYPE_MASK
+"""The bits of a key that say dtype and device."""
 
 
 # -- jvp --------------------------------------------------------------------------------------------------------------
@@ -44,10 +48,10 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     _check_tensors(call, "primals", flat)
     along = _checked_tangents(call, tangents, flat, spec)
     frame = DualFrame()
+    aux: Any = None
     with frame:
         inputs = [frame.dual(p, t) for p, t in zip(flat, along, strict=True)]
         output = func(*tree_unflatten(inputs, spec))
-        aux: Any = None
         if has_aux:
             output, aux = with_aux(call, output)
         outputs, out_spec = tree_flatten(output)
@@ -91,7 +95,7 @@ def _check_tensors(call: str, role: str, values: list[Any]) -> None:
     for value in values:
         if not isinstance(value, Tensor):
             raise RuntimeError(f"{call}: Expected {role} to only contain Tensors, got {type(value)}")
-        if not (value.is_floating_point() or value.is_complex()):
+        if not value._keys & DIFFERENTIABLE_BITS:
             raise RuntimeError(
                 f"{call}: Expected {role} to have a floating or complex dtype, as only those have derivatives, got "
                 f"{value.dtype}"
@@ -100,6 +104,8 @@ def _check_tensors(call: str, role: str, values: list[Any]) -> None:
 
 def check_tangent(call: str, primal: Tensor, tangent: Tensor, where: str = "") -> None:
     """Raise RuntimeError unless a tangent has the shape and the dtype of its primal, and is on its device."""
+    if primal._payload.shape == tangent._payload.shape and not (primal._keys ^ tangent._keys) & PLACE_MASK:
+        return  # tensors of different levels may also be on one device
     for what in ("shape", "dtype", "device"):
         expected, got = getattr(primal, what), getattr(tangent, what)
         if expected != got:

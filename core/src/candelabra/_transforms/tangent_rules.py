@@ -16,6 +16,7 @@ Attribution: the transposition is Jamie Townsend's ("A new trick for calculating
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._autograd.api import grad as gradients_of
@@ -87,10 +88,14 @@ def pointwise(op: Operator[..., Any]) -> TangentRule:
         for each in op.rules.values()
         for k, name in enumerate(each.targets)
     ]
+    tensors = [positions[p.name] for p in op.schema.tensors]
     in_complex = transposed(op)
 
     def rule(out: Tensor, primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        if out._keys & COMPLEX_BITS or any(getattr(p, "_keys", 0) & COMPLEX_BITS for p in primals):
+        keys = out._keys
+        for i in tensors:
+            keys |= getattr(primals[i], "_keys", 0)
+        if keys & COMPLEX_BITS:
             return in_complex(out, primals, tangents)
         total: Any = None
         for i, product, k, needs in rules:
@@ -318,7 +323,14 @@ def product_of(op: Operator[..., Any], rule: Rule) -> Callable[..., Any]:
         value = primals[positions[name.removesuffix("_spec")]]
         return [_spec(v) for v in value] if isinstance(value, (list, tuple)) else _spec(value)
 
+    # The values of most rules are the gradient, results and inputs: one selection from all of these, without a frame.
+    places = {"g": 0, **{n: 1 + i for i, n in enumerate(outputs)}}
+    places |= {n: 1 + len(outputs) + i for n, i in positions.items()}
+    selected = itemgetter(*[places[n] for n in names]) if len(names) > 1 and set(names) <= set(places) else None
+
     def product(g: Any, outs: Sequence[Any], primals: Sequence[Any], needs: Any = None) -> Any:
+        if selected is not None and count == len(names) and (applied is None or not outs[0]._keys & COMPLEX_BITS):
+            return function(*selected((g, *outs, *primals)))
         args = [one(name, g, outs, primals, needs) for name in names]
         if applied is not None and outs[0]._keys & COMPLEX_BITS:
             args = [_conjugate(a) if marked else a for a, marked in zip(args, applied.conjugated, strict=True)]

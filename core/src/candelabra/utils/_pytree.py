@@ -36,7 +36,9 @@ class TreeSpec:
         self.type: Final = type
         self.context: Final = context
         self.children_specs: Final = children_specs
-        self.num_leaves: int = 1 if type is None else sum(child.num_leaves for child in children_specs)
+        self.num_leaves = 1 if type is None else 0
+        for child in children_specs:
+            self.num_leaves += child.num_leaves
 
     @property
     def num_children(self) -> int:
@@ -52,7 +54,9 @@ class TreeSpec:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TreeSpec):
             return NotImplemented
-        return (self.type, self.context, self.children_specs) == (other.type, other.context, other.children_specs)
+        return self is other or (
+            (self.type, self.context, self.children_specs) == (other.type, other.context, other.children_specs)
+        )
 
     def __hash__(self) -> int:
         return hash((self.type, self.num_leaves, len(self.children_specs)))
@@ -63,9 +67,12 @@ class TreeSpec:
         return f"TreeSpec({self.type.__name__}, {self.context!r}, {self.children_specs!r})"
 
 
+_leaf: Final = TreeSpec(None, None, [])
+
+
 def LeafSpec() -> TreeSpec:
     """Return the structure of a leaf."""
-    return TreeSpec(None, None, [])
+    return _leaf
 
 
 def _mapping(build: Callable[[Any, Any], Any], context: Callable[[Any], Any] = list) -> _Kind:
@@ -119,12 +126,21 @@ def tree_flatten(tree: Any, is_leaf: Leaf = None) -> tuple[list[Any], TreeSpec]:
 
 
 def _flatten_into(leaves: list[Any], tree: Any, is_leaf: Leaf) -> TreeSpec:
-    kind = _kind_of(tree, is_leaf)
-    if kind is None:
-        leaves.append(tree)
-        return LeafSpec()
-    children, context = kind.flatten(tree)
-    specs = [_flatten_into(leaves, child, is_leaf) for child in children]
+    if is_leaf is None and type(tree) is tuple:  # by far the most frequent container
+        kind, children, context = None, tree, None
+    else:
+        kind = _kind_of(tree, is_leaf)
+        if kind is None:
+            leaves.append(tree)
+            return _leaf
+        children, context = kind.flatten(tree)
+    specs = []
+    for child in children:
+        if is_leaf is None and type(child) not in _kinds and not isinstance(child, tuple):
+            leaves.append(child)
+            specs.append(_leaf)
+        else:
+            specs.append(_flatten_into(leaves, child, is_leaf))
     return TreeSpec(namedtuple if kind is _named_tuple else type(tree), context, specs)
 
 
@@ -144,7 +160,9 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
 def _build(leaves: Any, spec: TreeSpec) -> Any:
     if spec.type is None:
         return next(leaves)
-    children = [_build(leaves, child) for child in spec.children_specs]
+    children = [next(leaves) if child.type is None else _build(leaves, child) for child in spec.children_specs]
+    if spec.type is tuple:
+        return tuple(children)
     kind = _named_tuple if spec.type is namedtuple else _kinds[spec.type]
     return kind.unflatten(children, spec.context)
 
