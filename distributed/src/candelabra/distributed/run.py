@@ -11,6 +11,8 @@ import sys
 import uuid
 from collections.abc import Sequence
 
+from candelabra.distributed._buffers import host_device
+
 __all__ = ["command", "main"]
 
 
@@ -40,16 +42,22 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _number(text: str, parser: argparse.ArgumentParser) -> int:
-    if text in ("auto", "cpu", "gpu"):
+    if text.isdecimal() and int(text):
+        return int(text)
+    if text in ("auto", "gpu"):
         import candelabra as cd
 
         devices = cd.accelerator.device_count()
         if text == "gpu" and not devices:
             parser.error("--nproc-per-node gpu: there is no accelerator")
-        return devices if devices and text != "cpu" else len(os.sched_getaffinity(0))
-    if not text.isdecimal() or int(text) < 1:
+        return devices or _processors()
+    if not text.isalpha() or text != host_device().type:
         parser.error(f"--nproc-per-node must be a positive number, auto, cpu or gpu, got {text!r}")
-    return int(text)
+    return _processors()
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0))
 
 
 def find_mpiexec(chosen: str = "") -> str:
