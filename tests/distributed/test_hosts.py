@@ -40,7 +40,7 @@ def ip(*arguments: str) -> bool:
 
 def connected() -> bool:
     """Create two namespaces with a cable between them, and return whether this machine allows it."""
-    good = all([ip("netns", "add", f"candelabra-{address}") for address in ADDRESSES])
+    good = all(ip("netns", "add", f"candelabra-{address}") for address in ADDRESSES)
     names = [f"candelabra-{address}" for address in ADDRESSES]
     good = good and ip("link", "add", "e0", "netns", names[0], "type", "veth", "peer", "name", "e1", "netns", names[1])
     for number, (name, address) in enumerate(zip(names, ADDRESSES, strict=True)):

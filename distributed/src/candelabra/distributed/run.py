@@ -194,8 +194,8 @@ def supervise(line: Sequence[str], environment: Mapping[str, str], grace: float 
             _end(process.pid)
             process.wait()
             sys.stderr.write(
-                f"candelabra run: ended mpiexec, which has not ended within {grace:g} s after a rank ended all ranks: a "
-                "machine may be gone\n"
+                f"candelabra run: ended mpiexec, which has not ended within {grace:g} s after a rank ended all ranks: "
+                "a machine may be gone\n"
             )
             status = 1
         output.join(PAUSE)  # a process that a rank has left behind may keep the pipe open
