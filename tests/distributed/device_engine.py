@@ -1,4 +1,4 @@
-"""An engine of devices whose ranks are threads: it computes with the devices' own operators, in the order of streams."""
+"""An engine of devices whose ranks are threads: it computes with the devices' operators, in the order of streams."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from candelabra import Tensor
 from candelabra.distributed._threads import ThreadCommunicator
 from candelabra.distributed.engine import Communicator, DeviceCommunicator, DeviceEngine, Message
 from candelabra.library import open_device
+
 
 class Devices(DeviceEngine):
     """It serves the device types that it is created for."""
@@ -28,10 +29,11 @@ class Devices(DeviceEngine):
 
 
 class DeviceThreads(DeviceCommunicator):
-    """One rank's end: what it sends are copies, with the events after which they may be read. All ranks share a device."""
+    """One rank's end: it sends copies, with the events after which they may be read. All ranks share a device."""
 
     def __init__(self, communicator: ThreadCommunicator, device: Any) -> None:
         self.rank, self.size = communicator.rank, communicator.size
+        self._job: Any = communicator._job
         self._meet = communicator.subset(range(self.size))._meet  # type: ignore[union-attr]
         instance = open_device(device)
         self._stream: Any = lambda: instance.backend.current_stream(instance.index)
@@ -58,11 +60,20 @@ class DeviceThreads(DeviceCommunicator):
         receive.copy_(cd.cat(self._met(send)))
 
     def exchange(self, messages: Sequence[Message]) -> None:
-        sent = [each for each in messages if each.sends]
-        mail = self._meet([(each.rank, each.buffer.clone(), self._stream().record()) for each in sent])
-        boxes = [deque(each for each in box if each[0] == self.rank) for box in mail]
+        job = self._job
+        for each in messages:
+            if each.sends:
+                with job.changed:
+                    box = job.mail.setdefault((DeviceThreads, self.rank, each.rank), deque())
+                    box.append((each.buffer.clone(), self._stream().record()))
+                    job.changed.notify_all()
         for each in messages:
             if not each.sends:
-                _, tensor, event = boxes[each.rank].popleft()
+                with job.changed:
+                    box = job.mail.setdefault((DeviceThreads, each.rank, self.rank), deque())
+                    while not box:
+                        job.check()
+                        job.changed.wait()
+                    tensor, event = box.popleft()
                 event.wait(self._stream())
                 each.buffer.copy_(tensor)

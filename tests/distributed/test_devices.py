@@ -1,9 +1,10 @@
-"""Engines of devices: memory is taken as it is, in the order of streams. Ranks are threads, the device is the fake one."""
+"""Engines of devices take memory as it is, in the order of streams. Ranks are threads, the device is the fake one."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
+import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -66,11 +67,11 @@ def engine(monkeypatch: pytest.MonkeyPatch, backend: FakeAccelerator) -> Any:
     return made
 
 
-def run(program: Callable[[], Any], size: int = 3, name: str = "threads,devices", seconds: float = 60) -> list[Any]:
+def run(program: Callable[[], Any], size: int = 3, seconds: float = 20, device_id: Any = None) -> list[Any]:
     """Run a program on ranks with an engine of devices."""
 
     def rank() -> Any:
-        dist.init_process_group(name, timeout=timedelta(seconds=seconds))
+        dist.init_process_group("threads,devices", timeout=timedelta(seconds=seconds), device_id=device_id)
         found = program()
         dist.destroy_process_group()
         return found
@@ -144,3 +145,194 @@ def test_no_collective_copies_to_the_host(
     assert a[12] == b[12] == [True] * 3
     assert b[13:16] == b[16:19] == a[5]
     assert sorted(engine.connected) == [(rank, DEVICE) for rank in range(3)]
+
+
+def test_works_do_not_wait_on_the_host(engine: Any, backend: FakeAccelerator) -> None:
+    """``wait()`` returns while the device has not finished; work that is submitted afterwards sees the result."""
+
+    def program() -> Any:
+        x = own(1.0)
+        work = dist.all_reduce(x, async_op=True)
+        assert work is not None
+        work.wait()
+        assert not work.is_completed()  # the fake device computes when somebody reads
+        y = x * 2
+        assert y.item() == 12.0
+        assert work.is_completed()
+        assert work.is_success()
+        (future,) = work.get_future().wait()
+        return future is x
+
+    assert run(program) == [True] * 3
+
+
+def test_the_engine_conforms(engine: Any) -> None:
+    """All checks hold on the device, in the order of its streams."""
+
+    def program() -> Any:
+        group = dist.group.WORLD
+        assert group is not None
+        return conformance.device_failures(group.on_device(cd.device(DEVICE)), DEVICE)
+
+    assert run(program) == [{}] * 3
+
+
+def _unordered(end: Any) -> None:
+    right = end._meet
+    end._meet = lambda value: [each if isinstance(each, list) else each and (each[0], Done()) for each in right(value)]
+
+
+class Done:
+    """An event that nobody waits for."""
+
+    def wait(self, stream: Any) -> None:
+        """Do nothing."""
+
+
+def _reversed_gather(end: Any) -> None:
+    end.all_gather = lambda send, receive: receive.copy_(cd.cat(end._met(send)[::-1]))
+
+
+def _lost_message(end: Any) -> None:
+    right = end.exchange
+    end.exchange = lambda messages: right([m._replace(buffer=m.buffer.clone()) if not m.sends else m for m in messages])
+
+
+def _wrong_reduce(end: Any) -> None:
+    end.reduce = lambda buffer, dtype, op, root: end.all_reduce(buffer, dtype, op)
+
+
+@pytest.mark.parametrize(
+    ("change", "caught"),
+    [
+        (_unordered, "order"),
+        (_reversed_gather, "gathers"),
+        (_lost_message, "exchanges"),
+        (_wrong_reduce, "reduce_to_one"),
+    ],
+)
+def test_broken_engines_are_caught(engine: Any, change: Callable[[Any], None], caught: str) -> None:
+    """Each mistake fails the check of its subject."""
+
+    def program() -> Any:
+        group = dist.group.WORLD
+        assert group is not None
+        end = group.on_device(cd.device(DEVICE))
+        change(end)
+        return conformance.device_failures(end, DEVICE)
+
+    assert any(caught in failed for failed in run(program))
+
+
+def test_training_stays_on_the_device(engine: Any, backend: FakeAccelerator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DistributedDataParallel and fully_shard give the host's parameters; a step copies no tensor to the host."""
+    counted = Counted(backend, monkeypatch)
+
+    def program(place: str, wrap: Callable[[Any], Any], count: bool) -> Any:
+        layers = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 2))
+        with cd.no_grad():
+            for p in layers.parameters():
+                p.copy_((cd.arange(float(p.numel())).sin() / 2).view(p.shape))
+        net = wrap(layers.to(place))
+        optimizer = optim.SGD(net.parameters(), lr=0.1)
+        for step in range(3):
+            x = (cd.arange(8.0).view(2, 4) / 10 + dist.get_rank()).to(place)
+            dist.barrier()
+            if step == 2:  # the first steps agree on the order of buckets, in the host's memory
+                counted.copies.clear()
+            dist.barrier()
+            net(x).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        dist.barrier()
+        copies = list(counted.copies)
+        dist.barrier()
+        assert not count or copies == []
+        whole = [p.full_tensor() if hasattr(p, "full_tensor") else p for p in net.parameters()]
+        return [p.detach().cpu().tolist() for p in whole]
+
+    for wrap in (DistributedDataParallel, fully_shard):
+        there = run(lambda wrap=wrap: program(DEVICE, wrap, True))  # type: ignore[misc]
+        here = run(lambda wrap=wrap: program("cpu", wrap, False))  # type: ignore[misc]
+        for a, b in zip(there[0], here[0], strict=True):
+            assert cd.allclose(cd.tensor(a), cd.tensor(b), atol=1e-6)
+        assert there[0] == there[1] == there[2]
+
+
+def test_other_devices_are_copied_to_the_host(engine: Any, backend: FakeAccelerator) -> None:
+    """A device type without an engine, and calls whose tensors are on several devices."""
+
+    def program() -> Any:
+        here, there = cd.ones(2), own(1.0, 1.0)
+        dist.all_reduce(here)
+        rows = cd.empty(3, 2)
+        dist.all_gather_into_tensor(rows, there)
+        return here.tolist(), rows.tolist()
+
+    expected = ([3.0, 3.0], [[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
+    assert run(program) == [expected] * 3
+    assert engine.connected == []
+
+
+def test_messages_of_a_device(engine: Any) -> None:
+    """One rank sends, another receives from it by name: no receive from any rank, since a device has no tags."""
+
+    def program() -> Any:
+        x = own(5.0)
+        with pytest.raises(RuntimeError, match=f"isend: the ranks are not connected for messages of {DEVICE}: pass"):
+            dist.isend(x, (dist.get_rank() + 1) % 3)
+        pair = dist.new_group([0, 1], device_id=DEVICE)
+        if dist.get_rank() == 0:
+            dist.send(x, 1, pair)
+        if dist.get_rank() == 1:
+            with pytest.raises(ValueError, match=f"irecv: a receive into memory of {DEVICE} needs src"):
+                dist.recv(x, group=pair)
+            assert dist.recv(x, 0, pair) == 0
+        return x.item()
+
+    assert run(program) == [5.0, 5.0, 7.0]
+
+
+def test_a_device_that_hangs_ends_the_ranks(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The watchdog looks at the events of works for which no rank waits on the host."""
+    aborted: list[str] = []
+
+    def program() -> None:
+        group: Any = dist.group.WORLD
+        monkeypatch.setattr(type(group), "abort", lambda self, reason: aborted.append(reason))
+        dist.all_reduce(own(1.0))
+        limit = time.monotonic() + 30
+        while len(aborted) < 2 and time.monotonic() < limit:
+            time.sleep(0.01)
+
+    run(program, 2, seconds=0.3)
+    assert any("rank 0: all_reduce(float32[1], ReduceOp.SUM), number 1" in each for each in aborted)
+    assert all("did not complete within 0.3 s" in each for each in aborted)
+
+
+def test_engines_by_device_type(engine: Any) -> None:
+    """``type:engine`` names an engine for a device type; one of the host's memory serves no other."""
+    chosen = _engines.engines("cpu:threads,other:devices", "mpi")
+    assert chosen.host.name == "threads"
+    assert chosen.devices == {"other": engine}
+    with pytest.raises(ValueError, match="the engine 'threads' serves the host's memory, not that of 'other'"):
+        _engines.engines("other:threads", "mpi")
+
+
+def test_ranks_that_name_their_device_are_connected(engine: Any) -> None:
+    """At once, and in new groups too. Without an engine for the device, its name has no effect."""
+
+    def program() -> Any:
+        dist.new_group([1, 2])
+        x = own(5.0)
+        if dist.get_rank() < 2:
+            (work,) = dist.batch_isend_irecv([
+                dist.P2POp(dist.isend, x.clone(), 1 - dist.get_rank()), dist.P2POp(dist.irecv, x, 1 - dist.get_rank())
+            ])  # fmt: skip
+            work.wait()
+        return x.item()
+
+    assert run(program, device_id=DEVICE) == [6.0, 5.0, 7.0]
+    assert len(engine.connected) == 5
+    assert run(lambda: dist.get_rank(), device_id="cpu") == [0, 1, 2]
+    assert len(engine.connected) == 5

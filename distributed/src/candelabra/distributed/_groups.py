@@ -89,6 +89,8 @@ def init_process_group(
             find each other. Others are accepted and not used: such ranks read the variables (``env://``).
         timeout: the time after which a collective that has not completed raises an error; 30 minutes by default.
         world_size, rank: compared with what the engine knows, if given.
+        device_id: the device of this rank. An engine of devices connects the ranks at once, which messages need that
+            come before the first collective.
         store: accepted and not used: engines have their own rendezvous.
 
     Raises:
@@ -115,6 +117,7 @@ def init_process_group(
     communicator = chosen.host.start(rank, world_size, limit)
     named = name if ":" not in name else chosen.host.name
     made = ProcessGroup(communicator, range(communicator.size), named, limit, group_name or "world", chosen.devices)
+    made.connect(None if device_id is None else cd.device(device_id))
     here = ranks()
     here.default = made
     here.groups.append(made)
@@ -164,6 +167,7 @@ def new_group(
         return NON_GROUP_MEMBER
     name = unique_name(group_desc or f"group {len(current().groups)} of ranks {members}")
     group = ProcessGroup(made[0], members, world.engine, limit, name, world.devices)
+    group.connect(world.device_id if device_id is None else cd.device(device_id))
     current().groups.append(group)
     return group
 

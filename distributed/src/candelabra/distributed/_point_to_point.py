@@ -66,8 +66,14 @@ def irecv(
 def _exchange(g: ProcessGroup, device: Any, name: str, messages: Sequence[tuple[Tensor, int, bool]]) -> Work:
     """Begin to send and receive memory of a device: tensors, ranks, and whether they are sent. Tags do not exist there.
 
-    A message waits for those before it. Ranks that send to each other do so by :func:`batch_isend_irecv`.
+    A message waits for those before it. Ranks that send to each other do so by :func:`batch_isend_irecv`. Raises
+    RuntimeError if the ranks are not connected: all have to take part in that, and only two know of a message.
     """
+    if not g.connected(device):
+        raise RuntimeError(
+            f"{name}: the ranks are not connected for messages of {device}: pass device_id={str(device)!r} to "
+            "init_process_group(), or call a collective on the device first"
+        )
     buffers = [DeviceBuffer(tensor, read=sends) for tensor, _, sends in messages]
     described = ", ".join(
         f"{tensor.dtype.name}{list(tensor.shape)}, {'dst' if sends else 'src'}={g.ranks[rank]}"

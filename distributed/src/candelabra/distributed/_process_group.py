@@ -38,6 +38,8 @@ class ProcessGroup:
         self.communicator = communicator
         self.devices = dict(devices or {})
         """The engines that take memory of devices as it is, by device type."""
+        self.device_id: Any = None
+        """The device of this rank, if the program has named it."""
         self._ends: dict[Any, DeviceCommunicator] = {}
         self._queues: dict[Any, Queue] = {}
         self._queued: deque[Queued] = deque()
@@ -77,6 +79,16 @@ class ProcessGroup:
             self._queued.popleft()
         first = next(iter(self._queued), None)
         return first.description if first is not None and now > first.deadline else None
+
+    def connect(self, device_id: Any) -> None:
+        """Connect the ranks for memory of a device of theirs, if an engine serves its type."""
+        self.device_id = device_id
+        if device_id is not None and device_id.type in self.devices and self.size() > 1:
+            self.submit("connect", "", lambda: self.on_device(device_id)).wait()
+
+    def connected(self, device: Any) -> bool:
+        """Return whether the ranks are connected for a device, or will be when the works under way are complete."""
+        return device in self._ends or device in self._queues
 
     def on_device(self, device: Any) -> DeviceCommunicator:
         """Return this rank's end for a device, whose type an engine serves. Called on the group's thread."""

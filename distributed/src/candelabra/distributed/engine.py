@@ -225,15 +225,14 @@ class DeviceCommunicator(ABC):
         """Write every rank's buffer into the root's ``receive``, None on the others. All have the same size."""
         messages = [Message(True, send, root)]
         if receive is not None:
-            messages += [Message(False, part, rank) for rank, part in enumerate(receive.chunk(self.size))]
+            messages += [Message(False, part, rank) for rank, part in enumerate(self._parts(receive))]
         self.exchange(messages)
 
     def scatter(self, send: Tensor | None, receive: Tensor, root: int) -> None:
         """Divide the root's ``send``, which is None on the others, among the ranks. All parts have the same size."""
-        messages = (
-            [] if send is None else [Message(True, part, rank) for rank, part in enumerate(send.chunk(self.size))]
-        )
-        self.exchange([*messages, Message(False, receive, root)])
+        parts = [] if send is None else self._parts(send)
+        sent = [Message(True, part, rank) for rank, part in enumerate(parts)]
+        self.exchange([*sent, Message(False, receive, root)])
 
     def all_to_all(
         self, send: Tensor, receive: Tensor, send_counts: Sequence[int], receive_counts: Sequence[int]
@@ -242,6 +241,10 @@ class DeviceCommunicator(ABC):
         sent = [Message(True, part, rank) for rank, part in enumerate(send.split(list(send_counts)))]
         received = [Message(False, part, rank) for rank, part in enumerate(receive.split(list(receive_counts)))]
         self.exchange([each for each in (*sent, *received) if each.buffer.numel()])
+
+    def _parts(self, buffer: Tensor) -> list[Tensor]:
+        """Return the parts of a buffer for each rank, which may be empty."""
+        return list(buffer.split([buffer.numel() // self.size] * self.size))
 
     def reduce_gathered(self, buffer: Tensor, op: str) -> None:
         """Do what :meth:`all_reduce` does, for a reduction that the library lacks: gather all, and reduce here."""
