@@ -1,4 +1,4 @@
-"""Core, operators, nn and conformance name no backend: our devices have no privilege over a vendor's."""
+"""Core, nn, distributed and conformance name no backend: our devices have no privilege over a vendor's."""
 
 import io
 import tokenize
@@ -6,7 +6,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = ("core/src", "nn/src", "conformance/src")
+PARTS = ("core/src", "nn/src", "distributed/src", "conformance/src")
 NAMES = {
     entry.name for group in ("candelabra.device_names", "candelabra.backends") for entry in entry_points(group=group)
 }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import time
 from pathlib import Path
 
 import candelabra as cd
@@ -122,6 +124,44 @@ def test_the_status_of_mpiexec_is_that_of_the_command(tmp_path: Path) -> None:
     path.write_text("#!/bin/sh\nexit 5\n")
     path.chmod(0o755)
     assert candelabra(["run", "--mpiexec", str(path), "a.py"]) == 5
+
+
+def test_an_mpiexec_that_waits_for_a_lost_machine_is_ended(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """With its descendants, some seconds after a rank has ended all ranks."""
+    path, pids = tmp_path / "mpiexec", tmp_path / "pids"
+    path.write_text(
+        f"#!/bin/sh\nsleep 600 &\necho $$ $! > {pids}\necho 'rank 3 ends all ranks because of KeyError: 1' >&2\nwait\n"
+    )
+    path.chmod(0o755)
+    assert run.supervise([str(path)], {}, 0.1) == 1
+    errors = capfd.readouterr().err
+    assert "rank 3 ends all ranks because of KeyError: 1\n" in errors
+    assert (
+        "ended mpiexec, which has not ended within 0.1 s after a rank ended all ranks: a machine may be gone" in errors
+    )
+    for pid in pids.read_text().split():
+        limit = time.monotonic() + 30
+        while running(pid) and time.monotonic() < limit:
+            time.sleep(0.01)
+        assert not running(pid)
+
+
+def running(pid: str) -> bool:
+    """Return whether a process exists and has not ended."""
+    state = Path(f"/proc/{pid}/stat")
+    return state.exists() and state.read_text().rpartition(") ")[2][0] != "Z"
+
+
+def test_a_signal_reaches_mpiexec(tmp_path: Path) -> None:
+    """Which ends the ranks; the command returns its status."""
+    path = tmp_path / "mpiexec"
+    path.write_text("#!/bin/sh\ntrap 'exit 7' TERM\nwhile :; do kill -TERM $PPID; sleep 0.1; done\n")
+    path.chmod(0o755)
+    before = signal.signal(signal.SIGTERM, lambda *_: None)  # of signals that arrive early or late
+    try:
+        assert run.supervise([str(path)], {}) == 7
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from candelabra import Tensor
 from candelabra.autograd.graph import increment_version
 from candelabra.library import open_device, plugins
 
-__all__ = ["Buffer", "bytes_of", "check_list", "check_tensor", "host_device", "of_tensors"]
+__all__ = ["Buffer", "DeviceBuffer", "bytes_of", "check_list", "check_tensor", "host_device", "of_tensors"]
 
 _HOSTED: Final[dict[str, bool]] = {}
 
@@ -102,11 +102,35 @@ class Buffer:
             self._tensor.copy_(self._staged)
 
 
-def of_tensors(tensors: Sequence[Tensor], cast: Any = None, read: bool = True) -> Tensor:
-    """Return a new flat tensor of the host with the elements of several tensors, one after another."""
-    host = host_device()
+class DeviceBuffer:
+    """The flat tensor that an engine of a device reads or writes for a tensor. As :class:`Buffer`, without the host."""
+
+    def __init__(self, tensor: Tensor, cast: Any = None, read: bool = True) -> None:
+        self._tensor = tensor
+        own = cast is None and tensor.is_contiguous()
+        with cd.no_grad():
+            staged = (
+                tensor.detach() if own else cd.empty(tensor.shape, dtype=cast or tensor.dtype, device=tensor.device)
+            )
+            if read and not own:
+                staged.copy_(tensor.detach())
+            self.memory: Tensor = staged.view(-1)
+        self._staged = None if own else staged
+
+    def store(self) -> None:
+        """Write the result into the tensor, or count the write that the engine has made."""
+        if self._staged is None:
+            increment_version(self._tensor)
+            return
+        with cd.no_grad():
+            self._tensor.copy_(self._staged)
+
+
+def of_tensors(tensors: Sequence[Tensor], cast: Any = None, read: bool = True, device: Any = None) -> Tensor:
+    """Return a new flat tensor, of the host or of a device, with the elements of several ones, one after another."""
+    place = host_device() if device is None else device
     dtype = tensors[0].dtype if cast is None else cast
     with cd.no_grad():
         if not read:
-            return cd.empty(sum(tensor.numel() for tensor in tensors), dtype=dtype, device=host)
-        return cd.cat([tensor.detach().reshape(-1).to(host, dtype) for tensor in tensors])
+            return cd.empty(sum(tensor.numel() for tensor in tensors), dtype=dtype, device=place)
+        return cd.cat([tensor.detach().reshape(-1).to(place, dtype) for tensor in tensors])

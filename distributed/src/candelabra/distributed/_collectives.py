@@ -7,9 +7,9 @@ from math import prod
 from typing import Any
 
 import candelabra as cd
-import numpy as np
 from candelabra import Tensor
-from candelabra.distributed._buffers import Buffer, bytes_of, check_list, check_tensor, of_tensors
+from candelabra.distributed._buffers import check_list, check_tensor
+from candelabra.distributed._places import Memory, Place, place_of
 from candelabra.distributed._process_group import ProcessGroup, resolved
 from candelabra.distributed._reductions import Reduction
 from candelabra.distributed._work import Work
@@ -43,10 +43,9 @@ def root_of(group: ProcessGroup, rank: int | None, group_rank: int | None, name:
     return group.ranks.index(rank)
 
 
-def _average(memory: memoryview, dtype: str, reduction: Reduction, group: ProcessGroup) -> None:
+def _average(memory: Memory, reduction: Reduction, place: Place) -> None:
     if reduction.average:
-        array = np.frombuffer(memory, dtype)
-        array /= group.size()
+        place.divide(memory, reduction.dtype, place.group.size())
 
 
 def broadcast(
@@ -62,13 +61,15 @@ def broadcast(
     check_tensor(tensor, "tensor", "broadcast")
     g = resolved(group, "broadcast")
     root = root_of(g, src, group_src, "src", "broadcast")
-    buffer = Buffer(tensor, read=g.rank() == root)
-    communicator, memory = g.communicator, buffer.memory
+    place = place_of(g, tensor)
+    buffer = place.buffer(tensor, read=g.rank() == root)
+    memory = buffer.memory
     work = g.submit(
         "broadcast",
         f"{_described(tensor)}, src={g.ranks[root]}",
-        lambda: communicator.broadcast(memory, root),
+        lambda: place.communicator().broadcast(memory, root),
         None if g.rank() == root else buffer.store,
+        place.device,
     )
     return _result(work, async_op, tensor)
 
@@ -77,15 +78,17 @@ def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, a
     """Replace the tensor of every rank by the reduction of all. All have the same shape and dtype."""
     check_tensor(tensor, "tensor", "all_reduce")
     g = resolved(group, "all_reduce")
-    r = Reduction("all_reduce", op, tensor.dtype)
-    buffer = Buffer(tensor, r.cast)
-    communicator, memory = g.communicator, buffer.memory
+    place = place_of(g, tensor)
+    r = Reduction("all_reduce", op, tensor.dtype, place.halves)
+    buffer = place.buffer(tensor, r.cast)
+    memory = buffer.memory
 
     def task() -> None:
-        communicator.all_reduce(memory, r.dtype, r.op)
-        _average(memory, r.dtype, r, g)
+        place.communicator().all_reduce(memory, r.dtype, r.op)
+        _average(memory, r, place)
 
-    return _result(g.submit("all_reduce", f"{_described(tensor)}, {op}", task, buffer.store), async_op, tensor)
+    work = g.submit("all_reduce", f"{_described(tensor)}, {op}", task, buffer.store, place.device)
+    return _result(work, async_op, tensor)
 
 
 def reduce(
@@ -100,17 +103,19 @@ def reduce(
     check_tensor(tensor, "tensor", "reduce")
     g = resolved(group, "reduce")
     root = root_of(g, dst, group_dst, "dst", "reduce")
-    r = Reduction("reduce", op, tensor.dtype)
-    buffer = Buffer(tensor, r.cast)
-    communicator, memory, at_root = g.communicator, buffer.memory, g.rank() == root
+    place = place_of(g, tensor)
+    r = Reduction("reduce", op, tensor.dtype, place.halves)
+    buffer = place.buffer(tensor, r.cast)
+    memory, at_root = buffer.memory, g.rank() == root
 
     def task() -> None:
-        communicator.reduce(memory, r.dtype, r.op, root)
+        place.communicator().reduce(memory, r.dtype, r.op, root)
         if at_root:
-            _average(memory, r.dtype, r, g)
+            _average(memory, r, place)
 
     signature = f"{_described(tensor)}, {op}, dst={g.ranks[root]}"
-    return _result(g.submit("reduce", signature, task, buffer.store if at_root else None), async_op, tensor)
+    work = g.submit("reduce", signature, task, buffer.store if at_root else None, place.device)
+    return _result(work, async_op, tensor)
 
 
 def _copied_into(tensors: Sequence[Tensor], flat: Tensor) -> None:
@@ -136,13 +141,15 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, asy
     g = resolved(group, "all_gather")
     check_list(tensor_list, "tensor_list", "all_gather", g.size(), tensor)
     _check_sizes(tensor_list, tensor, "tensor_list", "all_gather")
-    flat = of_tensors(tensor_list, read=False)
-    communicator, sent, received = g.communicator, Buffer(tensor).memory, bytes_of(flat)
+    place = place_of(g, tensor, *tensor_list)
+    flat = place.flat(tensor_list, read=False)
+    sent, received = place.buffer(tensor).memory, place.memory(flat)
     work = g.submit(
         "all_gather",
         _described(tensor),
-        lambda: communicator.all_gather(sent, received),
+        lambda: place.communicator().all_gather(sent, received),
         lambda: _copied_into(tensor_list, flat),
+        place.device,
     )
     return _result(work, async_op, *tensor_list)
 
@@ -160,13 +167,15 @@ def all_gather_into_tensor(
             "all_gather_into_tensor: output tensor size must be equal to world_size times input tensor size, got "
             f"{list(output_tensor.shape)} for {g.size()} times {list(input_tensor.shape)}"
         )
-    buffer = Buffer(output_tensor, read=False)
-    communicator, sent, received = g.communicator, Buffer(input_tensor).memory, buffer.memory
+    place = place_of(g, output_tensor, input_tensor)
+    buffer = place.buffer(output_tensor, read=False)
+    sent, received = place.buffer(input_tensor).memory, buffer.memory
     work = g.submit(
         "all_gather_into_tensor",
         _described(input_tensor),
-        lambda: communicator.all_gather(sent, received),
+        lambda: place.communicator().all_gather(sent, received),
         buffer.store,
+        place.device,
     )
     return _result(work, async_op, output_tensor)
 
@@ -188,20 +197,26 @@ def gather(
     check_tensor(tensor, "tensor", "gather")
     g = resolved(group, "gather")
     root = 0 if dst is None and group_dst is None else root_of(g, dst, group_dst, "dst", "gather")
-    communicator, sent = g.communicator, Buffer(tensor).memory
+    place = place_of(g, tensor, *(gather_list or ()))
+    sent = place.buffer(tensor).memory
     signature = f"{_described(tensor)}, dst={g.ranks[root]}"
     if g.rank() != root:
         if gather_list:
             raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
-        return _result(g.submit("gather", signature, lambda: communicator.gather(sent, None, root)), async_op)
+        work = g.submit("gather", signature, lambda: place.communicator().gather(sent, None, root), device=place.device)
+        return _result(work, async_op)
     if not gather_list:
         raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
     check_list(gather_list, "gather_list", "gather", g.size(), tensor)
     _check_sizes(gather_list, tensor, "gather_list", "gather")
-    flat = of_tensors(gather_list, read=False)
-    received, outputs = bytes_of(flat), gather_list
+    flat = place.flat(gather_list, read=False)
+    received, outputs = place.memory(flat), gather_list
     work = g.submit(
-        "gather", signature, lambda: communicator.gather(sent, received, root), lambda: _copied_into(outputs, flat)
+        "gather",
+        signature,
+        lambda: place.communicator().gather(sent, received, root),
+        lambda: _copied_into(outputs, flat),
+        place.device,
     )
     return _result(work, async_op, *outputs)
 
@@ -218,7 +233,8 @@ def scatter(
     check_tensor(tensor, "tensor", "scatter")
     g = resolved(group, "scatter")
     root = 0 if src is None and group_src is None else root_of(g, src, group_src, "src", "scatter")
-    sent: memoryview | None = None
+    place = place_of(g, tensor, *(scatter_list or ()))
+    sent: Memory = None
     if g.rank() != root:
         if scatter_list:
             raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
@@ -227,11 +243,17 @@ def scatter(
             raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
         check_list(scatter_list, "scatter_list", "scatter", g.size(), tensor)
         _check_sizes(scatter_list, tensor, "scatter_list", "scatter")
-        sent = bytes_of(of_tensors(scatter_list))
-    buffer = Buffer(tensor, read=False)
-    communicator, received = g.communicator, buffer.memory
+        sent = place.memory(place.flat(scatter_list))
+    buffer = place.buffer(tensor, read=False)
+    received = buffer.memory
     signature = f"{_described(tensor)}, src={g.ranks[root]}"
-    work = g.submit("scatter", signature, lambda: communicator.scatter(sent, received, root), buffer.store)
+    work = g.submit(
+        "scatter",
+        signature,
+        lambda: place.communicator().scatter(sent, received, root),
+        buffer.store,
+        place.device,
+    )
     return _result(work, async_op, tensor)
 
 
@@ -247,9 +269,10 @@ def reduce_scatter(
     g = resolved(group, "reduce_scatter")
     check_list(input_list, "input_list", "reduce_scatter", g.size(), output)
     _check_sizes(input_list, output, "input_list", "reduce_scatter")
-    r = Reduction("reduce_scatter", op, output.dtype)
-    sent = bytes_of(of_tensors(input_list, r.cast))
-    return _result(_reduce_scatter(g, "reduce_scatter", output, sent, r, op), async_op, output)
+    place = place_of(g, output, *input_list)
+    r = Reduction("reduce_scatter", op, output.dtype, place.halves)
+    sent = place.memory(place.flat(input_list, r.cast))
+    return _result(_reduce_scatter(place, "reduce_scatter", output, sent, r, op), async_op, output)
 
 
 def reduce_scatter_tensor(
@@ -265,20 +288,21 @@ def reduce_scatter_tensor(
             "reduce_scatter_tensor: input tensor must be the same size as output size times world size, got "
             f"{list(input.shape)} for {g.size()} times {list(output.shape)}"
         )
-    r = Reduction("reduce_scatter_tensor", op, output.dtype)
-    sent = Buffer(input, r.cast).memory
-    return _result(_reduce_scatter(g, "reduce_scatter_tensor", output, sent, r, op), async_op, output)
+    place = place_of(g, output, input)
+    r = Reduction("reduce_scatter_tensor", op, output.dtype, place.halves)
+    sent = place.buffer(input, r.cast).memory
+    return _result(_reduce_scatter(place, "reduce_scatter_tensor", output, sent, r, op), async_op, output)
 
 
-def _reduce_scatter(g: ProcessGroup, name: str, output: Tensor, sent: memoryview, r: Reduction, op: ReduceOp) -> Work:
-    buffer = Buffer(output, r.cast, read=False)
-    communicator, received = g.communicator, buffer.memory
+def _reduce_scatter(place: Place, name: str, output: Tensor, sent: Memory, r: Reduction, op: ReduceOp) -> Work:
+    buffer = place.buffer(output, r.cast, read=False)
+    received = buffer.memory
 
     def task() -> None:
-        communicator.reduce_scatter(sent, received, r.dtype, r.op)
-        _average(received, r.dtype, r, g)
+        place.communicator().reduce_scatter(sent, received, r.dtype, r.op)
+        _average(received, r, place)
 
-    return g.submit(name, f"{_described(output)}, {op}", task, buffer.store)
+    return place.group.submit(name, f"{_described(output)}, {op}", task, buffer.store, place.device)
 
 
 def all_to_all(
@@ -288,16 +312,18 @@ def all_to_all(
     g = resolved(group, "all_to_all")
     check_list(output_tensor_list, "output_tensor_list", "all_to_all", g.size())
     check_list(input_tensor_list, "input_tensor_list", "all_to_all", g.size(), output_tensor_list[0])
-    size = input_tensor_list[0].dtype.itemsize
-    flat, sent = of_tensors(output_tensor_list, read=False), of_tensors(input_tensor_list)
-    communicator, data, received = g.communicator, bytes_of(sent), bytes_of(flat)
+    place = place_of(g, *output_tensor_list, *input_tensor_list)
+    size = place.unit(input_tensor_list[0].dtype)
+    flat, sent = place.flat(output_tensor_list, read=False), place.flat(input_tensor_list)
+    data, received = place.memory(sent), place.memory(flat)
     sends = [tensor.numel() * size for tensor in input_tensor_list]
     receives = [tensor.numel() * size for tensor in output_tensor_list]
     work = g.submit(
         "all_to_all",
         input_tensor_list[0].dtype.name,
-        lambda: communicator.all_to_all(data, received, sends, receives),
+        lambda: place.communicator().all_to_all(data, received, sends, receives),
         lambda: _copied_into(output_tensor_list, flat),
+        place.device,
     )
     return _result(work, async_op, *output_tensor_list)
 
@@ -318,20 +344,23 @@ def all_to_all_single(
         check_tensor(value, name, "all_to_all_single")
     g = resolved(group, "all_to_all_single")
     _check_pair(output, input, "all_to_all_single")
-    sends = _split_bytes(input, input_split_sizes, g.size())
-    receives = _split_bytes(output, output_split_sizes, g.size())
-    buffer = Buffer(output, read=False)
-    communicator, data, received = g.communicator, Buffer(input).memory, buffer.memory
+    place = place_of(g, output, input)
+    sends = _split_counts(input, input_split_sizes, place)
+    receives = _split_counts(output, output_split_sizes, place)
+    buffer = place.buffer(output, read=False)
+    data, received = place.buffer(input).memory, buffer.memory
     work = g.submit(
         "all_to_all_single",
         input.dtype.name,
-        lambda: communicator.all_to_all(data, received, sends, receives),
+        lambda: place.communicator().all_to_all(data, received, sends, receives),
         buffer.store,
+        place.device,
     )
     return _result(work, async_op, output)
 
 
-def _split_bytes(tensor: Tensor, sizes: list[int] | None, count: int) -> list[int]:
+def _split_counts(tensor: Tensor, sizes: list[int] | None, place: Place) -> list[int]:
+    count = place.group.size()
     rows = tensor.shape[0] if tensor.dim() else 1
     if not sizes:
         if rows % count:
@@ -341,7 +370,7 @@ def _split_bytes(tensor: Tensor, sizes: list[int] | None, count: int) -> list[in
         raise ValueError(f"Number of tensor splits not equal to group size: {len(sizes)} splits, {count} ranks")
     if sum(sizes) != rows:
         raise ValueError(f"Split sizes doesn't match total dim 0 size: {sizes} for {rows} rows")
-    row = prod(tensor.shape[1:]) * tensor.dtype.itemsize
+    row = prod(tensor.shape[1:]) * place.unit(tensor.dtype)
     return [size * row for size in sizes]
 
 

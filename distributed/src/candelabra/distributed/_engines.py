@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pluggy
-from candelabra.distributed.engine import API_VERSION, Engine, EngineUnavailable, Hooks
+from candelabra.distributed._buffers import host_device
+from candelabra.distributed.engine import API_VERSION, DeviceEngine, Engine, EngineUnavailable, Hooks
 
 GROUP: Final = "candelabra.engines"
 EXTRAS: Final = {"mpi": 'pip install "candelabra[distributed]"'}
 """What to install for the engines of this repository, if a library is missing."""
-_engines: Final[dict[str, Engine]] = {}
+_engines: Final[dict[str, Engine | DeviceEngine]] = {}
 
 
 def names() -> list[str]:
@@ -19,7 +20,7 @@ def names() -> list[str]:
     return sorted({*_engines, *(entry.name for entry in entry_points(group=GROUP))})
 
 
-def engine(name: str) -> Engine:
+def engine(name: str) -> Engine | DeviceEngine:
     """Return an engine, which is imported and checked at the first use.
 
     Raises ``ValueError`` for an engine that is not installed, :class:`EngineUnavailable` for one that cannot work here,
@@ -30,7 +31,41 @@ def engine(name: str) -> Engine:
     return _engines[name]
 
 
-def add_engine(added: Engine) -> None:
+class Engines(NamedTuple):
+    """The engine that starts the ranks and serves the host's memory, and those of device types."""
+
+    host: Engine
+    devices: dict[str, DeviceEngine]
+
+
+def engines(text: str, default: str) -> Engines:
+    """Return what ``init_process_group`` names: an engine, or several as ``"type:engine,type:engine"``.
+
+    The engine named ``default`` starts the ranks for engines that serve devices only. An engine of the host's memory
+    may be named for its device type. Raises ``ValueError`` for an engine that does not serve what it is named for.
+    """
+    pairs = [(kind, name) for kind, _, name in (part.rpartition(":") for part in text.split(","))]
+    host: Engine | None = None
+    devices: dict[str, DeviceEngine] = {}
+    for kind, name in pairs:
+        found = engine(name)
+        if isinstance(found, Engine) and (not kind or kind == host_device().type):
+            host = found
+        elif isinstance(found, DeviceEngine):
+            devices |= dict.fromkeys([kind] if kind else found.device_types, found)
+        else:
+            raise ValueError(
+                f"init_process_group: the engine {name!r} serves the host's memory, not that of {kind!r}, which it "
+                "copies; name it without a device type"
+            )
+    if host is None:
+        started = engine(default)
+        assert isinstance(started, Engine)
+        host = started
+    return Engines(host, devices)
+
+
+def add_engine(added: Engine | DeviceEngine) -> None:
     """Add an engine under its name, for tests and for programs that have their own."""
     _check(added.name, added)
     _engines[added.name] = added
@@ -45,7 +80,7 @@ def available(name: str) -> bool:
     return True
 
 
-def _load(name: str) -> Engine:
+def _load(name: str) -> Engine | DeviceEngine:
     found: list[EntryPoint] = [entry for entry in entry_points(group=GROUP) if entry.name == name]
     if not found:
         known = ", ".join(repr(each) for each in names())
@@ -64,14 +99,14 @@ def _load(name: str) -> Engine:
     manager.check_pending()
     made: Any = manager.hook.candelabra_engine()
     _check(name, made)
-    checked: Engine = made
+    checked: Engine | DeviceEngine = made
     return checked
 
 
 def _check(name: str, engine: Any) -> None:
-    if not isinstance(engine, Engine):
+    if not isinstance(engine, Engine | DeviceEngine):
         raise TypeError(
-            f"engine {name!r}: candelabra_engine() returned {engine!r}, not a candelabra.distributed.engine.Engine"
+            f"engine {name!r}: candelabra_engine() returned {engine!r}, not a candelabra.distributed.engine.Engine or DeviceEngine"
         )
     if engine.name != name:
         raise TypeError(f"engine {name!r} has the name {engine.name!r}; the two names must be equal")

@@ -83,10 +83,14 @@ def init_process_group(
 
     Args:
         backend: the engine, by default ``"mpi"``, which also serves ``"gloo"`` if no engine of that name is installed.
+            An engine of devices, such as ``"nccl"``, takes their tensors as they are; the default engine starts the
+            ranks and serves the host's memory. ``"type:engine,type:engine"`` names one for each device type.
         init_method: ``tcp://host:port`` sets MASTER_ADDR and MASTER_PORT, by which ranks that no launcher has started
             find each other. Others are accepted and not used: such ranks read the variables (``env://``).
         timeout: the time after which a collective that has not completed raises an error; 30 minutes by default.
         world_size, rank: compared with what the engine knows, if given.
+        device_id: the device of this rank. An engine of devices connects the ranks at once, which messages need that
+            come before the first collective.
         store: accepted and not used: engines have their own rendezvous.
 
     Raises:
@@ -103,13 +107,17 @@ def init_process_group(
     if store is not None and not isinstance(store, Store):
         raise TypeError(f"init_process_group: store must be a candelabra.distributed.Store, got {store!r}")
     name = (DEFAULT_ENGINE if backend is None else backend).lower()
-    if name in HOST_ENGINES and name not in _engines.names():
-        name = DEFAULT_ENGINE
+    for each in HOST_ENGINES:
+        if each in name and each not in _engines.names():
+            name = name.replace(each, DEFAULT_ENGINE)
     if init_method is not None and init_method.startswith("tcp://"):
         address = urlsplit(init_method)
         os.environ.update(MASTER_ADDR=address.hostname or "", MASTER_PORT=str(address.port or ""))
-    communicator = _engines.engine(name).start(rank, world_size, limit)
-    made = ProcessGroup(communicator, range(communicator.size), name, limit, group_name or "world")
+    chosen = _engines.engines(name, DEFAULT_ENGINE)
+    communicator = chosen.host.start(rank, world_size, limit)
+    named = name if ":" not in name else chosen.host.name
+    made = ProcessGroup(communicator, range(communicator.size), named, limit, group_name or "world", chosen.devices)
+    made.connect(None if device_id is None else cd.device(device_id))
     here = ranks()
     here.default = made
     here.groups.append(made)
@@ -158,7 +166,8 @@ def new_group(
     if made[0] is None:
         return NON_GROUP_MEMBER
     name = unique_name(group_desc or f"group {len(current().groups)} of ranks {members}")
-    group = ProcessGroup(made[0], members, world.engine, limit, name)
+    group = ProcessGroup(made[0], members, world.engine, limit, name, world.devices)
+    group.connect(world.device_id if device_id is None else cd.device(device_id))
     current().groups.append(group)
     return group
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Sequence
 from datetime import timedelta
@@ -12,7 +11,7 @@ from typing import Any, Final
 
 import mpi4py
 from candelabra.distributed import _rendezvous
-from candelabra.distributed._failures import install_hook
+from candelabra.distributed._failures import announce, end_all, install_hook
 from candelabra.distributed._state import ranks
 from candelabra.distributed.engine import Communicator, Engine, EngineUnavailable, Request, hookimpl
 
@@ -112,10 +111,8 @@ class MPICommunicator(Communicator):
         return MPIRequest(self._comm.Irecv([buffer, MPI.BYTE], MPI.ANY_SOURCE if source is None else source, tag))
 
     def abort(self, reason: str) -> None:
-        sys.stdout.flush()
-        sys.stderr.write(f"{reason}\n")
-        sys.stderr.flush()
-        self._comm.Abort(1)
+        announce(MPI.COMM_WORLD.Get_rank(), f"because of {reason}")
+        end_all(self._comm.Abort, 1)
 
     def close(self) -> None:
         self._comm.Free()

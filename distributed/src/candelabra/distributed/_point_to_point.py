@@ -8,17 +8,19 @@ from typing import Any, Final
 
 import candelabra as cd
 from candelabra import Tensor
-from candelabra.distributed._buffers import Buffer, check_tensor
+from candelabra.distributed._buffers import Buffer, DeviceBuffer, check_tensor, host_device
 from candelabra.distributed._collectives import root_of
+from candelabra.distributed._places import place_of
 from candelabra.distributed._process_group import ProcessGroup, resolved
-from candelabra.distributed._work import DistBackendError, PointToPoint
+from candelabra.distributed._work import DistBackendError, PointToPoint, Work
+from candelabra.distributed.engine import Message
 
 _BARRIER_TAG: Final = 32001
 
 
 def isend(
     tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None
-) -> PointToPoint:
+) -> Work:
     """Begin to send a tensor to a rank. It must not change before the work's ``wait()``."""
     check_tensor(tensor, "tensor", "isend")
     g = resolved(group, "isend")
@@ -28,6 +30,9 @@ def isend(
             "Invalid destination rank: destination rank should not be the same as the rank of the current process."
         )
     g.check("isend")
+    device = place_of(g, tensor).device
+    if device is not None:
+        return _exchange(g, device, "isend", [(tensor, place, True)])
     buffer = Buffer(tensor)
     request = g.communicator.send(buffer.memory, place, tag)
     # The buffer may be a copy, which must live until it is sent.
@@ -38,8 +43,8 @@ def isend(
 
 def irecv(
     tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None
-) -> PointToPoint:
-    """Begin to receive into a tensor from a rank, by default from any."""
+) -> Work:
+    """Begin to receive into a tensor from a rank, by default from any; on a device that an engine serves, from ``src``."""
     check_tensor(tensor, "tensor", "irecv")
     g = resolved(group, "irecv")
     any_source = src is None and group_src is None
@@ -47,10 +52,48 @@ def irecv(
     if place == g.rank():
         raise ValueError("Invalid source rank: source rank should not be the same as the rank of the current process.")
     g.check("irecv")
+    device = place_of(g, tensor).device
+    if device is not None:
+        if place is None:
+            raise ValueError(f"irecv: a receive into memory of {device} needs src: it cannot receive from any rank")
+        return _exchange(g, device, "irecv", [(tensor, place, False)])
     buffer = Buffer(tensor, read=False)
     request = g.communicator.receive(buffer.memory, place, tag)
     source = "any" if place is None else g.ranks[place]
     return PointToPoint(g, f"irecv({tensor.dtype.name}{list(tensor.shape)}, src={source})", request, buffer.store)
+
+
+def _exchange(g: ProcessGroup, device: Any, name: str, messages: Sequence[tuple[Tensor, int, bool]]) -> Work:
+    """Begin to send and receive memory of a device: tensors, ranks, and whether they are sent. Tags do not exist there.
+
+    A message waits for those before it. Ranks that send to each other do so by :func:`batch_isend_irecv`. Raises
+    RuntimeError if the ranks are not connected: all have to take part in that, and only two know of a message.
+    """
+    if not g.connected(device):
+        raise RuntimeError(
+            f"{name}: the ranks are not connected for messages of {device}: pass device_id={str(device)!r} to "
+            "init_process_group(), or call a collective on the device first"
+        )
+    buffers = [DeviceBuffer(tensor, read=sends) for tensor, _, sends in messages]
+    described = ", ".join(
+        f"{tensor.dtype.name}{list(tensor.shape)}, {'dst' if sends else 'src'}={g.ranks[rank]}"
+        for tensor, rank, sends in messages
+    )
+
+    def task() -> None:
+        g.on_device(device).exchange(
+            [Message(sends, buffer.memory, rank) for buffer, (_, rank, sends) in zip(buffers, messages, strict=True)]
+        )
+
+    def finish() -> None:
+        for buffer, (_, _, sends) in zip(buffers, messages, strict=True):
+            if not sends:
+                buffer.store()
+
+    work = g.submit(name, described, task, finish, device)
+    work.tensors = [tensor for tensor, _, _ in messages]
+    work.source = next((g.ranks[rank] for _, rank, sends in messages if not sends), None)
+    return work
 
 
 def send(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None) -> None:
@@ -70,7 +113,7 @@ class P2POp:
 
     def __init__(
         self,
-        op: Callable[..., PointToPoint],
+        op: Callable[..., Work],
         tensor: Tensor,
         peer: int | None = None,
         group: Any = None,
@@ -93,11 +136,20 @@ class P2POp:
         )
 
 
-def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[PointToPoint]:
-    """Begin several messages and return their works."""
+def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
+    """Begin several messages and return their works; one work if all are of one device that an engine serves."""
     if not p2p_op_list or not all(isinstance(each, P2POp) for each in p2p_op_list):
         raise ValueError("Invalid ``p2p_op_list``. Each op is expected to be of type ``candelabra.distributed.P2POp``.")
-    return [each.op(each.tensor, each.peer, each.group, each.tag, each.group_peer) for each in p2p_op_list]
+    groups = {id(each.group): each.group for each in p2p_op_list}
+    g = resolved(p2p_op_list[0].group, "batch_isend_irecv")
+    device = place_of(g, *[each.tensor for each in p2p_op_list]).device
+    if len(groups) > 1 or device is None:
+        return [each.op(each.tensor, each.peer, each.group, each.tag, each.group_peer) for each in p2p_op_list]
+    messages = [
+        (each.tensor, root_of(g, each.peer, each.group_peer, "peer", "batch_isend_irecv"), each.op is isend)
+        for each in p2p_op_list
+    ]
+    return [_exchange(g, device, "batch_isend_irecv", messages)]
 
 
 def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
@@ -107,7 +159,7 @@ def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_
     """
     g = resolved(group, "monitored_barrier")
     limit = g.timeout if timeout is None else timeout
-    token = cd.zeros(1, dtype=cd.uint8)
+    token = cd.zeros(1, dtype=cd.uint8, device=host_device())
     if g.rank() != 0:
         irecv_or_isend(g, token, 0, isend).wait(limit)
         irecv_or_isend(g, token, 0, irecv).wait(limit + limit)
@@ -131,6 +183,6 @@ def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_
         irecv_or_isend(g, token, rank, isend).wait(limit)
 
 
-def irecv_or_isend(g: ProcessGroup, tensor: Tensor, index: int, op: Callable[..., PointToPoint]) -> PointToPoint:
+def irecv_or_isend(g: ProcessGroup, tensor: Tensor, index: int, op: Callable[..., Work]) -> Work:
     """Begin a message of the barrier, with a tag of its own."""
     return op(tensor, group=g, tag=_BARRIER_TAG, **{"group_dst" if op is isend else "group_src": index})

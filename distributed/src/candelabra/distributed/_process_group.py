@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from candelabra.distributed._alone import AloneCommunicator
 from candelabra.distributed._checking import debug_level, fingerprint
+from candelabra.distributed._places import Queue
 from candelabra.distributed._state import ranks as current
 from candelabra.distributed._work import WATCHDOG, DistBackendError, Progress, Work
-from candelabra.distributed.engine import Communicator
+from candelabra.distributed.engine import Communicator, DeviceCommunicator, DeviceEngine
+
+
+class Queued(NamedTuple):
+    """Work on a device that is perhaps not complete."""
+
+    event: Any
+    deadline: float
+    description: str
 
 
 class ProcessGroup:
     """Some of the ranks, which call collectives together. ``init_process_group`` and ``new_group`` create them."""
 
     def __init__(
-        self, communicator: Communicator, ranks: Sequence[int], engine: str, timeout: timedelta, name: str
+        self,
+        communicator: Communicator,
+        ranks: Sequence[int],
+        engine: str,
+        timeout: timedelta,
+        name: str,
+        devices: Mapping[str, DeviceEngine] | None = None,
     ) -> None:
         self.communicator = communicator
+        self.devices = dict(devices or {})
+        """The engines that take memory of devices as it is, by device type."""
+        self.device_id: Any = None
+        """The device of this rank, if the program has named it."""
+        self._ends: dict[Any, DeviceCommunicator] = {}
+        self._queues: dict[Any, Queue] = {}
+        self._queued: deque[Queued] = deque()
         self.ranks = list(ranks)
         self.engine = engine
         self.timeout = timeout
@@ -46,10 +69,32 @@ class ProcessGroup:
     def __repr__(self) -> str:
         return f"<ProcessGroup {self.group_name!r}: rank {self.rank()} of {self.size()}, engine {self.engine!r}>"
 
-    @property
-    def current(self) -> Work | None:
-        """Return the collective that runs now."""
-        return None if self._progress is None else self._progress.current
+    def late(self, now: float) -> str | None:
+        """Return the description of a call that is not complete in time and for which no rank waits, or None."""
+        work = None if self._progress is None else self._progress.current
+        if work is not None and work.late(now):
+            work.reported = True
+            return work.describe()
+        while self._queued and self._queued[0].event.query():
+            self._queued.popleft()
+        first = next(iter(self._queued), None)
+        return first.description if first is not None and now > first.deadline else None
+
+    def connect(self, device_id: Any) -> None:
+        """Connect the ranks for memory of a device of theirs, if an engine serves its type."""
+        self.device_id = device_id
+        if device_id is not None and device_id.type in self.devices and self.size() > 1:
+            self.submit("connect", "", lambda: self.on_device(device_id)).wait()
+
+    def connected(self, device: Any) -> bool:
+        """Return whether the ranks are connected for a device, or will be when the works under way are complete."""
+        return device in self._ends or device in self._queues
+
+    def on_device(self, device: Any) -> DeviceCommunicator:
+        """Return this rank's end for a device, whose type an engine serves. Called on the group's thread."""
+        if device not in self._ends:
+            self._ends[device] = self.devices[device.type].connect(self.communicator, str(device))
+        return self._ends[device]
 
     def next_number(self) -> int:
         """Count the calls, for errors."""
@@ -74,11 +119,17 @@ class ProcessGroup:
         self.communicator.abort(reason)
 
     def submit(
-        self, name: str, signature: str, task: Callable[[], Any], finish: Callable[[], Any] | None = None
+        self,
+        name: str,
+        signature: str,
+        task: Callable[[], Any],
+        finish: Callable[[], Any] | None = None,
+        device: Any = None,
     ) -> Work:
         """Run ``task`` on the group's thread after the earlier ones, and return its work.
 
-        ``finish`` runs once, in the thread that waits. Debug mode compares ``signature``, which all ranks have.
+        ``finish`` runs once, in the thread that waits. Debug mode compares ``signature``, which all ranks have. With a
+        device, the task submits work to the group's stream, after that of the calling thread.
         """
         self.check(name)
         work = Work(self, f"{name}({signature})", finish)
@@ -94,8 +145,21 @@ class ProcessGroup:
                 fingerprint(self.communicator, f"{name}({signature})", described)
                 inner()
 
-        self._progress.submit(work, task)
+        self._progress.submit(work, task if device is None else self._on_stream(work, task, device))
         return work
+
+    def _on_stream(self, work: Work, task: Callable[[], Any], device: Any) -> Callable[[], Any]:
+        if device not in self._queues:
+            self._queues[device] = Queue(device)
+        queue = self._queues[device]
+        before = queue.mark()
+
+        def queued() -> None:
+            work.event = queue.run(before, task)
+            if work.event is not None:
+                self._queued.append(Queued(work.event, work.deadline, work.describe()))
+
+        return queued
 
     def close(self, wait: bool = True) -> None:
         """Complete the works under way, and release the communicator. Every rank calls it.
@@ -107,6 +171,8 @@ class ProcessGroup:
         if self._progress is not None:
             good = self._progress.stop(self.timeout.total_seconds() if good else 0.0) and good
         if good:
+            for end in self._ends.values():
+                end.close()
             self.communicator.close()
 
 

@@ -31,10 +31,8 @@ def variables(environment: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def end_all(code: int) -> None:
+def abort(code: int) -> None:
     """End all ranks with an exit status."""
-    sys.stdout.flush()
-    sys.stderr.flush()
     from mpi4py import MPI
 
     MPI.COMM_WORLD.Abort(code)
@@ -46,9 +44,9 @@ def main(arguments: Sequence[str]) -> None:
     kind, rest = (arguments[0], arguments[1:]) if arguments[0] in ("--module", "--no-python") else ("", arguments)
     if kind == "--no-python":
         raise SystemExit(subprocess.run(rest, check=False).returncode)
-    from candelabra.distributed._failures import install_hook
+    from candelabra.distributed._failures import announce, end_all, install_hook
 
-    install_hook(int(os.environ["RANK"]), end_all)
+    install_hook(int(os.environ["RANK"]), abort)
     sys.argv[:] = rest
     try:
         if kind == "--module":
@@ -59,8 +57,8 @@ def main(arguments: Sequence[str]) -> None:
     except SystemExit as ended:
         if ended.code not in (None, 0):
             status = ended.code if isinstance(ended.code, int) else 1
-            sys.stderr.write(f"rank {os.environ['RANK']} ends all ranks by exit status {ended.code}\n")
-            end_all(status)
+            announce(int(os.environ["RANK"]), f"by exit status {ended.code}")
+            end_all(abort, status)
         raise
 
 

@@ -22,9 +22,11 @@ class Reduction:
         dtype: the dtype that the engine computes in.
         cast: the dtype to which the tensor is cast for it, or None.
         average: whether the result is then divided by the number of ranks.
+
+    ``halves``: the engine reduces float16 and bfloat16 itself.
     """
 
-    def __init__(self, name: str, op: Any, dtype: Any) -> None:
+    def __init__(self, name: str, op: Any, dtype: Any, halves: bool = False) -> None:
         if not isinstance(op, ReduceOp):
             raise TypeError(f"{name}: op must be a candelabra.distributed.ReduceOp, got {op!r}")
         if op is ReduceOp.PREMUL_SUM:
@@ -36,7 +38,7 @@ class Reduction:
         self.average = op is ReduceOp.AVG
         if self.average and not (dtype.is_floating_point or dtype.is_complex):
             raise RuntimeError(f"{name}: {op} needs a floating-point tensor, got {dtype}; reduce by SUM and divide")
-        half = dtype in (cd.float16, cd.bfloat16)
+        half = not halves and dtype in (cd.float16, cd.bfloat16)
         self.cast = cd.float32 if half else cd.uint8 if dtype is cd.bool else None
         self.dtype: str = (self.cast or dtype).name
         self.op = _BOOL[op] if dtype is cd.bool else "sum" if self.average else op.name.lower()

@@ -44,7 +44,7 @@ def users_line() -> str:
 
 
 class Work:
-    """A collective under way, as PyTorch's: ``wait()`` returns when its tensors have their values."""
+    """A collective under way, as PyTorch's: after ``wait()`` its tensors have their values for all further work."""
 
     def __init__(self, group: ProcessGroup, name: str, finish: Callable[[], Any] | None = None) -> None:
         self._group = group
@@ -55,8 +55,12 @@ class Work:
         self._lock = threading.Lock()
         self._done = threading.Event()
         self._error: BaseException | None = None
-        self._deadline = time.monotonic() + group.timeout.total_seconds()
+        self.deadline = time.monotonic() + group.timeout.total_seconds()
+        self.event: Any = None
+        """The end of the work on a device. ``wait()`` lets the current stream wait for it, and not the host."""
         self.tensors: list[Tensor] = []
+        self.source: int | None = None
+        """The rank from which a device receives."""
         self.reported = False
         """Whether an error of this work has been raised to the program."""
 
@@ -78,14 +82,14 @@ class Work:
 
     def late(self, now: float) -> bool:
         """Return whether the time of this work, and the grace of the watchdog, are over."""
-        return not self._done.is_set() and not self.reported and now > self._deadline + _GRACE
+        return not self._done.is_set() and not self.reported and now > self.deadline + _GRACE
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Wait until the work is complete and the tensors have their values. Return True.
 
         Raises :class:`DistBackendError` if the work has failed, or if it has not completed within its group's timeout.
         """
-        given = self._deadline - time.monotonic() if timeout is None else timeout.total_seconds()
+        given = self.deadline - time.monotonic() if timeout is None else timeout.total_seconds()
         if not self._arrived(max(given, 0)):
             self.reported = True
             limit = self._group.timeout if timeout is None else timeout
@@ -106,6 +110,8 @@ class Work:
         if self._error is not None:
             self.reported = True
             raise DistBackendError(f"{self.describe()}: {self._error}") from self._error
+        if self.event is not None:
+            self.event.wait()
         with self._lock:
             finish, self._finish = self._finish, None
             if finish is not None:
@@ -113,11 +119,11 @@ class Work:
 
     def is_completed(self) -> bool:
         """Return whether the work is complete, without waiting."""
-        return self._done.is_set()
+        return self._done.is_set() and (self.event is None or self.event.query())
 
     def is_success(self) -> bool:
         """Return whether the work is complete without an error."""
-        return self._done.is_set() and self._error is None
+        return self.is_completed() and self._error is None
 
     def exception(self) -> BaseException | None:
         """Return the error of the work, if it has one."""
@@ -130,6 +136,11 @@ class Work:
     def get_future(self) -> Future[list[Tensor]]:
         """Return a future of the tensors. Its callbacks run in the thread that waits for it."""
         return WorkFuture(self)
+
+    def source_rank(self) -> int:
+        """Return the rank that a receive has received from."""
+        assert self.source is not None
+        return self.source
 
     def synchronize(self) -> None:
         """Wait, as :meth:`wait` does."""
@@ -251,10 +262,9 @@ class Watchdog:
             while self._groups:
                 now = time.monotonic()
                 for group in list(self._groups):
-                    work = group.current
-                    if work is not None and work.late(now):
-                        work.reported = True
-                        group.abort(f"{work.describe()}, did not complete within {group.timeout.total_seconds():g} s")
+                    late = group.late(now)
+                    if late is not None:
+                        group.abort(f"{late}, did not complete within {group.timeout.total_seconds():g} s")
                 shortest = min(group.timeout.total_seconds() for group in self._groups)
                 self._changed.wait(min(max(shortest / 4, 0.05), 1.0))
             self._thread = None

@@ -8,19 +8,21 @@ process, while these checks need several ranks and no device.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import reduce
 from typing import Any, Final
 
 import numpy as np
 from candelabra.distributed import _engines
-from candelabra.distributed.engine import DTYPES, REDUCTIONS, Communicator, Request
+from candelabra.distributed._groups import DEFAULT_ENGINE
+from candelabra.distributed.engine import DTYPES, REDUCTIONS, Communicator, DeviceCommunicator, Request
 
-__all__ = ["CHECKS", "failures", "main"]
+__all__ = ["CHECKS", "device_failures", "failures", "main"]
 
 _SIZES: Final = (0, 1, 7, 40_000)
 """Numbers of elements: none, one, an odd number, and more than an engine sends in one piece."""
@@ -233,9 +235,20 @@ def failures(communicator: Communicator, names: Sequence[str] = tuple(CHECKS)) -
 
     An error of the engine is raised, since the ranks are no longer in step then.
     """
+    return _failures(communicator, {name: CHECKS[name] for name in names})
+
+
+def device_failures(end: DeviceCommunicator, device: str) -> dict[str, str]:
+    """Run the checks of an engine of devices on this rank, as :func:`failures` does."""
+    from candelabra.distributed._device_conformance import CHECKS, Copied
+
+    return _failures(Copied(end, device), CHECKS)
+
+
+def _failures(communicator: Any, checks: Mapping[str, Callable[[Any], Comparisons]]) -> dict[str, str]:
     found: dict[str, str] = {}
-    for name in names:
-        for got, expected, call in CHECKS[name](communicator):
+    for name, check in checks.items():
+        for got, expected, call in check(communicator):
             if got.tobytes() != expected.tobytes() and name not in found:
                 found[name] = f"{call}: got {got[:8].tolist()} …, expected {expected[:8].tolist()} …"
     return found
@@ -247,9 +260,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="candelabra.distributed.conformance", description="Check an engine against the contract, on every rank."
     )
     parser.add_argument("--engine", default="mpi", help="the engine's name, by default mpi")
+    parser.add_argument("--device", help="for an engine of devices: this rank's device, by default from LOCAL_RANK")
     given: Any = parser.parse_args(arguments)
-    communicator = _engines.engine(given.engine).start(-1, -1, timedelta(minutes=5))
-    found = failures(communicator)
+    chosen = _engines.engines(given.engine, DEFAULT_ENGINE)
+    communicator = chosen.host.start(-1, -1, timedelta(minutes=5))
+    if chosen.devices:
+        device = given.device or f"{min(chosen.devices)}:{os.environ.get('LOCAL_RANK', 0)}"
+        end = chosen.devices[device.partition(":")[0]].connect(communicator, device)
+        found = device_failures(end, device)
+    else:
+        found = failures(communicator)
     failed = np.array([len(found)], "int64")
     for name, text in found.items():
         sys.stderr.write(f"rank {communicator.rank}: {name}: {text}\n")

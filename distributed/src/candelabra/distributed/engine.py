@@ -13,6 +13,9 @@ and products with complex numbers.
 
 A call that cannot be completed raises an exception of any type. ``candelabra.distributed`` adds the rank, the
 collective and the user's line.
+
+A :class:`DeviceEngine` takes the memory of devices as it is. It is used beside an :class:`Engine`, which has started
+the ranks and serves the host's memory. Without one, tensors of devices are copied to the host.
 """
 
 from __future__ import annotations
@@ -20,13 +23,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Final
+from functools import reduce
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pluggy
 
-API_VERSION: Final = (1, 0)
-"""The version of this contract. A new major version breaks engines, a new minor version only adds to the contract."""
+if TYPE_CHECKING:
+    from candelabra import Tensor
+
+API_VERSION: Final = (1, 1)
+"""The version of this contract. A new major version breaks engines, a new minor version only adds to the contract. 1.1
+added engines of devices."""
 
 DTYPES: Final = (
     "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float32", "float64", "complex64",
@@ -158,17 +166,132 @@ class Engine(ABC):
         """
 
 
+# -- the memory of devices ---------------------------------------------------------------------------------------------
+class Message(NamedTuple):
+    """A send or a receive of a device's memory."""
+
+    sends: bool
+    buffer: Tensor
+    rank: int
+
+
+class DeviceCommunicator(ABC):
+    """One rank's end of a group for the memory of one device.
+
+    Buffers are flat, contiguous tensors of the device without history; those of one call have one dtype, and counts are
+    numbers of elements. A call submits its work to the device's current stream and may return before that is complete.
+    ``candelabra.distributed`` calls on the group's thread, in the same order on every rank, with a stream of its own,
+    which waits for the work that has produced the buffers.
+
+    Reductions are called with the dtypes of :data:`DTYPES`, and with float16 and bfloat16, which devices add up
+    themselves.
+    """
+
+    rank: int
+    size: int
+
+    # -- required -----------------------------------------------------------------------------------------------------
+    @abstractmethod
+    def broadcast(self, buffer: Tensor, root: int) -> None:
+        """Copy the root's buffer to all others."""
+
+    @abstractmethod
+    def all_reduce(self, buffer: Tensor, dtype: str, op: str) -> None:
+        """Replace every rank's buffer by the reduction of all, which has the same bits on every rank."""
+
+    @abstractmethod
+    def all_gather(self, send: Tensor, receive: Tensor) -> None:
+        """Write every rank's buffer into ``receive``, in the order of ranks. All have the same size."""
+
+    @abstractmethod
+    def exchange(self, messages: Sequence[Message]) -> None:
+        """Send and receive at once: no message waits for another one of the call. A rank may send to itself.
+
+        Messages between two ranks arrive in their order.
+        """
+
+    # -- optional -----------------------------------------------------------------------------------------------------
+    def reduce(self, buffer: Tensor, dtype: str, op: str, root: int) -> None:
+        """Replace the root's buffer by the reduction of all. The others' buffers stay as they are."""
+        self.all_reduce(buffer if self.rank == root else buffer.clone(), dtype, op)
+
+    def reduce_scatter(self, send: Tensor, receive: Tensor, dtype: str, op: str) -> None:
+        """Reduce ``send`` over the ranks, and write this rank's part, all of one size, into ``receive``."""
+        whole, count = send.clone(), receive.numel()
+        self.all_reduce(whole, dtype, op)
+        receive.copy_(whole[self.rank * count : (self.rank + 1) * count])
+
+    def gather(self, send: Tensor, receive: Tensor | None, root: int) -> None:
+        """Write every rank's buffer into the root's ``receive``, None on the others. All have the same size."""
+        messages = [Message(True, send, root)]
+        if receive is not None:
+            messages += [Message(False, part, rank) for rank, part in enumerate(self._parts(receive))]
+        self.exchange(messages)
+
+    def scatter(self, send: Tensor | None, receive: Tensor, root: int) -> None:
+        """Divide the root's ``send``, which is None on the others, among the ranks. All parts have the same size."""
+        parts = [] if send is None else self._parts(send)
+        sent = [Message(True, part, rank) for rank, part in enumerate(parts)]
+        self.exchange([*sent, Message(False, receive, root)])
+
+    def all_to_all(
+        self, send: Tensor, receive: Tensor, send_counts: Sequence[int], receive_counts: Sequence[int]
+    ) -> None:
+        """Send ``send_counts[i]`` elements to rank ``i``, and receive ``receive_counts[i]`` elements from it."""
+        sent = [Message(True, part, rank) for rank, part in enumerate(send.split(list(send_counts)))]
+        received = [Message(False, part, rank) for rank, part in enumerate(receive.split(list(receive_counts)))]
+        self.exchange([each for each in (*sent, *received) if each.buffer.numel()])
+
+    def _parts(self, buffer: Tensor) -> list[Tensor]:
+        """Return the parts of a buffer for each rank, which may be empty."""
+        return list(buffer.split([buffer.numel() // self.size] * self.size))
+
+    def reduce_gathered(self, buffer: Tensor, op: str) -> None:
+        """Do what :meth:`all_reduce` does, for a reduction that the library lacks: gather all, and reduce here."""
+        import candelabra as cd
+
+        operators = {
+            "sum": cd.add, "product": cd.mul, "min": cd.minimum, "max": cd.maximum, "band": cd.bitwise_and,
+            "bor": cd.bitwise_or, "bxor": cd.bitwise_xor,
+        }  # fmt: skip
+        rows = buffer.new_empty((self.size, buffer.numel()))
+        self.all_gather(buffer, rows.view(-1))
+        buffer.copy_(reduce(operators[op], rows.unbind(0)))
+
+    def close(self) -> None:
+        """Release what the communicator holds, when its work is complete. Every rank of it calls this."""
+
+
+class DeviceEngine(ABC):
+    """A way to move the memory of devices between ranks that another engine has started."""
+
+    name: str
+    """What ``init_process_group`` names. It must be equal to the name of the entry point."""
+    api: tuple[int, int] = API_VERSION
+    """The :data:`API_VERSION` that the engine was built for."""
+    device_types: tuple[str, ...] = ()
+    """The device types that the engine serves if a program names it alone. ``"TYPE:NAME"`` names it for another one."""
+
+    @abstractmethod
+    def connect(self, communicator: Communicator, device: str) -> DeviceCommunicator:
+        """Return this rank's end of a group for a device, ``"type:index"``.
+
+        ``communicator`` is the group's in the host's memory, by which the ranks agree. Every rank calls this on the
+        group's thread, before the group's first call on memory of the device type.
+        """
+
+
 class Hooks:
     """The hook that an engine's object implements."""
 
     @hookspec(firstresult=True)
-    def candelabra_engine(self) -> Engine:  # type: ignore[empty-body]
+    def candelabra_engine(self) -> Engine | DeviceEngine:  # type: ignore[empty-body]
         """Return the engine. Raise :class:`EngineUnavailable` with the reason if it cannot work here."""
 
 
 __all__ = [
-    "API_VERSION", "Communicator", "DTYPES", "Engine", "EngineUnavailable", "Hooks", "REDUCTIONS", "Request",
-    "hookimpl", "hookspec",
+    "API_VERSION", "Communicator", "DTYPES", "DeviceCommunicator", "DeviceEngine", "Engine", "EngineUnavailable",
+    "Hooks", "Message", "REDUCTIONS", "Request", "hookimpl", "hookspec",
 ]  # fmt: skip
 
 

@@ -5,13 +5,25 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Event, Thread, current_thread, main_thread
+from typing import IO, Final
+
+from candelabra.distributed._buffers import host_device
+from candelabra.distributed._failures import ANNOUNCED
 
 __all__ = ["command", "main"]
+
+GRACE: Final = 5.0
+"""Seconds within which mpiexec must end after a rank has ended all ranks."""
+PAUSE: Final = 0.1
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -40,16 +52,22 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _number(text: str, parser: argparse.ArgumentParser) -> int:
-    if text in ("auto", "cpu", "gpu"):
+    if text.isdecimal() and int(text):
+        return int(text)
+    if text in ("auto", "gpu"):
         import candelabra as cd
 
         devices = cd.accelerator.device_count()
         if text == "gpu" and not devices:
             parser.error("--nproc-per-node gpu: there is no accelerator")
-        return devices if devices and text != "cpu" else len(os.sched_getaffinity(0))
-    if not text.isdecimal() or int(text) < 1:
+        return devices or _processors()
+    if not text.isalpha() or text != host_device().type:
         parser.error(f"--nproc-per-node must be a positive number, auto, cpu or gpu, got {text!r}")
-    return int(text)
+    return _processors()
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0))
 
 
 def find_mpiexec(chosen: str = "") -> str:
@@ -118,6 +136,83 @@ def _free_port() -> int:
         return port
 
 
+class Output(Thread):
+    """Passes the errors of the ranks on, and notes when one of them says that it ends all ranks."""
+
+    def __init__(self, source: IO[bytes], target: IO[bytes]) -> None:
+        super().__init__(name="candelabra run", daemon=True)
+        self._source, self._target = source, target
+        self.said = Event()
+
+    def run(self) -> None:
+        for line in self._source:
+            self._target.write(line)
+            self._target.flush()
+            if ANNOUNCED.match(line):
+                self.said.set()
+
+
+@contextmanager
+def _forwarding(signals: signal.Signals) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Pass a signal on to the processes that are appended to a list. Only the main thread can set a handler."""
+    processes: list[subprocess.Popen[bytes]] = []
+    if current_thread() is not main_thread():
+        yield processes
+        return
+
+    def forward(number: int, _: object) -> None:
+        for process in processes:
+            process.send_signal(number)
+
+    before = signal.signal(signals, forward)
+    try:
+        yield processes
+    finally:
+        signal.signal(signals, before)
+
+
+def supervise(line: Sequence[str], environment: Mapping[str, str], grace: float = GRACE) -> int:
+    """Run mpiexec and return its exit status; end it ``grace`` seconds after a rank has said that it ends all ranks.
+
+    mpiexec ends the ranks of a job that is aborted and waits for all machines. It would wait for ever for one that has
+    lost its power or its network.
+    """
+    surroundings = {**os.environ, **environment}
+    with (
+        _forwarding(signal.SIGTERM) as processes,
+        subprocess.Popen(line, env=surroundings, stderr=subprocess.PIPE) as process,
+    ):
+        processes.append(process)
+        assert process.stderr is not None
+        output = Output(process.stderr, sys.stderr.buffer)
+        output.start()
+        try:
+            while process.poll() is None and not output.said.wait(PAUSE):
+                pass
+            status = process.wait(grace)
+        except subprocess.TimeoutExpired:
+            _end(process.pid)
+            process.wait()
+            sys.stderr.write(
+                f"candelabra run: ended mpiexec, which has not ended within {grace:g} s after a rank ended all ranks: "
+                "a machine may be gone\n"
+            )
+            status = 1
+        output.join(PAUSE)  # a process that a rank has left behind may keep the pipe open
+        return status
+
+
+def _end(pid: int) -> None:
+    """End a process and its descendants at once."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGSTOP)  # so that it starts no further ones
+    with suppress(FileNotFoundError):  # it has ended, or this is no Linux
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            _end(int(child))
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a program on several ranks and return the exit status of mpiexec."""
     try:
@@ -125,7 +220,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except FileNotFoundError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    return subprocess.run(line, env={**os.environ, **added}, check=False).returncode
+    return supervise(line, added)
 
 
 def __dir__() -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from candelabra import Tensor
+from candelabra import Tensor, get_default_device
 from candelabra.distributed._process_group import default_group
 from candelabra.distributed.device_mesh import DeviceMesh
 from candelabra.distributed.fsdp._parameter_group import Owner, ParameterGroup
@@ -142,8 +142,9 @@ def fully_shard(
 
 
 def _device_type(module: Any) -> str:
+    """Return the type of the device of a module's parameters, or of new tensors if it has none."""
     first = next(module.parameters(), None)
-    return "cpu" if first is None else str(first.device.type)
+    return str((get_default_device() if first is None else first.device).type)
 
 
 def _owned_by(module: Any, ignored: set[int]) -> list[tuple[Tensor, list[Owner]]]:

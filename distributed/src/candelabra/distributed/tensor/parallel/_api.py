@@ -5,6 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatch
 from typing import Any
 
+from candelabra import get_default_device
 from candelabra.distributed._process_group import default_group
 from candelabra.distributed.device_mesh import DeviceMesh, init_device_mesh
 from candelabra.distributed.tensor.parallel._styles import ParallelStyle
@@ -31,7 +32,7 @@ def parallelize_module(
     """
     if src_data_rank != 0:
         raise NotImplementedError("parallelize_module: src_data_rank must be 0")
-    mesh = init_device_mesh("cpu", (default_group().size(),)) if device_mesh is None else device_mesh
+    mesh = _all_ranks() if device_mesh is None else device_mesh
     if mesh.ndim != 1:
         raise ValueError(f"parallelize_module expects a mesh of one dim, got {mesh}: pass mesh['name']")
     if isinstance(parallelize_plan, ParallelStyle):
@@ -43,6 +44,10 @@ def parallelize_module(
         for inner in matches:
             style.apply(inner, mesh)
     return module
+
+
+def _all_ranks() -> DeviceMesh:
+    return init_device_mesh(get_default_device().type, (default_group().size(),))
 
 
 def _matches(name: str, pattern: str) -> bool:
