@@ -9,6 +9,7 @@ from candelabra.nn._operators.steps import momentum_step, sgd_step
 from candelabra.optim.functional_form import functional_form
 from candelabra.optim.optimizer import Optimizer, ParamsT, check_fused, check_options, check_rate
 from candelabra.optim.rows import Row, plain, step
+from candelabra.optim.sparse_gradients import refuse_sparse
 
 __all__ = ["SGD", "sgd"]
 
@@ -18,7 +19,8 @@ class SGD(Optimizer):
 
     ``nesterov``: step along ``g + momentum * b``. ``maximize``: ascend. ``differentiable``: record the step. If the
     device has a kernel for whole steps, one call updates many parameters, unless ``fused=False``. ``foreach`` is
-    accepted for PyTorch's programs and changes nothing. Raises ``ValueError`` for options out of range.
+    accepted for PyTorch's programs and changes nothing. Raises ``ValueError`` for options out of range, and
+    ``RuntimeError`` in a step with a sparse gradient and ``weight_decay`` or ``fused=True``.
     """
 
     def __init__(
@@ -53,6 +55,9 @@ class SGD(Optimizer):
         """Do one step of one group."""
         group = plain(group, group.get("differentiable", False))
         lr, momentum, decay, uphill = group["lr"], group["momentum"], group["weight_decay"], group["maximize"]
+        if decay or group.get("fused"):
+            option = "fused=True" if group.get("fused") else "weight_decay"
+            refuse_sparse(f"SGD does not support sparse gradients with {option}", parameters)
         if not momentum:
             step(sgd_step, [(p, p._grad) for p in parameters], group, lr, decay, uphill)
             return
