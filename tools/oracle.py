@@ -10,13 +10,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import fnmatch
-import json
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from oracle_checks import Limits, Verdict, full_name, judge
+from oracle_journal import Journal
 from oracle_peer import record_modules
 from oracle_report import markdown, summary
 from oracle_values import DTYPES
@@ -31,11 +30,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--nn", action="store_true", help="nn.functional too")
     parser.add_argument("--dtypes", nargs="+", choices=DTYPES, default=DTYPES, metavar="DTYPE", help="only these")
     parser.add_argument("--samples", type=int, default=300, help="at most so many per operator and dtype (300)")
-    parser.add_argument("--seconds", type=float, default=120.0, help="at most so long per operator (120)")
+    parser.add_argument("--seconds", type=float, default=120.0, help="at most so much CPU time per operator (120)")
     parser.add_argument("--differences", type=int, default=8, help="at most so many reported per operator (8)")
     parser.add_argument("--reference", action="store_true", help="PyTorch's larger sets of samples: extremes, layouts")
     parser.add_argument("--summary", action="store_true", help="only the totals")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdicts there")
+    parser.add_argument("--journal", type=Path, metavar="FILE", help="write each verdict there as it comes, and go on")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write them there for people, as Markdown")
     return parser.parse_args()
 
@@ -53,18 +52,17 @@ def selected(names: list[str], nn: bool) -> list[Any]:
     return found + aliased
 
 
-def verdicts(operators: Iterable[Any], limits: Limits, console: Console) -> list[Verdict]:
-    """Judge one operator after the other and print the progress."""
+def verdicts(operators: list[Any], limits: Limits, journal: Journal, console: Console) -> list[Verdict]:
+    """Judge one operator after the other, but for those that the journal has, and print the progress."""
     columns = TextColumn("{task.description:32}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    made = []
     with Progress(*columns, console=console, transient=True) as progress:
-        chosen = list(operators)
-        task = progress.add_task("", total=len(chosen))
-        for op in chosen:
+        task = progress.add_task("", total=len(operators))
+        for op in operators:
             progress.update(task, description=full_name(op))
-            made.append(judge(op, limits))
+            if full_name(op) not in journal.verdicts:
+                journal.record(full_name(op), dataclasses.asdict(judge(op, limits)))
             progress.advance(task)
-    return made
+    return [Verdict(**journal.verdicts[full_name(op)]) for op in operators]
 
 
 def main() -> int:
@@ -72,9 +70,8 @@ def main() -> int:
     options = arguments()
     record_modules()
     limits = Limits(tuple(options.dtypes), options.samples, options.seconds, options.differences, options.reference)
-    made = verdicts(selected(options.names, options.nn), limits, Console(stderr=True))
-    if options.json:
-        options.json.write_text(json.dumps([dataclasses.asdict(v) for v in made], indent=1) + "\n")
+    journal = Journal(options.journal, dataclasses.asdict(limits))
+    made = verdicts(selected(options.names, options.nn), limits, journal, Console(stderr=True))
     if options.report:
         options.report.parent.mkdir(parents=True, exist_ok=True)
         options.report.write_text(markdown(made, limits))

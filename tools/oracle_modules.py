@@ -19,11 +19,13 @@ import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import candelabra as cd
 import torch
 from oracle_checks import weights
+from oracle_journal import Journal
 from oracle_peer import (
     CALLS,
     Missing,
@@ -235,16 +237,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these: Linear, 'Lazy*'")
     parser.add_argument("--differences", type=int, default=6, help="at most so many printed per module (6)")
+    parser.add_argument("--journal", type=Path, metavar="FILE", help="write each verdict there as it comes, and go on")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     record_modules()
+    journal = Journal(options.journal, {})
     counts: Counter[str] = Counter()
     for info in module_db:
         name = info.module_cls.__name__
         if options.names and not any(fnmatch.fnmatch(name, pattern) for pattern in options.names):
             continue
-        status, samples, differences = judge(info)
-        CALLS.clear()
+        if name not in journal.verdicts:
+            journal.record(name, judge(info))
+            CALLS.clear()
+        status, samples, differences = journal.verdicts[name]
         counts[status] += 1
         print(f"{name}: {status} ({samples} samples)", flush=True)
         print("".join(f"    {text[:400]}\n" for text in differences[: options.differences]), end="")

@@ -9,15 +9,18 @@ differs.
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import candelabra as cd
 import numpy as np
 import torch
+from oracle_journal import Journal
 from torch.testing._internal.common_optimizers import optim_db
 
 STEPS = 20
@@ -115,45 +118,61 @@ def state_shape(optimizer: Any) -> Any:
     return state, [list(g.items()) for g in groups]
 
 
-def optimizers() -> int:
-    """Compare all optimizers. Return the number of those that differ."""
-    failures = 0
+def judge(info: Any) -> tuple[int, float, list[str]]:
+    """Return the number of inputs of an optimizer, the largest difference, and what differs."""
+    name = info.optim_cls.__name__
+    worst, inputs, notes = 0.0, 0, []
+    for given in info.optim_inputs_func(device="cpu"):
+        for cplx in (False, True) if info.supports_complex else (False,):
+            inputs += 1
+            try:
+                apart, found = input_differs(name, given.kwargs, cplx)
+                worst = max(worst, apart)
+            except Exception as error:  # the table says what went wrong, and the others are compared
+                found = [f"{type(error).__name__}: {error}"]
+            notes += [f"{given.kwargs} {'complex ' if cplx else ''}{note}" for note in found]
+    return inputs, worst, notes
+
+
+def input_differs(name: str, kwargs: dict[str, Any], cplx: bool) -> tuple[float, list[str]]:
+    """Return how far the parameters are apart after the steps, and what differs, for one input."""
+    notes = []
+    theirs, their_optimizer = run(torch, name, kwargs, cplx, STEPS)
+    ours, our_optimizer = run(cd, name, kwargs, cplx, STEPS)
+    apart = distance(ours.parameters, theirs.parameters)
+    bound = HALF_TOLERANCE if name == "Muon" else TOLERANCE
+    if name == "LBFGS":  # hundreds of ill-conditioned iterations: how far PyTorch is from itself
+        nudged = [p.detach() * (1 + 2e-15) for p in Problem(torch, cplx, False).parameters]
+        theirs_nudged, _ = run(torch, name, kwargs, cplx, STEPS, start=nudged)
+        bound = max(bound, 10 * distance(theirs_nudged.parameters, theirs.parameters))
+    if apart > bound:
+        notes.append(f"{apart:.1e}")
+    if state_shape(our_optimizer) != state_shape(their_optimizer):
+        notes.append(f"state {state_shape(our_optimizer)} is not {state_shape(their_optimizer)}")
+    start = theirs.parameters
+    theirs, _ = run(torch, name, kwargs, cplx, 5, their_optimizer.state_dict(), start)
+    ours, _ = run(cd, name, kwargs, cplx, 5, their_optimizer.state_dict(), start)
+    back, _ = run(torch, name, kwargs, cplx, 5, our_optimizer.state_dict(), start)
+    crossed = max(distance(p.parameters, theirs.parameters) for p in (ours, back))
+    if crossed > bound:
+        notes.append(f"loaded: {crossed:.1e}")
+    return apart, notes
+
+
+def optimizers(journal: Journal) -> int:
+    """Compare all optimizers, but for those that the journal has. Return the number of those that differ."""
     for info in optim_db:
         name = info.optim_cls.__name__
-        worst, inputs, notes = 0.0, 0, []
-        for given in info.optim_inputs_func(device="cpu"):
-            for cplx in (False, True) if info.supports_complex else (False,):
-                inputs += 1
-                try:
-                    theirs, their_optimizer = run(torch, name, given.kwargs, cplx, STEPS)
-                    ours, our_optimizer = run(cd, name, given.kwargs, cplx, STEPS)
-                    apart = distance(ours.parameters, theirs.parameters)
-                    bound = HALF_TOLERANCE if name == "Muon" else TOLERANCE
-                    if name == "LBFGS":  # hundreds of ill-conditioned iterations: how far PyTorch is from itself
-                        nudged = [p.detach() * (1 + 2e-15) for p in Problem(torch, cplx, False).parameters]
-                        theirs_nudged, _ = run(torch, name, given.kwargs, cplx, STEPS, start=nudged)
-                        bound = max(bound, 10 * distance(theirs_nudged.parameters, theirs.parameters))
-                    if apart > bound:
-                        notes.append(f"{given.kwargs} {'complex ' if cplx else ''}{apart:.1e}")
-                    worst = max(worst, apart)
-                    if state_shape(our_optimizer) != state_shape(their_optimizer):
-                        notes.append(
-                            f"{given.kwargs}: state {state_shape(our_optimizer)} is not {state_shape(their_optimizer)}"
-                        )
-                    start = theirs.parameters
-                    theirs, _ = run(torch, name, given.kwargs, cplx, 5, their_optimizer.state_dict(), start)
-                    ours, _ = run(cd, name, given.kwargs, cplx, 5, their_optimizer.state_dict(), start)
-                    back, _ = run(torch, name, given.kwargs, cplx, 5, our_optimizer.state_dict(), start)
-                    crossed = max(distance(p.parameters, theirs.parameters) for p in (ours, back))
-                    if crossed > bound:
-                        notes.append(f"{given.kwargs} {'complex ' if cplx else ''}loaded: {crossed:.1e}")
-                except Exception as error:  # the table says what went wrong, and the others are compared
-                    notes.append(f"{given.kwargs} {'complex ' if cplx else ''}{type(error).__name__}: {error}")
-        failures += bool(notes)
+        if name not in journal.verdicts:
+            journal.record(name, judge(info))
+        inputs, worst, notes = journal.verdicts[name]
         print(f"{name:12} {inputs:2} inputs, largest difference {worst:.1e} {'FAILED' if notes else ''}")
         for note in notes:
             print("    ", note)
-    return failures
+    wrong = sum(bool(notes) for *_, notes in journal.verdicts.values())
+    total = len(journal.verdicts)
+    print(f"of {total} optimizers, {total - wrong} wholly right ({100 * (total - wrong) / total:.1f} %)")
+    return wrong
 
 
 def same_objects(value: Any, converted_by_id: dict[int, Any]) -> Any:
@@ -303,8 +322,11 @@ def compare_schedulers() -> int:
 
 def main() -> None:
     """Compare everything."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--journal", type=Path, metavar="FILE", help="write each verdict there as it comes, and go on")
+    options = parser.parse_args()
     warnings.simplefilter("ignore")
-    sys.exit(bool(optimizers() + errors() + compare_schedulers()))
+    sys.exit(bool(optimizers(Journal(options.journal, {})) + errors() + compare_schedulers()))
 
 
 if __name__ == "__main__":

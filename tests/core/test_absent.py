@@ -167,6 +167,22 @@ def test_tracing_functions_is_refused() -> None:
         _ = cd.fx.nothing
 
 
+def test_many_tensors_as_one() -> None:
+    """Programs flatten gradients for one all-reduce, get views of the parts, and group tensors by dtype and size."""
+    from candelabra._utils import _flatten_dense_tensors, _take_tensors, _unflatten_dense_tensors
+
+    tensors = [cd.arange(6.0).view(3, 2).t(), cd.tensor(7.0), cd.ones(0, 2)]
+    flat = _flatten_dense_tensors(tensors)
+    assert flat.tolist() == [0, 2, 4, 1, 3, 5, 7]
+    parts = _unflatten_dense_tensors(flat, tensors)
+    assert [part.tolist() for part in parts] == [t.tolist() for t in tensors]
+    flat.zero_()
+    assert not parts[0].any()
+    sizes = [(5, cd.float32), (2, cd.float32), (1, cd.float32), (5, cd.float64), (0, cd.float64), (3, cd.float32)]
+    groups = _take_tensors([cd.zeros(n, dtype=d) for n, d in sizes], 22)
+    assert [[len(t) for t in group] for group in groups] == [[5], [5], [2, 1], [3], [0]]
+
+
 def test_names_of_the_extension_module() -> None:
     """Programs read the state of tracing and set switches of TorchScript."""
     assert cd._C._get_tracing_state() is None

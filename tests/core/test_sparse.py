@@ -56,6 +56,9 @@ def test_attributes() -> None:
     assert x._values().shape == (2, 3)
     assert not cd.sparse_coo_tensor((2, 2)).to_dense().any()
     assert cd.sparse_coo_tensor((2, 2))._nnz() == 0
+    named = cd.sparse_coo_tensor(size=(2, 3), dtype=cd.float64, requires_grad=True)
+    assert (tuple(named.shape), named.dtype, named.is_coalesced()) == ((2, 3), cd.float64, True)
+    assert named._indices().shape == (2, 0)
     assert cd.sparse_coo_tensor([[0, 1]], 2.0, (3,)).to_dense().tolist() == [2, 2, 0]
     assert bool(cd.sparse_coo_tensor([[0]], [1.0], (1,)))
     assert x.to_sparse() is x
@@ -302,6 +305,9 @@ def test_functions_of_one_element_are_applied_to_the_values_if_they_keep_zeros(
 
 X = cd.sparse_coo_tensor(POSITIONS, [3.0, 4.0, 5.0, 6.0], (2, 3))
 REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (lambda: cd.sparse_coo_tensor(), TypeError, r"sparse_coo_tensor\(\) needs indices and values, or only a size"),
+    (lambda: cd.sparse_coo_tensor([[0]], size=(2,)), TypeError, r"sparse_coo_tensor\(\) needs indices and values, or"),
+    (lambda: cd.sparse_coo_tensor(size=(2, -1)), RuntimeError, r"sizes must not be negative, but got \[2, -1\]"),
     (lambda: X.exp(), NotImplementedError, r"exp\(\) is not implemented for sparse tensors; call to_dense\(\) first"),
     (lambda: X[:, 0], NotImplementedError, "a sparse tensor is only indexed by integers; use index_select"),
     (lambda: X.indices(), RuntimeError, "Cannot get indices on an uncoalesced tensor, please call .coalesce"),

@@ -233,3 +233,16 @@ def test_ctc_loss_of_the_top_namespace_numbers_its_reductions() -> None:
         assert (found == wanted).all().item()
     with pytest.raises(ValueError, match="3 is not a valid value for reduction"):
         cd.ctc_loss(SCORES, ROWS, (4, 4, 4), (2, 2, 2), 0, 3)
+
+
+def test_reductions_as_numbers() -> None:
+    """Losses of programs import PyTorch's internal module of reductions: words, numbers, the two older arguments."""
+    from candelabra.nn import _reduction
+
+    assert [_reduction.get_enum(word) for word in ("none", "mean", "sum")] == [0, 1, 2]
+    with pytest.raises(ValueError, match="max is not a valid value for reduction"):
+        _reduction.get_enum("max")
+    for given, word in {(None, None): "mean", (False, True): "sum", (True, False): "none"}.items():
+        with pytest.warns(UserWarning, match=f"please use reduction='{word}' instead"):
+            assert _reduction.legacy_get_string(*given) == word
+        assert _reduction.legacy_get_enum(*given, emit_warning=False) == _reduction.get_enum(word)

@@ -114,6 +114,23 @@ def test_adagrad_refuses_weight_decay_with_sparse_gradients() -> None:
         steps(lambda p: optim.Adagrad(p, weight_decay=0.1), np.ones((4, 3)), np.zeros((3, 4), int), sparse=True)
 
 
+@pytest.mark.parametrize("options", [{"weight_decay": 0.1}, {"weight_decay": 0.1, "momentum": 0.9}])
+def test_sgd_refuses_weight_decay_with_sparse_gradients(options: dict[str, float]) -> None:
+    """As in PyTorch: weight decay would change the rows without a gradient, too."""
+    with pytest.raises(RuntimeError, match="SGD does not support sparse gradients with weight_decay"):
+        steps(lambda p: optim.SGD(p, **options), np.ones((4, 3)), np.zeros((3, 4), int), sparse=True)
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adagrad"])
+def test_fused_steps_refuse_sparse_gradients(name: str) -> None:
+    """As in PyTorch; the parameter does not change. Dense gradients are taken."""
+    table, indices = np.ones((4, 3)), np.zeros((3, 4), int)
+    with pytest.raises(RuntimeError, match=f"{name} does not support sparse gradients with fused=True"):
+        steps(lambda p: getattr(optim, name)(p, 0.1, fused=True), table, indices, sparse=True)
+    moved, _ = steps(lambda p: getattr(optim, name)(p, 0.1, fused=True), table, indices, sparse=False)
+    assert not (moved[0] == 1).any()
+
+
 @pytest.mark.parametrize("name", ["SparseAdam", "Adagrad"])
 def test_a_scalar_may_have_a_sparse_gradient(name: str) -> None:
     """A sparse gradient without dims has one value and no positions."""

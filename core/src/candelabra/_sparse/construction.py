@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def sparse_coo_tensor(
-    indices: Any,
+    indices: Any = None,
     values: Any = None,
     size: Sequence[int] | None = None,
     *,
@@ -30,15 +30,20 @@ def sparse_coo_tensor(
     """Return a sparse tensor with ``values[n]`` at the position ``indices[:, n]``; elements elsewhere are 0.
 
     ``indices``: integers of shape (sparse dims, nnz). ``values``: shape (nnz, *dense dims). ``size``: the shape, by
-    default the smallest that contains all indices. ``sparse_coo_tensor(size)`` has no elements. Values at equal
-    positions are added up. Operators on the result are recorded if ``values`` requires grad; with ``requires_grad`` the
+    default the smallest that contains all indices. ``sparse_coo_tensor(size)``, also with the keyword, has no elements.
+    Values at equal positions are added up. Operators on the result are recorded if ``values`` requires grad; with ``requires_grad`` the
     result is a leaf. ``is_coalesced=True`` promises sorted indices without duplicates. ``pin_memory`` has no effect,
     and indices are always checked.
 
-    Raises ``RuntimeError`` for shapes that do not fit each other and for indices outside of ``size``.
+    Raises ``RuntimeError`` for shapes that do not fit each other and for indices outside of ``size``, ``TypeError``
+    for indices without values and values without indices.
     """
-    if values is None:  # sparse_coo_tensor(size)
+    if indices is None or values is None:  # sparse_coo_tensor(size)
+        if values is not None or (indices is None) is (size is None):
+            raise TypeError("sparse_coo_tensor() needs indices and values, or only a size")
         shape = tuple(indices if size is None else size)
+        if any(n < 0 for n in shape):
+            raise RuntimeError(f"sparse_coo_tensor(): sizes must not be negative, but got {list(shape)}")
         values = as_tensor([], dtype=dtype, device=device)
         indices = values.new_zeros((len(shape), 0), dtype=int64)
     else:

@@ -223,9 +223,9 @@ def _indented(tensor: Tensor, columns: int) -> str:
 
 
 def assembled(indices: Tensor, values: Tensor, shape: Any, coalesced: bool = False) -> SparseTensor:
-    """Return a sparse tensor of indices and values that are known to fit."""
+    """Return a sparse tensor of indices and values that are known to fit; fewer than two elements are coalesced."""
     out: SparseTensor = new(SparseTensor)
-    out._payload = Coordinates(Size(shape), indices, values, coalesced)
+    out._payload = Coordinates(Size(shape), indices, values, coalesced or values.shape[0] < 2)
     out._keys = (values._keys & _KEPT) | SPARSE_COO
     out._node = None
     out._counter = [0]

@@ -8,7 +8,7 @@ from candelabra import Tensor, full_like
 from candelabra.optim.functional_form import functional_form
 from candelabra.optim.optimizer import ParamsT, check_fused, check_options, check_rate
 from candelabra.optim.per_parameter import PerParameter, descend
-from candelabra.optim.sparse_gradients import stored_elements
+from candelabra.optim.sparse_gradients import refuse_sparse, stored_elements
 
 __all__ = ["Adagrad", "adagrad"]
 
@@ -20,7 +20,7 @@ class Adagrad(PerParameter):
     parameter; ``initial_accumulator_value``: where the sum starts; ``eps``: added to the root; ``maximize``: ascend.
     ``differentiable``: record the step. ``foreach`` and ``fused`` are accepted for PyTorch's programs and change
     nothing. Raises ``ValueError`` for options out of range, and ``RuntimeError`` in a step with a sparse gradient and
-    weight decay.
+    weight decay or ``fused=True``.
     """
 
     takes_sparse = True
@@ -61,6 +61,12 @@ class Adagrad(PerParameter):
     def start(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         value = group["initial_accumulator_value"]
         return {"sum": full_like(p, complex(value, value) if p.is_complex() else value)}
+
+    def update(self, group: dict[str, Any], parameters: list[Any]) -> None:
+        """Do one step of one group."""
+        if group.get("fused"):
+            refuse_sparse("Adagrad does not support sparse gradients with fused=True", parameters)
+        super().update(group, parameters)
 
     def decay(self, p: Tensor, g: Tensor, group: dict[str, Any]) -> Tensor:
         if group["weight_decay"] and g.is_sparse:

@@ -10,6 +10,7 @@ from candelabra.nn._operators.steps import momentum_step, sgd_step
 from candelabra.optim.functional_form import functional_form
 from candelabra.optim.optimizer import ParamsT, check_fused, check_options, check_rate
 from candelabra.optim.rows import Batch, RowOptimizer
+from candelabra.optim.sparse_gradients import refuse_sparse
 
 __all__ = ["SGD", "sgd"]
 
@@ -19,7 +20,8 @@ class SGD(RowOptimizer):
 
     ``nesterov``: step along ``g + momentum * b``. ``maximize``: ascend. ``differentiable``: record the step. If the
     device has a kernel for whole steps, one call updates many parameters, unless ``fused=False``. ``foreach`` is
-    accepted for PyTorch's programs and changes nothing. Raises ``ValueError`` for options out of range.
+    accepted for PyTorch's programs and changes nothing. Raises ``ValueError`` for options out of range, and
+    ``RuntimeError`` in a step with a sparse gradient and ``weight_decay`` or ``fused=True``.
     """
 
     def __init__(
@@ -56,6 +58,9 @@ class SGD(RowOptimizer):
 
     def batches(self, group: dict[str, Any], parameters: list[Any]) -> list[Batch]:
         """Return the rows of the parameters of a group, apart for those without a momentum buffer."""
+        if group["weight_decay"] or group.get("fused"):
+            option = "fused=True" if group.get("fused") else "weight_decay"
+            refuse_sparse(f"SGD does not support sparse gradients with {option}", parameters)
         if not group["momentum"]:
             return [Batch([(p, p._grad) for p in parameters], [])]
         found = {first: Batch([], [], first=first) for first in (False, True)}

@@ -41,6 +41,9 @@ def _permutation(n: int, generator: Any) -> Any:
 
 
 def _numbers(indices: Any, count: int) -> Iterator[int]:
+    if count == len(indices) <= _CHUNK:
+        yield from indices.tolist()
+        return
     for start in range(0, count, _CHUNK):
         yield from indices[start : min(start + _CHUNK, count)].tolist()
 
@@ -108,15 +111,15 @@ class RandomSampler(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         n, left = len(self.data_source), self.num_samples
-        generator = _seeded(self.generator)
+        generator, device = _seeded(self.generator), plugins.reference_device()
+        randint, randperm = public_function("randint"), public_function("randperm")
         while left > 0:
             if self.replacement:
                 count = min(left, _CHUNK)
-                draw = public_function("randint")
-                yield from draw(0, n, (count,), generator=generator, device=plugins.reference_device()).tolist()
+                yield from randint(0, n, (count,), generator=generator, device=device).tolist()
             else:
                 count = min(left, n)
-                yield from _numbers(_permutation(n, generator), count)
+                yield from _numbers(randperm(n, generator=generator, device=device), count)
             left -= count
 
     def __len__(self) -> int:

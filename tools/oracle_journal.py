@@ -1,0 +1,58 @@
+"""Verdicts of the oracle in a file, written as they come, so that an interrupted run goes on where it stopped.
+
+The file has one JSON array a line. The first says which state of the sources was judged and with which options; a run
+with another state or other options does not go on from it, so that one report never mixes two states. Each further
+line is the name of what was judged, and its verdict.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = ("core/src", "nn/src", "backends")
+"""The folders whose contents a verdict depends on."""
+
+
+def state_of_sources(root: Path = ROOT) -> str:
+    """Return a name of the contents of the sources: git's hashes of their folders, with changes not yet committed."""
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=root, check=True, capture_output=True, text=True).stdout.strip()
+
+    commit = git("stash", "create") or "HEAD"  # a commit of the tree as it is, which no branch holds
+    return " ".join(git("rev-parse", f"{commit}:{folder}")[:12] for folder in SOURCES)
+
+
+class Journal:
+    """The verdicts of one run by name; without a file, they are kept nowhere."""
+
+    def __init__(self, path: Path | None, options: dict[str, Any]) -> None:
+        """Read the verdicts that stand in the file. Exit with a message if they are of another state."""
+        self.path = path
+        self.verdicts: dict[str, Any] = {}
+        if path is None:
+            return
+        head = json.loads(json.dumps([state_of_sources(), options]))
+        if path.exists():
+            said, *rest = [json.loads(line) for line in path.read_text().splitlines()]
+            if said != head:
+                sys.exit(f"oracle: {path} has verdicts of {said}, this is {head}: delete it, or name another file")
+            self.verdicts = dict(rest)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._append(head)
+
+    def record(self, name: str, verdict: Any) -> None:
+        """Add a verdict, on the disk before this returns."""
+        self.verdicts[name] = verdict
+        if self.path is not None:
+            self._append([name, verdict])
+
+    def _append(self, line: list[Any]) -> None:
+        with self.path.open("a") as file:  # type: ignore[union-attr]
+            file.write(json.dumps(line) + "\n")
