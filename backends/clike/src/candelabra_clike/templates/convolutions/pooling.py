@@ -217,10 +217,8 @@ def row_position(form: PoolingForm) -> str:
     """Return statements for the position of row ``row``: indices ``o0 …`` along all dims but the last, and offset
     ``x_row``.
     """
-    lines = ["INDEX plane = row;"]
-    for d in range(form.rank - 2, -1, -1):
-        lines.append(f"const INDEX o{d} = plane % m{d}; plane /= m{d};")
-    return "\n".join(lines) + "\n" + index_walker.row_offsets(("x",), form.lead, "plane", "l", "_l")
+    outer = index_walker.declare_coordinates("o", "plane", form.rank - 1, "m")
+    return f"INDEX plane = row;\n{outer}" + index_walker.row_offsets(("x",), form.lead, "plane", "l", "_l")
 
 
 def element(form: PoolingForm) -> str:
