@@ -13,6 +13,7 @@ from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.layouts import is_wide
 from candelabra_clike.source import Source, number, reads, writes
+from candelabra_clike.templates.index_walker import coordinates
 from candelabra_clike.templates.indexing.gather import bits
 from candelabra_clike.types import CTYPES
 
@@ -66,9 +67,13 @@ def text(serial: bool, d: dtype, dims: int, mode: str, wide: bool) -> Source:
         return SOURCES[mode].format(p=p, before=f"before{k}", n=f"size{k}")
 
     locate = "INDEX left = row, at = 0, stride = size" + f"{last};\n"
-    for k in range(last - 1, -1, -1):
-        locate += f"{{ const INDEX p = left % padded{k}; at += ({source('p', k)}) * stride; stride *= size{k}; }}\n"
-        locate += f"left /= padded{k};\n"
+    locate += "\n".join(
+        coordinates(
+            "left", last, "padded",
+            lambda k, p: f"{{ const INDEX p = {p}; at += ({source('p', k)}) * stride; stride *= size{k}; }}\n",
+            outermost=False,
+        )
+    )  # fmt: skip
     locate += f"GLOBAL const {memory}* const from = x + (x_at + left * plane + at);\n"
     locate += f"GLOBAL {memory}* const to = out + row * padded{last};\n"
     if serial:

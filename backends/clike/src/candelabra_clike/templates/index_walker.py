@@ -1,8 +1,10 @@
-"""The index walker of kernels: statements that compute the offsets of several arrays from a flat index."""
+"""The index walker of kernels: statements that compute coordinates, and the offsets of several arrays, from a flat
+index. No other module divides an index by sizes of dims in a loop.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from candelabra_clike.source import Parameter, number
 
@@ -26,14 +28,44 @@ def offset_lines(names: Sequence[str], rank: int, flat: str, dims: str, steps: s
         return []
     if rank == 1:
         return [f"{name}{suffix} += ({flat}) * {name}{steps}0;" for name in names]
-    lines = [f"{{ INDEX left = {flat};"]
+    moved = coordinates("left", rank, dims, lambda d, p: moves(p, {f"{n}{suffix}": f"{n}{steps}{d}" for n in names}))
+    return [f"{{ INDEX left = {flat};", *moved, "}"]
+
+
+def coordinates(
+    left: str, rank: int, sizes: str, use: Callable[[int, str], str], *, outermost: bool = True
+) -> list[str]:
+    """Return lines that divide the variable ``left`` by ``rank`` sizes, from the last one on. ``use`` returns the
+    statement with the coordinate of a dim, from its number and an expression.
+
+    With ``outermost``, dim 0 has no size to divide by. Without, the quotient remains in the variable.
+    """
+    lines = []
     for d in range(rank - 1, -1, -1):
-        index = "left" if d == 0 else f"left % {dims}{d}"
-        lines += [f"{{ const INDEX p = {index};", *[f"{n}{suffix} += p * {n}{steps}{d};" for n in names], "}"]
-        if d:
-            lines.append(f"left /= {dims}{d};")
-    lines.append("}")
+        if outermost and d == 0:
+            lines.append(use(d, left))
+        else:
+            lines += [use(d, f"{left} % {sizes}{d}"), f"{left} /= {sizes}{d};"]
     return lines
+
+
+def moves(coordinate: str, steps: Mapping[str, str]) -> str:
+    """Return a statement that adds a coordinate times a stride to each offset: ``steps`` has the strides by offset."""
+    return f"{{ const INDEX p = {coordinate}; {' '.join(f'{offset} += p * {s};' for offset, s in steps.items())} }}"
+
+
+def declare_coordinates(names: str, left: str, rank: int, sizes: str, *, outermost: bool = False) -> str:
+    """Return statements that declare the coordinates ``{names}0`` … of the flat index in the variable ``left``."""
+    lines = coordinates(left, rank, sizes, lambda d, p: f"INDEX {names}{d} = {p};", outermost=outermost)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def advance(names: str, rank: int, sizes: str, beyond: str = "") -> str:
+    """Return a statement that moves coordinates to the next element, with carry; ``beyond`` is the statement after the
+    last one.
+    """
+    carries = [f"if (++{names}{d} == {sizes}{d}) {{ {names}{d} = 0; " for d in range(rank - 1, -1, -1)]
+    return "".join(carries) + beyond + " }" * rank
 
 
 def offset_parameters(names: Sequence[str]) -> list[Parameter]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 
+from candelabra_clike.templates.index_walker import advance, coordinates, declare_coordinates, moves
 from candelabra_clike.templates.matmul.micro_kernel import DEPTH, MicroTile, multiply
 from candelabra_clike.types import CType
 
@@ -39,23 +40,16 @@ class OutputTiling(Enum):
 
 def taps(rank: int, table: str, first: str, count: str) -> str:
     """Return statements that fill ``table`` with the offsets of ``count`` elements of a patch, from ``first`` on."""
-    dims = range(rank - 1, -1, -1)
-    start = "".join(f"INDEX q{d} = tap % t{d}; tap /= t{d};\n" for d in dims)
-    step = "".join(f"if (++q{d} == t{d}) {{ q{d} = 0; " for d in dims) + "++channel;" + " }" * rank
+    start, step = declare_coordinates("q", "tap", rank, "t"), advance("q", rank, "t", "++channel;")
     offset = " + ".join(["channel * x_channel", *[f"q{d} * x_t{d}" for d in range(rank)]])
     return f"""{{ INDEX tap = ({first}) % taps, channel = ({first}) / taps;
 {start}for (INDEX k = 0; k < {count}; ++k) {{ {table}[k] = {offset}; {step} }} }}
 """
 
 
-def _outer_offsets(dims: range) -> str:
-    """Return statements that move ``x_here`` and ``o_first`` to position ``left`` of ``dims``."""
-    lines = []
-    for d in reversed(dims):
-        index = f"left % p{d}" if d else "left"
-        lines.append(f"{{ const INDEX p = {index}; x_here += p * x_p{d}; o_first += p * o_p{d}; }}")
-        if d:
-            lines.append(f"left /= p{d};")
+def _outer_offsets(rank: int) -> str:
+    """Return statements that move ``x_here`` and ``o_first`` to position ``left`` of the first ``rank`` dims."""
+    lines = coordinates("left", rank, "p", lambda d, p: moves(p, {"x_here": f"x_p{d}", "o_first": f"o_p{d}"}))
     return "\n".join(lines) + "\n"
 
 
@@ -76,7 +70,7 @@ INDEX piece_from[{columns}], piece_size[{columns}], piece_to[{columns}];
 """
     if tiling is OutputTiling.ROWS:
         return f"""{head}const INDEX w0 = left % tiles_across * {columns}u; left /= tiles_across;
-{_outer_offsets(range(last))}x_here += w0 * x_p{last}; o_first += w0 * o_p{last};
+{_outer_offsets(last)}x_here += w0 * x_p{last}; o_first += w0 * o_p{last};
 const INDEX width = p{last} - w0 < {columns}u ? p{last} - w0 : {columns}u;
 const INDEX result_step = o_p{last};
 {_result_piece("0", "width", "o_first")}
@@ -85,7 +79,7 @@ const INDEX result_step = o_p{last};
         h, w = last - 1, last
         return f"""{head}const INDEX run = (p{h} - 1) * x_p{h} + p{w}, w0 = left % tiles_across * {columns}u;
 left /= tiles_across;
-{_outer_offsets(range(last - 1))}x_here += w0;
+{_outer_offsets(last - 1)}x_here += w0;
 const INDEX width = run - w0 < {columns}u ? run - w0 : {columns}u;
 const INDEX result_step = o_p{w};
 INDEX row = w0 / x_p{h}, column = w0 % x_p{h};
@@ -98,9 +92,7 @@ const INDEX place = o_first + row * o_p{h} + column * o_p{w};
 j += x_p{h} - column; column = 0;
 }}
 """
-    dims = range(last, -1, -1)
-    start = "".join(f"INDEX q{d} = left % p{d}; left /= p{d};\n" for d in dims)
-    step = "".join(f"if (++q{d} == p{d}) {{ q{d} = 0; " for d in dims) + " }" * rank
+    start, step = declare_coordinates("q", "left", rank, "p"), advance("q", rank, "p")
     x_place = " + ".join(f"q{d} * x_p{d}" for d in range(rank))
     o_place = " + ".join(f"q{d} * o_p{d}" for d in range(rank))
     return f"""{head}left = tile * {columns}u;

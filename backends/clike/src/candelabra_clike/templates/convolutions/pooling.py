@@ -7,15 +7,28 @@ loops.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from candelabra.dtypes import COMPLEX, FLOATING, dtype
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.language import (
+    Value,
+    Variable,
+    all_declared,
+    assignments,
+    cast,
+    constant,
+    highest,
+    lowest,
+    select,
+)
+from candelabra_clike.language import text as text_of
 from candelabra_clike.layouts import WIDE, collapsed
 from candelabra_clike.source import Parameter, Source, number, reads, writes
 from candelabra_clike.templates import index_walker
@@ -47,21 +60,55 @@ class PoolingGeometry(NamedTuple):
                 yield f"{letter}{dim}", value
 
 
-class WindowReduction(NamedTuple):
-    """The reduction of the elements ``v`` of a window. ``first`` declares variables; ``more`` adds an element.
+@dataclass(frozen=True, eq=False)
+class WindowReduction:
+    """The reduction of the elements of a window, of type ``element``, to a value of type ``state``.
 
-    ``interior`` and ``more_interior`` are the same for windows without padding, whose first element is ``v`` in
-    ``interior``; there ``AT`` is the offset of an element from the first one of the window. ``last`` stores the result.
+    ``more`` returns the value after an element, from the value ``a0`` before it, which is ``first`` in the beginning,
+    and the element ``v``. For windows without padding ``interior`` returns the initial value from the first element,
+    and ``more_interior`` is the same as ``more``.
+
+    With ``with_index``, each of them returns a position, too: ``a1`` is that before an element, at first the largest
+    index, and ``at`` is the position of the element. ``index`` is the type of positions. Raises ``ExpressionError`` for
+    a wrong expression.
     """
 
     name: str
-    first: str
-    more: str
-    interior: str
-    more_interior: str
-    last: str
+    element: str
+    state: str
+    first: float
+    more: Callable[..., Any]
+    interior: Callable[..., Any]
+    more_interior: Callable[..., Any]
     with_index: bool = False
     adjoint: bool = False
+
+    def __post_init__(self) -> None:
+        for index in ("u32", "u64"):
+            for interior in (True, False):
+                self.declare(index, interior)
+                self.add(index, "0", interior)
+
+    def declare(self, index: str, interior: bool) -> str:
+        """Return declarations of the variables ``best0``, ``best1``."""
+        types = self._types(index)
+        values = [constant(type, first) for type, first in zip(types, (self.first, highest(index)))]
+        if interior:
+            known = {"v": Variable(self.element, "v"), "index": index}
+            values = all_declared(repr(self.name), self.interior, known, [(type,) for type in types])
+        return " ".join(f"{type} best{k} = {text_of(v)};" for k, (type, v) in enumerate(zip(types, values)))
+
+    def add(self, index: str, at: str, interior: bool) -> str:
+        """Return statements that add element ``v`` at a position."""
+        types = self._types(index)
+        known: dict[str, Any] = {f"a{k}": Variable(type, f"best{k}") for k, type in enumerate(types)}
+        known |= {"v": Variable(self.element, "v"), "at": Variable(index, f"({at})"), "index": index}
+        function = self.more_interior if interior else self.more
+        values = all_declared(repr(self.name), function, known, [(type,) for type in types])
+        return assignments([f"best{k}" for k in range(len(types))], values)
+
+    def _types(self, index: str) -> list[str]:
+        return [self.state, *[index] * self.with_index]
 
 
 class PoolingForm(NamedTuple):
@@ -80,6 +127,11 @@ class PoolingForm(NamedTuple):
     short: bool
     """Whether rows of the result are shorter than vectors."""
 
+    @property
+    def index_type(self) -> str:
+        """The type of indices."""
+        return "u64" if self.wide else "u32"
+
 
 class PoolingPlan(NamedTuple):
     """The kernel for arrays of certain shapes and strides, and its arguments after buffers and offset."""
@@ -93,35 +145,41 @@ def max_reduction(d: dtype, with_index: bool) -> WindowReduction:
     """The first of the largest elements, or the last NaN. A window without elements gives the lowest number and index
     -1.
     """
-    c = CTYPES[d]
-    above = "v > best || v != v" if d.category == FLOATING else "v > best"
-    keep = "found = better ? ({at}) : found; " if with_index else ""
-    more = f"const u32 better = none || {above}; best = better ? v : best; none = 0; "
-    more_interior = f"const u32 better = {above}; best = better ? v : best; "
-    ends = "at[to] = found == (INDEX)-1 ? (i64)-1 : (i64)found; " if with_index else ""
-    declare_index = f"INDEX found = {'{at}'}; " if with_index else ""
+    value = CTYPES[d].value
+
+    def larger(a0: Value, v: Value) -> Value:
+        return (v > a0) | (v != v) if d.category == FLOATING else v > a0
+
+    def largest(a0: Value, v: Value) -> Value:
+        return select(larger(a0, v), v, a0)
+
+    def first_or_larger(a0: Value, a1: Value, v: Value, at: Value, index: str) -> tuple[Value, Value]:
+        better = (a1 == highest(index)) | larger(a0, v)
+        return select(better, v, a0), select(better, at, a1)
+
+    def larger_of(a0: Value, a1: Value, v: Value, at: Value) -> tuple[Value, Value]:
+        better = larger(a0, v)
+        return select(better, v, a0), select(better, at, a1)
+
+    if not with_index:
+        return WindowReduction(f"max_pool_values_{d.name}", value, value, lowest(value), largest, lambda v: v, largest)
     return WindowReduction(
-        f"max_pool{'' if with_index else '_values'}_{d.name}",
-        f"{c.value} best = LOWEST_{c.value.upper()}; u32 none = 1; {declare_index.format(at='(INDEX)-1')}",
-        more + keep.format(at="FLAT"),
-        f"{c.value} best = v; {declare_index.format(at=0)}",
-        more_interior + keep.format(at="AT"),
-        f"out[to] = {c.store('best')}; {ends}",
-        with_index,
-    )
+        f"max_pool_{d.name}", value, value, lowest(value), first_or_larger,
+        lambda v, index: (v, constant(index, 0)), larger_of, with_index=True,
+    )  # fmt: skip
 
 
 def sum_reduction(d: dtype, adjoint: bool = False) -> WindowReduction:
     """The sum of the elements. Sums of integers wrap around."""
-    c = CTYPES[d]
-    if d.category == COMPLEX:
-        first, add = f"{c.value} sum = {c.value.upper()}(0, 0);", "sum.x += v.x; sum.y += v.y;"
-    elif d.category == FLOATING:
-        first, add = f"{c.value} sum = 0;", "sum += v;"
-    else:
-        first, add = f"u{c.value[1:]} sum = 0;", f"sum += (u{c.value[1:]})v;"
+    value = CTYPES[d].value
+    exact = d.category in (COMPLEX, FLOATING)
+    state = value if exact else f"u{value[1:]}"
+
+    def add(a0: Value, v: Value) -> Value:
+        return a0 + v if exact else cast(state, a0 + cast(state, v))
+
     name = f"sum_pool{'_adjoint' if adjoint else ''}_{d.name}"
-    return WindowReduction(name, first, add, first, add, f"out[to] = {c.store('sum')};", adjoint=adjoint)
+    return WindowReduction(name, value, state, 0, add, lambda: constant(state, 0), add, adjoint=adjoint)
 
 
 # -- plans ------------------------------------------------------------------------------------------------------------
@@ -217,22 +275,23 @@ def row_position(form: PoolingForm) -> str:
     """Return statements for the position of row ``row``: indices ``o0 …`` along all dims but the last, and offset
     ``x_row``.
     """
-    lines = ["INDEX plane = row;"]
-    for d in range(form.rank - 2, -1, -1):
-        lines.append(f"const INDEX o{d} = plane % m{d}; plane /= m{d};")
-    return "\n".join(lines) + "\n" + index_walker.row_offsets(("x",), form.lead, "plane", "l", "_l")
+    outer = index_walker.declare_coordinates("o", "plane", form.rank - 1, "m")
+    return f"INDEX plane = row;\n{outer}" + index_walker.row_offsets(("x",), form.lead, "plane", "l", "_l")
 
 
 def element(form: PoolingForm) -> str:
     """Return statements that compute one element of the result from the elements of its window."""
     fold, c = form.fold, CTYPES[form.dtype]
-    lines, flat = [fold.first], "0"
+    lines, flat, index = [fold.declare(form.index_type, False)], "0", form.index_type
     for d in range(form.rank):
         lines.append(window_loop(form, d))
         flat = f"({flat}) * n{d} + i{d}" if d else "i0"
     offset = " + ".join(["x_row", *[f"i{d} * {stride_of(form, d)}" for d in range(form.rank)]])
-    lines.append(f"const {c.value} v = {c.load(f'x[{offset}]')};\n{fold.more.replace('FLAT', flat)}")
-    return "\n".join([*lines, "}}" * form.rank, fold.last]) + "\n"
+    lines.append(f"const {c.value} v = {c.load(f'x[{offset}]')};\n{fold.add(index, flat, False)}")
+    last = f"out[to] = {c.store('best0')};"
+    if fold.with_index:
+        last += " at[to] = best1 == (INDEX)-1 ? (i64)-1 : (i64)best1;"
+    return "\n".join([*lines, "}}" * form.rank, last]) + "\n"
 
 
 def window_loop(form: PoolingForm, d: int) -> str:
@@ -286,17 +345,17 @@ def interior(form: PoolingForm) -> str:
     unroll = "UNROLL\n" if form.fixed else ""
     loops = "".join([f"{unroll}for (INDEX k{d} = 0; k{d} < w{d}; ++k{d})\n" for d in range(form.rank)])
     stores = f"GLOBAL {c.memory}* const out_near = out + (row * m{last} + low);\n"
-    ending = fold.last.replace("out[to]", "out_near[j]")
+    ending = f"out_near[j] = {c.store('best0')};"
     if fold.with_index:
         stores += f"GLOBAL i64* const at_near = at + (row * m{last} + low);\nconst INDEX first = {first};\n"
-        ending = ending[: ending.index("at[to]")] + f"at_near[j] = (i64)(first + (INDEX)j * t{last} + found);"
+        ending += f" at_near[j] = (i64)(first + (INDEX)j * t{last} + best1);"
     return (
         f"GLOBAL const {c.memory}* const from_here = x + ({start});\n{stores}"
         "const int many = (int)(high - low);\n"
         f"INDEPENDENT{'_FEW' if form.short else ''}\nfor (int j = 0; j < many; ++j) {{\n"
         f"GLOBAL const {c.memory}* const p = from_here + {along};\n"
-        f"{c.value} v = {c.load('p[0]')}; {fold.interior}\n"
-        f"{loops}{{ v = {c.load(f'p[{within}]')}; {fold.more_interior.replace('AT', at)} }}\n{ending}\n}}\n"
+        f"{c.value} v = {c.load('p[0]')}; {fold.declare(form.index_type, True)}\n"
+        f"{loops}{{ v = {c.load(f'p[{within}]')}; {fold.add(form.index_type, at, True)} }}\n{ending}\n}}\n"
     )
 
 

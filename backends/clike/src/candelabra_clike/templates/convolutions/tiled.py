@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from candelabra_clike.templates.index_walker import coordinates, moves
 from candelabra_clike.templates.matmul.tiled import TILE, TileOperand, tiled_kernel
 from candelabra_clike.types import CType
 
@@ -9,7 +10,7 @@ from candelabra_clike.types import CType
 def _element(rank: int, number: str) -> str:
     """Return statements that set ``tap_offset`` to the offset of an element within a patch."""
     lines = [f"INDEX tap = {number} % taps, tap_offset = {number} / taps * x_channel;"]
-    lines += [f"tap_offset += tap % t{d} * x_t{d}; tap /= t{d};" for d in range(rank - 1, -1, -1)]
+    lines += coordinates("tap", rank, "t", lambda d, p: f"tap_offset += {p} * x_t{d};", outermost=False)
     return " ".join(lines)
 
 
@@ -17,11 +18,12 @@ def _position(rank: int, number: str, out: bool = False) -> str:
     """Return statements that set ``here`` to the offset of a position in the input, and ``to`` to that in the
     output.
     """
-    lines = [f"INDEX position = {number}, here = 0{', to = 0' if out else ''};"]
-    for d in range(rank - 1, -1, -1):
-        move = f"const INDEX p = position % p{d}; here += p * x_p{d};{f' to += p * o_p{d};' if out else ''}"
-        lines.append(f"{{ {move} position /= p{d}; }}")
-    return " ".join(lines)
+    offsets = {"here": "x_p", "to": "o_p"} if out else {"here": "x_p"}
+    start = f"INDEX position = {number}, {', '.join(f'{name} = 0' for name in offsets)};"
+    moved = coordinates(
+        "position", rank, "p", lambda d, p: moves(p, {n: f"{s}{d}" for n, s in offsets.items()}), outermost=False
+    )
+    return " ".join([start, *moved])
 
 
 def body(memory: CType, value: str, rank: int, bias: bool) -> str:

@@ -8,6 +8,7 @@ sums are added afterwards, always in the same order.
 from __future__ import annotations
 
 from candelabra_clike.templates.convolutions.panels import taps
+from candelabra_clike.templates.index_walker import advance, declare_coordinates
 from candelabra_clike.templates.matmul.micro_kernel import DEPTH, MicroTile, pack, store
 from candelabra_clike.types import CType
 
@@ -22,9 +23,7 @@ BLOCK_ELEMENTS, BLOCK_CHANNELS = 64, 64
 
 def _position_offsets(rank: int) -> str:
     """Return statements that fill ``at`` with the offsets of positions ``k0`` to ``k0 + kc`` of the images."""
-    dims = range(rank - 1, -1, -1)
-    start = "".join(f"INDEX q{d} = place % p{d}; place /= p{d};\n" for d in dims)
-    step = "".join(f"if (++q{d} == p{d}) {{ q{d} = 0; " for d in dims) + "image_at += x_image_step;" + " }" * rank
+    start, step = declare_coordinates("q", "place", rank, "p"), advance("q", rank, "p", "image_at += x_image_step;")
     where = " + ".join(["image_at", *[f"q{d} * x_p{d}" for d in range(rank)]])
     return f"""{{ INDEX image_at = k0 / positions * x_image_step, place = k0 % positions;
 {start}for (INDEX k = 0; k < kc; ++k) {{ at[k] = {where}; {step} }} }}

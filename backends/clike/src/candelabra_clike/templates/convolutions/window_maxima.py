@@ -10,6 +10,7 @@ from typing import NamedTuple
 from candelabra.dtypes import dtype
 
 from candelabra_clike.source import Source, number, reads, writes
+from candelabra_clike.templates.index_walker import declare_coordinates
 from candelabra_clike.types import CTYPES
 
 LONG = 8
@@ -33,9 +34,7 @@ def text(form: WindowForm) -> Source:
     declare = "u32 wrong = 0; i64 value = 0, dim = 0, limit = 0;\n" if form.placed else ""
     report = "if (wrong) report_error(errors, ticket, value, dim, limit);\n" if form.placed else ""
     plane = " * ".join([f"n{d}" for d in range(rank)])
-    row = "INDEX rest = row;\n"
-    for d in reversed(range(last)):
-        row += f"const INDEX o{d} = rest % m{d}; rest /= m{d};\n"
+    row = f"INDEX rest = row;\n{declare_coordinates('o', 'rest', last, 'm')}"
     row += f"GLOBAL const {c.memory}* const from = x + (x_at + rest * ({plane}));\n"
     row += "".join([_bounds(form, d) for d in range(last)])
     each = f"{_bounds(form, last)}{_reduction(form)}out[row * m{last} + o{last}] = {c.store('best')};\n"

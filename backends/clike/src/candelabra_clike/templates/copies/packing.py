@@ -13,6 +13,7 @@ from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Launch
 from candelabra_clike.layouts import is_wide
 from candelabra_clike.source import Source, number, reads, writes
+from candelabra_clike.templates.index_walker import advance, declare_coordinates
 from candelabra_clike.types import CTYPES
 
 SLACK = 32
@@ -63,11 +64,11 @@ class PaddedCopy:
     def source(self, serial: bool, wide: bool) -> Source:
         """Return the kernel: a work-item copies some rows, or one element."""
         rank, last = self.rank, self.rank - 1
-        find = " ".join([f"INDEX i{d} = rest % n{d}; rest /= n{d};" for d in range(last - 1, -1, -1)])
+        find = declare_coordinates("i", "rest", last, "n")
         within = " && ".join(["1", *[f"i{d} - b{d} < m{d}" for d in range(last)]])
         offset = " + ".join(["x_at", *[f"(i{d} - b{d}) * s{d}" for d in range(last)]])
         if serial:
-            step = "".join(f"if (++i{d} == n{d}) {{ i{d} = 0; " for d in range(last - 1, -1, -1)) + "}" * last
+            step = advance("i", last, "n")
             body = f"""const INDEX first = GLOBAL_ID * rows_per_item, after = rows - first;
 const INDEX end = first + (after < rows_per_item ? after : rows_per_item);
 INDEX rest = first;

@@ -21,6 +21,7 @@ from candelabra_clike.language.printing import type_name
 from candelabra_clike.language.values import Select
 from candelabra_clike.source import Parameter, Source, number, reads, writes
 from candelabra_clike.templates.elementwise.draws import DRAWN, Draw
+from candelabra_clike.templates.index_walker import declare_coordinates
 from candelabra_clike.types import CTYPES
 
 CHUNK = 4096
@@ -314,9 +315,8 @@ class LoopNest:
         lines = [f"INDEX {n}_row = {n}_at;\n" for n in self.names]
         if dims:
             lines.append(f"INDEX rest_of = {number};\n")
+        lines.append(declare_coordinates("p", "rest_of", dims, "n", outermost=True))
         for d in range(dims - 1, -1, -1):
-            coordinate = f"rest_of % n{d}; rest_of /= n{d}" if d else "rest_of"
-            lines.append(f"INDEX p{d} = {coordinate};")
             lines.append(" ".join(f"{n}_row += p{d} * {n}_s{d};" for n in self.names) + "\n")
         return "".join(lines)
 

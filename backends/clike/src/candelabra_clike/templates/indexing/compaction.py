@@ -16,6 +16,7 @@ from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.layouts import WIDE
 from candelabra_clike.source import Source, number, reads, writes
+from candelabra_clike.templates.index_walker import coordinates
 from candelabra_clike.templates.indexing.gather import bits
 from candelabra_clike.types import CTYPES
 
@@ -120,7 +121,6 @@ def _split(rank: int) -> str:
     """Return statements that replace the flat index at the start of each row by an index per dim."""
     if rank < 2:
         return ""
-    lines = [f"for (to = begin; to < end; ++to) {{\nINDEX left = (INDEX)out[to * {rank}u];"]
-    for dim in range(rank - 1, 0, -1):
-        lines.append(f"out[to * {rank}u + {dim}u] = (i64)(left % n{dim}); left /= n{dim};")
-    return "\n".join([*lines, f"out[to * {rank}u] = (i64)left;\n}}\n"])
+    first = f"for (to = begin; to < end; ++to) {{\nINDEX left = (INDEX)out[to * {rank}u];"
+    lines = coordinates("left", rank, "n", lambda dim, index: f"out[to * {rank}u + {dim}u] = (i64)({index});")
+    return "\n".join([first, *lines, "}\n"])

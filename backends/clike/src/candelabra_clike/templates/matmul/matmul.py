@@ -12,6 +12,7 @@ from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Buffer, Engine, Launch, Traits
 from candelabra_clike.layouts import collapsed, is_wide
 from candelabra_clike.source import Source, number, reads, writes
+from candelabra_clike.templates.index_walker import coordinates, moves
 from candelabra_clike.templates.matmul import dot, micro_kernel, tiled
 from candelabra_clike.templates.matmul.micro_kernel import MicroTile
 from candelabra_clike.templates.matmul.packing import StridedRows, pack_panels
@@ -288,12 +289,7 @@ class MatmulKernel:
 def _batch_offsets(names: tuple[str, ...], rank: int) -> str:
     """Return statements for the offset of matrix ``left`` of each array."""
     lines = [f"INDEX {n}_at = {n}_from;" for n in names]
-    for d in range(rank - 1, -1, -1):
-        index = f"left % z{d}" if d else "left"
-        moves = " ".join(f"{n}_at += p * {n}_z{d};" for n in names)
-        lines.append(f"{{ const INDEX p = {index}; {moves} }}")
-        if d:
-            lines.append(f"left /= z{d};")
+    lines += coordinates("left", rank, "z", lambda d, p: moves(p, {f"{n}_at": f"{n}_z{d}" for n in names}))
     return "\n".join(lines) + "\n"
 
 

@@ -1,0 +1,36 @@
+"""The index walker: coordinates and offsets from a flat index, in one module."""
+
+import re
+from pathlib import Path
+
+import candelabra_clike
+from candelabra_clike.templates.index_walker import advance, coordinates, declare_coordinates, moves, row_offsets
+
+DIVIDING = re.compile(r"/=\s*\w+\{\w+\}")
+"""A division that leaves the rest of a flat index, by the size of a dim."""
+
+
+def test_the_outermost_coordinate_is_what_remains() -> None:
+    """Its size is no divisor, unless the flat index counts more than these dims."""
+    assert coordinates("i", 2, "n", lambda d, p: f"x{d} = {p};") == ["x1 = i % n1;", "i /= n1;", "x0 = i;"]
+    assert declare_coordinates("q", "i", 2, "n") == "INDEX q1 = i % n1;\ni /= n1;\nINDEX q0 = i % n0;\ni /= n0;\n"
+    assert coordinates("i", 0, "n", lambda d, p: "") == []
+
+
+def test_offsets_move_by_the_strides_of_a_coordinate() -> None:
+    """A single dim needs no division."""
+    assert moves("i % n0", {"a": "s", "b": "t"}) == "{ const INDEX p = i % n0; a += p * s; b += p * t; }"
+    assert row_offsets(("a",), 1) == "INDEX a_row = a_at;\na_row += (row) * a_s0;\n"
+
+
+def test_coordinates_advance_with_carry() -> None:
+    """The statement after the last element stands within all carries."""
+    assert advance("q", 2, "n", "++image;") == "if (++q1 == n1) { q1 = 0; if (++q0 == n0) { q0 = 0; ++image; } }"
+
+
+def test_no_other_module_divides_by_the_sizes_of_dims_in_a_loop() -> None:
+    """Elsewhere an index is divided once, by the size of the last dim for example."""
+    root = Path(candelabra_clike.__file__).parent
+    dividing = [file.name for file in root.rglob("*.py") if DIVIDING.search(file.read_text("utf-8"))]
+    assert dividing == [], "use coordinates() or declare_coordinates()"
+    assert "{sizes}{d}" in (root / "templates" / "index_walker.py").read_text("utf-8")
