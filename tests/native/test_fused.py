@@ -36,6 +36,26 @@ def test_results_in_place_of_products(size: int, d: dtype) -> None:
     programs.check(programs.after_products, *[programs.numbers((size, size), d, CPU, seed) for seed in range(2)])
 
 
+@pytest.mark.parametrize(("size", "expected"), [(16, ["matmul", "tanh"]), (128, ["matmul", "tanh"])])
+def test_a_large_result_of_one_operator_is_written_in_place(size: int, expected: list[str]) -> None:
+    """It is worth a kernel of its own; a small one, and one whose operand is used later, is not."""
+
+    def dying(x: Tensor) -> Tensor:
+        return (x @ x).tanh()
+
+    def returned(x: Tensor) -> tuple[Tensor, Tensor]:
+        product = x @ x
+        return product, product.tanh()
+
+    x = programs.numbers((size, size), cd.float32, CPU) * 0.1
+    for program, alone in ((dying, size == 128), (returned, False)):
+        nodes = grouped(trace(program, x)).nodes
+        assert [node.name for node in nodes] == expected
+        assert [isinstance(node.op, Graph) for node in nodes] == [False, alone]
+    if size == 128:
+        assert programs.check(dying, x) == [1]
+
+
 def test_a_dead_operand_is_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     """No memory is allocated for a result that takes that of an operand, and a wrong plan would be seen."""
 

@@ -122,7 +122,7 @@ class Recorder(Tracer):
         self.has_backward = False
         self.host_numbers: list[Numbers] = []
         self.dependencies: list[tuple[Callable[[], bool], str]] = []
-        """What has to hold at each run besides the environment, and what it is about, in the user's terms."""
+        """Conditions of each run besides those of the environment, each with its name in messages."""
         self._first = self._drawn = self._counted = 0
         for tensor in leaves:
             self.watch(tensor)
@@ -156,12 +156,12 @@ class Recorder(Tracer):
                 self.gradient_of[value] = leaf
         return value
 
-    def depends_on(self, holds: Callable[[], bool], what: str) -> None:
+    def depends_on(self, holds: Callable[[], bool], name: str) -> None:
         """Let each run call ``holds()`` first, and trace the function again if it returns False.
 
         It is also called at the end of the trace: a trace that changed what it depends on is not repeated.
         """
-        self.dependencies.append((holds, what))
+        self.dependencies.append((holds, name))
 
     def outside(self, function: Callable[..., T], *args: Any) -> T:
         """Call a function that the graph does not repeat."""

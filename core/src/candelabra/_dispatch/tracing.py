@@ -95,7 +95,7 @@ def outside_graph(function: F, recorded: Callable[..., bool] | None = None) -> F
 
     ``recorded(recorder, *args, **kwargs)``, if given, may do the call as part of the graph: it asks the recorder for
     what the graph depends on (:meth:`~candelabra._compile.recording.Recorder.depends_on`) and for the numbers that each
-    run computes anew (``numbers``), calls operators, and returns True. If it returns False, it must have done nothing.
+    run computes (``numbers``), calls operators, and returns True. If it returns False, it must have done nothing.
     """
 
     @wraps(function)

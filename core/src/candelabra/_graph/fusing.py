@@ -155,4 +155,4 @@ def _replaced(groups: _Groups, escaping: Callable[[list[Node]], list[Value]]) ->
     return nodes
 
 
-__all__ = ["fuse", "gain"]
+__all__ = ["fuse", "gain", "values_read"]

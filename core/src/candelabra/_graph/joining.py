@@ -14,7 +14,7 @@ from candelabra._serving import kernel_for
 
 
 class Piece(NamedTuple):
-    """The gradient of a slice, and where it stands in the whole tensor."""
+    """The gradient of a slice, and its place in the whole tensor: from ``start`` to ``stop`` along ``dim``."""
 
     gradient: Value
     dim: int

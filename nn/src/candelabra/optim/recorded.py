@@ -1,9 +1,8 @@
 """The step of an optimizer as a part of a compiled function's graph.
 
-A compiled function records a step by rows as nodes of its graph. What differs from step to step, such as the learning
-rate and the number of the step, are inputs of the graph that each run computes from ``param_groups`` and ``state``.
-What decides which kernels run on which tensors is checked before each run: the groups, their flags, the tensors of the
-state.
+A compiled function records a step by rows as nodes of its graph. The learning rate, the number of the step and the other
+numbers are inputs of the graph, which each run computes from ``param_groups`` and ``state``. The groups, their flags and
+the tensors of the state decide which kernels run on which tensors, so they are checked before each run.
 """
 
 from __future__ import annotations

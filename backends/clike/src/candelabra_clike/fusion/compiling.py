@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from candelabra.backend import is_contiguous_layout
-from candelabra.graph import Graph, Node, default_kernel, fuse, gain, memory_plan, runner
+from candelabra.graph import Graph, Node, default_kernel, fuse, gain, memory_plan, runner, values_read
 from candelabra.graph import Value as Tensor
 
 from candelabra_clike.engine import Engine
@@ -16,6 +16,10 @@ from candelabra_clike.fusion.lowering import is_fusible
 from candelabra_clike.fusion.reductions import reductions_in, suits
 from candelabra_clike.fusion.rows import row_node, rows_in
 from candelabra_clike.fusion.rows import suits as suits_row
+
+
+LEAST_IN_PLACE = 1 << 16
+"""The size of a result in bytes from which a kernel of its own, which writes in place, is worth compiling."""
 
 
 def fused(graph: Graph, serial: bool = True) -> Graph:
@@ -27,7 +31,28 @@ def fused(graph: Graph, serial: bool = True) -> Graph:
             admitted[node] = is_fusible(node) and (serial or row_node(node) is None)
         return admitted[node]
 
-    return fuse(graph, admits, partial(worth, serial=serial))
+    return in_place(fuse(graph, admits, partial(worth, serial=serial)), admits)
+
+
+def in_place(graph: Graph, admits: Callable[[Node], bool]) -> Graph:
+    """Return the graph with groups of one node for elementwise nodes that can write in place of a large operand.
+
+    Kernels of groups follow the memory plan, those of single operators always allocate.
+    """
+    alone = {}
+    for node in graph.nodes:
+        large = [v for v in node.results if v.spec is not None and v.spec.nbytes >= LEAST_IN_PLACE]
+        if large and not isinstance(node.op, Graph) and admits(node) and _is_elementwise(node):
+            reads = values_read([node])
+            alone[node] = Node(Graph(reads, [node], node.results), reads, node.results, where=node.where)
+    plan = memory_plan(graph.with_nodes(alone.get(node, node) for node in graph.nodes))
+    found = {node: group for node, group in alone.items() if group in plan}
+    return graph.with_nodes(found.get(node, node) for node in graph.nodes)
+
+
+def _is_elementwise(node: Node) -> bool:
+    assert not isinstance(node.op, Graph)
+    return not (node.is_view or node.op.random or reductions_in([node]) or rows_in([node]))
 
 
 def worth(nodes: list[Node], reads: Iterable[Tensor], writes: Iterable[Tensor], serial: bool = True) -> int:
