@@ -148,10 +148,8 @@ class ParameterGroup:
         if self.replicas is not None:
             dist.all_reduce(own, dist.ReduceOp.AVG, self.replicas)
         parts = own.split([m.count for m in self.members])
-        return [
-            part[: prod(p.shape)].view(p.shape).to(p.dtype)
-            for part, p in zip(parts, (m.parameter for m in self.members), strict=True)
-        ]
+        shards = [member.parameter.to_local() for member in self.members]
+        return [part[: p.numel()].view(p.shape).to(p.dtype) for part, p in zip(parts, shards, strict=True)]
 
 
 class Unshard(Function):
