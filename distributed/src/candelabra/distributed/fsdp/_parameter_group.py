@@ -13,7 +13,7 @@ from candelabra.autograd.function import Function
 from candelabra.distributed.device_mesh import DeviceMesh
 from candelabra.distributed.fsdp._policies import MixedPrecisionPolicy
 from candelabra.distributed.tensor import DTensor, Replicate, Shard
-from candelabra.distributed.tensor._dtensor import Split, parameter, part_of, splits_of
+from candelabra.distributed.tensor._dtensor import Split, local_of, parameter, part_of, splits_of
 
 
 class Owner(NamedTuple):
@@ -24,17 +24,18 @@ class Owner(NamedTuple):
 
 
 class Sharded:
-    """One parameter: its shard, and the modules that have it."""
+    """One parameter: its shard, and the modules that have it. What is whole here may be a part by tensor parallelism."""
 
     def __init__(self, whole: Tensor, owners: list[Owner], shard: Split, replicate: Split | None) -> None:
         self.owners = owners
-        self.shape = tuple(whole.shape)
+        own = local_of(whole.detach())
+        self.shape = tuple(own.shape)
         self.rows = -(-self.shape[0] // shard.mesh.size()) if self.shape else 1
         """The rows of a shard that is filled up to the size of the largest."""
         self.count = self.rows * prod(self.shape[1:])
         outer = () if replicate is None else (replicate,)
         splits = (*splits_of(whole), *outer, shard)
-        local = part_of(whole.detach(), (shard,)).contiguous().clone()
+        local = part_of(own, (shard,)).contiguous().clone()
         self.parameter: DTensor = parameter(local, splits, whole.requires_grad)
 
     def put(self, tensor: Tensor) -> None:
@@ -75,10 +76,10 @@ class ParameterGroup:
             Sharded(
                 whole,
                 owners,
-                Split(shards, Shard(0), tuple(whole.shape)),
-                None if replicas is None else Split(replicas, Replicate(), tuple(whole.shape)),
+                Split(shards, Shard(0), shape),
+                None if replicas is None else Split(replicas, Replicate(), shape),
             )
-            for whole, owners in owned
+            for whole, owners, shape in ((*each, tuple(local_of(each[0]).shape)) for each in owned)
         ]
         self.shards = [member.parameter for member in self.members]
         self.dtype = self.shards[0].dtype if policy.param_dtype is None else policy.param_dtype

@@ -189,6 +189,11 @@ def splits_of(tensor: Tensor) -> tuple[Split, ...]:
     return tensor._splits if isinstance(tensor, DTensor) else ()
 
 
+def local_of(tensor: Tensor) -> Tensor:
+    """Return the part of a DTensor, and a plain tensor as it is."""
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
 def part_of(whole: Tensor, splits: Sequence[Split]) -> Tensor:
     """Return this rank's part, a view of the whole."""
     for split in splits:
