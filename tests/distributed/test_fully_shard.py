@@ -97,7 +97,8 @@ def test_parameters_are_those_of_one_process(reshard: bool, mesh_shape: tuple[in
         assert all(isinstance(p, DTensor) and p._is_param for p in net.parameters())
         assert net.tied.weight is net.second[0].weight
         whole = sum(p.numel() for p in network().parameters())
-        assert sum(p.numel() for p in net.parameters()) < whole / mesh_shape[-1] + 30
+        assert [p.shape for p in net.parameters()] == [p.shape for p in network().parameters()]
+        assert sum(p.to_local().numel() for p in net.parameters()) < whole / mesh_shape[-1] + 30
         ddp = DistributedDataParallel(network())
         train(ddp, [dist.get_rank()])
         found = [p.full_tensor() for p in net.parameters()]
@@ -143,6 +144,39 @@ def test_gradients_may_stay_whole() -> None:
         ((net(numbers(seed, 3, 5)) ** 2).mean() / 2).backward()
     for found in threads.run(program, 2):
         assert all(cd.allclose(g, p.grad) for g, p in zip(found, net.parameters(), strict=True))
+
+
+def test_gradients_are_scattered_beside_the_backward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They arrive at the end of it, of several passes too; hooks and ``autograd.grad`` get them at once."""
+    begun: list[Any] = []
+    right = dist.reduce_scatter_tensor
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        begun.append(kwargs)
+        return right(*args, **kwargs)
+
+    monkeypatch.setattr(dist, "reduce_scatter_tensor", counted)
+
+    def program() -> None:
+        net, x = shard(network()), numbers(dist.get_rank(), 3, 5)
+        seen: list[Any] = []
+        net.first.register_full_backward_pre_hook(lambda *_: seen.append(net.last.weight.grad))
+        loss = (net(x) ** 2).mean()
+        found = cd.autograd.grad(loss, [net.last._fsdp_state.group.shards[0]], retain_graph=True)[0]
+        seen.clear()
+        loss.backward(retain_graph=True)
+        assert seen == [None]  # the last layer's gradients are on their way
+        assert cd.allclose(net.last.weight.grad, found)
+        loss.backward()
+        assert cd.allclose(net.last.weight.grad, 2 * found)
+        net.zero_grad()
+        net.last.weight.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.to_local().clone()))
+        (net(x) ** 2).mean().backward()
+        assert cd.allclose(seen[-1] if seen[-1] is not None else seen[-2], found)
+        net.first.weight.requires_grad_(False)
+
+    threads.run(program, 2)
+    assert all(kwargs == {"async_op": True} for kwargs in begun)
 
 
 def test_mixed_precision() -> None:

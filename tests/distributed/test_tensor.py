@@ -27,14 +27,14 @@ def test_the_whole_from_its_parts(placements: Any, shape: tuple[int, int]) -> No
     def program() -> int:
         mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("a", "b"))
         part = distribute_tensor(whole, mesh, placements)
-        assert tuple(part.global_shape) == shape
+        assert tuple(part.shape) == shape
         assert part.placements == tuple(Shard(1) if p == Shard(-1) else p for p in placements)
         assert cd.equal(part.full_tensor(), whole)
         other = part.redistribute(mesh, [Shard(1), Shard(0)])
         assert cd.equal(other.full_tensor(), whole)
         norm = nn.utils.get_total_norm([part, whole])
         assert norm.item() == pytest.approx((2 * (whole**2).sum()).item() ** 0.5)
-        return part.numel()
+        return part.to_local().numel()
 
     counts = threads.run(program, 4)
     sharded = sum(placement.is_shard() for placement in placements)
@@ -94,6 +94,32 @@ def test_gradients_and_optimizers() -> None:
     for gradient, updated in threads.run(program, 2):
         assert cd.equal(gradient, plain.grad)
         assert cd.allclose(updated, plain)
+
+
+def test_sizes_are_those_of_the_whole() -> None:
+    """As in PyTorch; operations compute on the part, whose sizes ``to_local()`` has."""
+
+    def program() -> None:
+        part = distribute_tensor(cd.arange(15.0).view(5, 3), init_device_mesh("cpu", (2,)), [Shard(0)])
+        rows = 3 if dist.get_rank() == 0 else 2
+        assert (part.shape, part.size(), part.size(-1), part.dim()) == ((5, 3), (5, 3), 3, 2)
+        assert (part.numel(), part.nelement(), len(part), part.stride(), part.stride(1)) == (15, 15, 5, (3, 1), 1)
+        local = part.to_local()
+        assert local.shape == (rows, 3)
+        for same in (
+            part + 0, cd.zeros_like(part) + part, part.view(-1).view(rows, 3), part.reshape(rows, 3), part[:],
+            cd.cat(part.chunk(2)), cd.rand_like(part) * 0 + part, part.flatten().view(rows, 3), part.t().t(),
+        ):  # fmt: skip
+            assert cd.equal(same, local)
+        assert cd.equal(nn.functional.linear(part, cd.eye(3)), local)
+        part.requires_grad_().grad = cd.ones(rows, 3)
+        assert isinstance(part.grad, DTensor)
+        assert part.grad.shape == (5, 3)
+        single = distribute_tensor(cd.tensor(1.0), init_device_mesh("cpu", (2,)))
+        with pytest.raises(TypeError, match=r"len\(\) of a 0-d tensor"):
+            len(single)
+
+    threads.run(program, 2)
 
 
 def test_wrong_placements() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from candelabra import nn, optim
 from candelabra.distributed import threads
+from candelabra.distributed.fsdp import fully_shard
 from candelabra.distributed.tensor import DTensor, Partial, Replicate, Shard, init_device_mesh
 from candelabra.distributed.tensor.parallel import (
     ColwiseParallel,
@@ -93,7 +94,7 @@ def test_training_is_that_of_one_process(plan: str, bias: bool) -> None:
     def program() -> Any:
         net = parallelize_module(block(bias), init_device_mesh("cpu", (SIZE,)), PLANS[plan]())
         assert isinstance(net.up.weight, DTensor)
-        assert net.up.weight.numel() < net.up.weight.global_shape.numel()
+        assert net.up.weight.to_local().numel() < net.up.weight.numel()
         loss, _ = train(net)
         whole = [p.full_tensor() if isinstance(p, DTensor) else p for p in net.parameters()]
         return loss.detach(), [p.detach() for p in whole]
@@ -174,3 +175,37 @@ def test_wrong_plans() -> None:
             parallelize_module(nn.Embedding(3, 3, padding_idx=0), None, RowwiseParallel())
 
     threads.run(program, 1)
+
+
+def test_sharding_over_tensor_parallelism() -> None:
+    """On a mesh of two dims: losses, whole parameters and the norm of the gradient are those of one process."""
+
+    def train(net: Any, batches: list[Any]) -> list[float]:
+        optimizer = optim.AdamW(net.parameters(), lr=0.05)
+        norms = []
+        for _ in range(3):
+            optimizer.zero_grad()
+            for batch in batches:
+                ((net(batch) ** 2).mean() / len(batches)).backward()
+            norms.append(nn.utils.clip_grad_norm_(net.parameters(), 0.5).item())
+            optimizer.step()
+        return norms
+
+    batches = [index(), (index() + 3) % 11]
+
+    def program() -> Any:
+        mesh = init_device_mesh("cpu", (2, SIZE), mesh_dim_names=("data", "tensor"))
+        net = parallelize_module(block(), mesh["tensor"], PLANS["sequence"]())
+        for layer in (net.embedding, net.up, net.down):
+            fully_shard(layer, mesh=mesh["data"])
+        fully_shard(net, mesh=mesh["data"])
+        assert all(p.shape == q.shape for p, q in zip(net.parameters(), block().parameters(), strict=True))
+        assert net.up.weight.to_local().shape in {(3, 6), (2, 6)}  # of 5 and 4 rows for each rank of "tensor"
+        norms = train(net, [batches[mesh.get_local_rank("data")]])
+        return norms, [p.full_tensor().detach() for p in net.parameters()]
+
+    whole = block()
+    expected = train(whole, batches)
+    for norms, found in threads.run(program, 2 * SIZE):
+        assert norms == pytest.approx(expected)
+        assert all(cd.allclose(a, b) for a, b in zip(found, whole.parameters(), strict=True))

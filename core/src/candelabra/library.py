@@ -16,6 +16,7 @@ Modules whose names begin with an underscore may change in any release.
 from __future__ import annotations
 
 from candelabra._annotations import Any
+from candelabra._autograd.engine import after_backward
 from candelabra._autograd.hooks import RemovableHandle, add_hook
 from candelabra._autograd.views import check_targets
 from candelabra._codegen.overloading import bind, member_for
@@ -130,7 +131,7 @@ __all__ = [
     "Frame", "Payload", "Transform", "below",
     "Layer", "level", "redispatch", "command", "contributions", "device_names", "fallback", "fallback_policy",
     "get_kernel", "plugins", "register_kernel", "add_contribution", "own_kernels", "serve_every_size",
-    "RemovableHandle", "add_hook", "has_one_kernel", "outside_graph",
+    "RemovableHandle", "add_hook", "after_backward", "has_one_kernel", "outside_graph",
     "ReduceOp", "disabled_torch_function", "custom_op", "register_autograd", "register_fake",
 ]  # fmt: skip
 

@@ -74,8 +74,24 @@ def run(
         one.run()
     finally:
         running.one = outer
+    for function in one.endings:
+        function()
     if lazy_instances:
         evaluate_gradients(one.pending, one.captured)
+
+
+def after_backward(function: Callable[[], object]) -> bool:
+    """Call a function at the end of the backward pass that this thread runs, if that accumulates into leaves.
+
+    A node that begins something slow, such as a collective, returns None for its leaves and adds to their ``.grad`` in
+    the function. Returns False, and does not call the function, where gradients are returned (``autograd.grad``) or
+    recorded (``create_graph``), and outside a pass. If the pass raises, the function is not called.
+    """
+    one = running.one
+    if one is None or one.captures is not None or one.create_graph:
+        return False
+    one.endings.append(function)
+    return True
 
 
 def _count(roots: list[Node]) -> dict[Node, int]:
@@ -137,6 +153,7 @@ class _Pass:
         "captured",
         "captures",
         "create_graph",
+        "endings",
         "keep_graph",
         "notes",
         "partial",
@@ -160,6 +177,8 @@ class _Pass:
         self.wanted: set[Node] = set()
         self.notes: dict[object, Any] = {}
         """What hooks keep for the rest of this pass."""
+        self.endings: list[Callable[[], object]] = []
+        """What :func:`after_backward` has registered."""
 
     def will_run(self, node: Node) -> bool:
         """Return whether the gradient of a node's output is, or was, part of this pass."""

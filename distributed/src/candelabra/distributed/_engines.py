@@ -106,7 +106,8 @@ def _load(name: str) -> Engine | DeviceEngine:
 def _check(name: str, engine: Any) -> None:
     if not isinstance(engine, Engine | DeviceEngine):
         raise TypeError(
-            f"engine {name!r}: candelabra_engine() returned {engine!r}, not a candelabra.distributed.engine.Engine or DeviceEngine"
+            f"engine {name!r}: candelabra_engine() returned {engine!r}, not a candelabra.distributed.engine.Engine or "
+            "DeviceEngine"
         )
     if engine.name != name:
         raise TypeError(f"engine {name!r} has the name {engine.name!r}; the two names must be equal")

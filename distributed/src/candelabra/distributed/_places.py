@@ -1,4 +1,4 @@
-"""Where an engine takes the memory of a call: in the host's memory, or on a device as it is, in the order of streams."""
+"""Where an engine takes the memory of a call: from the host, or from a device as it is, in the order of streams."""
 
 from __future__ import annotations
 

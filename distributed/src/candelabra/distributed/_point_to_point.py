@@ -44,7 +44,7 @@ def isend(
 def irecv(
     tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None
 ) -> Work:
-    """Begin to receive into a tensor from a rank, by default from any; on a device that an engine serves, from ``src``."""
+    """Begin to receive into a tensor from a rank, by default from any; on an engine's device, from ``src``."""
     check_tensor(tensor, "tensor", "irecv")
     g = resolved(group, "irecv")
     any_source = src is None and group_src is None

@@ -128,7 +128,7 @@ def new_ones(input: Tensor, *size: Shape, dtype: DType | None = None, device: De
 # -- in the shape of another tensor -----------------------------------------------------------------------------------
 def _filled_like(input: Tensor, value: Number, dtype: DType | None, device: Device) -> Tensor:
     target = input._instance if device is None else device
-    return full.function(tuple(input.shape), value, dtype=dtype or input.dtype, device=target)
+    return full.function(tuple(input._payload.shape), value, dtype=dtype or input.dtype, device=target)
 
 
 @public(method=False, factory=True)

@@ -41,7 +41,7 @@ def empty(*size: Shape, dtype: DType | None = None, device: Device = None) -> Te
 @public(method=False, factory=True)
 def empty_like(input: Tensor, *, dtype: DType | None = None, device: Device = None) -> Tensor:
     """Return an uninitialized tensor of the shape of ``input``, by default with its dtype and on its device."""
-    return allocated(tuple(input.shape), dtype or input.dtype, input._instance if device is None else device)
+    return allocated(tuple(input._payload.shape), dtype or input.dtype, input._instance if device is None else device)
 
 
 @public(is_function=False, factory=("layout", "pin_memory", "requires_grad"))

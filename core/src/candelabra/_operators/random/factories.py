@@ -58,7 +58,7 @@ def rand_like(
     input: Tensor, *, dtype: DType | None = None, device: Device = None, generator: Generator | None = None
 ) -> Tensor:
     """Return :func:`rand` in the shape of ``input``, by default in its dtype and on its device."""
-    shape = tuple(input.shape)
+    shape = tuple(input._payload.shape)
     return draw_continuous("rand_like", "uniform", shape, dtype or input.dtype, instance_for(input, device), generator)
 
 
@@ -67,7 +67,7 @@ def randn_like(
     input: Tensor, *, dtype: DType | None = None, device: Device = None, generator: Generator | None = None
 ) -> Tensor:
     """Return :func:`randn` in the shape of ``input``, by default in its dtype and on its device."""
-    shape = tuple(input.shape)
+    shape = tuple(input._payload.shape)
     return draw_continuous("randn_like", "normal", shape, dtype or input.dtype, instance_for(input, device), generator)
 
 
@@ -125,7 +125,7 @@ def randint_like_between(
     others are given.
     """
     d = input.dtype if dtype is None else as_dtype(dtype)
-    return _integers("randint_like", low, high, tuple(input.shape), d, instance_for(input, device), generator)
+    return _integers("randint_like", low, high, tuple(input._payload.shape), d, instance_for(input, device), generator)
 
 
 randint = overloads("randint", randint_below, randint_between, method=False)

@@ -165,7 +165,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> Tensors:
     """
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-    size = input.shape[wrap_dim(dim, input.ndim)]
+    size = input._payload.shape[wrap_dim(dim, input.ndim)]
     return split(input, max(1, -(-size // chunks)), dim)
 
 

@@ -46,7 +46,7 @@ def part(path: str, tensor: Tensor) -> Part:
     """Return the description of the part that this rank has of a tensor."""
     if isinstance(tensor, DTensor):
         offsets, sizes = box_of(tensor._splits)
-        shape = list(tensor.global_shape)
+        shape = list(tensor.shape)
     else:
         sizes = shape = list(tensor.shape)
         offsets = [0] * len(shape)

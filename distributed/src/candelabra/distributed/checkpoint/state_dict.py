@@ -96,7 +96,7 @@ def _initialize(optimizer: Any) -> None:
 
 def _placed_like(value: Any, parameter: Any) -> Any:
     """Return a part of a state with the placement of its parameter."""
-    if isinstance(parameter, DTensor) and isinstance(value, Tensor) and value.shape == parameter.shape:
+    if isinstance(parameter, DTensor) and isinstance(value, Tensor) and value.shape == parameter.to_local().shape:
         return placed(value.detach(), parameter._splits)
     return value
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 import candelabra as cd
 from candelabra import Tensor
@@ -13,7 +14,8 @@ from candelabra.autograd.function import Function
 from candelabra.distributed.device_mesh import DeviceMesh
 from candelabra.distributed.fsdp._policies import MixedPrecisionPolicy
 from candelabra.distributed.tensor import DTensor, Replicate, Shard
-from candelabra.distributed.tensor._dtensor import Split, parameter, part_of, splits_of
+from candelabra.distributed.tensor._dtensor import Split, local_of, parameter, part_of, splits_of
+from candelabra.library import after_backward
 
 
 class Owner(NamedTuple):
@@ -24,17 +26,18 @@ class Owner(NamedTuple):
 
 
 class Sharded:
-    """One parameter: its shard, and the modules that have it."""
+    """One parameter: its shard, and the modules that have it. The whole may be a part of a larger one (a DTensor)."""
 
     def __init__(self, whole: Tensor, owners: list[Owner], shard: Split, replicate: Split | None) -> None:
         self.owners = owners
-        self.shape = tuple(whole.shape)
+        own = local_of(whole.detach())
+        self.shape = tuple(own.shape)
         self.rows = -(-self.shape[0] // shard.mesh.size()) if self.shape else 1
         """The rows of a shard that is filled up to the size of the largest."""
         self.count = self.rows * prod(self.shape[1:])
         outer = () if replicate is None else (replicate,)
         splits = (*splits_of(whole), *outer, shard)
-        local = part_of(whole.detach(), (shard,)).contiguous().clone()
+        local = part_of(own, (shard,)).contiguous().clone()
         self.parameter: DTensor = parameter(local, splits, whole.requires_grad)
 
     def put(self, tensor: Tensor) -> None:
@@ -75,10 +78,10 @@ class ParameterGroup:
             Sharded(
                 whole,
                 owners,
-                Split(shards, Shard(0), tuple(whole.shape)),
-                None if replicas is None else Split(replicas, Replicate(), tuple(whole.shape)),
+                Split(shards, Shard(0), shape),
+                None if replicas is None else Split(replicas, Replicate(), shape),
             )
-            for whole, owners in owned
+            for whole, owners, shape in ((*each, tuple(local_of(each[0]).shape)) for each in owned)
         ]
         self.shards = [member.parameter for member in self.members]
         self.dtype = self.shards[0].dtype if policy.param_dtype is None else policy.param_dtype
@@ -131,31 +134,61 @@ class ParameterGroup:
         self.full = self._work = self._rows = None
 
     # -- gradients ----------------------------------------------------------------------------------------------------
-    def scatter(self, gradients: Sequence[Tensor]) -> list[Tensor | None]:
-        """Return this rank's shards of the averages of all ranks' gradients; None if they are kept for later."""
+    def scatter(self, gradients: Sequence[Tensor]) -> Scatter | None:
+        """Begin to average the gradients of all ranks, in shards; None if they are kept for later."""
         grads = list(gradients)
         if self.kept is not None:
             grads = [g + k for g, k in zip(grads, self.kept, strict=True)]
             self.kept = None
         if not self.reduces:
             self.kept = grads
-            return [None] * len(grads)
+            return None
         dtype = self.policy.reduce_dtype or self.dtype
         rows = cd.cat([m.rows_of(g.to(dtype), self.ranks) for m, g in zip(self.members, grads, strict=True)], 1)
-        del grads
-        own = rows.new_empty(rows.shape[1])
-        dist.reduce_scatter_tensor(own, rows, dist.ReduceOp.AVG, self.group)
-        if self.replicas is not None:
-            dist.all_reduce(own, dist.ReduceOp.AVG, self.replicas)
-        parts = own.split([m.count for m in self.members])
-        return [
-            part[: prod(p.shape)].view(p.shape).to(p.dtype)
-            for part, p in zip(parts, (m.parameter for m in self.members), strict=True)
-        ]
+        return Scatter(self, rows)
+
+    def hooked(self) -> bool:
+        """Return whether a hook expects the gradient of a shard while the backward pass goes on."""
+        return any(getattr(shard._node, "hooks", None) is not None for shard in self.shards)
+
+
+class Scatter:
+    """A reduce-scatter of gradients under way. At most one of a process group is: two would take twice the memory."""
+
+    _last: Final[WeakKeyDictionary[Any, Any]] = WeakKeyDictionary()
+
+    def __init__(self, group: ParameterGroup, rows: Tensor) -> None:
+        before = self._last.get(group.group)
+        if before is not None:
+            before.wait()
+        self._group = group
+        self._own = rows.new_empty(rows.shape[1])
+        self._work: Any = dist.reduce_scatter_tensor(self._own, rows, dist.ReduceOp.AVG, group.group, async_op=True)
+        self._last[group.group] = self._work
+
+    def finish(self) -> list[Tensor]:
+        """Return this rank's shards of the averages."""
+        self._work.wait()
+        if self._group.replicas is not None:
+            dist.all_reduce(self._own, dist.ReduceOp.AVG, self._group.replicas)
+        parts = self._own.split([member.count for member in self._group.members])
+        shards = [shard.to_local() for shard in self._group.shards]
+        return [part[: p.numel()].view(p.shape).to(p.dtype) for part, p in zip(parts, shards, strict=True)]
+
+    def store(self) -> None:
+        """Add the averages to the gradients of the shards."""
+        with cd.no_grad():
+            for shard, part in zip(self._group.shards, self.finish(), strict=True):
+                if not shard.requires_grad:
+                    continue
+                if shard.grad is None:
+                    shard.grad = part
+                else:
+                    shard.grad.add_(part)
 
 
 class Unshard(Function):
-    """The whole parameters from the shards; backward averages the gradients and scatters them.
+    """The whole parameters from the shards; backward averages the gradients and scatters them, beside further nodes.
 
     Its node runs after all nodes that use the parameters, so it also frees them.
     """
@@ -167,7 +200,10 @@ class Unshard(Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
+        group: ParameterGroup = ctx.group
         with cd.no_grad():
-            found = ctx.group.scatter(gradients)
-        ctx.group.reshard()
-        return None, *found
+            scatter = group.scatter(gradients)
+            group.reshard()
+            if scatter is None or (not group.hooked() and after_backward(scatter.store)):
+                return (None,) * (1 + len(gradients))
+            return None, *scatter.finish()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import candelabra as cd
 from candelabra import Tensor
+from candelabra.backend import contiguous_strides
 from candelabra.distributed.device_mesh import DeviceMesh
 from candelabra.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard, bounds
 from candelabra.library import disabled_torch_function
@@ -25,9 +27,9 @@ class Split(NamedTuple):
 class DTensor(Tensor):
     """A rank's part of a tensor, which knows its place in the whole.
 
-    It is a tensor of the part's shape: operations compute on the part and return plain tensors, so that optimizers
-    update parts as they update tensors. ``full_tensor()`` and ``global_shape`` are those of the whole. This differs
-    from PyTorch, whose operations compute on the whole and return DTensors.
+    ``shape``, ``size()``, ``numel()``, ``stride()`` and ``len()`` are those of the whole, as in PyTorch. Operations
+    compute on the part and return plain tensors, so that optimizers update parts as they update tensors; PyTorch's
+    compute on the whole and return DTensors. ``to_local()`` returns the part, ``full_tensor()`` the whole.
 
     Create it by :func:`distribute_tensor` or :meth:`from_local`.
     """
@@ -38,9 +40,29 @@ class DTensor(Tensor):
 
     # -- the whole ----------------------------------------------------------------------------------------------------
     @property
-    def global_shape(self) -> Any:
+    def shape(self) -> Any:
         """The shape of the whole."""
         return cd.Size(self._splits[0].shape)
+
+    def size(self, dim: int | None = None) -> Any:
+        """Return the shape of the whole, or the size of one dim."""
+        return self.shape if dim is None else self.shape[dim]
+
+    def numel(self) -> int:
+        """Return the number of elements of the whole."""
+        return prod(self.shape)
+
+    nelement = numel
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Return the strides of the whole in C order, or that of one dim."""
+        strides = contiguous_strides(self.shape)
+        return strides if dim is None else strides[dim]
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d tensor")
+        return int(self.shape[0])
 
     @property
     def device_mesh(self) -> DeviceMesh:
@@ -54,7 +76,15 @@ class DTensor(Tensor):
 
     def to_local(self) -> Tensor:
         """Return the part as a plain tensor over the same memory. Gradients flow through it."""
-        return self.view_as(self)
+        return Tensor.view(self, self._payload.shape)
+
+    def view(self, *shape: Any) -> Any:
+        """Return a view of the part."""
+        return self.to_local().view(*shape)
+
+    def reshape(self, *shape: Any) -> Any:
+        """Return the part in another shape."""
+        return self.to_local().reshape(*shape)
 
     def full_tensor(self) -> Tensor:
         """Return the whole, on every rank. Each rank of the mesh calls it."""
@@ -111,11 +141,13 @@ class DTensor(Tensor):
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
+        if type(value) is Tensor and value.shape == self._payload.shape:
+            value = placed(value, self._splits)
         Tensor.grad.__set__(self, value)  # type: ignore[attr-defined]
 
     def copy_(self, src: Any, non_blocking: bool = False) -> Any:
         """Copy a DTensor with the same place, or this rank's part of a whole tensor."""
-        if type(src) is Tensor and tuple(src.shape) == tuple(self.global_shape) != tuple(self.shape):
+        if type(src) is Tensor and src.shape == self.shape:
             src = part_of(src, self._splits)
         return Tensor.copy_(self, src, non_blocking)
 
@@ -155,6 +187,11 @@ def parameter(local: Tensor, splits: tuple[Split, ...], requires_grad: bool = Tr
 def splits_of(tensor: Tensor) -> tuple[Split, ...]:
     """Return the place of a DTensor; () for a plain tensor."""
     return tensor._splits if isinstance(tensor, DTensor) else ()
+
+
+def local_of(tensor: Tensor) -> Tensor:
+    """Return the part of a DTensor, and a plain tensor as it is."""
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
 def part_of(whole: Tensor, splits: Sequence[Split]) -> Tensor:
