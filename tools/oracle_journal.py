@@ -7,6 +7,7 @@ line is the name of what was judged, and its verdict.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -19,13 +20,11 @@ SOURCES = ("core/src", "nn/src", "backends")
 
 
 def state_of_sources(root: Path = ROOT) -> str:
-    """Return a name of the contents of the sources: git's hashes of their folders, with changes not yet committed."""
-
-    def git(*words: str) -> str:
-        return subprocess.run(["git", *words], cwd=root, check=True, capture_output=True, text=True).stdout.strip()
-
-    commit = git("stash", "create") or "HEAD"  # a commit of the tree as it is, which no branch holds
-    return " ".join(git("rev-parse", f"{commit}:{folder}")[:12] for folder in SOURCES)
+    """Return a digest of the sources: what git has of them, and changes that are not committed yet."""
+    digest = hashlib.sha256()
+    for question in (("ls-tree", "-r", "HEAD"), ("diff", "HEAD", "--")):
+        digest.update(subprocess.run(["git", *question, *SOURCES], cwd=root, check=True, capture_output=True).stdout)
+    return digest.hexdigest()[:16]
 
 
 class Journal:

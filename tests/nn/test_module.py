@@ -418,3 +418,15 @@ def test_repr_is_that_of_pytorch() -> None:
         "  )\n"
         ")"
     )
+
+
+def test_options_of_factory_functions() -> None:
+    """Modules of programs pass device and dtype on, also where a name is taken, and refuse other options."""
+    options = {"device": "cpu", "factory_kwargs": {"dtype": cd.float64}}
+    assert nn.factory_kwargs(options) == {"device": "cpu", "dtype": cd.float64}
+    assert options == {"device": "cpu", "factory_kwargs": {"dtype": cd.float64}}
+    assert nn.factory_kwargs(None) == {}
+    with pytest.raises(TypeError, match=r"unexpected kwargs {'bias'}"):
+        nn.factory_kwargs({"bias": True})
+    with pytest.raises(TypeError, match=r"dtype specified twice, in \*\*kwargs and in factory_kwargs"):
+        nn.factory_kwargs({"dtype": cd.float32, "factory_kwargs": {"dtype": cd.float64}})

@@ -23,6 +23,10 @@ class UnsupportedDType(TypeError, RuntimeError):
     """The device does not store, or does not compute in, this dtype."""
 
 
+class UnsupportedLayout(RuntimeError, ValueError):
+    """A function creates tensors of another layout only. PyTorch's factories and windows raise different classes."""
+
+
 class DeviceMismatch(RuntimeError):
     """The tensors of one call are on different devices."""
 
@@ -77,8 +81,8 @@ def _shortened(text: str) -> str:
 
 __all__ = [
     "BackendError", "DeviceMismatch", "DeviceUnavailable", "FileFormatError", "FallbackWarning", "GraphFreed",
-    "IntegerDivisionByZero", "LinAlgError", "OutOfMemoryError", "UnsupportedDType", "UnsupportedOperator",
-    "VersionMismatch",
+    "IntegerDivisionByZero", "LinAlgError", "OutOfMemoryError", "UnsupportedDType", "UnsupportedLayout",
+    "UnsupportedOperator", "VersionMismatch",
 ]  # fmt: skip
 
 

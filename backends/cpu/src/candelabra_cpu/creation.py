@@ -53,6 +53,18 @@ def linspace(start: Any, end: Any, steps: int, dtype: Any, index: int) -> Any:
     return (out.real if target.kind != "c" and wide is np.complex128 else out).astype(target, copy=False)
 
 
+def triangle_indices(row: int, col: int, offset: int, upper: bool, dtype: Any, index: int) -> Any:
+    """The rows and columns of a matrix's triangle: each row of it is a range that ends or starts near the diagonal."""
+    rows = np.arange(row)
+    edge = np.clip(rows + (min(max(offset, -row), col) + (not upper)), 0, col)
+    counts = col - edge if upper else edge
+    ends = np.cumsum(counts)
+    out = np.empty((2, int(ends[-1]) if row else 0), TO_NUMPY[dtype])
+    out[0] = np.repeat(rows, counts)
+    out[1] = np.arange(out.shape[1]) - np.repeat(ends - counts - (edge if upper else 0), counts)
+    return out
+
+
 def clone(x: Any) -> Any:
     """A contiguous copy."""
     return x.copy()
@@ -90,5 +102,6 @@ def copied_(x: Any, src: Any) -> Any:
 
 KERNELS: dict[str, Any] = {
     "full": full, "arange": numpy_kernel(arange),
-    "linspace": numpy_kernel(linspace), "clone": clone, "cast": cast, "filled_": filled_, "copied_": copied_,
+    "linspace": numpy_kernel(linspace), "triangle_indices": numpy_kernel(triangle_indices),
+    "clone": clone, "cast": cast, "filled_": filled_, "copied_": copied_,
 }  # fmt: skip

@@ -14,6 +14,7 @@ from candelabra._dispatch.out import store
 from candelabra._layout import layout as Layout
 from candelabra._layout import physical_order, strided
 from candelabra.dtypes import FLOATING
+from candelabra.errors import UnsupportedLayout
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
@@ -65,9 +66,9 @@ def in_format(result: Tensor, memory_format: Any) -> Tensor:
 
 
 def check_layout(name: str, layout: Any) -> None:
-    """Raise RuntimeError for a layout other than ``strided``, and TypeError for other values."""
+    """Raise :class:`UnsupportedLayout` for a layout other than ``strided``, and TypeError for other values."""
     if layout is strided:
         return
     if not isinstance(layout, Layout):
         raise TypeError(f"{name}(): argument 'layout' must be candelabra.layout, not {type(layout).__name__}")
-    raise RuntimeError(f"{name}(): layout {layout!r} is not supported, the only one is candelabra.strided")
+    raise UnsupportedLayout(f"{name}(): layout {layout!r} is not supported, the only one is candelabra.strided")

@@ -30,8 +30,8 @@ def sparse_coo_tensor(
     """Return a sparse tensor with ``values[n]`` at the position ``indices[:, n]``; elements elsewhere are 0.
 
     ``indices``: integers of shape (sparse dims, nnz). ``values``: shape (nnz, *dense dims). ``size``: the shape, by
-    default the smallest that contains all indices. ``sparse_coo_tensor(size)``, also with the keyword, has no elements.
-    Values at equal positions are added up. Operators on the result are recorded if ``values`` requires grad; with ``requires_grad`` the
+    default the smallest that contains all indices. With a size only, the result has no elements. Values at equal
+    positions are added up. Operators on the result are recorded if ``values`` requires grad; with ``requires_grad`` the
     result is a leaf. ``is_coalesced=True`` promises sorted indices without duplicates. ``pin_memory`` has no effect,
     and indices are always checked.
 

@@ -22,8 +22,23 @@ from candelabra.nn.summary import summary as summary
 
 __all__ = [
     "Buffer", "DataParallel", "Parameter", "UninitializedBuffer", "UninitializedParameter", "attention", "functional",
-    "grad", "init", "modules", "parallel", "parameter", "summary", "utils", *modules.__all__,
+    "factory_kwargs", "grad", "init", "modules", "parallel", "parameter", "summary", "utils", *modules.__all__,
 ]  # fmt: skip
+
+
+def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the options of a module's factory functions: device, dtype and memory format from ``kwargs``.
+
+    ``kwargs["factory_kwargs"]`` holds those whose names the module uses otherwise. Raises ``TypeError`` for others,
+    and for an option in both places.
+    """
+    options = dict(kwargs or {})
+    found = dict(options.pop("factory_kwargs", {}))
+    if unknown := options.keys() - {"device", "dtype", "memory_format"}:
+        raise TypeError(f"unexpected kwargs {unknown}")
+    for name in options.keys() & found.keys():
+        raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
+    return found | options
 
 
 if TYPE_CHECKING:

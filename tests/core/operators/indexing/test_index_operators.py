@@ -109,6 +109,11 @@ def test_nonzero_in_both_forms() -> None:
     assert tuple(cd.tensor(3.0).nonzero().shape) == (1, 0)
     same(cd.tensor(3.0).nonzero(as_tuple=True)[0], [0])
     same(cd.argwhere(cd.tensor(MASK)), np.argwhere(MASK))
+    out = cd.empty(0, dtype=cd.int64)
+    assert cd.nonzero(cd.tensor(MASK), as_tuple=False, out=out) is out
+    same(out, np.argwhere(MASK))
+    with pytest.raises(RuntimeError, match="nonzero does not support the out kwarg when as_tuple is True"):
+        cd.nonzero(cd.tensor(MASK), as_tuple=True, out=out)
 
 
 def test_parts_replaced_in_a_copy() -> None:

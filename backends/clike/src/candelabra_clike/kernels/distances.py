@@ -138,7 +138,7 @@ def distances_backward(
         columns = contiguous(x2.restrided((*front, depth, rows), (*steps, across, down), x2.offset))
         operands = [
             _expand_pairs(x1, batch, sizes, (-2, -1, None)), _expand_pairs(columns, batch, sizes, (None, -2, -1)),
-            _expand_pairs(_slopes(grad.dtype)(grad, out), batch, sizes, (-2, None, -1)),
+            _expand_pairs(contiguous(_slopes(grad.dtype)(grad, out)), batch, sizes, (-2, None, -1)),
         ]  # fmt: skip
         return _run({2: EUCLIDEAN_GRADIENT}, EUCLIDEAN_GRADIENT, operands, 2)
     operands = [

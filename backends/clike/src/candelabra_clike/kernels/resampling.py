@@ -1,8 +1,9 @@
 """The product with a banded matrix along a dim, and with its transpose: interpolation, adaptive means, gradients.
 
-Both gather, so results do not depend on the launch. The starts of the rows do not decrease, so a binary search finds
-the rows that read a column. A work-item computes an element, or on serial devices several rows of the dims after the
-resampled one, to which it adds one weighted row of the input after the other.
+Results do not depend on the launch. The starts of the rows do not decrease, so a binary search finds the rows that read
+a column. A work-item computes an element, or on serial devices several rows of the dims after the resampled one, to
+which it adds one weighted row of the input after the other. The transpose along the last dim adds one row of the matrix
+after the other to a line of the result.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ def _run(x: StridedArray, dim: int, start: StridedArray, weight: StridedArray, s
     if not out.size:
         return out
     rows, per_item = lead * size, max(1, GRAIN // tail)
+    if adjoint and tail == 1:  # whole planes
+        per_item = -(-per_item // size) * size
     launch = _compiled(engine, x.dtype, weight.shape[1], adjoint, is_wide(x, out, weight))
     items = -(-rows // per_item) if engine.traits.serial else out.size
     offsets = x.offset, start.offset, weight.offset
@@ -78,10 +81,7 @@ def text(serial: bool, d: dtype, width: int, adjoint: bool, wide: bool) -> Sourc
         writes("out", c.memory), reads("x", c.memory), reads("starts", "i64"), reads("weights", c.memory),
         *map(number, ("x_at", "start_at", "weight_at", "rows", "per_item", "count", "size", "tail")),
     )  # fmt: skip
-    locate = (
-        "const INDEX plane = row / count, i = row % count;\n"
-        f"GLOBAL const {c.memory}* const from = x + (x_at + plane * size * tail);\n"
-    )
+    source = f"GLOBAL const {c.memory}* const from = x + (x_at + plane * size * tail);\n"
     if adjoint:
         advance = _SEARCH.format(width=width)
         if serial:  # the rows of a work-item follow one another
@@ -112,17 +112,32 @@ def text(serial: bool, d: dtype, width: int, adjoint: bool, wide: bool) -> Sourc
             f"INDEPENDENT\nfor (u32 j = 0; j < n; ++j) sums[j] += w * {c.load('line[j]')};\n}}\n"
             f"INDEPENDENT\nfor (u32 j = 0; j < n; ++j) out[row * tail + j0 + j] = {c.store('sums[j]')};\n}}\n"
         )
+        line = f"if (tail == 1) {{\nconst INDEX j = 0;\n{one}}} else {{\n{block}}}\n"
+        spread = ""
+        if adjoint and c.memory == c.value:  # a sum is stored once in 16 bits
+            spread = (
+                f"if (tail == 1) {{\nfor (INDEX row = begin; row < end; row += count) {{\n"
+                f"GLOBAL const {c.memory}* const from = x + (x_at + row / count * size);\n"
+                "for (INDEX k = 0; k < count; ++k) out[row + k] = 0;\n"
+                "for (INDEX r = 0; r < size; ++r) {\n"
+                f"GLOBAL {c.memory}* const to = out + row + (INDEX)start[r];\n"
+                f"GLOBAL const {c.memory}* const w = weight + r * {width};\nconst {c.value} g = from[r];\n"
+                f"INDEPENDENT\nfor (u32 k = 0; k < {width}u; ++k) to[k] += w[k] == 0 ? 0 : w[k] * g;\n}}\n}}\n"
+                "} else {\n"
+            )
+            line = block
         body = (
             "const INDEX begin = GLOBAL_ID * per_item, rest = rows - begin;\n"
-            f"const INDEX end = begin + (rest < per_item ? rest : per_item);\n{pointers}INDEX first = 0;\n"
-            f"for (INDEX row = begin; row < end; ++row) {{\n{locate}{advance}"
-            f"if (tail == 1) {{\nconst INDEX j = 0;\n{one}}} else {{\n{block}}}\n}}\n"
+            f"const INDEX end = begin + (rest < per_item ? rest : per_item);\n{pointers}{spread}"
+            "INDEX first = 0, plane = begin / count, i = begin % count;\n"  # a division per row would take most time
+            f"for (INDEX row = begin; row < end; ++row) {{\n{source}{advance}{line}"
+            "if (++i == count) { i = 0; ++plane; }\n}\n" + ("}\n" if spread else "")
         )
     else:
         body = (
             "const INDEX element = GLOBAL_ID;\n"
             "if (element < rows * tail) {\nconst INDEX row = element / tail, j = element % tail;\n"
-            f"{pointers}{locate}INDEX first = 0;\n{advance}{one}}}\n"
+            f"const INDEX plane = row / count, i = row % count;\n{pointers}{source}INDEX first = 0;\n{advance}{one}}}\n"
         )
     name = "resample_adjoint" if adjoint else "resample"
     return Source(f"{name}_{d.name}_{width}", head, body, wide=wide)

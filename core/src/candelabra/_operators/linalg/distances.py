@@ -168,15 +168,39 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
 
     Raises ``RuntimeError`` unless the tensor is 2-d and of a floating dtype, and for negative ``p``.
     """
-    (count,) = _pdist_shape(pdist, (input, p))
+    _pdist_shape(pdist, (input, p))
     n = input.shape[0]
+    return distances(input, input, p).reshape((n * n,)).index_select(0, _later_pairs(input))
+
+
+def _later_pairs(input: Tensor) -> Tensor:
+    """Return the places of all pairs of a row and a later row in the flattened matrix of pairs."""
+    n = input.shape[0]
+    count = n * (n - 1) // 2
     # Pair t of points i < j stands at i n + j = t + (i + 1) (i + 2) / 2 of the matrix: row i is i + 1 places later than
     # row i - 1.
     row = new_arange(input, 1, 1, max(n - 2, 0), dtype=int64)
     begins = row * n - row * (row + 1) // 2
     later = new_full(input, (count,), 0, dtype=int64).index_add(0, begins, row + 1).cumsum(0)
-    order = new_arange(input, 1, 1, count, dtype=int64) + later
-    return distances(input, input, p).reshape((n * n,)).index_select(0, order)
+    return new_arange(input, 1, 1, count, dtype=int64) + later
+
+
+def _pdist_vjp(g: Tensor, input: Tensor, out: Tensor, p: float) -> Tensor:
+    """Return the gradient of all rows at once: a pair counts for both of its rows, so its matrix is symmetric."""
+    n = input.shape[0]
+    places = _later_pairs(input)
+
+    def symmetric(values: Tensor) -> Tensor:
+        upper = new_full(values, (n * n,), 0).index_copy(0, places, values).reshape((n, n))
+        return upper + upper.mT
+
+    if p == 2:  # the slopes do not depend on the coordinate, so the distances are not needed as a matrix
+        slopes = symmetric(g / out.masked_fill(out == 0, 1))
+        return distances_backward(slopes, input, input, new_full(g, (1, 1), 1).expand((n, n)), p)
+    return distances_backward(symmetric(g), input, input, symmetric(out), p)
+
+
+pdist.vjp(input=_pdist_vjp)
 
 
 # -- corresponding rows ------------------------------------------------------------------------------------------------

@@ -82,7 +82,9 @@ def _grouped_shape(input: Tensor, groups: int) -> Ints:
     return shape
 
 
-@operator(by(_grouped_shape), method=False, aliases=("nn.functional.channel_shuffle",), out=False)
+@operator(by(_grouped_shape), method=False, out=False, aliases=(
+    "nn.functional.channel_shuffle", "native_channel_shuffle", "nn.functional.native_channel_shuffle",
+))  # fmt: skip
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """The channels of (N, C, *), taken from ``groups`` groups in turn (Zhang et al., ShuffleNet, 2018)."""
     shape = _grouped_shape(input, groups)
