@@ -74,6 +74,8 @@ class Context:
         """The sample and the layout that a check currently uses, for errors."""
         self.watch: Callable[[Sample, str], None] | None = None
         """Called with each sample and layout before a check uses it."""
+        self.routes: Final[dict[tuple[Record, str, bool], str]] = {}
+        """What serves an operator in a dtype, without and with a derivative."""
         self._dtypes: dict[Record, list[dtype]] = {}
         self._samples: dict[Any, list[Sample]] = {}
         self._main_dtypes: dict[str, tuple[list[dtype], Iterator[dtype]]] = {}
@@ -128,15 +130,15 @@ class Context:
         self._only(op)
         if op.name not in self._main_dtypes:
             named = (BY_NAME[name] for name in MAIN)
-            rest = (d for d in named if self.accepts(op, d) and self.samples(op, d))
-            self._main_dtypes[op.name] = [], rest
+            self._main_dtypes[op.name] = [], (d for d in named if self.accepts(op, d) and self.samples(op, d))
         found, rest = self._main_dtypes[op.name]
-        place = 0
-        while place < len(found) or (another := next(rest, None)) is not None:
+        for place in range(len(MAIN)):
             if place == len(found):
+                another = next(rest, None)
+                if another is None:
+                    return
                 found.append(another)
             yield found[place]
-            place += 1
 
     # -- samples ------------------------------------------------------------------------------------------------------
     def samples(self, op: Record, d: dtype, kind: str = "inputs") -> list[Sample]:

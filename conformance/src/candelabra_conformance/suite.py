@@ -7,7 +7,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Container, Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from candelabra import fallback_counts
 from candelabra.dtypes import BY_NAME
@@ -255,9 +255,15 @@ def _route(context: Context, case: Case, missing: tuple[str, ...]) -> str:
     op = subject_of(case)
     if not isinstance(op, Operator):
         return ""
-    grad = case.property.startswith(("gradient", "inplace-gradient"))
+    key = op, case.dtype, case.property.startswith(("gradient", "inplace-gradient"))
+    if key not in context.routes:  # the cases of a dtype share it, and finding it takes a twentieth of a case's time
+        context.routes[key] = _found_route(context, *key)
+    return context.routes[key]
+
+
+def _found_route(context: Context, op: Operator[..., Any], dtype: str, grad: bool) -> str:
     try:
-        route = explain_key(op, context.instance, BY_NAME[case.dtype], grad).route
+        route = explain_key(op, context.instance, BY_NAME[dtype], grad).route
     except Exception:
         return "unsupported"
     return ROUTES.get(route, route)

@@ -144,7 +144,7 @@ def each_category(level: int, layouts: tuple[str, ...]) -> Axes:
     def axes(context: Context, op: Record) -> Iterator[Axis]:
         if level > context.highest:
             return
-        kinds = {}
+        kinds: dict[tuple[bool, bool, bool], dtype] = {}
         for d in context.each_main_dtype(op):
             kinds.setdefault((d.is_floating_point, d.is_complex, d.name == "bool"), d)
         for place, d in enumerate(kinds.values()):
