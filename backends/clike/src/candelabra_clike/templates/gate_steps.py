@@ -1,32 +1,76 @@
-"""One step of a recurrent network after its products, as one kernel: the loops around the text of a step.
+"""One step of a recurrent network after its products, as one kernel: the loops around the expressions of a step.
 
-The arrays are contiguous matrices with the same rows. Each has one or several parts of ``width`` columns. In the text,
-``s[2]`` is the element of the third part of ``s`` that belongs to the current element of the state.
+The arrays are contiguous matrices with the same rows. Each has one or several parts of ``width`` columns. The function
+of a step gets the elements of each array that belong to the current element of the state, by the name of the array: a
+value, or a tuple of the values of several parts. It returns those of all written arrays, one after another.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from candelabra.dtypes import dtype
 
+from candelabra_clike.language import Value, Variable, all_declared, assignments, call, parameters_of
 from candelabra_clike.source import Source, number, reads, writes
 from candelabra_clike.types import CTYPES
 
+Parts = tuple[tuple[str, int], ...]
+"""The names of arrays, with their numbers of parts."""
+TYPES = ("f32", "f64")
 
-@dataclass(frozen=True)
+
+def statements(
+    name: str,
+    function: Callable[..., Any],
+    type: str,
+    read: Iterable[tuple[str, int]],
+    written: Sequence[tuple[str, int]],
+    optional: Iterable[str],
+    element: Callable[[str, int], str],
+) -> str:
+    """Return statements that load the elements that a function asks for, and store those that it returns.
+
+    ``element`` is the text of the element of a part of an array. An ``optional`` array that is not read is None. Raises
+    ``ExpressionError`` if a value has another type, or if there are not as many as parts.
+    """
+    known: dict[str, Any] = dict.fromkeys(optional)
+    loads, asked = "", parameters_of(function)
+    for array, parts in read:
+        if array in asked:
+            loads += "".join(f"const {type} {array}_{k} = {element(array, k)};\n" for k in range(parts))
+        values = tuple([Variable(type, f"{array}_{k}") for k in range(parts)])
+        known[array] = values if parts > 1 else values[0]
+    targets = [element(array, k) for array, parts in written for k in range(parts)]
+    return loads + assignments(targets, all_declared(f"{name!r} in {type}", function, known, [(type,)] * len(targets)))
+
+
+@dataclass(frozen=True, eq=False)
 class GateStep:
-    """A step: the arrays that it reads and writes, each with its number of parts, and its text.
+    """A step: the arrays that it reads and writes, each with its number of parts, and its function. ``optional`` are
+    the arrays that the function knows and that the step may not have.
 
-    In the text ``T`` is the type of the elements, also as the suffix of library functions.
+    Raises ``ExpressionError``.
     """
 
     name: str
-    read: tuple[tuple[str, int], ...]
-    written: tuple[tuple[str, int], ...]
-    text: str
+    read: Parts
+    written: Parts
+    function: Callable[..., Any]
+    optional: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for type in TYPES:
+            self._statements(type)
+
+    def _statements(self, type: str) -> str:
+        return statements(
+            self.name, self.function, type, self.read, self.written, self.optional,
+            lambda array, part: f"{array}[{part}u * width + i]",
+        )  # fmt: skip
 
     def source(self, d: dtype, serial: bool) -> Source:
         """Return the kernel: one work-item for each row on ``serial`` devices, otherwise one for each element.
@@ -40,12 +84,9 @@ class GateStep:
             *[number(f"{name}_at") for name, _ in self.read],
             number("width"),
         )
-        text = re.sub(r"\bT\b|(?<=_)T\b", type, self.text)
-        starts = ""
-        for name, parts in (*self.written, *self.read):
-            offset = "" if (name, parts) in self.written else f" + {name}_at"
-            starts += f"{name} += row * {parts}u * width{offset};\n"
-            text = re.sub(rf"\b{name}\[(\d+)\]", rf"{name}[\1u * width + i]", text)
+        starts = "".join(f"{name} += row * {parts}u * width;\n" for name, parts in self.written)
+        starts += "".join(f"{name} += row * {parts}u * width + {name}_at;\n" for name, parts in self.read)
+        text = self._statements(type)
         if serial:
             body = f"const INDEX row = GLOBAL_ID;\n{starts}INDEPENDENT\nfor (INDEX i = 0; i < width; ++i) {{\n{text}}}"
         else:
@@ -53,55 +94,77 @@ class GateStep:
         return Source(f"{self.name}_{d.name}", head, body, group=1 if serial else None, wide=True)
 
 
-GRADIENT_OF_SIGMOID = "{0} * ({1} * (1 - {1}))"
-GRADIENT_OF_TANH = "{0} * (1 - {1} * {1})"
+# -- the cells --------------------------------------------------------------------------------------------------------
+Values = tuple[Value, ...]
 
-LSTM = GateStep(
-    "lstm_step", (("s", 4), ("last", 1)), (("hidden", 1), ("cell", 1), ("gates", 4)),
-    "const T gi = sigmoid_T(s[0]), gf = sigmoid_T(s[1]), gg = tanh_T(s[2]), go = sigmoid_T(s[3]);\n"
-    "const T c = gf * last[0] + gi * gg;\n"
-    "gates[0] = gi;\ngates[1] = gf;\ngates[2] = gg;\ngates[3] = go;\n"
-    "cell[0] = c;\nhidden[0] = go * tanh_T(c);\n",
-)  # fmt: skip
-GRU = GateStep(
-    "gru_step", (("p", 3), ("q", 3), ("last", 1)), (("hidden", 1), ("gates", 4)),
-    "const T r = sigmoid_T(p[0] + q[0]), z = sigmoid_T(p[1] + q[1]), qn = q[2];\n"
-    "const T n = tanh_T(p[2] + r * qn);\n"
-    "gates[0] = r;\ngates[1] = z;\ngates[2] = n;\ngates[3] = qn;\n"
-    "hidden[0] = n + z * (last[0] - n);\n",
-)  # fmt: skip
+
+def plus(x: Value, y: Value | None) -> Value:
+    """Return a sum, or ``x`` if there is no ``y``."""
+    return x if y is None else x + y
+
+
+def _sigmoid_gradient(gradient: Value, y: Value) -> Value:
+    return gradient * (y * (1 - y))
+
+
+def _tanh_gradient(gradient: Value, y: Value) -> Value:
+    return gradient * (1 - y * y)
+
+
+def lstm_values(s: Values, last: Value) -> Values:
+    """Return the hidden state, the cell and the gates of an LSTM from the sums of its gates and the last cell."""
+    i, f, o = (call("sigmoid", s[k]) for k in (0, 1, 3))
+    g = call("tanh", s[2])
+    c = f * last + i * g
+    return o * call("tanh", c), c, i, f, g, o
+
+
+def gru_values(p: Values, q: Values, last: Value) -> Values:
+    """Return the hidden state of a GRU and its gates from the sums of inputs, of states, and the last state."""
+    r, z = (call("sigmoid", p[k] + q[k]) for k in (0, 1))
+    n = call("tanh", p[2] + r * q[2])
+    return n + z * (last - n), r, z, n, q[2]
+
+
+def lstm_gradients(
+    gates: Values, cell: Value, last: Value, dh: Value, dcell: Value | None, dgates: Values | None
+) -> Values:
+    """Return the gradients of the sums of the gates and of the last cell."""
+    i, f, g, o = gates
+    top = call("tanh", cell)
+    dc = plus(dh * o * (1 - top * top), dcell)
+    own = dgates or (None,) * 4
+    totals = [plus(total, d) for total, d in zip((dc * g, dc * last, dc * i, dh * top), own, strict=True)]
+    slopes = _sigmoid_gradient, _sigmoid_gradient, _tanh_gradient, _sigmoid_gradient
+    return *[slope(total, y) for slope, total, y in zip(slopes, totals, gates, strict=True)], dc * f
+
+
+def gru_gradients(gates: Values, last: Value, dh: Value, dgates: Values | None) -> Values:
+    """Return the gradients of the sums of inputs, of those of states, and of the last state."""
+    r, z, n, qn = gates
+    own = dgates or (None,) * 4
+    dpn = _tanh_gradient(plus(dh * (1 - z), own[2]), n)
+    dpr = _sigmoid_gradient(plus(dpn * qn, own[0]), r)
+    dpz = _sigmoid_gradient(plus(dh * (last - n), own[1]), z)
+    return dpr, dpz, dpn, dpr, dpz, plus(dpn * r, own[3]), dh * z
+
+
+LSTM = GateStep("lstm_step", (("s", 4), ("last", 1)), (("hidden", 1), ("cell", 1), ("gates", 4)), lstm_values)
+GRU = GateStep("gru_step", (("p", 3), ("q", 3), ("last", 1)), (("hidden", 1), ("gates", 4)), gru_values)
 
 
 @lru_cache(None)
 def lstm_backward(with_cell: bool, with_gates: bool) -> GateStep:
     """Return the gradient of the step of an LSTM, with a gradient of its cell and of its gates if they have one."""
-    more = [f" + dgates[{k}]" if with_gates else "" for k in range(4)]
     read = [("gates", 4), ("cell", 1), ("last", 1), ("dh", 1)]
     read += [("dcell", 1)] * with_cell + [("dgates", 4)] * with_gates
-    slopes = [GRADIENT_OF_TANH if k == 2 else GRADIENT_OF_SIGMOID for k in range(4)]
-    sums = ("dc * gg", "dc * last[0]", "dc * gi", "dh[0] * top")
-    text = (
-        "const T gi = gates[0], gf = gates[1], gg = gates[2], go = gates[3], top = tanh_T(cell[0]);\n"
-        f"const T dc = dh[0] * go * (1 - top * top){' + dcell[0]' * with_cell};\n"
-    )
-    for k, (gate, total) in enumerate(zip(("gi", "gf", "gg", "go"), sums, strict=True)):
-        text += f"ds[{k}] = {slopes[k].format(f'({total}{more[k]})', gate)};\n"
     name = f"lstm_step_backward{'_cell' * with_cell}{'_gates' * with_gates}"
-    return GateStep(name, tuple(read), (("ds", 4), ("dlast", 1)), f"{text}dlast[0] = dc * gf;\n")
+    return GateStep(name, tuple(read), (("ds", 4), ("dlast", 1)), lstm_gradients, ("dcell", "dgates"))
 
 
 @lru_cache(None)
 def gru_backward(with_gates: bool) -> GateStep:
     """Return the gradient of the step of a GRU, with a gradient of its gates if they have one."""
-    more = [f" + dgates[{k}]" if with_gates else "" for k in range(4)]
     read = [("gates", 4), ("last", 1), ("dh", 1), *[("dgates", 4)] * with_gates]
-    text = (
-        "const T r = gates[0], z = gates[1], n = gates[2], qn = gates[3], g = dh[0];\n"
-        f"const T dpn = {GRADIENT_OF_TANH.format(f'(g * (1 - z){more[2]})', 'n')};\n"
-        f"const T dpr = {GRADIENT_OF_SIGMOID.format(f'(dpn * qn{more[0]})', 'r')};\n"
-        f"const T dpz = {GRADIENT_OF_SIGMOID.format(f'(g * (last[0] - n){more[1]})', 'z')};\n"
-        "dp[0] = dpr;\ndp[1] = dpz;\ndp[2] = dpn;\n"
-        f"dq[0] = dpr;\ndq[1] = dpz;\ndq[2] = dpn * r{more[3]};\ndlast[0] = g * z;\n"
-    )
     written = ("dp", 3), ("dq", 3), ("dlast", 1)
-    return GateStep(f"gru_step_backward{'_gates' * with_gates}", tuple(read), written, text)
+    return GateStep(f"gru_step_backward{'_gates' * with_gates}", tuple(read), written, gru_gradients, ("dgates",))

@@ -7,14 +7,25 @@ sums while they are in the cache. Rows and gates are in the order of :mod:`cande
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from candelabra.dtypes import dtype
 
+from candelabra_clike.language import Value, call, constant, select
 from candelabra_clike.source import Source, number, reads, writes
-from candelabra_clike.templates.gate_steps import GRU, LSTM, gru_backward, lstm_backward
+from candelabra_clike.templates.gate_steps import (
+    TYPES,
+    Values,
+    gru_gradients,
+    gru_values,
+    lstm_gradients,
+    lstm_values,
+    plus,
+    statements,
+)
 from candelabra_clike.types import CTYPES
 
 UNITS = 16
@@ -42,18 +53,38 @@ class RowArray:
     written: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Recurrence:
-    """A step. In ``text``, ``a[2]`` is the element of the third part of array ``a``, and ``sum[2]`` the third sum of
-    products. ``T`` is the type.
+    """A step: its function gets the elements of arrays and the sums of products, ``sum``, and returns those of the
+    written arrays, see :func:`~candelabra_clike.templates.gate_steps.statements`. ``optional`` are the arrays that it
+    knows and that the step may not have.
+
+    Raises ``ExpressionError``.
     """
 
     name: str
     sums: int
     arrays: tuple[RowArray, ...]
-    text: str
+    function: Callable[..., Any]
+    optional: tuple[str, ...] = ()
     gradient: bool = False
     """Whether the factor of the products are gradients, which are summed over all gates."""
+
+    def __post_init__(self) -> None:
+        for type in TYPES:
+            self._statements(type)
+
+    def _statements(self, type: str) -> str:
+        """Return the statements for a unit ``i``."""
+
+        def element(array: str, part: int) -> str:
+            if array == "sum":
+                return f"sums_row[{part} * {self.units} + i]"
+            return f"{array}_row[{part}u * width + i]"
+
+        every = [(a.name, a.parts) for a in self.arrays]
+        written = [(a.name, a.parts) for a in self.arrays if a.written]
+        return statements(self.name, self.function, type, [*every, ("sum", self.sums)], written, self.optional, element)
 
     @property
     def units(self) -> int:
@@ -92,7 +123,6 @@ class Recurrence:
                 )
             ],
         )
-        text = re.sub(r"\bT\b|(?<=_)T\b", type, self.text)
         pointers = ""
         for a in self.arrays:
             at = "" if a.written else f" + {a.name}_at"
@@ -103,10 +133,8 @@ class Recurrence:
                     f"(r < carried ? {address} : {a.name}_begin + {a.name}_begin_at + r * {a.parts}u * width + unit)"
                 )
             pointers += f"GLOBAL {'' if a.written else 'const '}{type}* const {a.name}_row = {address};\n"
-            text = re.sub(rf"\b{a.name}\[(\d+)\]", rf"{a.name}_row[\1u * width + i]", text)
-        text = re.sub(r"\bsum\[(\d+)\]", rf"sums_row[\1 * {self.units} + i]", text)
-        name = f"{self.name}_{d.name}"
-        return Source(name, head, self._body(type, pointers, text), wide=True, contract=True)
+        body = self._body(type, pointers, self._statements(type))
+        return Source(f"{self.name}_{d.name}", head, body, wide=True, contract=True)
 
     def _body(self, type: str, pointers: str, text: str) -> str:
         columns = self.sums * self.units
@@ -181,13 +209,6 @@ else for (INDEX k = 0; k < depth; ++k) to[(k * gates + g) * {units}u + j] = 0;
 
 
 # -- the steps --------------------------------------------------------------------------------------------------------
-def _named(text: str, **names: str) -> str:
-    """Return the text of a gate step with other names for elements: ``s="s"`` for ``s0`` in place of ``s[0]``."""
-    for name, new in names.items():
-        text = re.sub(rf"\b{name}\[(\d+)\]", rf"{new}\1" if new.isidentifier() else new, text)
-    return text
-
-
 def _bias(bias: bool, gates: int) -> tuple[RowArray, ...]:
     return (RowArray("b", gates, "one"),) * bias
 
@@ -195,29 +216,48 @@ def _bias(bias: bool, gates: int) -> tuple[RowArray, ...]:
 @lru_cache(None)
 def rnn(bias: bool, relu: bool) -> Recurrence:
     """Return the step of a plain recurrent network."""
-    text = f"const T s = p[0]{' + b[0]' * bias} + sum[0];\nhidden[0] = {'s < 0 ? 0 : s' if relu else 'tanh_T(s)'};\n"
+
+    def values(p: Value, b: Value | None, sum: Value) -> Value:
+        s = plus(p, b) + sum
+        return select(s < 0, 0, s) if relu else call("tanh", s)
+
     arrays = (RowArray("hidden", 1, written=True), RowArray("p", 1), *_bias(bias, 1))
-    return Recurrence(f"rnn_sequence{'_bias' * bias}{'_relu' * relu}", 1, arrays, text)
+    return Recurrence(f"rnn_sequence{'_bias' * bias}{'_relu' * relu}", 1, arrays, values, ("b",))
 
 
 @lru_cache(None)
 def rnn_gradient(relu: bool) -> Recurrence:
     """Return the gradient of :func:`rnn`."""
-    slope = "(y[0] > 0 ? 1 : 0)" if relu else "(1 - y[0] * y[0])"
+
+    def gradients(y: Value, dy: Value, sum: Value) -> Value:
+        return (dy + sum) * (select(y > 0, constant(y.type, 1), 0) if relu else 1 - y * y)
+
     arrays = (RowArray("ds", 1, written=True), RowArray("y", 1), RowArray("dy", 1))
-    name = f"rnn_sequence_backward{'_relu' * relu}"
-    return Recurrence(name, 1, arrays, f"ds[0] = (dy[0] + sum[0]) * {slope};\n", gradient=True)
+    return Recurrence(f"rnn_sequence_backward{'_relu' * relu}", 1, arrays, gradients, gradient=True)
+
+
+def _lstm(p: Values, b: Values | None, last: Value, sum: Values) -> Values:
+    sums = zip(p, b or (None,) * 4, sum, strict=True)
+    return lstm_values(tuple([plus(x, y) + z for x, y, z in sums]), last)
 
 
 @lru_cache(None)
 def lstm(bias: bool) -> Recurrence:
     """Return the step of an LSTM."""
-    text = "".join(f"const T s{k} = p[{k}]{f' + b[{k}]' * bias} + sum[{k}];\n" for k in range(4))
     arrays = (
         RowArray("hidden", 1, written=True), RowArray("cell", 1, written=True), RowArray("gates", 4, written=True),
         RowArray("p", 4), RowArray("last", 1, "entering"), *_bias(bias, 4),
     )  # fmt: skip
-    return Recurrence(f"lstm_sequence{'_bias' * bias}", 4, arrays, text + _named(LSTM.text, s="s"))
+    return Recurrence(f"lstm_sequence{'_bias' * bias}", 4, arrays, _lstm, ("b",))
+
+
+def _lstm_gradients(
+    gates: Values, cell: Value, last: Value, carry: Value, dhidden: Value | None, dcells: Value | None,
+    dgates: Values | None, sum: Value,
+) -> Values:  # fmt: skip
+    dh = plus(sum, dhidden)
+    *ds, dlast = lstm_gradients(gates, cell, last, dh, plus(carry, dcells), dgates)
+    return *ds, dh, dlast
 
 
 @lru_cache(None)
@@ -226,37 +266,42 @@ def lstm_gradient(hidden: bool, cells: bool, gates: bool) -> Recurrence:
 
     ``carry`` is the gradient of the cell.
     """
-    text = (
-        f"const T dh0 = sum[0]{' + dhidden[0]' * hidden}, dc0 = carry[0]{' + dcells[0]' * cells};\ntotal[0] = dh0;\n"
-        + _named(lstm_backward(True, gates).text, dh="dh", dcell="dc", dlast="carry[0]")
-    )
     arrays = (
         RowArray("ds", 4, written=True), RowArray("total", 1, written=True), RowArray("carry", 1, "state", True),
         RowArray("gates", 4), RowArray("cell", 1), RowArray("last", 1, "entering"),
         *[RowArray("dhidden", 1)] * hidden, *[RowArray("dcells", 1)] * cells, *[RowArray("dgates", 4)] * gates,
     )  # fmt: skip
-    return Recurrence(f"lstm_sequence_backward_{hidden:d}{cells:d}{gates:d}", 1, arrays, text, gradient=True)
+    name, optional = f"lstm_sequence_backward_{hidden:d}{cells:d}{gates:d}", ("dhidden", "dcells", "dgates")
+    return Recurrence(name, 1, arrays, _lstm_gradients, optional, gradient=True)
+
+
+def _gru(p: Values, b: Values | None, last: Value, sum: Values) -> Values:
+    return gru_values(p, tuple([plus(x, y) for x, y in zip(sum, b or (None,) * 3, strict=True)]), last)
 
 
 @lru_cache(None)
 def gru(bias: bool) -> Recurrence:
     """Return the step of a GRU."""
-    text = "".join(f"const T q{k} = sum[{k}]{f' + b[{k}]' * bias};\n" for k in range(3))
     arrays = (
         RowArray("hidden", 1, written=True), RowArray("gates", 4, written=True), RowArray("p", 3),
         RowArray("last", 1, "entering"), *_bias(bias, 3),
     )  # fmt: skip
-    return Recurrence(f"gru_sequence{'_bias' * bias}", 3, arrays, text + _named(GRU.text, q="q"))
+    return Recurrence(f"gru_sequence{'_bias' * bias}", 3, arrays, _gru, ("b",))
+
+
+def _gru_gradients(
+    gates: Values, last: Value, carry: Value, dhidden: Value | None, dgates: Values | None, sum: Value
+) -> Values:
+    return gru_gradients(gates, last, plus(sum + carry, dhidden), dgates)
 
 
 @lru_cache(None)
 def gru_gradient(hidden: bool, gates: bool) -> Recurrence:
     """Return the gradient of :func:`gru`. ``carry`` is the gradient of the state except that through the products."""
-    text = f"const T dh0 = sum[0] + carry[0]{' + dhidden[0]' * hidden};\n"
-    text += _named(gru_backward(gates).text, dh="dh", dlast="carry[0]")
     arrays = (
         RowArray("dp", 3, written=True), RowArray("dq", 3, written=True), RowArray("carry", 1, "state", True),
         RowArray("gates", 4), RowArray("last", 1, "entering"),
         *[RowArray("dhidden", 1)] * hidden, *[RowArray("dgates", 4)] * gates,
     )  # fmt: skip
-    return Recurrence(f"gru_sequence_backward_{hidden:d}{gates:d}", 1, arrays, text, gradient=True)
+    name = f"gru_sequence_backward_{hidden:d}{gates:d}"
+    return Recurrence(name, 1, arrays, _gru_gradients, ("dhidden", "dgates"), gradient=True)
