@@ -85,8 +85,8 @@ def record_step(recorder: Any, optimizer: Any, *args: Any, **kwargs: Any) -> boo
     """
     if args or kwargs or not isinstance(optimizer, RowOptimizer) or optimizer.has_hooks():
         return False
-    if type(optimizer).update is not RowOptimizer.update or optimizer._is_stepping:
-        return False
+    if type(optimizer).update is not RowOptimizer.update or optimizer._is_stepping or recorder.segments:
+        return False  # a call outside of the graph may change the optimizer after the guards have held
     groups = [(group, [p for p in group["params"] if p._grad is not None]) for group in optimizer.param_groups]
     with set_grad_enabled(False):
         if not all(_takes(group) and _fits(optimizer.operator(group), parameters) for group, parameters in groups):
