@@ -89,6 +89,7 @@ def step():
     loss(model(images), labels).backward()
     optimizer.step()
 """
+COMPILED_STEP = f"{STEP}compiled = step if xp.__name__ == 'torch' else xp.compile(step)\n"
 PYOPENCL = """
 import numpy
 import pyopencl
@@ -172,6 +173,7 @@ CASES: list[Compared] = [
         "xp.autograd.grad(y, w, g, retain_graph=True)", 1.0, IMAGES, name="conv 3×3, 16×64×32×32, backward, weights"
     ),
     _large("step()", 1.3, STEP, 0.9, name="CNN training step, 64 images"),
+    _large("compiled()", 0.75, COMPILED_STEP, 0.6, name="compiled CNN training step, 64 images"),
     _small("x + y"),
     _small("x * 2.0"),
     _small("x.exp()"),

@@ -171,6 +171,59 @@ def test_optimizers_without_such_an_operator_run_as_python() -> None:
     assert len(operators(step)) == 2
 
 
+def test_a_step_after_a_call_outside_of_the_graph_is_python() -> None:
+    """That call may replace the state, which the guards of the whole call have seen before."""
+    results = []
+    for compiled in (False, True):
+        w = nn.Parameter(cd.ones(3))
+        optimizer = optim.Adam([w], lr=0.1)
+
+        @cd.compiler.disable
+        def restart(optimizer: optim.Optimizer = optimizer) -> None:
+            optimizer.load_state_dict(optimizer.state_dict())
+            optimizer.param_groups[0]["maximize"] = not optimizer.param_groups[0]["maximize"]
+
+        def step(x: cd.Tensor, w: Any = w, optimizer: Any = optimizer, restart: Any = restart) -> None:
+            optimizer.zero_grad()
+            (w * w * x).sum().backward()
+            restart()
+            optimizer.step()
+
+        called = cd.compile(step, fullgraph=True) if compiled else step
+        for _ in range(6):
+            called(cd.arange(3.0))
+        results.append((w.tolist(), [v.tolist() for v in optimizer.state[w].values()]))
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("name", ["momentum", "adamw"])
+def test_two_optimizers_step_in_one_graph(name: str) -> None:
+    """Each has its numbers."""
+    results = []
+    for compiled in (False, True):
+        a, b = nn.Parameter(cd.ones(3)), nn.Parameter(cd.ones(2, 3))
+        first, second = RECORDED[name]([a]), RECORDED["sgd"]([b])
+
+        def step(x: cd.Tensor, a: Any = a, b: Any = b, first: Any = first, second: Any = second) -> cd.Tensor:
+            first.zero_grad()
+            second.zero_grad()
+            loss = (a * b * x).sum()
+            loss.backward()
+            first.step()
+            second.step()
+            return loss
+
+        called = cd.compile(step, fullgraph=True) if compiled else step
+        losses = []
+        for i in range(6):
+            second.param_groups[0]["lr"] = 0.5 / (i + 1)
+            losses.append(called(cd.arange(3.0)).item())
+        results.append((losses, a.tolist(), b.tolist()))
+        if compiled:
+            assert len(operators(called)) == 1
+    assert results[0] == results[1]
+
+
 def test_an_optimizer_with_its_own_step_runs_as_python() -> None:
     """A subclass may do anything before and after the step of its base."""
 

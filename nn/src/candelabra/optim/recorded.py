@@ -1,8 +1,8 @@
 """The step of an optimizer as a part of a compiled function's graph.
 
-A compiled function records a step by rows as nodes of its graph. The learning rate, the number of the step and the other
-numbers are inputs of the graph, which each run computes from ``param_groups`` and ``state``. The groups, their flags and
-the tensors of the state decide which kernels run on which tensors, so they are checked before each run.
+A compiled function records a step by rows as nodes of its graph. The learning rate, the number of the step and the
+other numbers are inputs of the graph, which each run computes from ``param_groups`` and ``state``. The groups, their
+flags and the tensors of the state decide which kernels run on which tensors, so they are checked before each run.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RecordedBatch(NamedTuple):
 
 
 class RecordedStep:
-    """One step that a graph repeats: what it depends on, and the numbers of each run."""
+    """One step that a graph repeats: its conditions, and the numbers of each run."""
 
     def __init__(self, optimizer: RowOptimizer, batches: list[RecordedBatch], fresh: bool) -> None:
         self.optimizer = optimizer
@@ -85,8 +85,8 @@ def record_step(recorder: Any, optimizer: Any, *args: Any, **kwargs: Any) -> boo
     """
     if args or kwargs or not isinstance(optimizer, RowOptimizer) or optimizer.has_hooks():
         return False
-    if type(optimizer).update is not RowOptimizer.update or optimizer._is_stepping:
-        return False
+    if type(optimizer).update is not RowOptimizer.update or optimizer._is_stepping or recorder.segments:
+        return False  # a call outside of the graph may change the optimizer after the guards have held
     groups = [(group, [p for p in group["params"] if p._grad is not None]) for group in optimizer.param_groups]
     with set_grad_enabled(False):
         if not all(_takes(group) and _fits(optimizer.operator(group), parameters) for group, parameters in groups):
