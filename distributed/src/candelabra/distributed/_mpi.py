@@ -130,7 +130,7 @@ class MPICommunicator(Communicator):
 class MPIEngine(Engine, DeviceEngine):
     """MPI, whose ``mpiexec`` (or ``candelabra run``) has started the ranks.
 
-    It serves the host's memory, and that of devices for which a program names it, since MPI does not tell whether it can.
+    It serves the host's memory, and that of devices for which a program names it: MPI does not tell which it can read.
     """
 
     name = "mpi"
@@ -140,7 +140,8 @@ class MPIEngine(Engine, DeviceEngine):
         from candelabra.distributed._mpi_devices import MPIDeviceCommunicator
 
         assert isinstance(communicator, MPICommunicator)
-        return MPIDeviceCommunicator(communicator._comm.Dup(), device, _DTYPES, _OPS)
+        made: DeviceCommunicator = MPIDeviceCommunicator(communicator._comm.Dup(), device, _DTYPES, _OPS)
+        return made
 
     def start(self, rank: int, world_size: int, timeout: timedelta) -> Communicator:
         joined = self._initialize(rank, world_size, timeout)
