@@ -174,7 +174,7 @@ def test_ranks_agree_on_the_unique_id(library: Library) -> None:
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CuPy or NCCL, with the extra that brings both."""
+    """CuPy or NCCL, with the extra that installs both."""
     monkeypatch.setattr(_engines, "_engines", {})
     advice = r'pip install "candelabra\[distributed-nccl\]"'
     library = ModuleType("cupy.cuda.nccl")
@@ -192,7 +192,7 @@ def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_engine_serves_gpus(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside the default engine, which has the host's memory."""
+    """With the default engine for the host's memory."""
     packages: dict[str, Any] = {"cupy": ModuleType("cupy"), "cupy.cuda": ModuleType("cupy.cuda")}
     packages["cupy.cuda"].nccl = library
     packages["cupy.cuda.nccl"] = library

@@ -9,6 +9,7 @@ import candelabra as cd
 import candelabra.distributed as dist
 import pytest
 from candelabra.distributed import conformance
+from candelabra_conformance.fake import installed
 
 
 def collectives() -> None:
@@ -70,8 +71,32 @@ def refused(error: type[Exception], text: str, **values: int) -> None:
         dist.init_process_group("mpi", **values)  # type: ignore[arg-type]
 
 
+def devices() -> None:
+    """Let MPI read and write the memory of a device, whose DLPack type is that of the host, without copies."""
+    copies = []
+    with installed("glow", devices=1, dlpack=1) as backend:
+        to_host, from_host = backend.to_host, backend.from_host
+        dist.init_process_group("cpu:mpi,glow:mpi", timeout=timedelta(seconds=60), device_id="glow:0")
+        group = dist.group.WORLD
+        assert group is not None
+        assert conformance.device_failures(group.on_device(cd.device("glow:0")), "glow:0") == {}
+        x = cd.full((4,), 1.0 + dist.get_rank(), device="glow:0")
+        backend.to_host = lambda payload: copies.append("to_host") or to_host(payload)  # type: ignore[func-returns-value]
+        backend.from_host = lambda *args: copies.append("from_host") or from_host(*args)  # type: ignore[func-returns-value]
+        dist.all_reduce(x)
+        rows = x.new_empty((2, 4))
+        dist.all_gather_into_tensor(rows, x)
+        assert copies == []
+        assert rows.tolist() == [[3.0] * 4] * 2
+        dist.destroy_process_group()
+
+
 def main(mode: str) -> None:
     """Run a mode on this rank."""
+    if mode == "devices":
+        devices()
+        sys.stdout.write("all held\n")
+        return
     if mode == "good":
         wrong_starts()
     dist.init_process_group("mpi", timeout=timedelta(seconds=60))

@@ -155,7 +155,7 @@ def test_works_do_not_wait_on_the_host(engine: Any, backend: FakeAccelerator) ->
         work = dist.all_reduce(x, async_op=True)
         assert work is not None
         work.wait()
-        assert not work.is_completed()  # the fake device computes when somebody reads
+        assert not work.is_completed()  # the fake device computes when it is read
         y = x * 2
         assert y.item() == 12.0
         assert work.is_completed()
@@ -183,7 +183,7 @@ def _unordered(end: Any) -> None:
 
 
 class Done:
-    """An event that nobody waits for."""
+    """An event that does not wait."""
 
     def wait(self, stream: Any) -> None:
         """Do nothing."""
@@ -228,15 +228,15 @@ def test_training_stays_on_the_device(engine: Any, backend: FakeAccelerator, mon
     """DistributedDataParallel and fully_shard give the host's parameters; a step copies no tensor to the host."""
     counted = Counted(backend, monkeypatch)
 
-    def program(place: str, wrap: Callable[[Any], Any], count: bool) -> Any:
+    def program(device: str, wrap: Callable[[Any], Any], count: bool) -> Any:
         layers = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 2))
         with cd.no_grad():
             for p in layers.parameters():
                 p.copy_((cd.arange(float(p.numel())).sin() / 2).view(p.shape))
-        net = wrap(layers.to(place))
+        net = wrap(layers.to(device))
         optimizer = optim.SGD(net.parameters(), lr=0.1)
         for step in range(3):
-            x = (cd.arange(8.0).view(2, 4) / 10 + dist.get_rank()).to(place)
+            x = (cd.arange(8.0).view(2, 4) / 10 + dist.get_rank()).to(device)
             dist.barrier()
             if step == 2:  # the first steps agree on the order of buckets, in the host's memory
                 counted.copies.clear()
@@ -294,7 +294,7 @@ def test_messages_of_a_device(engine: Any) -> None:
 
 
 def test_a_device_that_hangs_ends_the_ranks(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The watchdog looks at the events of works for which no rank waits on the host."""
+    """The watchdog checks the events of works for which no rank waits on the host."""
     aborted: list[str] = []
 
     def program() -> None:

@@ -146,7 +146,7 @@ def test_gradients_may_stay_whole() -> None:
         assert all(cd.allclose(g, p.grad) for g, p in zip(found, net.parameters(), strict=True))
 
 
-def test_gradients_are_scattered_beside_the_backward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gradients_are_scattered_during_the_backward_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """They arrive at the end of it, of several passes too; hooks and ``autograd.grad`` get them at once."""
     begun: list[Any] = []
     right = dist.reduce_scatter_tensor

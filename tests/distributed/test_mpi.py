@@ -38,6 +38,13 @@ def test_two_ranks_agree() -> None:
     assert done.stdout == "all held\n" * 2
 
 
+def test_memory_of_devices_without_copies() -> None:
+    """MPI takes it through DLPack, where a program says so; the conformance level of devices holds."""
+    done = started("-n", "2", PROGRAM, "devices")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "all held\n" * 2
+
+
 def test_a_program_that_is_no_python_program() -> None:
     """It finds its rank in the environment, and its exit status is that of the command."""
     done = started("-n", "2", "--no-python", "sh", "-c", "echo rank $RANK of $WORLD_SIZE")

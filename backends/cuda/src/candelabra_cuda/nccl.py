@@ -1,7 +1,7 @@
 """The engine ``nccl``: collectives of GPUs by NVIDIA's NCCL, through CuPy. Not yet run on a GPU.
 
-The ranks are started by the engine of the host's memory, MPI, through which they agree on NCCL's unique id. NCCL's calls
-go to the current stream of the device and return at once. Source: NVIDIA's documentation of NCCL 2.27, "Collective
+The engine of the host's memory, MPI, starts the ranks, which agree on NCCL's unique id through it. NCCL's calls go to
+the current stream of the device and return at once. Source: NVIDIA's documentation of NCCL 2.27, "Collective
 communication functions" and "Point to point communication".
 """
 
@@ -54,7 +54,7 @@ class NCCLCommunicator(DeviceCommunicator):
 
     def broadcast(self, buffer: Tensor, root: int) -> None:
         if buffer.numel():
-            address, stream = place(buffer)
+            address, stream = location(buffer)
             self._comm.broadcast(address, address, *self._bytes(buffer), root, stream)
 
     def all_reduce(self, buffer: Tensor, dtype: str, op: str) -> None:
@@ -62,7 +62,7 @@ class NCCLCommunicator(DeviceCommunicator):
         if reduction is None:
             self.reduce_gathered(buffer, op)
         elif buffer.numel():
-            address, stream = place(buffer)
+            address, stream = location(buffer)
             self._comm.allReduce(address, address, *reduction, stream)
 
     def reduce(self, buffer: Tensor, dtype: str, op: str, root: int) -> None:
@@ -70,28 +70,28 @@ class NCCLCommunicator(DeviceCommunicator):
         if reduction is None:
             super().reduce(buffer, dtype, op, root)
         elif buffer.numel():
-            address, stream = place(buffer)
+            address, stream = location(buffer)
             self._comm.reduce(address, address, *reduction, root, stream)
 
     def all_gather(self, send: Tensor, receive: Tensor) -> None:
         if send.numel():
-            address, stream = place(send)
-            self._comm.allGather(address, place(receive)[0], *self._bytes(send), stream)
+            address, stream = location(send)
+            self._comm.allGather(address, location(receive)[0], *self._bytes(send), stream)
 
     def reduce_scatter(self, send: Tensor, receive: Tensor, dtype: str, op: str) -> None:
         reduction = self._reduction(receive, dtype, op)
         if reduction is None:
             super().reduce_scatter(send, receive, dtype, op)
         elif receive.numel():
-            address, stream = place(send)
-            self._comm.reduceScatter(address, place(receive)[0], *reduction, stream)
+            address, stream = location(send)
+            self._comm.reduceScatter(address, location(receive)[0], *reduction, stream)
 
     def exchange(self, messages: Sequence[Message]) -> None:
         self._nccl.groupStart()
         try:
             for message in messages:
                 if message.buffer.numel():
-                    address, stream = place(message.buffer)
+                    address, stream = location(message.buffer)
                     call = self._comm.send if message.sends else self._comm.recv
                     call(address, *self._bytes(message.buffer), message.rank, stream)
         finally:
@@ -101,7 +101,7 @@ class NCCLCommunicator(DeviceCommunicator):
         self._comm.destroy()
 
 
-def place(buffer: Tensor) -> tuple[int, int]:
+def location(buffer: Tensor) -> tuple[int, int]:
     """Return the address of a flat tensor, and that of the current stream of its device, which becomes current."""
     payload: Any = buffer._payload
     return int(payload.buffer) + payload.offset * payload.dtype.itemsize, payload.engine.enter()

@@ -9,7 +9,7 @@ from typing import Any
 import candelabra as cd
 from candelabra import Tensor
 from candelabra.distributed._buffers import check_list, check_tensor
-from candelabra.distributed._places import Memory, Place, place_of
+from candelabra.distributed._memory import Memory, StagedMemory, memory_of
 from candelabra.distributed._process_group import ProcessGroup, resolved
 from candelabra.distributed._reductions import Reduction
 from candelabra.distributed._work import Work
@@ -29,7 +29,7 @@ def _result(work: Work, async_op: bool, *outputs: Tensor) -> Work | None:
 
 
 def root_of(group: ProcessGroup, rank: int | None, group_rank: int | None, name: str, call: str) -> int:
-    """Return the place in the group of a root, which is given by its global rank or by its place."""
+    """Return the rank in the group of a root, which is given by its global rank or by its rank in the group."""
     if rank is not None and group_rank is not None:
         raise ValueError(f"{call}: can't specify both group_{name} and {name}")
     if rank is None and group_rank is None:
@@ -43,9 +43,9 @@ def root_of(group: ProcessGroup, rank: int | None, group_rank: int | None, name:
     return group.ranks.index(rank)
 
 
-def _average(memory: Memory, reduction: Reduction, place: Place) -> None:
+def _average(memory: Memory, reduction: Reduction, access: StagedMemory) -> None:
     if reduction.average:
-        place.divide(memory, reduction.dtype, place.group.size())
+        access.divide(memory, reduction.dtype, access.group.size())
 
 
 def broadcast(
@@ -61,15 +61,15 @@ def broadcast(
     check_tensor(tensor, "tensor", "broadcast")
     g = resolved(group, "broadcast")
     root = root_of(g, src, group_src, "src", "broadcast")
-    place = place_of(g, tensor)
-    buffer = place.buffer(tensor, read=g.rank() == root)
+    access = memory_of(g, tensor)
+    buffer = access.buffer(tensor, read=g.rank() == root)
     memory = buffer.memory
     work = g.submit(
         "broadcast",
         f"{_described(tensor)}, src={g.ranks[root]}",
-        lambda: place.communicator().broadcast(memory, root),
+        lambda: access.communicator().broadcast(memory, root),
         None if g.rank() == root else buffer.store,
-        place.device,
+        access.device,
     )
     return _result(work, async_op, tensor)
 
@@ -78,16 +78,16 @@ def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, a
     """Replace the tensor of every rank by the reduction of all. All have the same shape and dtype."""
     check_tensor(tensor, "tensor", "all_reduce")
     g = resolved(group, "all_reduce")
-    place = place_of(g, tensor)
-    r = Reduction("all_reduce", op, tensor.dtype, place.halves)
-    buffer = place.buffer(tensor, r.cast)
+    access = memory_of(g, tensor)
+    r = Reduction("all_reduce", op, tensor.dtype, access.halves)
+    buffer = access.buffer(tensor, r.cast)
     memory = buffer.memory
 
     def task() -> None:
-        place.communicator().all_reduce(memory, r.dtype, r.op)
-        _average(memory, r, place)
+        access.communicator().all_reduce(memory, r.dtype, r.op)
+        _average(memory, r, access)
 
-    work = g.submit("all_reduce", f"{_described(tensor)}, {op}", task, buffer.store, place.device)
+    work = g.submit("all_reduce", f"{_described(tensor)}, {op}", task, buffer.store, access.device)
     return _result(work, async_op, tensor)
 
 
@@ -103,18 +103,18 @@ def reduce(
     check_tensor(tensor, "tensor", "reduce")
     g = resolved(group, "reduce")
     root = root_of(g, dst, group_dst, "dst", "reduce")
-    place = place_of(g, tensor)
-    r = Reduction("reduce", op, tensor.dtype, place.halves)
-    buffer = place.buffer(tensor, r.cast)
+    access = memory_of(g, tensor)
+    r = Reduction("reduce", op, tensor.dtype, access.halves)
+    buffer = access.buffer(tensor, r.cast)
     memory, at_root = buffer.memory, g.rank() == root
 
     def task() -> None:
-        place.communicator().reduce(memory, r.dtype, r.op, root)
+        access.communicator().reduce(memory, r.dtype, r.op, root)
         if at_root:
-            _average(memory, r, place)
+            _average(memory, r, access)
 
     signature = f"{_described(tensor)}, {op}, dst={g.ranks[root]}"
-    work = g.submit("reduce", signature, task, buffer.store if at_root else None, place.device)
+    work = g.submit("reduce", signature, task, buffer.store if at_root else None, access.device)
     return _result(work, async_op, tensor)
 
 
@@ -141,15 +141,15 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, asy
     g = resolved(group, "all_gather")
     check_list(tensor_list, "tensor_list", "all_gather", g.size(), tensor)
     _check_sizes(tensor_list, tensor, "tensor_list", "all_gather")
-    place = place_of(g, tensor, *tensor_list)
-    flat = place.flat(tensor_list, read=False)
-    sent, received = place.buffer(tensor).memory, place.memory(flat)
+    access = memory_of(g, tensor, *tensor_list)
+    flat = access.flat(tensor_list, read=False)
+    sent, received = access.buffer(tensor).memory, access.memory(flat)
     work = g.submit(
         "all_gather",
         _described(tensor),
-        lambda: place.communicator().all_gather(sent, received),
+        lambda: access.communicator().all_gather(sent, received),
         lambda: _copied_into(tensor_list, flat),
-        place.device,
+        access.device,
     )
     return _result(work, async_op, *tensor_list)
 
@@ -167,15 +167,15 @@ def all_gather_into_tensor(
             "all_gather_into_tensor: output tensor size must be equal to world_size times input tensor size, got "
             f"{list(output_tensor.shape)} for {g.size()} times {list(input_tensor.shape)}"
         )
-    place = place_of(g, output_tensor, input_tensor)
-    buffer = place.buffer(output_tensor, read=False)
-    sent, received = place.buffer(input_tensor).memory, buffer.memory
+    access = memory_of(g, output_tensor, input_tensor)
+    buffer = access.buffer(output_tensor, read=False)
+    sent, received = access.buffer(input_tensor).memory, buffer.memory
     work = g.submit(
         "all_gather_into_tensor",
         _described(input_tensor),
-        lambda: place.communicator().all_gather(sent, received),
+        lambda: access.communicator().all_gather(sent, received),
         buffer.store,
-        place.device,
+        access.device,
     )
     return _result(work, async_op, output_tensor)
 
@@ -197,26 +197,28 @@ def gather(
     check_tensor(tensor, "tensor", "gather")
     g = resolved(group, "gather")
     root = 0 if dst is None and group_dst is None else root_of(g, dst, group_dst, "dst", "gather")
-    place = place_of(g, tensor, *(gather_list or ()))
-    sent = place.buffer(tensor).memory
+    access = memory_of(g, tensor, *(gather_list or ()))
+    sent = access.buffer(tensor).memory
     signature = f"{_described(tensor)}, dst={g.ranks[root]}"
     if g.rank() != root:
         if gather_list:
             raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
-        work = g.submit("gather", signature, lambda: place.communicator().gather(sent, None, root), device=place.device)
+        work = g.submit(
+            "gather", signature, lambda: access.communicator().gather(sent, None, root), device=access.device
+        )
         return _result(work, async_op)
     if not gather_list:
         raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
     check_list(gather_list, "gather_list", "gather", g.size(), tensor)
     _check_sizes(gather_list, tensor, "gather_list", "gather")
-    flat = place.flat(gather_list, read=False)
-    received, outputs = place.memory(flat), gather_list
+    flat = access.flat(gather_list, read=False)
+    received, outputs = access.memory(flat), gather_list
     work = g.submit(
         "gather",
         signature,
-        lambda: place.communicator().gather(sent, received, root),
+        lambda: access.communicator().gather(sent, received, root),
         lambda: _copied_into(outputs, flat),
-        place.device,
+        access.device,
     )
     return _result(work, async_op, *outputs)
 
@@ -233,7 +235,7 @@ def scatter(
     check_tensor(tensor, "tensor", "scatter")
     g = resolved(group, "scatter")
     root = 0 if src is None and group_src is None else root_of(g, src, group_src, "src", "scatter")
-    place = place_of(g, tensor, *(scatter_list or ()))
+    access = memory_of(g, tensor, *(scatter_list or ()))
     sent: Memory = None
     if g.rank() != root:
         if scatter_list:
@@ -243,16 +245,16 @@ def scatter(
             raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
         check_list(scatter_list, "scatter_list", "scatter", g.size(), tensor)
         _check_sizes(scatter_list, tensor, "scatter_list", "scatter")
-        sent = place.memory(place.flat(scatter_list))
-    buffer = place.buffer(tensor, read=False)
+        sent = access.memory(access.flat(scatter_list))
+    buffer = access.buffer(tensor, read=False)
     received = buffer.memory
     signature = f"{_described(tensor)}, src={g.ranks[root]}"
     work = g.submit(
         "scatter",
         signature,
-        lambda: place.communicator().scatter(sent, received, root),
+        lambda: access.communicator().scatter(sent, received, root),
         buffer.store,
-        place.device,
+        access.device,
     )
     return _result(work, async_op, tensor)
 
@@ -269,10 +271,10 @@ def reduce_scatter(
     g = resolved(group, "reduce_scatter")
     check_list(input_list, "input_list", "reduce_scatter", g.size(), output)
     _check_sizes(input_list, output, "input_list", "reduce_scatter")
-    place = place_of(g, output, *input_list)
-    r = Reduction("reduce_scatter", op, output.dtype, place.halves)
-    sent = place.memory(place.flat(input_list, r.cast))
-    return _result(_reduce_scatter(place, "reduce_scatter", output, sent, r, op), async_op, output)
+    access = memory_of(g, output, *input_list)
+    r = Reduction("reduce_scatter", op, output.dtype, access.halves)
+    sent = access.memory(access.flat(input_list, r.cast))
+    return _result(_reduce_scatter(access, "reduce_scatter", output, sent, r, op), async_op, output)
 
 
 def reduce_scatter_tensor(
@@ -288,21 +290,21 @@ def reduce_scatter_tensor(
             "reduce_scatter_tensor: input tensor must be the same size as output size times world size, got "
             f"{list(input.shape)} for {g.size()} times {list(output.shape)}"
         )
-    place = place_of(g, output, input)
-    r = Reduction("reduce_scatter_tensor", op, output.dtype, place.halves)
-    sent = place.buffer(input, r.cast).memory
-    return _result(_reduce_scatter(place, "reduce_scatter_tensor", output, sent, r, op), async_op, output)
+    access = memory_of(g, output, input)
+    r = Reduction("reduce_scatter_tensor", op, output.dtype, access.halves)
+    sent = access.buffer(input, r.cast).memory
+    return _result(_reduce_scatter(access, "reduce_scatter_tensor", output, sent, r, op), async_op, output)
 
 
-def _reduce_scatter(place: Place, name: str, output: Tensor, sent: Memory, r: Reduction, op: ReduceOp) -> Work:
-    buffer = place.buffer(output, r.cast, read=False)
+def _reduce_scatter(access: StagedMemory, name: str, output: Tensor, sent: Memory, r: Reduction, op: ReduceOp) -> Work:
+    buffer = access.buffer(output, r.cast, read=False)
     received = buffer.memory
 
     def task() -> None:
-        place.communicator().reduce_scatter(sent, received, r.dtype, r.op)
-        _average(received, r, place)
+        access.communicator().reduce_scatter(sent, received, r.dtype, r.op)
+        _average(received, r, access)
 
-    return place.group.submit(name, f"{_described(output)}, {op}", task, buffer.store, place.device)
+    return access.group.submit(name, f"{_described(output)}, {op}", task, buffer.store, access.device)
 
 
 def all_to_all(
@@ -312,18 +314,18 @@ def all_to_all(
     g = resolved(group, "all_to_all")
     check_list(output_tensor_list, "output_tensor_list", "all_to_all", g.size())
     check_list(input_tensor_list, "input_tensor_list", "all_to_all", g.size(), output_tensor_list[0])
-    place = place_of(g, *output_tensor_list, *input_tensor_list)
-    size = place.unit(input_tensor_list[0].dtype)
-    flat, sent = place.flat(output_tensor_list, read=False), place.flat(input_tensor_list)
-    data, received = place.memory(sent), place.memory(flat)
+    access = memory_of(g, *output_tensor_list, *input_tensor_list)
+    size = access.unit(input_tensor_list[0].dtype)
+    flat, sent = access.flat(output_tensor_list, read=False), access.flat(input_tensor_list)
+    data, received = access.memory(sent), access.memory(flat)
     sends = [tensor.numel() * size for tensor in input_tensor_list]
     receives = [tensor.numel() * size for tensor in output_tensor_list]
     work = g.submit(
         "all_to_all",
         input_tensor_list[0].dtype.name,
-        lambda: place.communicator().all_to_all(data, received, sends, receives),
+        lambda: access.communicator().all_to_all(data, received, sends, receives),
         lambda: _copied_into(output_tensor_list, flat),
-        place.device,
+        access.device,
     )
     return _result(work, async_op, *output_tensor_list)
 
@@ -344,23 +346,23 @@ def all_to_all_single(
         check_tensor(value, name, "all_to_all_single")
     g = resolved(group, "all_to_all_single")
     _check_pair(output, input, "all_to_all_single")
-    place = place_of(g, output, input)
-    sends = _split_counts(input, input_split_sizes, place)
-    receives = _split_counts(output, output_split_sizes, place)
-    buffer = place.buffer(output, read=False)
-    data, received = place.buffer(input).memory, buffer.memory
+    access = memory_of(g, output, input)
+    sends = _split_counts(input, input_split_sizes, access)
+    receives = _split_counts(output, output_split_sizes, access)
+    buffer = access.buffer(output, read=False)
+    data, received = access.buffer(input).memory, buffer.memory
     work = g.submit(
         "all_to_all_single",
         input.dtype.name,
-        lambda: place.communicator().all_to_all(data, received, sends, receives),
+        lambda: access.communicator().all_to_all(data, received, sends, receives),
         buffer.store,
-        place.device,
+        access.device,
     )
     return _result(work, async_op, output)
 
 
-def _split_counts(tensor: Tensor, sizes: list[int] | None, place: Place) -> list[int]:
-    count = place.group.size()
+def _split_counts(tensor: Tensor, sizes: list[int] | None, access: StagedMemory) -> list[int]:
+    count = access.group.size()
     rows = tensor.shape[0] if tensor.dim() else 1
     if not sizes:
         if rows % count:
@@ -370,7 +372,7 @@ def _split_counts(tensor: Tensor, sizes: list[int] | None, place: Place) -> list
         raise ValueError(f"Number of tensor splits not equal to group size: {len(sizes)} splits, {count} ranks")
     if sum(sizes) != rows:
         raise ValueError(f"Split sizes doesn't match total dim 0 size: {sizes} for {rows} rows")
-    row = prod(tensor.shape[1:]) * place.unit(tensor.dtype)
+    row = prod(tensor.shape[1:]) * access.unit(tensor.dtype)
     return [size * row for size in sizes]
 
 

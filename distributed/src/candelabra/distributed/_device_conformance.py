@@ -10,7 +10,7 @@ import numpy as np
 from candelabra import Tensor
 from candelabra.distributed import conformance
 from candelabra.distributed._buffers import host_device
-from candelabra.distributed._places import Queue
+from candelabra.distributed._memory import Queue
 from candelabra.distributed.engine import Communicator, DeviceCommunicator, Message, Request
 
 SHARED: Final = ("all_reduce", "same_bits", "reduce_to_one", "reduce_scatter", "broadcast", "gathers", "all_to_all")
@@ -31,7 +31,7 @@ class Copied(Communicator):
         if event is not None:
             event.wait()
 
-    def _there(self, memory: memoryview, dtype: str = "uint8") -> Tensor:
+    def _uploaded(self, memory: memoryview, dtype: str = "uint8") -> Tensor:
         return cd.from_numpy(np.frombuffer(bytearray(memory), dtype)).to(self.device)
 
     def _call(self, task: Callable[[], Any], *written: tuple[memoryview, Tensor]) -> None:
@@ -40,38 +40,38 @@ class Copied(Communicator):
             memory[:] = tensor.to(host_device()).numpy().tobytes()
 
     def broadcast(self, buffer: memoryview, root: int) -> None:
-        x = self._there(buffer)
+        x = self._uploaded(buffer)
         self._call(lambda: self.end.broadcast(x, root), (buffer, x))
 
     def all_reduce(self, buffer: memoryview, dtype: str, op: str) -> None:
-        x = self._there(buffer, dtype)
+        x = self._uploaded(buffer, dtype)
         self._call(lambda: self.end.all_reduce(x, dtype, op), (buffer, x))
 
     def reduce(self, buffer: memoryview, dtype: str, op: str, root: int) -> None:
-        x = self._there(buffer, dtype)
+        x = self._uploaded(buffer, dtype)
         self._call(lambda: self.end.reduce(x, dtype, op, root), (buffer, x))
 
     def reduce_scatter(self, send: memoryview, receive: memoryview, dtype: str, op: str) -> None:
-        x, y = self._there(send, dtype), self._there(receive, dtype)
+        x, y = self._uploaded(send, dtype), self._uploaded(receive, dtype)
         self._call(lambda: self.end.reduce_scatter(x, y, dtype, op), (receive, y))
 
     def all_gather(self, send: memoryview, receive: memoryview) -> None:
-        x, y = self._there(send), self._there(receive)
+        x, y = self._uploaded(send), self._uploaded(receive)
         self._call(lambda: self.end.all_gather(x, y), (receive, y))
 
     def gather(self, send: memoryview, receive: memoryview | None, root: int) -> None:
-        x, y = self._there(send), None if receive is None else self._there(receive)
+        x, y = self._uploaded(send), None if receive is None else self._uploaded(receive)
         written = [] if receive is None or y is None else [(receive, y)]
         self._call(lambda: self.end.gather(x, y, root), *written)
 
     def scatter(self, send: memoryview | None, receive: memoryview, root: int) -> None:
-        x, y = None if send is None else self._there(send), self._there(receive)
+        x, y = None if send is None else self._uploaded(send), self._uploaded(receive)
         self._call(lambda: self.end.scatter(x, y, root), (receive, y))
 
     def all_to_all(
         self, send: memoryview, receive: memoryview, send_counts: Sequence[int], receive_counts: Sequence[int]
     ) -> None:
-        x, y = self._there(send), self._there(receive)
+        x, y = self._uploaded(send), self._uploaded(receive)
         self._call(lambda: self.end.all_to_all(x, y, send_counts, receive_counts), (receive, y))
 
     def subset(self, ranks: Sequence[int]) -> Communicator | None:

@@ -20,7 +20,7 @@ _installed: Final[list[Callable[..., Any]]] = []
 
 
 def announce(rank: int, why: str) -> None:
-    """Say that a rank is about to end all ranks, if anybody is left to hear it."""
+    """Say that a rank is about to end all ranks, if standard error is still open."""
     with suppress(OSError):
         sys.stdout.flush()
         sys.stderr.write(f"rank {rank} ends all ranks {why}\n")

@@ -13,7 +13,16 @@ import mpi4py
 from candelabra.distributed import _rendezvous
 from candelabra.distributed._failures import announce, end_all, install_hook
 from candelabra.distributed._state import ranks
-from candelabra.distributed.engine import Communicator, Engine, EngineUnavailable, Request, hookimpl
+from candelabra.distributed.engine import (
+    API_VERSION,
+    Communicator,
+    DeviceCommunicator,
+    DeviceEngine,
+    Engine,
+    EngineUnavailable,
+    Request,
+    hookimpl,
+)
 
 mpi4py.rc.initialize = False  # start() does it: a process that mpiexec has not started must find the others first
 mpi4py.rc.finalize = True
@@ -118,10 +127,21 @@ class MPICommunicator(Communicator):
         self._comm.Free()
 
 
-class MPIEngine(Engine):
-    """MPI, whose ``mpiexec`` (or ``candelabra run``) has started the ranks."""
+class MPIEngine(Engine, DeviceEngine):
+    """MPI, whose ``mpiexec`` (or ``candelabra run``) has started the ranks.
+
+    It serves the host's memory, and that of devices for which a program names it: MPI does not tell which it can read.
+    """
 
     name = "mpi"
+    api = API_VERSION
+
+    def connect(self, communicator: Communicator, device: str) -> DeviceCommunicator:
+        from candelabra.distributed._mpi_devices import MPIDeviceCommunicator
+
+        assert isinstance(communicator, MPICommunicator)
+        made: DeviceCommunicator = MPIDeviceCommunicator(communicator._comm.Dup(), device, _DTYPES, _OPS)
+        return made
 
     def start(self, rank: int, world_size: int, timeout: timedelta) -> Communicator:
         joined = self._initialize(rank, world_size, timeout)

@@ -10,7 +10,7 @@ import candelabra as cd
 from candelabra import Tensor
 from candelabra.distributed._buffers import Buffer, DeviceBuffer, check_tensor, host_device
 from candelabra.distributed._collectives import root_of
-from candelabra.distributed._places import place_of
+from candelabra.distributed._memory import memory_of
 from candelabra.distributed._process_group import ProcessGroup, resolved
 from candelabra.distributed._work import DistBackendError, PointToPoint, Work
 from candelabra.distributed.engine import Message
@@ -30,7 +30,7 @@ def isend(
             "Invalid destination rank: destination rank should not be the same as the rank of the current process."
         )
     g.check("isend")
-    device = place_of(g, tensor).device
+    device = memory_of(g, tensor).device
     if device is not None:
         return _exchange(g, device, "isend", [(tensor, place, True)])
     buffer = Buffer(tensor)
@@ -52,7 +52,7 @@ def irecv(
     if place == g.rank():
         raise ValueError("Invalid source rank: source rank should not be the same as the rank of the current process.")
     g.check("irecv")
-    device = place_of(g, tensor).device
+    device = memory_of(g, tensor).device
     if device is not None:
         if place is None:
             raise ValueError(f"irecv: a receive into memory of {device} needs src: it cannot receive from any rank")
@@ -142,7 +142,7 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
         raise ValueError("Invalid ``p2p_op_list``. Each op is expected to be of type ``candelabra.distributed.P2POp``.")
     groups = {id(each.group): each.group for each in p2p_op_list}
     g = resolved(p2p_op_list[0].group, "batch_isend_irecv")
-    device = place_of(g, *[each.tensor for each in p2p_op_list]).device
+    device = memory_of(g, *[each.tensor for each in p2p_op_list]).device
     if len(groups) > 1 or device is None:
         return [each.op(each.tensor, each.peer, each.group, each.tag, each.group_peer) for each in p2p_op_list]
     messages = [

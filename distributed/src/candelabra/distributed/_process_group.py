@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from candelabra.distributed._alone import AloneCommunicator
 from candelabra.distributed._checking import debug_level, fingerprint
-from candelabra.distributed._places import Queue
+from candelabra.distributed._memory import Queue
 from candelabra.distributed._state import ranks as current
 from candelabra.distributed._work import WATCHDOG, DistBackendError, Progress, Work
 from candelabra.distributed.engine import Communicator, DeviceCommunicator, DeviceEngine

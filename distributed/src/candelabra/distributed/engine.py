@@ -14,7 +14,7 @@ and products with complex numbers.
 A call that cannot be completed raises an exception of any type. ``candelabra.distributed`` adds the rank, the
 collective and the user's line.
 
-A :class:`DeviceEngine` takes the memory of devices as it is. It is used beside an :class:`Engine`, which has started
+A :class:`DeviceEngine` takes the memory of devices as it is. It is used with an :class:`Engine`, which has started
 the ranks and serves the host's memory. Without one, tensors of devices are copied to the host.
 """
 
@@ -225,12 +225,12 @@ class DeviceCommunicator(ABC):
         """Write every rank's buffer into the root's ``receive``, None on the others. All have the same size."""
         messages = [Message(True, send, root)]
         if receive is not None:
-            messages += [Message(False, part, rank) for rank, part in enumerate(self._parts(receive))]
+            messages += [Message(False, part, rank) for rank, part in enumerate(self._split(receive))]
         self.exchange(messages)
 
     def scatter(self, send: Tensor | None, receive: Tensor, root: int) -> None:
         """Divide the root's ``send``, which is None on the others, among the ranks. All parts have the same size."""
-        parts = [] if send is None else self._parts(send)
+        parts = [] if send is None else self._split(send)
         sent = [Message(True, part, rank) for rank, part in enumerate(parts)]
         self.exchange([*sent, Message(False, receive, root)])
 
@@ -242,8 +242,8 @@ class DeviceCommunicator(ABC):
         received = [Message(False, part, rank) for rank, part in enumerate(receive.split(list(receive_counts)))]
         self.exchange([each for each in (*sent, *received) if each.buffer.numel()])
 
-    def _parts(self, buffer: Tensor) -> list[Tensor]:
-        """Return the parts of a buffer for each rank, which may be empty."""
+    def _split(self, buffer: Tensor) -> list[Tensor]:
+        """Return one equal piece of a buffer for each rank."""
         return list(buffer.split([buffer.numel() // self.size] * self.size))
 
     def reduce_gathered(self, buffer: Tensor, op: str) -> None:

@@ -188,7 +188,7 @@ class Scatter:
 
 
 class Unshard(Function):
-    """The whole parameters from the shards; backward averages the gradients and scatters them, beside further nodes.
+    """The whole parameters from the shards; backward averages the gradients and scatters them while other nodes run.
 
     Its node runs after all nodes that use the parameters, so it also frees them.
     """

@@ -78,11 +78,11 @@ class DTensor(Tensor):
         """Return the part as a plain tensor over the same memory. Gradients flow through it."""
         return Tensor.view(self, self._payload.shape)
 
-    def view(self, *shape: Any) -> Any:
+    def view(self, *shape: Any) -> Any:  # type: ignore[override]
         """Return a view of the part."""
         return self.to_local().view(*shape)
 
-    def reshape(self, *shape: Any) -> Any:
+    def reshape(self, *shape: Any) -> Any:  # type: ignore[override]
         """Return the part in another shape."""
         return self.to_local().reshape(*shape)
 

@@ -17,7 +17,7 @@ Memory = Any
 """A memoryview of the host's memory, or a flat tensor of a device."""
 
 
-class Place:
+class StagedMemory:
     """The host's memory, to and from which tensors of devices are copied."""
 
     device: Any = None
@@ -36,7 +36,7 @@ class Place:
         return Buffer(tensor, cast, read)
 
     def flat(self, tensors: Sequence[Tensor], cast: Any = None, read: bool = True) -> Tensor:
-        """Return a new flat tensor of this place with the elements of several tensors, one after another."""
+        """Return a new flat tensor of this memory with the elements of several tensors, one after another."""
         return of_tensors(tensors, cast, read)
 
     def memory(self, flat: Tensor) -> Memory:
@@ -55,7 +55,7 @@ class Place:
         array /= number
 
 
-class DevicePlace(Place):
+class DirectMemory(StagedMemory):
     """The memory of a device, which an engine takes as it is."""
 
     halves = True
@@ -83,20 +83,20 @@ class DevicePlace(Place):
         memory.div_(number)
 
 
-def place_of(group: ProcessGroup, *tensors: Tensor) -> Place:
-    """Return the place of a call: that of its tensors, if an engine of the group takes memory of their device."""
+def memory_of(group: ProcessGroup, *tensors: Tensor) -> StagedMemory:
+    """Return the access of a call: that of its tensors, if an engine of the group takes memory of their device."""
     devices = {tensor.device for tensor in tensors} if group.devices else set()
     if len(devices) == 1:
         device = devices.pop()
         if device.type in group.devices and group.size() > 1:
             capabilities = open_device(device).capabilities
             if capabilities.mutable and capabilities.strided:
-                return DevicePlace(group, device)
-    return Place(group)
+                return DirectMemory(group, device)
+    return StagedMemory(group)
 
 
 class Queue:
-    """A stream on which a group's calls on a device run, beside the program's own work."""
+    """A stream on which a group's calls on a device run, while the program's own work goes on."""
 
     def __init__(self, device: Any) -> None:
         instance = open_device(device)
