@@ -38,7 +38,7 @@ def summary(verdicts: list[Verdict]) -> str:
     )
 
 
-def parts(verdicts: list[Verdict]) -> dict[str, list[Verdict]]:
+def by_namespace(verdicts: list[Verdict]) -> dict[str, list[Verdict]]:
     """Return the verdicts of ``nn.functional`` and the others."""
     names = {True: "`nn.functional`", False: "Other operators"}
     return {names[nn]: [v for v in verdicts if v.operator.startswith("nn.functional.") is nn] for nn in (True, False)}
@@ -67,7 +67,7 @@ def markdown(verdicts: list[Verdict], limits: Limits) -> str:
         "- Gradients in half precision, and where PyTorch's own gradient test is marked as failing.",
         "- The texts of errors.",
         "",
-        *(f"- {title}: {summary(part)}." for title, part in parts(verdicts).items() if part),
+        *(f"- {title}: {summary(part)}." for title, part in by_namespace(verdicts).items() if part),
         "",
     ]
     titles = {"wrong": "Differ somewhere", "missing": "Missing", "unsupported": "Not supported by decision",

@@ -37,12 +37,12 @@ def test_a_run_goes_on_where_another_stopped(tmp_path: Path, state: list[str]) -
 
 
 def test_a_run_does_not_mix_states(tmp_path: Path, state: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """A run of other sources, or with other options, says that it starts anew."""
+    """A run of other sources, or with other options, says that it starts again."""
     path = tmp_path / "journal.jsonl"
     Journal(path, {}).record("add", "right")
     changed = Journal(path, {"samples": 3})
     assert changed.verdicts == {}
-    assert "has verdicts of ['one', {}], this is ['one', {'samples': 3}]: it starts anew" in capsys.readouterr().err
+    assert "has verdicts of ['one', {}], this is ['one', {'samples': 3}]: it starts again" in capsys.readouterr().err
     changed.record("add", "wrong")
     state[0] = "another"
     assert Journal(path, {"samples": 3}).verdicts == {}
