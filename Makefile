@@ -87,9 +87,9 @@ cuda-kernels: .venv/.cuda index ## what cuda-check compiles, for GPUs of one CAP
 	.venv/bin/python tools/cuda_kernels.py --capability $(CAPABILITY) --archive cuda-kernels-$(CAPABILITY).tar.xz $(ARGS)
 
 oracle: .venv-peer/.packages index ## hold the operators against PyTorch, with the samples in its own wheel
-	.venv-peer/bin/python tools/oracle.py --report docs/reports/oracle.md $(ARGS)
-	.venv-peer/bin/python tools/oracle_optimizers.py
-	.venv-peer/bin/python tools/oracle_modules.py
+	.venv-peer/bin/python tools/oracle_optimizers.py --journal .venv-peer/oracle/optimizers.jsonl
+	.venv-peer/bin/python tools/oracle_modules.py --journal .venv-peer/oracle/modules.jsonl
+	.venv-peer/bin/python tools/oracle.py --nn --journal .venv-peer/oracle/operators.jsonl --report docs/reports/oracle.md $(ARGS)
 	.venv-peer/bin/python tools/oracle_bad_calls.py
 	.venv-peer/bin/python tools/bad_calls.py --report docs/reports/bad-calls.md
 	.venv-peer/bin/python tools/peer_names.py --report docs/reports/names.md

@@ -53,7 +53,7 @@ def selected(names: list[str], nn: bool) -> list[Any]:
 
 
 def verdicts(operators: list[Any], limits: Limits, journal: Journal, console: Console) -> list[Verdict]:
-    """Judge one operator after the other, but for those that the journal has, and print the progress."""
+    """Judge one operator after the other, except those in the journal, and print the progress."""
     columns = TextColumn("{task.description:32}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=len(operators))

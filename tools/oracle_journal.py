@@ -1,8 +1,8 @@
 """Verdicts of the oracle in a file, written as they come, so that an interrupted run goes on where it stopped.
 
 The file has one JSON array a line. The first says which state of the sources was judged and with which options; a run
-with another state or other options does not go on from it, so that one report never mixes two states. Each further
-line is the name of what was judged, and its verdict.
+with another state or other options starts again, so that one report never mixes two states. Each further line has
+a name and its verdict.
 """
 
 from __future__ import annotations
@@ -31,20 +31,21 @@ class Journal:
     """The verdicts of one run by name; without a file, they are kept nowhere."""
 
     def __init__(self, path: Path | None, options: dict[str, Any]) -> None:
-        """Read the verdicts that stand in the file. Exit with a message if they are of another state."""
+        """Read the verdicts that stand in the file. Start it again, and say so, if they are of another state."""
         self.path = path
         self.verdicts: dict[str, Any] = {}
         if path is None:
             return
         head = json.loads(json.dumps([state_of_sources(), options]))
-        if path.exists():
-            said, *rest = [json.loads(line) for line in path.read_text().splitlines()]
-            if said != head:
-                sys.exit(f"oracle: {path} has verdicts of {said}, this is {head}: delete it, or name another file")
-            self.verdicts = dict(rest)
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._append(head)
+        lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        if lines[:1] == [head]:
+            self.verdicts = dict(lines[1:])
+            return
+        if lines:
+            print(f"oracle: {path} has verdicts of {lines[0]}, this is {head}: it starts again", file=sys.stderr)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+        self._append(head)
 
     def record(self, name: str, verdict: Any) -> None:
         """Add a verdict, on the disk before this returns."""

@@ -119,7 +119,7 @@ def state_shape(optimizer: Any) -> Any:
 
 
 def judge(info: Any) -> tuple[int, float, list[str]]:
-    """Return the number of inputs of an optimizer, the largest difference, and what differs."""
+    """Return the number of inputs of an optimizer, the largest difference, and all differences as text."""
     name = info.optim_cls.__name__
     worst, inputs, notes = 0.0, 0, []
     for given in info.optim_inputs_func(device="cpu"):
@@ -135,7 +135,7 @@ def judge(info: Any) -> tuple[int, float, list[str]]:
 
 
 def input_differs(name: str, kwargs: dict[str, Any], cplx: bool) -> tuple[float, list[str]]:
-    """Return how far the parameters are apart after the steps, and what differs, for one input."""
+    """Return the distance of the parameters after the steps, and all differences as text, for one input."""
     notes = []
     theirs, their_optimizer = run(torch, name, kwargs, cplx, STEPS)
     ours, our_optimizer = run(cd, name, kwargs, cplx, STEPS)
@@ -160,7 +160,7 @@ def input_differs(name: str, kwargs: dict[str, Any], cplx: bool) -> tuple[float,
 
 
 def optimizers(journal: Journal) -> int:
-    """Compare all optimizers, but for those that the journal has. Return the number of those that differ."""
+    """Compare all optimizers, except those in the journal. Return the number of those that differ."""
     for info in optim_db:
         name = info.optim_cls.__name__
         if name not in journal.verdicts:

@@ -38,6 +38,12 @@ def summary(verdicts: list[Verdict]) -> str:
     )
 
 
+def by_namespace(verdicts: list[Verdict]) -> dict[str, list[Verdict]]:
+    """Return the verdicts of ``nn.functional`` and the others."""
+    names = {True: "`nn.functional`", False: "Other operators"}
+    return {names[nn]: [v for v in verdicts if v.operator.startswith("nn.functional.") is nn] for nn in (True, False)}
+
+
 def markdown(verdicts: list[Verdict], limits: Limits) -> str:
     """Return the whole report."""
     lines = [
@@ -46,10 +52,10 @@ def markdown(verdicts: list[Verdict], limits: Limits) -> str:
         f"{datetime.date.today().isoformat()}: candelabra {candelabra.__version__}, PyTorch {torch.__version__}, "
         f"on Python {platform.python_version()}, NumPy {numpy.__version__}. Written by `make oracle`.",
         "",
-        "Each operator outside `nn.functional` is run with the samples that PyTorch ships in its wheel (`OpInfo`), in",
-        f"every dtype that both have (at most {limits.samples} samples a dtype): values within its tolerances, dtypes,",
-        "shapes, gradients, methods, in-place and `out=` forms, aliases, classes of errors. One difference anywhere,",
-        "and the operator is not wholly right. What was decided not to be supported counts as not right.",
+        "Each operator is run with the samples that PyTorch ships in its wheel (`OpInfo`), in every dtype that both",
+        f"have (at most {limits.samples} samples a dtype): values within its tolerances, dtypes, shapes, gradients,",
+        "methods, in-place and `out=` forms, aliases, classes of errors. One difference anywhere, and the operator is",
+        "not wholly right. What was decided not to be supported counts as not right.",
         "",
         "What is not held against either library:",
         "",
@@ -61,7 +67,7 @@ def markdown(verdicts: list[Verdict], limits: Limits) -> str:
         "- Gradients in half precision, and where PyTorch's own gradient test is marked as failing.",
         "- The texts of errors.",
         "",
-        f"**{summary(verdicts)[:1].upper()}{summary(verdicts)[1:]}.**",
+        *(f"- {title}: {summary(part)}." for title, part in by_namespace(verdicts).items() if part),
         "",
     ]
     titles = {"wrong": "Differ somewhere", "missing": "Missing", "unsupported": "Not supported by decision",
