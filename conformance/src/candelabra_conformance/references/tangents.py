@@ -46,3 +46,22 @@ def logsumexp_along(t: Array, x: Array, dim: Dims, keepdim: bool = False) -> Any
     weights = np.exp(x - top)
     total = _summed(weights, dim, keepdim)
     return np.log(total) + top.reshape(total.shape), _summed(weights * t, dim, keepdim) / total
+
+
+@reference("cumprod_along", extended=True)
+def cumprod_along(t: Array, x: Array, dim: int) -> Any:
+    """Follow the product rule along each row."""
+    if not x.ndim:
+        return x, t
+    rows, tangents = np.moveaxis(x, dim, -1), np.moveaxis(t, dim, -1)
+    return np.cumprod(x, dim), np.moveaxis(_slope(rows, tangents), -1, dim)
+
+
+def _slope(x: Array, t: Array) -> Array:
+    """Return the derivatives of the cumulative products along the last dim, by the product rule."""
+    product, slope, slopes = np.ones_like(x[..., :1]), np.zeros_like(x[..., :1]), []
+    for i in range(x.shape[-1]):
+        factor = x[..., i : i + 1]
+        product, slope = product * factor, slope * factor + product * t[..., i : i + 1]
+        slopes.append(slope)
+    return np.concatenate(slopes, -1) if slopes else x

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from candelabra_conformance.samples.maker import Maker
+from candelabra_conformance.samples.maker import Array, Maker
+from candelabra_conformance.samples.reductions import factors
 from candelabra_conformance.samples.registry import inputs, mistakes, special
 from candelabra_conformance.samples.sample import LARGE, LENGTH_ONE, ZERO_DIM, ZERO_SIZE, Sample, sample
 
@@ -62,7 +63,27 @@ def odd_extrema(t: Maker) -> Iterator[Sample]:
     yield sample(tangent, x, (1,), False)
 
 
-@mistakes(*ALONG)
+@inputs("cumprod_along")
+def cumulative_products_along(t: Maker) -> Iterator[Sample]:
+    """Yield each dim, zeros in a row, and long rows."""
+    yield sample(t(3, 5), t(3, 5), 1)
+    yield sample(t(7), t(7), 0)
+    yield sample(t(2, 3, 4), t(2, 3, 4), -2)
+    yield sample(t(3, 4), _with_zeros(t), 1, note="zeros")
+    yield sample(t(), t(), 0, kind=ZERO_DIM)
+    yield sample(t(4, 1), t(4, 1), 1, kind=LENGTH_ONE)
+    yield sample(t(3, 0), t(3, 0), 1, kind=ZERO_SIZE)
+    yield sample(t(1023, 3), factors(t, 1023, 3), 0, kind=LARGE, gradient=False)
+    yield sample(t(3, 1023), factors(t, 3, 1023), 1, kind=LARGE, gradient=False)
+
+
+def _with_zeros(t: Maker) -> Array:
+    x = t(3, 4)
+    x[0, 1] = x[1, 0] = x[1, 3] = 0
+    return x
+
+
+@mistakes("cumprod_along", *ALONG)
 def unlike(t: Maker) -> Iterator[Sample]:
     """Yield tangents of another shape, and dims out of range."""
     yield sample(t(2, 4), t(2, 3), 1, note="shapes")
