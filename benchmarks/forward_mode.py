@@ -108,19 +108,19 @@ def calls(op: Any, arguments: str) -> list[Callable[[], Any]]:
     names: dict[str, Any] = {"cd": cd}
     exec(SETUP, names)
     args = list(eval(f"({arguments},)", names))
-    places = [i for i, arg in enumerate(args) if _differentiable(arg)]
-    return [lambda: op(*args), *[derivative(op, args, part) for part in (places[:1], places)]]
+    positions = [i for i, arg in enumerate(args) if _differentiable(arg)]
+    return [lambda: op(*args), *[derivative(op, args, part) for part in (positions[:1], positions)]]
 
 
-def derivative(op: Any, args: list[Any], places: list[int]) -> Callable[[], Any]:
-    """Return ``jvp`` of an operator along the arguments at some places, as a call."""
-    primals = tuple([args[i] for i in places])
+def derivative(op: Any, args: list[Any], positions: list[int]) -> Callable[[], Any]:
+    """Return ``jvp`` of an operator along the arguments at some positions, as a call."""
+    primals = tuple([args[i] for i in positions])
     tangents = cd.utils._pytree.tree_map(cd.rand_like, primals)
 
-    def function(*given: Any) -> Any:
+    def function(*chosen: Any) -> Any:
         values = list(args)
-        for place, value in zip(places, given, strict=True):
-            values[place] = value
+        for position, value in zip(positions, chosen, strict=True):
+            values[position] = value
         out = op(*values)
         return tuple([o for o in out if o.is_floating_point() or o.is_complex()]) if isinstance(out, tuple) else out
 

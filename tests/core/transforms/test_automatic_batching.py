@@ -418,7 +418,7 @@ def test_each_partial_sum_of_a_chain_can_be_used(rng: np.random.Generator) -> No
 
 
 def test_dropout_is_batched_around_its_draws(rng: np.random.Generator) -> None:
-    """Each draw has the numbers of the loop; what follows it is one call for all examples."""
+    """Each draw has the numbers of the loop; the operators after it are one call for all examples."""
     w, xs = tensor(rng, 4, leaf=True), [tensor(rng, 4) for _ in range(5)]
 
     def losses() -> list[Tensor]:

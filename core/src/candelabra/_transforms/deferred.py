@@ -70,7 +70,7 @@ def plain(value: Any) -> Any:
     if kind is int or value is None:
         return value
     if kind is tuple or kind is list:
-        found = []
+        found: list[Any] = []
         for v in value:  # an index, mostly: slices and integers take no frame
             if type(v) is slice:
                 found.append((slice, v.start, v.stop, v.step))

@@ -95,7 +95,7 @@ def extremum_along(
     """
     _shapes_along(extremum_along, (t_input, input, dim, largest, keepdim))
     out = (amax if largest else amin)(input, dim, keepdim)
-    ties = input == expand_reduced(out, dim or None, keepdim, tuple(input.shape))
+    ties = input == expand_reduced(out, dim or None, keepdim, tuple(input.shape))  # type: ignore[arg-type]
     total = where(ties, t_input, 0.0).sum(dim or None, keepdim)  # another element's tangent may be infinite
     return ExtremumAlong(out, total / ties.sum(dim or None, keepdim).to(total.dtype))
 

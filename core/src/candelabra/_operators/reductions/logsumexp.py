@@ -64,7 +64,8 @@ def logsumexp_along(t_input: Tensor, input: Tensor, dim: Dims, keepdim: bool = F
         found = logsumexp_along(t_input.to(float32), input.to(float32), dim, keepdim)
         return LogsumexpAlong(found.logsumexp.to(input.dtype), found.slope.to(input.dtype))
     out = logsumexp(input, dim, keepdim)
-    return LogsumexpAlong(out, sum_of_products(_share(input, out, dim, keepdim), t_input, dim, keepdim))
+    share = _share(input, out, dim, keepdim)  # type: ignore[arg-type] # canonical: a tuple
+    return LogsumexpAlong(out, sum_of_products(share, t_input, dim, keepdim))
 
 
 logsumexp.jvp(lambda t_input, input, dim, keepdim: logsumexp_along.canonical(t_input, input, dim, keepdim), joint=True)
