@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import candelabra as cd
 import candelabra.nn
-from candelabra.func import jvp
 from candelabra._transforms.tangent_rules import kind_of
+from candelabra.func import jvp
 from candelabra.library import OPERATORS
 from rich.console import Console
 from rich.table import Table
@@ -50,23 +50,24 @@ FORMS = (
 """Arguments to try, the most common first."""
 SPECIAL = {
     "cat": "[m, w], 0", "amax": "m, (1,)", "amin": "m, (1,)", "sum": "m, (1,)", "mean": "m, (1,)", "var": "m, (1,)",
-    "std": "m, (1,)", "var_mean": "m, (1,)", "std_mean": "m, (1,)", "linalg_vector_norm": "m, 2, (1,)",
-    "sort": "m", "mode": "m[:64]", "median_all": "x", "nanmedian_all": "x", "linalg_det": "a", "linalg_slogdet": "a",
+    "std": "m, (1,)", "var_mean": "m, (1,)", "std_mean": "m, (1,)", "linalg_vector_norm": "m, 2, (1,)", "sort": "m",
+    "mode": "m[:64]", "median_all": "x", "nanmedian_all": "x", "linalg_det": "a", "linalg_slogdet": "a",
     "linalg_svd": "s", "linalg_svdvals": "s", "linalg_eigh": "a", "linalg_eigvalsh": "a", "linalg_eig": "s",
     "linalg_eigvals": "s", "linalg_qr": "s", "linalg_inv_ex": "a", "linalg_cholesky_ex": "a",
     "random_log_gamma": "m[:64], 0, 1", "random_poisson": "m[:64], 0, 1", "log_softmax": "m, 1", "softmax": "m, 1",
     "matmul": "p, u", "addmm": "p, u, p", "addmv": "x[:1024], m, y[:1024]", "addr": "m, x[:1024], y[:1024]",
     "baddbmm": "t, t, t", "addbmm": "t[0], t, t", "cross_product": "cd.rand(1 << 16, 3), cd.rand(1 << 16, 3), 1",
-    "where": "x > 0.5, y, z", "conv": "image, filters, (1, 1), (1, 1), (1, 1), False, (0, 0), 1",
-    "linear": "p, u, d", "embedding": "rows, m, -1, False, False", "triangular_solution": "a, v, False, False",
-    "linalg_lu_factor_ex": "a", "linalg_lstsq": "cd.rand(128, 32), v, None", "attention": "q, q + 1, q + 2, None, False, 0.2",
-    "kthvalue": "p, 3", "median_dim": "p, 1", "nanmedian_dim": "p, 1", "topk": "m, 8", "mean_class_loss": "m, rows, -100", "normalize": "m, 1, 1e-5",
-    "scatter_add": "m, 0, k, w", "scatter_src": "m, 0, k, w", "gather": "m, 0, k", "index_select": "m, 0, rows",
-    "pow": "x, y", "prod": "m + 0.5, (1,)", "cumprod": "m + 0.5, 1", "diagonal_scatter": "m, x[:1024]",
-    "expand": "d, (1024, 256)", "view": "m, (1024 * 1024,)", "permute": "m, (1, 0)", "frexp": "x",
-    "as_strided": "m, (1024, 1024), (1, 1024)", "unfold": "m, 1, 8, 4", "flip": "m, (1,)", "erfinv": "x", "logit": "x",
-    "fft_c2c": "c, (0,), 0, True", "fft_r2c": "x, (0,), 0, True", "fft_c2r": "c, (0,), 0, 2 * (n - 1)",
-    "linalg_solve_ex": "a, v", "resample": "image, (128, 128), 'bilinear', False, None, None",
+    "where": "x > 0.5, y, z", "conv": "image, filters, (1, 1), (1, 1), (1, 1), False, (0, 0), 1", "linear": "p, u, d",
+    "embedding": "rows, m, -1, False, False", "triangular_solution": "a, v, False, False", "linalg_lu_factor_ex": "a",
+    "linalg_lstsq": "cd.rand(128, 32), v, None", "attention": "q, q + 1, q + 2, None, False, 0.2", "kthvalue": "p, 3",
+    "median_dim": "p, 1", "nanmedian_dim": "p, 1", "topk": "m, 8", "mean_class_loss": "m, rows, -100",
+    "normalize": "m, 1, 1e-5", "scatter_add": "m, 0, k, w", "scatter_src": "m, 0, k, w", "gather": "m, 0, k",
+    "index_select": "m, 0, rows", "pow": "x, y", "prod": "m + 0.5, (1,)", "cumprod": "m + 0.5, 1",
+    "diagonal_scatter": "m, x[:1024]", "expand": "d, (1024, 256)", "view": "m, (1024 * 1024,)",
+    "permute": "m, (1, 0)", "frexp": "x", "as_strided": "m, (1024, 1024), (1, 1024)", "unfold": "m, 1, 8, 4",
+    "flip": "m, (1,)", "erfinv": "x", "logit": "x", "fft_c2c": "c, (0,), 0, True", "fft_r2c": "x, (0,), 0, True",
+    "fft_c2r": "c, (0,), 0, 2 * (n - 1)", "linalg_solve_ex": "a, v",
+    "resample": "image, (128, 128), 'bilinear', False, None, None",
     "max_pool": "image, (2, 2), (2, 2), (0, 0), (1, 1), False",
 }  # fmt: skip
 """The arguments of operators for which the first form that works is not the typical one."""
@@ -107,19 +108,19 @@ def calls(op: Any, arguments: str) -> list[Callable[[], Any]]:
     names: dict[str, Any] = {"cd": cd}
     exec(SETUP, names)
     args = list(eval(f"({arguments},)", names))
-    places = [i for i, arg in enumerate(args) if _differentiable(arg)]
-    return [lambda: op(*args), *[derivative(op, args, part) for part in (places[:1], places)]]
+    positions = [i for i, arg in enumerate(args) if _differentiable(arg)]
+    return [lambda: op(*args), *[derivative(op, args, part) for part in (positions[:1], positions)]]
 
 
-def derivative(op: Any, args: list[Any], places: list[int]) -> Callable[[], Any]:
-    """Return ``jvp`` of an operator along the arguments at some places, as a call."""
-    primals = tuple([args[i] for i in places])
+def derivative(op: Any, args: list[Any], positions: list[int]) -> Callable[[], Any]:
+    """Return ``jvp`` of an operator along the arguments at some positions, as a call."""
+    primals = tuple([args[i] for i in positions])
     tangents = cd.utils._pytree.tree_map(cd.rand_like, primals)
 
-    def function(*given: Any) -> Any:
+    def function(*chosen: Any) -> Any:
         values = list(args)
-        for place, value in zip(places, given, strict=True):
-            values[place] = value
+        for position, value in zip(positions, chosen, strict=True):
+            values[position] = value
         out = op(*values)
         return tuple([o for o in out if o.is_floating_point() or o.is_complex()]) if isinstance(out, tuple) else out
 

@@ -342,3 +342,95 @@ def test_random_numbers_fill_tensors_of_a_block() -> None:
     with batching():
         found = run()
     assert cd.equal(found, run())
+
+
+def test_views_know_their_layout_and_are_copied_to_c_order(rng: np.random.Generator) -> None:
+    """``stride()``, ``is_contiguous()`` and ``contiguous()`` of a deferred view are those of the view."""
+    x = tensor(rng, 3, 4)
+    eager = ((x * 2).T.contiguous().view(-1), (x * 2)[1:, 2], (x * 2).T.contiguous().view(2, 6).sum(0))
+    with batching():
+        y = x * 2
+        assert not y.T.is_contiguous()
+        assert y.T.stride() == (1, 4)
+        assert y.T.contiguous().is_contiguous()
+        assert y.contiguous() is y
+        assert y[1:, 2].stride() == (4,)
+        assert y[1:, 2].storage_offset() == 6
+        found = (y.T.contiguous().view(-1), y[1:, 2], y.T.contiguous().view(2, 6).sum(0))
+    for got, expected in zip(found, eager, strict=True):
+        assert cd.equal(got, expected)
+        assert got.stride() == expected.stride()
+
+
+def test_a_chain_of_additions_runs_as_one_call(rng: np.random.Generator) -> None:
+    """The partial sums of a loop are cumulative sums: one call, in any form of addition."""
+    w, xs = tensor(rng, 4, leaf=True), [tensor(rng, 4) for _ in range(9)]
+
+    def total() -> tuple[Tensor, Tensor]:
+        first = sum((w * x).sum() for x in xs)
+        second = (w * xs[0]).clone()
+        for x in xs[1:]:
+            second += (w * x).tanh()
+        return first, second
+
+    eager = total()
+    (eager[0] + (eager[1] ** 2).sum()).backward()
+    expected, w.grad = w.grad, None
+    with batching():
+        found = total()
+    nodes = recorded(found[0] + found[1].sum())
+    assert nodes.count("CumsumBackward") == 2
+    assert nodes.count("AddBackward") <= 2
+    (found[0] + (found[1] ** 2).sum()).backward()
+    for got, value in zip(found, eager, strict=True):
+        assert cd.allclose(got, value)
+    assert cd.allclose(w.grad, expected)
+
+
+def test_terms_that_depend_on_a_partial_sum_stay_in_order(rng: np.random.Generator) -> None:
+    """In ``x = x + f(x)`` each term needs the sum so far, so that the chain is not one call."""
+    start = tensor(rng, 5)
+
+    def residual(x: Tensor) -> Tensor:
+        for _ in range(6):
+            x = x + (x * 0.5).tanh()
+        return x
+
+    with batching():
+        found = [residual(start + i) for i in range(3)]
+        alone = residual(start)
+    for i, got in enumerate(found):
+        assert cd.allclose(got, residual(start + i))
+    assert cd.allclose(alone, residual(start))
+
+
+def test_each_partial_sum_of_a_chain_can_be_used(rng: np.random.Generator) -> None:
+    """Partial sums that the program keeps have their values, and calls that need them run after the chain."""
+    xs = [tensor(rng, 2) for _ in range(6)]
+    with batching():
+        partial = [xs[0] * 1]
+        for x in xs[1:]:
+            partial.append(partial[-1] + x * 1)
+        products = cd.stack([p * 2 for p in partial])
+    assert cd.allclose(products, cd.stack(xs).cumsum(0) * 2)
+    for i, p in enumerate(partial):
+        assert cd.allclose(p, cd.stack(xs[: i + 1]).sum(0))
+
+
+def test_dropout_is_batched_around_its_draws(rng: np.random.Generator) -> None:
+    """Each draw has the numbers of the loop; the operators after it are one call for all examples."""
+    w, xs = tensor(rng, 4, leaf=True), [tensor(rng, 4) for _ in range(5)]
+
+    def losses() -> list[Tensor]:
+        cd.manual_seed(5)
+        return [cd.nn.functional.dropout(w * x, 0.5).sum() for x in xs]
+
+    cd.stack(losses()).sum().backward()
+    expected, w.grad = w.grad, None
+    with batching():
+        found = losses()
+        total = cd.stack(found).sum()
+    assert recorded(total).count("MulBackward") == 2  # of all five dropouts, and of w * x
+    total.backward()
+    assert cd.allclose(w.grad, expected)
+    assert cd.equal(cd.stack(found), cd.stack(losses()))

@@ -33,7 +33,7 @@ FAMILIES: Final[dict[str, int | None]] = {
     # Over dims:
     "reductions": 1 << 11, "arg_reductions": NEVER, "scans": 1 << 9, "variances": ALWAYS,
     "softmax": ALWAYS, "normalization": ALWAYS, "class_losses": ALWAYS, "attention": ALWAYS, "pooling": ALWAYS,
-    "window_maxima": ALWAYS,
+    "window_maxima": ALWAYS, "tangents": ALWAYS,
     # Products. BLAS is as fast with one thread. Its own pool of threads and ours wait for each other actively, and a
     # training step that uses both took up to 1.8 times as long as with either:
     "matmul": 1 << 16, "linear": ALWAYS, "convolution": ALWAYS, "distances": 1 << 10, "recurrent": ALWAYS,

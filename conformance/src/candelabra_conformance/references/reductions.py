@@ -214,6 +214,12 @@ def log_softmax_backward(grad: Array, output: Array, dim: int) -> Any:
     return grad - np.exp(output) * _totals(grad, dim)
 
 
+@reference("log_softmax_along", extended=True)
+def log_softmax_along(tangent: Array, output: Array, dim: int) -> Any:
+    """Multiply the Jacobian, 1 - 1 exp(y)ᵀ, by the tangent."""
+    return tangent - _totals(np.exp(output) * tangent, dim)
+
+
 def _scan(function: Callable[..., Any], x: Array, dim: int, dtype: DType | None) -> Array:
     values = accumulated(x, dtype)
     return np.asarray(function(values, axis=dim, dtype=values.dtype) if x.ndim else values)

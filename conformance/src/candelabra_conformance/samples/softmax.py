@@ -12,7 +12,7 @@ from candelabra_conformance.samples.sample import Sample, sample
 
 FORWARD = ("softmax", "log_softmax")
 IN_DTYPE = ("softmax_in_dtype", "log_softmax_in_dtype")
-BACKWARD = ("softmax_backward", "log_softmax_backward")
+BACKWARD = ("softmax_backward", "log_softmax_backward", "log_softmax_along")
 only(lambda d: d.category <= FLOATING, *IN_DTYPE)
 CASES = (
     ((3, 5), 1, "ordinary"),

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._operators.conversion.dtype_and_device import uncast
 from candelabra._operators.creation.filled import new_full
 from candelabra._operators.creation.ranges import new_arange
 from candelabra._operators.elementwise.comparison import maximum, minimum
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.reductions.extrema import ValuesAndIndices
+from candelabra._operators.reductions.sums import check_tangent_shape
 from candelabra._operators.shapes.joining import cat
 from candelabra._operators.sorting.sort import gather_adjoint, gather_along, two_like_input
 from candelabra._records.autocasting import Autocast
 from candelabra._records.promotion import accumulated, index, same, to_float
 from candelabra._records.record import operator
-from candelabra._records.rules import like_input
-from candelabra.dtypes import FLOATING, int64
+from candelabra._records.rules import by, like_input, shape_of
+from candelabra.dtypes import FLOATING, float32, int64
 
 if TYPE_CHECKING:
     from candelabra.typing import Dim, DType, Tensor
@@ -85,16 +86,42 @@ def _recurrence(s: Tensor, product: Tensor, dim: int) -> Tensor:
     return s
 
 
-def _cumprod_along(t_input: Tensor, input: Tensor, out: Tensor, dim: int, dtype: DType | None) -> Tensor:
+class CumulativeProductsAlong(NamedTuple):
+    """Cumulative products, and their derivatives along a tangent."""
+
+    products: Tensor
+    slopes: Tensor
+
+
+@by
+def _shapes_along(t_input: Tensor, input: Tensor, dim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    check_tangent_shape("cumprod", t_input, input)
+    return shape_of(input), shape_of(input)
+
+
+@operator(_shapes_along, result=(same, same), accepts="floating", method=False, public=False)
+def cumprod_along(t_input: Tensor, input: Tensor, dim: Dim) -> CumulativeProductsAlong:
+    """Return :func:`cumprod`, and its derivatives along ``t_input``. There is no division, so that zeros are exact."""
     # d out[i] = out[i-1] dx[i] + x[i] d out[i-1]: the recurrence from the other end.
-    x, t = (input, t_input) if dtype is None else (input.to(dtype), t_input.to(dtype))
-    if not x.ndim:
-        return t
-    return _recurrence((t * _before(out, dim)).flip(dim), _after_first(x, dim).flip(dim), dim).flip(dim)
+    _shapes_along(cumprod_along, (t_input, input, dim))
+    if input.dtype.is_half:
+        found = cumprod_along(t_input.to(float32), input.to(float32), dim)
+        return CumulativeProductsAlong(found.products.to(input.dtype), found.slopes.to(input.dtype))
+    out = cumprod(input, dim)
+    if not input.ndim:
+        return CumulativeProductsAlong(out, t_input.clone())
+    terms = (t_input * _before(out, dim)).flip(dim)
+    return CumulativeProductsAlong(out, _recurrence(terms, _after_first(input, dim).flip(dim), dim).flip(dim))
+
+
+def _products_and_slopes(t_input: Tensor, input: Tensor, dim: int, dtype: DType | None) -> Any:
+    if dtype is not None:
+        t_input, input = t_input.to(dtype), input.to(dtype)
+    return cumprod_along.canonical(t_input, input, dim)
 
 
 cumprod.vjp(input=_cumprod_back)
-cumprod.jvp(_cumprod_along)
+cumprod.jvp(_products_and_slopes, joint=True)
 
 
 # -- extrema ----------------------------------------------------------------------------------------------------------

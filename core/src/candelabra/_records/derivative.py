@@ -107,14 +107,15 @@ def _check(operator: Operator[..., Any], rule: Rule) -> None:
             raise TypeError(f"only a gradient may have a default (None: may be absent), but {name!r} has one; {asks}")
 
 
-def checked_tangent(operator: Operator[..., Any], rule: Callable[..., Any]) -> Callable[..., Any]:
+def checked_tangent(operator: Operator[..., Any], rule: Callable[..., Any], joint: bool) -> Callable[..., Any]:
     """Check the parameters of a tangent rule against the schema, and return the rule."""
     schema = operator.schema
+    outputs = set() if joint else set(schema.outputs)  # a joint rule computes the outputs
     inputs = {p.name for p in schema.parameters}
     tangents = {f"t_{p.name}" for p in schema.differentiable}
     names = parameter_names(rule)
     asks = f"tangent rule of {operator.name}: ({', '.join(names)})"
-    unknown = [name for name in names if name not in inputs | tangents | set(schema.outputs)]
+    unknown = [name for name in names if name not in inputs | tangents | outputs]
     if unknown:
         raise TypeError(
             f"{unknown[0]!r} is neither an input, an output nor a tangent ({', '.join(sorted(tangents))}); {asks}"

@@ -96,6 +96,7 @@ class Operator(Generic[P, R]):
     inplace_body: Callable[..., Any] | None = None
     batching: Callable[..., Any] | None = None
     tangent: Callable[..., Any] | None = None
+    tangent_is_joint = False
     generation = 0
 
     def __init__(
@@ -218,15 +219,19 @@ class Operator(Generic[P, R]):
         self.add_to = add_to
         return self
 
-    def jvp(self, rule: Callable[..., Any]) -> Operator[P, R]:
+    def jvp(self, rule: Callable[..., Any], *, joint: bool = False) -> Operator[P, R]:
         """Declare the derivative along tangents, where the record does not imply it, or its body costs more.
 
         A rule's parameters are names of inputs, of outputs (``out``, or the fields of the NamedTuple), and
         ``t_<input>``, the tangent of an input: zeros if it is absent, or None if the parameter has the default None. It
         returns the tangent of the output, or for several outputs a sequence. In it None is zero, and a function without
         arguments computes a tangent that most callers do not use.
+
+        ``joint``: the rule returns the pair (output, tangent), or (outputs, tangents), and the operator itself is not
+        called. So a reduction reads its input once for both.
         """
-        self.tangent = checked_tangent(self, rule)
+        self.tangent = checked_tangent(self, rule, joint)
+        self.tangent_is_joint = joint
         self.clear()
         return self
 

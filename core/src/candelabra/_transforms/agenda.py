@@ -20,6 +20,7 @@ from candelabra._keys import switch
 from candelabra._records.record import OPERATORS
 from candelabra._tensor import Tensor
 from candelabra._transforms.batching import Batch
+from candelabra._transforms.chains import merged_chains
 from candelabra._transforms.deferred import Source
 from candelabra.dtypes import int64
 
@@ -66,9 +67,10 @@ class Arguments:
 # -- the order --------------------------------------------------------------------------------------------------------
 def execute(buckets: list[Bucket]) -> None:
     """Run collected calls. If an operator fails, the calls that have not run will have no results."""
-    for bucket in buckets:
-        _enter(bucket)
-    ready = {bucket.group for bucket in buckets if bucket.group.ready}  # type: ignore[union-attr]
+    entered, owners = merged_chains(buckets)
+    for bucket in entered:
+        _enter(bucket, owners)
+    ready = {bucket.group for bucket in entered if bucket.group.ready}  # type: ignore[union-attr]
     try:
         while ready:
             group: Any = min(ready, key=lambda g: g.depths / g.left)  # type: ignore[union-attr]
@@ -84,17 +86,17 @@ def execute(buckets: list[Bucket]) -> None:
                     consumer.group.ready.append(consumer)
                     ready.add(consumer.group)
     finally:
-        for bucket in buckets:
+        for bucket in {*buckets, *entered}:
             if bucket.group is not None:
                 bucket.end(None)
 
 
-def _enter(bucket: Bucket) -> None:
-    """Add a bucket to the agenda."""
+def _enter(bucket: Bucket, owners: dict[Bucket, Bucket]) -> None:
+    """Add a bucket to the agenda. ``owners``: the chains that will compute some buckets."""
     group: Any = bucket.group
     group.depths += bucket.depth * len(bucket.inputs)
     group.left += len(bucket.inputs)
-    for need in bucket.needs:
+    for need in {owners.get(need, need) for need in bucket.needs} if owners else bucket.needs:
         if need.group is not None:
             need.consumers.append(bucket)
             bucket.waiting += 1
@@ -105,6 +107,8 @@ def _enter(bucket: Bucket) -> None:
 # -- one group --------------------------------------------------------------------------------------------------------
 def _run(group: Group, buckets: list[Bucket]) -> list[Any]:
     """Run calls of one signature whose operands are known, and return the buckets that wait for them."""
+    if group.links:
+        return _run_chain(group, buckets[0])
     inputs = [call for bucket in buckets for call in bucket.inputs]
     numbers = [number for bucket in buckets for number in bucket.numbers]
     if numbers:
@@ -112,7 +116,7 @@ def _run(group: Group, buckets: list[Bucket]) -> list[Any]:
         size = parameter._payload.shape[0]
         sources = [Source(_rows(parameter, [n % size for n in numbers]), len(inputs))]
     elif len(inputs) == 1 or group.alone:
-        sources = _run_each(group, inputs)
+        sources = _run_each(group, inputs, [each for bucket in buckets for each in bucket.counters])
     else:
         sources = _run_parts(group, inputs)
     waiting = []
@@ -125,12 +129,18 @@ def _run(group: Group, buckets: list[Bucket]) -> list[Any]:
     return waiting
 
 
-def _run_each(group: Group, calls: list[Sequence[Slot]]) -> list[Source]:
-    """Run calls one by one."""
+def _run_each(group: Group, calls: list[Sequence[Slot]], counters: list[Sequence[int]]) -> list[Source]:
+    """Run calls one by one. ``counters``: those of each, if they draw random numbers."""
     if group.op.name == "stack" and group.args.values[1] == 0:  # results of one group are stacked already
         rows = [[_stacked(call) for call in calls]]
     else:
-        found = [group.op.canonical(*group.args.filled([slot.value() for slot in call])) for call in calls]
+        found = []
+        for number, call in enumerate(calls):
+            values = group.args.filled([slot.value() for slot in call])
+            if counters:
+                for place, counter in zip(group.counters, counters[number], strict=True):
+                    values[place] = counter
+            found.append(group.op.canonical(*values))
         rows = [list(column) for column in zip(*found, strict=True)] if group.op.schema.result else [found]
     return [Source(None, len(calls), column) for column in rows]
 
@@ -139,6 +149,20 @@ def _stacked(slots: Sequence[Slot]) -> Tensor:
     joined, batched = gathered(slots)
     found: Tensor = joined if batched else OPERATORS["stack"].canonical((joined,) * len(slots), 0)
     return found
+
+
+def _run_chain(group: Group, chain: Bucket) -> list[Any]:
+    """Run a chain of additions: the cumulative sums of its terms are the results of its links."""
+    terms = chain.inputs[0]
+    joined, batched = gathered(terms)
+    if not batched:
+        joined = OPERATORS["stack"].canonical((joined,) * len(terms), 0)
+    sources = [Source(OPERATORS["cumsum"].canonical(joined, 0, None), len(terms))]
+    waiting = chain.consumers
+    for number, link in enumerate(group.links):
+        link.end(sources, number + 1)
+    chain.end(sources)
+    return waiting
 
 
 def _run_parts(group: Group, calls: list[Sequence[Slot]]) -> list[Source]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial, wraps
+from functools import lru_cache, partial, wraps
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._autograd.views import check_writable
@@ -62,6 +62,13 @@ TYPE_AND_DEVICE: Final = DTYPE_MASK | (-1 << DEVICE_SHIFT)
 SEQUENCES: Final = (tuple, list)
 
 
+@lru_cache(None)
+def counters_of(op: Operator[..., Any]) -> tuple[int, ...]:
+    """Return the positions of the counters of a generator among the parameters: they differ for each draw."""
+    places = tuple([i for i, p in enumerate(op.schema.parameters) if p.name in ("seed", "offset")])
+    return places if len(places) == 2 else ()
+
+
 class Collector:
     """The calls of one block, by signature, and the tensors that they use."""
 
@@ -105,9 +112,15 @@ class Collector:
         return self._collect(op, args, bit)
 
     def _collect(self, op: Operator[..., Any], args: tuple[Any, ...], bit: int) -> Any:
+        counters = counters_of(op)
+        if counters and op.body is not None and not op.random:  # dropout: all of its operators but the draw are batched
+            return op.body(*args)
         row = self._row_of_parameter(op, args)
         inputs: list[Slot] = []
-        signature = (op, *self._signature(args if row is None else args[:1], inputs))
+        shown = args if row is None else args[:1]
+        if counters:
+            shown = tuple([None if i in counters else value for i, value in enumerate(args)])
+        signature = (op, *self._signature(shown, inputs))
         group = self.table.get(signature)
         if group is None:
             group = self._new_group(op, args, bit, signature, inputs)
@@ -118,7 +131,7 @@ class Collector:
             return args[0]
         slots = group.common
         if slots is None:
-            slots = self._collected(group, inputs, row)
+            slots = self._collected(group, inputs, row, tuple([args[i] for i in counters]))
             if group.shared and row is None:
                 for slot in slots:
                     slot.kind = Kind(slot.shape, slot.kind.keys, slot.kind)
@@ -190,6 +203,7 @@ class Collector:
         group = Group(self, op, Arguments(op, args), self.modes & ~(DEFERRED | LAYER_MASK), results)
         group.shared = all(s.kind.shared for s in inputs)
         group.alone = op.random or family_of(op) == "loop"
+        group.counters = counters_of(op)
         group.simple = (
             results is not None
             and not (group.shared or results.itself or results.view != op.view)
@@ -198,7 +212,9 @@ class Collector:
         self.table[signature] = group
         return group
 
-    def _collected(self, group: Group, inputs: Sequence[Slot], row: int | None) -> list[Slot]:
+    def _collected(
+        self, group: Group, inputs: Sequence[Slot], row: int | None, counters: tuple[int, ...]
+    ) -> list[Slot]:
         """Add a call to its group, and return its results."""
         needs = {slot.bucket for slot in inputs}
         depth = 1 + max([bucket.depth for bucket in needs])
@@ -213,6 +229,8 @@ class Collector:
         bucket.inputs.append(tuple(inputs))
         if row is not None:
             bucket.numbers.append(row)
+        if counters:
+            bucket.counters.append(counters)
         return slots
 
     def _tensor(self, slot: Slot) -> Tensor:

@@ -8,16 +8,31 @@ from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._codegen.source import build
 from candelabra._dispatch.deferring import active_block, run_now, serve_collected
 from candelabra._keys import DEFERRED, LAYER_MASK, SCALAR_FIRST, SCALAR_MASK, state
-from candelabra._records.schema import INDEX, MASK, OPERAND, OPTIONAL, TENSOR, TENSOR_KINDS
+from candelabra._records.schema import INDEX, LIST, MASK, OPERAND, OPTIONAL, TENSOR, TENSOR_KINDS
 from candelabra._tensor import Tensor, new
 from candelabra._transforms.deferred import IMMEDIATE, Slot, plain
 
 if TYPE_CHECKING:
     from candelabra._device import Instance
     from candelabra._records.record import Operator
+    from candelabra._records.schema import Parameter
 
 ALWAYS_ONE: Final = (TENSOR, OPERAND, OPTIONAL, INDEX, MASK)
 """The kinds of parameters that are one tensor, or None."""
+
+_RESULT: Final = (
+    "slot = new(Slot)",
+    "slot.bucket = bucket",
+    "slot.row = len(bucket.inputs)",
+    "slot.kind = kind = group.kind",
+    "slot.shape = kind.shape",
+    "out = new(Tensor)",
+    "out._payload = slot",
+    "out._keys = kind.keys | DEFERRED",
+    "out._node = None",
+    "out._counter = c.counter",
+)
+"""The statements that make the result of a call."""
 
 
 def compiled(op: Operator[..., Any], key: int, instance: Instance) -> Callable[..., Any]:
@@ -39,10 +54,12 @@ def compiled(op: Operator[..., Any], key: int, instance: Instance) -> Callable[.
     optional = [p.name for p in parameters if p.kind in ALWAYS_ONE and p.optional]
     if key & SCALAR_MASK:
         tensors.remove([p.name for p in parameters if p.kind == OPERAND][0 if key & SCALAR_FIRST else -1])
+    if any(p.kind == LIST for p in parameters):
+        return _compiled_for_list(op, depth, collect)
     if not tensors or any(p.kind in TENSOR_KINDS and p.kind not in ALWAYS_ONE for p in parameters):
         return collect
     names = ", ".join(p.name for p in parameters)
-    parts = [f"s_{p.name}.kind" if p.name in tensors else f"plain({p.name})" for p in parameters]
+    parts = [f"s_{p.name}.kind" if p.name in tensors else _plain_text(p) for p in parameters]
     first, *others = [f"s_{name}" for name in tensors]
     scope = {
         "active_block": active_block, "state": state, "_op": op, "plain": plain, "new": new, "Tensor": Tensor,
@@ -52,7 +69,8 @@ def compiled(op: Operator[..., Any], key: int, instance: Instance) -> Callable[.
         "c = active_block.collector",
         f"if c is None or c.depth < {depth} or state.bits != c.modes or c.modes & keep: return slow({names})",
         *[f"if {name} is None: return slow({names})" for name in optional],
-        *[f"s_{n} = {n}._payload if {n}._keys & DEFERRED else c.slot({n})" for n in tensors],
+        "known = c.constants.get",
+        *[f"s_{n} = {n}._payload if {n}._keys & DEFERRED else known(id({n})) or c.slot({n})" for n in tensors],
         f"group = c.table.get((_op, {', '.join(parts)}))",
         f"if group is None or not group.simple: return slow({names})",
         f"need = {first}.bucket",
@@ -61,22 +79,54 @@ def compiled(op: Operator[..., Any], key: int, instance: Instance) -> Callable[.
         "bucket = group.buckets.get(depth + 1) or group.bucket(depth + 1)",
         "bucket.needs.add(need)",
         *[f"bucket.needs.add(need_{s})" for s in others],
-        "slot = new(Slot)",
-        "slot.bucket = bucket",
-        "slot.row = len(bucket.inputs)",
-        "slot.kind = kind = group.kind",
-        "slot.shape = kind.shape",
+        *_RESULT,
         f"bucket.inputs.append(({', '.join([first, *others])},))",
-        "out = new(Tensor)",
-        "out._payload = slot",
-        "out._keys = kind.keys | DEFERRED",
-        "out._node = None",
-        "out._counter = c.counter",
     ]
     if op.view:
         rest = "".join(f"{p.name}, " for p in parameters[1:])
         lines += [f"out._replay, out._parent = (_op, ({rest})), {parameters[0].name}", f"{first}.viewed = True"]
         lines.insert(1, f"if not {parameters[0].name}._keys & DEFERRED: return slow({names})")
+    return build(op.name, names, [*lines, "return out"], scope, f"{op.name} collected")
+
+
+def _plain_text(p: Parameter) -> str:
+    """Return the text of :func:`plain` of an argument, without a call for the usual values."""
+    name = p.name
+    if name == "index":
+        part = f"(part := {name}[0])"
+        one = f"{name}.__class__ is tuple and len({name}) == 1 and {part}.__class__ is slice"
+        return f"((slice, part.start, part.stop, part.step),) if {one} else plain({name})"
+    usual = f"{name} if {name}.__class__ is int or {name} is None"
+    return f"({usual} else (bool, {name}) if {name}.__class__ is bool else plain({name}))"
+
+
+def _compiled_for_list(op: Operator[..., Any], depth: int, collect: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile the function for an operator of one list of tensors, such as ``cat``."""
+    parameters = op.schema.parameters
+    tensors = [p.name for p in parameters if p.kind in TENSOR_KINDS]
+    if len(tensors) != 1 or op.view:
+        return collect
+    names = ", ".join(p.name for p in parameters)
+    parts = ["tuple([s.kind for s in slots])" if p.name in tensors else _plain_text(p) for p in parameters]
+    scope = {
+        "active_block": active_block, "state": state, "_op": op, "plain": plain, "new": new, "Tensor": Tensor,
+        "Slot": Slot, "slow": collect, "DEFERRED": DEFERRED, "keep": IMMEDIATE | LAYER_MASK,
+    }  # fmt: skip
+    lines = [
+        "c = active_block.collector",
+        f"if c is None or c.depth < {depth} or state.bits != c.modes or c.modes & keep: return slow({names})",
+        "known = c.constants.get",
+        f"slots = tuple([t._payload if t._keys & DEFERRED else known(id(t)) or c.slot(t) for t in {tensors[0]}])",
+        f"group = c.table.get((_op, {', '.join(parts)}))",
+        f"if group is None or not group.simple: return slow({names})",
+        "depth = 0",
+        "for s in slots:",
+        "    if s.bucket.depth > depth: depth = s.bucket.depth",
+        "bucket = group.buckets.get(depth + 1) or group.bucket(depth + 1)",
+        "for s in slots: bucket.needs.add(s.bucket)",
+        *_RESULT,
+        "bucket.inputs.append(slots)",
+    ]
     return build(op.name, names, [*lines, "return out"], scope, f"{op.name} collected")
 
 

@@ -13,7 +13,7 @@ from candelabra._annotations import TYPE_CHECKING, Any, Final, NamedTuple
 from candelabra._device import open_device
 from candelabra._dispatch.viewing import VIEW_SLOTS
 from candelabra._keys import ANOMALY, DEFERRED, LAYER_MASK, NO_GRAD, OVERRIDE, PACK, RECORDING_MODES, VIEW, mode
-from candelabra._layout import contiguous_strides
+from candelabra._layout import contiguous_strides, is_contiguous_layout
 from candelabra._records.record import OPERATORS
 from candelabra._tensor import Tensor, wrap
 from candelabra.dtypes import BY_BIT, DTYPE_MASK
@@ -70,7 +70,13 @@ def plain(value: Any) -> Any:
     if kind is int or value is None:
         return value
     if kind is tuple or kind is list:
-        return tuple([v if type(v) is int else plain(v) for v in value])
+        found: list[Any] = []
+        for v in value:  # an index, mostly: slices and integers take no frame
+            if type(v) is slice:
+                found.append((slice, v.start, v.stop, v.step))
+            else:
+                found.append(v if type(v) is int else plain(v))
+        return tuple(found)
     if kind is slice:
         return (slice, value.start, value.stop, value.step)
     if not value and (kind is float or kind is complex):
@@ -133,6 +139,10 @@ class Group:
         """The calls by depth."""
         self.alone = False
         """Whether the calls must run one by one."""
+        self.counters: tuple[int, ...] = ()
+        """The positions of the counters of a draw of random numbers, which belong to each call."""
+        self.links: list[Bucket] = []
+        """For a chain of additions: its calls, which run as one."""
         self.shared = False
         """Whether all operands are parameters, or computed from them alone: all calls then have the same results."""
         self.common: Sequence[Slot] | None = None
@@ -176,7 +186,9 @@ class Source:
 class Bucket:
     """The collected calls of one signature and one depth: the length of the longest chain of calls that ends there."""
 
-    __slots__ = ("consumers", "depth", "group", "inputs", "needs", "numbers", "offset", "sources", "waiting")
+    __slots__ = (
+        "consumers", "counters", "depth", "group", "inputs", "needs", "numbers", "offset", "sources", "waiting"
+    )  # fmt: skip
     group: Group | None
 
     def __init__(self, group: Group | None, depth: int) -> None:
@@ -187,6 +199,8 @@ class Bucket:
         """The operands of each call."""
         self.numbers: list[int] = []
         """For rows of a parameter: the number of each."""
+        self.counters: list[Sequence[int]] = []
+        """For draws of random numbers: the counters of each."""
         self.needs: set[Bucket] = set()
         """The buckets of the operands."""
         self.sources: Sequence[Source] | None = None
@@ -200,7 +214,7 @@ class Bucket:
         """Set the results, and release the operands."""
         self.sources, self.offset = sources, offset
         self.group, self.depth = None, 0
-        self.inputs, self.numbers, self.consumers, self.needs = [], [], [], set()
+        self.inputs, self.numbers, self.counters, self.consumers, self.needs = [], [], [], [], set()
 
 
 KNOWN: Final = Bucket(None, 0)
@@ -226,12 +240,21 @@ class Slot:
     shape: tuple[int, ...]
 
     def layout(self, tensor: Tensor) -> tuple[tuple[int, ...], int]:
-        """Return the strides and the offset of a deferred tensor: batched calls compute results in C order."""
-        return contiguous_strides(self.shape), 0
+        """Return the strides and the offset of a deferred tensor: C order, or for a view those of the view."""
+        if not hasattr(tensor, "_replay"):
+            return contiguous_strides(self.shape), 0
+        op, args = tensor._replay  # type: ignore[misc]
+        if op.geometry is None:
+            return tensor._fresh()._layout()
+        parent = tensor._parent
+        found = op.geometry(tuple(parent._payload.shape), *parent._layout(), *args)
+        return found[1], found[2]
 
     def contiguous(self, tensor: Tensor) -> Tensor:
-        """Return a deferred tensor in C order."""
-        return tensor
+        """Return a deferred tensor, or a copy of it, in C order."""
+        if is_contiguous_layout(self.shape, tensor._layout()[0]):
+            return tensor
+        return OPERATORS["clone"].canonical(tensor)  # type: ignore[no-any-return]
 
     def value(self) -> Tensor:
         """Return the result as a tensor. Raise RuntimeError if it was not computed because of an error."""

@@ -159,6 +159,7 @@ def kernel_of(op: Operator[..., Any]) -> Callable[..., Any] | None:
     rule: Any = found
     run = op.canonical
     several = op.schema.result is not None
+    joint = op.tangent_is_joint
     places = [i for i, p in enumerate(op.schema.parameters) if p.kind == DEVICE]
 
     def kernel(*args: Any) -> Any:
@@ -186,14 +187,18 @@ def kernel_of(op: Operator[..., Any]) -> Callable[..., Any] | None:
         for i in places:
             frame = frame_at(primals[i]) if frame is None else frame
             primals[i] = frame.like._instance
-        out = run(*primals)
         if some and rule is not None:
-            t = rule(out, primals, tangents)
+            if joint:
+                out, t = rule(None, primals, tangents)
+            else:
+                out = run(*primals)
+                t = rule(out, primals, tangents)
             if several:
                 return tuple([
                     Dual(o, frame, Waiting(part) if callable(part) else part) for o, part in zip(out, t, strict=True)
                 ])  # fmt: skip
             return Dual(out, frame, t)
+        out = run(*primals)
         return tuple([Dual(o, frame, None) for o in out]) if several else Dual(out, frame, None)
 
     return kernel

@@ -126,6 +126,7 @@ def tree_flatten(tree: Any, is_leaf: Leaf = None) -> tuple[list[Any], TreeSpec]:
 
 
 def _flatten_into(leaves: list[Any], tree: Any, is_leaf: Leaf) -> TreeSpec:
+    children: Iterable[Any]
     if is_leaf is None and type(tree) is tuple:  # by far the most frequent container
         kind, children, context = None, tree, None
     else:

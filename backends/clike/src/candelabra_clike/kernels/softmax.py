@@ -32,6 +32,9 @@ SOFTMAX_BACKWARD = RowProgram(
 LOG_SOFTMAX_BACKWARD = RowProgram(
     "log_softmax_backward", 2, (RowReduction(SUM, lambda a: a),), lambda a, b, r0: a - call("exp", b) * r0
 )
+LOG_SOFTMAX_ALONG = RowProgram(
+    "log_softmax_along", 2, (RowReduction(SUM, lambda a, b: call("exp", b) * a),), lambda a, r0: a - r0
+)
 # An infinite maximum is not subtracted: exp(-inf) is 0, and exp(inf) is inf.
 LOGSUMEXP = RowProgram(
     "logsumexp", 1,
@@ -88,6 +91,7 @@ ALONG: dict[str, Callable[[dtype], RowProgram]] = {
     "log_softmax": lambda d: LOG_SOFTMAX,
     "softmax_backward": lambda d: SOFTMAX_BACKWARD,
     "log_softmax_backward": lambda d: LOG_SOFTMAX_BACKWARD,
+    "log_softmax_along": lambda d: LOG_SOFTMAX_ALONG,
 }
 """The programs along one dim: of the operands of a call, whose last argument is the dim."""
 KERNELS: dict[str, Any] = {

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 
-from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._codegen.arguments import as_dims
 from candelabra._layout import broadcast_shapes, reduced_shape
 from candelabra._operators.creation.filled import new_full, zeroed
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.linalg.rules import floating
-from candelabra._operators.reductions.sums import expand_reduced, sum_of_products
+from candelabra._operators.reductions.sums import check_tangent_shape, expand_reduced, sum_of_products
 from candelabra._records.autocasting import Autocast
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import real_part
@@ -93,18 +93,45 @@ def _norm_back(g: Tensor, x: Tensor, out: Tensor, ord: float, dim: Any, keepdim:
 linalg_vector_norm.vjp(x=_norm_back)
 
 
-def _norm_along(t_x: Tensor, x: Tensor, out: Tensor, ord: float, dim: Any, keepdim: bool) -> Tensor:
+class NormAlong(NamedTuple):
+    """The norm of order 2, and its derivative along a tangent."""
+
+    norm: Tensor
+    slope: Tensor
+
+
+@by
+def _shapes_along(t_x: Tensor, x: Tensor, dim: Any, keepdim: bool) -> tuple[Ints, Ints]:
+    check_tangent_shape("linalg.vector_norm", t_x, x)
+    shape = reduced_shape(shape_of(x), dim, keepdim)
+    return shape, shape
+
+
+@operator(_shapes_along, result=(real_part, real_part), accepts="floating", method=False, public=False)
+def norm_along(t_x: Tensor, x: Tensor, dim: Dims = None, keepdim: bool = False) -> NormAlong:
+    """Return the norm of order 2, and its derivative along ``t_x``: 0 where the norm is 0.
+
+    One operator, so that a device reads each tensor once.
+    """
+    _shapes_along(norm_along, (t_x, x, dim, keepdim))
+    if x.dtype.is_half:  # the products may overflow
+        found = norm_along(t_x.to(float32), x.to(float32), dim, keepdim)
+        return NormAlong(found.norm.to(x.dtype), found.slope.to(x.dtype))
+    norm = linalg_vector_norm(x, 2, dim, keepdim)
+    return NormAlong(norm, (sum_of_products(x.conj(), t_x, dim, keepdim).real / norm).masked_fill(norm == 0, 0))
+
+
+def _norm_and_slope(t_x: Tensor, x: Tensor, ord: float, dim: Any, keepdim: bool) -> tuple[Tensor, Tensor]:
     if ord == 2:
-        if x.dtype.is_half:  # the products may overflow
-            x, t_x = x.to(float32), t_x.to(float32)
-        along = (sum_of_products(x.conj(), t_x, dim, keepdim).real / out).masked_fill(out == 0, 0)
-    else:
-        gradient = _norm_back(new_full(out, tuple(out.shape), 1), x, out, ord, dim, keepdim)
-        along = sum_of_products(gradient.conj(), t_x, dim, keepdim).real
-    return along if along.dtype is out.dtype else along.to(out.dtype)
+        norm, slope = norm_along.canonical(t_x, x, dim, keepdim)
+        return norm, slope
+    norm = linalg_vector_norm(x, ord, dim, keepdim)
+    gradient = _norm_back(new_full(norm, tuple(norm.shape), 1), x, norm, ord, dim, keepdim)
+    slope = sum_of_products(gradient.conj(), t_x, dim, keepdim).real
+    return norm, slope if slope.dtype is norm.dtype else slope.to(norm.dtype)
 
 
-linalg_vector_norm.jvp(_norm_along)
+linalg_vector_norm.jvp(_norm_and_slope, joint=True)
 
 
 # -- with an order, dims and a dtype ----------------------------------------------------------------------------------

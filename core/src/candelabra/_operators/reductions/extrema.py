@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, NamedTuple
 from candelabra._operators.elementwise.comparison import maximum, minimum
-from candelabra._operators.reductions.sums import expand_reduced, sum_of_products
+from candelabra._operators.elementwise.selection import where
+from candelabra._operators.reductions.sums import check_tangent_shape, expand_reduced
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import index, same
 from candelabra._records.record import operator
-from candelabra._records.rules import reduction, shape_of
+from candelabra._records.rules import by, reduction, shape_of
 
 if TYPE_CHECKING:
     from candelabra._annotations import Any
@@ -69,14 +70,38 @@ amax.vjp(input=_extremum_back)
 amin.vjp(input=_extremum_back)
 
 
-def _extremum_along(t_input: Tensor, input: Tensor, out: Tensor, dim: tuple[int, ...] | None, keepdim: bool) -> Tensor:
-    ties = (input == expand_reduced(out, dim, keepdim, tuple(input.shape))).to(t_input.dtype)
-    dims = dim or None
-    return sum_of_products(t_input, ties, dims, keepdim) / ties.sum(dims, keepdim)
+class ExtremumAlong(NamedTuple):
+    """An extremum, and its derivative along a tangent."""
+
+    extremum: Tensor
+    slope: Tensor
 
 
-amax.jvp(_extremum_along)
-amin.jvp(_extremum_along)
+@by
+def _shapes_along(t_input: Tensor, input: Tensor, dim: Any, largest: bool, keepdim: bool) -> Any:
+    check_tangent_shape("amax" if largest else "amin", t_input, input)
+    shape = _extremum_shape(amax if largest else amin, (input, dim, keepdim))
+    return shape, shape
+
+
+@operator(_shapes_along, result=(same, same), accepts="real floating", method=False, public=False)
+def extremum_along(
+    t_input: Tensor, input: Tensor, dim: Dims = (), largest: bool = True, keepdim: bool = False
+) -> ExtremumAlong:
+    """Return :func:`amax` or :func:`amin`, and its derivative along ``t_input``: the mean of the tangents of all
+    elements that attain the extremum.
+
+    One operator for both, so that a device reads each tensor once.
+    """
+    _shapes_along(extremum_along, (t_input, input, dim, largest, keepdim))
+    out = (amax if largest else amin)(input, dim, keepdim)
+    ties = input == expand_reduced(out, dim or None, keepdim, tuple(input.shape))  # type: ignore[arg-type]
+    total = where(ties, t_input, 0.0).sum(dim or None, keepdim)  # another element's tangent may be infinite
+    return ExtremumAlong(out, total / ties.sum(dim or None, keepdim).to(total.dtype))
+
+
+amax.jvp(lambda t_input, input, dim, keepdim: extremum_along.canonical(t_input, input, dim, True, keepdim), joint=True)
+amin.jvp(lambda t_input, input, dim, keepdim: extremum_along.canonical(t_input, input, dim, False, keepdim), joint=True)
 
 
 @operator(_extremum_shape, result=index, accepts="real")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING
 from candelabra._layout import broadcast_shapes
-from candelabra._operators.reductions.sums import sum_of_products
 from candelabra._records.autocasting import Autocast
 from candelabra._records.overloads import overloads
 from candelabra._records.record import operator
@@ -57,7 +56,15 @@ def log_softmax_backward(grad: Tensor, output: Tensor, dim: Dim) -> Tensor:
 
 
 log_softmax.vjp(input=lambda g, out, dim: log_softmax_backward.canonical(g, out, dim))
-log_softmax.jvp(lambda t_input, out, dim: t_input - sum_of_products(t_input, out.exp(), (dim,), True))
+
+
+@operator(_both, accepts=FLOATS, public=False, method=False, out=False)
+def log_softmax_along(tangent: Tensor, output: Tensor, dim: Dim) -> Tensor:
+    """Return the derivative of :func:`log_softmax` along a tangent, ``tangent - sum(exp(output) * tangent)``."""
+    return tangent - (output.exp() * tangent).sum(dim, True)
+
+
+log_softmax.jvp(lambda t_input, out, dim: log_softmax_along.canonical(t_input, out, dim))
 
 
 @operator(like_input, public=False)

@@ -51,6 +51,15 @@ def _sum_back(g: Tensor, input_spec: Any, dim: tuple[int, ...] | None, keepdim: 
 sum.vjp(input=_sum_back)
 
 
+def check_tangent_shape(name: str, t_input: Tensor, input: Tensor) -> None:
+    """Raise ``RuntimeError`` unless a tangent has the shape of its input."""
+    if shape_of(t_input) != shape_of(input):
+        raise RuntimeError(
+            f"{name}: the tangent must have the shape of the input, {list(shape_of(input))}, got "
+            f"{list(shape_of(t_input))}"
+        )
+
+
 def sum_of_products(x: Tensor, y: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
     """Return ``sum(x * y)`` over ``dim`` (canonical) of two tensors of one shape. Real products over the last dims are
     added as they are computed.

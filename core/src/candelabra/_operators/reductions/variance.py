@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._operators.reductions.sums import mean, reduced_count, sum, sum_of_products
+from candelabra._layout import reduced_shape
+from candelabra._operators.reductions.sums import check_tangent_shape, mean, reduced_count, sum, sum_of_products
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import real_part, same
 from candelabra._records.record import operator
-from candelabra._records.rules import by, reduction
+from candelabra._records.rules import by, reduction, shape_of
 from candelabra.dtypes import float32
 
 if TYPE_CHECKING:
@@ -33,24 +36,6 @@ def std(input: Tensor, dim: Dims = None, *, correction: Correction = 1, keepdim:
     if input.dtype.is_half:  # in float32, the variance does not overflow
         return std(input.to(float32), dim, correction=correction, keepdim=keepdim).to(input.dtype)
     return var(input, dim, correction=correction, keepdim=keepdim).sqrt()
-
-
-def _var_along(t_input: Tensor, input: Tensor, dim: tuple[int, ...] | None, correction: float, keepdim: bool) -> Tensor:
-    # d var = 2 / (n - correction) Re Σ conj(x - mean) t: the tangent of the mean is multiplied by Σ (x - mean) = 0.
-    if input.dtype.is_half:
-        return _var_along(t_input.to(float32), input.to(float32), dim, correction, keepdim).to(input.dtype)
-    found = sum_of_products((input - mean(input, dim, True)).conj(), t_input, dim, keepdim)
-    return found.real * 2 / max(reduced_count(input.shape, dim) - correction, 0)
-
-
-def _std_along(
-    t_input: Tensor, input: Tensor, out: Tensor, dim: tuple[int, ...] | None, correction: float, keepdim: bool
-) -> Tensor:
-    return _var_along(t_input, input, dim, correction, keepdim) / (out * 2)
-
-
-var.jvp(_var_along)
-std.jvp(_std_along)
 
 
 class DispersionAndMean(NamedTuple):
@@ -81,18 +66,69 @@ def std_mean(
     return DispersionAndMean(std(input, dim, correction=correction, keepdim=keepdim), mean(input, dim, keepdim))
 
 
-var_mean.jvp(
-    lambda t_input, input, dim, correction, keepdim: (
-        _var_along(t_input, input, dim, correction, keepdim),
-        lambda: mean(t_input, dim, keepdim),
-    )
-)
-std_mean.jvp(
-    lambda t_input, input, dispersion, dim, correction, keepdim: (
-        _std_along(t_input, input, dispersion, dim, correction, keepdim),
-        lambda: mean(t_input, dim, keepdim),
-    )
-)
+# -- forward mode -----------------------------------------------------------------------------------------------------
+class VarianceAndMeanAlong(NamedTuple):
+    """The variance and the mean, and their derivatives along a tangent."""
+
+    variance: Tensor
+    mean: Tensor
+    variance_slope: Tensor
+    mean_slope: Tensor
+
+
+@by
+def _shapes_along(t_input: Tensor, input: Tensor, dim: Any, correction: float, keepdim: bool) -> Any:
+    check_tangent_shape("var", t_input, input)
+    return (reduced_shape(shape_of(input), dim, keepdim),) * 4
+
+
+@operator(_shapes_along, result=(real_part, same, real_part, same), accepts="floating", method=False, public=False)
+def var_mean_along(
+    t_input: Tensor, input: Tensor, dim: Dims = None, *, correction: Correction = 1, keepdim: bool = False
+) -> VarianceAndMeanAlong:
+    """Return :func:`var_mean`, and its derivatives along ``t_input``.
+
+    One operator, so that a device reads each tensor once.
+    """
+    # d var = 2 / (n - correction) Re Σ conj(x - mean) t: the tangent of the mean is multiplied by Σ (x - mean) = 0.
+    _shapes_along(var_mean_along, (t_input, input, dim, correction, keepdim))
+    if input.dtype.is_half:
+        found = var_mean_along(t_input.to(float32), input.to(float32), dim, correction=correction, keepdim=keepdim)
+        return VarianceAndMeanAlong(*[part.to(input.dtype) for part in found])
+    variance, means = var_mean(input, dim, correction=correction, keepdim=keepdim)
+    products = sum_of_products((input - mean(input, dim, True)).conj(), t_input, dim, keepdim)
+    slope = products.real * 2 / max(reduced_count(input.shape, dim) - correction, 0)  # type: ignore[operator]
+    return VarianceAndMeanAlong(variance, means, slope, mean(t_input, dim, keepdim))
+
+
+def _var_mean_along(t_input: Tensor, input: Tensor, dim: Dims, correction: float, keepdim: bool) -> Any:
+    variance, mean, *slopes = var_mean_along.canonical(t_input, input, dim, correction, keepdim)
+    return (variance, mean), slopes
+
+
+def _std_mean_along(t_input: Tensor, input: Tensor, dim: Dims, correction: float, keepdim: bool) -> Any:
+    if input.dtype.is_half:  # the root is rounded once
+        found = _std_mean_along(t_input.to(float32), input.to(float32), dim, correction, keepdim)
+        return tuple([[part.to(input.dtype) for part in parts] for parts in found])
+    (variance, mean), (slope, mean_slope) = _var_mean_along(t_input, input, dim, correction, keepdim)
+    deviation = variance.sqrt()
+    return (deviation, mean), (slope / (deviation * 2), mean_slope)
+
+
+def _first(along: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the rule without the mean."""
+
+    def rule(t_input: Tensor, input: Tensor, dim: Dims, correction: float, keepdim: bool) -> Any:
+        values, slopes = along(t_input, input, dim, correction, keepdim)
+        return values[0], slopes[0]
+
+    return rule
+
+
+var.jvp(_first(_var_mean_along), joint=True)
+std.jvp(_first(_std_mean_along), joint=True)
+var_mean.jvp(_var_mean_along, joint=True)
+std_mean.jvp(_std_mean_along, joint=True)
 
 
 # -- the older name of the correction: unbiased=True is 1, unbiased=False is 0 ----------------------------------------

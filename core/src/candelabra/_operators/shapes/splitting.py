@@ -100,6 +100,17 @@ def split_views(input: Tensor, sizes: Sequence[int], dim: int) -> Tensors:
     return tuple(views)
 
 
+def _equal_views(input: Tensor, step: int, dim: int) -> Tensors:
+    """Return adjacent views of ``step`` slices along a canonical ``dim``; the last one may be smaller."""
+    shape = input._payload.shape
+    size, before = shape[dim], tuple([slice(0, n, 1) for n in shape[:dim]]) if dim else ()
+    index, views = basic_index.canonical, []
+    for start in range(0, size or 1, step):
+        stop = start + step
+        views.append(index(input, (*before, slice(start, stop if stop < size else size, 1))))
+    return tuple(views)
+
+
 @public
 def split(
     tensor: Tensor,
@@ -119,15 +130,16 @@ def split(
         raise TypeError("split(): expected exactly one of the arguments 'split_size_or_sections' and 'split_size'")
     if not isinstance(split_size_or_sections, int):
         return split_with_sizes(tensor, split_size_or_sections, dim)
-    d, step = wrap_dim(dim, tensor.ndim), split_size_or_sections
-    if not tensor.ndim:
+    shape, step = tensor._payload.shape, split_size_or_sections
+    d = wrap_dim(dim, len(shape))
+    if not shape:
         raise RuntimeError("split expects at least a 1-dimensional tensor")
-    size = tensor._payload.shape[d]
+    size = shape[d]
     if step < 0:
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={step}")
     if step == 0 and size:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
-    return split_views(tensor, [min(step, size - start) for start in range(0, size, step or 1)] or [0], d)
+    return _equal_views(tensor, step or 1, d)
 
 
 @public(aliases=("unsafe_split_with_sizes",))
@@ -165,8 +177,14 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> Tensors:
     """
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+<<<<<<< HEAD
     size = input._payload.shape[wrap_dim(dim, input.ndim)]
     return split(input, max(1, -(-size // chunks)), dim)
+=======
+    shape = input._payload.shape
+    d = wrap_dim(dim, len(shape))
+    return _equal_views(input, max(1, -(-shape[d] // chunks)), d)
+>>>>>>> 806dd817 (batching(): chains of additions run as one call, dropout is batched, views know their layout)
 
 
 # -- NumPy's splits ---------------------------------------------------------------------------------------------------

@@ -159,17 +159,18 @@ def _attention_along(
     t_keys: Tensor | None = None,
     t_values: Tensor | None = None,
     t_mask: Tensor | None = None,
-) -> Tensor:
-    # d out = dw @ v + w @ dv  and  d scores = (dq @ k.T + q @ dk.T) * scale + d mask: each sum is one product.
+) -> tuple[Tensor, Tensor]:
+    # d out = dw @ v + w @ dv  and  d scores = (dq @ k.T + q @ dk.T) * scale + d mask: each sum is one product. The
+    # weights, which the tangent needs, give the result, too.
     weights = attention_weights(query, keys, mask, is_causal, scale)
     through = _product_along(query * scale, keys.transpose(-2, -1), _scaled(t_query, scale), _transposed(t_keys))
     if through is not None and t_mask is not None:
         through = through + t_mask
     t_scores = t_mask if through is None else through
     t_weights = None if t_scores is None else softmax_backward.canonical(t_scores, weights, weights.ndim - 1)
-    out = _product_along(weights, values, t_weights, t_values)
-    assert out is not None  # at least one of the tangents exists
-    return out
+    slope = _product_along(weights, values, t_weights, t_values)
+    assert slope is not None  # at least one of the tangents exists
+    return weights @ values, slope
 
 
 def _scaled(t: Tensor | None, scale: float) -> Tensor | None:
@@ -188,6 +189,6 @@ def _product_along(a: Tensor, b: Tensor, t_a: Tensor | None, t_b: Tensor | None)
     return product
 
 
-attention.jvp(_attention_along)
+attention.jvp(_attention_along, joint=True)
 attention.batched(batching.broadcasting(attention, ("query",)))
 attention_backward.batched(batching.broadcasting(attention_backward, ("grad", "query")))

@@ -1,0 +1,192 @@
+"""Reductions together with their derivatives along a tangent: each row is read once, for all passes of a program.
+
+In the programs, ``a`` is the tangent and ``b`` the input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf, prod
+from typing import Any
+
+from candelabra.backend import contiguous_strides, reduced_shape
+from candelabra.dtypes import FLOATING, complex64, complex128, dtype
+
+from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.kernels.reductions import DtypeSpecialized, accumulator_type
+from candelabra_clike.kernels.softmax import row_kernel
+from candelabra_clike.kernels.variances import mean_of_row, squared_distance
+from candelabra_clike.language import Value, call, cast, constant, pair, select, sqrt
+from candelabra_clike.templates.elementwise.elementwise import Elementwise
+from candelabra_clike.templates.reduction_dims import check_not_empty
+from candelabra_clike.templates.reductions.scan import ScanKernel
+from candelabra_clike.templates.reductions.scan_source import ScanOp
+from candelabra_clike.templates.rows.program import MAX, SUM, RowOperation, RowProgram, RowReduction
+from candelabra_clike.types import CTYPES
+
+LARGEST = RowOperation(lambda a, b: select((a >= b) | (a != a), a, b), -inf, False)
+SMALLEST = RowOperation(lambda a, b: select((a <= b) | (a != a), a, b), inf, False)
+"""The extrema. NaN propagates."""
+
+
+def _extremum(name: str, operation: RowOperation) -> RowProgram:
+    """Return the program for the extremum, the number of ties, and the mean of their tangents."""
+    return RowProgram(
+        name, 2,
+        (
+            RowReduction(operation, lambda b: b, stored_result=True),
+            RowReduction(SUM, lambda b, r0: select(b == r0, constant(b.type, 1), 0)),
+            RowReduction(
+                SUM, lambda a, b, r0: select(b == r0, a, 0), lambda total, r1: total / cast(total.type, r1),
+                stored_result=True,
+            ),
+        ),
+    )  # fmt: skip
+
+
+EXTREMA = {True: _extremum("amax_along", LARGEST), False: _extremum("amin_along", SMALLEST)}
+"""The programs of the largest and of the smallest elements."""
+
+
+def distance_along(a: Value, b: Value, r0: Value) -> Value:
+    """Return the product of a tangent and the distance of its element from the mean."""
+    return (b - r0) * a
+
+
+VARIANCE = RowProgram(
+    "var_mean_along", 2,
+    (
+        RowReduction(SUM, lambda b: b, mean_of_row, stored_result=True),
+        RowReduction(
+            SUM, lambda b, r0: squared_distance(b, r0), lambda total, s0: total / cast(total.type, s0),
+            stored_result=True,
+        ),
+        RowReduction(SUM, distance_along, lambda total, s0: 2 * total / cast(total.type, s0), stored_result=True),
+        RowReduction(SUM, lambda a: a, mean_of_row, stored_result=True),
+    ),
+    numbers=1,
+)  # fmt: skip
+"""The mean, the variance, and their derivatives. ``s0`` is the divisor."""
+NORM = RowProgram(
+    "norm_along", 2,
+    (
+        RowReduction(SUM, lambda b: b * b, lambda total, type: sqrt(cast(type, total)), stored_result=True),
+        RowReduction(
+            SUM, lambda a, b: a * b, lambda total, r0: select(r0 == 0, 0, total / cast(total.type, r0)),
+            stored_result=True,
+        ),
+    ),
+)  # fmt: skip
+LOGSUMEXP = RowProgram(
+    "logsumexp_along", 2,
+    (
+        RowReduction(MAX, lambda b: b, lambda total: select(total - total == 0, total, 0)),
+        RowReduction(
+            SUM, lambda b, r0: call("exp", b - r0), lambda total, type, r0: call("log", cast(type, total)) + r0,
+            stored_result=True,
+        ),
+        RowReduction(SUM, lambda a, b, r1: call("exp", b - r1) * a, stored_result=True),
+    ),
+)  # fmt: skip
+"""An infinite maximum is not subtracted: exp(-inf) is 0, and exp(inf) is inf."""
+
+
+def _reduced(rows: list[StridedArray], shape: Shape) -> tuple[StridedArray, ...]:
+    """Return results of rows in the shape of a reduction."""
+    return tuple([row.restrided(shape, contiguous_strides(shape), 0) for row in rows])
+
+
+def _extremum_along(d: dtype) -> Callable[..., Any] | None:
+    if d.category != FLOATING:
+        return None
+
+    def kernel(t: StridedArray, x: StridedArray, dim: Shape | None, largest: bool, keepdim: bool) -> Any:
+        check_not_empty("amax" if largest else "amin", x.shape, dim or None)
+        if t.shape != x.shape:
+            raise RuntimeError("the tangent has another shape")
+        dims = dim or tuple(range(len(x.shape)))
+        rows = row_kernel(EXTREMA[largest], d)([t, x], x.shape, dims)
+        return _reduced(rows, reduced_shape(x.shape, dims, keepdim))
+
+    return kernel
+
+
+def _variance_along(d: dtype) -> Callable[..., Any] | None:
+    if d.category != FLOATING:
+        return None
+
+    def kernel(t: StridedArray, x: StridedArray, dim: Shape | None, correction: float, keepdim: bool) -> Any:
+        if t.shape != x.shape:
+            raise RuntimeError("the tangent has another shape")
+        dims = tuple(range(len(x.shape))) if dim is None else dim
+        divisor = float(max(prod([x.shape[d] for d in dims]) - correction, 0))
+        rows = row_kernel(VARIANCE, d)([t, x], x.shape, dims, (divisor,))
+        mean, variance, slope, mean_slope = _reduced(rows, reduced_shape(x.shape, dims, keepdim))
+        return variance, mean, slope, mean_slope
+
+    return kernel
+
+
+def _two_along(program: RowProgram) -> DtypeSpecialized:
+    """Return the kernel of a program with a value and a slope for each row."""
+
+    def for_dtype(d: dtype) -> Callable[..., Any] | None:
+        if d.category != FLOATING:
+            return None
+        rows = row_kernel(program, d)
+
+        def kernel(t: StridedArray, x: StridedArray, dim: Shape | None, keepdim: bool) -> Any:
+            if t.shape != x.shape:
+                raise RuntimeError("the tangent has another shape")
+            dims = tuple(range(len(x.shape))) if dim is None else dim
+            return _reduced(rows([t, x], x.shape, dims), reduced_shape(x.shape, dims, keepdim))
+
+        return kernel
+
+    return DtypeSpecialized(for_dtype)
+
+
+# -- cumulative products ----------------------------------------------------------------------------------------------
+def _pairs(d: dtype) -> tuple[dtype, Elementwise]:
+    """Return the complex dtype whose numbers hold an element and its tangent, and the kernel that makes them.
+
+    Half types have pairs of float32.
+    """
+    held = complex128 if d.itemsize == 8 else complex64
+    return held, Elementwise.of(f"pair_{d.name}", lambda t, x: pair(x, t), (d, d), held)
+
+
+def _cumulative_product_along(d: dtype) -> Callable[..., Any] | None:
+    if d.category != FLOATING:
+        return None
+    held, paired = _pairs(d)
+    name, value = f"cumprod_along_{d.name}", CTYPES[d].value
+
+    def dual_product(a0: Value, a1: Value, b0: Value, b1: Value) -> tuple[Value, Value]:
+        return a0 * b0, a0 * b1 + a1 * b0  # (x, dx) (y, dy)
+
+    def scan(wide: bool, index: str) -> ScanOp:
+        state = "f32" if d.is_half else accumulator_type(d, wide)
+        return ScanOp(
+            name, CTYPES[held].value, index, ((state, 1), (state, 0)), (value, value),
+            lambda x: (cast(state, x.real), cast(state, x.imag)), dual_product,
+            lambda a0, a1: (cast(value, a0), cast(value, a1)),
+        )  # fmt: skip
+
+    scanning = ScanKernel(name, scan, CTYPES[held], [d, d])
+
+    def kernel(t: StridedArray, x: StridedArray, dim: int) -> Any:
+        if t.shape != x.shape:
+            raise RuntimeError("the tangent has another shape")
+        return tuple(scanning(paired(t, x), dim))
+
+    return kernel
+
+
+KERNELS: dict[str, Any] = {
+    "cumprod_along": DtypeSpecialized(_cumulative_product_along),
+    "extremum_along": DtypeSpecialized(_extremum_along),
+    "var_mean_along": DtypeSpecialized(_variance_along),
+    "norm_along": _two_along(NORM),
+    "logsumexp_along": _two_along(LOGSUMEXP),
+}
