@@ -177,14 +177,9 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> Tensors:
     """
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
-<<<<<<< HEAD
-    size = input._payload.shape[wrap_dim(dim, input.ndim)]
-    return split(input, max(1, -(-size // chunks)), dim)
-=======
     shape = input._payload.shape
     d = wrap_dim(dim, len(shape))
     return _equal_views(input, max(1, -(-shape[d] // chunks)), d)
->>>>>>> 806dd817 (batching(): chains of additions run as one call, dropout is batched, views know their layout)
 
 
 # -- NumPy's splits ---------------------------------------------------------------------------------------------------
