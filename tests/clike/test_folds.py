@@ -1,7 +1,7 @@
 """Folds: reductions as expressions, their text for vectors, and what is refused."""
 
 import pytest
-from candelabra.dtypes import ALL, dtype
+from candelabra.dtypes import ALL, BY_NAME, dtype
 from candelabra_clike.kernels.arg_reductions import arg_reduction
 from candelabra_clike.kernels.reductions import KERNELS, extreme, reduction_for
 from candelabra_clike.language import (
@@ -16,6 +16,7 @@ from candelabra_clike.language import (
     select,
     text,
 )
+from candelabra_clike.templates.reductions.arg_source import ArgReductionSourceBuilder
 from candelabra_clike.templates.reductions.fold import Fold, is_vector_fold
 from candelabra_clike.types import CTYPES
 
@@ -87,3 +88,12 @@ def test_a_fold_of_a_wrong_type_names_the_reduction_and_the_line() -> None:
         Fold("total", "f32", "f64", lambda a, b: a + b, each=lambda x: x)
     with pytest.raises(ExpressionError, match=r"'\+' of f64 and f32: cast one of them"):
         Fold("total", "f32", "f64", lambda a, b: a + cast("f32", b), each=lambda x: cast("f64", x))
+
+
+def test_a_comparison_of_a_wrong_type_names_the_arg_reduction_and_the_line() -> None:
+    """A comparison of two elements is a bool, and both have the type of the fold's lanes."""
+    fold, element = Fold("largest", "f32", "f32", lambda a, b: select(a > b, a, b)), CTYPES[BY_NAME["float32"]]
+    source = ArgReductionSourceBuilder("argmax", lambda a, b: a > b, lambda a, b: a == b, fold, element)
+    assert source.better("x", "best") == "(x > best)"
+    with pytest.raises(ExpressionError, match=r"of 'argmax' \(test_folds\.py, line \d+\): .* got f32"):
+        ArgReductionSourceBuilder("argmax", lambda a, b: a - b, lambda a, b: a == b, fold, element)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from candelabra.dtypes import COMPLEX, dtype
+from candelabra.dtypes import COMPLEX, FLOATING, dtype
 
 from candelabra_clike.array import StridedArray
 from candelabra_clike.kernels.reductions import DtypeSpecialized, extreme
+from candelabra_clike.language import Value
 from candelabra_clike.templates.reductions.arg_reduction import ArgReduction
 
 
@@ -18,7 +19,16 @@ def arg_reduction(largest: bool, d: dtype) -> ArgReduction:
     name = "max" if largest else "min"
     plain = extreme(name, largest, d)
     assert plain is not None, f"{d} has no order"
-    return ArgReduction(f"arg{name}_{d.name}", ">" if largest else "<", plain.fold(True), d)
+    floating = d.category == FLOATING
+
+    def better(a: Value, b: Value) -> Value:
+        precedes = a > b if largest else a < b
+        return precedes | ((a != a) & (b == b)) if floating else precedes
+
+    def equal(a: Value, b: Value) -> Value:
+        return (a == b) | ((a != a) & (b != b)) if floating else a == b
+
+    return ArgReduction(f"arg{name}_{d.name}", better, equal, plain.fold(True), d)
 
 
 def _indices(largest: bool, d: dtype) -> Any:

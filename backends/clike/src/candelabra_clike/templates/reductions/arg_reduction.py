@@ -23,7 +23,7 @@ from candelabra_clike.templates.reduction_dims import (
     max_offset,
     reduction_dims,
 )
-from candelabra_clike.templates.reductions.arg_source import ArgReductionSourceBuilder
+from candelabra_clike.templates.reductions.arg_source import ArgReductionSourceBuilder, Comparison
 from candelabra_clike.templates.reductions.fold import Fold
 from candelabra_clike.templates.reductions.partitioning import GRAIN, split_units, uses_columns
 from candelabra_clike.types import CTYPES
@@ -33,13 +33,13 @@ Call = tuple[Launch, int, tuple[int, ...]]
 
 
 class ArgReduction:
-    """``better`` is the comparison, ``>`` or ``<``; ``fold`` computes the extreme."""
+    """``better`` and ``equal`` are the comparisons of two elements; ``fold`` computes the extreme."""
 
-    def __init__(self, name: str, better: str, fold: Fold, d: dtype) -> None:
+    def __init__(self, name: str, better: Comparison, equal: Comparison, fold: Fold, d: dtype) -> None:
         self.name = name
         self.dtype = d
         self.element = CTYPES[d]
-        self.text = ArgReductionSourceBuilder(name, better, fold, self.element)
+        self.text = ArgReductionSourceBuilder(name, better, equal, fold, self.element)
         self._plan = lru_cache(4096)(self._planned)
 
     def __call__(self, x: StridedArray, dim: int | None, keepdim: bool) -> tuple[StridedArray, StridedArray]:

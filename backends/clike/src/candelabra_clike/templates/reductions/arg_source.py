@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from candelabra_clike.language import Value, Variable, declared, text
 from candelabra_clike.source import Source, number, reads, writes
 from candelabra_clike.templates.reduction_dims import ReductionForm
 from candelabra_clike.templates.reductions.fold import Fold
@@ -9,28 +12,39 @@ from candelabra_clike.templates.reductions.serial import SerialReductionSourceBu
 from candelabra_clike.templates.reductions.source import PART, dim_parameters
 from candelabra_clike.types import CType
 
+Comparison = Callable[[Value, Value], Value]
+
 
 class ArgReductionSourceBuilder:
-    """The sources for one order and one type of element. The kernels store the extreme and its index."""
+    """The sources for one order and one type of element. The kernels store the extreme and its index.
+
+    ``better`` says whether a value precedes another one, ``equal`` whether their indices decide. Raises
+    ``ExpressionError`` if one of them is no bool.
+    """
 
     piece, block, group = 256, 256, 256
     """Elements of a stretch, columns of a work-item, and the work-group size."""
 
-    def __init__(self, name: str, better: str, fold: Fold, element: CType) -> None:
+    def __init__(self, name: str, better: Comparison, equal: Comparison, fold: Fold, element: CType) -> None:
         self.name = name
-        self.sign = better
+        for function in (better, equal):
+            declared(repr(name), function, (Variable(fold.lane, "a"), Variable(fold.lane, "b")), "bool")
+        self._better = better
+        self._equal = equal
         self.fold = fold
         self.element = element
         self.stretch_builder = SerialReductionSourceBuilder(name, fold, element, element)
 
     def better(self, a: str, b: str) -> str:
         """Return the condition that ``a`` precedes ``b`` whatever their indices are."""
-        plain = f"{a} {self.sign} {b}"
-        return f"({plain} || ({a} != {a} && {b} == {b}))" if self.element.value[0] == "f" else f"({plain})"
+        return self._condition(self._better, a, b)
 
     def equal(self, a: str, b: str) -> str:
         """Return the condition that the indices decide between ``a`` and ``b``."""
-        return f"({a} == {b} || ({a} != {a} && {b} != {b}))" if self.element.value[0] == "f" else f"({a} == {b})"
+        return self._condition(self._equal, a, b)
+
+    def _condition(self, comparison: Comparison, a: str, b: str) -> str:
+        return f"({text(comparison(Variable(self.fold.lane, a), Variable(self.fold.lane, b)))})"
 
     def _load(self, index: str) -> str:
         return f"const {self.element.value} x = {self.element.load(f'a[{index}]')};\n"
