@@ -17,7 +17,6 @@ from candelabra_clike.fusion.reductions import reductions_in, suits
 from candelabra_clike.fusion.rows import row_node, rows_in
 from candelabra_clike.fusion.rows import suits as suits_row
 
-
 LEAST_IN_PLACE = 1 << 16
 """The size of a result in bytes from which a kernel of its own, which writes in place, is worth compiling."""
 
