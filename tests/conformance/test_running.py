@@ -225,7 +225,7 @@ def test_a_quick_run_keeps_the_only_case_of_an_operator() -> None:
 
 
 def test_the_progress_is_shown_in_a_log_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is no terminal for a bar, a line every half minute says how far a run is."""
+    """Without a terminal, which has a bar, a line every half minute says how far a run is."""
     monkeypatch.setattr(showing, "INTERVAL", 0.0)
     log = io.StringIO()
     case = Case("tanh", "value", "float32", "contiguous", 1)

@@ -77,7 +77,8 @@ def call_program(context: Context, case: Case, sample: Sample, layout: str) -> s
         place = layout if layout in MEMORY else CONTIGUOUS
         failure = Failure("the process dies in this call", sample, place)
         given = (sample.args, dict(sample.kwargs))
-        return _raising_text(FailedCall(context, _record(case, failure), failure, sample, given, place, case.property))
+        call = FailedCall(context, _record(case, failure), failure, sample, given, place, case.property)
+        return _raising_text(call, str(context.device))
     except (TypeError, ValueError):
         return ""
 
