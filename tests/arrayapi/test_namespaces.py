@@ -167,3 +167,11 @@ def test_what_would_be_another_computation_is_refused() -> None:
     for name in ("linalg_eigh", "linalg_eigvalsh"):
         with pytest.raises(ValueError, match=r"a matrix is due, got an array of shape \(3,\)"):
             table[name](x[0], "L")
+
+
+def test_three_dtypes_are_enough() -> None:
+    """A namespace with bool, int64 and float32 has its kernels, and sorts bools and NaN."""
+    few = {d: held for d, held in DTYPES.items() if d.name in ("bool", "int64", "float32")}
+    sort = candelabra_arrayapi.kernels(np, few)["sort"]
+    assert sort(np.array([True, False, True]), 0, False, True)[1].tolist() == [1, 0, 2]
+    assert sort(np.array([np.nan, 2, 1], np.float32), 0, False, True)[1].tolist() == [2, 1, 0]

@@ -1,5 +1,6 @@
 """Runs: blocked cases, suggested kernels, quick runs, workers that hang, time limits, and vendors' operators."""
 
+import io
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from candelabra.errors import BackendError
 from candelabra.library import OPERATORS, plugins
+from candelabra_conformance import showing
 from candelabra_conformance.causes import declined, next_kernels
 from candelabra_conformance.context import Context
 from candelabra_conformance.fake import FakeAccelerator
@@ -39,6 +41,7 @@ from candelabra_conformance.running.quick import IN_EACH_DTYPE, LAID_OUT, OF_KER
 from candelabra_conformance.running.run import planned_cases
 from candelabra_conformance.samples import gather, sample
 from candelabra_conformance.suite import plan, run_case
+from rich.console import Console
 
 from tests.conformance.odd_device import CHOSEN, ReplacedKernel
 
@@ -219,6 +222,17 @@ def test_a_quick_run_keeps_the_only_case_of_an_operator() -> None:
     only = Case("sub", SAMPLES, "", "", 1)
     assert quick([only], {"sub"}) == [only]
     assert quick([only, Case("sub", "value", "float32", "contiguous", 1)], {"sub"}) != [only]
+
+
+def test_the_progress_is_shown_in_a_log_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a terminal, which has a bar, a line every half minute says how far a run is."""
+    monkeypatch.setattr(showing, "INTERVAL", 0.0)
+    log = io.StringIO()
+    case = Case("tanh", "value", "float32", "contiguous", 1)
+    with showing.shown(Console(file=log), "odd:0") as (planned, finished):
+        planned([case] * 1200)
+        finished(Result(case, FAILED))
+    assert log.getvalue() == f"odd:0: 1 of 1,200 cases, 1 failed; the last: {case.id}\n"
 
 
 # -- workers ----------------------------------------------------------------------------------------------------------

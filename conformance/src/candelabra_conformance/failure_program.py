@@ -26,7 +26,7 @@ from candelabra_conformance.model import DEVICE, SAMPLES, Case
 from candelabra_conformance.numpy_dtypes import device_dtype
 from candelabra_conformance.program import Program, argument_texts, spelled
 from candelabra_conformance.program_checks import FLAT, Written, allowance, raising
-from candelabra_conformance.program_trial import PASSES, shows
+from candelabra_conformance.program_trial import PASSES, error_of, shows
 from candelabra_conformance.records import CallableRecord, Record, set_of
 from candelabra_conformance.reproducer import composed, reproducer
 from candelabra_conformance.samples.sample import SEED, Sample, arrays, mapped
@@ -77,7 +77,8 @@ def call_program(context: Context, case: Case, sample: Sample, layout: str) -> s
         place = layout if layout in MEMORY else CONTIGUOUS
         failure = Failure("the process dies in this call", sample, place)
         given = (sample.args, dict(sample.kwargs))
-        return _raising_text(FailedCall(context, _record(case, failure), failure, sample, given, place, case.property))
+        call = FailedCall(context, _record(case, failure), failure, sample, given, place, case.property)
+        return _raising_text(call, str(context.device))
     except (TypeError, ValueError):
         return ""
 
@@ -115,17 +116,27 @@ def _programs(context: Context, case: Case, failure: Failure) -> Iterator[str]:
 
 
 def _raising(call: FailedCall) -> Iterator[str]:
-    """Yield the programs of a call that raises an error: with smaller arrays, and with those of the sample."""
+    """Yield the programs of a call that raises an error: with smaller arrays, and with those of the sample.
+
+    The call with smaller arrays is valid: the reference device accepts it.
+    """
     raised = call.failure.details["raised"]
-    whole = _raising_text(call)
+    here, reference = str(call.context.device), str(call.context.reference.device)
+
+    def is_wrong(args: Any) -> bool:
+        smaller = replace(call, given=args)
+        if not shows(_raising_text(smaller, here), raised):
+            return False
+        return call.context.is_reference or error_of(_raising_text(smaller, reference)) is None
+
+    whole = _raising_text(call, here)
     if shows(whole, raised):
-        smaller = shrunk(call.given, lambda args: shows(_raising_text(replace(call, given=args)), raised), tries=40)
-        yield _raising_text(replace(call, given=smaller))
+        yield _raising_text(replace(call, given=shrunk(call.given, is_wrong, tries=40)), here)
     yield whole
 
 
-def _raising_text(call: FailedCall) -> str:
-    program = Program(str(call.context.device), call.layout)
+def _raising_text(call: FailedCall, device: str) -> str:
+    program = Program(device, call.layout)
     arguments = argument_texts(program, call.record, *call.given)
     written = Written(call.record, spelled(call.record, arguments), arguments, program, None, None)
     lines = raising(call.property, written)

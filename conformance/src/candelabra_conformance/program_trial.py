@@ -15,18 +15,22 @@ PASSES: Final = "# It passed when it was tried: the fault depends on what ran be
 
 def shows(text: str, raised: type[BaseException] = AssertionError) -> bool:
     """Return whether a program ends with AssertionError, as a reproducer must, or with the error ``raised`` of a kernel
-    that fails. Its output is discarded."""
+    that fails."""
+    error = error_of(text)
+    return isinstance(error, AssertionError) or type(error) is raised
+
+
+def error_of(text: str) -> Exception | None:
+    """Return the error with which a program ends, or None. Its output is discarded."""
     quiet = io.StringIO()
     try:
         with mode(), contextlib.redirect_stdout(quiet), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             # This package has written the text, for a call that it has just made.
             exec(compile(text, "reproducer", "exec", dont_inherit=True), {"__name__": "__main__"})  # noqa: S102
-    except AssertionError:
-        return True
     except Exception as error:
-        return type(error) is raised
-    return False
+        return error
+    return None
 
 
 def best(text: str, otherwise: Callable[[], str]) -> str:

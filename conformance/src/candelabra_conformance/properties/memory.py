@@ -63,7 +63,8 @@ def allocate(context: Context, d: dtype, layout: str) -> None:
         payloads = [instance.backend.empty(instance.index, shape, d) for _ in range(2)]
         for payload in payloads:
             if payload.shape != shape or type(payload.shape) is not tuple:
-                raise Failure(f"empty(): shape {payload.shape!r}, {shape} is due")
+                kind = type(payload.shape).__name__
+                raise Failure(f"empty(): the payload's shape is the {kind} {payload.shape!r}, the tuple {shape} is due")
             if instance.backend.dtype_of(payload) is not d:
                 raise Failure(f"empty(): dtype {instance.backend.dtype_of(payload)}, {d.name} is due")
         with context.device:
