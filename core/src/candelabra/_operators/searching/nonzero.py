@@ -32,7 +32,7 @@ def nonzero_tuple(input: Tensor, *, as_tuple: bool, out: Tensor | None = None) -
     Raises ``RuntimeError`` for ``out`` with ``as_tuple``.
     """
     if not as_tuple:
-        return nonzero(input, out=out)
+        return nonzero.function(input, out=out)
     if out is not None:
         raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
     rows = nonzero(input if input.ndim else input.reshape(1))
