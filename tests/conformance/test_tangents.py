@@ -53,12 +53,12 @@ def test_the_rules_are_right(operator: str) -> None:
 def declared(operator: str, rule: Callable[..., Any]) -> Iterator[None]:
     """Declare another tangent rule of an operator inside the block."""
     op = OPERATORS[operator]
-    before = op.tangent
+    before = op.tangent, op.tangent_is_joint
     op.jvp(rule)
     try:
         yield
     finally:
-        op.tangent = before
+        op.tangent, op.tangent_is_joint = before
         op.clear()
 
 
@@ -101,4 +101,6 @@ def test_rules_are_checked_when_they_are_declared() -> None:
         OPERATORS["tanh"].jvp(lambda g, t_input: g)
     with pytest.raises(TypeError, match=r"a tangent rule must be linear in tangents and use one of \['t_input'\]"):
         OPERATORS["tanh"].jvp(lambda input: input)
+    with pytest.raises(TypeError, match="'out' is neither an input, an output nor a tangent"):
+        OPERATORS["tanh"].jvp(lambda t_input, out: (out, t_input), joint=True)  # it computes the output
     assert OPERATORS["tanh"].tangent is None

@@ -12,6 +12,7 @@ import pytest
 from candelabra import Tensor, func, vmap
 from candelabra.autograd import Function
 from candelabra.func import grad, hessian, jacfwd, jacrev, jvp, linearize, vjp
+from candelabra.library import record
 
 F = cd.nn.functional
 
@@ -426,3 +427,74 @@ def test_hessians_of_a_function_with_a_tangent_rule(rng: np.random.Generator) ->
 
     x = tensor(rng, 3)
     assert close(hessian(lambda x: Traced.apply(x).square().sum())(x), (30 * x**4).diag())
+
+
+REDUCTIONS: dict[str, Callable[[Tensor, Any], Tensor]] = {
+    "amax": lambda x, dim: x.amax(dim),
+    "amin": lambda x, dim: x.amin(dim),
+    "var": lambda x, dim: x.var(dim),
+    "std": lambda x, dim: x.std(dim, correction=0),
+    "norm": lambda x, dim: cd.linalg.vector_norm(x, 2, dim),
+    "logsumexp": lambda x, dim: x.logsumexp(dim),
+    "prod": lambda x, dim: x.prod(dim),
+}
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize("dim", [(0,), (1,), (2, 3)])
+def test_value_and_tangent_of_one_pass_agree_with_differences(name: str, dim: Any, rng: np.random.Generator) -> None:
+    """Reductions of rows, columns and several dims, of transposed tensors, and their derivatives in reverse mode."""
+    if name == "prod":
+        dim = dim[0]
+
+    def f(x: Tensor) -> Tensor:
+        return REDUCTIONS[name](x, dim)
+
+    # Distinct numbers, further apart than the steps of the differences: no step changes which one is an extremum.
+    x = cd.tensor(rng.permutation(360) / 40 - 4).reshape(5, 3, 4, 6).permute(0, 2, 1, 3)
+    t = tensor(rng, 5, 4, 3, 6)
+    value, along = jvp(f, (x,), (t,))
+    assert close(value, f(x))
+    assert close(along, difference(f, x, t), 1e-7)
+    by_jvp = grad(lambda a: jvp(f, (a,), (t,))[1].sum())(x)
+    by_vjp = jvp(grad(lambda a: f(a).sum()), (x,), (t,))[1]
+    assert close(by_jvp, by_vjp)
+
+
+def test_extrema_share_tangents_evenly_and_ignore_those_of_other_elements() -> None:
+    """Ties have the mean of their tangents; an infinite tangent of another element does not matter; NaN propagates."""
+    inf, nan = float("inf"), float("nan")
+    x = cd.tensor([[2.0, 2.0, 1.0], [1.0, nan, 3.0], [inf, 1.0, inf]])
+    t = cd.tensor([[1.0, 5.0, inf], [1.0, 2.0, 3.0], [4.0, inf, 6.0]])
+    value, along = jvp(lambda a: a.amax(1), (x,), (t,))
+    assert cd.equal(value[::2], cd.tensor([2.0, inf]))
+    assert cd.equal(along[::2], cd.tensor([3.0, 5.0]))
+    assert value[1].isnan()
+    assert along[1].isnan()
+
+
+@pytest.mark.parametrize(
+    ("operator", "arguments"),
+    [
+        ("extremum_along", ((1,), True, False)), ("var_mean_along", (None, 1, False)), ("norm_along", (None, False)),
+        ("logsumexp_along", ((1,), False)), ("cumprod_along", (1,)),
+    ],
+)  # fmt: skip
+def test_tangents_of_another_shape_are_refused(operator: str, arguments: tuple[Any, ...]) -> None:
+    """The operators that compute value and tangent name the shapes."""
+    with pytest.raises(RuntimeError, match=r"the tangent must have the shape of the input, \[2, 3\], got \[3\]"):
+        record(operator).canonical(cd.ones(3), cd.ones(2, 3), *arguments)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_cumulative_products_have_exact_tangents_at_zeros(count: int, rng: np.random.Generator) -> None:
+    """With one zero or two in a row, for small and for large tensors."""
+    for rows, n in ((2, 5), (64, 100)):
+        x, t = tensor(rng, rows, n), tensor(rng, rows, n)
+        x[:, 1 : 1 + count] = 0
+        along = jvp(lambda a: a.cumprod(1), (x,), (t,))[1]
+        product, slope, expected = cd.ones(rows), cd.zeros(rows), []
+        for i in range(n):
+            product, slope = product * x[:, i], slope * x[:, i] + product * t[:, i]
+            expected.append(slope)
+        assert close(along, cd.stack(expected, 1))

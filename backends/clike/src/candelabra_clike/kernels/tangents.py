@@ -16,7 +16,7 @@ from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.kernels.reductions import DtypeSpecialized, accumulator_type
 from candelabra_clike.kernels.softmax import row_kernel
 from candelabra_clike.kernels.variances import mean_of_row, squared_distance
-from candelabra_clike.language import Value, call, cast, constant, pair, select, sqrt
+from candelabra_clike.language import Value, call, cast, pair, select, sqrt
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
 from candelabra_clike.templates.reduction_dims import check_not_empty
 from candelabra_clike.templates.reductions.scan import ScanKernel
@@ -29,13 +29,19 @@ SMALLEST = RowOperation(lambda a, b: select((a <= b) | (a != a), a, b), inf, Fal
 """The extrema. NaN propagates."""
 
 
+def one(x: Value) -> Value:
+    """Return 1, computed from a number that is not NaN: a choice of vectors needs a vector."""
+    least = select(x < 1, 1, x)
+    return select(least > 1, 1, least)
+
+
 def _extremum(name: str, operation: RowOperation) -> RowProgram:
     """Return the program for the extremum, the number of ties, and the mean of their tangents."""
     return RowProgram(
         name, 2,
         (
             RowReduction(operation, lambda b: b, stored_result=True),
-            RowReduction(SUM, lambda b, r0: select(b == r0, constant(b.type, 1), 0)),
+            RowReduction(SUM, lambda b, r0: select(b == r0, one(b), 0)),
             RowReduction(
                 SUM, lambda a, b, r0: select(b == r0, a, 0), lambda total, r1: total / cast(total.type, r1),
                 stored_result=True,
