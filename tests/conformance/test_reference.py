@@ -19,7 +19,7 @@ from candelabra_conformance.suite import plan, run_case
 from tests.conformance.covering import each_once, one_operator_in
 
 CHOSEN = one_operator_in(6)
-VALUES = frozenset({"gradient", "result", "special", "value"})
+VALUES = frozenset({"gradient", "special", "value"})
 """The properties that are tried for every operator, on contiguous memory."""
 ARITHMETIC = frozenset({"bits", "gradient", "gradient2", "result", "sizes", "special", "tangent", "value"})
 """The properties whose results depend on the instructions of the processor. ``make test-levels`` tries them again."""

@@ -101,7 +101,7 @@ def test_an_argument_without_a_notation_is_refused() -> None:
         recorded("op", float32, (object(),))
 
 
-@pytest.mark.parametrize("name", ["short", "full"])
+@pytest.mark.parametrize("name", ["short", pytest.param("full", marks=pytest.mark.thorough)])
 def test_each_call_of_a_list_adds_a_kernel(name: str) -> None:
     """A line that adds nothing is left from templates that have changed: run ``tools/native_kernels.py``."""
     text = (libraries.FOLDER / f"{name}.txt").read_text(encoding="utf-8")
