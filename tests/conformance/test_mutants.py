@@ -23,7 +23,7 @@ from candelabra_conformance.mutants.hunting import (
     KILLED,
     SURVIVED,
     SYSTEMATIC,
-    Finding,
+    MutantOutcome,
     combined,
     family_of,
     hunt,
@@ -270,10 +270,10 @@ def test_a_kernel_that_declines_has_no_faults_for_that_call() -> None:
 def test_a_family_needs_one_operator_for_large_limits() -> None:
     """Mutants of a whole family, with limits beyond 65,000, are caught if one operator's own cases catch them."""
     found = [
-        Finding("sum: rows beyond 65,535", SYSTEMATIC, "rows beyond 65,535", SURVIVED, of_family="reductions"),
-        Finding("all: rows beyond 65,535", SYSTEMATIC, "rows beyond 65,535", KILLED, "all/…", own=True,
+        MutantOutcome("sum: rows beyond 65,535", SYSTEMATIC, "rows beyond 65,535", SURVIVED, of_family="reductions"),
+        MutantOutcome("all: rows beyond 65,535", SYSTEMATIC, "rows beyond 65,535", KILLED, "all/…", own=True,
                 of_family="reductions"),
-        Finding("neg: negated", SYSTEMATIC, "negated", KILLED, own=True),
+        MutantOutcome("neg: negated", SYSTEMATIC, "negated", KILLED, own=True),
     ]  # fmt: skip
     together = combined(found)
     assert [(f.mutant, f.verdict) for f in together] == [
@@ -407,15 +407,15 @@ def test_mutants_are_chosen_by_name_and_family() -> None:
 
 
 FOUND = [
-    Finding(
+    MutantOutcome(
         "keepdim-is-ignored", "shapes", "Fault one.", KILLED, "amax/value/bool/contiguous",
         {"value": "amax/value/bool/contiguous", "gradient": "mean/gradient/float32/contiguous"},
         own=True, quick=True,
     ),
-    Finding("nan-equals-nan", "special_values", "Fault two.", SURVIVED, missed=("eq",)),
-    Finding("neg: no dims", SYSTEMATIC, "no dims", SURVIVED, differed=False),
-    Finding("sum: dim ignored", SYSTEMATIC, "dim ignored", SURVIVED),
-    Finding("neg: negated", SYSTEMATIC, "negated", KILLED, "neg/value/int8/contiguous", {"value": "…"}, own=True),
+    MutantOutcome("nan-equals-nan", "special_values", "Fault two.", SURVIVED, missed=("eq",)),
+    MutantOutcome("neg: no dims", SYSTEMATIC, "no dims", SURVIVED, differed=False),
+    MutantOutcome("sum: dim ignored", SYSTEMATIC, "dim ignored", SURVIVED),
+    MutantOutcome("neg: negated", SYSTEMATIC, "negated", KILLED, "neg/value/int8/contiguous", {"value": "…"}, own=True),
 ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from candelabra._annotations import Any, NamedTuple
 from candelabra._device import instance_of_key
 from candelabra._graph.structure import Graph, Node, Value
-from candelabra._graph.tracing import Draw, Tracer, untraced
+from candelabra._graph.tracing import GeneratorDraw, Tracer, untraced
 from candelabra._keys import AUTOGRAD
 from candelabra._tensor import Tensor
 from candelabra.utils._pytree import tree_flatten
@@ -54,7 +54,9 @@ class HostCall(NamedTuple):
 class Segment:
     """The nodes between two host calls, and the effects after them."""
 
-    def __init__(self, nodes: list[Node], draws: list[Draw], effects: list[Effect], call: HostCall | None) -> None:
+    def __init__(
+        self, nodes: list[Node], draws: list[GeneratorDraw], effects: list[Effect], call: HostCall | None
+    ) -> None:
         self.nodes = nodes
         self.draws = draws
         """The draws of random numbers, which come before the nodes."""

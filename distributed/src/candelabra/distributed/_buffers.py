@@ -12,7 +12,7 @@ from candelabra import Tensor
 from candelabra.autograd.graph import increment_version
 from candelabra.library import open_device, plugins
 
-__all__ = ["Buffer", "bytes_of", "check_list", "check_tensor", "host_device", "of_tensors"]
+__all__ = ["EngineBuffer", "bytes_of", "check_list", "check_tensor", "host_device", "of_tensors"]
 
 _HOSTED: Final[dict[str, bool]] = {}
 
@@ -71,7 +71,7 @@ def bytes_of(tensor: Tensor) -> memoryview:
     return memory
 
 
-class Buffer:
+class EngineBuffer:
     """The bytes that an engine reads or writes for a tensor.
 
     ``cast``: the dtype of the bytes, by default the tensor's own. ``read``: the bytes start as the tensor's elements.

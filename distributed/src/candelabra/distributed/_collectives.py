@@ -9,9 +9,9 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 from candelabra import Tensor
-from candelabra.distributed._buffers import Buffer, bytes_of, check_list, check_tensor, of_tensors
+from candelabra.distributed._buffers import EngineBuffer, bytes_of, check_list, check_tensor, of_tensors
 from candelabra.distributed._process_group import ProcessGroup, resolved
-from candelabra.distributed._reductions import Reduction
+from candelabra.distributed._reductions import EngineReduction
 from candelabra.distributed._work import Work
 from candelabra.library import ReduceOp
 
@@ -43,7 +43,7 @@ def root_of(group: ProcessGroup, rank: int | None, group_rank: int | None, name:
     return group.ranks.index(rank)
 
 
-def _average(memory: memoryview, dtype: str, reduction: Reduction, group: ProcessGroup) -> None:
+def _average(memory: memoryview, dtype: str, reduction: EngineReduction, group: ProcessGroup) -> None:
     if reduction.average:
         array = np.frombuffer(memory, dtype)
         array /= group.size()
@@ -62,7 +62,7 @@ def broadcast(
     check_tensor(tensor, "tensor", "broadcast")
     g = resolved(group, "broadcast")
     root = root_of(g, src, group_src, "src", "broadcast")
-    buffer = Buffer(tensor, read=g.rank() == root)
+    buffer = EngineBuffer(tensor, read=g.rank() == root)
     communicator, memory = g.communicator, buffer.memory
     work = g.submit(
         "broadcast",
@@ -77,8 +77,8 @@ def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, a
     """Replace the tensor of every rank by the reduction of all. All have the same shape and dtype."""
     check_tensor(tensor, "tensor", "all_reduce")
     g = resolved(group, "all_reduce")
-    r = Reduction("all_reduce", op, tensor.dtype)
-    buffer = Buffer(tensor, r.cast)
+    r = EngineReduction("all_reduce", op, tensor.dtype)
+    buffer = EngineBuffer(tensor, r.cast)
     communicator, memory = g.communicator, buffer.memory
 
     def task() -> None:
@@ -100,8 +100,8 @@ def reduce(
     check_tensor(tensor, "tensor", "reduce")
     g = resolved(group, "reduce")
     root = root_of(g, dst, group_dst, "dst", "reduce")
-    r = Reduction("reduce", op, tensor.dtype)
-    buffer = Buffer(tensor, r.cast)
+    r = EngineReduction("reduce", op, tensor.dtype)
+    buffer = EngineBuffer(tensor, r.cast)
     communicator, memory, at_root = g.communicator, buffer.memory, g.rank() == root
 
     def task() -> None:
@@ -137,7 +137,7 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, asy
     check_list(tensor_list, "tensor_list", "all_gather", g.size(), tensor)
     _check_sizes(tensor_list, tensor, "tensor_list", "all_gather")
     flat = of_tensors(tensor_list, read=False)
-    communicator, sent, received = g.communicator, Buffer(tensor).memory, bytes_of(flat)
+    communicator, sent, received = g.communicator, EngineBuffer(tensor).memory, bytes_of(flat)
     work = g.submit(
         "all_gather",
         _described(tensor),
@@ -160,8 +160,8 @@ def all_gather_into_tensor(
             "all_gather_into_tensor: output tensor size must be equal to world_size times input tensor size, got "
             f"{list(output_tensor.shape)} for {g.size()} times {list(input_tensor.shape)}"
         )
-    buffer = Buffer(output_tensor, read=False)
-    communicator, sent, received = g.communicator, Buffer(input_tensor).memory, buffer.memory
+    buffer = EngineBuffer(output_tensor, read=False)
+    communicator, sent, received = g.communicator, EngineBuffer(input_tensor).memory, buffer.memory
     work = g.submit(
         "all_gather_into_tensor",
         _described(input_tensor),
@@ -188,7 +188,7 @@ def gather(
     check_tensor(tensor, "tensor", "gather")
     g = resolved(group, "gather")
     root = 0 if dst is None and group_dst is None else root_of(g, dst, group_dst, "dst", "gather")
-    communicator, sent = g.communicator, Buffer(tensor).memory
+    communicator, sent = g.communicator, EngineBuffer(tensor).memory
     signature = f"{_described(tensor)}, dst={g.ranks[root]}"
     if g.rank() != root:
         if gather_list:
@@ -228,7 +228,7 @@ def scatter(
         check_list(scatter_list, "scatter_list", "scatter", g.size(), tensor)
         _check_sizes(scatter_list, tensor, "scatter_list", "scatter")
         sent = bytes_of(of_tensors(scatter_list))
-    buffer = Buffer(tensor, read=False)
+    buffer = EngineBuffer(tensor, read=False)
     communicator, received = g.communicator, buffer.memory
     signature = f"{_described(tensor)}, src={g.ranks[root]}"
     work = g.submit("scatter", signature, lambda: communicator.scatter(sent, received, root), buffer.store)
@@ -247,7 +247,7 @@ def reduce_scatter(
     g = resolved(group, "reduce_scatter")
     check_list(input_list, "input_list", "reduce_scatter", g.size(), output)
     _check_sizes(input_list, output, "input_list", "reduce_scatter")
-    r = Reduction("reduce_scatter", op, output.dtype)
+    r = EngineReduction("reduce_scatter", op, output.dtype)
     sent = bytes_of(of_tensors(input_list, r.cast))
     return _result(_reduce_scatter(g, "reduce_scatter", output, sent, r, op), async_op, output)
 
@@ -265,13 +265,15 @@ def reduce_scatter_tensor(
             "reduce_scatter_tensor: input tensor must be the same size as output size times world size, got "
             f"{list(input.shape)} for {g.size()} times {list(output.shape)}"
         )
-    r = Reduction("reduce_scatter_tensor", op, output.dtype)
-    sent = Buffer(input, r.cast).memory
+    r = EngineReduction("reduce_scatter_tensor", op, output.dtype)
+    sent = EngineBuffer(input, r.cast).memory
     return _result(_reduce_scatter(g, "reduce_scatter_tensor", output, sent, r, op), async_op, output)
 
 
-def _reduce_scatter(g: ProcessGroup, name: str, output: Tensor, sent: memoryview, r: Reduction, op: ReduceOp) -> Work:
-    buffer = Buffer(output, r.cast, read=False)
+def _reduce_scatter(
+    g: ProcessGroup, name: str, output: Tensor, sent: memoryview, r: EngineReduction, op: ReduceOp
+) -> Work:
+    buffer = EngineBuffer(output, r.cast, read=False)
     communicator, received = g.communicator, buffer.memory
 
     def task() -> None:
@@ -320,8 +322,8 @@ def all_to_all_single(
     _check_pair(output, input, "all_to_all_single")
     sends = _split_bytes(input, input_split_sizes, g.size())
     receives = _split_bytes(output, output_split_sizes, g.size())
-    buffer = Buffer(output, read=False)
-    communicator, data, received = g.communicator, Buffer(input).memory, buffer.memory
+    buffer = EngineBuffer(output, read=False)
+    communicator, data, received = g.communicator, EngineBuffer(input).memory, buffer.memory
     work = g.submit(
         "all_to_all_single",
         input.dtype.name,

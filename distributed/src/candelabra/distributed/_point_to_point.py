@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import candelabra as cd
 from candelabra import Tensor
-from candelabra.distributed._buffers import Buffer, check_tensor
+from candelabra.distributed._buffers import EngineBuffer, check_tensor
 from candelabra.distributed._collectives import root_of
 from candelabra.distributed._process_group import ProcessGroup, resolved
 from candelabra.distributed._work import DistBackendError, PointToPoint
@@ -28,7 +28,7 @@ def isend(
             "Invalid destination rank: destination rank should not be the same as the rank of the current process."
         )
     g.check("isend")
-    buffer = Buffer(tensor)
+    buffer = EngineBuffer(tensor)
     request = g.communicator.send(buffer.memory, place, tag)
     # The buffer may be a copy, which must live until it is sent.
     return PointToPoint(
@@ -47,7 +47,7 @@ def irecv(
     if place == g.rank():
         raise ValueError("Invalid source rank: source rank should not be the same as the rank of the current process.")
     g.check("irecv")
-    buffer = Buffer(tensor, read=False)
+    buffer = EngineBuffer(tensor, read=False)
     request = g.communicator.receive(buffer.memory, place, tag)
     source = "any" if place is None else g.ranks[place]
     return PointToPoint(g, f"irecv({tensor.dtype.name}{list(tensor.shape)}, src={source})", request, buffer.store)

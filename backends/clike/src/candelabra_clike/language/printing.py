@@ -10,11 +10,11 @@ from candelabra_clike.language.values import (
     BITWISE,
     COMPARISONS,
     Cast,
+    ComplexPart,
     Constant,
     FunctionCall,
     Number,
     Operation,
-    Part,
     Refuse,
     Select,
     Value,
@@ -94,7 +94,7 @@ def _printed(value: Value, form: str) -> tuple[str, int]:
             return f"AS_{value.type.upper()}X8({text(of, form)})", PRIMARY
         case Cast(of=of):
             return f"({type_name(value.type)}){_bracketed(of, UNARY, form)}", UNARY
-        case Part(of=of, name=name):
+        case ComplexPart(of=of, name=name):
             return f"{_bracketed(of, PRIMARY, form)}.{name}", PRIMARY
         case Select(condition=condition, chosen=chosen, other=other):
             if value.rare and form == "usual":

@@ -13,7 +13,7 @@ from candelabra.autograd.function import Function
 from candelabra.distributed.device_mesh import DeviceMesh
 from candelabra.distributed.fsdp._policies import MixedPrecisionPolicy
 from candelabra.distributed.tensor import DTensor, Replicate, Shard
-from candelabra.distributed.tensor._dtensor import Split, parameter, part_of, splits_of
+from candelabra.distributed.tensor._dtensor import ShardStep, parameter, part_of, splits_of
 
 
 class Owner(NamedTuple):
@@ -26,7 +26,7 @@ class Owner(NamedTuple):
 class Sharded:
     """One parameter: its shard, and the modules that have it."""
 
-    def __init__(self, whole: Tensor, owners: list[Owner], shard: Split, replicate: Split | None) -> None:
+    def __init__(self, whole: Tensor, owners: list[Owner], shard: ShardStep, replicate: ShardStep | None) -> None:
         self.owners = owners
         self.shape = tuple(whole.shape)
         self.rows = -(-self.shape[0] // shard.mesh.size()) if self.shape else 1
@@ -75,8 +75,8 @@ class ParameterGroup:
             Sharded(
                 whole,
                 owners,
-                Split(shards, Shard(0), tuple(whole.shape)),
-                None if replicas is None else Split(replicas, Replicate(), tuple(whole.shape)),
+                ShardStep(shards, Shard(0), tuple(whole.shape)),
+                None if replicas is None else ShardStep(replicas, Replicate(), tuple(whole.shape)),
             )
             for whole, owners in owned
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from candelabra_clike.source import Source, number, reads, writes
 from candelabra_clike.templates.reduction_dims import ReductionForm
-from candelabra_clike.templates.reductions.fold import Fold
+from candelabra_clike.templates.reductions.fold import TypedFold
 from candelabra_clike.templates.reductions.serial import SerialReductionSourceBuilder
 from candelabra_clike.templates.reductions.source import PART, dim_parameters
 from candelabra_clike.types import CType
@@ -16,7 +16,7 @@ class ArgReductionSourceBuilder:
     piece, block, group = 256, 256, 256
     """Elements of a stretch, columns of a work-item, and the work-group size."""
 
-    def __init__(self, name: str, better: str, fold: Fold, element: CType) -> None:
+    def __init__(self, name: str, better: str, fold: TypedFold, element: CType) -> None:
         self.name = name
         self.sign = better
         self.fold = fold

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from candelabra_clike.source import Parameter, Source, number, reads, writes
+from candelabra_clike.source import KernelParameter, Source, number, reads, writes
 from candelabra_clike.templates.index_walker import row_offsets, size_parameters, stride_parameters
 from candelabra_clike.types import CType
 
@@ -103,7 +103,7 @@ class ScanSourceBuilder:
         """Return the kernel of a form. ``phase``: ``"totals"`` stores only totals, ``"rest"`` reads them, ``""`` has
         none.
         """
-        outs: list[Parameter] = []
+        outs: list[KernelParameter] = []
         if phase != "totals":
             outs = [writes(f"out{k}", o.memory) for k, o in enumerate(self.outputs)]
         if phase:

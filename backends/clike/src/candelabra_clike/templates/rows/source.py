@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from candelabra_clike.source import Parameter, Source, number, reads, writes
+from candelabra_clike.source import KernelParameter, Source, number, reads, writes
 from candelabra_clike.templates.index_walker import offset_lines
 from candelabra_clike.types import CType
 
@@ -93,7 +93,7 @@ class RowSourceBuilder:
             "POWER": f"power_{self.value}",
         }
 
-    def parameters(self, *own: str) -> tuple[Parameter, ...]:
+    def parameters(self, *own: str) -> tuple[KernelParameter, ...]:
         """Return buffers, offsets and sizes, then the strides of the kept dims, then those of the reduced dims, then
         numbers.
         """
