@@ -1,6 +1,6 @@
 """The devices of these tests: the first OpenCL device, and variants of it with changed properties.
 
-Most of the time goes into compiling kernels. So ``make test`` runs a third of each test's cases on the device, an
+Most of the time goes into compiling kernels. So ``make test`` runs a quarter of each test's cases on the device, an
 eighth of those on the variants, whose kernel forms a processor does not use, and at least one of each. ``make
 test-all`` runs all.
 """
@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = {item.nodeid: item for item in items if str(item.path).startswith(folder)}
     variants = {name for name, item in here.items() if _uses(item, VARIANTS)}
     plain = {name for name, item in here.items() if _uses(item, DEVICE)} - variants
-    for count, names in ((3, plain), (8, variants)):
+    for count, names in ((4, plain), (8, variants)):
         for name in names - one_in(count, names, lambda name: name.partition("[")[0]):
             here[name].add_marker(pytest.mark.thorough)
 
