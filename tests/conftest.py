@@ -49,6 +49,14 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _garbage_is_collected_by_module() -> Iterator[None]:
+    """Hide what a module has left in memory, such as compiled kernels, from later collections, which it slows down."""
+    yield
+    gc.collect()
+    gc.freeze()
+
+
 def _hash(name: str) -> int:
     return zlib.crc32(name.encode())
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import pytest
 
 T = TypeVar("T")
 
@@ -22,6 +24,13 @@ def shuffled_position(name: str) -> int:
 def one_in(count: int, names: Iterable[str], stratum: Callable[[str], Hashable]) -> set[str]:
     """Return one name for every ``count`` names of a stratum, and at least one of each stratum."""
     return {name for name, part in partition(count, names, stratum).items() if part == 0}
+
+
+def sampled(count: int, names: Iterable[str], stratum: Callable[[str], Hashable] = lambda name: None) -> list[Any]:
+    """Return all names as parameters of a test, of which ``make test`` tries one of ``count`` in each stratum."""
+    every = sorted(names)
+    chosen = one_in(count, every, stratum)
+    return [pytest.param(name, marks=() if name in chosen else pytest.mark.thorough) for name in every]
 
 
 def partition(count: int, names: Iterable[str], stratum: Callable[[str], Hashable]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from candelabra.backend import Capabilities, DeviceInfo, Kernel
 from candelabra.dtypes import ALL, dtype
 from candelabra.library import OPERATORS
 from candelabra_clike import CLikeBackend, StridedArray
-from candelabra_native.pack.calls import Call, CallError, recorded
+from candelabra_native.pack.calls import CallError, RecordedCall, recorded
 from candelabra_native.pack.replaying import DryEngine
 from candelabra_native.processor import level
 from candelabra_native.thresholds import threshold
@@ -26,7 +26,7 @@ class RecordingBackend(CLikeBackend):
 
     def __init__(self) -> None:
         self.dry: Final = DryEngine(level())
-        self.calls: Final[dict[str, Call]] = {}
+        self.calls: Final[dict[str, RecordedCall]] = {}
         self.unwritten: Final[set[str]] = set()
         """The operators whose arguments have no notation."""
 

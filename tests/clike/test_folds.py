@@ -17,7 +17,7 @@ from candelabra_clike.language import (
     text,
 )
 from candelabra_clike.templates.reductions.arg_source import ArgReductionSourceBuilder
-from candelabra_clike.templates.reductions.fold import Fold, is_vector_fold
+from candelabra_clike.templates.reductions.fold import TypedFold, is_vector_fold
 from candelabra_clike.types import CTYPES
 
 X, Y = (Variable("f32", n) for n in "xy")
@@ -85,14 +85,14 @@ def test_sums_and_extremes_are_vectors_where_the_elements_have_them() -> None:
 def test_a_fold_of_a_wrong_type_names_the_reduction_and_the_line() -> None:
     """The error comes where the fold is declared, and not from a compiler."""
     with pytest.raises(ExpressionError, match=r"of 'total' \(test_folds\.py, line \d+\): .* got f32"):
-        Fold("total", "f32", "f64", lambda a, b: a + b, each=lambda x: x)
+        TypedFold("total", "f32", "f64", lambda a, b: a + b, each=lambda x: x)
     with pytest.raises(ExpressionError, match=r"'\+' of f64 and f32: cast one of them"):
-        Fold("total", "f32", "f64", lambda a, b: a + cast("f32", b), each=lambda x: cast("f64", x))
+        TypedFold("total", "f32", "f64", lambda a, b: a + cast("f32", b), each=lambda x: cast("f64", x))
 
 
 def test_a_comparison_of_a_wrong_type_names_the_arg_reduction_and_the_line() -> None:
     """A comparison of two elements is a bool, and both have the type of the fold's lanes."""
-    fold, element = Fold("largest", "f32", "f32", lambda a, b: select(a > b, a, b)), CTYPES[BY_NAME["float32"]]
+    fold, element = TypedFold("largest", "f32", "f32", lambda a, b: select(a > b, a, b)), CTYPES[BY_NAME["float32"]]
     source = ArgReductionSourceBuilder("argmax", lambda a, b: a > b, lambda a, b: a == b, fold, element)
     assert source.better("x", "best") == "(x > best)"
     with pytest.raises(ExpressionError, match=r"of 'argmax' \(test_folds\.py, line \d+\): .* got f32"):

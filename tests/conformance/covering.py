@@ -1,6 +1,6 @@
 """Samples of the operators, and of the suite's cases of an operator, for ``make test``.
 
-Each property and layout of an operator is tried once, and a third of its dtypes. With every dtype, the sample caught
+Each property and layout of an operator is tried once, and a sixth of its dtypes. With every dtype, the sample caught
 234 of the 241 mutants that candelabra_conformance's catalogue had then; all pairs of property, dtype and layout caught
 238.
 """
@@ -11,12 +11,11 @@ from collections.abc import Hashable, Iterable
 from itertools import groupby
 from typing import Any
 
-import pytest
 from candelabra.library import OPERATORS
 from candelabra_conformance.layouts import BASIC, MEMORY, MIXED
 from candelabra_conformance.model import DEVICE, Case
 
-from tests.sampling import covering, one_in, shuffled_position
+from tests.sampling import covering, one_in, sampled, shuffled_position
 
 IN_SEVERAL_DTYPES = frozenset({"result", "special", "value"})
 """Properties that are tried in several dtypes: their cases are fast, and they detect most faults of kernels."""
@@ -38,9 +37,8 @@ def one_operator_in(count: int) -> set[str]:
 
 
 def sampled_operators(count: int) -> list[Any]:
-    """Return all operators as parameters of a test, of which ``make test`` tries one of ``count``."""
-    chosen = one_operator_in(count)
-    return [pytest.param(name, marks=() if name in chosen else pytest.mark.thorough) for name in sorted(OPERATORS)]
+    """Return all operators as parameters of a test, of which ``make test`` tries one of ``count`` of each kind."""
+    return sampled(count, OPERATORS, kind)
 
 
 def each_once(cases: Iterable[Case]) -> list[Case]:
@@ -61,5 +59,5 @@ def _traits(case: Case) -> set[Hashable]:
 
 
 def _is_tried(operator: str, dtype: str) -> bool:
-    """Return whether an operator is tried in a dtype: always in the main one, and in a third of the others."""
-    return dtype == MAIN or shuffled_position(f"{operator} {dtype}") % 3 == 0
+    """Return whether an operator is tried in a dtype: always in the main one, and in a sixth of the others."""
+    return dtype == MAIN or shuffled_position(f"{operator} {dtype}") % 6 == 0

@@ -14,7 +14,7 @@ import pytest
 from candelabra._cli.main import main
 from candelabra.library import OPERATORS
 from candelabra_conformance.cli import STATUSES
-from candelabra_conformance.running.workers import WorkerError
+from candelabra_conformance.running.workers import WorkerStartError
 
 SOFTMAX = ["--case", "softmax/value/float32/*", "--case", "device/copy/float32", "--jobs", "1"]
 
@@ -139,7 +139,7 @@ def test_a_quick_run_compiles_no_optional_kernels(
 
     def run(device: str, options: Any, **more: Any) -> Any:
         found.append(os.environ.get("CANDELABRA_COMPILE"))
-        raise WorkerError("stopped")
+        raise WorkerStartError("stopped")
 
     monkeypatch.setattr("candelabra_conformance.cli.run", run)
     assert main(["conformance", "--device", "cpu", *(["--quick"] if quick else [])]) == 2

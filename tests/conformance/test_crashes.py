@@ -56,10 +56,10 @@ def test_the_call_of_a_crash_is_the_last_one_before_it() -> None:
     """The program is executed again; if that does not crash, the reproducer runs the whole case."""
     case = Case("softmax", "value", "float32", "contiguous")
     calls = [
-        crashes.Call("(float32[2])", "one"),
+        crashes.SampleCall("(float32[2])", "one"),
         "softmax",
         "exp",
-        crashes.Call("(float32[3])", "two"),
+        crashes.SampleCall("(float32[3])", "two"),
         "softmax",
         "sum",
     ]
@@ -88,7 +88,7 @@ def test_a_process_that_examines_a_crash_reports_each_call_before_it() -> None:
     """A sample in words with its program, then the operators that it calls; a program is only executed."""
     context, sent = Context(str(cd.get_default_device())), list[Any]()
     crashes.answer(context, crashes.Trace(Case("softmax", "value", "float32", "contiguous")), sent.append)
-    assert isinstance(sent[0], crashes.Call)
+    assert isinstance(sent[0], crashes.SampleCall)
     assert sent[0].words.startswith("(float32[")
     assert "got = OPERATORS['softmax'](x, 1)\nprint(got)\n" in sent[0].program
     assert sent[1] == "softmax"

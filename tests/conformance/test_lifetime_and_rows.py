@@ -12,7 +12,7 @@ from candelabra.library import OPERATORS
 from candelabra_conformance.context import Context, Failure, NotApplicable
 from candelabra_conformance.model import FAILED, PASSED, SKIPPED, Result
 from candelabra_conformance.mutants.catalogue import load
-from candelabra_conformance.mutants.catalogue.row_lists import RowKernel
+from candelabra_conformance.mutants.catalogue.row_lists import MirrorRowKernel
 from candelabra_conformance.mutants.hunting import installed
 from candelabra_conformance.mutants.mirror import Mirror
 from candelabra_conformance.properties import memory_lifetime, result_lifetime
@@ -105,7 +105,7 @@ def test_a_copy_that_shares_memory_is_reported_with_its_size(monkeypatch: pytest
 def test_a_correct_kernel_over_rows_passes(operator: str) -> None:
     """A kernel that serves all rows by one call gets lists of one, several and many rows, and passes."""
     made = Mirror("rows")
-    kernel = RowKernel(made, operator)
+    kernel = MirrorRowKernel(made, operator)
     count = len(kernel.names)
     lengths = []
 
@@ -156,7 +156,7 @@ def test_a_row_of_several_shapes_is_refused() -> None:
     made = Mirror("rows")
     row = [made.from_host(0, memoryview(np.zeros(n, np.float32).tobytes()), (n,), cd.float32) for n in (2, 3)]
     with pytest.raises(ValueError, match="the tensors of a row have several shapes"):
-        RowKernel(made, "sgd_step").values(row, (0.1, 0.0, False))
+        MirrorRowKernel(made, "sgd_step").values(row, (0.1, 0.0, False))
 
 
 # -- skipped ----------------------------------------------------------------------------------------------------------

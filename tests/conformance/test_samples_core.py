@@ -21,6 +21,9 @@ from candelabra_conformance.samples.mistakes_of_record import refuses
 from candelabra_conformance.samples.sample import KINDS, Sample, mapped
 from candelabra_conformance.transport import to_device
 
+from tests.conformance.covering import kind
+from tests.sampling import sampled
+
 references.load()
 registry.load()
 INSTANCE = open_device(reference_device())
@@ -55,7 +58,7 @@ def result(name: str, s: Sample) -> Any:
     return called(OPERATORS[name], args, kwargs, INSTANCE)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sampled(3, NAMES, kind))
 def test_every_operator_has_samples_in_each_dtype_that_it_takes(name: str) -> None:
     """Each dtype has ordinary samples, and each sample runs on the reference device."""
     for d in ALL:

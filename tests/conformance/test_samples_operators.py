@@ -17,6 +17,9 @@ from candelabra_conformance.samples.maker import Maker
 from candelabra_conformance.samples.sample import HERE, Sample, mapped
 from candelabra_conformance.taking import refused
 
+from tests.conformance.covering import kind
+from tests.sampling import sampled
+
 registry.load()
 references.load()
 PACKAGES = tuple(
@@ -85,7 +88,7 @@ def ordinary(name: str, d: dtype | str) -> Iterator[Sample]:
         yield from generator(generator_argument(name, d))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sampled(3, NAMES, kind))
 def test_every_operator_has_samples_for_each_dtype_that_it_takes(name: str) -> None:
     """No generator is empty, every call works in supported dtypes, and none works in the others."""
     for d in ALL:

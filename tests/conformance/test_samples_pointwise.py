@@ -28,6 +28,9 @@ from candelabra_conformance.samples.special_values import COMPONENTWISE, NO_ANSW
 from candelabra_conformance.tolerance import eps
 from candelabra_conformance.transport import to_device
 
+from tests.conformance.covering import kind
+from tests.sampling import sampled
+
 references.load()
 registry.load()
 EVERY = sorted(set(OPERATORS) | set(OPERATORS_IN))
@@ -44,7 +47,7 @@ def supported_dtypes(op: Operator[..., Any]) -> list[dtype]:
 
 
 # -- samples ----------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", POINTWISE)
+@pytest.mark.parametrize("name", sampled(3, POINTWISE, kind))
 def test_every_kind_of_sample_follows_from_a_record(name: str) -> None:
     """Each kind has samples in each supported dtype, and the arrays have that dtype."""
     op = OPERATORS[name]

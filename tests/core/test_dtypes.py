@@ -3,11 +3,13 @@
 import copy
 import pickle  # noqa: TID251 - what is unpickled here was pickled here
 from fractions import Fraction
+from pathlib import Path
 
 import candelabra as cd
 import pytest
 from candelabra.dtypes import ALL, can_cast, promote_types
 
+ROOT = Path(__file__).resolve().parents[2]
 SHORT = dict(zip(["b1", "u1", "i1", "i2", "i4", "i8", "u2", "u4", "u8", "f2", "bf", "f4", "f8", "c8", "c16"], ALL))
 """The dtypes with the letters of the tables, in the order of rows and columns."""
 
@@ -235,3 +237,10 @@ def test_dtype_survives_copies_and_pickles_as_itself(d: cd.dtype) -> None:
     assert copy.copy(d) is d
     assert copy.deepcopy([d])[0] is d
     assert pickle.loads(pickle.dumps(d)) is d  # noqa: S301
+
+
+def test_half_precision_is_a_property_of_a_dtype() -> None:
+    """No function recognizes half precision by its size, which 16-bit integers share."""
+    assert [str(d) for d in ALL if d.is_half] == ["candelabra.float16", "candelabra.bfloat16"]
+    sources = [path for folder in ("core/src", "nn/src") for path in (ROOT / folder).rglob("*.py")]
+    assert [p.name for p in sources if "itemsize == 2" in p.read_text(encoding="utf-8")] == ["dtypes.py"]

@@ -10,7 +10,7 @@ import candelabra.distributed as dist
 import numpy as np
 import pytest
 from candelabra.distributed import ReduceOp, threads
-from candelabra.distributed._buffers import Buffer
+from candelabra.distributed._buffers import EngineBuffer
 
 SIZE = 3
 INTEGERS = [cd.uint8, cd.int8, cd.int16, cd.int32, cd.int64]
@@ -294,11 +294,11 @@ def test_memory_of_the_host_is_not_copied() -> None:
     """The engine writes into a contiguous tensor of the host, and into a copy of any other tensor."""
     for dtype in (cd.float32, cd.bfloat16, cd.bool, cd.complex64):
         x = cd.ones(4, 6, dtype=dtype)
-        memory = Buffer(x[1:3]).memory
+        memory = EngineBuffer(x[1:3]).memory
         assert len(memory) == 12 * dtype.itemsize
         memory[:] = bytes(len(memory))
         assert x.to(cd.complex64).abs().sum() == 12
-        Buffer(x[:, 1:2]).memory[:] = bytes(4 * dtype.itemsize)
+        EngineBuffer(x[:, 1:2]).memory[:] = bytes(4 * dtype.itemsize)
         assert x.to(cd.complex64).abs().sum() == 12
 
 

@@ -11,7 +11,7 @@ import pytest
 from candelabra import nn
 from candelabra.distributed import threads
 from candelabra.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
-from candelabra.distributed.pipelining._link import Link
+from candelabra.distributed.pipelining._link import StageLink
 
 SIZE = 3
 
@@ -149,7 +149,7 @@ def test_wrong_pipelines() -> None:
         with pytest.raises(ValueError, match="the last stage needs target=, for the loss function"):
             schedule.step(cd.ones(4, 1))
         with pytest.raises(ValueError, match="a stage cannot send 40 tensors"):
-            Link(0, None, None).send([cd.ones(2)] * 40)
+            StageLink(0, None, None).send([cd.ones(2)] * 40)
 
     threads.run(program, 1)
 

@@ -110,14 +110,14 @@ def test_proxies_need_the_mpiexec_of_mpich(monkeypatch: pytest.MonkeyPatch) -> N
     """Others, and none, are refused."""
     monkeypatch.setattr(_proxies, "find_mpiexec", lambda: "/bin/true")
     with pytest.raises(EngineUnavailable, match="mpiexec has not asked for 1 proxies"):
-        _proxies.Launch(["true"], 1, 1, "127.0.0.1", {})
+        _proxies.ProxyLaunch(["true"], 1, 1, "127.0.0.1", {})
     monkeypatch.setattr(_proxies, "is_open_mpi", lambda _: True)
     with pytest.raises(EngineUnavailable, match="/bin/true is Open MPI's; proxies that others start need MPICH's"):
-        _proxies.Launch(["true"], 1, 1, "127.0.0.1", {})
+        _proxies.ProxyLaunch(["true"], 1, 1, "127.0.0.1", {})
 
     def missing() -> str:
         raise FileNotFoundError("candelabra run: there is no mpiexec")
 
     monkeypatch.setattr(_proxies, "find_mpiexec", missing)
     with pytest.raises(EngineUnavailable, match="there is no mpiexec"):
-        _proxies.Launch(["true"], 1, 1, "127.0.0.1", {})
+        _proxies.ProxyLaunch(["true"], 1, 1, "127.0.0.1", {})

@@ -8,8 +8,8 @@ import pytest
 from candelabra.dtypes import bfloat16, bool_, complex64, float32, int64, uint8
 from candelabra_clike import StridedArray
 from candelabra_native.pack import libraries
-from candelabra_native.pack.calls import Array, Call, CallError, arguments, combined, parse, recorded
-from candelabra_native.pack.replaying import DryEngine, Replay
+from candelabra_native.pack.calls import CallError, RecordedArray, RecordedCall, arguments, combined, parse, recorded
+from candelabra_native.pack.replaying import DryEngine, EngineReplay
 
 ENGINE = DryEngine("x86_64_v3")
 
@@ -101,15 +101,15 @@ def test_an_argument_without_a_notation_is_refused() -> None:
         recorded("op", float32, (object(),))
 
 
-@pytest.mark.parametrize("name", ["short", "full"])
+@pytest.mark.parametrize("name", ["short", pytest.param("full", marks=pytest.mark.thorough)])
 def test_each_call_of_a_list_adds_a_kernel(name: str) -> None:
     """A line that adds nothing is left from templates that have changed: run ``tools/native_kernels.py``."""
     text = (libraries.FOLDER / f"{name}.txt").read_text(encoding="utf-8")
-    replays = [Replay(level) for level in ("x86_64_v3", "x86_64_v4")]
+    replays = [EngineReplay(level) for level in ("x86_64_v3", "x86_64_v4")]
     useless = [str(call) for call in parse(text) if not sum(len(replay.added(call)) for replay in replays)]
     assert len(useless) <= len(text.splitlines()) // 20, useless
 
 
 def test_a_call_is_equal_to_another_with_the_same_arguments() -> None:
     """Calls are values."""
-    assert Call("neg", float32, (Array(float32, (2,)),)) == parse("neg.f32(f32[2])")[0]
+    assert RecordedCall("neg", float32, (RecordedArray(float32, (2,)),)) == parse("neg.f32(f32[2])")[0]

@@ -1,10 +1,12 @@
 """The devices of these tests: the first OpenCL device, and variants of it with changed properties.
 
-A processor does not use the kernel forms of these variants, and each form has to be compiled. So ``make test`` runs
-a quarter of each test's cases on them, and ``make test-all`` runs all.
+Most of the time goes into compiling kernels. So ``make test`` runs a quarter of each test's cases on the device, an
+eighth of those on the variants, whose kernel forms a processor does not use, and at least one of each. ``make
+test-all`` runs all.
 """
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import candelabra as cd
@@ -15,24 +17,28 @@ from candelabra_opencl.backend import OpenCLBackend
 
 from tests.sampling import one_in
 
+DEVICE = frozenset({"device", "engine"})
 VARIANTS = frozenset({"lanes", "single", "cacheless"})
-"""The fixtures that are variants of the device."""
+"""The fixtures that are the device, and variants of it."""
 
 
 @pytest.hookimpl(tryfirst=True)  # This hook runs before the marks select tests.
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark three quarters of each test's cases on variants for ``make test-all``."""
+    """Mark most of each test's cases for ``make test-all``."""
     folder = str(Path(__file__).parent)
-    unlike = {item.nodeid: item for item in items if str(item.path).startswith(folder) and _uses_variant(item)}
-    for name in unlike.keys() - one_in(4, unlike, lambda name: name.partition("[")[0]):
-        unlike[name].add_marker(pytest.mark.thorough)
+    here = {item.nodeid: item for item in items if str(item.path).startswith(folder)}
+    variants = {name for name, item in here.items() if _uses(item, VARIANTS)}
+    plain = {name for name, item in here.items() if _uses(item, DEVICE)} - variants
+    for count, names in ((4, plain), (8, variants)):
+        for name in names - one_in(count, names, lambda name: name.partition("[")[0]):
+            here[name].add_marker(pytest.mark.thorough)
 
 
-def _uses_variant(item: pytest.Item) -> bool:
-    """Return whether a test has a variant of the device as a fixture or as a parameter."""
+def _uses(item: pytest.Item, devices: AbstractSet[str]) -> bool:
+    """Return whether a test has one of the devices as a fixture or as a parameter."""
     assert isinstance(item, pytest.Function)
     parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    return not VARIANTS.isdisjoint([*item.fixturenames, *(p for p in parameters if isinstance(p, str))])
+    return not devices.isdisjoint([*item.fixturenames, *(p for p in parameters if isinstance(p, str))])
 
 
 @pytest.fixture(scope="session")

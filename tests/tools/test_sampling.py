@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tests.sampling import covering, one_in, partition
+from tests.sampling import covering, one_in, partition, sampled
 
 NAMES = [f"{stratum}{i}" for stratum, count in (("a", 40), ("b", 7), ("c", 1)) for i in range(count)]
 
@@ -29,6 +29,15 @@ def test_a_sample_depends_on_the_names_alone() -> None:
 def test_an_additional_name_moves_few_others() -> None:
     """Most of a sample is unchanged when its stratum grows by one."""
     assert len(one_in(4, NAMES, stratum) & one_in(4, [*NAMES, "a40"], stratum)) >= 9
+
+
+def test_the_cases_outside_a_sample_have_the_mark() -> None:
+    """All names are parameters; those outside the sample run in `make test-all` only."""
+    every = sampled(4, NAMES, stratum)
+    assert [each.values[0] for each in every] == sorted(NAMES)
+    unmarked = {each.values[0] for each in every if not each.marks}
+    assert unmarked == one_in(4, NAMES, stratum)
+    assert {mark.name for each in every for mark in each.marks} == {"thorough"}
 
 
 def test_names_are_dealt_out_evenly() -> None:

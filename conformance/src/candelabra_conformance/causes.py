@@ -30,7 +30,7 @@ def roots(results: Iterable[Result]) -> dict[str, Result]:
 
 # -- groups -----------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
-class Group:
+class CauseGroup:
     """The cases of one operator with one verdict whose messages differ in numbers and samples only."""
 
     results: tuple[Result, ...]
@@ -51,7 +51,7 @@ class Group:
         return tuple(dict.fromkeys(r.case.property for r in self.results))
 
 
-def grouped(results: Sequence[Result], verdicts: Collection[str] = BAD) -> list[Group]:
+def grouped(results: Sequence[Result], verdicts: Collection[str] = BAD) -> list[CauseGroup]:
     """Return the results with these verdicts by operator, verdict and message, the group that blocks most first.
 
     Of groups that block equally many cases, the one of the lower level is first, then the larger one.
@@ -61,7 +61,7 @@ def grouped(results: Sequence[Result], verdicts: Collection[str] = BAD) -> list[
     for result in sorted(results, key=lambda r: (r.case.level, r.case)):
         if result.verdict in verdicts:
             found.setdefault((result.case.operator, result.verdict, _kind(result.message)), []).append(result)
-    groups = [Group(tuple(each), sum(blocks[r.case.id] for r in each)) for each in found.values()]
+    groups = [CauseGroup(tuple(each), sum(blocks[r.case.id] for r in each)) for each in found.values()]
     return sorted(groups, key=lambda g: (-g.blocks, g.first.case.level, -len(g.results), g.first.case))
 
 

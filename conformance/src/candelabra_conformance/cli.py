@@ -21,7 +21,7 @@ from candelabra_conformance.report import ReportError, read_json
 from candelabra_conformance.running import Options, ResumeError, run
 from candelabra_conformance.running.expected import ExpectedFailuresError
 from candelabra_conformance.running.run import cores
-from candelabra_conformance.running.workers import WorkerError
+from candelabra_conformance.running.workers import WorkerStartError
 from candelabra_conformance.showing import shown
 
 FORMS: Final[dict[str, tuple[str, Callable[[Run], str]]]] = {
@@ -33,7 +33,7 @@ FORMS: Final[dict[str, tuple[str, Callable[[Run], str]]]] = {
 }
 """The reports: a description of each, and the function that writes its text."""
 REFUSALS: Final = (
-    BackendError, ExpectedFailuresError, ReportError, ResumeError, UnknownNameError, WorkerError, OSError,
+    BackendError, ExpectedFailuresError, ReportError, ResumeError, UnknownNameError, WorkerStartError, OSError,
 )  # fmt: skip
 """The errors that end the command with a message."""
 CONFORMS, DIFFERS, USAGE, UNFINISHED = 0, 1, 2, 3

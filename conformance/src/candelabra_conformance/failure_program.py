@@ -24,7 +24,7 @@ from candelabra_conformance.context import OFF, Context, Failure
 from candelabra_conformance.layouts import CONTIGUOUS, MEMORY, placed
 from candelabra_conformance.model import DEVICE, SAMPLES, Case
 from candelabra_conformance.numpy_dtypes import device_dtype
-from candelabra_conformance.program import Program, argument_texts, spelled
+from candelabra_conformance.program import ReproducerProgram, argument_texts, spelled
 from candelabra_conformance.program_checks import FLAT, Written, allowance, raising
 from candelabra_conformance.program_trial import PASSES, error_of, shows
 from candelabra_conformance.records import CallableRecord, Record, set_of
@@ -136,7 +136,7 @@ def _raising(call: FailedCall) -> Iterator[str]:
 
 
 def _raising_text(call: FailedCall, device: str) -> str:
-    program = Program(device, call.layout)
+    program = ReproducerProgram(device, call.layout)
     arguments = argument_texts(program, call.record, *call.given)
     written = Written(call.record, spelled(call.record, arguments), arguments, program, None, None)
     lines = raising(call.property, written)
@@ -182,11 +182,11 @@ def two_forms(call: FailedCall) -> str:
     """
     if call.property == "overloads" and isinstance(call.record, CallableRecord):
         raise ValueError(f"{call.record.name} has no public name: only an overload set calls it")
-    program = Program(str(call.context.device), call.layout)
+    program = ReproducerProgram(str(call.context.device), call.layout)
     args, kwargs = call.given
     arguments = argument_texts(program, call.record, args, kwargs)
     seed = [f"cd.manual_seed({_seed(call)})"] if _seed(call) is not None else []
-    form: Callable[[Program, list[str]], str] = call.failure.details["form"]
+    form: Callable[[ReproducerProgram, list[str]], str] = call.failure.details["form"]
     writes = form(program, arguments).partition("(")[0].endswith("_")
     if writes and arguments:  # each call writes into its own tensor
         arguments = [f"{arguments[0]}.clone()", *arguments[1:]]

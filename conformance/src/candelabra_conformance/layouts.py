@@ -43,7 +43,7 @@ GUARD: Final = 3
 """The number of elements before and after an offset slice. Their value is 1, which is valid for any operator."""
 
 
-class Placement(NamedTuple):
+class ArrayPlacement(NamedTuple):
     """How a layout stores an array: a contiguous base, and the view of it that has the array's values."""
 
     dims: int
@@ -75,15 +75,15 @@ def _channels_last(base: Any, shape: tuple[int, ...]) -> Any:
     return base
 
 
-PLACEMENTS: Final[dict[str, Placement]] = {
-    TRANSPOSED: Placement(2, lambda a: a.swapaxes(0, -1), lambda x, _: x.swapaxes(0, -1)),
-    OFFSET: Placement(1, lambda a: _surrounded(a, 0, GUARD, GUARD), lambda x, _: x[GUARD:-GUARD]),
-    STEP: Placement(1, _every_second, lambda x, _: x[..., 1::2]),
-    ROWS: Placement(2, lambda a: _surrounded(a, -1, 1, 2), lambda x, _: x[..., 1:-2]),
-    CHANNELS_LAST: Placement(3, lambda a: np.moveaxis(a, 1, -1), _channels_last),
-    BROADCAST: Placement(1, lambda a: a[:1], lambda x, shape: x.expand(shape)),
-    BROADCAST_MIDDLE: Placement(3, lambda a: a[:, :1], lambda x, shape: x.expand(shape)),
-    BROADCAST_ALL: Placement(1, lambda a: a[(slice(1),) * a.ndim], lambda x, shape: x.expand(shape)),
+PLACEMENTS: Final[dict[str, ArrayPlacement]] = {
+    TRANSPOSED: ArrayPlacement(2, lambda a: a.swapaxes(0, -1), lambda x, _: x.swapaxes(0, -1)),
+    OFFSET: ArrayPlacement(1, lambda a: _surrounded(a, 0, GUARD, GUARD), lambda x, _: x[GUARD:-GUARD]),
+    STEP: ArrayPlacement(1, _every_second, lambda x, _: x[..., 1::2]),
+    ROWS: ArrayPlacement(2, lambda a: _surrounded(a, -1, 1, 2), lambda x, _: x[..., 1:-2]),
+    CHANNELS_LAST: ArrayPlacement(3, lambda a: np.moveaxis(a, 1, -1), _channels_last),
+    BROADCAST: ArrayPlacement(1, lambda a: a[:1], lambda x, shape: x.expand(shape)),
+    BROADCAST_MIDDLE: ArrayPlacement(3, lambda a: a[:, :1], lambda x, shape: x.expand(shape)),
+    BROADCAST_ALL: ArrayPlacement(1, lambda a: a[(slice(1),) * a.ndim], lambda x, shape: x.expand(shape)),
 }
 """The layouts other than contiguous: exchanged dims, slices of a longer dim, every second element, rows with gaps
 between them, channels last, and dims that are repeated with stride 0."""

@@ -22,7 +22,7 @@ LETTERS: Final = {"input": "x", "other": "y", "self": "x"}
 
 
 @dataclass
-class Program:
+class ReproducerProgram:
     """The parts of a program under construction."""
 
     device: str
@@ -52,7 +52,9 @@ class Program:
         return literals.plain(value)
 
 
-def argument_texts(program: Program, record: Record, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:
+def argument_texts(
+    program: ReproducerProgram, record: Record, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> list[str]:
     """Return the sources of the call's arguments, and add a variable to the program for each tensor."""
     names = parameter_names(record, len(args))
     names += [f"argument{i}" for i in range(len(names), len(args))]
@@ -95,27 +97,27 @@ def placed(array: Array, layout: str | Strides, position: int = 0) -> str:
     found = PLACEMENTS.get(layout_of(array, layout, position))
     if found is None:
         return literals.tensor(array)
-    view: Source = found.view(Source(literals.tensor(np.ascontiguousarray(found.base(array)))), array.shape)
+    view: TensorSource = found.view(TensorSource(literals.tensor(np.ascontiguousarray(found.base(array)))), array.shape)
     return view.text
 
 
 @dataclass(frozen=True)
-class Source:
+class TensorSource:
     """The source of a tensor, whose methods return the sources of its views."""
 
     text: str
 
-    def __getitem__(self, key: Any) -> Source:
+    def __getitem__(self, key: Any) -> TensorSource:
         parts = key if isinstance(key, tuple) else (key,)
-        return Source(f"{self.text}[{', '.join(_subscript(part) for part in parts)}]")
+        return TensorSource(f"{self.text}[{', '.join(_subscript(part) for part in parts)}]")
 
-    def swapaxes(self, first: int, second: int) -> Source:
+    def swapaxes(self, first: int, second: int) -> TensorSource:
         """Return the source of the view with two dims exchanged."""
-        return Source(f"{self.text}.transpose({first}, {second})")
+        return TensorSource(f"{self.text}.transpose({first}, {second})")
 
-    def expand(self, shape: tuple[int, ...]) -> Source:
+    def expand(self, shape: tuple[int, ...]) -> TensorSource:
         """Return the source of the view that is repeated to a shape."""
-        return Source(f"{self.text}.expand({tuple(shape)})")
+        return TensorSource(f"{self.text}.expand({tuple(shape)})")
 
 
 def _subscript(part: Any) -> str:

@@ -14,7 +14,7 @@ from candelabra import Tensor
 
 from candelabra_conformance import literals
 from candelabra_conformance.numpy_dtypes import device_dtype
-from candelabra_conformance.program import Program
+from candelabra_conformance.program import ReproducerProgram
 from candelabra_conformance.records import Record
 from candelabra_conformance.tolerance import eps, tiny, wide
 from candelabra_conformance.transport import Array
@@ -32,7 +32,7 @@ class Written:
     record: Record
     call: str
     arguments: list[str]
-    program: Program
+    program: ReproducerProgram
     expected: Any
     allowed: Any
 

@@ -14,7 +14,7 @@ from candelabra.library import EVERY_SIZE, OWN_KERNELS, OverloadSet, state
 
 from candelabra_conformance import literals
 from candelabra_conformance.layouts import CONTIGUOUS
-from candelabra_conformance.program import Layout, Program, argument_texts, spelled
+from candelabra_conformance.program import Layout, ReproducerProgram, argument_texts, spelled
 from candelabra_conformance.program_checks import VALUES, WRITERS, Written
 from candelabra_conformance.records import CallableRecord, Record, UnknownNameError, arguments_of, everything_named
 from candelabra_conformance.samples.sample import HERE, Sample, arrays
@@ -53,7 +53,7 @@ def reproducer(
     property, unless ``check`` is given, and ``TypeError`` for arguments without a literal.
     """
     record = record_named(operator) if isinstance(operator, str) else operator
-    program = Program(str(device), layout)
+    program = ReproducerProgram(str(device), layout)
     arguments = argument_texts(program, record, args, on_the_device(record, args, kwargs or {}))
     call = spelled(record, arguments)
     writer = WRITERS.get(property)
@@ -70,7 +70,7 @@ def reproducer(
     return composed(program, f"{record.name}: {property}", lines, seed, note)
 
 
-def composed(program: Program, title: str, lines: Sequence[str], seed: int | None, note: str) -> str:
+def composed(program: ReproducerProgram, title: str, lines: Sequence[str], seed: int | None, note: str) -> str:
     """Return the text of a program: a title, its imports, its tensors, and ``lines``.
 
     It begins with the current mode of :func:`candelabra.library.own_kernels` or ``serve_every_size``.

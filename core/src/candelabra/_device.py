@@ -139,7 +139,7 @@ def _is_lazy(backend: Backend) -> bool:
     return type(backend).evaluate is not Backend.evaluate
 
 
-class _Default(threading.local):
+class _DefaultDevice(threading.local):
     """The default device of a thread, and those of its enclosing blocks."""
 
     device: device | None = None
@@ -148,7 +148,7 @@ class _Default(threading.local):
     """Per device type, the index that its name without index means, if it is not 0."""
 
 
-_default: Final = _Default()
+_default: Final = _DefaultDevice()
 _process_default: list[device | None] = [None]
 _instances: Final[dict[device, Instance]] = {}
 _by_bit: Final[dict[int, Instance]] = {}

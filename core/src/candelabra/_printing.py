@@ -160,10 +160,10 @@ def _content(tensor: Tensor, shape: tuple[int, ...], indent: int) -> str:
     ends = [edge if cut and size > 2 * edge else None for size in shape]
     d = tensor.dtype
     if cut and not edge:
-        return _nested([], shape, ends, indent, Numbers([], d))
+        return _nested([], shape, ends, indent, NumberFormat([], d))
     with mode(include=NO_GRAD, exclude=LAYER_MASK | PACK):
         values = _shown(_plain(tensor), ends, 0)
-    return _nested(values, shape, ends, indent, Numbers(list(_flat(values, len(shape))), d))
+    return _nested(values, shape, ends, indent, NumberFormat(list(_flat(values, len(shape))), d))
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def _flat(values: Any, depth: int) -> Iterator[Any]:
 
 
 # -- numbers ----------------------------------------------------------------------------------------------------------
-class Numbers:
+class NumberFormat:
     """The format of the numbers of one tensor. Finite numbers other than 0 determine the common width."""
 
     def __init__(self, values: list[Any], d: dtype) -> None:
@@ -260,7 +260,7 @@ class _Words(_Column):
 
 
 # -- brackets ---------------------------------------------------------------------------------------------------------
-def _nested(values: Any, shape: Sequence[int], ends: Sequence[int | None], indent: int, numbers: Numbers) -> str:
+def _nested(values: Any, shape: Sequence[int], ends: Sequence[int | None], indent: int, numbers: NumberFormat) -> str:
     """Return nested brackets. Each outer dim adds a blank line between its items."""
     if not shape:
         return numbers.write(values)

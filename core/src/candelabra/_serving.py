@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Function = Callable[..., Any]
 
 
-class Link(NamedTuple):
+class KernelLink(NamedTuple):
     """One kernel of a chain, which a distribution contributes unless that is the owner."""
 
     kernel: Function
@@ -46,7 +46,7 @@ class Chain:
 
     __slots__ = ("links",)
 
-    def __init__(self, links: Sequence[Link]) -> None:
+    def __init__(self, links: Sequence[KernelLink]) -> None:
         self.links = tuple(links)
 
     def __repr__(self) -> str:
@@ -89,7 +89,7 @@ def in_turn(functions: Sequence[Function]) -> Function | None:
     return kernel
 
 
-def serving(instance: Instance, name: str, compute: dtype, key: int = 0) -> list[Link]:
+def serving(instance: Instance, name: str, compute: dtype, key: int = 0) -> list[KernelLink]:
     """Return the functions that serve an operator and a dtype on a device, in order; those that decline it are left
     out.
 
@@ -99,9 +99,9 @@ def serving(instance: Instance, name: str, compute: dtype, key: int = 0) -> list
     kernel: Any = instance.kernels.get(name)
     if kernel is None:
         return []
-    links = kernel.links if isinstance(kernel, Chain) else (Link(kernel),)
+    links = kernel.links if isinstance(kernel, Chain) else (KernelLink(kernel),)
     found = [(link.function(name, compute, key), link.contribution) for link in links]
-    return [Link(_lowered(function, instance), source) for function, source in found if function is not None]
+    return [KernelLink(_lowered(function, instance), source) for function, source in found if function is not None]
 
 
 def kernel_for(instance: Instance, name: str, compute: dtype, key: int = 0) -> Function | None:

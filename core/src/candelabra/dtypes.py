@@ -120,7 +120,7 @@ PYTHON_NAMES: Final[dict[str, str]] = {d.name: d.title for d in ALL}
 """PyTorch's name of each dtype in its error messages."""
 
 
-class _Default:
+class _DefaultDtype:
     """The default dtype of floating values in this process, as in PyTorch."""
 
     value: dtype = float32
@@ -128,20 +128,20 @@ class _Default:
 
 def get_default_dtype() -> dtype:
     """Return the dtype of Python floats: ``float32``, unless :func:`set_default_dtype` has changed it."""
-    return _Default.value
+    return _DefaultDtype.value
 
 
 def set_default_dtype(d: dtype) -> None:
     """Make ``d``, a floating dtype, the dtype of Python floats and of integer inputs to floating functions."""
     if not getattr(d, "is_floating_point", False):
         raise TypeError(f"only floating-point types are supported as the default type, got {d!r}")
-    _Default.value = d
+    _DefaultDtype.value = d
     invalidate()  # adapters contain the default dtype
 
 
 def default_for_category(category: int) -> dtype:
     """Return the default dtype of a Python scalar of this category."""
-    return (bool_, int64, _Default.value, _Default.value.to_complex())[category]
+    return (bool_, int64, _DefaultDtype.value, _DefaultDtype.value.to_complex())[category]
 
 
 def category_of_scalar(value: object) -> int:

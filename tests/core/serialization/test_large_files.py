@@ -13,7 +13,7 @@ from pathlib import Path
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra._serialization.stored import Source
+from candelabra._serialization.stored import ByteSource
 from candelabra.serialization import FileFormatError
 
 FORMATS = ("safetensors", "pt")
@@ -104,7 +104,7 @@ def test_loaded_memory_is_that_of_the_tensors(tmp_path: Path) -> None:
 def test_a_source_reads_without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     """The memory is then a bytearray; at the end of the file fewer bytes come back."""
     monkeypatch.delitem(sys.modules, "numpy")
-    source = Source(io.BytesIO(b"abcdef"))
+    source = ByteSource(io.BytesIO(b"abcdef"))
     assert bytes(source.read(2, 3)) == b"cde"
     assert bytes(source.read(4, 9)) == b"ef"
     assert not source.read(2, 3).readonly

@@ -10,7 +10,7 @@ from candelabra_clike.dialect import Dialect
 from candelabra_clike.library import needed
 
 
-class Parameter(NamedTuple):
+class KernelParameter(NamedTuple):
     """A parameter of a kernel: a buffer of elements of a type, or a number of that type.
 
     The types of numbers are ``i32 u32 i64 u64 f32 f64`` and ``INDEX``: no other type can be passed in every language.
@@ -33,19 +33,19 @@ class Parameter(NamedTuple):
         return f"*(const {index if self.type == 'INDEX' else self.type}*)(slots + {position})"
 
 
-def reads(name: str, type: str) -> Parameter:
+def reads(name: str, type: str) -> KernelParameter:
     """Declare a buffer that is only read. It may alias a buffer that is written: there is no ``restrict``."""
-    return Parameter(name, type, buffer=True)
+    return KernelParameter(name, type, buffer=True)
 
 
-def writes(name: str, type: str) -> Parameter:
+def writes(name: str, type: str) -> KernelParameter:
     """Declare a buffer that is written and may also be read."""
-    return Parameter(name, type, buffer=True, written=True)
+    return KernelParameter(name, type, buffer=True, written=True)
 
 
-def number(name: str, type: str = "INDEX") -> Parameter:
+def number(name: str, type: str = "INDEX") -> KernelParameter:
     """Declare a number. The default type is that of indices: 32 bits, or 64 bits in the wide variant."""
-    return Parameter(name, type)
+    return KernelParameter(name, type)
 
 
 COUNT = number("work_items")
@@ -62,7 +62,7 @@ class Source:
     """
 
     name: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[KernelParameter, ...]
     body: str
     group: int | None = None
     wide: bool = False

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from candelabra.graph import Graph
 
 
-class Plugin:
+class _NativePlugin:
     """The contribution."""
 
     @hookimpl
@@ -59,6 +59,6 @@ def why_unavailable() -> str:
     return ""
 
 
-plugin = Plugin()
+plugin = _NativePlugin()
 
 __all__ = ["plugin"]

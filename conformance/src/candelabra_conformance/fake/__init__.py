@@ -12,10 +12,10 @@ from candelabra_conformance.fake.backend import FakeAccelerator
 from candelabra_conformance.fake.contributing import FakeContribution
 from candelabra_conformance.fake.installing import installed, parse, provide
 from candelabra_conformance.fake.memory import after, every, larger_than, poison
-from candelabra_conformance.fake.streams import Event, Stream
+from candelabra_conformance.fake.streams import FakeEvent, Stream
 
 __all__ = [
-    "Event",
+    "FakeEvent",
     "FakeAccelerator",
     "FakeArray",
     "FakeContribution",

@@ -17,9 +17,9 @@ from candelabra.library import DEVICE, OPERATORS, open_device, plugins
 
 from candelabra_conformance.fake.arrays import Block, FakeArray
 from candelabra_conformance.fake.exchange import Borrowed, export_options
-from candelabra_conformance.fake.launching import Launch, view_of
+from candelabra_conformance.fake.launching import FakeLaunch, view_of
 from candelabra_conformance.fake.memory import Failing, Ledger, after, poison
-from candelabra_conformance.fake.streams import Schedule, Stream, Work
+from candelabra_conformance.fake.streams import Stream, StreamSchedule, StreamWork
 
 EXTENSION: Final = 12
 """DLPack's device type for devices without a number of their own (``kDLExtDev``)."""
@@ -64,7 +64,7 @@ class FakeAccelerator(Backend):
         self.poisoned: Final = poison
         self.facts: Final = {"simulated on": str(instance.device)} if facts is None else dict(facts)
         self.immutable: Final = immutable
-        self.schedule: Final = Schedule(devices)
+        self.schedule: Final = StreamSchedule(devices)
         if fail_allocation_after is not None:
             failing_allocations = after(fail_allocation_after)
         self.ledgers: Final = [
@@ -121,7 +121,7 @@ class FakeAccelerator(Backend):
         if record is not None and record.view and not self.immutable:
             return view_of(kernel, self.reference.dtype_of)
         choose: Callable[[dtype], Kernel | None] | None = getattr(kernel, "for_dtype", None)
-        return Launch(self, name, kernel, None if choose is None else _chosen(self, name, choose))
+        return FakeLaunch(self, name, kernel, None if choose is None else _chosen(self, name, choose))
 
     def _copying(self, name: str) -> Kernel:
         """Return a kernel that copies instead of making a view, for immutable arrays. It uses the record's geometry."""
@@ -182,7 +182,7 @@ class FakeAccelerator(Backend):
             self.reference.copy_(destination._hidden, source._hidden)
 
         if self.asynchronous:
-            self.schedule.current(block.index).put(Work("copy_", work, None))
+            self.schedule.current(block.index).put(StreamWork("copy_", work, None))
         else:
             work()
         return destination
@@ -290,6 +290,6 @@ def _chosen(
 ) -> Callable[[dtype], Kernel | None]:
     def for_dtype(d: dtype) -> Kernel | None:
         kernel = choose(d)
-        return None if kernel is None else Launch(accelerator, name, kernel)
+        return None if kernel is None else FakeLaunch(accelerator, name, kernel)
 
     return for_dtype

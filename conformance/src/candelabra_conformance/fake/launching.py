@@ -18,7 +18,7 @@ from candelabra.dtypes import dtype
 from candelabra.library import DEVICE, OPERATORS
 
 from candelabra_conformance.fake.arrays import FakeArray
-from candelabra_conformance.fake.streams import Work
+from candelabra_conformance.fake.streams import StreamWork
 
 if TYPE_CHECKING:
     from candelabra_conformance.fake.backend import FakeAccelerator
@@ -33,7 +33,7 @@ REMEMBERED: Final = 4096
 """The maximum number of signatures for which a kernel's results are cached."""
 
 
-class Launch:
+class FakeLaunch:
     """One kernel of a fake device."""
 
     def __init__(
@@ -151,7 +151,7 @@ class Launch:
             if not self.inplace:
                 self.place_results(out, result, index)
 
-        accelerator.schedule.current(index).put(Work(self.name, work, (args, out)))
+        accelerator.schedule.current(index).put(StreamWork(self.name, work, (args, out)))
         return tuple(out) if len(out) > 1 else out[0]
 
     def place_results(self, out: list[FakeArray], result: list[Any], index: int) -> None:
@@ -182,7 +182,7 @@ class Launch:
             return self.stored(result, index)
         reference = self.accelerator.reference
         out = [self.accelerator.empty(index, tuple(r.shape), reference.dtype_of(r)) for r in result]
-        work = Work(self.name, lambda: self.place_results(out, result, index), out)
+        work = StreamWork(self.name, lambda: self.place_results(out, result, index), out)
         self.accelerator.schedule.current(index).put(work)
         return tuple(out) if len(out) > 1 else out[0]
 

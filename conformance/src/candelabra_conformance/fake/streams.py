@@ -18,7 +18,7 @@ DEPTH: Final = 1024
 """The maximum number of work items in a stream. As on real devices, adding another one first waits for the oldest."""
 
 
-class Work:
+class StreamWork:
     """A function to run, the name of the operator that it computes, and the objects that must live until then."""
 
     __slots__ = ("keep", "operator", "run")
@@ -29,7 +29,7 @@ class Work:
         self.keep: Final = keep
 
 
-class Event:
+class FakeEvent:
     """A position in a stream's work. The event is complete when all work before it is."""
 
     def __init__(self, stream: Stream, ticket: int) -> None:
@@ -53,15 +53,15 @@ class Event:
 class Stream:
     """A queue of work on one device. As a context manager, it is the current stream of the thread."""
 
-    def __init__(self, schedule: Schedule, index: int) -> None:
+    def __init__(self, schedule: StreamSchedule, index: int) -> None:
         self.schedule: Final = schedule
         self.index: Final = index
-        self.waiting: Final[deque[Work | Event]] = deque()
+        self.waiting: Final[deque[StreamWork | FakeEvent]] = deque()
         self.submitted = self.finished = 0
         self.errors: Final[list[Exception]] = []
         self.number = schedule.opened(self)
 
-    def put(self, work: Work | Event) -> None:
+    def put(self, work: StreamWork | FakeEvent) -> None:
         """Enqueue work, or an event to wait for."""
         with self.schedule.lock:
             self.waiting.append(work)
@@ -74,15 +74,15 @@ class Stream:
         """Return whether all work of the stream is complete, without waiting."""
         return self.finished == self.submitted
 
-    def record(self) -> Event:
+    def record(self) -> FakeEvent:
         """Return an event that is complete when all work enqueued so far is."""
-        return Event(self, self.submitted)
+        return FakeEvent(self, self.submitted)
 
-    def record_event(self) -> Event:
+    def record_event(self) -> FakeEvent:
         """Do the same as :meth:`record`, by PyTorch's name."""
         return self.record()
 
-    def wait_event(self, event: Event) -> None:
+    def wait_event(self, event: FakeEvent) -> None:
         """Let later work run only after ``event``, which may be of another device. The call itself does not wait."""
         self.put(event)
 
@@ -109,7 +109,7 @@ class _Entered(threading.local):
         self.stacks: dict[int, list[Stream]] = {}
 
 
-class Schedule:
+class StreamSchedule:
     """All streams of a device type, behind one lock."""
 
     def __init__(self, devices: int) -> None:
@@ -149,7 +149,7 @@ class Schedule:
                     goals.pop()
                     continue
                 work = stream.waiting[0]
-                if isinstance(work, Event) and not work.query():
+                if isinstance(work, FakeEvent) and not work.query():
                     goals.append((work.stream, work.ticket))
                     continue
                 self._do(stream)
@@ -160,7 +160,7 @@ class Schedule:
     def _do(stream: Stream) -> None:
         work = stream.waiting.popleft()
         try:
-            if isinstance(work, Work):
+            if isinstance(work, StreamWork):
                 work.run()
         except Exception as error:
             stream.errors.append(error)

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from candelabra_conformance.mutants import matrix, reporting
 from candelabra_conformance.mutants.catalogue import load
-from candelabra_conformance.mutants.hunting import KILLED, SURVIVED, SYSTEMATIC, Finding, combined
+from candelabra_conformance.mutants.hunting import KILLED, SURVIVED, SYSTEMATIC, MutantOutcome, combined
 
 
 def parser() -> argparse.ArgumentParser:
@@ -59,8 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return int(any(f.verdict != KILLED for f in findings if f.family != SYSTEMATIC))
 
 
-def _hunted(todo: dict[str, matrix.Task], jobs: int, console: Console) -> list[Finding]:
-    findings: list[Finding] = []
+def _hunted(todo: dict[str, matrix.Task], jobs: int, console: Console) -> list[MutantOutcome]:
+    findings: list[MutantOutcome] = []
     columns = (
         TextColumn("mutants"),
         BarColumn(),
@@ -79,14 +79,14 @@ def _hunted(todo: dict[str, matrix.Task], jobs: int, console: Console) -> list[F
     return findings
 
 
-def _line(finding: Finding) -> str:
+def _line(finding: MutantOutcome) -> str:
     if finding.verdict == SURVIVED:
         unseen = "" if finding.differed else " (it never gave other bits)"
         return f"SURVIVED {finding.mutant}: {finding.fault}{unseen}"
     return f"elsewhere {finding.mutant}: caught by {finding.caught_by}, which does not name the fault"
 
 
-def _print_outcome(findings: list[Finding], console: Console) -> None:
+def _print_outcome(findings: list[MutantOutcome], console: Console) -> None:
     for family, words in ((False, "of the catalogue"), (True, "computed")):
         of = [f for f in findings if (f.family == SYSTEMATIC) is family]
         if of:

@@ -30,7 +30,7 @@ QUICK_LEVEL: Final = 2
 
 
 @dataclass(frozen=True)
-class Finding:
+class MutantOutcome:
     """The outcome of a mutant."""
 
     mutant: str
@@ -99,7 +99,7 @@ HEALTHY: Final = Healthy()
 
 
 # -- the catalogue ----------------------------------------------------------------------------------------------------
-def hunt(name: str, thorough: bool = False, quick: bool = False) -> Finding:
+def hunt(name: str, thorough: bool = False, quick: bool = False) -> MutantOutcome:
     """Run the suite on a mutant of the catalogue until a case that names its fault catches it, and until the own cases
     of each operator that it breaks do.
 
@@ -124,7 +124,7 @@ def hunt(name: str, thorough: bool = False, quick: bool = False) -> Finding:
     if quick:
         caught = {case.property: case.id for case, _ in filter(None, own.values())}
     named = next((case for case in caught.values() if mutant.named_by(case)), "")
-    return Finding(
+    return MutantOutcome(
         name,
         mutant.family,
         mutant.fault,
@@ -188,7 +188,7 @@ def _caught(
 
 
 # -- systematic -------------------------------------------------------------------------------------------------------
-def hunt_operator(operator: str, only_quick: bool = False) -> list[Finding]:
+def hunt_operator(operator: str, only_quick: bool = False) -> list[MutantOutcome]:
     """Run the operator's own cases on every systematic mutant of its kernels, each until a case catches it.
 
     The cases run once on the correct kernels, to know which faults each case reaches; a mutant runs only those that
@@ -232,7 +232,9 @@ def _reaching(
     return reaching
 
 
-def _hunted(context: Context, fault: Fault, switch: Switch, cases: list[Case], quick: set[Case]) -> Finding | None:
+def _hunted(
+    context: Context, fault: Fault, switch: Switch, cases: list[Case], quick: set[Case]
+) -> MutantOutcome | None:
     """Return the finding of a mutant, or None if it is none: its fault matters to no call."""
     started = time.perf_counter()
     switch.fault, switch.differed = fault, False
@@ -240,7 +242,7 @@ def _hunted(context: Context, fault: Fault, switch: Switch, cases: list[Case], q
     try:
         for case in cases:
             if run_case(context, case, explained=False).verdict in BAD:
-                return Finding(
+                return MutantOutcome(
                     fault.id,
                     SYSTEMATIC,
                     fault.name,
@@ -264,7 +266,7 @@ def _hunted(context: Context, fault: Fault, switch: Switch, cases: list[Case], q
     finally:
         switch.fault = None
     seconds = time.perf_counter() - started
-    return Finding(
+    return MutantOutcome(
         fault.id, SYSTEMATIC, fault.name, SURVIVED, differed=switch.differed, seconds=seconds, of_family=family
     )
 
@@ -275,10 +277,10 @@ def family_of(kernel: str) -> str:
     return module.partition(".")[0] if package == "candelabra" else package.rpartition(".")[2]
 
 
-def combined(findings: Iterable[Finding]) -> list[Finding]:
+def combined(findings: Iterable[MutantOutcome]) -> list[MutantOutcome]:
     """Return the findings with those of one family and fault replaced by one: it is caught if one of them is."""
-    made: list[Finding] = []
-    families: dict[str, list[Finding]] = {}
+    made: list[MutantOutcome] = []
+    families: dict[str, list[MutantOutcome]] = {}
     for finding in findings:
         if finding.of_family:
             families.setdefault(f"{finding.of_family}: {finding.fault}", []).append(finding)

@@ -11,12 +11,12 @@ from functools import partial
 from typing import Final
 
 from candelabra_conformance.mutants.catalogue import load
-from candelabra_conformance.mutants.hunting import Finding, hunt, hunt_operator
+from candelabra_conformance.mutants.hunting import MutantOutcome, hunt, hunt_operator
 from candelabra_conformance.mutants.mirror import Mirror
 
 RENEWED: Final = 40
 """The average number of tasks of a process before it is replaced, since each device makes the dispatch keys longer."""
-Task = Callable[[], list[Finding]]
+Task = Callable[[], list[MutantOutcome]]
 
 
 def chosen(patterns: Sequence[str]) -> list[str]:
@@ -55,11 +55,11 @@ def tasks(
     return found
 
 
-def _one(name: str, thorough: bool, quick: bool) -> list[Finding]:
+def _one(name: str, thorough: bool, quick: bool) -> list[MutantOutcome]:
     return [hunt(name, thorough, quick)]
 
 
-def run(todo: dict[str, Task], jobs: int = 2) -> Iterator[tuple[str, list[Finding]]]:
+def run(todo: dict[str, Task], jobs: int = 2) -> Iterator[tuple[str, list[MutantOutcome]]]:
     """Run the tasks in ``jobs`` processes, or in this one, and yield the findings of each as soon as it is complete."""
     if jobs <= 1:
         for name, task in todo.items():

@@ -20,7 +20,7 @@ EXTENSION: Final = 12
 DEVICES: Final = 2
 
 
-class Memory:
+class MirrorMemory:
     """One allocation, shared by all payloads over it, and counted until the last of them is deleted."""
 
     __slots__ = ("counted", "size")
@@ -39,7 +39,7 @@ class Image:
 
     __slots__ = ("inner", "index", "memory", "shape")
 
-    def __init__(self, inner: Any, index: int, memory: Memory) -> None:
+    def __init__(self, inner: Any, index: int, memory: MirrorMemory) -> None:
         self.inner = inner
         self.index = index
         self.memory = memory
@@ -130,7 +130,7 @@ class Mirror(Backend):
     def wrapped(self, inner: Any, index: int) -> Image:
         """Wrap a payload of the reference in memory of device ``index``."""
         size = prod(inner.shape) * self.reference.dtype_of(inner).itemsize
-        return Image(inner, index, Memory(self.counted[index], size))
+        return Image(inner, index, MirrorMemory(self.counted[index], size))
 
     # -- the contract -------------------------------------------------------------------------------------------------
     def devices(self) -> Sequence[DeviceInfo]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from candelabra_conformance.model import DEVICE
 from candelabra_conformance.mutants.catalogue import load
-from candelabra_conformance.mutants.hunting import KILLED, QUICK_LEVEL, SURVIVED, SYSTEMATIC, VERDICTS, Finding
+from candelabra_conformance.mutants.hunting import KILLED, QUICK_LEVEL, SURVIVED, SYSTEMATIC, VERDICTS, MutantOutcome
 from candelabra_conformance.mutants.systematic.equivalent import NO_FAULT, TRIED
 from candelabra_conformance.mutants.systematic.layouts import KINDS
 
@@ -25,7 +25,7 @@ COLUMNS: Final = (
 NAMED, CAUGHT = "◆", "●"
 
 
-def write(findings: Sequence[Finding], folder: Path, thorough: bool = False) -> list[Path]:
+def write(findings: Sequence[MutantOutcome], folder: Path, thorough: bool = False) -> list[Path]:
     """Write ``mutants.md`` and ``mutants.json`` into a folder, and return the paths.
 
     ``thorough``: every property was asked whether it catches a mutant.
@@ -37,25 +37,25 @@ def write(findings: Sequence[Finding], folder: Path, thorough: bool = False) -> 
     return written
 
 
-def as_json(findings: Sequence[Finding]) -> str:
+def as_json(findings: Sequence[MutantOutcome]) -> str:
     """Return the findings with a schema number, in a stable order, without times, so that reports can be compared."""
     counts = dict(sorted(Counter(f.verdict for f in findings).items()))
     rows = ",\n".join(json.dumps(_row(f), ensure_ascii=False) for f in sorted(findings, key=_order))
     return f'{{"schema": {SCHEMA}, "counts": {json.dumps(counts)}, "mutants": [\n{rows}\n]}}\n'
 
 
-def _row(finding: Finding) -> dict[str, Any]:
+def _row(finding: MutantOutcome) -> dict[str, Any]:
     """Return a row of the JSON form without empty fields, so that thousands of them stay readable."""
     left_out = {"seconds", *(("family", "fault", "properties") if finding.family == SYSTEMATIC else ())}
     fields = asdict(finding).items()
     return {k: v for k, v in fields if k not in left_out and v not in ("", {}, ()) and (k, v) != ("differed", True)}
 
 
-def _order(finding: Finding) -> tuple[bool, str, str]:
+def _order(finding: MutantOutcome) -> tuple[bool, str, str]:
     return finding.family == SYSTEMATIC, finding.family, finding.mutant
 
 
-def markdown(findings: Sequence[Finding], thorough: bool = False) -> str:
+def markdown(findings: Sequence[MutantOutcome], thorough: bool = False) -> str:
     """Return a page with the number of caught mutants, the survivors, the matrix, and the systematic mutants."""
     listed = [f for f in sorted(findings, key=_order) if f.family != SYSTEMATIC]
     computed = [f for f in sorted(findings, key=_order) if f.family == SYSTEMATIC]
@@ -77,22 +77,22 @@ def markdown(findings: Sequence[Finding], thorough: bool = False) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _killed(finding: Finding) -> bool:
+def _killed(finding: MutantOutcome) -> bool:
     return finding.verdict != SURVIVED
 
 
-def share(findings: Sequence[Finding], caught: Callable[[Finding], bool]) -> str:
+def share(findings: Sequence[MutantOutcome], caught: Callable[[MutantOutcome], bool]) -> str:
     """Return the share of the findings for which ``caught`` holds, rounded down to a tenth of a percent."""
     return f"{math.floor(1000 * sum(map(caught, findings)) / max(len(findings), 1)) / 10:g} %"
 
 
-def shares(findings: Sequence[Finding]) -> str:
+def shares(findings: Sequence[MutantOutcome]) -> str:
     """Return the shares that are caught by own cases and by quick ones."""
     own, quick = share(findings, lambda f: f.own), share(findings, lambda f: f.quick)
     return f"{own} by the operators' own cases, {quick} by the quick ones"
 
 
-def _counted(findings: Sequence[Finding]) -> list[str]:
+def _counted(findings: Sequence[MutantOutcome]) -> list[str]:
     rows: dict[str, Counter[str]] = defaultdict(Counter)
     for f in findings:
         for name in (f.family, "**all**"):
@@ -111,7 +111,7 @@ def _counted(findings: Sequence[Finding]) -> list[str]:
     return lines
 
 
-def _survivors(findings: Sequence[Finding]) -> list[str]:
+def _survivors(findings: Sequence[MutantOutcome]) -> list[str]:
     lines = []
     for f in findings:
         if f.verdict != KILLED:
@@ -125,12 +125,12 @@ def _survivors(findings: Sequence[Finding]) -> list[str]:
     return found + (["Not killed by the quick cases:", "", ", ".join(slow), ""] if slow else [])
 
 
-def _missed(finding: Finding) -> str:
+def _missed(finding: MutantOutcome) -> str:
     of = f", in {', '.join(finding.missed)}" if finding.missed else ""
     return f"- {finding.mutant} ({finding.family}){of}. {finding.fault}"
 
 
-def _matrix(findings: Sequence[Finding], thorough: bool) -> list[str]:
+def _matrix(findings: Sequence[MutantOutcome], thorough: bool) -> list[str]:
     tried = "" if thorough else " Properties after the first one that catches a mutant were not tried."
     lines = [
         f"{NAMED}: caught by the case that names the fault; {CAUGHT}: caught by another.{tried}",
@@ -150,7 +150,7 @@ def _matrix(findings: Sequence[Finding], thorough: bool) -> list[str]:
     return [*lines, ""]
 
 
-def _cell(finding: Finding, column: str) -> str:
+def _cell(finding: MutantOutcome, column: str) -> str:
     mutant = load()[finding.mutant]
     cases = [case for name, case in finding.properties.items() if name.split(" ")[0] == column]
     if not cases:
@@ -158,7 +158,7 @@ def _cell(finding: Finding, column: str) -> str:
     return NAMED if any(mutant.named_by(case) for case in cases) else CAUGHT
 
 
-def _systematic(findings: Sequence[Finding]) -> list[str]:
+def _systematic(findings: Sequence[MutantOutcome]) -> list[str]:
     """Return the counts by kind of fault, and the survivors. Only own cases run on these mutants."""
     rows: dict[str, Counter[str]] = defaultdict(Counter)
     for f in findings:
@@ -200,7 +200,7 @@ def _no_faults() -> list[str]:
     return [*listed, *(f"- {words}." for words in TRIED)]
 
 
-def _outcome(finding: Finding) -> str:
+def _outcome(finding: MutantOutcome) -> str:
     if finding.verdict != SURVIVED:
         return KILLED
     return "unseen" if finding.differed else "equal"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from candelabra_conformance.context import NotApplicable
 from candelabra_conformance.opchecking.promises import TESTS
 from candelabra_conformance.opchecking.subject import subject_of
-from candelabra_conformance.opchecking.verdicts import Broken, NotApplicable
+from candelabra_conformance.opchecking.verdicts import Broken
 
 PASSED: Final = "passed"
 NOT_APPLICABLE: Final = "not applicable: "

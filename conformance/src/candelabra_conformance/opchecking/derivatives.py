@@ -13,24 +13,25 @@ from candelabra.library import Instance
 
 from candelabra_conformance.calling import at
 from candelabra_conformance.closeness import assert_close
-from candelabra_conformance.opchecking.subject import Subject, floating, outputs, replaced
-from candelabra_conformance.opchecking.verdicts import Broken, NotApplicable
+from candelabra_conformance.context import NotApplicable
+from candelabra_conformance.opchecking.subject import CheckedCall, floating, outputs, replaced
+from candelabra_conformance.opchecking.verdicts import Broken
 from candelabra_conformance.samples.sample import mapped
 from candelabra_conformance.tolerance import wide
 from candelabra_conformance.transport import to_device, to_host
 
 
-def gradient(subject: Subject) -> None:
+def gradient(subject: CheckedCall) -> None:
     """Check that first derivatives equal central differences, in float64."""
     _differences(subject, gradcheck)
 
 
-def gradient2(subject: Subject) -> None:
+def gradient2(subject: CheckedCall) -> None:
     """Check that second derivatives equal central differences of the first derivatives."""
     _differences(subject, gradgradcheck)
 
 
-def body(subject: Subject) -> None:
+def body(subject: CheckedCall) -> None:
     """Check that the derivative which a record declares equals that of its body."""
     record = subject.record
     if record is None or record.body is None or not record.differentiable:
@@ -51,7 +52,7 @@ def body(subject: Subject) -> None:
             raise Broken(f"the gradient of tensor {place} differs from that of the body: {error}") from None
 
 
-def _differences(subject: Subject, check: Callable[..., Any]) -> None:
+def _differences(subject: CheckedCall, check: Callable[..., Any]) -> None:
     record = subject.record
     if record is not None and record.not_differentiable is not None:
         raise NotApplicable(f"the record declares that it has no gradient: {record.not_differentiable}")
@@ -70,13 +71,13 @@ def _differences(subject: Subject, check: Callable[..., Any]) -> None:
         raise Broken(str(error)) from None
 
 
-def _wide_device(subject: Subject) -> Instance:
+def _wide_device(subject: CheckedCall) -> Instance:
     """Return the device, or the reference device if the device does not compute in float64."""
     arithmetic = subject.instance.capabilities.arithmetic
     return subject.instance if {float64, complex128} <= arithmetic else subject.reference
 
 
-def _closed(subject: Subject, function: Callable[..., Any], instance: Instance) -> tuple[Callable[..., Any], Any]:
+def _closed(subject: CheckedCall, function: Callable[..., Any], instance: Instance) -> tuple[Callable[..., Any], Any]:
     """Return a function of the differentiable arguments only, and these arguments: leaves in float64 or complex128."""
     chosen = [a for a in floating(subject.call) if not subject.requiring_grad or id(a) in subject.requiring_grad]
     if not chosen:

@@ -10,10 +10,11 @@ from candelabra import Tensor
 from candelabra.autograd import no_grad
 
 from candelabra_conformance.closeness import assert_close
+from candelabra_conformance.context import NotApplicable
 from candelabra_conformance.layouts import ALIASED, MEMORY, PLACEMENTS, REPEATING, fitted, repeated
 from candelabra_conformance.opchecking.derivatives import body, gradient, gradient2
-from candelabra_conformance.opchecking.subject import Subject, given_tensors
-from candelabra_conformance.opchecking.verdicts import Broken, NotApplicable
+from candelabra_conformance.opchecking.subject import CheckedCall, given_tensors
+from candelabra_conformance.opchecking.verdicts import Broken
 from candelabra_conformance.perturbation import with_arrays
 from candelabra_conformance.samples.sample import Sample, arrays
 from candelabra_conformance.shadowing.answer import answer
@@ -22,7 +23,7 @@ from candelabra_conformance.transport import Array, to_device, to_host
 RUNS: Final = 3
 
 
-def inputs(subject: Subject) -> None:
+def inputs(subject: CheckedCall) -> None:
     """Check that no argument changes unless the function returns it, as an in-place form does."""
     args, kwargs = subject.built()
     given = given_tensors([args, kwargs])
@@ -40,7 +41,7 @@ def inputs(subject: Subject) -> None:
             raise Broken(f"tensor {place} of the arguments was written to, but its version counter did not change")
 
 
-def result(subject: Subject) -> None:
+def result(subject: CheckedCall) -> None:
     """Check that the results are tensors on the device, with the shapes and dtypes of the record's rules."""
     args, kwargs = subject.built()
     made = subject.run(args, kwargs)
@@ -56,7 +57,7 @@ def result(subject: Subject) -> None:
         _by_the_rules(subject, args, kwargs, made)
 
 
-def _by_the_rules(subject: Subject, args: Any, kwargs: Any, results: tuple[Tensor, ...]) -> None:
+def _by_the_rules(subject: CheckedCall, args: Any, kwargs: Any, results: tuple[Tensor, ...]) -> None:
     from candelabra.dtypes import ALL
     from candelabra.library import canonical, common_dtype
 
@@ -80,7 +81,7 @@ def _by_the_rules(subject: Subject, args: Any, kwargs: Any, results: tuple[Tenso
             )
 
 
-def aliasing(subject: Subject) -> None:
+def aliasing(subject: CheckedCall) -> None:
     """Check that a result which shares memory with an argument is a view of it, and that a record's view is one."""
     args, kwargs = subject.built()
     given = given_tensors([args, kwargs])
@@ -123,7 +124,7 @@ def _other(values: Array) -> Array:
     return np.asarray(np.where(np.asarray(values == three), five, three), values.dtype)
 
 
-def inplace(subject: Subject) -> None:
+def inplace(subject: CheckedCall) -> None:
     """Check that a record's in-place form writes the function's result into the first argument and returns it."""
     record = subject.record
     if record is None or not record.inplace:
@@ -142,7 +143,7 @@ def inplace(subject: Subject) -> None:
     _agree(to_host(target), to_host(want), "the in-place form leaves other values")
 
 
-def determinism(subject: Subject) -> None:
+def determinism(subject: CheckedCall) -> None:
     """Check that the same call returns the same bits."""
     if subject.name in subject.instance.capabilities.nondeterministic:
         raise NotApplicable(f"{subject.instance.device} declares the operator non-deterministic")
@@ -152,7 +153,7 @@ def determinism(subject: Subject) -> None:
             raise Broken("the second call with the same arguments returned different bits")
 
 
-def layouts(subject: Subject) -> None:
+def layouts(subject: CheckedCall) -> None:
     """Check that the result does not depend on the memory layout of the arguments."""
     tried = 0
     for layout in MEMORY[1:]:
@@ -171,7 +172,7 @@ def layouts(subject: Subject) -> None:
         raise NotApplicable("no argument has enough dims for another memory layout")
 
 
-def _fitted(subject: Subject, layout: str) -> Sample | None:
+def _fitted(subject: CheckedCall, layout: str) -> Sample | None:
     """Return the call with values that fit a layout, or None if no argument can have the layout."""
     if subject.record is not None:
         return fitted(subject.record, subject.call, layout)
@@ -189,7 +190,7 @@ def _fitted(subject: Subject, layout: str) -> Sample | None:
     return with_arrays(subject.call, fit)
 
 
-def devices(subject: Subject) -> None:
+def devices(subject: CheckedCall) -> None:
     """Check that the values equal those of the reference, within the derived bounds of a record or the dtype's
     tolerances."""
     if subject.instance.backend is subject.reference.backend:
@@ -217,7 +218,7 @@ def _agree(got: Array, want: Array, words: str) -> None:
         raise Broken(f"{words}: {error}") from None
 
 
-TESTS: Final[dict[str, Callable[[Subject], None]]] = {
+TESTS: Final[dict[str, Callable[[CheckedCall], None]]] = {
     "inputs": inputs, "result": result, "aliasing": aliasing, "inplace": inplace, "determinism": determinism,
     "layouts": layouts, "devices": devices, "gradient": gradient, "gradient2": gradient2, "body": body,
 }  # fmt: skip

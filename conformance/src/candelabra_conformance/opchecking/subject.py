@@ -17,7 +17,7 @@ from candelabra_conformance.transport import Array, to_host
 
 
 @dataclass(frozen=True)
-class Subject:
+class CheckedCall:
     """A function, its record if it has one, and one call of it with arrays in place of tensors."""
 
     name: str
@@ -82,7 +82,7 @@ def given_tensors(value: Any) -> list[Tensor]:
     return found
 
 
-def subject_of(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, device: Any) -> Subject:
+def subject_of(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, device: Any) -> CheckedCall:
     """Return the subject for the arguments of ``opcheck``.
 
     Raises TypeError for an object that is neither an operator, a Function nor a function, and ValueError for an unknown
@@ -120,7 +120,7 @@ def subject_of(operator: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | N
     if device is None:
         device = given[0].device if given else plugins.reference_device()
     call = Sample(tuple(host(a) for a in args), {k: host(v) for k, v in (kwargs or {}).items()})
-    return Subject(name, function, known, call, open_device(device), frozenset(requiring_grad))
+    return CheckedCall(name, function, known, call, open_device(device), frozenset(requiring_grad))
 
 
 def floating(call: Sample) -> list[Array]:

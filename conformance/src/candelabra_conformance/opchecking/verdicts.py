@@ -1,11 +1,7 @@
-"""The exceptions with which a test of ``opcheck`` ends if it does not pass."""
+"""The exception with which a test of ``opcheck`` ends if it fails."""
 
 from __future__ import annotations
 
 
 class Broken(AssertionError):
     """The operator violates a requirement, which the text describes."""
-
-
-class NotApplicable(Exception):
-    """The test does not apply; the text contains the reason."""

@@ -16,7 +16,7 @@ from candelabra.library import Operator, entry_named, factory_keywords
 from candelabra_conformance.calling import called, split, tensors_in
 from candelabra_conformance.context import Context, Failure
 from candelabra_conformance.layouts import CONTIGUOUS, TRANSPOSED, placed
-from candelabra_conformance.program import Program, argument_texts, method_text, spelled
+from candelabra_conformance.program import ReproducerProgram, argument_texts, method_text, spelled
 from candelabra_conformance.properties.axes import of_callable, some
 from candelabra_conformance.properties.effects import same
 from candelabra_conformance.properties.forms import targets
@@ -84,7 +84,7 @@ class CallForm(NamedTuple):
     words: str
     call: Sample
     function: Callable[..., Any]
-    text: Callable[[Program, list[str]], str]
+    text: Callable[[ReproducerProgram, list[str]], str]
 
 
 def call_forms(op: Record, sample: Sample) -> Iterator[CallForm]:

@@ -119,7 +119,7 @@ def _pairs(count: int, seed: int, offset: int, double: bool) -> tuple[Array, Arr
 
 def rounded(values: Array, dtype: DType) -> Array:
     """Round to the dtype; to half precision by float32."""
-    if dtype.itemsize == 2:
+    if dtype.is_half:
         half = ml_dtypes.bfloat16 if dtype.name == "bfloat16" else np.float16
         return values.astype(np.float32).astype(half)
     return values.astype(host_dtype(dtype))

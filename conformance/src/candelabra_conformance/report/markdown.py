@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from candelabra_conformance.causes import Group, declined, grouped
+from candelabra_conformance.causes import CauseGroup, declined, grouped
 from candelabra_conformance.model import LEVELS, VERDICTS, Result, Run
 from candelabra_conformance.report import tally
 
@@ -130,7 +130,7 @@ def _failures(run: Run, limit: int) -> str:
     return "\n\n".join([title, *shown, *rest])
 
 
-def _failure(group: Group) -> str:
+def _failure(group: CauseGroup) -> str:
     """Return the first case of a group of failures, under a title with the others."""
     result = group.first
     facts = [f"**{result.verdict}**", code(result.case.id), f"level {result.case.level}"]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from candelabra_conformance import model
-from candelabra_conformance.causes import Group, grouped, roots
+from candelabra_conformance.causes import CauseGroup, grouped, roots
 from candelabra_conformance.model import (
     BAD,
     BLOCKED,
@@ -154,7 +154,7 @@ def obstacles(run: Run) -> list[str]:
     return [*found, f"not run for lack of time: {many(left, 'case')}"] if left else found
 
 
-def obstacle(group: Group) -> str:
+def obstacle(group: CauseGroup) -> str:
     """Return a group of failures in one line, with the number of cases that it blocks and the first message."""
     first = group.first
     words = f"{first.verdict} {group_title(group)}"
@@ -162,7 +162,7 @@ def obstacle(group: Group) -> str:
     return f"{words}: {message}" if message else words
 
 
-def group_title(group: Group) -> str:
+def group_title(group: CauseGroup) -> str:
     """Return operator, number of cases, properties and dtypes of a group of failures, and how many cases it blocks."""
     words = f"{group.first.case.operator}: {many(len(group.results), 'case')} of {', '.join(group.properties)}"
     words += f" in {', '.join(sorted(group.dtypes, key=dtype_order))}" if group.dtypes else ""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Trace:
-    """A request to run a case and to send a :class:`Call` before each sample, and the name of each called operator."""
+    """A request to run a case, and to send a :class:`SampleCall` for each sample and the names of called operators."""
 
     case: Case
 
@@ -27,7 +27,7 @@ class Execute:
 
 
 @dataclass(frozen=True)
-class Call:
+class SampleCall:
     """A sample in words, and the program of the call; an empty text if literals cannot express it."""
 
     words: str
@@ -58,7 +58,7 @@ def _trace(context: Context, case: Case, send: Callable[[Any], None]) -> None:
     from candelabra_conformance.suite import run_case
 
     def watch(sample: Sample, layout: str) -> None:
-        send(Call(described_sample(sample, layout), call_program(context, case, sample, layout)))
+        send(SampleCall(described_sample(sample, layout), call_program(context, case, sample, layout)))
 
     context.watch = watch
     try:
@@ -73,7 +73,7 @@ def examined(case: Case, device: str, died: str, ask: Ask) -> Result:
     answers, again = ask(Trace(case))
     if not again:
         return Result(case, CRASHED, message=f"{died}\nAnother process that ran the case alone did not die.")
-    calls = [found for found in answers if isinstance(found, Call)]
+    calls = [found for found in answers if isinstance(found, SampleCall)]
     uses = tuple(dict.fromkeys(name for name in answers if isinstance(name, str) and name != case.operator))
     message = f"{died}, for {calls[-1].words}" if calls else died
     if answers and isinstance(answers[-1], str):

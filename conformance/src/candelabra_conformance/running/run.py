@@ -28,7 +28,7 @@ from candelabra_conformance.running import expected, main_program
 from candelabra_conformance.running.blocking import blocked_by_memory, settled
 from candelabra_conformance.running.quick import left_out, quick
 from candelabra_conformance.running.setup import Setup, prepared
-from candelabra_conformance.running.workers import Work, run_in_workers
+from candelabra_conformance.running.workers import WorkerArguments, run_in_workers
 from candelabra_conformance.suite import plan, run_case
 
 
@@ -113,7 +113,7 @@ def run(
     left = [case for case in cases if case not in known]
     planned(left)
     entries = _expected(chosen, context)
-    work = Work(device, setup, chosen.forbid_fallback, chosen.contributions)
+    work = WorkerArguments(device, setup, chosen.forbid_fallback, chosen.contributions)
     stopped: list[Case] = []
     results = list(known.values()) + _results(context, left, chosen, work, finished, until, stopped.append)
     results.sort(key=lambda r: (r.case.level != 0, r.case))
@@ -167,7 +167,7 @@ def _results(
     context: Context,
     cases: list[Case],
     chosen: Options,
-    work: Work,
+    work: WorkerArguments,
     finished: Finished,
     until: float,
     stopped: Callable[[Case], None],
@@ -186,7 +186,7 @@ def _executed(
     context: Context,
     cases: list[Case],
     chosen: Options,
-    work: Work,
+    work: WorkerArguments,
     finished: Finished,
     until: float,
     stopped: Callable[[Case], None],

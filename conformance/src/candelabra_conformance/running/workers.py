@@ -40,7 +40,7 @@ UNUSABLE: Final = "After it the device refused all work of this process; the nex
 
 
 @dataclass(frozen=True)
-class Work:
+class WorkerArguments:
     """The arguments of every worker."""
 
     device: str
@@ -65,7 +65,7 @@ def _serve_cases(connection: Connection) -> None:
     from candelabra_conformance.context import Context
     from candelabra_conformance.suite import run_case
 
-    work: Work = connection.recv()  # only now: its setup may be a function of the main program
+    work: WorkerArguments = connection.recv()  # only now: its setup may be a function of the main program
     context = Context(prepared(work.device, work.setup), work.contributions)
     # Few of the short-lived objects are cycles; without collecting the imported modules this saves an eighth of the
     # time.
@@ -96,14 +96,14 @@ def _usable(context: Context) -> bool:
     return True
 
 
-class WorkerError(RuntimeError):
+class WorkerStartError(RuntimeError):
     """A worker process that did not start."""
 
 
 class Worker:
     """One process, which is started at the first use and again after it ended."""
 
-    def __init__(self, work: Work, timeout: float | None) -> None:
+    def __init__(self, work: WorkerArguments, timeout: float | None) -> None:
         self.work, self.timeout = work, timeout
         self.process: BaseProcess | None = None
         self.connection: Connection | None = None
@@ -173,10 +173,10 @@ class Worker:
             with main_program.visible():
                 ours.send(self.work)
             if not ours.poll(STARTING):
-                raise WorkerError(f"a worker did not start within {STARTING:g} s")
+                raise WorkerStartError(f"a worker did not start within {STARTING:g} s")
             ours.recv()
         except (EOFError, OSError):
-            raise WorkerError(
+            raise WorkerStartError(
                 f"a worker could not open {self.work.device!r}: {self._end()}; its own error stands above{self._hint()}"
             ) from None
         return ours
@@ -224,7 +224,7 @@ def _in_words(code: int | None) -> str:
 
 def run_in_workers(
     cases: Sequence[Case],
-    work: Work,
+    work: WorkerArguments,
     jobs: int,
     timeout: float | None,
     finished: Callable[[Result], None],

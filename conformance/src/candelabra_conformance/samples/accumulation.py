@@ -25,7 +25,7 @@ PRODUCTS: Final[dict[str, tuple[tuple[int, ...], tuple[int, ...]]]] = {
 
 
 def _is_half(t: Maker) -> bool:
-    return t.is_floating and t.dtype.itemsize == 2
+    return t.dtype.is_half
 
 
 @special(*PRODUCTS)

@@ -14,7 +14,7 @@ from candelabra_conformance.samples.sample import Sample, sample
 Ints = tuple[int, ...]
 
 
-class Case(NamedTuple):
+class AttentionCase(NamedTuple):
     """Shapes of query, key, value and mask, whether attention is causal, and the scale.
 
     Scales are small: if one key has almost the whole weight, the derivative is the difference of two nearly equal
@@ -31,22 +31,22 @@ class Case(NamedTuple):
 
 
 CASES = (
-    Case((3, 4), (5, 4), (5, 2)),
-    Case((2, 3, 4), (2, 3, 4), (2, 3, 4), is_causal=True),
-    Case((2, 3, 4), (2, 5, 4), (2, 5, 3), (3, 5), scale=0.25),
-    Case((2, 2, 3, 2), (1, 2, 4, 2), (2, 1, 4, 3), (2, 1, 1, 4), scale=-0.3),
-    Case((4, 3), (2, 3, 3), (2, 3, 2), (2, 1, 3), is_causal=True),
-    Case((5, 2), (3, 2), (3, 2), is_causal=True, scale=0.0),
-    Case((0, 4), (3, 4), (3, 2), kind="zero-size"),
-    Case((2, 3, 4), (2, 0, 4), (2, 0, 2), (3, 0), kind="zero-size"),
-    Case((2, 0), (3, 0), (3, 2), kind="zero-size"),
-    Case((1, 3), (1, 3), (1, 1), (1, 1), kind="length-1"),
-    Case((2, 70, 33), (2, 70, 33), (2, 70, 20), is_causal=True, scale=0.2, kind="large"),
-    Case((65, 16), (300, 16), (300, 40), (65, 300), scale=0.25, kind="large"),
+    AttentionCase((3, 4), (5, 4), (5, 2)),
+    AttentionCase((2, 3, 4), (2, 3, 4), (2, 3, 4), is_causal=True),
+    AttentionCase((2, 3, 4), (2, 5, 4), (2, 5, 3), (3, 5), scale=0.25),
+    AttentionCase((2, 2, 3, 2), (1, 2, 4, 2), (2, 1, 4, 3), (2, 1, 1, 4), scale=-0.3),
+    AttentionCase((4, 3), (2, 3, 3), (2, 3, 2), (2, 1, 3), is_causal=True),
+    AttentionCase((5, 2), (3, 2), (3, 2), is_causal=True, scale=0.0),
+    AttentionCase((0, 4), (3, 4), (3, 2), kind="zero-size"),
+    AttentionCase((2, 3, 4), (2, 0, 4), (2, 0, 2), (3, 0), kind="zero-size"),
+    AttentionCase((2, 0), (3, 0), (3, 2), kind="zero-size"),
+    AttentionCase((1, 3), (1, 3), (1, 1), (1, 1), kind="length-1"),
+    AttentionCase((2, 70, 33), (2, 70, 33), (2, 70, 20), is_causal=True, scale=0.2, kind="large"),
+    AttentionCase((65, 16), (300, 16), (300, 40), (65, 300), scale=0.25, kind="large"),
 )
 
 
-def _arguments(t: Maker, case: Case) -> tuple[Any, ...]:
+def _arguments(t: Maker, case: AttentionCase) -> tuple[Any, ...]:
     mask = None if case.mask is None else t(*case.mask)
     return t(*case.query), t(*case.keys), t(*case.values), mask, case.is_causal, case.scale
 

@@ -20,7 +20,7 @@ only(
 )
 
 
-class Case(NamedTuple):
+class RecurrentCase(NamedTuple):
     """The number of sequences at each time step, the size of the state, the direction."""
 
     batch_sizes: Ints
@@ -42,16 +42,16 @@ class Case(NamedTuple):
 
 
 CASES: Final = (
-    Case((2, 2, 2), 3, False),
-    Case((2, 2, 2), 2, True),
-    Case((3, 2, 2, 1), 2, False),
-    Case((3, 2, 2, 1), 3, True),
-    Case((1,), 1, False, LENGTH_ONE),
-    Case((1, 1), 2, True, LENGTH_ONE),
-    Case((0, 0), 2, False, ZERO_SIZE),
-    Case((2, 1), 0, True, ZERO_SIZE),
-    Case((33, 33, 33, 33), 31, False, LARGE),
-    Case((70, 66, 40, 40, 1), 17, True, LARGE),
+    RecurrentCase((2, 2, 2), 3, False),
+    RecurrentCase((2, 2, 2), 2, True),
+    RecurrentCase((3, 2, 2, 1), 2, False),
+    RecurrentCase((3, 2, 2, 1), 3, True),
+    RecurrentCase((1,), 1, False, LENGTH_ONE),
+    RecurrentCase((1, 1), 2, True, LENGTH_ONE),
+    RecurrentCase((0, 0), 2, False, ZERO_SIZE),
+    RecurrentCase((2, 1), 0, True, ZERO_SIZE),
+    RecurrentCase((33, 33, 33, 33), 31, False, LARGE),
+    RecurrentCase((70, 66, 40, 40, 1), 17, True, LARGE),
 )
 
 

@@ -292,7 +292,7 @@ def extremes_of_integers(t: Maker) -> Iterator[Sample]:
 def beyond_the_largest(t: Maker) -> Iterator[Sample]:
     """Yield half precision, which is summed in float32 and rounded once; the sum of many ones must not stop at the
     precision of the dtype."""
-    if t.is_floating and t.dtype.itemsize == 2:
+    if t.dtype.is_half:
         yield sample(t.array(np.ones(1000)), 0, note="a thousand ones")
         yield sample(t.array(np.full(4096, 8.0)), 0, note="the running sum passes the integers that the dtype holds")
 

@@ -38,7 +38,7 @@ def at_the_ends(t: Maker) -> Iterator[Sample]:
     """Yield the weights 0 and 1, whose results are exactly start and end, also if the start is much larger than the
     end."""
     if t.is_floating:
-        large = 2.0 ** (12 if t.dtype.itemsize == 2 else 60)
+        large = 2.0 ** (12 if t.dtype.is_half else 60)
         start, end = t.array([large, -large, 1.0]), t.array([1.0, 0.375, -2.0])
         yield sample(start, end, 1.0, exact=True)
         yield sample(start, end, t.array([1.0, 1.0, 0.0]), exact=True)
@@ -56,7 +56,7 @@ def of_one_sign(t: Maker) -> Iterator[Sample]:
 @special("cumsum")
 def running_ones(t: Maker) -> Iterator[Sample]:
     """Yield many ones in half precision, whose running sum must not stop where the spacing exceeds 1."""
-    if t.is_floating and t.dtype.itemsize == 2:
+    if t.dtype.is_half:
         yield sample(t.array(np.ones(4000)), 0, note="ones")
 
 

@@ -68,7 +68,7 @@ def no_coefficients(t: Maker) -> Iterator[Sample]:
 @inputs(*OLDER)
 def older_windows(t: Maker) -> Iterator[Sample]:
     """Yield even and odd lengths, periodic and symmetric windows, one point and none."""
-    if not t.is_floating or t.dtype.itemsize == 2:
+    if not t.is_floating or t.dtype.is_half:
         return
     for arguments in OLDER[t.operator]:
         yield sample(8, *arguments, **chosen(t), of=plus_one)

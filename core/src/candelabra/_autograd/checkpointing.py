@@ -44,7 +44,7 @@ class _EnoughRecomputed(Exception):
     """All saved tensors have been recomputed: the rest of the function need not run."""
 
 
-class _Run:
+class _CheckpointRun:
     """One call of a checkpointed function, with everything that is needed to run it again."""
 
     def __init__(
@@ -170,7 +170,7 @@ def checkpoint(
         raise ValueError(f"determinism_check should be one of ['default', 'none'], but got {determinism_check}")
     if state.bits & NO_GRAD:
         return function(*args, **kwargs)
-    run = _Run(function, kwargs, preserve_rng_state, determinism_check == "default", early_stop)
+    run = _CheckpointRun(function, kwargs, preserve_rng_state, determinism_check == "default", early_stop)
     run.args = args
     first: AbstractContextManager[Any] = nullcontext()
     if context_fn is not None:

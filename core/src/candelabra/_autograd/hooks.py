@@ -37,7 +37,7 @@ def add_hook(hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> 
     return RemovableHandle(hooks, key)
 
 
-class Hooks:
+class NodeHooks:
     """The hooks of one node: on its output's gradient, before the node runs, and after it."""
 
     __slots__ = ("after", "before", "post_accumulate", "retain", "tensor")
@@ -88,10 +88,10 @@ def _checked(new: Any, g: Tensor) -> Tensor:
     return new
 
 
-def hooks_of(node: Node) -> Hooks:
+def hooks_of(node: Node) -> NodeHooks:
     """Return the node's hooks, which are created at the first call."""
     if node.hooks is None:
-        node.hooks = Hooks()
+        node.hooks = NodeHooks()
     return node.hooks
 
 

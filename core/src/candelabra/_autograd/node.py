@@ -20,14 +20,14 @@ from candelabra.dtypes import BY_BIT, DTYPE_MASK, dtype
 from candelabra.errors import GraphFreed, VersionMismatch
 
 if TYPE_CHECKING:
-    from candelabra._autograd.hooks import Hooks
+    from candelabra._autograd.hooks import NodeHooks
     from candelabra._tensor import Tensor
 
 
 LEAF, PORT = 1, 2
 
 
-class Spec:
+class TensorSpec:
     """The shape, dtype and device of a tensor. Derivatives that need no values keep it instead of an activation."""
 
     __slots__ = ("shape", "keys")
@@ -68,7 +68,7 @@ class Node:
 
     __slots__ = ("e0", "hooks", "keys", "shape", "__weakref__")
     e0: Node | None
-    hooks: Hooks | None
+    hooks: NodeHooks | None
     keys: int
     shape: tuple[int, ...]
     e1: Any = None
@@ -224,7 +224,7 @@ RELEASED: Final[Any] = Released()
 
 def changed(node: Node, argument: str, shape: tuple[int, ...], keys: int, now: int, then: int) -> VersionMismatch:
     """Return the error for a saved tensor that was modified in place. It names the operator, tensor and versions."""
-    spec = Spec(shape, keys)
+    spec = TensorSpec(shape, keys)
     return VersionMismatch(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"[{spec.device} {spec.dtype.name} tensor {list(shape)}], the {argument!r} of {node.operator!r}, is at version "

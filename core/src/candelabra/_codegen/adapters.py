@@ -12,7 +12,7 @@ from weakref import ref
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.anomaly import remember
-from candelabra._autograd.node import Port, Spec
+from candelabra._autograd.node import Port, TensorSpec
 from candelabra._autograd.saved import pack_saved
 from candelabra._autograd.views import refreshed
 from candelabra._codegen.entry import passed_on
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 new = object.__new__
 
 
-class Call:
+class ResolvedCall:
     """One resolved call: all facts that the generated code depends on."""
 
     def __init__(self, operator: Operator[..., Any], key: int, keys: tuple[int, ...], keymap: dict[Any, int]) -> None:
@@ -65,7 +65,7 @@ class Call:
         return Variant(self.scalar, bool(self.key & PACK), self.differentiable, not self.key & COMPLEX_BITS)
 
 
-def payload_argument(p: Parameter, call: Call) -> str:
+def payload_argument(p: Parameter, call: ResolvedCall) -> str:
     """Return the expression that passes one argument to a kernel."""
     if p.name == call.scalar:
         return p.name
@@ -80,7 +80,7 @@ def payload_argument(p: Parameter, call: Call) -> str:
     return "device.index" if p.kind == DEVICE else p.name
 
 
-def compile_adapter(call: Call) -> Callable[..., Any]:
+def compile_adapter(call: ResolvedCall) -> Callable[..., Any]:
     """Compile the functional form."""
     op = call.operator
     names = [p.name for p in op.schema.parameters]
@@ -89,7 +89,7 @@ def compile_adapter(call: Call) -> Callable[..., Any]:
         "kernel": call.kernel, "declined": call.declined, "fail": fail, "fail_body": fail_body, "no_result": no_result,
         "_op": op, "new": new, "Tensor": Tensor,
         "keymap": call.keymap, "state": state, "switch": switch, "NO_GRAD": NO_GRAD, "AUTOGRAD": AUTOGRAD,
-        "VIEW": VIEW, "Spec": Spec, "Port": Port, "ref": ref, "Result": op.schema.result,
+        "VIEW": VIEW, "TensorSpec": TensorSpec, "Port": Port, "ref": ref, "Result": op.schema.result,
         **{f"K{i}": k for i, k in enumerate(call.keys)},
     }  # fmt: skip
     scope["KN"] = call.keys[0] | AUTOGRAD
@@ -126,7 +126,7 @@ def compile_adapter(call: Call) -> Callable[..., Any]:
     return build(op.name, passed, lines, scope, f"{op.name}{' recorded' if call.recording else ''}")
 
 
-def kernel_lines(call: Call, passed: str) -> list[str]:
+def kernel_lines(call: ResolvedCall, passed: str) -> list[str]:
     """Return the lines that run the kernel. If it raises, ``fail`` runs the operator's rule to describe the error."""
     arguments = ", ".join(
         passed_on(p) if call.on_tensors else payload_argument(p, call) for p in call.operator.schema.parameters
@@ -146,7 +146,7 @@ def kernel_lines(call: Call, passed: str) -> list[str]:
     ]  # fmt: skip
 
 
-def single_output_lines(call: Call, dynamic: str | None) -> list[str]:
+def single_output_lines(call: ResolvedCall, dynamic: str | None) -> list[str]:
     """Return the lines that wrap the payload in a tensor. ``dynamic`` is the parameter that determines its dtype."""
     if call.on_tensors:
         return ["_p = _o0._payload", *(["_k = _o0._keys"] if dynamic else [])]
@@ -170,7 +170,7 @@ def single_output_lines(call: Call, dynamic: str | None) -> list[str]:
     return [*lines, "_o0._keys = KT"]
 
 
-def several_outputs_lines(call: Call) -> list[str]:
+def several_outputs_lines(call: ResolvedCall) -> list[str]:
     """Return the lines that wrap each payload of a tuple in a tensor."""
     if call.on_tensors:
         return [f"{', '.join(f'_o{i}' for i in range(len(call.keys)))} = _o0"]
@@ -186,7 +186,7 @@ def several_outputs_lines(call: Call) -> list[str]:
     return lines
 
 
-def port_lines(call: Call) -> list[str]:
+def port_lines(call: ResolvedCall) -> list[str]:
     """Return the lines that give each differentiable output a port on ``_node``."""
     count = range(len(call.keys))
     lines = [
@@ -208,7 +208,7 @@ def port_lines(call: Call) -> list[str]:
     return [*lines, f"_node.ports = ({', '.join(ports)},)"]
 
 
-def extra_lines(call: Call, scope: dict[str, Any]) -> list[str]:
+def extra_lines(call: ResolvedCall, scope: dict[str, Any]) -> list[str]:
     """Return the lines for saved-tensor hooks and anomaly mode, or none if both are off."""
     lines = []
     if call.key & PACK:

@@ -93,7 +93,7 @@ def _named_bool(cls: type) -> bool:
 
 
 # -- the kinds of annotations -----------------------------------------------------------------------------------------
-class Kind(NamedTuple):
+class ArgumentKind(NamedTuple):
     """What one word of an annotation, such as ``int`` in ``int | None``, accepts."""
 
     words: str
@@ -108,36 +108,38 @@ class Kind(NamedTuple):
     """The classes whose instances are right without a closer look; empty if the word is not checked at each call."""
 
 
-_INT: Final = Kind("int", integral)
-_ROWS: Final = Kind("int or tuple of ints", _integers)
-KINDS: Final[dict[str, Kind]] = {
-    "None": Kind("None", lambda value: value is None, lambda value: False, lambda cls: cls is type(None)),
-    "Any": Kind("Any", _any),
-    "Tensor": Kind("Tensor", _tensor, _tensor, lambda cls: issubclass(cls, Tensor)),
-    "Index": Kind("Tensor", _tensor),
-    "Mask": Kind("Tensor", _tensor),
-    "bool": Kind("bool", lambda value: _named_bool(type(value)), lambda value: isinstance(value, bool), _named_bool,
-                 (bool,)),
-    "str": Kind("str", _text, _text, lambda cls: issubclass(cls, str), (str,)),
-    "int": Kind("int", integral, is_integer, lambda cls: hasattr(cls, "__index__") and cls is not bool, (int,)),
-    "float": Kind("float", lambda value: numeric(value) and not isinstance(value, complex), is_number,
-                  _like("__float__", "__index__"), (float, int)),
-    "Number": Kind("Number", numeric, is_number, _like("__float__", "__index__", "__complex__"),
-                   (float, int, bool, complex)),
-    "Sizes": Kind("int or tuple of ints", _integers, _any,
-                  lambda cls: cls is not bool and _like("__index__", "__iter__")(cls), (int, tuple, list)),
-    "Sequence[int]": Kind("tuple of ints", lambda value: _items("Sequence[int]", value), _sequence, _like("__iter__"),
-                          (tuple, list)),
+_INT: Final = ArgumentKind("int", integral)
+_ROWS: Final = ArgumentKind("int or tuple of ints", _integers)
+KINDS: Final[dict[str, ArgumentKind]] = {
+    "None": ArgumentKind("None", lambda value: value is None, lambda value: False, lambda cls: cls is type(None)),
+    "Any": ArgumentKind("Any", _any),
+    "Tensor": ArgumentKind("Tensor", _tensor, _tensor, lambda cls: issubclass(cls, Tensor)),
+    "Index": ArgumentKind("Tensor", _tensor),
+    "Mask": ArgumentKind("Tensor", _tensor),
+    "bool": ArgumentKind("bool", lambda value: _named_bool(type(value)), lambda value: isinstance(value, bool),
+                         _named_bool, (bool,)),
+    "str": ArgumentKind("str", _text, _text, lambda cls: issubclass(cls, str), (str,)),
+    "int": ArgumentKind("int", integral, is_integer, lambda cls: hasattr(cls, "__index__") and cls is not bool, (int,)),
+    "float": ArgumentKind("float", lambda value: numeric(value) and not isinstance(value, complex), is_number,
+                          _like("__float__", "__index__"), (float, int)),
+    "Number": ArgumentKind("Number", numeric, is_number, _like("__float__", "__index__", "__complex__"),
+                           (float, int, bool, complex)),
+    "Sizes": ArgumentKind("int or tuple of ints", _integers, _any,
+                          lambda cls: cls is not bool and _like("__index__", "__iter__")(cls), (int, tuple, list)),
+    "Sequence[int]": ArgumentKind("tuple of ints", lambda value: _items("Sequence[int]", value), _sequence,
+                                  _like("__iter__"), (tuple, list)),
     "Dim": _INT,
     "Integer": _INT,
     "InsertedDim": _INT._replace(selects=is_integer),
-    "Correction": Kind("Number", numeric),
-    "DType": Kind("dtype", lambda value: isinstance(value, dtype) or value in (bool, int, float, complex)),
-    "Device": Kind("device", lambda value: isinstance(value, (str, device, Instance)) or is_integer(value)),
-    "BasicIndex": Kind("tuple", _sequence, _sequence),
-    "Ints": Kind("tuple of ints", lambda value: _sequence(value) and _integers(value), _sequence),
-    "Permutation": Kind("tuple of ints", lambda value: _sequence(value) and _integers(value), _sequence),
-    "JoinedTensors": Kind("tuple of Tensors", lambda value: _items("Sequence[Tensor]", value)),
+    "Correction": ArgumentKind("Number", numeric),
+    "DType": ArgumentKind("dtype", lambda value: isinstance(value, dtype) or value in (bool, int, float, complex)),
+    "Device": ArgumentKind("device", lambda value: isinstance(value, (str, device, Instance)) or is_integer(value)),
+    "BasicIndex": ArgumentKind("tuple", _sequence, _sequence),
+    "Ints": ArgumentKind("tuple of ints", lambda value: _sequence(value) and _integers(value), _sequence),
+    "BasicIndex": ArgumentKind("tuple", _sequence, _sequence),
+    "Ints": ArgumentKind("tuple of ints", lambda value: _sequence(value) and _integers(value), _sequence),
+    "Permutation": ArgumentKind("tuple of ints", lambda value: _sequence(value) and _integers(value), _sequence),
+    "JoinedTensors": ArgumentKind("tuple of Tensors", lambda value: _items("Sequence[Tensor]", value)),
     **dict.fromkeys(("Dims", "Shape", *(word for word in INTEGERS if word != "Sizes")), _ROWS),
 }  # fmt: skip
 """The kind of each word. :func:`kind_of` makes those of sequences, callables and classes, which are not listed."""
@@ -148,21 +150,21 @@ _SEQUENCES: Final = {
 """The words of errors for sequences, if they are not those before the bracket."""
 
 
-def kind_of(word: str) -> Kind:
+def kind_of(word: str) -> ArgumentKind:
     """Return the kind of a word of an annotation; one that is not known accepts any value."""
     if word in KINDS:
         return KINDS[word]
     words = _SEQUENCES.get(word, word.partition("[")[0])
     if word.startswith(("Sequence[", "list[", "tuple[")) and word.endswith("]"):
-        return Kind(words, lambda value: _items(word, value), _sequence)
+        return ArgumentKind(words, lambda value: _items(word, value), _sequence)
     if word.startswith(("Sequence", "list", "tuple")):
-        return Kind(words, _any, _sequence)
+        return ArgumentKind(words, _any, _sequence)
     for beginning, accepts in _BEGINNINGS.items():
         if word.startswith(beginning):
-            return Kind(words, accepts)
+            return ArgumentKind(words, accepts)
     if word.isidentifier() and word != "object":  # the name of a class: Generator, memory_format
-        return Kind(words, lambda value: any(cls.__name__ == word for cls in type(value).__mro__))
-    return Kind(words, _any)
+        return ArgumentKind(words, lambda value: any(cls.__name__ == word for cls in type(value).__mro__))
+    return ArgumentKind(words, _any)
 
 
 _BEGINNINGS: Final[dict[str, Callable[[Any], bool]]] = {
@@ -231,7 +233,7 @@ def place_of(p: Parameter, position: int) -> str:
     return f"argument '{p.name.rstrip('_')}'" + ("" if p.keyword_only else f" (position {position})")
 
 
-def _may_be(kind: Kind | None, value: Any) -> bool:
+def _may_be(kind: ArgumentKind | None, value: Any) -> bool:
     """Return whether a value may be of a kind by its class alone.
 
     A tensor without dims may be a number, and another one may be iterated over.

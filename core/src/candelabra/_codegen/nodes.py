@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._autograd.node import RELEASED, Node, Spec, changed
+from candelabra._autograd.node import RELEASED, Node, TensorSpec, changed
 from candelabra._autograd.saved import checked_list, saved_output, with_node, zero_gradient
 from candelabra._codegen.source import build, indent
 from candelabra._keys import active, state
@@ -120,11 +120,11 @@ class Plan:
             if self._spec_from_edge(name):
                 return []
             if self.kinds[name] == LIST:
-                return [f"_node.q_{name} = [Spec(_t._payload.shape, _t._keys) for _t in {name}]"]
+                return [f"_node.q_{name} = [TensorSpec(_t._payload.shape, _t._keys) for _t in {name}]"]
             if name == self.variant.scalar:
                 return [f"_node.q_{name} = None"]
             absent = f"None if {name} is None else " if name in self.optional else ""
-            return [f"_node.q_{name} = {absent}Spec({name}._payload.shape, {name}._keys)"]
+            return [f"_node.q_{name} = {absent}TensorSpec({name}._payload.shape, {name}._keys)"]
         if name in self.operator.schema.outputs:
             position = self.operator.schema.outputs.index(name)
             source = f"_o{position}"
@@ -237,7 +237,7 @@ class Plan:
         if name.endswith("_spec") and name not in self.kinds:
             name = name[: -len("_spec")]
             return (
-                f"Spec({self.edges[name]}.shape, {self.edges[name]}.keys)"
+                f"TensorSpec({self.edges[name]}.shape, {self.edges[name]}.keys)"
                 if self._spec_from_edge(name)
                 else f"self.q_{name}"
             ), []
@@ -316,8 +316,9 @@ def node_class(operator: Operator[..., Any], variant: Variant) -> type[Node]:
         for i, rule in enumerate(plan.rules)
         if isinstance(rule.function, Applied)
     } | {
-        "Spec": Spec, "changed": changed, "RELEASED": RELEASED, "saved_output": saved_output, "with_node": with_node,
-        "checked_list": checked_list, "zero_gradient": zero_gradient, "active": active, "state": state,
+        "TensorSpec": TensorSpec, "changed": changed, "RELEASED": RELEASED, "saved_output": saved_output,
+        "with_node": with_node, "checked_list": checked_list, "zero_gradient": zero_gradient, "active": active,
+        "state": state,
     }  # fmt: skip
     members: dict[str, Any] = {
         "__slots__": tuple(dict.fromkeys(slots)),

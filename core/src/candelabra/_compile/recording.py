@@ -13,7 +13,7 @@ from candelabra._annotations import Any, NamedTuple, TypeVar
 from candelabra._device import instance_of_key
 from candelabra._dispatch.tracing import RunTimeFloat
 from candelabra._graph.structure import Graph, Node, Value
-from candelabra._graph.tracing import Draw, Tracer, untraced
+from candelabra._graph.tracing import GeneratorDraw, Tracer, untraced
 from candelabra._keys import AUTOGRAD
 from candelabra._tensor import Tensor
 from candelabra.utils._pytree import tree_flatten
@@ -67,7 +67,7 @@ class Segment:
     def __init__(
         self,
         nodes: list[Node],
-        draws: list[Draw],
+        draws: list[GeneratorDraw],
         numbers: list[Numbers],
         effects: list[Effect],
         call: HostCall | None,

@@ -51,7 +51,7 @@ RESHAPE: Final = LayoutCall(lambda input, size: reshape(input, size))
 CONTIGUOUS: Final = LayoutCall(lambda input: contiguous(input))
 
 
-class Call(NamedTuple):
+class PendingCall(NamedTuple):
     """A call of an operator that waits."""
 
     op: Any
@@ -94,7 +94,7 @@ class SegmentSlot(Slot):
 class Replay:
     """A segment as a function: it runs the calls on the tensors that they use, and returns those that are used."""
 
-    def __init__(self, calls: list[Call], operands: list[tuple[int, ...]], count: int, used: list[int]) -> None:
+    def __init__(self, calls: list[PendingCall], operands: list[tuple[int, ...]], count: int, used: list[int]) -> None:
         self.used = used
         last = {number: position for position, numbers in enumerate(operands) for number in numbers}
         kept = {count + number for number in used}
@@ -120,7 +120,7 @@ class Replay:
         return [values[len(tensors) + number] for number in self.used]
 
 
-class Segment(CompiledFunction):
+class CompiledSegment(CompiledFunction):
     """A compiled segment. What its graph cannot repeat runs call by call, without a warning."""
 
     def __init__(self, replay: Replay, name: str) -> None:
@@ -143,7 +143,7 @@ class SegmentCache:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.compiled: OrderedDict[Any, Segment] = OrderedDict()
+        self.compiled: OrderedDict[Any, CompiledSegment] = OrderedDict()
         self._seen: OrderedDict[Any, None] = OrderedDict()
 
     def function(self, structure: Any, make: Callable[[], Replay]) -> Callable[..., list[Tensor]]:
@@ -158,7 +158,7 @@ class SegmentCache:
                 self._seen.popitem(last=False)
             return make()
         del self._seen[structure]
-        found = self.compiled[structure] = Segment(make(), self.name)
+        found = self.compiled[structure] = CompiledSegment(make(), self.name)
         if len(self.compiled) > SEGMENT_LIMIT:
             self.compiled.popitem(last=False)
         return found
@@ -173,7 +173,7 @@ class Segments(Collector):
     def __init__(self, cache: SegmentCache) -> None:
         super().__init__()
         self.cache = cache
-        self.calls: list[Call] = []
+        self.calls: list[PendingCall] = []
         self.structure: list[Any] = []
         self.bucket = Bucket(self, 1)  # type: ignore[arg-type]  # a slot asks it for its collector only
         self.collector = self
@@ -212,7 +212,7 @@ class Segments(Collector):
             slot.bucket, slot.kind, slot.shape = self.bucket, kind, kind.shape
             slots.append(slot)
             self.count += 1
-        self.calls.append(Call(op, Arguments(op, args), modes, inputs, slots))
+        self.calls.append(PendingCall(op, Arguments(op, args), modes, inputs, slots))
         return self._returned(op, args, results, slots)
 
     def _tensor(self, slot: Slot) -> Tensor:
@@ -238,7 +238,7 @@ class Segments(Collector):
     def _execution(self) -> Callable[[], None]:
         return partial(self._run_segment, self.calls, tuple(self.structure), self.count, self.bucket)
 
-    def _run_segment(self, calls: list[Call], structure: tuple[Any, ...], count: int, bucket: Bucket) -> None:
+    def _run_segment(self, calls: list[PendingCall], structure: tuple[Any, ...], count: int, bucket: Bucket) -> None:
         """Run the calls as one function, and give the slots that are used their values."""
         bucket.group = None
         slots = [slot for call in calls for slot in call.results if slot.is_used]

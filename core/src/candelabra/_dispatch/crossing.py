@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from candelabra._records.record import Operator
 
 
-class _Policy(threading.local):
+class _TransferPolicy(threading.local):
     value: str = "error"
 
 
-_policy: Final = _Policy()
+_policy: Final = _TransferPolicy()
 
 
 @contextmanager

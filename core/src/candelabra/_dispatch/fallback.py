@@ -31,14 +31,14 @@ _warned: Final[set[tuple[str, str]]] = set()
 _lock: Final = threading.Lock()
 
 
-class _Policy:
+class _FallbackPolicy:
     default: str = "allow"
     operators: dict[str, str] = {}  # noqa: RUF012 - the process-wide policy itself
 
 
 def fallback_policy(op: Operator[..., Any]) -> str:
     """Return the policy of this operator, ``"allow"`` or ``"error"``."""
-    return _Policy.operators.get(op.name, _Policy.default)
+    return _FallbackPolicy.operators.get(op.name, _FallbackPolicy.default)
 
 
 @contextmanager
@@ -46,16 +46,16 @@ def fallback(policy: str, operators: Iterable[str] = ()) -> Iterator[None]:
     """Set the fallback policy inside a block, for the named operators or by default for all."""
     if policy not in ("allow", "error"):
         raise ValueError(f'fallback() expects "allow" or "error", got {policy!r}')
-    before = _Policy.default, dict(_Policy.operators)
+    before = _FallbackPolicy.default, dict(_FallbackPolicy.operators)
     if names := list(operators):
-        _Policy.operators.update(dict.fromkeys(names, policy))
+        _FallbackPolicy.operators.update(dict.fromkeys(names, policy))
     else:
-        _Policy.default = policy
+        _FallbackPolicy.default = policy
     invalidate()
     try:
         yield
     finally:
-        _Policy.default, _Policy.operators = before
+        _FallbackPolicy.default, _FallbackPolicy.operators = before
         invalidate()
 
 

@@ -21,7 +21,7 @@ from candelabra._autograd.views import (
     write,
     write_recorded,
 )
-from candelabra._codegen.adapters import Call, guard_lines, payload_argument
+from candelabra._codegen.adapters import ResolvedCall, guard_lines, payload_argument
 from candelabra._codegen.source import build
 from candelabra._device import Instance, instance_of_key
 from candelabra._dispatch.declining import noting
@@ -44,7 +44,7 @@ from candelabra._keys import (
 )
 from candelabra._records.promotion import real_part
 from candelabra._records.schema import OPERAND, TENSOR
-from candelabra._serving import Link, serving
+from candelabra._serving import KernelLink, serving
 from candelabra.dtypes import DTYPE_MASK, can_cast, dtype
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def compile_inplace(
 
 
 def _compile_direct(
-    op: Operator[..., Any], key: int, kernels: list[Link], last: Callable[..., Any]
+    op: Operator[..., Any], key: int, kernels: list[KernelLink], last: Callable[..., Any]
 ) -> Callable[..., Any]:
     """Compile an adapter that calls the first in-place kernel. The next one serves the calls that it declines, and
     ``last`` those that all decline.
@@ -88,7 +88,7 @@ def _compile_direct(
     instance = instance_of_key(key)
     if key & TRACING and not instance.capabilities.virtual:
         kernel = reporting(op, "inplace", kernel, instance)
-    call = Call(op, key, (), {})
+    call = ResolvedCall(op, key, (), {})
     operands = [p.name for p in op.schema.parameters if p.kind == OPERAND]
     if key & SCALAR_MASK:
         call.scalar = operands[0] if key & SCALAR_FIRST else operands[-1]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from candelabra._device import Instance
 
 
-class _Levels(threading.local):
+class _ActiveLevels(threading.local):
     """The active levels of a thread: the mode bits outside each, by the bit of its device, and the transforms."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class _Levels(threading.local):
         self.frames: list[Any] = []
 
 
-active_levels: Final = _Levels()
+active_levels: Final = _ActiveLevels()
 """``active_levels.frames`` is not empty while the thread runs a function transform."""
 
 

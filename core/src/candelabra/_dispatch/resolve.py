@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._codegen.adapters import Call, compile_adapter
+from candelabra._codegen.adapters import ResolvedCall, compile_adapter
 from candelabra._codegen.entry import passed_on
 from candelabra._codegen.source import build
 from candelabra._device import Instance, instance_of_key, instances_of_key
@@ -46,7 +46,7 @@ from candelabra._keys import (
 from candelabra._records.accepts import refusal, refused_operand
 from candelabra._records.promotion import highest, unpromoted
 from candelabra._records.schema import OPERAND
-from candelabra._serving import Link, serving
+from candelabra._serving import KernelLink, serving
 from candelabra._switches import switches
 from candelabra.dtypes import ALL, BY_BIT, DTYPE_MASK, FLOATING, INTEGER, dtype
 from candelabra.errors import UnsupportedOperator
@@ -126,7 +126,9 @@ class Declined:
     ``below``: the kernels that served before the one that declines, if it is contributed.
     """
 
-    def __init__(self, op: Operator[..., Any], key: int, compute: dtype, instance: Instance, below: list[Link]) -> None:
+    def __init__(
+        self, op: Operator[..., Any], key: int, compute: dtype, instance: Instance, below: list[KernelLink]
+    ) -> None:
         self.given = op, key, compute, instance, below
         self.function: Callable[..., Any] | None = None
 
@@ -148,7 +150,7 @@ def _served(
     key: int,
     compute: dtype,
     instance: Instance,
-    kernels: list[Link] | None = None,
+    kernels: list[KernelLink] | None = None,
     declined: bool = False,
 ) -> Resolution:
     """Resolve steps 4 to 7. ``kernels``: the kernels that may serve, without those that have declined the call;
@@ -156,7 +158,7 @@ def _served(
     """
     wants_grad = bool(key & AUTOGRAD) and not key & NO_GRAD
     name = str(instance.device)
-    call = Call(op, key, output_keys(op, key, compute, instance), _keymap(op, key, instance))
+    call = ResolvedCall(op, key, output_keys(op, key, compute, instance), _keymap(op, key, instance))
     call.recording = wants_grad and op.differentiable
     call.differentiable = tuple(bool(_dtype_of(k).category >= FLOATING) for k in call.keys)
     if key & SCALAR_MASK:
@@ -200,7 +202,7 @@ def _served(
     raise no_kernel(op, instance, compute, declined)
 
 
-def _reported(call: Call, kernel: Callable[..., Any], instance: Instance) -> Callable[..., Any]:
+def _reported(call: ResolvedCall, kernel: Callable[..., Any], instance: Instance) -> Callable[..., Any]:
     """Return a kernel, in a trace one that reports its calls. Virtual devices do not: those below them do."""
     if not call.key & TRACING or instance.capabilities.virtual:
         return kernel

@@ -30,7 +30,7 @@ from candelabra._tensor import Tensor, wrap
 from candelabra.dtypes import dtype
 
 
-class Draw(NamedTuple):
+class GeneratorDraw(NamedTuple):
     """A draw from a generator: at each run it takes counters, and gives the graph two numbers, seed and offset."""
 
     generator: Any
@@ -70,7 +70,7 @@ class Tracer:
         self.strict = strict
         self.nodes: list[Node] = []
         self.breaks: list[Break] = []
-        self.draws: list[Draw] = []
+        self.draws: list[GeneratorDraw] = []
         self.external: dict[Value, Tensor] = {}
         """The tensors from outside, arguments and captured ones, in the order in which the trace met them."""
         self.payloads: dict[int, tuple[Any, Value]] = {}
@@ -133,7 +133,7 @@ class Tracer:
         """Draw counters from a generator, and return the two numbers, which stand for those of each run."""
         seed, offset = map(RunTimeInt, generator.take(counters))
         seed.value, offset.value = Value(None), Value(None)
-        self.draws.append(Draw(generator, counters, seed.value, offset.value))
+        self.draws.append(GeneratorDraw(generator, counters, seed.value, offset.value))
         return seed, offset
 
     def meet(self, args: Sequence[Any]) -> None:
@@ -307,5 +307,5 @@ def trace(function: Callable[..., Any], *args: Any) -> Graph:
 
 
 __all__ = [
-    "Break", "Draw", "GraphBreak", "Tracer", "spec_of", "trace", "tracing", "untraced", "user_line",
+    "Break", "GeneratorDraw", "GraphBreak", "Tracer", "spec_of", "trace", "tracing", "untraced", "user_line",
 ]  # fmt: skip

@@ -70,7 +70,7 @@ def grid_sampler(
     not match.
     """
     _sampler_shape(input, grid, interpolation_mode)
-    if input.dtype.itemsize == 2:
+    if input.dtype.is_half:
         wide = grid_sampler(input.float(), grid.float(), interpolation_mode, padding_mode, align_corners)
         return wide.to(input.dtype)
     sizes, rows = tuple(input.shape[2:]), _rows(input)
@@ -94,7 +94,7 @@ def grid_sampler_adjoint(
 
     ``sizes`` are the spatial sizes of the result. Half types compute in float32.
     """
-    if grad.dtype.itemsize == 2:
+    if grad.dtype.is_half:
         modes = interpolation_mode, padding_mode, align_corners
         return grid_sampler_adjoint(grad.float(), grid.float(), sizes, *modes).to(grad.dtype)
     batch, channels = grad.shape[:2]
@@ -120,7 +120,7 @@ def grid_sampler_grid_gradient(
     It is 0 where the padding replaces a coordinate by a constant. Half types compute in float32.
     """
     modes = interpolation_mode, padding_mode, align_corners
-    if input.dtype.itemsize == 2:
+    if input.dtype.is_half:
         return grid_sampler_grid_gradient(grad.float(), input.float(), grid.float(), *modes).to(grid.dtype)
     if interpolation_mode == NEAREST:
         return grid.new_zeros(tuple(grid.shape))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Shapes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 
-class Normalized(NamedTuple):
+class NativeNormOutput(NamedTuple):
     """The normalised input, the mean, and the reciprocal of the standard deviation."""
 
     out: Tensor
@@ -65,7 +65,7 @@ def _layer_shapes(
 @operator(_layer_shapes, promote=unpromoted, result=(same, same, same), method=False, autocast=Autocast("float32"))
 def native_layer_norm(
     input: Tensor, normalized_shape: Shape, weight: Tensor | None, bias: Tensor | None, eps: float
-) -> Normalized:
+) -> NativeNormOutput:
     """Return (normalised, mean, 1 / standard deviation) over the last dims, whose sizes are ``normalized_shape``.
 
     Raises ``RuntimeError`` if the last sizes of the input or the shapes of ``weight`` and ``bias`` are different.
@@ -74,7 +74,7 @@ def native_layer_norm(
     wide, shape = _wide(input), tuple(normalized_shape)  # type: ignore[arg-type] # canonical: a tuple
     mean, _, scale = _statistics(wide, range(-len(shape), 0), eps)
     out = _affine((wide - mean) * scale, weight, bias, shape, input)
-    return Normalized(out, mean.detach().to(input.dtype), scale.detach().to(input.dtype))
+    return NativeNormOutput(out, mean.detach().to(input.dtype), scale.detach().to(input.dtype))
 
 
 @by
@@ -90,7 +90,7 @@ def _group_shapes(input: Tensor, weight: Any, bias: Any, N: int, C: int, HxW: in
 @operator(_group_shapes, promote=unpromoted, result=(same, same, same), method=False)
 def native_group_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
-) -> Normalized:
+) -> NativeNormOutput:
     """Return (normalised, mean, 1 / standard deviation) over groups of channels of an input (N, C, …), HxW elements
     each.
     """
@@ -99,7 +99,7 @@ def native_group_norm(
     mean, _, scale = _statistics(wide, (-1,), eps)
     normalised = ((wide - mean) * scale).reshape(input.shape)
     out = _affine(normalised, weight, bias, (C, *[1] * (input.ndim - 2)), input)
-    return Normalized(out, *(s.reshape(N, group).to(input.dtype) for s in (mean, scale)))
+    return NativeNormOutput(out, *(s.reshape(N, group).to(input.dtype) for s in (mean, scale)))
 
 
 @public(method=False, out=True)
@@ -112,7 +112,7 @@ def native_batch_norm(
     training: bool,
     momentum: float,
     eps: float,
-) -> Normalized:
+) -> NativeNormOutput:
     """Return (normalised, mean, 1 / standard deviation) over all dims except the second, the channels.
 
     In training, the statistics of the batch are used and returned, and update the running ones with weight
@@ -139,7 +139,7 @@ def native_batch_norm(
             )
         mean, scale = _wide(running_mean).reshape(shape), (_wide(running_var) + eps).rsqrt().reshape(shape)
         saved = [new_full(input, (0,), 0), new_full(input, (0,), 0)]
-    return Normalized(_affine((wide - mean) * scale, weight, bias, shape, input), *saved)
+    return NativeNormOutput(_affine((wide - mean) * scale, weight, bias, shape, input), *saved)
 
 
 def _update(running: Tensor | None, batch: Tensor, momentum: float) -> None:

@@ -26,7 +26,7 @@ from candelabra._plugins.checking import check_kernel
 from candelabra._plugins.describing import shown, summary, text_of
 from candelabra._plugins.kernels import rebase
 from candelabra._plugins.loading import call_hook, has_hook, register
-from candelabra._serving import Chain, Link
+from candelabra._serving import Chain, KernelLink
 from candelabra.errors import BackendError, DeviceUnavailable
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def build_table(plugin: registry.Plugin) -> None:
     for each in reversed(plugin.contributions):
         if each.plugin is not None and _isolated(each, _call_hook, each, table):
             for name, kernel in each.kernels.items():
-                table[name] = _over(Link(kernel, each), table.get(name))
+                table[name] = _over(KernelLink(kernel, each), table.get(name))
     rebase(plugin.kernels, table)
     invalidate()
 
@@ -195,11 +195,11 @@ def _call_hook(contribution: Contribution, table: dict[str, Kernel]) -> None:
     contribution.error, contribution.traceback, contribution.unavailable = None, "", ""
 
 
-def _over(link: Link, below: Kernel | None) -> Chain:
+def _over(link: KernelLink, below: Kernel | None) -> Chain:
     """Return the entry of a table that tries a contributed kernel before what serves so far."""
     if below is None:
         return Chain([link])
-    return Chain([link, *(below.links if isinstance(below, Chain) else [Link(below)])])
+    return Chain([link, *(below.links if isinstance(below, Chain) else [KernelLink(below)])])
 
 
 def _isolated(contribution: Contribution, step: Callable[..., None], *args: Any) -> bool:

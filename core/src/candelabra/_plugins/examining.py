@@ -122,7 +122,7 @@ def examine_isolated(plugins: Iterable[registry.Plugin], seconds: float = SECOND
     loaded in this process either: its error says so from then on. If it works without the kernels that distributions
     contribute to it, only they are not loaded.
     """
-    runs = [(plugin, None if _is_here(plugin) else _Run(plugin, seconds)) for plugin in plugins]
+    runs = [(plugin, None if _is_here(plugin) else _Examination(plugin, seconds)) for plugin in plugins]
     try:
         return [examine(plugin) if run is None else run.result() for plugin, run in runs]
     finally:
@@ -136,7 +136,7 @@ def _is_here(plugin: registry.Plugin) -> bool:
     return not installed or plugin.loaded or plugin.error is not None or not sys.executable
 
 
-class _Run:
+class _Examination:
     """A process that examines one plugin."""
 
     def __init__(self, plugin: registry.Plugin, seconds: float, environment: Mapping[str, str] | None = None) -> None:
@@ -165,7 +165,7 @@ class _Run:
             each for each in contributed_kernels.installed(self.plugin.name) if contributed_kernels.is_allowed(each)
         ]
         if contributed:
-            alone = _Run(self.plugin, self.seconds, {contributed_kernels.ENVIRONMENT: "0"})
+            alone = _Examination(self.plugin, self.seconds, {contributed_kernels.ENVIRONMENT: "0"})
             try:
                 found, _ = alone.answered()
             finally:

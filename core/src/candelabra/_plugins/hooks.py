@@ -16,7 +16,7 @@ hookspec = pluggy.HookspecMarker("candelabra")
 hookimpl = pluggy.HookimplMarker("candelabra")
 
 
-class Hooks:
+class PluginHooks:
     """The hooks that the core calls."""
 
     @hookspec(firstresult=True)

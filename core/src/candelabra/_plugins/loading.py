@@ -8,7 +8,7 @@ import pluggy
 
 from candelabra._annotations import Any
 from candelabra._plugins.checking import check_backend
-from candelabra._plugins.hooks import Hooks
+from candelabra._plugins.hooks import PluginHooks
 from candelabra.backend import Backend
 from candelabra.errors import BackendError
 
@@ -20,7 +20,7 @@ def manager() -> pluggy.PluginManager:
     global _manager
     if _manager is None:
         created = pluggy.PluginManager("candelabra")
-        created.add_hookspecs(Hooks)
+        created.add_hookspecs(PluginHooks)
         _manager = created  # last: another thread must not find a manager without specifications
     return _manager
 

@@ -19,15 +19,15 @@ DISTRIBUTION: Final = "candelabra"
 
 
 @dataclass(frozen=True)
-class Kind:
+class DeviceKind:
     """The kind of device that a name denotes."""
 
     name: str
     meaning: str
 
 
-host: Final = Kind("host", "computes in the host's memory; what a first installation needs")
-accelerator: Final = Kind("accelerator", "has memory of its own")
+host: Final = DeviceKind("host", "computes in the host's memory; what a first installation needs")
+accelerator: Final = DeviceKind("accelerator", "has memory of its own")
 
 
 @cache

@@ -146,14 +146,14 @@ def _load(f: BinaryIO, file: str, device: object, mapped: bool, names: frozenset
     import io
 
     from candelabra._serialization import safetensors_file, t7_file, torch_file
-    from candelabra._serialization.stored import Source
+    from candelabra._serialization.stored import ByteSource
 
     _, make = _bridge()
     start = f.read(512)
     read: Any = torch_file.read_zip if start.startswith(torch_file.ZIP_START) else None
     if safetensors_file.looks_like(start):
         read = safetensors_file.read
-    source = Source(f, mapped=mapped and read is not None)
+    source = ByteSource(f, mapped=mapped and read is not None)
     maker = _TensorMaker(make, file, source.size, device)
     if read is not None:
         return read(f, file, maker, source, names)

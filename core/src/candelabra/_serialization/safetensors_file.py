@@ -24,7 +24,7 @@ from candelabra._serialization.stored import (
     ITEM_SIZE,
     MAX_DIMENSIONS,
     Bytes,
-    Source,
+    ByteSource,
     StoredTensor,
     byte_count,
     contiguous_strides,
@@ -116,7 +116,7 @@ def read(
     f: BinaryIO,
     file: str,
     from_stored: Callable[[StoredTensor], object],
-    source: Source | None = None,
+    source: ByteSource | None = None,
     names: frozenset[str] | None = None,
 ) -> object:
     """Return the object in ``f``, a seekable file at its start; ``file`` is its name in errors.
@@ -129,7 +129,7 @@ def read(
         FileFormatError: truncated or damaged, a dtype that candelabra lacks, or written by a later version.
     """
     entries, metadata, start = _read_header(f, file)
-    source = Source(f) if source is None else source
+    source = ByteSource(f) if source is None else source
     note = _Note.parse(metadata[KEY], file) if KEY in metadata else None
     tensors: dict[str, object] = {}
     for entry in entries:

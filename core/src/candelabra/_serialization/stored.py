@@ -21,7 +21,7 @@ __all__ = [
     "ITEM_SIZE",
     "MAX_EXPANDED_BYTES",
     "Bytes",
-    "Source",
+    "ByteSource",
     "StoredTensor",
     "byte_count",
     "contiguous_strides",
@@ -194,7 +194,7 @@ def _pieces(data: Bytes) -> Iterator[memoryview]:
     return (view[begin : begin + (1 << 20)] for begin in range(0, len(view), 1 << 20))
 
 
-class Source:
+class ByteSource:
     """The bytes of a seekable file, which are read into new memory, or mapped without a copy."""
 
     def __init__(self, f: BinaryIO, *, mapped: bool = False) -> None:

@@ -24,8 +24,8 @@ from math import prod
 from candelabra._annotations import Any, BinaryIO, TypeVar
 from candelabra._serialization.kinds import kind_of
 from candelabra._serialization.pickle_reader import DICTS, PickleReader
-from candelabra._serialization.stored import ITEM_SIZE, Bytes, Source, StoredTensor, stored_tensor, swap_bytes
-from candelabra._serialization.torch_names import NAMES, Sparse, Storage, Tensor, in_short, storage_of
+from candelabra._serialization.stored import ITEM_SIZE, Bytes, ByteSource, StoredTensor, stored_tensor, swap_bytes
+from candelabra._serialization.torch_names import NAMES, Sparse, Storage, UnreadTensor, in_short, storage_of
 from candelabra.errors import FileFormatError
 
 __all__ = ["LEGACY_START", "ZIP_START", "read_legacy", "read_zip"]
@@ -43,7 +43,7 @@ def read_zip(
     f: BinaryIO,
     file: str,
     from_stored: Callable[[StoredTensor], object],
-    source: Source | None = None,
+    source: ByteSource | None = None,
     names: frozenset[str] | None = None,
 ) -> object:
     """Return the object in the zip archive ``f``; ``file`` is its name in errors.
@@ -55,7 +55,7 @@ def read_zip(
     Raises:
         FileFormatError: damaged, compressed, not a checkpoint, or a pickle with objects other than values and tensors.
     """
-    records = _Records(f, file, Source(f) if source is None else source)
+    records = _Records(f, file, ByteSource(f) if source is None else source)
     order = records.read("byteorder").decode("latin-1") if "byteorder" in records else "little"
     if order not in ("little", "big"):
         raise FileFormatError(file, "byteorder little or big", in_short(order))
@@ -68,7 +68,7 @@ def read_zip(
         return {
             name: storages.tensor(tensor)
             for name, tensor in _named(root)
-            if name in names and isinstance(tensor, Tensor | Sparse)
+            if name in names and isinstance(tensor, UnreadTensor | Sparse)
         }
     return reader.finish(root, storages.tensor)
 
@@ -87,12 +87,12 @@ def _named(root: object) -> Iterator[tuple[str, Any]]:
             ahead += reversed([(f"{path}.{key}" if path else str(key), item) for key, item in items])
 
 
-def _values(root: object) -> Iterator[Tensor | Storage]:
+def _values(root: object) -> Iterator[UnreadTensor | Storage]:
     """Yield the tensors and storages of a pickle."""
     for _, value in _named(root):
         if isinstance(value, Sparse):
             yield from (value.indices, value.values)
-        elif isinstance(value, Tensor | Storage):
+        elif isinstance(value, UnreadTensor | Storage):
             yield value
 
 
@@ -145,7 +145,7 @@ class _Records:
     so reading all of them takes no more memory than the file has bytes.
     """
 
-    def __init__(self, f: BinaryIO, file: str, source: Source) -> None:
+    def __init__(self, f: BinaryIO, file: str, source: ByteSource) -> None:
         import zipfile
 
         self.file = file
@@ -238,8 +238,8 @@ class _Storages:
         if isinstance(value, Sparse):
             return self.sparse(value)
         if isinstance(value, Storage):
-            value = Tensor(value, value.dtype, 0, (value.length,), (1,), False)
-        if not isinstance(value, Tensor):
+            value = UnreadTensor(value, value.dtype, 0, (value.length,), (1,), False)
+        if not isinstance(value, UnreadTensor):
             raise FileFormatError(self.file, "values", f"{kind_of(value)} as a value")
         storage, width = value.storage, ITEM_SIZE[value.storage.dtype]
         alone = self.uses.get(storage.key) == 1 and self.order == "little"

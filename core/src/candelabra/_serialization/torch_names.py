@@ -17,7 +17,7 @@ from candelabra._serialization.pickle_reader import Builder, is_key
 from candelabra._serialization.stored import HOST, ITEM_SIZE, MAX_DIMENSIONS
 from candelabra.dtypes import PYTHON_NAMES
 
-__all__ = ["NAMES", "Sparse", "Storage", "StorageType", "Tensor", "in_short", "storage_of"]
+__all__ = ["NAMES", "Sparse", "Storage", "StorageType", "UnreadTensor", "in_short", "storage_of"]
 
 _STORAGES = {kind: dtype for dtype, kind in PYTHON_NAMES.items() if dtype not in ("uint16", "uint32", "uint64")}
 """The dtypes of PyTorch's typed storages, which the unsigned dtypes other than uint8 lack."""
@@ -41,7 +41,7 @@ class Storage(NamedTuple):
     """The device of the program that has written the file."""
 
 
-class Tensor(NamedTuple):
+class UnreadTensor(NamedTuple):
     """A tensor whose bytes are not read yet."""
 
     storage: Storage
@@ -55,8 +55,8 @@ class Tensor(NamedTuple):
 class Sparse(NamedTuple):
     """A sparse tensor in coordinate format whose indices and values are not read yet."""
 
-    indices: Tensor
-    values: Tensor
+    indices: UnreadTensor
+    values: UnreadTensor
     shape: tuple[int, ...]
     coalesced: bool
 
@@ -91,7 +91,7 @@ def in_short(value: object) -> str:
 
 def _tensor(
     storage: Any, offset: Any, shape: Any, strides: Any, requires_grad: Any, dtype: Any = None, metadata: Any = None
-) -> Tensor:
+) -> UnreadTensor:
     if not isinstance(storage, Storage):
         raise TypeError(f"{kind_of(storage)} in place of a storage")
     if not _is_size(offset) or not _are_sizes(shape) or not _are_sizes(strides) or type(requires_grad) is not bool:
@@ -101,39 +101,39 @@ def _tensor(
         raise TypeError(f"candelabra has no dtype {in_short(dtype)}")
     if metadata:
         raise ValueError("a lazily conjugated or negated tensor; save its resolve_conj() or resolve_neg()")
-    return Tensor(storage, dtype, offset, tuple(shape), tuple(strides), requires_grad)
+    return UnreadTensor(storage, dtype, offset, tuple(shape), tuple(strides), requires_grad)
 
 
-def _rebuild_tensor_v2(arguments: tuple[Any, ...]) -> Tensor:
+def _rebuild_tensor_v2(arguments: tuple[Any, ...]) -> UnreadTensor:
     storage, offset, shape, strides, requires_grad, _, *rest = arguments
     return _tensor(storage, offset, shape, strides, requires_grad, None, *rest)
 
 
-def _rebuild_tensor_v3(arguments: tuple[Any, ...]) -> Tensor:
+def _rebuild_tensor_v3(arguments: tuple[Any, ...]) -> UnreadTensor:
     storage, offset, shape, strides, requires_grad, _, dtype, *rest = arguments
     return _tensor(storage, offset, shape, strides, requires_grad, dtype, *rest)
 
 
-def _rebuild_tensor(arguments: tuple[Any, ...]) -> Tensor:
+def _rebuild_tensor(arguments: tuple[Any, ...]) -> UnreadTensor:
     storage, offset, shape, strides = arguments
     return _tensor(storage, offset, shape, strides, False)
 
 
-def _rebuild_parameter(arguments: tuple[Any, ...]) -> Tensor:
+def _rebuild_parameter(arguments: tuple[Any, ...]) -> UnreadTensor:
     """Return the tensor of a parameter. The attributes of ``_rebuild_parameter_with_state`` are dropped."""
     tensor, requires_grad, *_ = arguments
-    if not isinstance(tensor, Tensor) or type(requires_grad) is not bool:
+    if not isinstance(tensor, UnreadTensor) or type(requires_grad) is not bool:
         raise TypeError(f"{kind_of(tensor)} in place of a tensor")
     return tensor._replace(requires_grad=requires_grad)
 
 
-def _rebuild_from_type(arguments: tuple[Any, ...]) -> Tensor:
+def _rebuild_from_type(arguments: tuple[Any, ...]) -> UnreadTensor:
     """Return the tensor of ``_rebuild_from_type_v2(function, class, arguments, state)``, without its attributes."""
     function, kind, inner, _ = arguments
     if not isinstance(function, Builder) or not isinstance(kind, Builder) or type(inner) is not tuple:
         raise TypeError("no function and class")
     tensor = None if function.build is _rebuild_from_type else function.build(inner)  # None: it would recurse
-    if not isinstance(tensor, Tensor):
+    if not isinstance(tensor, UnreadTensor):
         raise TypeError(f"{function.name} does not create a tensor")
     return tensor
 
@@ -144,7 +144,7 @@ def _rebuild_sparse_tensor(arguments: tuple[Any, ...]) -> Sparse:
     Files of PyTorch before 2.1 do not say whether the tensor is coalesced.
     """
     kind, (indices, values, shape, *rest) = arguments
-    if kind != "torch.sparse_coo" or not isinstance(indices, Tensor) or not isinstance(values, Tensor):
+    if kind != "torch.sparse_coo" or not isinstance(indices, UnreadTensor) or not isinstance(values, UnreadTensor):
         raise TypeError(f"a layout {in_short(kind)}, or no indices and values")
     if not _are_sizes(shape):
         raise TypeError("other than sizes")

@@ -67,7 +67,7 @@ def write(f: BinaryIO, obj: object, access: TorchAccess) -> None:
     Raises:
         TypeError, ValueError: see `PickleWriter`. They are raised before the first byte is written.
     """
-    storages = _Storages(access)
+    storages = _SharedStorages(access)
     storages.collect(obj)
     pickle = PickleWriter(storages.write).dumps(obj)
     archive = _Archive(f)
@@ -82,7 +82,7 @@ def write(f: BinaryIO, obj: object, access: TorchAccess) -> None:
     archive.finish()
 
 
-class _Storages:
+class _SharedStorages:
     """The tensors of an object, by the storages that they share."""
 
     def __init__(self, access: TorchAccess) -> None:

@@ -21,7 +21,7 @@ from candelabra._records.record import OPERATORS
 from candelabra._tensor import Tensor
 from candelabra._transforms.batching import Batch
 from candelabra._transforms.chains import merged_chains
-from candelabra._transforms.deferred import Source
+from candelabra._transforms.deferred import CallResults
 from candelabra.dtypes import int64
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _run(group: Group, buckets: list[Bucket]) -> list[Any]:
     if numbers:
         parameter = inputs[0][0].value()
         size = parameter._payload.shape[0]
-        sources = [Source(_rows(parameter, [n % size for n in numbers]), len(inputs))]
+        sources = [CallResults(_rows(parameter, [n % size for n in numbers]), len(inputs))]
     elif len(inputs) == 1 or group.alone:
         sources = _run_each(group, inputs, [each for bucket in buckets for each in bucket.counters])
     else:
@@ -129,7 +129,7 @@ def _run(group: Group, buckets: list[Bucket]) -> list[Any]:
     return waiting
 
 
-def _run_each(group: Group, calls: list[Sequence[Slot]], counters: list[Sequence[int]]) -> list[Source]:
+def _run_each(group: Group, calls: list[Sequence[Slot]], counters: list[Sequence[int]]) -> list[CallResults]:
     """Run calls one by one. ``counters``: those of each, if they draw random numbers."""
     if group.op.name == "stack" and group.args.values[1] == 0:  # results of one group are stacked already
         rows = [[_stacked(call) for call in calls]]
@@ -142,7 +142,7 @@ def _run_each(group: Group, calls: list[Sequence[Slot]], counters: list[Sequence
                     values[place] = counter
             found.append(group.op.canonical(*values))
         rows = [list(column) for column in zip(*found, strict=True)] if group.op.schema.result else [found]
-    return [Source(None, len(calls), column) for column in rows]
+    return [CallResults(None, len(calls), column) for column in rows]
 
 
 def _stacked(slots: Sequence[Slot]) -> Tensor:
@@ -157,7 +157,7 @@ def _run_chain(group: Group, chain: Bucket) -> list[Any]:
     joined, batched = gathered(terms)
     if not batched:
         joined = OPERATORS["stack"].canonical((joined,) * len(terms), 0)
-    sources = [Source(OPERATORS["cumsum"].canonical(joined, 0, None), len(terms))]
+    sources = [CallResults(OPERATORS["cumsum"].canonical(joined, 0, None), len(terms))]
     waiting = chain.consumers
     for number, link in enumerate(group.links):
         link.end(sources, number + 1)
@@ -165,7 +165,7 @@ def _run_chain(group: Group, chain: Bucket) -> list[Any]:
     return waiting
 
 
-def _run_parts(group: Group, calls: list[Sequence[Slot]]) -> list[Source]:
+def _run_parts(group: Group, calls: list[Sequence[Slot]]) -> list[CallResults]:
     """Run calls of one signature as one, or as one for each set of tensors from outside, where these are few.
 
     To stack a copy of a weight for each call would cost more than another call.
@@ -184,10 +184,10 @@ def _run_parts(group: Group, calls: list[Sequence[Slot]]) -> list[Source]:
         for column, source in zip(singles, sources, strict=True):
             for number, row in enumerate(rows):
                 column[row] = source.row(number)
-    return [Source(None, len(calls), column) for column in singles]
+    return [CallResults(None, len(calls), column) for column in singles]
 
 
-def _run_batch(group: Group, calls: list[Sequence[Slot]]) -> list[Source]:
+def _run_batch(group: Group, calls: list[Sequence[Slot]]) -> list[CallResults]:
     """Run calls of one signature as one."""
     op, size = group.op, len(calls)
     several = op.schema.result is not None
@@ -195,14 +195,14 @@ def _run_batch(group: Group, calls: list[Sequence[Slot]]) -> list[Source]:
     batched = [tensor for tensor, is_batched in operands if is_batched]
     if not batched:  # all calls have the same operands
         same: Any = op.canonical(*group.args.filled([tensor for tensor, _ in operands]))
-        return [Source(out, size, None, True) for out in (same if several else (same,))]
+        return [CallResults(out, size, None, True) for out in (same if several else (same,))]
     frame = Batch(size, "different")
     frame.like = batched[0]
     with frame:
         values = [frame.batch(tensor) if is_batched else tensor for tensor, is_batched in operands]
         found: Any = op.canonical(*group.args.filled(values))
         outs = [frame.unbatched(out) for out in (found if several else (found,))]
-    return [Source(out, size) for out in outs]
+    return [CallResults(out, size) for out in outs]
 
 
 # -- operands ---------------------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def gathered(slots: Sequence[Slot]) -> tuple[Tensor, bool]:
 
 def _joined(slots: Sequence[Slot]) -> Tensor:
     """Return the rows of several results, and single tensors, in the order of the slots."""
-    rows: dict[int, tuple[Source, list[int], list[int]]] = {}
+    rows: dict[int, tuple[CallResults, list[int], list[int]]] = {}
     single: list[Tensor] = []
     positions: list[int] = []
     for position, slot in enumerate(slots):
@@ -252,7 +252,7 @@ def _joined(slots: Sequence[Slot]) -> Tensor:
     return _rows(joined, places)
 
 
-def _rows_of(source: Source, numbers: list[int]) -> Tensor:
+def _rows_of(source: CallResults, numbers: list[int]) -> Tensor:
     """Return rows of the results of a group: all of them, a part, or a copy in another order."""
     start, count = numbers[0], len(numbers)
     if numbers != list(range(start, start + count)):

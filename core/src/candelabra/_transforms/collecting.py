@@ -43,7 +43,7 @@ from candelabra._transforms.deferred import (
     KNOWN,
     Bucket,
     Group,
-    Kind,
+    OperandKind,
     Results,
     Slot,
     become,
@@ -134,7 +134,7 @@ class Collector:
             slots = self._collected(group, inputs, row, tuple([args[i] for i in counters]))
             if group.shared and row is None:
                 for slot in slots:
-                    slot.kind = Kind(slot.shape, slot.kind.keys, slot.kind)
+                    slot.kind = OperandKind(slot.shape, slot.kind.keys, slot.kind)
                 group.common = slots
         return self._returned(op, args, results, slots)
 
@@ -189,7 +189,7 @@ class Collector:
         found = self.constants[id(tensor)] = Slot()
         found.bucket = KNOWN
         shared = self.shares_parameters and node is not None and node.is_leaf
-        found.kind = Kind(kind.shape, kind.keys, kind) if shared else kind
+        found.kind = OperandKind(kind.shape, kind.keys, kind) if shared else kind
         found.shape = kind.shape
         found.tensor = tensor
         found.version = tensor._counter[0]
@@ -273,7 +273,7 @@ class Collector:
         node = target._node
         return node is None or not node.is_leaf
 
-    def _takes(self, target: Tensor, kind: Kind, result: Tensor) -> bool:
+    def _takes(self, target: Tensor, kind: OperandKind, result: Tensor) -> bool:
         """Make a deferred result the state of ``target``, if it has its shape, dtype and device."""
         if not result._keys & DEFERRED or result._payload.kind.general is not kind.general:
             return False

@@ -1,8 +1,8 @@
 """Deferred tensors: the results of calls that a block of ``batching()`` has collected and not run yet.
 
 The payload of a deferred tensor is a :class:`Slot`: its shape is known, and the call that will compute it. Calls whose
-*signatures* are equal form a :class:`Group`: operator, modes, plain arguments, and the :class:`Kind` of each operand
-agree. See ``candelabra._transforms.collecting``.
+*signatures* are equal form a :class:`Group`: operator, modes, plain arguments, and the :class:`OperandKind` of each
+operand agree. See ``candelabra._transforms.collecting``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 # -- signatures -------------------------------------------------------------------------------------------------------
-class Kind:
+class OperandKind:
     """The part of a signature for one operand: its shape, dtype and device, or which parameter it is.
 
     ``general``: the same without the identity of a parameter; the kind itself for any other operand.
@@ -31,7 +31,7 @@ class Kind:
 
     __slots__ = ("general", "keys", "shape", "shared")
 
-    def __init__(self, shape: tuple[int, ...], keys: int, general: Kind | None = None) -> None:
+    def __init__(self, shape: tuple[int, ...], keys: int, general: OperandKind | None = None) -> None:
         self.shape = shape
         self.keys = keys
         self.shared = general is not None
@@ -41,7 +41,7 @@ class Kind:
 class Results(NamedTuple):
     """The kinds of a call's results. ``view``: the result is a view of the first operand; ``itself``: it is that."""
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[OperandKind, ...]
     view: bool
     itself: bool
 
@@ -50,17 +50,17 @@ IMMEDIATE: Final = PACK | ANOMALY
 """Modes whose hooks run with each call, so that it is not deferred."""
 LIMIT: Final = 1 << 14
 """The number of kinds, and of signatures whose results are known, that are kept."""
-_kinds: Final[dict[tuple[tuple[int, ...], int], Kind]] = {}
+_kinds: Final[dict[tuple[tuple[int, ...], int], OperandKind]] = {}
 _results: Final[dict[Any, Results | None]] = {}
 
 
-def kind_of(shape: tuple[int, ...], keys: int) -> Kind:
+def kind_of(shape: tuple[int, ...], keys: int) -> OperandKind:
     """Return the kind of operands that are no parameters, the same object for equal ones."""
     found = _kinds.get((shape, keys))
     if found is None:
         if len(_kinds) > LIMIT:
             _kinds.clear()
-        found = _kinds[shape, keys] = Kind(shape, keys)
+        found = _kinds[shape, keys] = OperandKind(shape, keys)
     return found
 
 
@@ -88,7 +88,7 @@ def general(signature: Any) -> Any:
     """Return a signature without the identities of parameters."""
     if isinstance(signature, tuple):
         return tuple([general(part) for part in signature])
-    return signature.general if isinstance(signature, Kind) else signature
+    return signature.general if isinstance(signature, OperandKind) else signature
 
 
 def results_of(op: Operator[..., Any], args: tuple[Any, ...], bit: int, signature: Any) -> Results | None:
@@ -161,7 +161,7 @@ class Group:
         return found
 
 
-class Source:
+class CallResults:
     """The results of the calls of one or several buckets: rows of a tensor, single tensors, or one tensor for all."""
 
     __slots__ = ("same", "singles", "size", "tensor")
@@ -203,14 +203,14 @@ class Bucket:
         """For draws of random numbers: the counters of each."""
         self.needs: set[Bucket] = set()
         """The buckets of the operands."""
-        self.sources: Sequence[Source] | None = None
+        self.sources: Sequence[CallResults] | None = None
         """After the calls have run, their results: a source for each output."""
         self.offset = 0
         """The number of the first call in the sources."""
         self.waiting = 0
         self.consumers: list[Bucket] = []
 
-    def end(self, sources: Sequence[Source] | None, offset: int = 0) -> None:
+    def end(self, sources: Sequence[CallResults] | None, offset: int = 0) -> None:
         """Set the results, and release the operands."""
         self.sources, self.offset = sources, offset
         self.group, self.depth = None, 0
@@ -236,7 +236,7 @@ class Slot:
     """Whether a tensor has taken over the result, so that another one with the same result needs a copy."""
     viewed = False
     bucket: Bucket
-    kind: Kind
+    kind: OperandKind
     shape: tuple[int, ...]
 
     def layout(self, tensor: Tensor) -> tuple[tuple[int, ...], int]:

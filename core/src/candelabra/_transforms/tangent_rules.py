@@ -22,7 +22,7 @@ from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._autograd.api import grad as gradients_of
 from candelabra._autograd.engine import restored
 from candelabra._autograd.filling import filled_like, zeros_like
-from candelabra._autograd.node import Spec
+from candelabra._autograd.node import TensorSpec
 from candelabra._keys import AUTOGRAD, NO_GRAD, VIEW, mode, state
 from candelabra._records.derivative import Applied
 from candelabra._records.record import OPERATORS
@@ -296,7 +296,7 @@ def _fitted(product: Tensor, primal: Tensor) -> Tensor:
     """Return a vector-Jacobian product in the shape of its input: sum over the dims that were broadcast."""
     if product._payload.shape == primal._payload.shape:
         return product
-    spec: Any = Spec(tuple(primal._payload.shape), primal._keys)
+    spec: Any = TensorSpec(tuple(primal._payload.shape), primal._keys)
     return restored(product, spec, spec)
 
 
@@ -339,8 +339,8 @@ def product_of(op: Operator[..., Any], rule: Rule) -> Callable[..., Any]:
     return product
 
 
-def _spec(value: Any) -> Spec | None:
-    return Spec(tuple(value._payload.shape), value._keys) if hasattr(value, "_payload") else None
+def _spec(value: Any) -> TensorSpec | None:
+    return TensorSpec(tuple(value._payload.shape), value._keys) if hasattr(value, "_payload") else None
 
 
 def _conjugate(value: Any) -> Any:

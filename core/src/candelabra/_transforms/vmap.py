@@ -51,7 +51,7 @@ def vmap(
         if type(out_dims) is not int:
             _check_out_dims(name, out_dims)
         dims, leaves, spec, size = _examples(name, in_dims, args)
-        call = Call(func, name, size, dims, leaves, spec, out_dims, randomness, kwargs)
+        call = VmapCall(func, name, size, dims, leaves, spec, out_dims, randomness, kwargs)
         if chunk_size is not None and chunk_size < size:
             return _in_chunks(call, chunk_size)
         return _run(call)
@@ -66,7 +66,7 @@ def name_of(func: Any) -> str:
 
 
 # -- one call ---------------------------------------------------------------------------------------------------------
-class Call(NamedTuple):
+class VmapCall(NamedTuple):
     """A call of a function that vmap transforms: its arguments without containers, and the dim of each."""
 
     func: Callable[..., Any]
@@ -80,7 +80,7 @@ class Call(NamedTuple):
     kwargs: dict[str, Any]
 
 
-def _run(call: Call) -> Any:
+def _run(call: VmapCall) -> Any:
     name, dims, leaves, spec, out_dims = call.name, call.dims, call.leaves, call.spec, call.out_dims
     fronts = [leaf if dim is None else to_front(leaf, dim) for leaf, dim in zip(leaves, dims, strict=True)]
     frame = Batch(call.size, call.randomness)
@@ -135,7 +135,7 @@ def _result(name: str, frame: Batch, result: Any, dim: int | None) -> Any:
 
 
 # -- in chunks --------------------------------------------------------------------------------------------------------
-def _in_chunks(call: Call, chunk_size: int) -> Any:
+def _in_chunks(call: VmapCall, chunk_size: int) -> Any:
     """Run the examples in chunks, and concatenate the results."""
     columns: list[list[Any]] = []
     out_spec = outs = None

@@ -26,7 +26,7 @@ class Eigenpairs(NamedTuple):
     eigenvectors: Array
 
 
-class QR(NamedTuple):
+class QRResult(NamedTuple):
     Q: Array
     R: Array
 
@@ -36,7 +36,7 @@ class SignedLogarithm(NamedTuple):
     logabsdet: Array
 
 
-class SVD(NamedTuple):
+class SVDResult(NamedTuple):
     U: Array
     S: Array
     Vh: Array
@@ -159,13 +159,13 @@ def eigh(x: Tensor, /) -> Eigenpairs:
     return _decompose("eigh", x, Eigenpairs)  # type: ignore[no-any-return]
 
 
-def qr(x: Tensor, /, *, mode: str = "reduced") -> QR:
+def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
     """Return the factors ``Q`` (orthonormal) and ``R`` (upper triangular): "reduced", or "complete" with a square
     ``Q``.
     """
     if mode not in ("reduced", "complete"):
         raise ValueError(f"qr() expects mode 'reduced' or 'complete', not {mode!r}")
-    return _decompose("qr", x, QR, mode)  # type: ignore[no-any-return]
+    return _decompose("qr", x, QRResult, mode)  # type: ignore[no-any-return]
 
 
 def slogdet(x: Tensor, /) -> SignedLogarithm:
@@ -173,11 +173,11 @@ def slogdet(x: Tensor, /) -> SignedLogarithm:
     return _decompose("slogdet", x, SignedLogarithm)  # type: ignore[no-any-return]
 
 
-def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVD:
+def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
     """Return the singular value decomposition ``U @ diag(S) @ Vh``; with square ``U`` and ``Vh`` if
     ``full_matrices``.
     """
-    return _decompose("svd", x, SVD, full_matrices)  # type: ignore[no-any-return]
+    return _decompose("svd", x, SVDResult, full_matrices)  # type: ignore[no-any-return]
 
 
 def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Array:

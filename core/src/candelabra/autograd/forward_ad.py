@@ -16,14 +16,14 @@ from candelabra._transforms.dual import DualFrame
 from candelabra._transforms.forward import check_tangent
 
 
-class _Levels(threading.local):
+class _DualLevels(threading.local):
     """The open levels of a thread. There is at most one."""
 
     def __init__(self) -> None:
         self.frames: list[DualFrame] = []
 
 
-_levels: Final = _Levels()
+_levels: Final = _DualLevels()
 
 
 class UnpackedDualTensor(NamedTuple):

@@ -12,7 +12,7 @@ from candelabra import Tensor
 from candelabra.autograd.graph import increment_version
 from candelabra.library import open_device, plugins
 
-__all__ = ["Buffer", "DeviceBuffer", "bytes_of", "check_list", "check_tensor", "host_device", "of_tensors"]
+__all__ = ["DeviceBuffer", "EngineBuffer", "bytes_of", "check_list", "check_tensor", "host_device", "of_tensors"]
 
 _HOSTED: Final[dict[str, bool]] = {}
 
@@ -71,7 +71,7 @@ def bytes_of(tensor: Tensor) -> memoryview:
     return memory
 
 
-class Buffer:
+class EngineBuffer:
     """The bytes that an engine reads or writes for a tensor.
 
     ``cast``: the dtype of the bytes, by default the tensor's own. ``read``: the bytes start as the tensor's elements.
@@ -103,7 +103,8 @@ class Buffer:
 
 
 class DeviceBuffer:
-    """The flat tensor that an engine of a device reads or writes for a tensor. As :class:`Buffer`, without the host."""
+    """The flat tensor that an engine of a device reads or writes for a tensor: an :class:`EngineBuffer` without
+    the host."""
 
     def __init__(self, tensor: Tensor, cast: Any = None, read: bool = True) -> None:
         self._tensor = tensor

@@ -11,7 +11,7 @@ from candelabra import Tensor
 from candelabra.distributed._buffers import check_list, check_tensor
 from candelabra.distributed._memory import Memory, StagedMemory, memory_of
 from candelabra.distributed._process_group import ProcessGroup, resolved
-from candelabra.distributed._reductions import Reduction
+from candelabra.distributed._reductions import EngineReduction
 from candelabra.distributed._work import Work
 from candelabra.library import ReduceOp
 
@@ -43,7 +43,7 @@ def root_of(group: ProcessGroup, rank: int | None, group_rank: int | None, name:
     return group.ranks.index(rank)
 
 
-def _average(memory: Memory, reduction: Reduction, access: StagedMemory) -> None:
+def _average(memory: Memory, reduction: EngineReduction, access: StagedMemory) -> None:
     if reduction.average:
         access.divide(memory, reduction.dtype, access.group.size())
 
@@ -79,7 +79,7 @@ def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, a
     check_tensor(tensor, "tensor", "all_reduce")
     g = resolved(group, "all_reduce")
     access = memory_of(g, tensor)
-    r = Reduction("all_reduce", op, tensor.dtype, access.halves)
+    r = EngineReduction("all_reduce", op, tensor.dtype, access.halves)
     buffer = access.buffer(tensor, r.cast)
     memory = buffer.memory
 
@@ -104,7 +104,7 @@ def reduce(
     g = resolved(group, "reduce")
     root = root_of(g, dst, group_dst, "dst", "reduce")
     access = memory_of(g, tensor)
-    r = Reduction("reduce", op, tensor.dtype, access.halves)
+    r = EngineReduction("reduce", op, tensor.dtype, access.halves)
     buffer = access.buffer(tensor, r.cast)
     memory, at_root = buffer.memory, g.rank() == root
 
@@ -272,7 +272,7 @@ def reduce_scatter(
     check_list(input_list, "input_list", "reduce_scatter", g.size(), output)
     _check_sizes(input_list, output, "input_list", "reduce_scatter")
     access = memory_of(g, output, *input_list)
-    r = Reduction("reduce_scatter", op, output.dtype, access.halves)
+    r = EngineReduction("reduce_scatter", op, output.dtype, access.halves)
     sent = access.memory(access.flat(input_list, r.cast))
     return _result(_reduce_scatter(access, "reduce_scatter", output, sent, r, op), async_op, output)
 
@@ -291,12 +291,14 @@ def reduce_scatter_tensor(
             f"{list(input.shape)} for {g.size()} times {list(output.shape)}"
         )
     access = memory_of(g, output, input)
-    r = Reduction("reduce_scatter_tensor", op, output.dtype, access.halves)
+    r = EngineReduction("reduce_scatter_tensor", op, output.dtype, access.halves)
     sent = access.buffer(input, r.cast).memory
     return _result(_reduce_scatter(access, "reduce_scatter_tensor", output, sent, r, op), async_op, output)
 
 
-def _reduce_scatter(access: StagedMemory, name: str, output: Tensor, sent: Memory, r: Reduction, op: ReduceOp) -> Work:
+def _reduce_scatter(
+    access: StagedMemory, name: str, output: Tensor, sent: Memory, r: EngineReduction, op: ReduceOp
+) -> Work:
     buffer = access.buffer(output, r.cast, read=False)
     received = buffer.memory
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import candelabra as cd
 from candelabra import Tensor
-from candelabra.distributed._buffers import Buffer, DeviceBuffer, bytes_of, of_tensors
+from candelabra.distributed._buffers import DeviceBuffer, EngineBuffer, bytes_of, of_tensors
 from candelabra.library import open_device
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class StagedMemory:
 
     def buffer(self, tensor: Tensor, cast: Any = None, read: bool = True) -> Any:
         """Return the memory that an engine reads or writes for a tensor."""
-        return Buffer(tensor, cast, read)
+        return EngineBuffer(tensor, cast, read)
 
     def flat(self, tensors: Sequence[Tensor], cast: Any = None, read: bool = True) -> Tensor:
         """Return a new flat tensor of this memory with the elements of several tensors, one after another."""

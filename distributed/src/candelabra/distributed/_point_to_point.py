@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import candelabra as cd
 from candelabra import Tensor
-from candelabra.distributed._buffers import Buffer, DeviceBuffer, check_tensor, host_device
+from candelabra.distributed._buffers import DeviceBuffer, EngineBuffer, check_tensor, host_device
 from candelabra.distributed._collectives import root_of
 from candelabra.distributed._memory import memory_of
 from candelabra.distributed._process_group import ProcessGroup, resolved
@@ -33,7 +33,7 @@ def isend(
     device = memory_of(g, tensor).device
     if device is not None:
         return _exchange(g, device, "isend", [(tensor, place, True)])
-    buffer = Buffer(tensor)
+    buffer = EngineBuffer(tensor)
     request = g.communicator.send(buffer.memory, place, tag)
     # The buffer may be a copy, which must live until it is sent.
     return PointToPoint(
@@ -57,7 +57,7 @@ def irecv(
         if place is None:
             raise ValueError(f"irecv: a receive into memory of {device} needs src: it cannot receive from any rank")
         return _exchange(g, device, "irecv", [(tensor, place, False)])
-    buffer = Buffer(tensor, read=False)
+    buffer = EngineBuffer(tensor, read=False)
     request = g.communicator.receive(buffer.memory, place, tag)
     source = "any" if place is None else g.ranks[place]
     return PointToPoint(g, f"irecv({tensor.dtype.name}{list(tensor.shape)}, src={source})", request, buffer.store)

@@ -28,7 +28,7 @@ def end(process: subprocess.Popen[str]) -> None:
     process.wait()
 
 
-class Launch:
+class ProxyLaunch:
     """An ``mpiexec`` that waits for proxies.
 
     Args:

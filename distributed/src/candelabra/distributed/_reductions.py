@@ -14,7 +14,7 @@ _BOOL: Final = {
 }  # fmt: skip
 
 
-class Reduction:
+class EngineReduction:
     """What an engine computes for a ReduceOp in a dtype.
 
     Attributes:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import candelabra as cd
-from candelabra.distributed._proxies import Launch, end
+from candelabra.distributed._proxies import ProxyLaunch, end
 from candelabra.distributed._work import DistError
 from candelabra.distributed.engine import EngineUnavailable
 
@@ -68,7 +68,7 @@ class Supervisor:
     """The actor of a node: it runs the proxy, and on the first node mpiexec."""
 
     def __init__(self) -> None:
-        self._launch: Launch | None = None
+        self._launch: ProxyLaunch | None = None
         self._proxy: subprocess.Popen[str] | None = None
 
     def address(self) -> str:
@@ -80,7 +80,7 @@ class Supervisor:
         """Start mpiexec, and return the commands of the proxies."""
         program = [sys.executable, "-u", "-m", "candelabra.distributed._rank", "--module"]
         program += ["candelabra.distributed._ray_rank"]
-        self._launch = Launch(program, nodes, ranks_per_node, address, environment)
+        self._launch = ProxyLaunch(program, nodes, ranks_per_node, address, environment)
         return self._launch.proxies
 
     def start_proxy(self, command: Sequence[str]) -> None:

@@ -17,7 +17,7 @@ from candelabra_clike.fusion.lowering import lowered, lowered_row
 from candelabra_clike.fusion.reductions import reduction_schedule
 from candelabra_clike.fusion.rows import row_schedule, rows_in
 from candelabra_clike.layouts import WIDE, broadcast_layout
-from candelabra_clike.templates.elementwise.elementwise import Launches, Schedule
+from candelabra_clike.templates.elementwise.elementwise import ElementwiseSchedule, Launches
 
 
 class FusedKernel:
@@ -37,7 +37,7 @@ class FusedKernel:
         self.arrays = [i for i, v in enumerate(group.inputs) if v.spec is not None]
         """The positions of arrays among the arguments."""
         self._position = {v: i for i, v in enumerate(group.inputs)}
-        self._schedules: dict[Any, Schedule] = {}
+        self._schedules: dict[Any, ElementwiseSchedule] = {}
 
     def _lower(self) -> None:
         self.nest, self.shape, self.inputs, self.scalars, self.reduction = lowered(self.group)
@@ -45,11 +45,11 @@ class FusedKernel:
         self.in_c_order = bool(self.nest.draws)
         self._launches = Launches(self.nest)
 
-    def traced(self) -> Schedule | None:
+    def traced(self) -> ElementwiseSchedule | None:
         """Return the schedule for the strides that the graph was traced with, None if there is no element."""
         return self.schedule([(v.spec.shape, v.spec.strides) for v in self.inputs if v.spec is not None])
 
-    def schedule(self, layouts: Sequence[tuple[Shape, Shape]], wide: bool = False) -> Schedule | None:
+    def schedule(self, layouts: Sequence[tuple[Shape, Shape]], wide: bool = False) -> ElementwiseSchedule | None:
         """Return the launch for arrays of these shapes and strides, None if there is no element."""
         key = (*layouts, wide)
         found = self._schedules.get(key)
@@ -58,7 +58,7 @@ class FusedKernel:
             self._schedules[key] = found
         return found
 
-    def _planned(self, layouts: Sequence[tuple[Shape, Shape]], wide: bool) -> Schedule:
+    def _planned(self, layouts: Sequence[tuple[Shape, Shape]], wide: bool) -> ElementwiseSchedule:
         if self.reduction is not None:
             return reduction_schedule(self.engine, self.reduction, self.nest, self.group.outputs, layouts, wide)
         rows = [broadcast_layout(shape, strides, self.shape) for shape, strides in layouts]
@@ -89,7 +89,7 @@ class FusedRowKernel(FusedKernel):
         self.name, self.shape = self.row.name, self.found.spec.shape
         self.in_c_order, self.reduction = False, None
 
-    def _planned(self, layouts: Sequence[tuple[Shape, Shape]], wide: bool) -> Schedule:
+    def _planned(self, layouts: Sequence[tuple[Shape, Shape]], wide: bool) -> ElementwiseSchedule:
         return row_schedule(self.engine, self.found, self.row, self.group.outputs, layouts, wide)
 
 

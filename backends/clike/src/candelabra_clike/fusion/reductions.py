@@ -19,7 +19,7 @@ from candelabra_clike.array import Shape, extent
 from candelabra_clike.engine import Engine
 from candelabra_clike.kernels.reductions import reduction_for
 from candelabra_clike.layouts import WIDE, broadcast_layout
-from candelabra_clike.templates.elementwise.elementwise import Schedule
+from candelabra_clike.templates.elementwise.elementwise import ElementwiseSchedule
 from candelabra_clike.templates.elementwise.loops import LoopNest
 from candelabra_clike.templates.reduction_dims import reduction_dims
 from candelabra_clike.templates.reductions.reduction import Reduction, planned_launch, rest_launch, total_bytes
@@ -119,7 +119,7 @@ def reduction_schedule(
     outputs: Sequence[Tensor],
     layouts: Sequence[tuple[Shape, Shape]],
     wide: bool,
-) -> Schedule:
+) -> ElementwiseSchedule:
     """Return the launch of a fused reduction. ``outputs`` are those of the group, ``layouts`` the shapes and strides of
     its arrays.
     """
@@ -142,4 +142,4 @@ def reduction_schedule(
         size = first.parts * loop_dims.outputs * total_bytes(fold.total)
     position = list(outputs).index(anchor.result)
     launch = TwoLaunches(first, rest, engine, size, position, len(outputs) + len(layouts))
-    return Schedule(launch, 1, (), sys.maxsize if wide else WIDE - 1 - furthest)
+    return ElementwiseSchedule(launch, 1, (), sys.maxsize if wide else WIDE - 1 - furthest)

@@ -20,7 +20,7 @@ from candelabra_clike.engine import Engine
 from candelabra_clike.kernels.normalization import BACKWARD, NORMALIZE
 from candelabra_clike.kernels.softmax import ALONG
 from candelabra_clike.layouts import WIDE, broadcast_layout, collapsed
-from candelabra_clike.templates.elementwise.elementwise import Schedule
+from candelabra_clike.templates.elementwise.elementwise import ElementwiseSchedule
 from candelabra_clike.templates.rows.fused import FusedRow, FusedRowSourceBuilder, kinds_of
 from candelabra_clike.templates.rows.program import RowProgram
 from candelabra_clike.templates.rows.rows import GRAIN
@@ -152,7 +152,7 @@ def row_schedule(
     outputs: Sequence[Tensor],
     layouts: Sequence[tuple[Shape, Shape]],
     wide: bool,
-) -> Schedule:
+) -> ElementwiseSchedule:
     """Return the launch of a fused row. ``outputs`` are those of the group, ``layouts`` the shapes and strides of its
     arrays.
     """
@@ -171,4 +171,4 @@ def row_schedule(
     per_item = -(-rows // items)
     numbers = (rows, count, per_item, *kept, count, *[step for each in kept_rows for step in each], *last)
     launch = engine.compile(builder.fused(wide))
-    return Schedule(launch, -(-rows // per_item), numbers, sys.maxsize if wide else WIDE - 1 - furthest)
+    return ElementwiseSchedule(launch, -(-rows // per_item), numbers, sys.maxsize if wide else WIDE - 1 - furthest)

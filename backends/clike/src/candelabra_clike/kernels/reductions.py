@@ -11,12 +11,12 @@ from candelabra.dtypes import BOOL, COMPLEX, FLOATING, bool_, dtype, float32, fl
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.language import Value, call, cast, highest, lowest, round_to, select, value_type
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
-from candelabra_clike.templates.reductions.fold import Fold, identity
+from candelabra_clike.templates.reductions.fold import TypedFold, identity
 from candelabra_clike.templates.reductions.reduction import Reduction
 from candelabra_clike.types import CTYPES
 
 Dims = Shape | None
-Folds = Callable[[bool], Fold]
+Folds = Callable[[bool], TypedFold]
 """A fold for devices with or without float64."""
 
 
@@ -50,9 +50,9 @@ def sum_fold(
     """Return the sum fold of a real floating dtype, of elements of its own type or of another one."""
     lane = CTYPES[d].value
 
-    def fold(wide: bool) -> Fold:
+    def fold(wide: bool) -> TypedFold:
         total, finish = accumulator_type(d, wide), result or (lambda total, count: cast(lane, total))
-        return Fold(name, element or lane, lane, added, total=total, each=each, result=finish, output=lane)
+        return TypedFold(name, element or lane, lane, added, total=total, each=each, result=finish, output=lane)
 
     return fold
 
@@ -65,9 +65,9 @@ def _sum_of(source: dtype, target: dtype) -> Reduction:
         floating = sum_fold(name, target, element, lambda x: cast_of(source, target, x))
         return Reduction(name, floating, CTYPES[source], target)
     if target.category == BOOL:
-        fold = Fold(name, element, value, lambda a, b: a | b, each=lambda x: cast_of(source, target, x))
+        fold = TypedFold(name, element, value, lambda a, b: a | b, each=lambda x: cast_of(source, target, x))
     else:
-        fold = Fold(
+        fold = TypedFold(
             name, element, "u64", added, each=lambda x: cast("u64", cast_of(source, target, x)),
             result=lambda total, count: cast(value, total), output=value,
         )  # fmt: skip
@@ -164,9 +164,9 @@ def product_for(d: dtype) -> Callable[..., StridedArray]:
     natural = int64 if d.category < FLOATING else d
     name, element, value = f"prod_{d.name}", CTYPES[d].value, CTYPES[natural].value
     if d.category == COMPLEX:
-        fold = Fold(name, value, value, lambda a, b: call("product", a, b), 1)
+        fold = TypedFold(name, value, value, lambda a, b: call("product", a, b), 1)
     elif d.category == FLOATING:
-        fold = Fold(name, value, value, multiplied, 1)
+        fold = TypedFold(name, value, value, multiplied, 1)
     else:
         fold = _integer_product(name, element, value)
     plain = Reduction(name, lambda wide: fold, CTYPES[d], natural)
@@ -181,9 +181,9 @@ def product_for(d: dtype) -> Callable[..., StridedArray]:
     return product
 
 
-def _integer_product(name: str, element: str, output: str) -> Fold:
+def _integer_product(name: str, element: str, output: str) -> TypedFold:
     """Return the product of integers, which wraps around in 64 bits and is then truncated."""
-    return Fold(
+    return TypedFold(
         name, element, "u64", multiplied, 1, each=lambda x: cast("u64", x),
         result=lambda total, count: total != 0 if output == "bool" else cast(output, total), output=output,
     )  # fmt: skip
@@ -215,14 +215,14 @@ def extreme(operation: str, largest: bool, d: dtype) -> Reduction | None:
         # The second condition keeps a NaN in a. A NaN in b is selected because all comparisons with it are false.
         return select(kept | (a != a) if d.category == FLOATING else kept, a, b)
 
-    fold = Fold(name, value, value, join, lowest(value) if largest else highest(value))
+    fold = TypedFold(name, value, value, join, lowest(value) if largest else highest(value))
     return Reduction(name, lambda wide: fold, CTYPES[d], d, needs_elements=True)
 
 
 def logical(operation: str, join: Callable[[Value, Value], Value], first: int, d: dtype) -> Reduction:
     """Return the reduction of whether all elements, or any, are not 0: a bool, for uint8 a uint8."""
     name = f"{operation}_{d.name}"
-    fold = Fold(
+    fold = TypedFold(
         name, CTYPES[d].value, "u32", join, first, each=lambda x: cast("u32", nonzero(x)),
         result=lambda total, count: cast("u8", total), output="u8",
     )  # fmt: skip
@@ -241,9 +241,9 @@ def counting_for(d: dtype) -> Callable[..., StridedArray]:
     return lambda x, dim: count(x, dim, False)
 
 
-def _counted(name: str, d: dtype, condition: Callable[[Value], Value], output: str) -> Fold:
+def _counted(name: str, d: dtype, condition: Callable[[Value], Value], output: str) -> TypedFold:
     """Return the number of elements with a condition."""
-    return Fold(
+    return TypedFold(
         name, CTYPES[d].value, "u32", added, total="u64", each=lambda x: cast("u32", condition(x)),
         result=lambda total, count: cast(output, total), output=output,
     )  # fmt: skip

@@ -6,7 +6,7 @@ from candelabra.dtypes import dtype
 
 from candelabra_clike.language.types import COMPLEX, FLOATS, INTEGERS, holds
 from candelabra_clike.language.values import Cast, FunctionCall, Operand, Refuse, Select, Value, Variable, as_value
-from candelabra_clike.library import Signature, signature
+from candelabra_clike.library import FunctionSignature, signature
 from candelabra_clike.refusals import REASONS
 from candelabra_clike.types import CTYPES
 
@@ -38,7 +38,7 @@ def _suffix(type: str) -> str:
     return f"{type[0].replace('b', 'u')}{max(32, INTEGERS[type])}" if type in INTEGERS else type
 
 
-def _passed(name: str, known: Signature, arguments: tuple[Operand, ...]) -> list[Value]:
+def _passed(name: str, known: FunctionSignature, arguments: tuple[Operand, ...]) -> list[Value]:
     expected = f"{name}({', '.join(known.parameters)})"
     if len(arguments) != len(known.parameters):
         raise TypeError(f"{expected} was called with {len(arguments)} arguments")

@@ -11,11 +11,11 @@ from candelabra_clike.language.values import (
     BITWISE,
     COMPARISONS,
     Cast,
+    ComplexPart,
     Constant,
     FunctionCall,
     Number,
     Operation,
-    Part,
     Refuse,
     Select,
     Value,
@@ -120,7 +120,7 @@ def _printed(value: Value, form: str) -> tuple[str, int]:
             return f"AS_{value.type.upper()}X{LANES[form]}({text(of, form)})", PRIMARY
         case Cast(of=of):
             return f"({type_name(value.type)}){_bracketed(of, UNARY, form)}", UNARY
-        case Part(of=of, name=name):
+        case ComplexPart(of=of, name=name):
             return f"{_bracketed(of, PRIMARY, form)}.{name}", PRIMARY
         case Select(condition=condition, chosen=chosen, other=other):
             if value.rare:

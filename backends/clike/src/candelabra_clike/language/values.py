@@ -180,7 +180,7 @@ class Cast(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class Part(Value):
+class ComplexPart(Value):
     """The real (``x``) or imaginary part (``y``) of a complex number."""
 
     of: Value
@@ -270,7 +270,7 @@ def part(value: Value, name: str) -> Value:
     """Return a part of a complex number."""
     if value.type not in COMPLEX:
         raise TypeError(f"a part of {value.type}: only complex numbers have one")
-    return Part(COMPLEX[value.type], value, name)
+    return ComplexPart(COMPLEX[value.type], value, name)
 
 
 def as_pair(first: object, second: object, context: str) -> tuple[Value, Value]:

@@ -76,7 +76,7 @@ def definitions() -> dict[str, str]:
 _SIGNATURE = re.compile(r"FUNCTION\s+(\w+)\s+\w+\s*\((.*?)\)", re.DOTALL)
 
 
-class Signature(NamedTuple):
+class FunctionSignature(NamedTuple):
     """The types of a library function."""
 
     result: str
@@ -84,12 +84,12 @@ class Signature(NamedTuple):
 
 
 @lru_cache(None)
-def signature(name: str) -> Signature | None:
+def signature(name: str) -> FunctionSignature | None:
     """Return the types of a function as its definition says, or None if the library has no function of that name."""
     match = _SIGNATURE.match(definitions().get(name, ""))
     if match is None:
         return None
-    return Signature(match[1], tuple(" ".join(each.split()[:-1]) for each in match[2].split(",")))
+    return FunctionSignature(match[1], tuple(" ".join(each.split()[:-1]) for each in match[2].split(",")))
 
 
 @lru_cache(4096)

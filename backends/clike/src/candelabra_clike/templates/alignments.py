@@ -10,7 +10,7 @@ import re
 
 from candelabra.dtypes import dtype
 
-from candelabra_clike.source import Parameter, Source, number, reads, writes
+from candelabra_clike.source import KernelParameter, Source, number, reads, writes
 from candelabra_clike.types import CTYPES
 
 EDGE = 2
@@ -109,7 +109,7 @@ def posteriors(d: dtype) -> Source:
     return _source("label_posteriors", d, STATES + FORWARD + BACKWARD, scratch)
 
 
-def _source(name: str, d: dtype, body: str, scratch: tuple[Parameter, ...]) -> Source:
+def _source(name: str, d: dtype, body: str, scratch: tuple[KernelParameter, ...]) -> Source:
     """Return a kernel: ``out``, scratch memory, the inputs, the record of errors, offsets of the inputs, numbers."""
     type = CTYPES[d].value
     head = (

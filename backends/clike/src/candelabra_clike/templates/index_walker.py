@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from candelabra_clike.source import Parameter, number
+from candelabra_clike.source import KernelParameter, number
 
 
 def row_offsets(
@@ -68,16 +68,16 @@ def advance(names: str, rank: int, sizes: str, beyond: str = "") -> str:
     return "".join(carries) + beyond + " }" * rank
 
 
-def offset_parameters(names: Sequence[str]) -> list[Parameter]:
+def offset_parameters(names: Sequence[str]) -> list[KernelParameter]:
     """Return the parameters with the offset of each array in its buffer."""
     return [number(f"{name}_at") for name in names]
 
 
-def stride_parameters(names: Sequence[str], rank: int, steps: str = "_s") -> list[Parameter]:
+def stride_parameters(names: Sequence[str], rank: int, steps: str = "_s") -> list[KernelParameter]:
     """Return the parameters with the strides of each array along ``rank`` dims."""
     return [number(f"{name}{steps}{d}") for name in names for d in range(rank)]
 
 
-def size_parameters(rank: int, dims: str = "n") -> list[Parameter]:
+def size_parameters(rank: int, dims: str = "n") -> list[KernelParameter]:
     """Return the parameters with the sizes of ``rank`` dims."""
     return [number(f"{dims}{d}") for d in range(rank)]

@@ -15,7 +15,7 @@ from candelabra.dtypes import dtype
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Buffer, Engine, Launch
 from candelabra_clike.layouts import WIDE
-from candelabra_clike.source import Parameter, Source, number, writes
+from candelabra_clike.source import KernelParameter, Source, number, writes
 
 COUNTERS_PER_ITEM = 512
 """Counters of a work-item on serial devices."""
@@ -35,8 +35,8 @@ class RandomKernel:
     memory: str
     values: tuple[str, ...]
     steps: str = ""
-    numbers: tuple[Parameter, ...] = ()
-    arrays: tuple[Parameter, ...] = ()
+    numbers: tuple[KernelParameter, ...] = ()
+    arrays: tuple[KernelParameter, ...] = ()
     parts: int = 1
     launches: dict[tuple[Engine, bool], Launch] = field(default_factory=dict)
 

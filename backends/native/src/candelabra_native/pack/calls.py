@@ -29,7 +29,7 @@ ANY: Final = "T"
 """Stands for the dtype in a line for several dtypes."""
 
 
-class Array(NamedTuple):
+class RecordedArray(NamedTuple):
     """An array of a call, without its memory."""
 
     dtype: dtype
@@ -42,7 +42,7 @@ class Array(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Call:
+class RecordedCall:
     """A call of the kernel of an operator for a dtype."""
 
     operator: str
@@ -60,7 +60,7 @@ class CallError(ValueError):
 
 # -- calls as text ----------------------------------------------------------------------------------------------------
 def _shown(value: Any) -> str:
-    if isinstance(value, Array):
+    if isinstance(value, RecordedArray):
         tail = "" if value.strides is None else f"[{_sizes(value.strides)}]"
         if value.buffer is not None:
             tail = f"[{_sizes(value.strides or ())}][{value.offset}, {value.buffer}]"
@@ -69,7 +69,7 @@ def _shown(value: Any) -> str:
         return SHORT[value]
     if isinstance(value, slice):
         return f"slice({value.start}, {value.stop}, {value.step})"
-    if isinstance(value, tuple) and len(value) > 1 and isinstance(value[0], Array) and len(set(value)) == 1:
+    if isinstance(value, tuple) and len(value) > 1 and isinstance(value[0], RecordedArray) and len(set(value)) == 1:
         return f"{len(value)} * {_shown(value[0])}"
     if isinstance(value, tuple):
         return f"({', '.join(map(_shown, value))}{',' * (len(value) == 1)})"
@@ -80,7 +80,7 @@ def _sizes(sizes: tuple[int, ...]) -> str:
     return ", ".join(map(str, sizes)) or "()"
 
 
-def recorded(operator: str, d: dtype, arguments: Iterable[Any]) -> Call:
+def recorded(operator: str, d: dtype, arguments: Iterable[Any]) -> RecordedCall:
     """Return a call with these arguments. Raises :class:`CallError` for one that has no notation."""
     made = tuple(arguments)
     counts: dict[int, int] = {}
@@ -92,15 +92,15 @@ def recorded(operator: str, d: dtype, arguments: Iterable[Any]) -> Call:
         if isinstance(value, StridedArray):
             number = shared.get(id(value.buffer))
             if number is not None:
-                return Array(value.dtype, value.shape, value.strides, value.offset, number)
-            return Array(value.dtype, value.shape, None if value.contiguous else value.strides)
+                return RecordedArray(value.dtype, value.shape, value.strides, value.offset, number)
+            return RecordedArray(value.dtype, value.shape, None if value.contiguous else value.strides)
         if isinstance(value, list | tuple):
             return tuple(map(abstract, value))
         if value is None or isinstance(value, bool | int | float | complex | str | dtype | slice):
             return value
         raise CallError(f"{operator}: an argument of type {type(value).__name__} has no notation: {value!r}")
 
-    return Call(operator, d, tuple(map(abstract, made)))
+    return RecordedCall(operator, d, tuple(map(abstract, made)))
 
 
 def _arrays(value: Any) -> Iterator[StridedArray]:
@@ -112,7 +112,7 @@ def _arrays(value: Any) -> Iterator[StridedArray]:
 
 
 # -- text as calls ----------------------------------------------------------------------------------------------------
-def parse(text: str) -> list[Call]:
+def parse(text: str) -> list[RecordedCall]:
     """Return the calls of a list. Empty lines and those that begin with ``#`` are comments. Raises ``CallError``."""
     calls = []
     for line in text.splitlines():
@@ -127,14 +127,14 @@ def parse(text: str) -> list[Call]:
     return calls
 
 
-def _parse_line(line: str, names: Mapping[str, dtype]) -> Call:
+def _parse_line(line: str, names: Mapping[str, dtype]) -> RecordedCall:
     try:
         node = ast.parse(line, mode="eval").body
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             raise CallError("expected operator.dtype(arguments)")
         if not isinstance(node.func.value, ast.Name) or node.keywords:
             raise CallError("expected operator.dtype(arguments)")
-        return Call(node.func.value.id, names[node.func.attr], tuple(_value(each, names) for each in node.args))
+        return RecordedCall(node.func.value.id, names[node.func.attr], tuple(_value(each, names) for each in node.args))
     except (CallError, KeyError, SyntaxError, ValueError) as error:
         raise CallError(f"{line!r} is no call: {error}") from error
 
@@ -155,7 +155,7 @@ def _value(node: ast.expr, names: Mapping[str, dtype]) -> Any:
     return ast.literal_eval(node)
 
 
-def _array(node: ast.Subscript, names: Mapping[str, dtype]) -> Array:
+def _array(node: ast.Subscript, names: Mapping[str, dtype]) -> RecordedArray:
     parts: list[tuple[int, ...]] = []
     inner: ast.expr = node
     while isinstance(inner, ast.Subscript):
@@ -167,10 +167,10 @@ def _array(node: ast.Subscript, names: Mapping[str, dtype]) -> Array:
     shape, *rest = parts
     strides = rest[0] if rest else None
     offset, buffer = rest[1] if len(rest) > 1 else (0, None)
-    return Array(names[inner.id], shape, strides, offset, buffer)
+    return RecordedArray(names[inner.id], shape, strides, offset, buffer)
 
 
-def combined(calls: Iterable[Call]) -> str:
+def combined(calls: Iterable[RecordedCall]) -> str:
     """Return a list as text: calls that differ in the dtype alone are one line."""
     lines: dict[str, list[str]] = {}
     for call in calls:
@@ -192,18 +192,18 @@ def _specialised(text: str, name: str) -> str:
 
 
 # -- arrays for a call ------------------------------------------------------------------------------------------------
-def arguments(call: Call, engine: Engine) -> list[Any]:
+def arguments(call: RecordedCall, engine: Engine) -> list[Any]:
     """Return the arguments of a call, with arrays in memory that the engine allocates."""
     buffers: dict[int, Any] = {}
 
     def concrete(value: Any) -> Any:
-        if isinstance(value, Array):
+        if isinstance(value, RecordedArray):
             return placed(value)
-        if isinstance(value, tuple) and any(isinstance(each, Array) for each in value):
+        if isinstance(value, tuple) and any(isinstance(each, RecordedArray) for each in value):
             return [concrete(each) for each in value]
         return value
 
-    def placed(array: Array) -> StridedArray:
+    def placed(array: RecordedArray) -> StridedArray:
         shape, strides = array.shape, array.strides
         if strides is None:
             return engine.empty(shape, array.dtype)

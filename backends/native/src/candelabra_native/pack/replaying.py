@@ -9,13 +9,13 @@ from candelabra_clike import C, Engine, Launch, Source
 from candelabra_clike.device_errors import DeviceErrors
 from candelabra_clike.kernels import table
 
-from candelabra_native.pack.calls import Call, arguments
+from candelabra_native.pack.calls import RecordedCall, arguments
 from candelabra_native.processor import traits_of
 
 _ONE: Final = (1).to_bytes(8, "little")
 
 
-class Memory:
+class UntouchedMemory:
     """A block of memory that is never accessed."""
 
     __slots__ = ()
@@ -43,16 +43,16 @@ class DryEngine(Engine):
         self.sources: Final[dict[Source, None]] = {}
         """The kernels, each once, in the order of their first use."""
 
-    def allocate(self, nbytes: int) -> Memory:
-        return Memory()
+    def allocate(self, nbytes: int) -> UntouchedMemory:
+        return UntouchedMemory()
 
-    def read(self, buffer: Memory, offset: int, nbytes: int) -> memoryview:
+    def read(self, buffer: UntouchedMemory, offset: int, nbytes: int) -> memoryview:
         return memoryview((_ONE * (nbytes // 8 + 1))[:nbytes])
 
-    def write(self, buffer: Memory, offset: int, data: memoryview) -> None:
+    def write(self, buffer: UntouchedMemory, offset: int, data: memoryview) -> None:
         """Do nothing."""
 
-    def copy(self, destination: Memory, to: int, source: Memory, start: int, nbytes: int) -> None:
+    def copy(self, destination: UntouchedMemory, to: int, source: UntouchedMemory, start: int, nbytes: int) -> None:
         """Do nothing."""
 
     def compile(self, source: Source) -> Launch:
@@ -67,14 +67,14 @@ def launch_nothing(count: Any, /, *arguments: Any) -> None:
     """Do nothing, in the place of a compiled kernel."""
 
 
-class Replay:
+class EngineReplay:
     """Calls on a new engine, one after another."""
 
     def __init__(self, level: str | None) -> None:
         self.engine: Final = DryEngine(level)
         self._kernels: Final[Mapping[str, Any]] = table(lambda index: self.engine)
 
-    def added(self, call: Call) -> list[Source]:
+    def added(self, call: RecordedCall) -> list[Source]:
         """Make a call, and return the kernels that no call before it needed.
 
         Its errors are ignored: kernels that check values find none here. There is no kernel if the operator has none.
@@ -91,21 +91,21 @@ class Replay:
         return list(self.engine.sources)[before:]
 
 
-def needed_sources(calls: Iterable[Call], level: str | None) -> list[Source]:
+def needed_sources(calls: Iterable[RecordedCall], level: str | None) -> list[Source]:
     """Return the kernels of these calls on a processor of a level, each once."""
-    replay = Replay(level)
+    replay = EngineReplay(level)
     for call in calls:
         replay.added(call)
     return list(replay.engine.sources)
 
 
-def minimal(calls: Iterable[Call], levels: Sequence[str]) -> list[Call]:
+def minimal(calls: Iterable[RecordedCall], levels: Sequence[str]) -> list[RecordedCall]:
     """Return calls that need the same kernels on processors of these levels, of which each adds at least one to those
     of the others.
     """
     kept = list(calls)
     for _ in range(2):  # from the front, then from the back
-        replays = [Replay(level) for level in levels]
+        replays = [EngineReplay(level) for level in levels]
         # Each level's replay makes every call: what a later call adds depends on it.
         kept = [call for call in kept if sum(len(replay.added(call)) for replay in replays)]
         kept.reverse()

@@ -8,7 +8,7 @@ import numpy as np
 from candelabra.backend import Kernel
 from candelabra.dtypes import dtype
 
-from candelabra_conformance.mutants.mirror import Image, Memory, Mirror, first_image
+from candelabra_conformance.mutants.mirror import Image, Mirror, MirrorMemory, first_image
 from candelabra_conformance.mutants.mutant import array_of, breaks_backend, payload_of
 from candelabra_conformance.numpy_dtypes import host_dtype
 
@@ -173,7 +173,7 @@ class TwoUploadsShareAStage(Mirror):
 
 
 # -- freed memory -----------------------------------------------------------------------------------------------------
-class _Poisoned(Memory):
+class _Poisoned(MirrorMemory):
     """Memory whose content is destroyed when its last payload is deleted."""
 
     __slots__ = ("content",)

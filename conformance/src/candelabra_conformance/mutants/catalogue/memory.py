@@ -111,7 +111,7 @@ def _inwards(*dtypes: str) -> Callable[[Any], Any]:
     return mark
 
 
-class _Changing(Mirror):
+class _ChangingMemory(Mirror):
     changed: tuple[str, ...] = ()
 
     def from_host(self, index: int, data: memoryview, shape: Shape, dtype: dtype) -> Any:
@@ -129,7 +129,7 @@ class _Changing(Mirror):
 
 @breaks_backend(caught_by="device/roundtrip/float64* device/copy/float64*")
 @_inwards("float64")
-class DoublesAreSingles(_Changing):
+class DoublesAreSingles(_ChangingMemory):
     """float64 is declared, but stored in 32 bits."""
 
     def change(self, array: Any) -> Any:
@@ -139,7 +139,7 @@ class DoublesAreSingles(_Changing):
 
 @breaks_backend(caught_by="device/roundtrip/*int64* device/copy/*int64*")
 @_inwards("int64", "uint64")
-class LongIntegersAreDoubles(_Changing):
+class LongIntegersAreDoubles(_ChangingMemory):
     """64-bit integers pass through float64 when they are stored."""
 
     def change(self, array: Any) -> Any:
@@ -151,7 +151,7 @@ class LongIntegersAreDoubles(_Changing):
 
 @breaks_backend(caught_by="device/roundtrip/float* device/copy/float*")
 @_inwards("float16", "float32", "float64")
-class ZerosLoseTheirSignOnTheWayIn(_Changing):
+class ZerosLoseTheirSignOnTheWayIn(_ChangingMemory):
     """-0.0 is stored as 0.0."""
 
     def change(self, array: Any) -> Any:
@@ -161,7 +161,7 @@ class ZerosLoseTheirSignOnTheWayIn(_Changing):
 
 @breaks_backend(caught_by="device/roundtrip/bfloat16* device/copy/bfloat16*")
 @_inwards("bfloat16")
-class BfloatsAreCutHalves(_Changing):
+class BfloatsAreCutHalves(_ChangingMemory):
     """bfloat16 is stored as float16."""
 
     def change(self, array: Any) -> Any:
@@ -171,7 +171,7 @@ class BfloatsAreCutHalves(_Changing):
 
 @breaks_backend(caught_by="device/roundtrip/complex* device/copy/complex*")
 @_inwards("complex64", "complex128")
-class PartsAreSwapped(_Changing):
+class PartsAreSwapped(_ChangingMemory):
     """Real and imaginary components are exchanged."""
 
     def change(self, array: Any) -> Any:

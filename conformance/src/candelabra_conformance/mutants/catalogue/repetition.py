@@ -17,7 +17,7 @@ MEETING = 0.002
 """The time in seconds for which a call with a shared buffer waits for another thread to overwrite it."""
 
 
-class _Changing(Mirror):
+class _ChangingCalls(Mirror):
     """Kernels that know how often they were called."""
 
     operators: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class _Changing(Mirror):
 
 
 @breaks_backend("sum", "mean", caught_by="*/determinism/*")
-class SumsInAnyOrder(_Changing):
+class SumsInAnyOrder(_ChangingCalls):
     """Sums are added in the order of arrival, so their last bits differ from call to call."""
 
     operators = ("sum", "mean")
@@ -48,7 +48,7 @@ class SumsInAnyOrder(_Changing):
 
 
 @breaks_backend("matmul", caught_by="matmul/determinism/*")
-class TheFirstCallsAreTrials(_Changing):
+class TheFirstCallsAreTrials(_ChangingCalls):
     """The first call of each shape uses another algorithm, as an autotuner does."""
 
     operators = ("matmul",)
@@ -67,7 +67,7 @@ class TheFirstCallsAreTrials(_Changing):
 
 
 @breaks_backend("softmax", "exp", caught_by="*/determinism/* */value/*")
-class ResultsAreRemembered(_Changing):
+class ResultsAreRemembered(_ChangingCalls):
     """A cache of results is keyed by shape and dtype, not by content."""
 
     operators = ("softmax", "exp")
@@ -85,7 +85,7 @@ class ResultsAreRemembered(_Changing):
 
 
 @breaks_backend("cumsum", "sort", caught_by="*/determinism/*")
-class EveryTenthCallIsWrong(_Changing):
+class EveryTenthCallIsWrong(_ChangingCalls):
     """Every tenth call loses the first element."""
 
     operators = ("cumsum", "sort")

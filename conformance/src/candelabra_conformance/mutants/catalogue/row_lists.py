@@ -20,10 +20,10 @@ LAUNCHED: Final = 64
 """The number of rows of one launch."""
 Columns = list[Sequence[Image]]
 Step = Callable[[Columns, tuple[Any, ...]], None]
-Fault = Callable[[Mirror, "RowKernel", Columns, tuple[Any, ...]], None]
+Fault = Callable[[Mirror, "MirrorRowKernel", Columns, tuple[Any, ...]], None]
 
 
-class RowKernel:
+class MirrorRowKernel:
     """A correct step of all rows on the mirror, by the operator's reference."""
 
     def __init__(self, mirror: Mirror, operator: str) -> None:
@@ -70,7 +70,7 @@ def _over_rows(words: str, operators: str, caught_by: str = "rows/*") -> Callabl
 
 def _broken(name: str, operator: str, fault: Fault) -> Backend:
     mirror = Mirror(name.replace("-", "_"))
-    right = RowKernel(mirror, operator)
+    right = MirrorRowKernel(mirror, operator)
     count = len(right.names)
     mirror.table[operator + "_"] = lambda *args: fault(mirror, right, list(args[:count]), args[count:])
     return mirror
@@ -80,23 +80,23 @@ ALL: Final = "sgd_step momentum_step adam_step amsgrad_step"
 
 
 @_over_rows("Nothing is written.", ALL, "rows/* training/*")
-def _writes_nothing(mirror: Mirror, right: RowKernel, columns: Columns, options: tuple[Any, ...]) -> None:
+def _writes_nothing(mirror: Mirror, right: MirrorRowKernel, columns: Columns, options: tuple[Any, ...]) -> None:
     for row in zip(*columns, strict=True):
         right.values(row, options)
 
 
 @_over_rows("Only the first row is written.", ALL)
-def _writes_the_first_row(mirror: Mirror, right: RowKernel, columns: Columns, options: tuple[Any, ...]) -> None:
+def _writes_the_first_row(mirror: Mirror, right: MirrorRowKernel, columns: Columns, options: tuple[Any, ...]) -> None:
     right.run([column[:1] for column in columns], options)
 
 
 @_over_rows("The rows beyond the first 64 are not written.", "sgd_step adam_step")
-def _launches_once(mirror: Mirror, right: RowKernel, columns: Columns, options: tuple[Any, ...]) -> None:
+def _launches_once(mirror: Mirror, right: MirrorRowKernel, columns: Columns, options: tuple[Any, ...]) -> None:
     right.run([column[:LAUNCHED] for column in columns], options)
 
 
 @_over_rows("A row gets the values of the next one of its shape.", ALL)
-def _mixes_up_rows(mirror: Mirror, right: RowKernel, columns: Columns, options: tuple[Any, ...]) -> None:
+def _mixes_up_rows(mirror: Mirror, right: MirrorRowKernel, columns: Columns, options: tuple[Any, ...]) -> None:
     rows = list(zip(*columns, strict=True))
     values = [right.values(row, options) for row in rows]
     for number, row in enumerate(rows):
@@ -105,7 +105,9 @@ def _mixes_up_rows(mirror: Mirror, right: RowKernel, columns: Columns, options: 
 
 
 @_over_rows("All rows have the size of the first: the end of a longer one is not written.", "sgd_step momentum_step")
-def _takes_the_first_rows_size(mirror: Mirror, right: RowKernel, columns: Columns, options: tuple[Any, ...]) -> None:
+def _takes_the_first_rows_size(
+    mirror: Mirror, right: MirrorRowKernel, columns: Columns, options: tuple[Any, ...]
+) -> None:
     size = int(np.prod(columns[0][0].shape))
     for row in zip(*columns, strict=True):
         values = right.values(row, options)
@@ -115,13 +117,13 @@ def _takes_the_first_rows_size(mirror: Mirror, right: RowKernel, columns: Column
 
 
 @_over_rows("Only the parameter is written, not the optimizer's state.", "momentum_step adam_step amsgrad_step")
-def _forgets_the_state(mirror: Mirror, right: RowKernel, columns: Columns, options: tuple[Any, ...]) -> None:
+def _forgets_the_state(mirror: Mirror, right: MirrorRowKernel, columns: Columns, options: tuple[Any, ...]) -> None:
     for row in zip(*columns, strict=True):
         right.write(row, {0: right.values(row, options)[0]})
 
 
 @_over_rows("The gradient is multiplied by the learning rate in its own memory.", "sgd_step adam_step")
-def _scales_the_gradient(mirror: Mirror, right: RowKernel, columns: Columns, options: tuple[Any, ...]) -> None:
+def _scales_the_gradient(mirror: Mirror, right: MirrorRowKernel, columns: Columns, options: tuple[Any, ...]) -> None:
     right.run(columns, options)
     for gradient in columns[1]:
         array = array_of(mirror, gradient)
@@ -129,25 +131,25 @@ def _scales_the_gradient(mirror: Mirror, right: RowKernel, columns: Columns, opt
 
 
 @_over_rows("The sign of maximize is ignored.", "sgd_step momentum_step adam_step")
-def _always_minimizes(mirror: Mirror, right: RowKernel, columns: Columns, options: tuple[Any, ...]) -> None:
+def _always_minimizes(mirror: Mirror, right: MirrorRowKernel, columns: Columns, options: tuple[Any, ...]) -> None:
     place = right.options.index("maximize")
     right.run(columns, (*options[:place], False, *options[place + 1 :]))
 
 
 @_over_rows("The weights do not decay.", "sgd_step momentum_step adam_step amsgrad_step")
-def _never_decays(mirror: Mirror, right: RowKernel, columns: Columns, options: tuple[Any, ...]) -> None:
+def _never_decays(mirror: Mirror, right: MirrorRowKernel, columns: Columns, options: tuple[Any, ...]) -> None:
     place = right.options.index("weight_decay")
     right.run(columns, (*options[:place], 0.0, *options[place + 1 :]))
 
 
 @_over_rows("The step goes uphill.", "sgd_step adam_step", "rows/* training/*")
-def _goes_uphill(mirror: Mirror, right: RowKernel, columns: Columns, options: tuple[Any, ...]) -> None:
+def _goes_uphill(mirror: Mirror, right: MirrorRowKernel, columns: Columns, options: tuple[Any, ...]) -> None:
     place = right.options.index("maximize")
     right.run(columns, (*options[:place], not options[place], *options[place + 1 :]))
 
 
 @_over_rows("Rows without elements end the step.", "sgd_step")
-def _stops_at_an_empty_row(mirror: Mirror, right: RowKernel, columns: Columns, options: tuple[Any, ...]) -> None:
+def _stops_at_an_empty_row(mirror: Mirror, right: MirrorRowKernel, columns: Columns, options: tuple[Any, ...]) -> None:
     for row in zip(*columns, strict=True):
         if 0 in row[0].shape:
             return

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from candelabra.backend import Backend
 
 from candelabra_conformance.fake.backend import FakeAccelerator
-from candelabra_conformance.fake.streams import Event, Stream, Work
+from candelabra_conformance.fake.streams import FakeEvent, Stream, StreamWork
 from candelabra_conformance.mutants.mutant import Mutant, description_of, listed
 
 C = TypeVar("C", bound=type[FakeAccelerator])
@@ -61,13 +61,13 @@ class OnlyTheDefaultStreamIsWaitedFor(FakeAccelerator):
 class _Early(Stream):
     """A stream whose events are recorded too early."""
 
-    def record(self) -> Event:
+    def record(self) -> FakeEvent:
         """Return an event that is complete when all work but the last is."""
-        return Event(self, max(self.submitted - 1, 0))
+        return FakeEvent(self, max(self.submitted - 1, 0))
 
     def synchronize(self) -> None:
         """Wait for all work, correctly."""
-        Event(self, self.submitted).synchronize()
+        FakeEvent(self, self.submitted).synchronize()
 
 
 @breaks_order(caught_by="device/streams*")
@@ -160,6 +160,6 @@ class WorkRunsBackwards(FakeAccelerator):
     def to_host(self, payload: Any) -> memoryview:
         """Reverse the queue before the read."""
         stream = self.schedule.current(payload._block.index)
-        if all(isinstance(work, Work) for work in stream.waiting):
+        if all(isinstance(work, StreamWork) for work in stream.waiting):
             stream.waiting.reverse()
         return super().to_host(payload)

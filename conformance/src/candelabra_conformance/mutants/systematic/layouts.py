@@ -24,7 +24,7 @@ from candelabra_conformance.mutants.storage import (
 from candelabra_conformance.mutants.systematic.parameters import operands_of
 from candelabra_conformance.mutants.systematic.results import elements
 from candelabra_conformance.mutants.systematic.switch import (
-    Call,
+    CorrectCall,
     Fault,
     Reached,
     Switch,
@@ -101,7 +101,7 @@ def of_strides(name: str, record: Operator[..., Any], switch: Switch) -> Iterato
 
 
 def _strided(kind: Kind) -> Reached:
-    def reached(call: Call) -> bool:
+    def reached(call: CorrectCall) -> bool:
         return any(
             elements(shape) > 1 and strides != contiguous_strides(shape) and kind(shape, strides)
             for shape, strides, _ in call.layouts
@@ -110,19 +110,19 @@ def _strided(kind: Kind) -> Reached:
     return reached
 
 
-def _offset(call: Call) -> bool:
+def _offset(call: CorrectCall) -> bool:
     return any(offset for _, _, offset in call.layouts)
 
 
 def _strided_at(position: int) -> Reached:
-    def reached(call: Call) -> bool:
+    def reached(call: CorrectCall) -> bool:
         images = images_of(call.args[position]) if position < len(call.args) else ()
         return any(not is_contiguous(call.mirror, image) for image in images)
 
     return reached
 
 
-def _unlike_the_first(call: Call) -> bool:
+def _unlike_the_first(call: CorrectCall) -> bool:
     return len({(shape, strides) for shape, strides, _ in call.layouts if shape == call.layouts[0][0]}) > 1
 
 
@@ -252,7 +252,7 @@ def of_target_strides(name: str, record: Operator[..., Any], switch: Switch) -> 
 
 
 def _target(kind: Kind) -> Reached:
-    def reached(call: Call) -> bool:
+    def reached(call: CorrectCall) -> bool:
         shape, strides, _ = call.layouts[0]
         if elements(shape) < 2 or strides == contiguous_strides(shape) or not kind(shape, strides):
             return False

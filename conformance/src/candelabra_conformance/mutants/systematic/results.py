@@ -13,8 +13,8 @@ from candelabra.library import Operator
 from candelabra_conformance.mutants.mirror import Mirror
 from candelabra_conformance.mutants.mutant import Array, array_of, payload_of
 from candelabra_conformance.mutants.systematic.switch import (
-    Call,
     Change,
+    CorrectCall,
     Fault,
     Reached,
     Refused,
@@ -77,11 +77,11 @@ def elements(shape: tuple[int, ...]) -> int:
     return size
 
 
-def _without_dims(call: Call) -> bool:
+def _without_dims(call: CorrectCall) -> bool:
     return any(not out.shape for out in call.results)
 
 
-def _of_one(call: Call) -> bool:
+def _of_one(call: CorrectCall) -> bool:
     return any(out.shape and elements(out.shape) == 1 for out in call.results)
 
 
@@ -110,7 +110,7 @@ def of_results(name: str, record: Operator[..., Any], switch: Switch) -> Iterato
     yield Fault(name, "no elements refused", _no_elements(switch), _empty)
 
 
-def _empty(call: Call) -> bool:
+def _empty(call: CorrectCall) -> bool:
     return any(0 in out.shape for out in call.results)
 
 

@@ -19,7 +19,7 @@ Wrong = Callable[[Mirror, Kernel, tuple[Any, ...]], Any]
 """Returns the result of the broken kernel, given the correct kernel and the arguments."""
 
 
-class Call:
+class CorrectCall:
     """A call of a correct kernel: the payloads among its arguments, and its results."""
 
     def __init__(self, mirror: Mirror, args: tuple[Any, ...], results: Sequence[Image]) -> None:
@@ -50,11 +50,11 @@ def images_of(value: Any) -> tuple[Image, ...]:
     return tuple(found)
 
 
-Reached = Callable[[Call], bool]
+Reached = Callable[[CorrectCall], bool]
 """Returns whether a fault can make a difference to a call. It may be true without a difference, never the reverse."""
 
 
-def always(call: Call) -> bool:
+def always(call: CorrectCall) -> bool:
     """Every call can show the fault."""
     return True
 
@@ -115,18 +115,18 @@ class Switch:
         except Refused:
             self.differed = True
             raise
-        except Declined:
+        except KernelDeclined:
             return NotImplemented
 
     def _served(self, *args: Any) -> Any:
-        """Call the correct kernel for a fault. Raises :class:`Declined` if it declines."""
+        """Call the correct kernel for a fault. Raises :class:`KernelDeclined` if it declines."""
         out = self.right(*args)
         if out is NotImplemented:
-            raise Declined
+            raise KernelDeclined
         return out
 
     def _watch(self, args: tuple[Any, ...], out: Any) -> None:
-        call = Call(self.mirror, args, images_of(out))
+        call = CorrectCall(self.mirror, args, images_of(out))
         self.reached |= {f.id for f in self.watched if f.id not in self.reached and f.reached(call)}
 
     def _note(self, args: tuple[Any, ...], values: dict[int, set[str]]) -> None:
@@ -144,7 +144,7 @@ class Switch:
         self.differed = True
 
 
-class Declined(Exception):
+class KernelDeclined(Exception):
     """Raised in a fault by a correct kernel that declines the call, so that the fault has no result to change."""
 
 

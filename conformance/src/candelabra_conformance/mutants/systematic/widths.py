@@ -15,7 +15,15 @@ from candelabra_conformance.mutants.mutant import Array, array_of, payload_of
 from candelabra_conformance.mutants.storage import each_image
 from candelabra_conformance.mutants.systematic.parameters import operands_of
 from candelabra_conformance.mutants.systematic.results import elements
-from candelabra_conformance.mutants.systematic.switch import Call, Fault, Reached, Switch, Wrong, images_of, instead
+from candelabra_conformance.mutants.systematic.switch import (
+    CorrectCall,
+    Fault,
+    Reached,
+    Switch,
+    Wrong,
+    images_of,
+    instead,
+)
 
 WIDTHS: Final = (
     ("int64", "float64"),
@@ -38,7 +46,7 @@ def of_widths(name: str, record: Operator[..., Any], switch: Switch) -> Iterator
 
 
 def _of_dtype(positions: Sequence[int], name: str) -> Reached:
-    def reached(call: Call) -> bool:
+    def reached(call: CorrectCall) -> bool:
         images = images_of([call.args[i] for i in positions if i < len(call.args)])
         return any(call.mirror.dtype_of(image).name == name for image in images)
 

@@ -45,7 +45,7 @@ def _read(state_dict: dict[str, Any], folder: Path) -> None:
     missing = [path for path in leaves if path not in manifest.tensors and path not in values]
     if missing:
         raise KeyError(f"the checkpoint in {folder} has no {', '.join(map(repr, missing[:5]))}")
-    reader = _Reader(folder)
+    reader = _BoxReader(folder)
     for path, (container, key) in leaves.items():
         value = container[key]
         if not isinstance(value, Tensor):
@@ -61,7 +61,7 @@ def _read(state_dict: dict[str, Any], folder: Path) -> None:
             state_dict[key] = state[key]
 
 
-class _Reader:
+class _BoxReader:
     """Reads boxes of tensors from the files of one checkpoint."""
 
     def __init__(self, folder: Path) -> None:

@@ -32,7 +32,7 @@ class Chunk:
 
 
 @dataclass
-class StoredTensor:
+class ManifestTensor:
     """A tensor of a checkpoint."""
 
     shape: list[int]
@@ -44,7 +44,7 @@ class StoredTensor:
 class Manifest:
     """The tensors of a checkpoint, the file with the other values, and all files."""
 
-    tensors: dict[str, StoredTensor]
+    tensors: dict[str, ManifestTensor]
     values: str
     files: list[str]
     version: int = VERSION
@@ -72,7 +72,7 @@ class Manifest:
         if data.get("version") != VERSION:
             raise ValueError(f"{folder / NAME} has version {data.get('version')}, this program reads {VERSION}")
         tensors = {
-            path: StoredTensor(entry["shape"], entry["dtype"], [Chunk(**chunk) for chunk in entry["chunks"]])
+            path: ManifestTensor(entry["shape"], entry["dtype"], [Chunk(**chunk) for chunk in entry["chunks"]])
             for path, entry in data["tensors"].items()
         }
         return cls(tensors, data["values"], data["files"])

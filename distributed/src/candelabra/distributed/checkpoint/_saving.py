@@ -12,7 +12,7 @@ import candelabra as cd
 from candelabra import Tensor
 from candelabra import distributed as dist
 from candelabra.distributed._process_group import ProcessGroup, own_group, resolved
-from candelabra.distributed.checkpoint._manifest import SUFFIX, CheckpointException, Chunk, Manifest, StoredTensor
+from candelabra.distributed.checkpoint._manifest import SUFFIX, CheckpointException, Chunk, Manifest, ManifestTensor
 from candelabra.distributed.checkpoint._paths import flattened
 from candelabra.distributed.tensor import DTensor
 from candelabra.distributed.tensor._dtensor import box_of
@@ -115,9 +115,9 @@ def save(
         cd.save({"tensors": parts, "values": values}, mine)
 
     attempt(group, "the checkpoint was not written", write, lambda: mine.unlink(missing_ok=True))
-    stored: dict[str, StoredTensor] = {}
+    stored: dict[str, ManifestTensor] = {}
     for (path, name), (rank, each) in writers.items():
-        entry = stored.setdefault(path, StoredTensor(each.shape, each.dtype))
+        entry = stored.setdefault(path, ManifestTensor(each.shape, each.dtype))
         entry.chunks.append(Chunk(files[rank], f"tensors.{name}", each.offsets, each.sizes))
     manifest = Manifest(stored, files[0], files)
     attempt(group, "the manifest was not written", lambda: manifest.write(folder) if group.rank() == 0 else None)

@@ -14,7 +14,7 @@ from candelabra.autograd.function import Function
 from candelabra.distributed.device_mesh import DeviceMesh
 from candelabra.distributed.fsdp._policies import MixedPrecisionPolicy
 from candelabra.distributed.tensor import DTensor, Replicate, Shard
-from candelabra.distributed.tensor._dtensor import Split, local_of, parameter, part_of, splits_of
+from candelabra.distributed.tensor._dtensor import ShardStep, local_of, parameter, part_of, splits_of
 from candelabra.library import after_backward
 
 
@@ -28,7 +28,7 @@ class Owner(NamedTuple):
 class Sharded:
     """One parameter: its shard, and the modules that have it. The whole may be a part of a larger one (a DTensor)."""
 
-    def __init__(self, whole: Tensor, owners: list[Owner], shard: Split, replicate: Split | None) -> None:
+    def __init__(self, whole: Tensor, owners: list[Owner], shard: ShardStep, replicate: ShardStep | None) -> None:
         self.owners = owners
         own = local_of(whole.detach())
         self.shape = tuple(own.shape)
@@ -78,8 +78,8 @@ class ParameterGroup:
             Sharded(
                 whole,
                 owners,
-                Split(shards, Shard(0), shape),
-                None if replicas is None else Split(replicas, Replicate(), shape),
+                ShardStep(shards, Shard(0), shape),
+                None if replicas is None else ShardStep(replicas, Replicate(), shape),
             )
             for whole, owners, shape in ((*each, tuple(local_of(each[0]).shape)) for each in owned)
         ]

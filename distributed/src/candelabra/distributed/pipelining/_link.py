@@ -18,7 +18,7 @@ DTYPES: Final = (
 """The dtypes by their numbers in a header."""
 
 
-class Link:
+class StageLink:
     """The messages between this stage and one other. Sends do not wait."""
 
     def __init__(self, peer: int, group: Any, device: Any) -> None:

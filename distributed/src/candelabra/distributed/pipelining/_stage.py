@@ -8,7 +8,7 @@ from typing import Any
 import candelabra as cd
 from candelabra import Tensor
 from candelabra.distributed._process_group import resolved
-from candelabra.distributed.pipelining._link import Link
+from candelabra.distributed.pipelining._link import StageLink
 
 
 class PipelineStage:
@@ -47,8 +47,8 @@ class PipelineStage:
         self.submod = submodule
         self.stage_index, self.num_stages, self.device, self.group = stage_index, num_stages, cd.device(device), ranks
         self.is_first, self.is_last = stage_index == 0, stage_index == num_stages - 1
-        self._before = None if self.is_first else Link(stage_index - 1, ranks, self.device)
-        self._after = None if self.is_last else Link(stage_index + 1, ranks, self.device)
+        self._before = None if self.is_first else StageLink(stage_index - 1, ranks, self.device)
+        self._after = None if self.is_last else StageLink(stage_index + 1, ranks, self.device)
         self._inputs: dict[int, list[Any]] = {}
         self._outputs: dict[int, tuple[Tensor, ...]] = {}
 

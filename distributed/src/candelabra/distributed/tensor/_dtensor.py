@@ -15,7 +15,7 @@ from candelabra.library import disabled_torch_function
 from candelabra_distributed.collectives import c10d_all_gather, c10d_all_reduce
 
 
-class Split(NamedTuple):
+class ShardStep(NamedTuple):
     """One step from the whole to a rank's part: a placement along one mesh dim, and the shape before it."""
 
     mesh: DeviceMesh
@@ -36,7 +36,7 @@ class DTensor(Tensor):
 
     __slots__ = ()
     __torch_function__ = disabled_torch_function
-    _splits: tuple[Split, ...]
+    _splits: tuple[ShardStep, ...]
 
     # -- the whole ----------------------------------------------------------------------------------------------------
     @property
@@ -110,11 +110,11 @@ class DTensor(Tensor):
         """Return a DTensor of the parts that the ranks have. All parts have one shape."""
         chosen = _checked(device_mesh, placements, local_tensor.dim())
         shape = list(local_tensor.shape)
-        splits: list[Split] = []
+        splits: list[ShardStep] = []
         for mesh, placement in reversed(list(zip(_lines_of(device_mesh), chosen, strict=True))):
             if isinstance(placement, Shard):
                 shape[placement.dim] *= mesh.size()
-            splits.insert(0, Split(mesh, placement, tuple(shape)))
+            splits.insert(0, ShardStep(mesh, placement, tuple(shape)))
         return placed(local_tensor, tuple(splits))
 
     # -- tensors that keep their place --------------------------------------------------------------------------------
@@ -163,20 +163,20 @@ class DTensor(Tensor):
         return memo[id(self)]
 
 
-def placed(local: Tensor, splits: tuple[Split, ...]) -> DTensor:
+def placed(local: Tensor, splits: tuple[ShardStep, ...]) -> DTensor:
     """Return a part with its place."""
     found: DTensor = local.as_subclass(DTensor)
     found._splits = splits
     return found
 
 
-def _become_part(tensor: Any, splits: tuple[Split, ...]) -> None:
+def _become_part(tensor: Any, splits: tuple[ShardStep, ...]) -> None:
     """Make a tensor a part, and not a copy of it: autograd goes on to accumulate into it."""
     tensor.__class__ = DTensor
     tensor._splits = splits
 
 
-def parameter(local: Tensor, splits: tuple[Split, ...], requires_grad: bool = True) -> DTensor:
+def parameter(local: Tensor, splits: tuple[ShardStep, ...], requires_grad: bool = True) -> DTensor:
     """Return a part that is a parameter of a module."""
     found = placed(local.detach(), splits)
     found.requires_grad_(requires_grad)
@@ -184,7 +184,7 @@ def parameter(local: Tensor, splits: tuple[Split, ...], requires_grad: bool = Tr
     return found
 
 
-def splits_of(tensor: Tensor) -> tuple[Split, ...]:
+def splits_of(tensor: Tensor) -> tuple[ShardStep, ...]:
     """Return the place of a DTensor; () for a plain tensor."""
     return tensor._splits if isinstance(tensor, DTensor) else ()
 
@@ -194,7 +194,7 @@ def local_of(tensor: Tensor) -> Tensor:
     return tensor.to_local() if isinstance(tensor, DTensor) else tensor
 
 
-def part_of(whole: Tensor, splits: Sequence[Split]) -> Tensor:
+def part_of(whole: Tensor, splits: Sequence[ShardStep]) -> Tensor:
     """Return this rank's part, a view of the whole."""
     for split in splits:
         if isinstance(split.placement, Shard):
@@ -203,7 +203,7 @@ def part_of(whole: Tensor, splits: Sequence[Split]) -> Tensor:
     return whole
 
 
-def box_of(splits: Sequence[Split]) -> tuple[list[int], list[int]]:
+def box_of(splits: Sequence[ShardStep]) -> tuple[list[int], list[int]]:
     """Return the offsets and the sizes of this rank's part in the whole."""
     sizes = list(splits[0].shape)
     offsets = [0] * len(sizes)
@@ -216,7 +216,7 @@ def box_of(splits: Sequence[Split]) -> tuple[list[int], list[int]]:
     return offsets, sizes
 
 
-def _whole(part: Tensor, split: Split) -> Tensor:
+def _whole(part: Tensor, split: ShardStep) -> Tensor:
     """Undo one split. Gradients flow through it."""
     group = split.mesh.get_group().group_name
     if isinstance(split.placement, Partial):
@@ -280,12 +280,12 @@ def distribute_tensor(
     if any(placement.is_partial() for placement in chosen):
         raise ValueError("distribute_tensor: a whole tensor cannot be divided into terms of a sum")
     whole = tensor.detach()
-    splits: list[Split] = []
+    splits: list[ShardStep] = []
     for mesh, placement in zip(_lines_of(device_mesh), chosen, strict=True):
         if src_data_rank is not None and mesh.size() > 1:
             whole = whole.contiguous().clone()
             cd.distributed.broadcast(whole, group=mesh.get_group(), group_src=src_data_rank)
-        splits.append(Split(mesh, placement, tuple(whole.shape)))
+        splits.append(ShardStep(mesh, placement, tuple(whole.shape)))
         whole = part_of(whole, splits[-1:])
     found = placed(whole.contiguous().clone(), tuple(splits))
     found.requires_grad_(tensor.requires_grad)

@@ -34,7 +34,7 @@ class Band(NamedTuple):
 
 def resample_by(band: Band, input: Tensor, dim: int) -> Tensor:
     """Multiply the matrix by the elements along ``dim``. Half types compute in float32."""
-    if input.dtype.itemsize == 2:
+    if input.dtype.is_half:
         return resample_by(band, input.float(), dim).to(input.dtype)
     start, weight, place = band.start, band.weight.to(input.dtype), input.device
     if start.device != place:

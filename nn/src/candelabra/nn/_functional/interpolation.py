@@ -79,7 +79,7 @@ def _check_dtype(input: Tensor, mode: str, antialias: bool) -> None:
     name = "linear" if "linear" in mode else mode.removeprefix("bi").removesuffix("-exact")
     kernel = "compute_index_ranges_weights" if antialias else f"compute_indices_weights_{name}"
     bytes_allowed = mode in NEAREST or len(input.shape) == 4
-    halves_refused = antialias and input.dtype.itemsize == 2
+    halves_refused = antialias and input.dtype.is_half
     if not (input.is_floating_point() and not halves_refused) and not (input.dtype is uint8 and bytes_allowed):
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.title}'")
 

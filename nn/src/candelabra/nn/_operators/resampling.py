@@ -45,7 +45,7 @@ def resample(input: Tensor, dim: Dim, start: Index, weight: Tensor) -> Tensor:
     """
     new_full = record("new_full")
 
-    wide, factors = (input.float(), weight.float()) if input.dtype.itemsize == 2 else (input, weight)
+    wide, factors = (input.float(), weight.float()) if input.dtype.is_half else (input, weight)
     total: Any = new_full(wide, (*wide.shape[:dim], start.shape[0], *wide.shape[dim + 1 :]), 0)
     for k in range(weight.shape[1]):
         total = total + _weighted(wide.index_select(dim, start + k), dim, factors.select(1, k))
@@ -60,7 +60,7 @@ def resample_adjoint(grad: Tensor, dim: Dim, start: Index, weight: Tensor, size:
     """
     new_full, index_add = record("new_full"), record("index_add")
 
-    wide, factors = (grad.float(), weight.float()) if grad.dtype.itemsize == 2 else (grad, weight)
+    wide, factors = (grad.float(), weight.float()) if grad.dtype.is_half else (grad, weight)
     total: Any = new_full(wide, (*wide.shape[:dim], size, *wide.shape[dim + 1 :]), 0)
     for k in range(weight.shape[1]):
         total = index_add(total, dim, start + k, _weighted(wide, dim, factors.select(1, k)))

@@ -11,7 +11,7 @@ from candelabra.nn import functional as F
 from candelabra.nn import init
 from candelabra.nn.modules.lazy import LazyModuleMixin
 from candelabra.nn.modules.module import Module
-from candelabra.nn.modules.normalization import Scaled
+from candelabra.nn.modules.normalization import ScaledNormalization
 from candelabra.nn.parameter import UninitializedBuffer, UninitializedParameter
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _NormBase(Scaled):
+class _NormBase(ScaledNormalization):
     """The common base of batch and instance norms: weight, bias and running statistics per channel."""
 
     _version = 2

@@ -14,7 +14,7 @@ from candelabra.nn.parameter import Parameter, unset
 __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
-class Scaled(Module):
+class ScaledNormalization(Module):
     """The common base of all normalizations: weight and bias."""
 
     weight: Parameter | None
@@ -67,7 +67,7 @@ class CrossMapLRN2d(LocalResponseNorm):
         return super().forward(input)
 
 
-class LayerNorm(Scaled):
+class LayerNorm(ScaledNormalization):
     """Mean 0 and variance 1 over the last dims, then times ``weight`` plus ``bias`` (Ba et al., 2016)."""
 
     def __init__(
@@ -98,7 +98,7 @@ class LayerNorm(Scaled):
         )
 
 
-class RMSNorm(Scaled):
+class RMSNorm(ScaledNormalization):
     """Root mean square 1 over the last dims, then times ``weight`` (Zhang & Sennrich, 2019)."""
 
     def __init__(
@@ -123,7 +123,7 @@ class RMSNorm(Scaled):
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
-class GroupNorm(Scaled):
+class GroupNorm(ScaledNormalization):
     """Mean 0 and variance 1 over groups of channels, then ``weight`` and ``bias`` per channel (Wu & He, 2018)."""
 
     def __init__(

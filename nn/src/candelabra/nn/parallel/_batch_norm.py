@@ -25,7 +25,7 @@ def batch_norm_over_ranks(
     """
     from candelabra.distributed.nn.functional import all_reduce
 
-    x = input.float() if input.dtype.itemsize == 2 else input
+    x = input.float() if input.dtype.is_half else input
     channels, dims = x.shape[1], [dim for dim in range(x.ndim) if dim != 1]
     shape = (1, channels, *[1] * (x.ndim - 2))
     count = x.new_full((1,), float(x.numel() // channels))

@@ -50,7 +50,7 @@ def parts_of(flat: Tensor, like: Sequence[Tensor]) -> Iterator[Tensor]:
         start += tensor.numel()
 
 
-class Bucket:
+class GradientBucket:
     """Parameters whose gradients are averaged by one collective."""
 
     def __init__(self, indices: list[int]) -> None:
@@ -97,7 +97,7 @@ class Reducer:
 
     def _fill(self, order: list[int]) -> None:
         groups = groups_of([self.parameters[index] for index in order], self.cap, min(FIRST_BUCKET, self.cap))
-        self.buckets = [Bucket([order[i] for i in members]) for members in groups]
+        self.buckets = [GradientBucket([order[i] for i in members]) for members in groups]
         self._bucket_of = {index: bucket for bucket in self.buckets for index in bucket.indices}
 
     def _hook(self, index: int) -> Callable[[Tensor], None]:
@@ -182,7 +182,7 @@ class Reducer:
         self._left.discard(index)
         self._bucket_of[index].pending -= 1
 
-    def _send(self, bucket: Bucket, mirrored: bool = False) -> None:
+    def _send(self, bucket: GradientBucket, mirrored: bool = False) -> None:
         from candelabra import distributed as dist
 
         members = [self.parameters[index] for index in bucket.indices]

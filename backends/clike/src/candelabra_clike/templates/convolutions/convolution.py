@@ -11,7 +11,7 @@ from candelabra.dtypes import dtype
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch, Traits
 from candelabra_clike.layouts import is_wide
-from candelabra_clike.source import Parameter, Source, number, reads, writes
+from candelabra_clike.source import KernelParameter, Source, number, reads, writes
 from candelabra_clike.templates.convolutions import panels, weight_gradient
 from candelabra_clike.templates.convolutions import tiled as conv_tiled
 from candelabra_clike.templates.convolutions.panels import OutputTiling
@@ -86,7 +86,7 @@ class Patches(NamedTuple):
         )  # fmt: skip
 
 
-def _patches(rank: int) -> list[Parameter]:
+def _patches(rank: int) -> list[KernelParameter]:
     names = ("x_from", "groups", "depth", "taps", "positions", "x_image_step", "x_group", "x_channel")
     each = [f"{n}{d}" for n in ("t", "p", "x_t", "x_p") for d in range(rank)]
     return [number(n) for n in (*names, *each)]

@@ -30,7 +30,7 @@ from candelabra_clike.language import (
 )
 from candelabra_clike.language import text as text_of
 from candelabra_clike.layouts import WIDE, collapsed
-from candelabra_clike.source import Parameter, Source, number, reads, writes
+from candelabra_clike.source import KernelParameter, Source, number, reads, writes
 from candelabra_clike.templates import index_walker
 from candelabra_clike.templates.reduction_dims import max_offset
 from candelabra_clike.types import CTYPES
@@ -249,7 +249,7 @@ def text(form: PoolingForm) -> Source:
     memory = CTYPES[form.dtype].memory
     own = ("rows", "rows_per_item", "low", "high") if form.serial else ()
     geometry = () if form.fixed else tuple([f"{letter}{d}" for letter in "wtqd" for d in range(form.rank)])
-    parameters: tuple[Parameter, ...] = (
+    parameters: tuple[KernelParameter, ...] = (
         writes("out", memory), *([writes("at", "i64")] if fold.with_index else []), reads("x", memory), number("x_at"),
         *map(number, own), *index_walker.size_parameters(form.lead, "l"), *index_walker.size_parameters(form.rank, "m"),
         *index_walker.size_parameters(form.rank), *index_walker.stride_parameters(("x",), form.lead, "_l"),

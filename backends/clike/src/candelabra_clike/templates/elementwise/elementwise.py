@@ -167,7 +167,7 @@ class Elementwise:
         return ElementwisePlan(launch, items, numbers, *result, max_offset)
 
 
-class Schedule(NamedTuple):
+class ElementwiseSchedule(NamedTuple):
     """How a kernel is launched for arrays of certain strides."""
 
     launch: Launch
@@ -192,7 +192,7 @@ class Launches:
 
     def schedule(
         self, engine: Engine, shape: Shape, rows: tuple[Shape, ...], new: bool, wide: bool, furthest: int
-    ) -> Schedule:
+    ) -> ElementwiseSchedule:
         """Return the launch over ``shape``, which is not empty.
 
         ``rows`` are the strides of all arrays, the outputs first. ``new``: the outputs are new memory. ``wide``: an
@@ -206,15 +206,15 @@ class Launches:
             launch, chunk, most = self.flat[engine]
             if size > most and new:
                 launch = self.nontemporal[engine]
-            return Schedule(launch, -(-size // chunk), (size,), sys.maxsize)
+            return ElementwiseSchedule(launch, -(-size // chunk), (size,), sys.maxsize)
         if self.nest.draws:
             raise NotContiguous(self.nest.name)
         if not engine.traits.serial:
             numbers = (size, *sizes, *[step for row in loop_strides for step in row])
             launch = engine.compile(self.nest.lanes(len(sizes), wide))
-            return Schedule(launch, size, numbers, sys.maxsize if wide else WIDE - 1 - furthest)
+            return ElementwiseSchedule(launch, size, numbers, sys.maxsize if wide else WIDE - 1 - furthest)
         source, count, numbers = serial_schedule(self.nest, sizes, loop_strides)
-        return Schedule(engine.compile(source), count, tuple(n & MASK for n in numbers), sys.maxsize)
+        return ElementwiseSchedule(engine.compile(source), count, tuple(n & MASK for n in numbers), sys.maxsize)
 
 
 def _is_near(plan: ElementwisePlan, arrays: Sequence[StridedArray], out: StridedArray | None) -> bool:

@@ -19,7 +19,7 @@ from candelabra.dtypes import dtype
 from candelabra_clike.language import Value, Variable, reasons_in, text, value_type
 from candelabra_clike.language.printing import type_name
 from candelabra_clike.language.values import Select
-from candelabra_clike.source import Parameter, Source, number, reads, writes
+from candelabra_clike.source import KernelParameter, Source, number, reads, writes
 from candelabra_clike.templates.elementwise.draws import DRAWN, Draw
 from candelabra_clike.templates.index_walker import declare_coordinates
 from candelabra_clike.types import CTYPES
@@ -279,7 +279,7 @@ class LoopNest:
         return self._source(f"{self.name}_{rank}d", (number("n"), *self._dims(rank)), body, wide)
 
     # -- helpers ------------------------------------------------------------------------------------------------------
-    def _source(self, name: str, head: Sequence[Parameter], body: str, wide: bool) -> Source:
+    def _source(self, name: str, head: Sequence[KernelParameter], body: str, wide: bool) -> Source:
         memory = self.memory
         parameters = [
             *[writes(n, memory[n]) for n in self.written],
@@ -293,7 +293,7 @@ class LoopNest:
             body = f"u32 refused = 0;\n{body}if (refused) report_error(errors, refused, 0, 0, 0);"
         return Source(name, tuple(parameters), body, None, wide, self.contract)
 
-    def _dims(self, rank: int) -> tuple[Parameter, ...]:
+    def _dims(self, rank: int) -> tuple[KernelParameter, ...]:
         return (
             *[number(f"n{d}") for d in range(rank)],
             *[number(f"{n}_s{d}") for n in self.names for d in range(rank)],

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from candelabra_clike.array import Shape
-from candelabra_clike.source import Parameter, number, reads, writes
+from candelabra_clike.source import KernelParameter, number, reads, writes
 
 
 class IndexedDim(NamedTuple):
@@ -26,12 +26,12 @@ def names(count: int) -> tuple[str, ...]:
     return tuple(f"i{j}" for j in range(count))
 
 
-def buffers(count: int) -> list[Parameter]:
+def buffers(count: int) -> list[KernelParameter]:
     """Return the parameters for the index arrays and for errors."""
     return [*[reads(name, "i64") for name in names(count)], writes("errors", "i64"), number("ticket", "u32")]
 
 
-def extent_parameters(count: int) -> list[Parameter]:
+def extent_parameters(count: int) -> list[KernelParameter]:
     """Return the parameters of the dim that each index array indexes: its number, its size and its stride."""
     return [number(f"{part}_{name}") for name in names(count) for part in ("dim", "size", "step")]
 

@@ -24,7 +24,7 @@ from candelabra_clike.templates.reduction_dims import (
     reduction_dims,
 )
 from candelabra_clike.templates.reductions.arg_source import ArgReductionSourceBuilder, Comparison
-from candelabra_clike.templates.reductions.fold import Fold
+from candelabra_clike.templates.reductions.fold import TypedFold
 from candelabra_clike.templates.reductions.partitioning import GRAIN, split_units, uses_columns
 from candelabra_clike.types import CTYPES
 
@@ -35,7 +35,7 @@ Call = tuple[Launch, int, tuple[int, ...]]
 class ArgReduction:
     """``better`` and ``equal`` are the comparisons of two elements; ``fold`` computes the extreme."""
 
-    def __init__(self, name: str, better: Comparison, equal: Comparison, fold: Fold, d: dtype) -> None:
+    def __init__(self, name: str, better: Comparison, equal: Comparison, fold: TypedFold, d: dtype) -> None:
         self.name = name
         self.dtype = d
         self.element = CTYPES[d]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from candelabra_clike.language import Value, Variable, declared, text
 from candelabra_clike.source import Source, number, reads, writes
 from candelabra_clike.templates.reduction_dims import ReductionForm
-from candelabra_clike.templates.reductions.fold import Fold
+from candelabra_clike.templates.reductions.fold import TypedFold
 from candelabra_clike.templates.reductions.serial import SerialReductionSourceBuilder
 from candelabra_clike.templates.reductions.source import PART, dim_parameters
 from candelabra_clike.types import CType
@@ -25,7 +25,7 @@ class ArgReductionSourceBuilder:
     piece, block, group = 256, 256, 256
     """Elements of a stretch, columns of a work-item, and the work-group size."""
 
-    def __init__(self, name: str, better: Comparison, equal: Comparison, fold: Fold, element: CType) -> None:
+    def __init__(self, name: str, better: Comparison, equal: Comparison, fold: TypedFold, element: CType) -> None:
         self.name = name
         for function in (better, equal):
             declared(repr(name), function, (Variable(fold.lane, "a"), Variable(fold.lane, "b")), "bool")

@@ -19,7 +19,7 @@ def own_total(total: Value, count: Value) -> Value:
     return total
 
 
-class Fold:
+class TypedFold:
     """``result(operation(each(x0), operation(each(x1), …)))``.
 
     ``each`` maps an element of type ``element`` to a ``lane``, the type in which up to some hundred elements are
@@ -73,9 +73,9 @@ class Fold:
         """Return the text of the result of a total, the name of a variable."""
         return text(self._result(Variable(self.total, total), Variable("u64", "count")))
 
-    def of_totals(self) -> Fold:
+    def of_totals(self) -> TypedFold:
         """Return the fold over the totals of this fold."""
-        return Fold(
+        return TypedFold(
             self.name, self.total, self.total, self.operation, self.first, result=self._result, output=self.output
         )
 
@@ -86,12 +86,12 @@ class Fold:
         return is_vectorizable(self._each) and is_vectorizable(self.operation(*operands))
 
 
-def is_vector_fold(fold: Fold, element: CType) -> bool:
+def is_vector_fold(fold: TypedFold, element: CType) -> bool:
     """Return whether elements of this type can be loaded and combined as vectors of eight."""
     return fold.vectorizes and element.converts in ("", "f16", "bf16")
 
 
-def reduce_vector(fold: Fold, name: str, lane: str) -> str:
+def reduce_vector(fold: TypedFold, name: str, lane: str) -> str:
     """Return statements that combine the elements of a vector with ``lane``, always in the same order."""
     pairs = ", ".join(f"{name}_{k} = {fold.combine(f'{name}.s{k}', f'{name}.s{k + 4}')}" for k in range(4))
     statements = " ".join(

@@ -19,7 +19,7 @@ from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.layouts import WIDE, check_dims
 from candelabra_clike.templates.elementwise.loops import LoopNest
 from candelabra_clike.templates.reduction_dims import ReductionDims, check_not_empty, max_offset, reduction_dims
-from candelabra_clike.templates.reductions.fold import Fold
+from candelabra_clike.templates.reductions.fold import TypedFold
 from candelabra_clike.templates.reductions.groups import GroupReductionSourceBuilder
 from candelabra_clike.templates.reductions.partitioning import partition
 from candelabra_clike.templates.reductions.serial import SerialReductionSourceBuilder
@@ -54,7 +54,7 @@ class Reduction:
     """
 
     def __init__(
-        self, name: str, fold: Callable[[bool], Fold], element: CType, output: dtype, needs_elements: bool = False
+        self, name: str, fold: Callable[[bool], TypedFold], element: CType, output: dtype, needs_elements: bool = False
     ) -> None:
         self.name = name
         self.needs_elements = needs_elements
@@ -113,7 +113,7 @@ def total_bytes(value: str) -> int:
 def planned_launch(
     engine: Engine,
     name: str,
-    fold: Fold,
+    fold: TypedFold,
     element: CType,
     output: dtype,
     loop_dims: ReductionDims,
@@ -135,7 +135,7 @@ def planned_launch(
 
 
 def rest_launch(
-    engine: Engine, name: str, fold: Fold, output: dtype, loop_dims: ReductionDims, count: int, wide: bool
+    engine: Engine, name: str, fold: TypedFold, output: dtype, loop_dims: ReductionDims, count: int, wide: bool
 ) -> ReductionLaunch:
     """Return the launch that combines ``count`` totals of each output."""
     rest = reduction_dims((count, loop_dims.outputs), (loop_dims.outputs, 1), (0,))

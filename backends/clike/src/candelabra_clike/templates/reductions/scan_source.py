@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from candelabra_clike.language import Value, Variable, all_declared, assignments, constant, text
-from candelabra_clike.source import Parameter, Source, number, reads, writes
+from candelabra_clike.source import KernelParameter, Source, number, reads, writes
 from candelabra_clike.templates.index_walker import row_offsets, size_parameters, stride_parameters
 from candelabra_clike.types import CType
 
@@ -141,7 +141,7 @@ class ScanSourceBuilder:
         """Return the kernel of a form. ``phase``: ``"totals"`` stores only totals, ``"rest"`` reads them, ``""`` has
         none.
         """
-        outs: list[Parameter] = []
+        outs: list[KernelParameter] = []
         if phase != "totals":
             outs = [writes(f"out{k}", o.memory) for k, o in enumerate(self.outputs)]
         if phase:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from candelabra_clike.source import Parameter, Source, number, reads, writes
+from candelabra_clike.source import KernelParameter, Source, number, reads, writes
 from candelabra_clike.templates.elementwise.loops import STEP, LoopNest
 from candelabra_clike.templates.index_walker import offset_lines
 from candelabra_clike.templates.reduction_dims import ReductionForm
-from candelabra_clike.templates.reductions.fold import Fold, is_vector_fold
+from candelabra_clike.templates.reductions.fold import TypedFold, is_vector_fold
 from candelabra_clike.types import CType
 
 PART = (
@@ -27,7 +27,7 @@ class ReductionSourceBuilder:
     """
 
     def __init__(
-        self, name: str, fold: Fold, element: CType, store: CType | None, producer: LoopNest | None = None
+        self, name: str, fold: TypedFold, element: CType, store: CType | None, producer: LoopNest | None = None
     ) -> None:
         self.name = name
         self.fold = fold
@@ -39,7 +39,7 @@ class ReductionSourceBuilder:
         """The arrays that the kernel addresses element by element."""
 
     @property
-    def buffers(self) -> tuple[Parameter, ...]:
+    def buffers(self) -> tuple[KernelParameter, ...]:
         """The parameters that are buffers."""
         result = writes("result", self.store.memory if self.store else self.fold.total)
         nest = self.producer
@@ -140,7 +140,7 @@ class ReductionSourceBuilder:
         return Source(f"{self.name}_{mark}", parameters, body, wide=wide, group=group, contract=contract)
 
 
-def dim_parameters(names: Sequence[str], nest: ReductionForm) -> list[Parameter]:
+def dim_parameters(names: Sequence[str], nest: ReductionForm) -> list[KernelParameter]:
     """Return the parameters with the sizes of the kept and of the reduced dims, each followed by the strides."""
     found = []
     for prefix, rank in (("k", nest.kept), ("r", nest.reduced)):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from candelabra_clike.source import Parameter, Source, number, reads, writes
+from candelabra_clike.source import KernelParameter, Source, number, reads, writes
 from candelabra_clike.templates.elementwise.draws import DRAWN
 from candelabra_clike.templates.elementwise.loops import STEP, UNIT, LoopNest
 from candelabra_clike.templates.rows.program import RowProgram
@@ -137,7 +137,7 @@ class FusedRowSourceBuilder(SerialRowSourceBuilder):
         lines.append("const INDEX first = o * count;\nconst u32 m = (u32)count;")
         return "{\n" + "\n".join(lines) + f"\n{text}}}\n"
 
-    def _parameters(self) -> tuple[Parameter, ...]:
+    def _parameters(self) -> tuple[KernelParameter, ...]:
         row = self.row
         buffers = [
             (writes if i < row.written else reads)(name, c.memory) for i, (name, c) in enumerate(row.arrays.items())

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from candelabra_clike.language import Value, Variable, text
-from candelabra_clike.source import Parameter, Source, number, reads, writes
+from candelabra_clike.source import KernelParameter, Source, number, reads, writes
 from candelabra_clike.templates.index_walker import offset_lines
 from candelabra_clike.templates.rows.program import NAMES, RowProgram, RowReduction, RowTypes
 from candelabra_clike.types import CType
@@ -48,7 +48,7 @@ class RowSourceBuilder:
         self.addressed = self.names
         """The arrays whose offsets the kernel computes."""
 
-    def parameters(self, *own: str) -> tuple[Parameter, ...]:
+    def parameters(self, *own: str) -> tuple[KernelParameter, ...]:
         """Return buffers, offsets and sizes, then the strides of the kept dims, then those of the reduced dims, then
         numbers.
         """

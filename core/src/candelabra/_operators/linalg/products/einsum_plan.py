@@ -17,7 +17,7 @@ Step = tuple[str, int, Any]
 """The operation, the number of its operand, and its argument: dims, a shape, or the other operand of a product."""
 
 
-class Term(NamedTuple):
+class EinsumTerm(NamedTuple):
     """An operand at some point of the plan: its number, and the label and the size of each dim."""
 
     number: int
@@ -37,7 +37,7 @@ def plan(equation: Equation, shapes: tuple[Shape, ...]) -> tuple[Step, ...]:
     """
     result = _Plan(len(shapes))
     terms = [
-        result.diagonals(Term(i, labels, shape), equation)
+        result.diagonals(EinsumTerm(i, labels, shape), equation)
         for i, (labels, shape) in enumerate(zip(equation.inputs, shapes))
     ]
     _check_sizes(terms, equation)
@@ -59,7 +59,7 @@ class _Plan:
         self.steps: list[Step] = []
         self.operands = operands
 
-    def diagonals(self, term: Term, equation: Equation) -> Term:
+    def diagonals(self, term: EinsumTerm, equation: Equation) -> EinsumTerm:
         """Take the diagonal of the dims with the same label."""
         for label in dict.fromkeys(term.labels):
             while term.labels.count(label) > 1:
@@ -76,42 +76,42 @@ class _Plan:
                 term = _term(term.number, [*left, (label, a)])
         return term
 
-    def summed(self, term: Term, kept: set[int]) -> Term:
+    def summed(self, term: EinsumTerm, kept: set[int]) -> EinsumTerm:
         """Sum over the dims whose label is not in ``kept``. Sums of integers are int64, as in :func:`sum`."""
         removed = tuple(d for d, label in enumerate(term.labels) if label not in kept)
         return self._without(term, removed, "sum")
 
-    def squeezed(self, term: Term, other: Term) -> Term:
+    def squeezed(self, term: EinsumTerm, other: EinsumTerm) -> EinsumTerm:
         """Remove the dims of size 1 that are larger in the other operand, which broadcasts along them."""
         removed = tuple(d for d, label in enumerate(term.labels) if term.shape[d] == 1 and other.size(label) != 1)
         return self._without(term, removed, "squeeze")
 
-    def _without(self, term: Term, removed: tuple[int, ...], operation: str) -> Term:
+    def _without(self, term: EinsumTerm, removed: tuple[int, ...], operation: str) -> EinsumTerm:
         if not removed:
             return term
         self.steps.append((operation, term.number, removed))
         return _term(term.number, [p for d, p in enumerate(zip(term.labels, term.shape)) if d not in removed])
 
-    def permute(self, term: Term, labels: Labels) -> Term:
+    def permute(self, term: EinsumTerm, labels: Labels) -> EinsumTerm:
         """Permute the dims into the order of these labels."""
         order = tuple(term.labels.index(k) for k in labels)
         if order == tuple(range(len(order))):
             return term
         self.steps.append(("permute", term.number, order))
-        return Term(term.number, labels, tuple(term.shape[d] for d in order))
+        return EinsumTerm(term.number, labels, tuple(term.shape[d] for d in order))
 
-    def reshape(self, term: Term, shape: Shape) -> None:
+    def reshape(self, term: EinsumTerm, shape: Shape) -> None:
         """Merge dims, or split them."""
         if shape != term.shape:
             self.steps.append(("reshape", term.number, shape))
 
-    def product(self, operation: str, one: Term, other: Term) -> int:
+    def product(self, operation: str, one: EinsumTerm, other: EinsumTerm) -> int:
         """Append a product and return the number of the new operand."""
         self.steps.append((operation, one.number, other.number))
         self.operands += 1
         return self.operands - 1
 
-    def contract(self, one: Term, other: Term, needed: set[int]) -> Term:
+    def contract(self, one: EinsumTerm, other: EinsumTerm, needed: set[int]) -> EinsumTerm:
         """Return the product of two operands, summed over the labels that are not in ``needed``."""
         one, other = self.squeezed(one, other), self.squeezed(other, one)
         one = self.summed(one, needed | set(other.labels))
@@ -129,31 +129,31 @@ class _Plan:
         self.reshape(other, (*lead, depth, prod(outer[2])))
         flat = (*lead, prod(outer[1]), prod(outer[2]))
         number = self.product("matmul", one, other)
-        result = Term(number, batch + rows + columns, outer[0] + outer[1] + outer[2])
-        self.reshape(Term(number, (), flat), result.shape)
+        result = EinsumTerm(number, batch + rows + columns, outer[0] + outer[1] + outer[2])
+        self.reshape(EinsumTerm(number, (), flat), result.shape)
         return result
 
-    def multiply(self, one: Term, other: Term) -> Term:
+    def multiply(self, one: EinsumTerm, other: EinsumTerm) -> EinsumTerm:
         """Return the elementwise product of two operands, without a sum."""
         labels = (*one.labels, *(k for k in other.labels if k not in one.labels))
         self.reshape(one, tuple(one.size(k) for k in labels))
         other = self.permute(other, tuple(k for k in labels if k in other.labels))
         self.reshape(other, tuple(other.size(k) for k in labels))
         shape = tuple(_joint(one, other, k) for k in labels)
-        return Term(self.product("mul", one, other), labels, shape)
+        return EinsumTerm(self.product("mul", one, other), labels, shape)
 
 
-def _joint(one: Term, other: Term, label: int) -> int:
+def _joint(one: EinsumTerm, other: EinsumTerm, label: int) -> int:
     """Return the size of a dim of the product: 1 broadcasts, to 0 as well."""
     size = one.size(label)
     return size if size != 1 else other.size(label)
 
 
-def _term(number: int, dims: Sequence[tuple[int, int]]) -> Term:
-    return Term(number, tuple(label for label, _ in dims), tuple(size for _, size in dims))
+def _term(number: int, dims: Sequence[tuple[int, int]]) -> EinsumTerm:
+    return EinsumTerm(number, tuple(label for label, _ in dims), tuple(size for _, size in dims))
 
 
-def _check_sizes(terms: Sequence[Term], equation: Equation) -> None:
+def _check_sizes(terms: Sequence[EinsumTerm], equation: Equation) -> None:
     sizes: dict[int, int] = {}
     for term in terms:
         for label, size in zip(term.labels, term.shape):
@@ -166,7 +166,7 @@ def _check_sizes(terms: Sequence[Term], equation: Equation) -> None:
                 )
 
 
-def _cheapest(terms: Sequence[Term], kept: set[int]) -> tuple[int, int]:
+def _cheapest(terms: Sequence[EinsumTerm], kept: set[int]) -> tuple[int, int]:
     """Return the pair whose product is smallest compared with its operands: the greedy rule of opt_einsum."""
 
     def cost(i: int, j: int) -> tuple[bool, int, int, int]:
