@@ -136,8 +136,6 @@ KINDS: Final[dict[str, ArgumentKind]] = {
     "Device": ArgumentKind("device", lambda value: isinstance(value, (str, device, Instance)) or is_integer(value)),
     "BasicIndex": ArgumentKind("tuple", _sequence, _sequence),
     "Ints": ArgumentKind("tuple of ints", lambda value: _sequence(value) and _integers(value), _sequence),
-    "BasicIndex": ArgumentKind("tuple", _sequence, _sequence),
-    "Ints": ArgumentKind("tuple of ints", lambda value: _sequence(value) and _integers(value), _sequence),
     "Permutation": ArgumentKind("tuple of ints", lambda value: _sequence(value) and _integers(value), _sequence),
     "JoinedTensors": ArgumentKind("tuple of Tensors", lambda value: _items("Sequence[Tensor]", value)),
     **dict.fromkeys(("Dims", "Shape", *(word for word in INTEGERS if word != "Sizes")), _ROWS),

@@ -46,7 +46,7 @@ class Replaced(NamedTuple):
 Effect = GradientSet | Advanced | Replaced
 
 
-class Numbers(NamedTuple):
+class HostNumbers(NamedTuple):
     """Numbers that each run computes on the host, before a graph: ``function()`` returns one for each value."""
 
     function: Callable[[], Sequence[float]]
@@ -68,7 +68,7 @@ class Segment:
         self,
         nodes: list[Node],
         draws: list[GeneratorDraw],
-        numbers: list[Numbers],
+        numbers: list[HostNumbers],
         effects: list[Effect],
         call: HostCall | None,
     ) -> None:
@@ -120,7 +120,7 @@ class Recorder(Tracer):
         """The leaf whose gradient a tensor from outside is."""
         self._starts: dict[Value, _Start] = {}
         self.has_backward = False
-        self.host_numbers: list[Numbers] = []
+        self.host_numbers: list[HostNumbers] = []
         self.dependencies: list[tuple[Callable[[], bool], str]] = []
         """Conditions of each run besides those of the environment, each with its name in messages."""
         self._first = self._drawn = self._counted = 0
@@ -173,7 +173,7 @@ class Recorder(Tracer):
         found = [RunTimeFloat(number) for number in self.outside(function)]
         for number in found:
             number.value = Value(None)
-        self.host_numbers.append(Numbers(function, [number.value for number in found]))
+        self.host_numbers.append(HostNumbers(function, [number.value for number in found]))
         return found
 
     def host_call(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Any) -> Any:

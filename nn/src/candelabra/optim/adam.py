@@ -11,7 +11,7 @@ from candelabra.nn._operators.steps import adam_step, amsgrad_step
 from candelabra.optim.functional_form import functional_form
 from candelabra.optim.optimizer import ParamsT, check_fused, check_options, check_rate
 from candelabra.optim.per_parameter import real
-from candelabra.optim.rows import Batch, Row, RowOptimizer
+from candelabra.optim.rows import Row, RowBatch, RowOptimizer
 from candelabra.optim.scalars import number_in, scalar
 from candelabra.optim.sparse_gradients import refuse_sparse
 
@@ -65,11 +65,11 @@ class Adam(RowOptimizer):
         """Return the record of the step of a group."""
         return amsgrad_step if group["amsgrad"] else adam_step
 
-    def batches(self, group: dict[str, Any], parameters: list[Any]) -> list[Batch]:
+    def batches(self, group: dict[str, Any], parameters: list[Any]) -> list[RowBatch]:
         """Return the rows of the parameters of a group, apart for each number of steps."""
         refuse_sparse("Adam does not support sparse gradients, please consider SparseAdam instead", parameters)
         amsgrad, state, last = group["amsgrad"], self.state, None
-        counted: dict[float, Batch] = {}
+        counted: dict[float, RowBatch] = {}
         for p in parameters:
             kept = state.get(p)
             if not kept or amsgrad:
@@ -83,7 +83,7 @@ class Adam(RowOptimizer):
                 last = kept["step"]
                 number = number_in(last) + 1
                 if number not in counted:
-                    counted[number] = Batch([], [], number)
+                    counted[number] = RowBatch([], [], number)
                 batch = counted[number]
             batch.rows.append(row)
             batch.states.append(kept)
@@ -97,7 +97,7 @@ class Adam(RowOptimizer):
             kept["max_exp_avg_sq"] = kept["exp_avg_sq"].clone()
         return kept
 
-    def arguments(self, group: dict[str, Any], batch: Batch) -> tuple[Any, ...]:
+    def arguments(self, group: dict[str, Any], batch: RowBatch) -> tuple[Any, ...]:
         """Return the operator's arguments after the rows."""
         return (
             batch.number, group["lr"], *group["betas"], group["eps"], group["weight_decay"],

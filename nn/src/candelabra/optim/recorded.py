@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from candelabra import Tensor, set_grad_enabled
 from candelabra.library import Operator, has_one_kernel
-from candelabra.optim.rows import Batch, RowOptimizer, count
+from candelabra.optim.rows import RowBatch, RowOptimizer, count
 from candelabra.optim.scalars import number_in
 
 __all__ = ["record_step"]
@@ -27,7 +27,7 @@ class RecordedBatch(NamedTuple):
 
     group: Group
     operator: Operator[..., Any]
-    batch: Batch
+    batch: RowBatch
     flags: tuple[bool, ...]
 
 

@@ -10,7 +10,7 @@ from candelabra.library import Operator
 from candelabra.optim.optimizer import Optimizer
 from candelabra.optim.scalars import scalar
 
-__all__ = ["Batch", "Row", "RowOptimizer", "plain", "step"]
+__all__ = ["RowBatch", "Row", "RowOptimizer", "plain", "step"]
 
 Row = tuple[Any, ...]
 """A parameter, its gradient and its state: the tensors of a step's record, in its order."""
@@ -18,7 +18,7 @@ Group = dict[str, Any]
 State = dict[str, Any]
 
 
-class Batch(NamedTuple):
+class RowBatch(NamedTuple):
     """Parameters that one call of a step's record updates."""
 
     rows: list[Row]
@@ -40,11 +40,11 @@ class RowOptimizer(Optimizer):
         """Return the record of the step of a group."""
         raise NotImplementedError(f"{type(self).__name__} must define operator()")
 
-    def batches(self, group: Group, parameters: list[Any]) -> list[Batch]:
+    def batches(self, group: Group, parameters: list[Any]) -> list[RowBatch]:
         """Return the rows of the parameters of a group. State that does not exist is created."""
         raise NotImplementedError(f"{type(self).__name__} must define batches()")
 
-    def arguments(self, group: Group, batch: Batch) -> tuple[Any, ...]:
+    def arguments(self, group: Group, batch: RowBatch) -> tuple[Any, ...]:
         """Return the operator's arguments after the rows: numbers, and flags as bools."""
         raise NotImplementedError(f"{type(self).__name__} must define arguments()")
 
