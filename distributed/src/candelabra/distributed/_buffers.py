@@ -12,7 +12,7 @@ from candelabra import Tensor
 from candelabra.autograd.graph import increment_version
 from candelabra.library import open_device, plugins
 
-__all__ = ["DeviceBuffer", "EngineBuffer", "bytes_of", "check_list", "check_tensor", "host_device", "of_tensors"]
+__all__ = ["EngineBuffer", "DeviceBuffer", "bytes_of", "check_list", "check_tensor", "host_device", "of_tensors"]
 
 _HOSTED: Final[dict[str, bool]] = {}
 
@@ -103,8 +103,7 @@ class EngineBuffer:
 
 
 class DeviceBuffer:
-    """The flat tensor that an engine of a device reads or writes for a tensor: an :class:`EngineBuffer` without
-    the host."""
+    """The flat tensor that an engine of a device reads or writes for a tensor, without the host."""
 
     def __init__(self, tensor: Tensor, cast: Any = None, read: bool = True) -> None:
         self._tensor = tensor
