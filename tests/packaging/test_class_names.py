@@ -34,7 +34,7 @@ def classes(text: str) -> list[str]:
 
 
 @cache
-def places() -> dict[str, list[str]]:
+def modules_of_doubles() -> dict[str, list[str]]:
     """Return the names that several classes have, with their modules. Only files with such a name are parsed."""
     lines = {module: set(re.findall(r"^\s*class (\w+)", text, re.MULTILINE)) for module, text in modules().items()}
     several = {name for name, count in Counter(chain(*lines.values())).items() if count > 1}
@@ -68,7 +68,7 @@ def may_be_double(name: str, module: str) -> bool:
 def test_internal_classes_have_names_of_their_own() -> None:
     """If two classes share a name, both are public: no internal class has the name of another class."""
     assert {
-        f"{module}.{name}" for name, where in places().items() for module in where if not may_be_double(name, module)
+        f"{module}.{name}" for name, where in modules_of_doubles().items() for module in where if not may_be_double(name, module)
     } == set()
 
 
@@ -77,4 +77,4 @@ def test_every_distribution_is_searched() -> None:
     assert {module.partition(".")[0] for module in modules()} >= {"candelabra", "candelabra_clike"}
     assert len(SOURCES) == len(list(ROOT.glob("*/src"))) + len(list(ROOT.glob("backends/*/src")))
     assert classes("def f():\n    class Inner: ...\nclass Outer: ...") == ["Outer", "Inner"]
-    assert "Identity" in places()
+    assert "Identity" in modules_of_doubles()
