@@ -68,7 +68,10 @@ def may_be_double(name: str, module: str) -> bool:
 def test_internal_classes_have_names_of_their_own() -> None:
     """If two classes share a name, both are public: no internal class has the name of another class."""
     assert {
-        f"{module}.{name}" for name, where in modules_of_doubles().items() for module in where if not may_be_double(name, module)
+        f"{module}.{name}"
+        for name, where in modules_of_doubles().items()
+        for module in where
+        if not may_be_double(name, module)
     } == set()
 
 
