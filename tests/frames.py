@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,7 @@ def frames(call: Callable[[], Any], counted: Callable[[str], bool] = lambda file
     """Return the Python functions that a call enters, after two calls have initialised it.
 
     ``counted`` selects the functions by their file. Comprehensions are not counted: they are functions only before
-    Python 3.12. Each step of a generator is.
+    Python 3.12. Each step of a generator is. The garbage collector is off: what it finalizes belongs to other calls.
     """
     call()
     call()
@@ -30,12 +31,15 @@ def frames(call: Callable[[], Any], counted: Callable[[str], bool] = lambda file
         code = frame.f_code
         count += event == "call" and code.co_name not in COMPREHENSIONS and counted(code.co_filename)
 
-    before = sys.getprofile()
+    before, collects = sys.getprofile(), gc.isenabled()
+    gc.disable()
     sys.setprofile(watch)
     try:
         call()
     finally:
         sys.setprofile(before)
+        if collects:
+            gc.enable()
     return count - counted(call.__code__.co_filename)
 
 
