@@ -61,3 +61,10 @@ def silu_backward(g: Array, x: Array) -> Any:
     """Return ``g`` times the conjugate of ``s (1 + x (1 - s))``, where s is the sigmoid of x."""
     s = sigmoid(x)
     return g * np.conjugate(s * (1 + x * (1 - s)))
+
+
+@reference("hardswish_backward", extended=True)
+def hardswish_backward(g: Array, x: Array) -> Any:
+    """Return ``g`` times the slope of hardswish: 0 up to -3, x / 3 + 1 / 2 between, 1 from 3 on."""
+    slope = x / 3 + np.result_type(x).type(0.5)
+    return np.where(x >= 3, g, np.where(x <= -3, np.result_type(g, x).type(0), g * slope))

@@ -45,6 +45,9 @@ EXPRESSIONS: dict[str, Entry] = {
     "elu": {"float": lambda a, alpha, scale, input_scale: call("elu", a, alpha, scale, input_scale)},
     "hardsigmoid": {"float": lambda a: call("clamp", a + 3, 0, 6) / 6},
     "hardswish": {"float": lambda a: a * (call("clamp", a + 3, 0, 6) / 6)},
+    "hardswish_backward": {
+        "float": lambda a, b: select(b >= 3, a, select(b <= -3, 0, a * (b / 3 + 0.5))),
+    },
     "hardshrink": {"float": lambda a, lambd: select(call("abs", a) <= lambd, 0, a)},
     "soft_threshold": {"float": _soft_threshold},
     "threshold": {"float": lambda a, threshold, value: select(a <= threshold, value, a)},

@@ -187,6 +187,15 @@ def hardswish(input: Tensor) -> Tensor:
     return input * (hardtanh(input + 3, 0.0, 6.0) / 6)  # the product of both in float16 overflows
 
 
+@operator(pointwise, accepts=FLOATS, public=False, method=False, out=False, inplace=False)
+def hardswish_backward(grad: Tensor, input: Tensor) -> Tensor:
+    """The gradient of hardswish's input: 0 up to -3, ``grad * (input / 3 + 1 / 2)`` between, ``grad`` from 3 on."""
+    return where(input >= 3, grad, where(input <= -3, 0, grad * (input / 3 + 0.5)))
+
+
+hardswish.vjp(input=lambda g, input: hardswish_backward.canonical(g, input))
+
+
 @operator(pointwise, accepts=FLOATS, namespace="nn.functional", inplace="argument", out=False)
 def mish(input: Tensor) -> Tensor:
     """``input * tanh(softplus(input))``."""
