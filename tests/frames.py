@@ -21,7 +21,7 @@ def frames(call: Callable[[], Any], counted: Callable[[str], bool] = lambda file
 
     ``counted`` selects the functions by their file. Comprehensions are not counted: they are functions only before
     Python 3.12. Each step of a generator is. What a call does for other calls is not counted: the garbage collector is
-    off, and work that a device does every so many calls, such as to flush its queue, is not in all three.
+    off, and work that a device does after several calls, such as to flush its queue, is not in all three.
     """
     call()
     call()

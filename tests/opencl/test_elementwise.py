@@ -208,12 +208,12 @@ def test_products_of_bools_are_added_as_bools(form: cd.device) -> None:
 
 # -- plans ------------------------------------------------------------------------------------------------------------
 def test_the_gradient_of_a_sum_takes_the_short_path(device: cd.device) -> None:
-    """An operand that is expanded, or in another memory order, costs as many functions as a contiguous one."""
+    """An operand that is expanded, or in another memory order, costs no more functions than a contiguous one."""
     x, y = cd.ones(8, 8, device=device), cd.ones(8, 8, device=device)
     one, row = cd.ones((), device=device).expand(8, 8), cd.ones(8, device=device)
     contiguous = frames(lambda: x * y)
     for other in (one, row, y.t()):
-        assert frames(lambda other=other: x * other) == contiguous  # type: ignore[misc]
+        assert frames(lambda other=other: x * other) <= contiguous  # type: ignore[misc]
 
 
 def test_a_plan_has_a_largest_offset(lanes: cd.device, monkeypatch: pytest.MonkeyPatch) -> None:
