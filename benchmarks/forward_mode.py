@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 MARK = 2.5
-"""The largest time of ``jvp`` that issue and documentation promise, in forward passes."""
+"""The largest time of ``jvp`` that is aimed at, in forward passes."""
 RULES = ("declared", "pointwise", "linear", "reduction", "view")
 """The kinds of tangent rules. Composites without one run their body, and are as good as their parts."""
 SETUP = """

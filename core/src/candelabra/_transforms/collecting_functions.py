@@ -61,13 +61,9 @@ def compiled(op: Operator[..., Any], key: int, instance: Instance) -> Callable[.
     names = ", ".join(p.name for p in parameters)
     parts = [f"s_{p.name}.kind" if p.name in tensors else _plain_text(p) for p in parameters]
     first, *others = [f"s_{name}" for name in tensors]
-    scope = {
-        "active_block": active_block, "state": state, "_op": op, "plain": plain, "new": new, "Tensor": Tensor,
-        "Slot": Slot, "slow": collect, "DEFERRED": DEFERRED, "keep": IMMEDIATE | LAYER_MASK,
-    }  # fmt: skip
+    scope = _scope(op, collect)
     lines = [
-        "c = active_block.collector",
-        f"if c is None or c.depth < {depth} or state.bits != c.modes or c.modes & keep: return slow({names})",
+        *_guard(depth, names),
         *[f"if {name} is None: return slow({names})" for name in optional],
         "known = c.constants.get",
         *[f"s_{n} = {n}._payload if {n}._keys & DEFERRED else known(id({n})) or c.slot({n})" for n in tensors],
@@ -100,6 +96,22 @@ def _plain_text(p: Parameter) -> str:
     return f"({usual} else (bool, {name}) if {name}.__class__ is bool else plain({name}))"
 
 
+def _scope(op: Operator[..., Any], collect: Callable[..., Any]) -> dict[str, Any]:
+    """Return the names that a compiled function uses."""
+    return {
+        "active_block": active_block, "state": state, "_op": op, "plain": plain, "new": new, "Tensor": Tensor,
+        "Slot": Slot, "slow": collect, "DEFERRED": DEFERRED, "keep": IMMEDIATE | LAYER_MASK,
+    }  # fmt: skip
+
+
+def _guard(depth: int, names: str) -> tuple[str, str]:
+    """Return the first lines of a compiled function: other blocks and modes take the general way."""
+    return (
+        "c = active_block.collector",
+        f"if c is None or c.depth < {depth} or state.bits != c.modes or c.modes & keep: return slow({names})",
+    )
+
+
 def _compiled_for_list(op: Operator[..., Any], depth: int, collect: Callable[..., Any]) -> Callable[..., Any]:
     """Compile the function for an operator of one list of tensors, such as ``cat``."""
     parameters = op.schema.parameters
@@ -108,13 +120,9 @@ def _compiled_for_list(op: Operator[..., Any], depth: int, collect: Callable[...
         return collect
     names = ", ".join(p.name for p in parameters)
     parts = ["tuple([s.kind for s in slots])" if p.name in tensors else _plain_text(p) for p in parameters]
-    scope = {
-        "active_block": active_block, "state": state, "_op": op, "plain": plain, "new": new, "Tensor": Tensor,
-        "Slot": Slot, "slow": collect, "DEFERRED": DEFERRED, "keep": IMMEDIATE | LAYER_MASK,
-    }  # fmt: skip
+    scope = _scope(op, collect)
     lines = [
-        "c = active_block.collector",
-        f"if c is None or c.depth < {depth} or state.bits != c.modes or c.modes & keep: return slow({names})",
+        *_guard(depth, names),
         "known = c.constants.get",
         f"slots = tuple([t._payload if t._keys & DEFERRED else known(id(t)) or c.slot(t) for t in {tensors[0]}])",
         f"group = c.table.get((_op, {', '.join(parts)}))",

@@ -71,7 +71,22 @@ def bytes_of(tensor: Tensor) -> memoryview:
     return memory
 
 
-class EngineBuffer:
+class StagedBuffer:
+    """A tensor whose memory an engine reads or writes, or a copy in its place, which is ``_staged``."""
+
+    _tensor: Tensor
+    _staged: Tensor | None
+
+    def store(self) -> None:
+        """Write the result into the tensor, or count the write that the engine has made."""
+        if self._staged is None:
+            increment_version(self._tensor)
+            return
+        with cd.no_grad():
+            self._tensor.copy_(self._staged)
+
+
+class EngineBuffer(StagedBuffer):
     """The bytes that an engine reads or writes for a tensor.
 
     ``cast``: the dtype of the bytes, by default the tensor's own. ``read``: the bytes start as the tensor's elements.
@@ -81,7 +96,7 @@ class EngineBuffer:
     def __init__(self, tensor: Tensor, cast: Any = None, read: bool = True) -> None:
         self._tensor = tensor
         own = None if cast is not None else _host_memory(tensor)
-        self._staged: Tensor | None = None
+        self._staged = None
         if own is None:
             with cd.no_grad():
                 host = host_device()
@@ -93,16 +108,8 @@ class EngineBuffer:
             own = bytes_of(staged)
         self.memory: memoryview = own
 
-    def store(self) -> None:
-        """Write the bytes back, or count the write that the engine has made."""
-        if self._staged is None:
-            increment_version(self._tensor)
-            return
-        with cd.no_grad():
-            self._tensor.copy_(self._staged)
 
-
-class DeviceBuffer:
+class DeviceBuffer(StagedBuffer):
     """The flat tensor that an engine of a device reads or writes for a tensor, without the host."""
 
     def __init__(self, tensor: Tensor, cast: Any = None, read: bool = True) -> None:
@@ -116,14 +123,6 @@ class DeviceBuffer:
                 staged.copy_(tensor.detach())
             self.memory: Tensor = staged.view(-1)
         self._staged = None if own else staged
-
-    def store(self) -> None:
-        """Write the result into the tensor, or count the write that the engine has made."""
-        if self._staged is None:
-            increment_version(self._tensor)
-            return
-        with cd.no_grad():
-            self._tensor.copy_(self._staged)
 
 
 def of_tensors(tensors: Sequence[Tensor], cast: Any = None, read: bool = True, device: Any = None) -> Tensor:
