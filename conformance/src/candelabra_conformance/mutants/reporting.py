@@ -10,18 +10,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from candelabra_conformance.model import DEVICE
 from candelabra_conformance.mutants.catalogue import load
 from candelabra_conformance.mutants.hunting import KILLED, QUICK_LEVEL, SURVIVED, SYSTEMATIC, VERDICTS, MutantOutcome
 from candelabra_conformance.mutants.systematic.equivalent import NO_FAULT, TRIED
 from candelabra_conformance.mutants.systematic.layouts import KINDS
 
 SCHEMA: Final = 2
-COLUMNS: Final = (
-    "value", "result", "special", "inputs", "aliasing", "inplace", "out", "gradient", "gradient2", "inplace-gradient",
-    "errors", "unclaimed", "determinism", "threads", DEVICE,
-)  # fmt: skip
-"""The properties in the matrix; those of the device share a column."""
 NAMED, CAUGHT = "◆", "●"
 
 
@@ -132,27 +126,38 @@ def _missed(finding: MutantOutcome) -> str:
 
 def _matrix(findings: Sequence[MutantOutcome], thorough: bool) -> list[str]:
     tried = "" if thorough else " Properties after the first one that catches a mutant were not tried."
+    columns = _columns(findings)
     lines = [
         f"{NAMED}: caught by the case that names the fault; {CAUGHT}: caught by another.{tried}",
         "",
-        "| mutant | " + " | ".join(("own", "quick", *COLUMNS)) + " |",
-        "|---|" + ":-:|" * (2 + len(COLUMNS)),
+        "| mutant | " + " | ".join(("own", "quick", *columns)) + " |",
+        "|---|" + ":-:|" * (2 + len(columns)),
     ]
     family = ""
     for f in findings:
         if f.family != family:
             family = f.family
-            lines.append(f"| **{family}** |" + " |" * (2 + len(COLUMNS)))
-        cells = ("yes" if f.own else "**no**", "yes" if f.quick else "no", *(_cell(f, column) for column in COLUMNS))
+            lines.append(f"| **{family}** |" + " |" * (2 + len(columns)))
+        cells = ("yes" if f.own else "**no**", "yes" if f.quick else "no", *(_cell(f, column) for column in columns))
         lines.append(f"| {f.mutant} | " + " | ".join(cells) + " |")
     lines += ["", "What is wrong with each:", ""]
     lines += [f"- `{f.mutant}`: {f.fault} Caught by `{f.caught_by or 'nothing'}`." for f in findings]
     return [*lines, ""]
 
 
+def _columns(findings: Sequence[MutantOutcome]) -> list[str]:
+    """Return the properties that caught a mutant, those that caught most first; those of the device share a column."""
+    caught = Counter(column for f in findings for column in {_column(name) for name in f.properties})
+    return sorted(caught, key=lambda column: (-caught[column], column))
+
+
+def _column(name: str) -> str:
+    return name.split(" ")[0]
+
+
 def _cell(finding: MutantOutcome, column: str) -> str:
     mutant = load()[finding.mutant]
-    cases = [case for name, case in finding.properties.items() if name.split(" ")[0] == column]
+    cases = [case for name, case in finding.properties.items() if _column(name) == column]
     if not cases:
         return ""
     return NAMED if any(mutant.named_by(case) for case in cases) else CAUGHT
