@@ -8,7 +8,7 @@ import pytest
 from candelabra.dtypes import ALL, bool_, complex64, dtype, float16, float32, float64, uint8
 from candelabra.library import OPERATORS
 from candelabra_clike.expressions import EXPRESSIONS, expression_for, kinds
-from candelabra_clike.kernels.pointwise import KERNELS, Pointwise
+from candelabra_clike.kernels.pointwise import POINTWISE, Pointwise
 from candelabra_clike.language import ExpressionError, Variable, declared, text
 
 
@@ -17,10 +17,10 @@ def test_every_entry_is_an_operator() -> None:
     assert [name for name in EXPRESSIONS if name not in OPERATORS] == []
 
 
-@pytest.mark.parametrize("name", sorted(KERNELS))
+@pytest.mark.parametrize("name", sorted(POINTWISE))
 def test_every_entry_has_a_value_in_each_of_its_dtypes(name: str) -> None:
     """The expression of every dtype of an entry has the type of the result."""
-    kernel = KERNELS[name]
+    kernel = POINTWISE[name]
     for d in ALL:
         assert (kernel.value(d) is None) == (expression_for(kernel.entry, d) is None)
 

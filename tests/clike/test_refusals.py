@@ -3,14 +3,16 @@
 The core replaces such an error by the operator's own. A direct caller of the kernels gets these.
 """
 
-import types
+import importlib
+import pkgutil
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import candelabra as cd
 import pytest
 from candelabra.library import open_device
-from candelabra_clike import StridedArray, expressions, kernels
+from candelabra_clike import StridedArray, kernels, tables
 from candelabra_clike.language import refuse
 from candelabra_clike.layouts import broadcast
 from candelabra_clike.refusals import REASONS
@@ -165,23 +167,32 @@ def test_arguments_that_do_not_fit_are_refused(case: str, table: Table, array: A
         call(table, array)
 
 
-@pytest.fixture
-def duplicate_modules(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the search for modules return two modules with the same content."""
-    one = types.SimpleNamespace(KERNELS={"twin": print}, EXPRESSIONS={"twin": {}})
-    for package in (kernels, expressions):
-        infos = [types.SimpleNamespace(name="first"), types.SimpleNamespace(name="second")]
-        monkeypatch.setattr(package, "iter_modules", lambda *_, infos=infos: infos)
-        monkeypatch.setattr(package, "import_module", lambda name: one)
+def test_an_index_that_is_not_current_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that the index lacks would never serve, and one that the module lacks would fail at its first call."""
+    monkeypatch.setitem(tables.KERNELS, "bags", "bag_sums flicker")
+    tables.loaded.cache_clear()
+    with pytest.raises(tables.StaleIndex, match=r"not current: 'flicker' is in only one of it and .*kernels\.bags"):
+        tables.kernel("bag_sums", None)
+    tables.loaded.cache_clear()
 
 
-@pytest.mark.usefixtures("duplicate_modules")
-def test_what_is_there_twice_is_refused() -> None:
-    """A kernel or an expression in two modules would hide one of them."""
-    with pytest.raises(TypeError, match="kernel 'twin' is defined in both first and second: remove one"):
-        kernels.table(lambda index: None)  # type: ignore[arg-type, return-value]
-    with pytest.raises(TypeError, match="expressions: 'twin' is defined twice, the second time in second"):
-        expressions._merge_entries()
+def test_a_missing_index_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkout has no index before ``make index``."""
+    monkeypatch.delitem(sys.modules, "candelabra_clike.tables")
+    monkeypatch.setitem(sys.modules, "candelabra_clike._index", None)  # type: ignore[arg-type]
+    monkeypatch.delitem(sys.modules, "candelabra_clike._index.tables")
+    with pytest.raises(ImportError, match="candelabra_clike/_index, is missing: in a checkout run `make index`"):
+        importlib.import_module("candelabra_clike.tables")
+
+
+@pytest.mark.parametrize("folder", ["kernels", "expressions"])
+def test_the_index_has_every_module_and_its_keys(folder: str) -> None:
+    """Each module is loaded, which compares its tables with the index."""
+    package = importlib.import_module(f"candelabra_clike.{folder}")
+    modules = {info.name for info in pkgutil.iter_modules(package.__path__)}
+    assert modules == set(getattr(tables, folder.upper()))
+    for module in modules:
+        tables.loaded(folder, module)
 
 
 # -- values that kernels refuse ---------------------------------------------------------------------------------------

@@ -20,13 +20,14 @@ TABLES = sorted({p.stem for root in cd.__path__ for p in Path(root, "_index").gl
 
 
 def test_the_index_is_the_registry() -> None:
-    """For each module, the index lists exactly the declared operators with the number of their parameters, functions,
-    methods and properties."""
+    """For each module, the index lists exactly the declared operators with their outlines, functions, methods and
+    properties."""
     index.load_all()
     indexed = {m: row for table in TABLES for m, row in import_module(f"candelabra._index.{table}").MODULES.items()}
     declared: dict[str, tuple[set[str], ...]] = defaultdict(lambda: (set(), set(), set(), set()))
     for name, record in OPERATORS.items():
-        declared[record.declared_in][0].add(f"{name}:{len(record.schema.parameters)}")
+        outline = f"{len(record.schema.parameters)}{'v' * record.view}{'i' * record.inplace}"
+        declared[record.declared_in][0].add(f"{name}:{outline}")
     for name, entry in ENTRIES.items():
         declared[entry.declared_in][1].add(name)
     for name, (entry, _) in METHODS.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from candelabra_native.kernels import ENGINE
+from candelabra_native.engine import ENGINE
 
 
 @pytest.fixture(autouse=True)

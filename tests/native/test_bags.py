@@ -8,7 +8,7 @@ import pytest
 from candelabra.nn import functional as F
 from candelabra_clike.kernels.bags import BLOCK, COLUMNS, KERNELS
 from candelabra_native.arrays import payload, strided
-from candelabra_native.kernels import ENGINE
+from candelabra_native.engine import ENGINE
 
 
 @pytest.mark.parametrize("scaled", [False, True])

@@ -8,7 +8,7 @@ import pytest
 from candelabra.nn import functional as F
 from candelabra_clike.kernels.class_losses import KERNELS, MOST_TARGETS
 from candelabra_native.arrays import payload, strided
-from candelabra_native.kernels import ENGINE
+from candelabra_native.engine import ENGINE
 
 
 def test_one_work_item_adds_few_losses() -> None:

@@ -15,8 +15,8 @@ from candelabra_clike.cache import temporary_folder
 from candelabra_clike.fusion import fused as grouped
 from candelabra_clike.fusion import is_fusible
 from candelabra_native import compiling, finding, fused
+from candelabra_native.engine import ENGINE
 from candelabra_native.fused import ADVICE
-from candelabra_native.kernels import ENGINE
 
 from tests import fused_programs as programs
 

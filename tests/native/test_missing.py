@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from candelabra.dtypes import float32, float64
-from candelabra.library import OPERATORS
 from candelabra_clike import Launch, Source, StridedArray
 from candelabra_clike.kernels import table
 from candelabra_native import engine as engine_module
-from candelabra_native import kernels
+from candelabra_native import wrapping
 from candelabra_native.arrays import Unsuitable, dense
 from candelabra_native.engine import NativeEngine
 from candelabra_native.finding import Missing
@@ -27,7 +26,7 @@ def test_a_missing_kernel_is_looked_for_once_per_layout(monkeypatch: pytest.Monk
         planned.append(arguments)
         raise Missing("add")
 
-    call = kernels.wrapped("add", OPERATORS["add"], kernel, lambda *arguments: "the owner's result", float64, 0)
+    call = wrapping.wrapped("add", "add", kernel, lambda *arguments: "the owner's result", float64, 0)
     x = np.ones((4, 8))
     for arguments in [(x, 2.5), (x, 2.5), (x, 3.5), (x, x), (x, x), (x.T, 2.5), (x, 2), (x, 2)]:
         assert call(*arguments) == "the owner's result"

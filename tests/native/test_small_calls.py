@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from candelabra.backend import declared
-from candelabra.dtypes import float32, float64
+from candelabra.dtypes import complex64, float32, float64
 from candelabra.library import OPERATORS
 from candelabra_clike.kernels import table
 from candelabra_cpu.kernels import table as owned
@@ -103,3 +105,58 @@ def test_the_size_of_a_product_is_its_multiply_adds() -> None:
     a, b = np.zeros((9, 10)), np.zeros((10, 11))
     assert eval(condition, {"input": a, "other": b})  # 990
     assert not eval(condition, {"input": a, "other": np.zeros((10, 12))})
+
+
+# -- kernels that are imported late -----------------------------------------------------------------------------------
+FIRST = """
+import sys
+import candelabra as cd
+x = cd.ones(3, 3)
+((x @ x + x).sum() * 2).item()
+print(sorted(name for name in sys.modules if name.startswith(("candelabra_clike.", "candelabra_native.wrapping"))))
+big = cd.ones(400, 400)
+(big + big).sum().item()
+print("candelabra_native.wrapping" in sys.modules)
+"""
+
+
+def test_a_program_of_small_tensors_imports_no_kernel_in_c() -> None:
+    """Registration needs the index of kernels only; the first large call imports its kernel."""
+    done = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, check=True)
+    small, large = done.stdout.splitlines()
+    imported = {name.split(".")[1] for name in eval(small)}
+    assert imported <= {"_index", "kernels", "processor", "tables"}
+    assert "wrapping" not in small
+    assert large == "True"
+
+
+def test_a_function_takes_over_the_code_of_the_kernel_that_is_imported_late() -> None:
+    """So later calls have no frame more, also those of a caller that has kept the function."""
+    function = contributed(OWN)["add"].for_dtype(float32)
+    small, large = np.ones(3, np.float32), np.ones(FAMILIES["arithmetic"], np.float32)
+    before = function.__code__
+    assert function(small, small).tolist() == [2, 2, 2]
+    assert function.__code__ is before
+    assert (function(large, large) == 2).all()
+    assert function.__code__ is not before
+    assert "engine" in function.__globals__
+    assert function(small, small).tolist() == [2, 2, 2]
+
+
+def test_a_dtype_without_a_kernel_in_c_is_declined_once_that_is_known() -> None:
+    """Until then the owner's kernel is called for each size; an explanation settles it first."""
+    late = contributed(OWN)["logcumsumexp"]
+    function = late.for_dtype(complex64)
+    for size in (3, 1 << 10, 1 << 10, 3):  # the first large call finds that there is none
+        assert np.allclose(function(np.zeros(size, np.complex64), 0), np.log(np.arange(1, size + 1)))
+    late.settle(complex64)
+    assert late.for_dtype(complex64) is None
+    late.settle(float32)
+    assert late.for_dtype(float32) is not None
+
+
+def test_an_explanation_names_the_kernel_that_serves() -> None:
+    """The contributed kernel is not named for a dtype that it turns out to decline."""
+    code = "import candelabra as cd; print(cd.explain('logcumsumexp', cd.ones(3, dtype=cd.complex64), 0).reason)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "kernel 'logcumsumexp' of backend 'cpu'\n"

@@ -11,7 +11,7 @@ import pytest
 from candelabra import library
 from candelabra_clike.templates.indexing.index_check import CHUNK, is_in_bounds
 from candelabra_native.arrays import strided
-from candelabra_native.kernels import ENGINE
+from candelabra_native.engine import ENGINE
 
 Write = Callable[[Any, Any, Any], Any]
 """Called with the target, the index and the values."""

@@ -12,7 +12,7 @@ import pytest
 import scipy.special as special
 from candelabra.dtypes import dtype
 from candelabra_clike import Engine, Source
-from candelabra_clike.kernels.pointwise import KERNELS
+from candelabra_clike.kernels.pointwise import POINTWISE
 from candelabra_clike.language import text
 from candelabra_clike.source import number, reads, writes
 from candelabra_clike.types import CTYPES
@@ -57,7 +57,7 @@ def evaluate(engine: Engine, d: dtype, names: list[str], x: Array) -> dict[str, 
     memory = CTYPES[d].memory
     lines = [f"const {memory} va = in[GLOBAL_ID];"]
     for row, name in enumerate(names):
-        value = KERNELS[name].value(d)
+        value = POINTWISE[name].value(d)
         assert value is not None
         lines.append(f"out[{row} * count + GLOBAL_ID] = {text(value)};")
     parameters = (writes("out", memory), reads("in", memory), number("count"))

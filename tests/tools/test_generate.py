@@ -18,6 +18,7 @@ from generate import __main__ as command  # noqa: E402
 from generate.declarations import Distribution, read  # noqa: E402
 from generate.index import index_source  # noqa: E402
 from generate.stubs import functions_source, methods_source  # noqa: E402
+from generate.tables import packages, tables_source  # noqa: E402
 
 SOURCE = '''
 from candelabra._records.callables import public
@@ -110,7 +111,7 @@ def row(distribution: Distribution) -> list[str]:
 def test_what_a_module_declares(distribution: Distribution) -> None:
     """Operators, functions with aliases and namespaces, methods with in-place forms, and properties are read."""
     operators, functions, methods, properties = row(distribution)
-    assert operators == "dim_light:1 flicker:3 flicker_view:1 hidden:1"  # with the number of parameters
+    assert operators == "dim_light:1i flicker:3i flicker_view:1v hidden:1"  # with their outlines
     assert functions == "blaze each flicker flicker_view glow linalg.shine spark special.dim_light special.glow"
     assert methods == "T blaze blaze_ each flicker flicker_ glow glow_ shine"
     assert properties == "T"
@@ -170,6 +171,60 @@ def test_what_is_no_declaration_is_passed_over(tmp_path: Path) -> None:
     assert found.declared == []
 
 
+# -- the index of kernels ---------------------------------------------------------------------------------------------
+KERNELS = """
+NAME: Final = "steady"
+SELECTORS: dict[str, int] = {"step": 1, "leap": 2}
+def first(): ...
+KERNELS: dict[str, object] = {NAME: first, **{name + form: 0 for name, _ in SELECTORS.items() for form in ("", "_")}}
+KERNELS["late"] = 2
+FACTORIES = {"made": 1} | {each.__name__: each for each in (first,)} | SELECTORS
+OTHER = {"no": "kernel"}
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """Return a package with two folders of tables."""
+    package = tmp_path / "backends" / "glow" / "src" / "candelabra_glow"
+    for folder in ("kernels", "expressions"):
+        (package / folder).mkdir(parents=True)
+        (package / folder / "__init__.py").write_text("KERNELS = EXPRESSIONS = {}")
+    (package / "kernels" / "glowing.py").write_text(KERNELS)
+    (package / "expressions" / "plain.py").write_text('EXPRESSIONS = {name: 1 for name in ("exp", "log")}')
+    return package
+
+
+def test_the_index_of_kernels_has_the_keys_of_tables(package: Path) -> None:
+    """They follow from literals, names of functions, and loops over both."""
+    assert list(packages(package.parents[3])) == [package]
+    scope: dict[str, dict[str, str]] = {}
+    exec(tables_source(package), scope)  # noqa: S102 - a generated module
+    assert scope["KERNELS"] == {"glowing": "first late leap leap_ made steady step step_"}
+    assert scope["EXPRESSIONS"] == {"plain": "exp log"}
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("KERNELS = made()", r"kernels/glowing.py, line 1: the keys of KERNELS have to .*: made\(\) is no dictionary"),
+        ("\nKERNELS = {made(): 1}", r"line 2: the keys of KERNELS have to follow from literals, .* is no literal"),
+    ],
+)
+def test_keys_that_only_code_shows_are_refused(package: Path, source: str, text: str) -> None:
+    """The index is written without running the module, so the error names the line."""
+    (package / "kernels" / "glowing.py").write_text(source)
+    with pytest.raises(ValueError, match=text):
+        tables_source(package)
+
+
+def test_a_kernel_in_two_modules_is_refused(package: Path) -> None:
+    """One would hide the other."""
+    (package / "kernels" / "twin.py").write_text('KERNELS = {"late": 1}')
+    with pytest.raises(ValueError, match="kernels: 'late' is defined in both glowing and twin: remove one"):
+        tables_source(package)
+
+
 def test_only_what_has_changed_is_written(distribution: Distribution, capsys: pytest.CaptureFixture[str]) -> None:
     """Index and stubs are written the first time, nothing the second time, and then the changed files."""
     root = distribution.root.parents[2]
@@ -178,9 +233,9 @@ def test_only_what_has_changed_is_written(distribution: Distribution, capsys: py
     assert written == {"_index/core.py", "_functions.pyi", "_methods.pyi", "linalg.pyi"}
     assert generate.write(root) == []
     (distribution.root / "_functions.pyi").write_text("")
-    assert [path.name for path in generate.write(root, only="core")] == ["_functions.pyi"]
+    assert [path.name for path in generate.write(root, only=root / "core")] == ["_functions.pyi"]
     (distribution.root / "_functions.pyi").write_text("")
-    assert generate.write(root, only="nn") == []
+    assert generate.write(root, only=root / "nn") == []
 
 
 def test_the_command_checks_and_writes(

@@ -2,8 +2,9 @@
 
 ``python tools/generate`` writes, for each distribution that declares public names, ``_index/<distribution>.py`` (the
 module of each name), ``_functions.pyi`` (the functions of ``candelabra``), ``_methods.pyi`` (Tensor's methods) and a
-stub for each namespace. It reads the syntax trees of the sources without importing them, so it needs no installed
-packages; builds call it too (``hatch_build.py``). ``--check`` only reports files that are not current.
+stub for each namespace, and for packages of kernels ``_index/tables.py`` (the module of each kernel). It reads the
+syntax trees of the sources without importing them, so it needs no installed packages; builds call it too
+(``hatch_build.py``). ``--check`` only reports files that are not current.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 from generate.declarations import Distribution, read
 from generate.index import index_source
 from generate.stubs import functions_source, methods_source, namespaces_of
+from generate.tables import packages, tables_source
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -35,14 +37,16 @@ def generated(root: Path = ROOT) -> dict[Path, str]:
         files[distribution.root / f"_methods{suffix}.pyi"] = methods_source(distribution, everything)
         for namespace, path in namespaces_of(distribution).items():
             files[path] = functions_source(distribution, everything, namespace)
+    for package in packages(root):
+        files[package / "_index" / "tables.py"] = tables_source(package)
     return files
 
 
-def write(root: Path = ROOT, only: str | None = None) -> list[Path]:
-    """Write the missing and outdated files of one distribution or of all, and return them."""
+def write(root: Path = ROOT, only: Path | None = None) -> list[Path]:
+    """Write the missing and outdated files, of the distribution in a folder or of all, and return them."""
     written = []
     for path, text in generated(root).items():
-        if only is not None and path.relative_to(root).parts[0] != only:
+        if only is not None and not path.is_relative_to(only):
             continue
         if not path.exists() or path.read_text() != text:
             path.parent.mkdir(exist_ok=True)

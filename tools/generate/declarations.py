@@ -24,6 +24,7 @@ class Declared:
     options: dict[str, Any]
     functions: list[Overload]
     pointwise: bool = False
+    view: bool = False
 
     @property
     def namespace(self) -> str:
@@ -47,10 +48,14 @@ class Declared:
         return f"{space}.{self.name.removeprefix(space.replace('.', '_') + '_')}" if space else self.name
 
     @property
+    def has_inplace_form(self) -> bool:
+        """Whether it has an in-place form."""
+        return bool(self.options.get("inplace", self.pointwise))
+
+    @property
     def inplace(self) -> bool:
         """Whether it has in-place methods. ``inplace="argument"``: its function has an argument instead."""
-        wanted = self.options.get("inplace", self.pointwise)
-        return bool(wanted) and wanted != "argument"
+        return self.has_inplace_form and self.options.get("inplace") != "argument"
 
     def public_names(self) -> list[str]:
         """Return the public functions."""
@@ -169,6 +174,7 @@ def declare_function(module: Module, function: ast.FunctionDef) -> None:
         declared.functions = [Overload(function, module, None, declared)]
         rule = first.func if isinstance(first, ast.Call) else first
         declared.pointwise = isinstance(rule, ast.Name) and rule.id in ("pointwise", "checked_pointwise")
+        declared.view = "view" in [keyword.arg for keyword in (call.keywords if call else [])]
         module.declared[function.name] = declared
 
 

@@ -18,9 +18,11 @@ def index_source(distribution: Distribution) -> str:
 
 
 def row(module: Module) -> str:
-    """Return one module's four lists, each as words in a string; an operator's with the number of its parameters."""
+    """Return one module's four lists, each as words in a string; an operator's with its outline."""
     operators = [
-        f"{d.name}:{parameter_count(d.functions[0].function)}" for d in module.declared.values() if d.kind == "operator"
+        f"{d.name}:{parameter_count(d.functions[0].function)}{'v' * d.view}{'i' * d.has_inplace_form}"
+        for d in module.declared.values()
+        if d.kind == "operator"
     ]
     functions = [name for d in module.declared.values() for name in d.public_names()]
     methods = [name for d in module.declared.values() for name in d.methods()]

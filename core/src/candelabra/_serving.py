@@ -104,6 +104,14 @@ def serving(instance: Instance, name: str, compute: dtype, key: int = 0) -> list
     return [KernelLink(_lowered(function, instance), source) for function, source in found if function is not None]
 
 
+def settle(instance: Instance, name: str, compute: dtype) -> None:
+    """Let kernels with a method ``settle`` find out whether they serve a dtype, which they postpone otherwise."""
+    kernel: Any = instance.kernels.get(name)
+    for link in kernel.links if isinstance(kernel, Chain) else (KernelLink(kernel),):
+        if hasattr(link.kernel, "settle"):
+            link.kernel.settle(compute)
+
+
 def kernel_for(instance: Instance, name: str, compute: dtype, key: int = 0) -> Function | None:
     """Return the function that serves an operator and a dtype on a device, or None if there is none.
 

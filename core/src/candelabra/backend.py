@@ -41,6 +41,7 @@ from candelabra._layout import (
 )
 from candelabra._plugins.hooks import hookimpl as hookimpl
 from candelabra._records.record import OPERATORS
+from candelabra._records.record import outline as outline
 from candelabra._serving import of_dtype as of_dtype
 from candelabra._switches import follow_num_threads as follow_num_threads
 from candelabra.dtypes import dtype
@@ -67,7 +68,12 @@ def declared(kernels: Mapping[str, Kernel]) -> dict[str, Kernel]:
 
     (The core refuses a kernel for an unknown operator when it loads the backend, since that is usually a typing error.)
     """
-    return {name: k for name, k in kernels.items() if name in OPERATORS or name.removesuffix("_") in OPERATORS}
+    return {name: kernel for name, kernel in kernels.items() if operator_of(name) in OPERATORS}
+
+
+def operator_of(kernel: str) -> str:
+    """Return the operator that a kernel's name means: the name without the ``_`` of kernels that write in place."""
+    return kernel if kernel in OPERATORS else kernel.removesuffix("_")
 
 
 @dataclass(frozen=True)
@@ -152,7 +158,9 @@ class Backend(ABC):
 
         A kernel may have an attribute ``for_dtype``, a function of a dtype. It is called when a call is resolved, and
         the function that it returns serves all calls in that dtype, so that decisions that depend on the dtype are made
-        once. It returns None to decline the dtype.
+        once. It returns None to decline the dtype. If it has not imported what it needs to know that, it may return a
+        function that declines all calls; ``settle``, also a function of a dtype, is called before an explanation names
+        the kernel, and finds it out.
 
         A kernel returns ``NotImplemented`` to decline one call; it must not have changed anything. The operator's body
         serves a declined call or dtype, or the fallback if the operator has no body. ``return decline(error)`` is the
@@ -252,7 +260,7 @@ class Backend(ABC):
 __all__ = [
     "API_VERSION", "Backend", "broadcast_shapes", "Capabilities", "Fact", "contiguous_strides", "declared", "decline",
     "DeviceInfo", "extent", "follow_num_threads", "hookimpl", "indexed_geometry", "is_contiguous_layout", "Kernel",
-    "of_dtype", "Payload", "reduced_shape",
+    "of_dtype", "operator_of", "outline", "Payload", "reduced_shape",
 ]  # fmt: skip
 
 

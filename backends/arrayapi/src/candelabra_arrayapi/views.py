@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from candelabra.backend import contiguous_strides, extent
-from candelabra.library import OPERATORS
 
 from candelabra_arrayapi.placement import same_device
 
@@ -24,6 +23,8 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Kernel]:
 
     ``dtypes`` maps the dtypes of candelabra to those of the namespace ``xp``.
     """
+    from candelabra.library import OPERATORS  # all records are read: only devices without strides need them
+
     int64 = next(v for k, v in dtypes.items() if k.name == "int64")
 
     def as_strided(x: Any, shape: Ints, strides: Ints, offset: int) -> Any:

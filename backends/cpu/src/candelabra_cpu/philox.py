@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,10 @@ _BITS = {"float16": 32, "bfloat16": 32, "float32": 32, "float64": 64, "complex64
 
 
 class _Stream(threading.local):
-    """A bit generator of each thread, positioned before each draw. Creating a generator takes ten times as long."""
+    """A bit generator of each thread, positioned before each draw. Creating a generator takes ten times as long.
+
+    The first use imports ``numpy.random``, which takes as long as ten modules of this package.
+    """
 
     def __init__(self) -> None:
         self.bits = np.random.Philox(0)
@@ -59,7 +63,9 @@ class _Stream(threading.local):
         """The seed and the offset where a draw of whole counters ended: there is no need to position the next one."""
 
 
-_stream = _Stream()
+@cache
+def _stream() -> _Stream:
+    return _Stream()
 
 
 def _seek(seed: int, offset: int, count: int) -> _Stream:
@@ -68,11 +74,12 @@ def _seek(seed: int, offset: int, count: int) -> _Stream:
         raise ValueError(f"seed: expected 0 <= seed < 2**64, got {seed}")
     if not 0 <= offset < _LIMIT - (count + 3) // 4:
         raise ValueError(f"offset {offset}: drawing {count} words would pass the last counter, 2**64 - 1; reseed")
-    if _stream.next != (seed, offset):
-        _stream.key[0], _stream.counter[0] = seed, offset
-        _stream.bits.state = _stream.state
-    _stream.next = None
-    return _stream
+    stream = _stream()
+    if stream.next != (seed, offset):
+        stream.key[0], stream.counter[0] = seed, offset
+        stream.bits.state = stream.state
+    stream.next = None
+    return stream
 
 
 def _in_chunks(n: int, dtype: Any, offset: int, per_counter: int, draw: Callable[[int, int], Array]) -> Array:
@@ -126,7 +133,7 @@ def uniform(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> Array
         bits = 32 if dtype.char == "f" else 64
         kind: Any = dtype.type
         out = _seek(seed, offset, -(-n * bits // 64)).generator.random(shape, kind)
-        _stream.next = (seed, offset + n * bits // 256) if n * bits % 256 == 0 else None
+        _stream().next = (seed, offset + n * bits // 256) if n * bits % 256 == 0 else None
         return out
     bits = _bits("uniform", dtype)
     if dtype.kind == "c":

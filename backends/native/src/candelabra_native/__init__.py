@@ -42,7 +42,6 @@ class _NativePlugin:
 
 def why_unavailable() -> str:
     """Return why no kernel can run here, or an empty text."""
-    from candelabra_native.finding import may_compile
     from candelabra_native.pack.libraries import built
     from candelabra_native.processor import levels
 
@@ -52,11 +51,13 @@ def why_unavailable() -> str:
         importlib.import_module("candelabra_native.launch._launch")
     except ImportError as error:
         return f"its extension module is not built ({error}): install a wheel, or run `make` in a checkout"
-    if not set(built()) & set(levels()) and not may_compile():
-        return (
-            "it has no kernels: install a wheel, run `make` in a checkout, or allow a compiler (CANDELABRA_COMPILE=1)"
-        )
-    return ""
+    if set(built()) & set(levels()):
+        return ""
+    from candelabra_native.finding import may_compile
+
+    if may_compile():
+        return ""
+    return "it has no kernels: install a wheel, run `make` in a checkout, or allow a compiler (CANDELABRA_COMPILE=1)"
 
 
 plugin = _NativePlugin()

@@ -113,6 +113,9 @@ class NativeEngine(Engine):
         """Do nothing: a launch returns when its work is done."""
 
 
+ENGINE: Final = NativeEngine()
+
+
 def _bytes_of(buffer: Any) -> Any:
     """Return the bytes of a buffer in the order of memory."""
     return np.asarray(buffer).reshape(-1, order="A", copy=False).view(np.uint8)

@@ -21,8 +21,8 @@ from candelabra_clike.templates.elementwise.elementwise import NotContiguous
 from candelabra_cpu.backend import TO_NUMPY
 
 from candelabra_native.arrays import Unsuitable, ndarray, payload, strided
+from candelabra_native.engine import ENGINE
 from candelabra_native.finding import COMPILE, Missing, compiled_together, may_compile
-from candelabra_native.kernels import ENGINE
 from candelabra_native.launch._launch import allocate
 
 ADVICE: Final = (

@@ -1,72 +1,48 @@
 """The kernels that are contributed: those of :mod:`candelabra_clike` over NumPy arrays.
 
-Each is a generated function around a kernel on strided arrays and the kernel of the device's owner. The owner's serves
-small calls, arrays that C does not address, and kernels that are not compiled.
+To register them imports no kernel. The first call that a kernel serves imports its module, and
+:mod:`candelabra_native.wrapping`, which makes the function around it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import prod
-from typing import Any, Final
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
 
-from candelabra.backend import of_dtype
+import numpy as np
+from candelabra.backend import declared, of_dtype, operator_of, outline
 from candelabra.dtypes import dtype
-from candelabra.library import OPERATORS, Operator, Parameter, build
-from candelabra_clike import StridedArray
 from candelabra_clike.kernels import table
-from candelabra_clike.kernels.pointwise import KERNELS as POINTWISE
-from candelabra_clike.kernels.reductions import KERNELS as REDUCTIONS
-from candelabra_clike.language import reasons_in
-from candelabra_clike.templates.elementwise.calls import STRIDES
-from candelabra_cpu.backend import FROM_NUMPY, TO_NUMPY
+from candelabra_cpu.backend import FROM_NUMPY
 
-from candelabra_native.arrays import Unsuitable, dense, ndarray, payload, shared, strided
-from candelabra_native.engine import NativeEngine
-from candelabra_native.finding import Missing
-from candelabra_native.launch._launch import dense_rows
-from candelabra_native.missing import MissingCalls
-from candelabra_native.small_calls import scope as scope_of_small_call
-from candelabra_native.small_calls import small_call
 from candelabra_native.thresholds import threshold
 
+if TYPE_CHECKING:
+    from candelabra_native.engine import NativeEngine
+
 Kernel = Callable[..., Any]
-ENGINE: Final = NativeEngine()
-ALL: Final = REDUCTIONS["all"]
-ARRAY: Final = ("tensor", "index", "mask", "optional")
-"""The kinds of parameters that are arrays, or None where their annotation allows it."""
+
+
+@lru_cache(1)
+def host(index: int) -> NativeEngine:
+    """Return the engine of the host, the only device."""
+    from candelabra_native.engine import ENGINE
+
+    return ENGINE
 
 
 def contributed(own: Mapping[str, Kernel], every_size: bool = False) -> dict[str, Kernel]:
     """Return ``{operator: kernel}``. ``own`` has the owner's, which serve small calls unless ``every_size`` is true.
 
-    A kernel that serves no size otherwise is in the table too, since only what is in it can serve every size.
+    A kernel that serves no size otherwise is in the table too, since only what is in it can serve every size. The owner
+    makes views.
     """
-    kernels: dict[str, Kernel] = {}
-    for name, kernel in table(lambda index: ENGINE).items():
-        known = name if name in OPERATORS else name.removesuffix("_")
-        if known not in OPERATORS or OPERATORS[known].view:
-            continue
-        every = every_size or name not in own
-        kernels[name] = Native(name, OPERATORS[known], kernel, own.get(name), every)
-    return kernels
-
-
-def divides_in_place(name: str, record: Operator[..., Any], d: dtype) -> bool:
-    """Return whether a kernel writes in place and refuses a divisor of 0.
-
-    C would report it after it has written other elements, so divisors are checked first.
-    """
-    pointwise = POINTWISE.get(name)
-    value = None if name == record.name or pointwise is None else pointwise.value(d)
-    return value is not None and "DIVISION_BY_ZERO" in reasons_in(value)
-
-
-def has_zero(divisor: Any, engine: NativeEngine) -> bool:
-    """Return whether a divisor, an array or a number, is 0 anywhere."""
-    if divisor.__class__ is not ndarray:
-        return not divisor
-    return not payload(ALL(strided(divisor, engine), None, False))
+    return {
+        name: Native(name, operator, kernel, own.get(name), every_size or name not in own)
+        for name, kernel in declared(table(host)).items()
+        if not outline(operator := operator_of(name)).view
+    }
 
 
 class Native:
@@ -75,139 +51,58 @@ class Native:
     With ``every_size``, it serves all sizes, otherwise those from its threshold on.
     """
 
-    def __init__(self, name: str, record: Operator[..., Any], kernel: Any, own: Any, every_size: bool) -> None:
+    def __init__(self, name: str, operator: str, kernel: Any, own: Any, every_size: bool) -> None:
         self.name = name
+        self.operator = operator
         self.every_size = every_size
-        self.record = record
         self.kernel = kernel
         self.own = own
         self._functions: dict[dtype, Kernel | None] = {}
 
     def for_dtype(self, d: dtype) -> Kernel | None:
-        """Return the function for a dtype, or None if the owner's kernel serves it."""
+        """Return the function for a dtype, or None if the owner's kernel serves it.
+
+        Whether C has a kernel for the dtype is known after the first call that is not small: until then the function
+        may be one that always calls the owner's kernel. :meth:`settle` makes it known.
+        """
         if d not in self._functions:
             least = 0 if self.every_size else threshold(self.name, d)
-            kernel = None if least is None else of_dtype(self.kernel, d)
-            if kernel is not None and least is not None:
-                kernel = wrapped(self.name, self.record, kernel, of_dtype(self.own, d), d, least)
-            self._functions[d] = kernel
+            own = of_dtype(self.own, d)
+            if not least or own is None:
+                self._functions[d] = None if least is None else self._loaded(d, least)
+            else:
+                from candelabra_native.small_calls import small_calls_first
+
+                load = partial(self._or_owner, d, least, own)
+                self._functions[d] = small_calls_first(self.operator, self.name, d, least, own, load)
         return self._functions[d]
 
+    def settle(self, d: dtype) -> None:
+        """Import the kernel, so that :meth:`for_dtype` returns None where it declines the dtype."""
+        if self.for_dtype(d) is not None and of_dtype(self.kernel, d) is None:
+            self._functions[d] = None
+
+    def _loaded(self, d: dtype, least: int) -> Kernel | None:
+        """Return the function for calls from a number of elements on, or None if there is no kernel for the dtype."""
+        kernel = of_dtype(self.kernel, d)
+        if kernel is None:
+            return None
+        from candelabra_native.wrapping import wrapped
+
+        return wrapped(self.name, self.operator, kernel, of_dtype(self.own, d), d, least)
+
+    def _or_owner(self, d: dtype, least: int, own: Kernel) -> Kernel:
+        """Return the function for all calls: the owner's kernel, if there is none in C."""
+        loaded = self._loaded(d, least)
+        if loaded is not None:
+            return loaded
+        from candelabra_native.small_calls import always_small
+
+        return always_small(self.operator, own)
+
     def __call__(self, *arguments: Any) -> Any:
-        arrays = (a for a in arguments if isinstance(a, ndarray))
+        arrays = (a for a in arguments if isinstance(a, np.ndarray))
         first = next(arrays, None)
         d = next(a for a in arguments if isinstance(a, dtype)) if first is None else FROM_NUMPY[first.dtype]
         function = self.for_dtype(d)
         return NotImplemented if function is None else function(*arguments)
-
-
-def declined(*arguments: Any) -> Any:
-    """Decline a call. Used for operators without a kernel of the owner."""
-    return NotImplemented
-
-
-def wrapped(name: str, record: Operator[..., Any], kernel: Kernel, own: Kernel | None, d: dtype, least: int) -> Kernel:
-    """Generate the function around ``kernel`` and ``own`` for one operator and dtype.
-
-    ``least`` is the number of elements from which ``kernel`` serves.
-    """
-    inplace = name != record.name
-    parameters = record.schema.parameters
-    names = ", ".join(p.name for p in parameters)
-    rows = inplace and not record.inplace
-    take = "dense" if rows else "shared" if inplace else "strided"
-    arguments = ", ".join(_argument(p, take, rows) for p in parameters)
-    scope = {
-        "small": own or declined, "kernel": kernel, "engine": ENGINE, "thread": ENGINE.thread, "dense": dense,
-        "shared": shared, "strided": strided, "payload": payload, "prod": prod, "ndarray": ndarray,
-        "Missing": Missing, "Unsuitable": Unsuitable, "missing": MissingCalls(), "has_zero": has_zero,
-        "dense_rows": dense_rows, "over_buffers": getattr(kernel, "over_buffers", None),
-        **INLINED, **scope_of_small_call(own),
-    }  # fmt: skip
-    lines = [
-        *small_call(record, 0 if own is None else least, own, inplace),
-        f"if missing and missing.has({names}): return small({names})",
-        "try:",
-        *([line for p in parameters if p.kind in ARRAY for line in _strided(p)] if take == "strided" else ()),
-        *(["    if has_zero(other, engine): raise Unsuitable"] if divides_in_place(name, record, d) else []),
-        *(_dense_rows(parameters) if hasattr(kernel, "over_buffers") else ()),
-        f"    out = kernel({arguments})",
-        "except Missing:",
-        f"    missing.note({names})",
-        f"    return small({names})",
-        "except Unsuitable:",
-        f"    return small({names})",
-        "errors = thread.errors",
-        "if errors and errors.possible:",
-        "    try: errors.check()",
-        f"    except Exception: return small({names})",  # which raises the owner's error
-        f"if out is NotImplemented: return small({names})",
-        f"return {'out' if rows else parameters[0].name if inplace else PAYLOAD}",
-    ]
-    return build(record.name, names, lines, scope, f"native {name} {d.name}")
-
-
-def _dense_rows(parameters: tuple[Parameter, ...]) -> list[str]:
-    """Return the lines that serve a step over many rows of plain arrays, as almost all are, without a frame for each.
-
-    A step over one row has a kernel of its own.
-    """
-    columns = ", ".join(p.name for p in parameters if p.kind in ARRAY)
-    options = ", ".join(p.name for p in parameters if p.kind not in ARRAY)
-    return [
-        f"    sizes = dense_rows(({columns}))",
-        "    if sizes and len(sizes) > 1:",
-        f"        over_buffers(engine, ({columns}), sizes, {options})",
-        "        return None",
-    ]
-
-
-INLINED: Final = {
-    "new": object.__new__, "StridedArray": StridedArray, "STRIDES": STRIDES, "FROM_NUMPY": FROM_NUMPY,
-    "TO_NUMPY": TO_NUMPY,
-}  # fmt: skip
-"""What the inlined forms of :func:`strided` and :func:`payload` use. Each of their frames takes as long as a small
-kernel."""
-PAYLOAD: Final = (
-    "ndarray(out.shape, TO_NUMPY[out.dtype], out.buffer, out.offset * out.dtype.itemsize) "
-    "if out.__class__ is StridedArray and out.contiguous else payload(out)"
-)
-
-
-def _strided(p: Parameter) -> list[str]:
-    """Return the lines of :func:`strided` for a parameter, which define ``_name``."""
-    x, a = p.name, f"_{p.name}"
-    lines = [
-        f"    _flags = {x}.flags",
-        "    if _flags.c_contiguous and _flags.aligned:",
-        f"        {a} = new(StridedArray)",
-        f"        {a}.engine = engine",
-        f"        {a}.buffer = {x}",
-        f"        {a}.shape = _shape = {x}.shape",
-        f"        {a}.strides = STRIDES[_shape]",
-        f"        {a}.offset = 0",
-        f"        {a}.dtype = FROM_NUMPY[{x}.dtype]",
-        f"        {a}.size = {x}.size",
-        f"        {a}.contiguous = True",
-        f"    else: {a} = strided({x}, engine)",
-    ]
-    return [f"    if {x} is None: {a} = None", "    else:", *(f"    {line}" for line in lines)] if p.optional else lines
-
-
-def _argument(p: Parameter, take: str, rows: bool) -> str:
-    """Return the expression of an argument as the kernel takes it."""
-    if p.kind in ARRAY and take == "strided":
-        return f"_{p.name}"
-    one = f"{take}({{0}}, engine)"
-    if rows and p.kind in ARRAY:
-        return f"[{one.format('_a')} for _a in {p.name}]"
-    if p.kind in ARRAY:
-        value = one.format(p.name)
-        return f"None if {p.name} is None else {value}" if p.optional else value
-    if p.kind in ("operand", "bound"):
-        return f"{one.format(p.name)} if {p.name}.__class__ is ndarray else {p.name}"
-    if p.kind == "list":
-        return f"[{one.format('_a')} for _a in {p.name}]"
-    if p.kind == "indices":
-        return f"[None if _a is None else {one.format('_a')} for _a in {p.name}]"
-    return p.name

@@ -9,10 +9,12 @@ import platform
 import sys
 from collections.abc import Set
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from candelabra_clike import Traits
 from candelabra_clike.processor import processor_flags
+
+if TYPE_CHECKING:
+    from candelabra_clike import Traits
 
 PARTS: Final = 8
 """What kernels take for the number of processor cores, when they divide their work. It is constant, because the order
@@ -79,6 +81,8 @@ def traits_of(level: str | None) -> Traits:
 
     32 registers of 64 bytes on x86-64-v4. The 32 registers of 16 bytes of aarch64 count as 16 of 32 bytes.
     """
+    from candelabra_clike import Traits
+
     lanes, registers = (16, 32) if level == "x86_64_v4" else (8, 16)
     return Traits(
         serial=True, compute_units=PARTS, group=1, local_memory=0, memory=1 << 62, largest=1 << 62, cache=32 << 20,

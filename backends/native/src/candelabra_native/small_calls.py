@@ -3,12 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
-from candelabra.library import Operator, Parameter
+import numpy as np
+from candelabra.dtypes import dtype
+from candelabra.library import OPERATORS, Operator, Parameter, build
 from candelabra_cpu.numpy_kernels import UFUNCS, asarray, run
 
 from candelabra_native.thresholds import WORK
+
+Kernel = Callable[..., Any]
+
+
+def small_calls_first(
+    operator: str, name: str, d: dtype, least: int, own: Kernel, load: Callable[[], Kernel]
+) -> Kernel:
+    """Generate a kernel that serves small calls, and becomes ``load()`` at the first call of another size.
+
+    So a program of small tensors imports no kernel in C. The function takes over the code of the loaded one, since
+    dispatch, graphs and adapters keep the function: later calls have as many frames as if it had been loaded first.
+    """
+    record, inplace = OPERATORS[operator], name != operator
+    names = ", ".join(p.name for p in record.schema.parameters)
+
+    def loaded() -> Kernel:
+        take_over(function, load())
+        return function
+
+    lines = [*small_call(record, least, own, inplace), f"return loaded()({names})"]
+    names_in_lines = {"small": own, "prod": prod, "ndarray": np.ndarray, "loaded": loaded, **scope(own)}
+    function = build(record.name, names, lines, names_in_lines, f"native {name} {d.name}, small calls")
+    return function
+
+
+def take_over(function: Any, other: Any) -> None:
+    """Let a generated function run the code of another one that has the same parameters."""
+    function.__globals__.update(other.__globals__)
+    function.__code__ = other.__code__
+
+
+def always_small(operator: str, own: Kernel) -> Kernel:
+    """Generate a function that calls the owner's kernel, for a dtype that has no kernel in C."""
+    names = ", ".join(p.name for p in OPERATORS[operator].schema.parameters)
+    return build(operator, names, [f"return small({names})"], {"small": own}, "native, the owner's kernel")
 
 
 def small_call(record: Operator[..., Any], least: int, own: Callable[..., Any] | None, inplace: bool) -> list[str]:

@@ -11,13 +11,10 @@ So the last bits of a result may depend on its size; the README of this distribu
 from __future__ import annotations
 
 from functools import lru_cache
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import Final
 
-import candelabra_clike.expressions
-import candelabra_clike.kernels
 from candelabra.dtypes import dtype, float64
+from candelabra_clike import tables
 
 ALWAYS: Final = 0
 NEVER: Final = None
@@ -88,11 +85,5 @@ def threshold(name: str, d: dtype | None = None) -> int | None:
 @lru_cache(1)
 def families() -> dict[str, str]:
     """Return the family of each operator: the module of its kernel, or of its expression, in candelabra-clike."""
-    found: dict[str, str] = {}
-    for package in (candelabra_clike.kernels, candelabra_clike.expressions):
-        for info in iter_modules(package.__path__):
-            module = import_module(f"{package.__name__}.{info.name}")
-            for table in ("KERNELS", "FACTORIES", "EXPRESSIONS"):
-                if table != "EXPRESSIONS" or package is candelabra_clike.expressions:
-                    found |= dict.fromkeys([name.removesuffix("_") for name in getattr(module, table, {})], info.name)
-    return found
+    modules = tables.KERNELS_IN | tables.EXPRESSIONS_IN
+    return {name.removesuffix("_"): module for name, module in modules.items()}

@@ -40,6 +40,7 @@ from candelabra._keys import (
 from candelabra._namespace.publishing import entry_named, public_function
 from candelabra._records.overloads import OverloadSet
 from candelabra._records.record import OPERATORS, Operator
+from candelabra._serving import settle
 from candelabra.dtypes import ALL, DTYPE_MASK, dtype
 
 STEPS: Final[tuple[tuple[str, str], ...]] = (
@@ -150,6 +151,9 @@ def explain_key(record: Operator[..., Any], instance: Instance, d: dtype, grad: 
 def follow(record: Operator[..., Any], key: int, inplace: bool, compute: dtype | None) -> Explanation:
     """Return the steps of a key, as :func:`~candelabra._dispatch.resolve.resolution` decides them."""
     words = names_of(key)
+    devices = instances_of_key(key)
+    if len(devices) == 1 and compute is not None:
+        settle(devices[0], record.name + "_" * inplace, compute)
     steps: list[Step] = []
     try:
         while True:

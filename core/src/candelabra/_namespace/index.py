@@ -13,14 +13,25 @@ from collections.abc import Iterator
 from importlib import import_module
 
 from candelabra import _journal as journal
-from candelabra._annotations import Any, Final, TypeVar
+from candelabra._annotations import Any, Final, NamedTuple, TypeVar
 
 V = TypeVar("V")
 
+
+class Outline(NamedTuple):
+    """What the index contains of an operator's record. Tables of kernels are checked and built with it, before the
+    modules of the operators are imported."""
+
+    parameters: int
+    """The number of its parameters."""
+    view: bool
+    inplace: bool
+
+
 OPERATORS_IN: Final[dict[str, str]] = {}
 """Operator → the module that declares it."""
-PARAMETERS: Final[dict[str, int]] = {}
-"""Operator → the number of its parameters, with which tables of kernels are checked before any is declared."""
+OUTLINES: Final[dict[str, Outline]] = {}
+"""Operator → the outline of its record."""
 FUNCTIONS_IN: Final[dict[str, str]] = {}
 """Public function, ``exp`` or ``linalg.inv`` → the module that declares it."""
 METHODS_IN: Final[dict[str, str]] = {}
@@ -49,13 +60,15 @@ def read(path: list[str]) -> bool:
 def enter(modules: dict[str, tuple[str, str, str, str]]) -> None:
     """Add a table: ``{module: (operators, functions, methods, properties)}``, names separated by spaces.
 
-    An operator's name is followed by a colon and the number of its parameters.
+    An operator's name is followed by a colon, the number of its parameters, and the letters ``v`` of a view and ``i``
+    of an operator with an in-place form.
     """
     _indexed.update(modules)
     for module, (operators, functions, methods, properties) in modules.items():
         for operator in operators.split():
-            name, _, count = operator.partition(":")
-            OPERATORS_IN[name], PARAMETERS[name] = module, int(count)
+            name, _, outline = operator.partition(":")
+            OPERATORS_IN[name] = module
+            OUTLINES[name] = Outline(int(outline.rstrip("iv")), "v" in outline, "i" in outline)
         FUNCTIONS_IN.update(dict.fromkeys(functions.split(), module))
         METHODS_IN.update(dict.fromkeys(methods.split(), module))
         PROPERTIES.update(properties.split())

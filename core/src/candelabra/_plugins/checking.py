@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from candelabra._annotations import Any, Final
-from candelabra._namespace.index import PARAMETERS
 from candelabra._plugins.describing import shown
-from candelabra._records.record import OPERATORS
-from candelabra.backend import API_VERSION, Backend, Capabilities, Kernel
+from candelabra._records.record import OPERATORS, outline
+from candelabra.backend import API_VERSION, Backend, Capabilities, Kernel, operator_of
 from candelabra.dtypes import BY_NAME, dtype
 from candelabra.errors import BackendError
 
@@ -88,12 +87,12 @@ def check_kernel(who: str, name: Any, kernel: Any) -> None:
     """Check one entry of a kernel table. ``who`` is its source, such as ``backend 'acme'``."""
     if not isinstance(name, str):
         raise BackendError(f"{who} has a kernel for {shown(name)}, which is not the name of an operator")
-    base = name[:-1] if name.endswith("_") and name not in OPERATORS else name
+    base = operator_of(name)
     if base not in OPERATORS:
         raise BackendError(f"{who} has a kernel for {name!r}, but no operator has that name")
     if not callable(kernel):
         raise BackendError(f"{who}: the kernel of {name!r} is not callable: {shown(kernel)}")
-    count = PARAMETERS[base] if base in PARAMETERS else len(OPERATORS[base].schema.parameters)
+    count = outline(base).parameters
     if not accepts(kernel, count):
         raise BackendError(
             f"{who}: the kernel of {name!r} does not accept {count} positional "

@@ -26,6 +26,7 @@ from candelabra._plugins.checking import check_kernel
 from candelabra._plugins.describing import shown, summary, text_of
 from candelabra._plugins.kernels import rebase
 from candelabra._plugins.loading import call_hook, has_hook, register
+from candelabra._plugins.metadata import entry_points
 from candelabra._serving import Chain, KernelLink
 from candelabra.errors import BackendError, DeviceUnavailable
 
@@ -132,10 +133,8 @@ def installed(device_type: str | None = None) -> list[Contribution]:
     """Return the installed contributions to a device type (None: to all), in alphabetical order, without importing
     them.
     """
-    from importlib.metadata import entry_points
-
     found: dict[tuple[str, str, str], Contribution] = {}
-    for entry in entry_points(group=GROUP):
+    for entry in entry_points(GROUP):
         if device_type is None or entry.name == device_type:
             distribution = registry.canonical(entry.dist.name) if entry.dist is not None else entry.value
             # One installation may be found through two paths.

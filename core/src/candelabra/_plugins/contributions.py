@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from candelabra._annotations import Any, Final, NamedTuple
 from candelabra._plugins import registry
 from candelabra._plugins.describing import shown
+from candelabra._plugins.metadata import entry_points
 
 GROUP: Final = "candelabra.plugins"
 
@@ -81,9 +82,8 @@ def _objects(tools: bool) -> Iterator[tuple[str, Callable[[], Any]]]:
     With ``tools``, yield only those plugins of devices that are loaded already.
     """
     from functools import partial
-    from importlib.metadata import entry_points
 
-    for entry in sorted(entry_points(group=GROUP)):
+    for entry in sorted(entry_points(GROUP)):
         yield entry.name, partial(_tool, entry)
     devices = registry.plugins().values() if tools else (plugin for plugin, _ in registry.working())
     for plugin in devices:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from candelabra._annotations import Final
+from candelabra._plugins.metadata import entry_points
 
 GROUP: Final = "candelabra.device_names"
 DISTRIBUTION: Final = "candelabra"
@@ -36,9 +37,7 @@ def registered_names() -> dict[str, str]:
 
     Cached: metadata does not change while a program runs, and to read it takes as long as hundreds of calls.
     """
-    from importlib.metadata import entry_points
-
-    return {entry.name: entry.attr for entry in sorted(entry_points(group=GROUP), key=lambda e: e.name)}
+    return {entry.name: entry.attr for entry in sorted(entry_points(GROUP), key=lambda e: e.name)}
 
 
 def extras() -> set[str]:

@@ -25,12 +25,11 @@ def declare_all() -> None:
         if _started:
             return
         _started = True
-        from importlib.metadata import entry_points
-
         from candelabra._plugins.contributions import GROUP, _tool
         from candelabra._plugins.loading import declare_operators
+        from candelabra._plugins.metadata import entry_points
 
-        for entry in sorted(entry_points(group=GROUP)):
+        for entry in sorted(entry_points(GROUP)):
             # Unrecorded: if a backend's plugin is being loaded and fails, these declarations remain.
             with journal.unrecorded(), journal.Recording() as recording:
                 try:

@@ -19,6 +19,7 @@ from candelabra._device import device, forget_instances, named_device
 from candelabra._invalidation import invalidate
 from candelabra._plugins import names
 from candelabra._plugins.describing import shown, summary, text_of
+from candelabra._plugins.metadata import entry_points
 from candelabra.errors import BackendError, DeviceUnavailable
 
 if TYPE_CHECKING:
@@ -101,12 +102,10 @@ def allowed_names() -> set[str] | None:
 
 
 def _discover() -> dict[str, Plugin]:
-    from importlib.metadata import entry_points
-
     allowed = allowed_names()
     found: dict[str, Plugin] = {}
     owners: dict[str, list[str]] = {}
-    for entry in sorted(entry_points(group=GROUP), key=lambda e: (e.name, e.value)):
+    for entry in sorted(entry_points(GROUP), key=lambda e: (e.name, e.value)):
         if allowed is not None and entry.name not in allowed:
             continue
         owner = canonical(entry.dist.name) if entry.dist is not None else entry.value

@@ -15,13 +15,12 @@ that it needs, by these names:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from importlib import import_module
-from pkgutil import iter_modules
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 from candelabra.dtypes import BOOL, COMPLEX, FLOATING, dtype
 
+from candelabra_clike import tables
 from candelabra_clike.language import call
 from candelabra_clike.types import CTYPES
 
@@ -40,19 +39,27 @@ def function_of_two(name: str) -> Expression:
     return lambda a, b: call(name, a, b)
 
 
-def _merge_entries() -> dict[str, Entry]:
-    entries: dict[str, Entry] = {}
-    for info in iter_modules(__path__, __name__ + "."):
-        for name, entry in import_module(info.name).EXPRESSIONS.items():
-            if name in entries:
-                raise TypeError(f"expressions: {name!r} is defined twice, the second time in {info.name}")
-            entries[name] = entry
-    return entries
+class Entries(Mapping[str, Entry]):
+    """The entries of all modules. The module of an operator is imported when its entry is looked up."""
+
+    def __getitem__(self, name: str) -> Entry:
+        entry: Entry = tables.loaded("expressions", tables.EXPRESSIONS_IN[name]).EXPRESSIONS[name]
+        return entry
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(tables.EXPRESSIONS_IN)
+
+    def __len__(self) -> int:
+        return len(tables.EXPRESSIONS_IN)
 
 
-def _contracted_operators() -> frozenset[str]:
-    modules = [import_module(info.name) for info in iter_modules(__path__, __name__ + ".")]
-    return frozenset(name for m in modules if getattr(m, "CONTRACTED", False) for name in m.EXPRESSIONS)
+def is_contracted(operator: str) -> bool:
+    """Return whether ``a * b + c`` may be fused in an operator's kernel.
+
+    That holds for the operators of modules with ``CONTRACTED = True``, whose expressions are polynomials.
+    """
+    home = tables.EXPRESSIONS_IN.get(operator)
+    return home is not None and getattr(tables.loaded("expressions", home), "CONTRACTED", False)
 
 
 def kinds(d: dtype) -> tuple[str, ...]:
@@ -72,6 +79,4 @@ def expression_for(entry: Entry, d: dtype) -> Expression | None:
     return next((entry[kind] for kind in kinds(d) if kind in entry), None)
 
 
-EXPRESSIONS: dict[str, Entry] = _merge_entries()
-CONTRACTED = _contracted_operators()
-"""The operators of modules with ``CONTRACTED = True``: polynomials, in which ``a * b + c`` may be fused."""
+EXPRESSIONS: Final = Entries()

@@ -20,7 +20,7 @@ from candelabra.graph import Value as Tensor
 from candelabra.library import OPERAND, OPERATORS, PLAIN, Operator, boolean
 
 from candelabra_clike.conversions import converted
-from candelabra_clike.expressions import CONTRACTED, EXPRESSIONS, expression_for
+from candelabra_clike.expressions import EXPRESSIONS, expression_for, is_contracted
 from candelabra_clike.fusion.reductions import ReductionNode, reduction_node, reductions_in
 from candelabra_clike.fusion.rows import RowNode, phases, row_node
 from candelabra_clike.kernels.pointwise import FIXED, NUMBERS, number_converter
@@ -95,7 +95,7 @@ def lowered(group: Graph) -> Lowered:
         tuple(_spec(v).dtype for v in inputs),
         tuple(_spec(v).dtype for v in outputs),
         tuple(lowering.types),
-        any(node.op.name in CONTRACTED for node in group.nodes if not isinstance(node.op, Graph)),
+        any(is_contracted(node.op.name) for node in group.nodes if not isinstance(node.op, Graph)),
         tuple(lowering.steps),
         tuple(lowering.draws),
     )
@@ -168,7 +168,7 @@ def _row_loop(
         tuple(_spec(v).dtype for v in reads),
         tuple(_spec(v).dtype for v, _ in outputs),
         (),
-        any(node.op.name in CONTRACTED for node in nodes if not isinstance(node.op, Graph)),
+        any(is_contracted(node.op.name) for node in nodes if not isinstance(node.op, Graph)),
         tuple(lowering.steps),
         tuple(lowering.draws),
     )

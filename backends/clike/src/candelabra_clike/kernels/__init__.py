@@ -3,34 +3,67 @@
 A kernel is a function on :class:`~candelabra_clike.array.StridedArray`, as the backend contract describes, or an object
 with ``for_dtype(dtype)``, which returns such a function, or None to decline a dtype. Kernels with a device argument
 (``zeros``, random numbers) are in dictionaries ``FACTORIES`` instead: functions of ``engines``, which maps a device
-index to an engine, that return the kernel.
+index to an engine, that return the kernel. The keys of both dictionaries follow from literals, since the index of
+kernels is written without running the modules (see :mod:`candelabra_clike.tables`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
-from pkgutil import iter_modules
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from candelabra_clike.engine import Engine
+from candelabra.backend import declared, of_dtype, outline
+from candelabra.dtypes import dtype
+
+from candelabra_clike import tables
+
+if TYPE_CHECKING:
+    from candelabra_clike.engine import Engine
 
 Kernel = Callable[..., Any]
 
 
-def table(engines: Callable[[int], Engine]) -> dict[str, Kernel]:
-    """Return ``{operator: kernel}`` for devices whose engine is ``engines(index)``.
+class LateKernel:
+    """An entry of the table. Its module is imported when a dtype is served for the first time."""
 
-    Raises ``TypeError`` if two modules define the same kernel.
-    """
-    kernels: dict[str, Kernel] = {}
-    origin: dict[str, str] = {}
-    for info in iter_modules(__path__, __name__ + "."):
-        module = import_module(info.name)
-        module_kernels = dict(getattr(module, "KERNELS", {}))
-        module_kernels |= {name: make(engines) for name, make in getattr(module, "FACTORIES", {}).items()}
-        for name, kernel in module_kernels.items():
-            if name in kernels:
-                raise TypeError(f"kernel '{name}' is defined in both {origin[name]} and {info.name}: remove one")
-            kernels[name], origin[name] = kernel, info.name
+    def __init__(self, name: str, load: Callable[[], Kernel]) -> None:
+        self.name = name
+        self._load = load
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}>"
+
+    @cached_property
+    def loaded(self) -> Kernel:
+        """The kernel itself."""
+        return self._load()
+
+    def for_dtype(self, d: dtype) -> Kernel | None:
+        """Return the function that serves a dtype, or None if the kernel declines it."""
+        return of_dtype(self.loaded, d)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.loaded(*arguments)
+
+
+def table(engines: Callable[[int], Engine]) -> dict[str, Kernel]:
+    """Return ``{operator: kernel}`` for devices whose engine is ``engines(index)``, without importing a kernel."""
+    kernels: dict[str, Kernel] = {name: LateKernel(name, _loading(name, engines)) for name in tables.KERNELS_IN}
+    for name in declared(dict.fromkeys(tables.EXPRESSIONS_IN, table)):
+        forms = (name, f"{name}_") if outline(name).inplace else (name,)
+        kernels |= {form: LateKernel(form, _loading_pointwise(form)) for form in forms}
     return kernels
+
+
+def _loading(name: str, engines: Callable[[int], Engine]) -> Callable[[], Kernel]:
+    return lambda: tables.kernel(name, engines)
+
+
+def _loading_pointwise(name: str) -> Callable[[], Kernel]:
+    def load() -> Kernel:
+        from candelabra_clike.kernels.pointwise import POINTWISE
+
+        return POINTWISE[name]
+
+    return load

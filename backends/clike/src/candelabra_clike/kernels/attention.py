@@ -17,7 +17,7 @@ from candelabra.dtypes import FLOATING, dtype, float32
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.kernels.matmul import expand_to, from_float32, to_float32
-from candelabra_clike.kernels.pointwise import KERNELS as POINTWISE
+from candelabra_clike.kernels.pointwise import POINTWISE
 from candelabra_clike.kernels.reductions import DtypeSpecialized
 from candelabra_clike.kernels.softmax import row_kernel
 from candelabra_clike.language import call, select
@@ -260,10 +260,12 @@ def attention_backward(multiply: Multiply, grad: StridedArray, *arguments: Any) 
 def kernels(multiplying: Callable[[dtype], Multiply]) -> dict[str, Any]:
     """Return both kernels for floating dtypes; ``multiplying(dtype)`` returns the matrix product of a dtype."""
 
-    def for_floating(kernel: Callable[..., Any]) -> DtypeSpecialized:
-        return DtypeSpecialized(lambda d: partial(kernel, multiplying(d)) if d.category == FLOATING else None)
-
-    return {"attention": for_floating(attention), "attention_backward": for_floating(attention_backward)}
+    return {name: _for_floating(kernel, multiplying) for name, kernel in FUNCTIONS.items()}
 
 
-KERNELS: Final = kernels(lambda d: multiply)
+def _for_floating(kernel: Callable[..., Any], multiplying: Callable[[dtype], Multiply]) -> DtypeSpecialized:
+    return DtypeSpecialized(lambda d: partial(kernel, multiplying(d)) if d.category == FLOATING else None)
+
+
+FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {"attention": attention, "attention_backward": attention_backward}
+KERNELS: Final = {name: _for_floating(kernel, lambda d: multiply) for name, kernel in FUNCTIONS.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from candelabra.dtypes import dtype
@@ -14,14 +15,20 @@ from candelabra_clike.kernels.pointwise import Pointwise
 
 
 class Clamp:
-    """The kernel of ``clamp`` between two numbers, which is that of ``hardtanh``. It declines other bounds."""
+    """The kernel of ``clamp`` between two numbers, which is that of ``hardtanh``. It declines other bounds, and all
+    calls where the distribution that declares ``hardtanh`` is not installed.
+    """
 
-    def __init__(self) -> None:
-        self.between = Pointwise(OPERATORS["hardtanh"], EXPRESSIONS["hardtanh"], inplace=False)
+    @cached_property
+    def between(self) -> Pointwise | None:
+        """The kernel of ``hardtanh``."""
+        if "hardtanh" not in OPERATORS:
+            return None
+        return Pointwise(OPERATORS["hardtanh"], EXPRESSIONS["hardtanh"], inplace=False)
 
     def for_dtype(self, d: dtype) -> Callable[..., Any] | None:
         """Return the function for a floating dtype."""
-        between = self.between.for_dtype(d)
+        between = None if self.between is None else self.between.for_dtype(d)
         if between is None:
             return None
 
@@ -37,4 +44,4 @@ class Clamp:
         return NotImplemented if kernel is None else kernel(x, low, high)
 
 
-KERNELS: dict[str, Any] = {"clamp": Clamp()} if "hardtanh" in OPERATORS else {}
+KERNELS: dict[str, Any] = {"clamp": Clamp()}

@@ -6,16 +6,17 @@ that select an expression. Each form has its own loop nest, which is looked up i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from candelabra.backend import outline
 from candelabra.dtypes import INTEGER, bool_, dtype, int64
 from candelabra.library import INDEX, MASK, OPERAND, OPERATORS, PLAIN, REQUIRED, TENSOR, Operator, Parameter, boolean
 
 from candelabra_clike.array import StridedArray
 from candelabra_clike.conversions import converted
-from candelabra_clike.expressions import CONTRACTED, EXPRESSIONS, Entry, Expression, expression_for
+from candelabra_clike.expressions import EXPRESSIONS, Entry, Expression, expression_for, is_contracted
 from candelabra_clike.language import Value, Variable, declared, value_type
 from candelabra_clike.scalars import scalar, scalar_converter, scalar_types
 from candelabra_clike.templates.elementwise.calls import ScalarParameter, build_call, specialize
@@ -173,7 +174,7 @@ class CallForms:
         """Return the function for calls with these tokens."""
         value, inputs, numbers, arrays, scalars = self.declare(key)
         operator = self.record.name
-        nest = Elementwise(self._name(key), value, inputs, self.output, numbers, operator in CONTRACTED, operator)
+        nest = Elementwise(self._name(key), value, inputs, self.output, numbers, is_contracted(operator), operator)
         return build_call(nest, [p.name for p in self.parameters], arrays, scalars, self.inplace)
 
     def _name(self, key: tuple[Any, ...]) -> str:
@@ -198,15 +199,34 @@ def token(p: Parameter) -> str:
     return f"{p.name} is not None" if p.annotation in NUMBERS else p.name
 
 
-def _table() -> dict[str, Pointwise]:
-    kernels: dict[str, Pointwise] = {}
-    for name, entry in EXPRESSIONS.items():
-        if name in OPERATORS:
-            kernel_class = Power if name == "pow" else Pointwise
-            kernels[name] = kernel_class(OPERATORS[name], entry, inplace=False)
-            if OPERATORS[name].inplace:
-                kernels[name + "_"] = kernel_class(OPERATORS[name], entry, inplace=True)
-    return kernels
+class PointwiseKernels(Mapping[str, Pointwise]):
+    """The kernels of the operators that have an expression and a record. A kernel is created at its first use."""
+
+    def __init__(self) -> None:
+        self._kernels: dict[str, Pointwise] = {}
+
+    def __getitem__(self, name: str) -> Pointwise:
+        kernel = self._kernels.get(name)
+        if kernel is None:
+            if name not in self._names():
+                raise KeyError(name)
+            operator = name if name in EXPRESSIONS else name.removesuffix("_")
+            kernel_class = Power if operator == "pow" else Pointwise
+            created = kernel_class(OPERATORS[operator], EXPRESSIONS[operator], inplace=name != operator)
+            kernel = self._kernels.setdefault(name, created)  # another thread may have been first
+        return kernel
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+    @staticmethod
+    @lru_cache(1)
+    def _names() -> tuple[str, ...]:
+        names = [name for name in EXPRESSIONS if name in OPERATORS]
+        return tuple(form for name in names for form in ((name, f"{name}_") if outline(name).inplace else (name,)))
 
 
-KERNELS = _table()
+POINTWISE: Final = PointwiseKernels()
