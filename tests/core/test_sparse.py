@@ -359,3 +359,11 @@ def test_refusals(case: int) -> None:
     call, error, text = REFUSED[case]
     with pytest.raises(error, match=text):
         call()
+
+
+def test_explain_names_the_layout() -> None:
+    """A call with a sparse tensor is served before the steps of dense tensors."""
+    sparse = cd.eye(2).to_sparse()
+    explanation = cd.explain("mul", sparse, sparse)
+    assert (explanation.route, explanation.steps[-1].number) == ("layout", 2)
+    assert explanation.reason == "operators of the indices and values are dispatched"

@@ -9,6 +9,8 @@ from candelabra._namespace import device_imports as _device_imports
 from candelabra._namespace import exports as _exports
 from candelabra._namespace import moved as _moved
 from candelabra._namespace import publishing as _publishing
+from candelabra._namespace.index import CONTRIBUTORS as _CONTRIBUTORS
+from candelabra._namespace.index import declare_contributed as _declare_contributed
 from candelabra._namespace.index import read as _read_index
 from candelabra._tensor import Tensor as Tensor
 from candelabra._version import __version__ as __version__
@@ -20,6 +22,15 @@ if TYPE_CHECKING:  # the names that __getattr__ finds, from the generated stubs
 _companions.extend_path(__path__)
 if not _read_index(__path__):
     raise ImportError("the index of public names, candelabra/_index, is missing: in a checkout run `make index`")
+
+
+def _declare_operators_of_plugins() -> None:
+    from candelabra._plugins.operators import declare_all
+
+    declare_all()
+
+
+_CONTRIBUTORS.append(_declare_operators_of_plugins)
 _publishing.install_methods()
 _moved.install()
 _device_imports.install()
@@ -47,9 +58,7 @@ def __getattr__(name: str) -> Any:
 
         found = device_module(name)
         if found is None:
-            from candelabra._plugins.operators import declare_all
-
-            declare_all()
+            _declare_contributed()
             found = _publishing.public_function(name)
     if found is None and name not in _exports.EXPORTS:
         raise AttributeError(f"module 'candelabra' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""``candelabra.<device type>`` and ``tensor.<device type>()``, for every device type.
+"""``candelabra.<device type>``, for every device type.
 
 The functions are those of PyTorch's device modules. A device type with a plugin uses it. A device type that only has a
 registered name (see ``candelabra._plugins.names``) is not available, and its errors name the package to install.
@@ -7,7 +7,7 @@ registered name (see ``candelabra._plugins.names``) is not available, and its er
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from types import ModuleType
 
@@ -18,12 +18,12 @@ from candelabra._device import (
     device,
     get_default_device,
     named_device,
-    open_device,
     open_instances,
     set_current_index,
 )
+from candelabra._device_attributes import DeviceLike, instance_of_type, is_device_type
 from candelabra._device_properties import DeviceProperties
-from candelabra._plugins import names, registry
+from candelabra._plugins import registry
 from candelabra._random.generator import default_generator, manual_seed, seed
 from candelabra.dtypes import bfloat16
 from candelabra.errors import BackendError, OutOfMemoryError
@@ -31,8 +31,6 @@ from candelabra.errors import BackendError, OutOfMemoryError
 if TYPE_CHECKING:
     from candelabra._device import Instance
     from candelabra._tensor import Tensor
-
-DeviceLike = device | str | int | None
 
 
 def devices() -> list[device]:
@@ -262,12 +260,7 @@ class DeviceModule(ModuleType):
 
     # -- internal -----------------------------------------------------------------------------------------------------
     def _instance(self, name: DeviceLike) -> Instance:
-        if name is None:
-            return open_device(device(self.type))
-        found = device(self.type, name) if isinstance(name, int) else device(name)
-        if found.type != self.type:
-            raise ValueError(f"Expected a {self.type} device, but got: {found}")
-        return open_device(found)
+        return instance_of_type(self.type, name)
 
     def __repr__(self) -> str:
         return f"<device module {self.__name__!r}>"
@@ -275,11 +268,6 @@ class DeviceModule(ModuleType):
 
 _modules: Final[dict[str, DeviceModule]] = {}
 _lock: Final = threading.Lock()
-
-
-def is_device_type(name: str) -> bool:
-    """Return whether ``name`` is a device type, by a plugin or a registered name."""
-    return name in names.registered_names() or name in registry.plugins()
 
 
 def device_module(name: str) -> DeviceModule | None:
@@ -300,21 +288,3 @@ def get_device_module(device: device | str | None = None) -> DeviceModule:
     if module is None:
         raise RuntimeError(f"Invalid value of device {device!r}: it is no device type")
     return module
-
-
-def tensor_attribute(tensor: Tensor, name: str) -> Any:
-    """Return a tensor's attribute for a device type, the method ``x.<type>`` or the flag ``x.is_<type>``, or None."""
-    if name.startswith("is_") and is_device_type(name[3:]):
-        return tensor.device.type == name[3:]
-    return _mover(tensor, name) if is_device_type(name) else None
-
-
-def _mover(tensor: Tensor, device_type: str) -> Callable[..., Tensor]:
-    def move(device: DeviceLike = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
-        module = DeviceModule(device_type)
-        moved: Tensor = tensor.to(module._instance(device).device, non_blocking=non_blocking)
-        return moved
-
-    move.__name__ = move.__qualname__ = device_type
-    move.__doc__ = f"This tensor on a device of type {device_type!r}: itself where it is there already, else a copy."
-    return move

@@ -480,7 +480,7 @@ class Tensor(Methods):
         def __getattr__(self, name: str) -> Any:
             # The last lookup: `x.<device type>()`. Names with an underscore are slots that are not set.
             if name[0] != "_":
-                from candelabra._device_modules import tensor_attribute
+                from candelabra._device_attributes import tensor_attribute
 
                 found = tensor_attribute(self, name)
                 if found is not None:

@@ -11,7 +11,7 @@ hip: str | None = None
 
 
 def __getattr__(name: str) -> Any:
-    from candelabra._device_modules import is_device_type
+    from candelabra._device_attributes import is_device_type
 
     if name[0] == "_" or not is_device_type(name):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -53,7 +53,10 @@ STEPS: Final[tuple[tuple[str, str], ...]] = (
     ("unsupported", "an error: nobody serves it"),
 )
 """The steps of dispatch, numbered from 1: (route, description)."""
-NUMBERS: Final = {**{route: i for i, (route, _) in enumerate(STEPS, 1)}, "strided": 4}
+NUMBERS: Final = {
+    **{route: i for i, (route, _) in enumerate(STEPS, 1)}, "adoption": 1, "deferred": 2, "layout": 2, "override": 2,
+    "strided": 4,
+}  # fmt: skip
 FLAGS: Final = {
     "autograd": AUTOGRAD, "view": VIEW, "inference": INFERENCE, "no_grad": NO_GRAD, "saved-tensor hooks": PACK,
     "anomaly": ANOMALY, "own kernels": OWN_KERNELS,

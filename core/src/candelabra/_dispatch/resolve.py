@@ -22,6 +22,7 @@ from candelabra._dispatch.failure import check, fail
 from candelabra._dispatch.fallback import fallback_kernel, no_kernel
 from candelabra._dispatch.inplace import compile_inplace
 from candelabra._dispatch.layers import layer_for
+from candelabra._dispatch.layouts import operator_of_layout
 from candelabra._dispatch.overriding import overriding
 from candelabra._dispatch.promote import casting, promoting
 from candelabra._dispatch.tracing import reporting
@@ -75,9 +76,8 @@ def resolution(op: Operator[..., Any], key: int, inplace: bool = False, declined
         key &= ~(OVERRIDE | NO_OVERRIDE)
     #    Sparse tensors: functions that call operators of their indices and values, with all the steps below.
     if key & LAYOUT_MASK:
-        from candelabra._sparse.operators import sparse_operator
-
-        return Resolution(sparse_operator(op, inplace), "layout", "operators of the indices and values are dispatched")
+        function = operator_of_layout(op, key, inplace)
+        return Resolution(function, "layout", "operators of the indices and values are dispatched")
     # 1. Tensors of two device instances: a function that checks the arguments at each call, or adopts them in a level.
     devices = key >> DEVICE_SHIFT
     if devices & (devices - 1) and not key & DEFERRED:

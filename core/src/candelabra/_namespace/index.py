@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 
 from candelabra import _journal as journal
@@ -100,11 +100,14 @@ def note(module: str, undo: journal.Undo) -> None:
         journal.note(undo)
 
 
+CONTRIBUTORS: Final[list[Callable[[], None]]] = []
+"""Functions that declare operators which no index lists, each of them once. The package adds that of plugins."""
+
+
 def declare_contributed() -> None:
     """Declare the operators of plugins without a device, once."""
-    from candelabra._plugins.operators import declare_all
-
-    declare_all()
+    for declare in CONTRIBUTORS:
+        declare()
 
 
 def load_all() -> None:

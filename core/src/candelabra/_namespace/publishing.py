@@ -120,12 +120,11 @@ def publish(entry: Entry) -> Callable[[], None]:
         setattr(Tensor, name, lazy(name, partial(added_method, name)))
 
     def withdraw() -> None:
-        import candelabra
-
+        package = vars(sys.modules["candelabra"])
         for method in added:
             delattr(Tensor, method)
         for function in (entry.name, entry.name + "_", *entry.aliases):
-            vars(candelabra).pop(function, None)
+            package.pop(function, None)
 
     return withdraw
 

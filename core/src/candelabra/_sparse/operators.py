@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra._dispatch.resolve import by_position
 from candelabra._records.record import OPERATORS
 from candelabra._records.schema import PLAIN, TENSOR
 from candelabra._sparse.construction import coalesced, dense, flat_positions, summed
@@ -27,8 +28,6 @@ _KEEPS_ZEROS: Final[dict[tuple[Operator[..., Any], dtype, tuple[Any, ...]], bool
 
 def sparse_operator(op: Operator[..., Any], inplace: bool) -> Callable[..., Any]:
     """Return the function that serves calls of an operator with sparse tensors."""
-    from candelabra._dispatch.resolve import by_position
-
     handler = HANDLERS.get(op.name) or (_on_values(op) if _is_elementwise(op) else None)
     if inplace and op.name in INPLACE:
         return INPLACE[op.name]

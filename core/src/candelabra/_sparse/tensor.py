@@ -6,7 +6,8 @@ records operators of the values, so a sparse tensor requires grad if its values 
 
 from __future__ import annotations
 
-from candelabra._annotations import Any, NamedTuple
+from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
+from candelabra._dispatch.layouts import register_layout
 from candelabra._keys import DEVICE_SHIFT, LAYOUT_SHIFT
 from candelabra._layout import layout as layout_type
 from candelabra._layout import sparse_coo
@@ -14,6 +15,11 @@ from candelabra._overrides import disabled_torch_function
 from candelabra._size import Size
 from candelabra._tensor import Tensor, new
 from candelabra.dtypes import DTYPE_MASK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from candelabra._records.record import Operator
 
 SPARSE_COO = 1 << LAYOUT_SHIFT
 """The key bit of sparse tensors in coordinate format."""
@@ -236,3 +242,12 @@ def like(tensor: SparseTensor, values: Tensor, coalesced: bool | None = None) ->
     """Return a sparse tensor with the indices of another one."""
     shape, indices, _, known = tensor._payload
     return assembled(indices, values, shape, known if coalesced is None else coalesced)
+
+
+def _operator(op: Operator[..., Any], inplace: bool) -> Callable[..., Any]:
+    from candelabra._sparse.operators import sparse_operator
+
+    return sparse_operator(op, inplace)
+
+
+register_layout(SPARSE_COO, _operator)

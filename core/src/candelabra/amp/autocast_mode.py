@@ -12,7 +12,8 @@ from functools import partial, wraps
 
 from candelabra._annotations import Any, Final
 from candelabra._device import device, open_device
-from candelabra._device_modules import device_module, is_device_type
+from candelabra._device_attributes import is_device_type
+from candelabra._device_modules import device_module
 from candelabra._dispatch import autocasting
 from candelabra._plugins import registry
 from candelabra._tensor import Tensor
