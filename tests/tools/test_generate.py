@@ -238,6 +238,15 @@ def test_only_what_has_changed_is_written(distribution: Distribution, capsys: py
     assert generate.write(root, only=root / "nn") == []
 
 
+def test_a_distribution_without_public_names_needs_no_other_sources(package: Path) -> None:
+    """Its index is written without reading those of all distributions."""
+    root = package.parents[3]
+    (root / "core").mkdir()
+    (root / "core" / "pyproject.toml").touch()
+    assert generate.write(root, only=root / "backends" / "glow") == [package / "_index" / "tables.py"]
+    assert generate.write(root, only=root / "backends" / "glow") == []
+
+
 def test_the_command_checks_and_writes(
     distribution: Distribution, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,9 +26,10 @@ def distributions(root: Path = ROOT) -> list[Distribution]:
     return [distribution for distribution in read_all if distribution.declared]
 
 
-def generated(root: Path = ROOT) -> dict[Path, str]:
-    """Return every generated file with its text."""
-    everything = distributions(root)
+def generated(root: Path = ROOT, only: Path | None = None) -> dict[Path, str]:
+    """Return every generated file with its text, or those of the distribution in a folder."""
+    with_names = only is None or (only / "src" / "candelabra").is_dir()
+    everything = distributions(root) if with_names else []  # reading all sources takes seconds
     files: dict[Path, str] = {}
     for distribution in everything:
         suffix = distribution.suffix
@@ -39,15 +40,13 @@ def generated(root: Path = ROOT) -> dict[Path, str]:
             files[path] = functions_source(distribution, everything, namespace)
     for package in packages(root):
         files[package / "_index" / "tables.py"] = tables_source(package)
-    return files
+    return {path: text for path, text in files.items() if only is None or path.is_relative_to(only)}
 
 
 def write(root: Path = ROOT, only: Path | None = None) -> list[Path]:
     """Write the missing and outdated files, of the distribution in a folder or of all, and return them."""
     written = []
-    for path, text in generated(root).items():
-        if only is not None and not path.is_relative_to(only):
-            continue
+    for path, text in generated(root, only).items():
         if not path.exists() or path.read_text() != text:
             path.parent.mkdir(exist_ok=True)
             path.write_text(text)
