@@ -133,7 +133,7 @@ clean: ## remove the environments and what was built
 
 # The kernels of the device cpu: those of a short list, for this processor. Object files are kept, so that a change to one
 # kernel compiles a few. Without a compiler NumPy serves, and everything works.
-.venv/.kernels: .venv/.packages pyproject.toml $(shell find backends/clike/src backends/native/src -name '*.[ch]' -o -name '*.py' -o -name '*.txt')
+.venv/.kernels: .venv/.packages pyproject.toml $(shell find backends/clike/src backends/native/src -name '*.[ch]' -o -name '*.py' -o -name '*.txt') | index
 	@echo "setup: the kernels of the device cpu"
 	@.venv/bin/python -m pip install --quiet --group native >.venv/native.log 2>&1 \
 		|| echo "native: the compiler cannot be installed, see .venv/native.log"
