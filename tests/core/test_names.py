@@ -1,7 +1,6 @@
 """Core, nn, distributed and conformance name no backend: our devices have no privilege over a vendor's."""
 
-import io
-import tokenize
+import ast
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -24,8 +23,8 @@ def test_no_device_is_named() -> None:
 def test_a_named_device_is_found(tmp_path: Path) -> None:
     """The search sees a name in any kind of quotes, with and without an index, and none inside a longer text."""
     name = min(NAMES)
-    (tmp_path / "example.py").write_text(f"a = '{name}'\nb = f\"{name}:1\"\nc = '{name} and more'\n")
-    assert named_devices(tmp_path / "example.py") == [(1, name), (2, f"{name}:1")]
+    (tmp_path / "example.py").write_text(f"a = '{name}'\nb = f\"{name}:{{a}}\"\nc = '{name} and more'\n")
+    assert named_devices(tmp_path / "example.py") == [(1, name), (2, f"{name}:")]
 
 
 def named_devices(path: Path) -> list[tuple[int, str]]:
@@ -33,10 +32,7 @@ def named_devices(path: Path) -> list[tuple[int, str]]:
     text = path.read_text(encoding="utf-8")
     if not any(name in text for name in NAMES):
         return []
-    found = []
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.STRING:
-            literal = token.string.strip("rbfuRBFU").strip("\"'")
-            if literal.partition(":")[0] in NAMES:
-                found.append((token.start[0], literal))
-    return found
+    literals = [
+        node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant) and type(node.value) is str
+    ]
+    return sorted((node.lineno, node.value) for node in literals if node.value.partition(":")[0] in NAMES)
