@@ -2,7 +2,8 @@
 
 ``python tools/oracle_bad_calls.py [NAME...]`` runs each bad call of ``candelabra_conformance.bad_calls`` in PyTorch,
 and writes one letter for each into ``tests/core/bad_calls/verdicts.txt``, with which ``make test`` compares. Calls run
-in a process of their own, as some crash PyTorch or do not end.
+in a process of their own, as some crash PyTorch or do not end. With ``--journal`` an interrupted run goes on with the
+function at which it stopped.
 """
 
 from __future__ import annotations
@@ -25,12 +26,15 @@ from candelabra import dtype
 from candelabra_conformance.bad_calls import BadCall, bad_calls, names_called, written
 from candelabra_conformance.bad_calls.calls import function_named
 from candelabra_conformance.samples.sample import HERE, Fresh, HostArray
+from oracle_journal import Journal
 
 VERDICTS = Path(__file__).resolve().parents[1] / "tests/core/bad_calls/verdicts.txt"
 HEAD = """PyTorch's verdicts on bad calls, written by `make oracle` (tools/oracle_bad_calls.py).
 A line is: function parameter:verdict and codes; candelabra_conformance/bad_calls/verdicts.py explains the letters."""
 LETTERS = {NotImplementedError: "N", TypeError: "T", ValueError: "V", RuntimeError: "R", IndexError: "I"}
 SECONDS = 10.0
+CALLED = ("core/src", "nn/src", "conformance/src")
+"""What the calls are computed from: signatures, and the suite's samples."""
 MEMORY = 16 << 30
 """The address space of a child: sizes such as 2**40 fail instead of filling the machine."""
 
@@ -117,23 +121,27 @@ def letters(calls: list[BadCall], judge: Callable[[BadCall], str]) -> Iterator[s
             done += 1
 
 
-def verdicts(names: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield (id, letter) of every call of these functions."""
+def verdicts(names: list[str], journal: Journal) -> Iterator[tuple[str, str]]:
+    """Yield (id, letter) of every call of these functions, those in the journal from there."""
     for number, name in enumerate(names):
-        calls = list(bad_calls(name))
-        judge = functools.partial(verdict, known={})
-        yield from zip((call.id for call in calls), letters(calls, judge), strict=True)
-        print(f"\r{number + 1}/{len(names)} {name:40}", end="", file=sys.stderr, flush=True)
+        if name not in journal.verdicts:
+            calls = list(bad_calls(name))
+            judge = functools.partial(verdict, known={})
+            journal.record(name, list(zip((call.id for call in calls), letters(calls, judge), strict=True)))
+            print(f"\r{number + 1}/{len(names)} {name:40}", end="", file=sys.stderr, flush=True)
+        yield from ((call, letter) for call, letter in journal.verdicts[name])
 
 
 def main() -> int:
     """Run and write the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these, printed and not written")
+    parser.add_argument("--journal", type=Path, metavar="FILE", help="write each verdict there as it comes, and go on")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    text = written(verdicts(options.names or names_called()), HEAD)
+    journal = Journal(options.journal, {}, CALLED)
+    text = written(verdicts(options.names or names_called(), journal), HEAD)
     if options.names:
         print(text)
     else:

@@ -19,24 +19,24 @@ SOURCES = ("core/src", "nn/src", "backends")
 """The folders whose contents a verdict depends on."""
 
 
-def state_of_sources(root: Path = ROOT) -> str:
+def state_of_sources(sources: tuple[str, ...] = SOURCES, root: Path = ROOT) -> str:
     """Return a digest of the sources: what git has of them, and changes that are not committed yet."""
     digest = hashlib.sha256()
     for question in (("ls-tree", "-r", "HEAD"), ("diff", "HEAD", "--")):
-        digest.update(subprocess.run(["git", *question, *SOURCES], cwd=root, check=True, capture_output=True).stdout)
+        digest.update(subprocess.run(["git", *question, *sources], cwd=root, check=True, capture_output=True).stdout)
     return digest.hexdigest()[:16]
 
 
 class Journal:
     """The verdicts of one run by name; without a file, they are kept nowhere."""
 
-    def __init__(self, path: Path | None, options: dict[str, Any]) -> None:
+    def __init__(self, path: Path | None, options: dict[str, Any], sources: tuple[str, ...] = SOURCES) -> None:
         """Read the verdicts that stand in the file. Start it again, and say so, if they are of another state."""
         self.path = path
         self.verdicts: dict[str, Any] = {}
         if path is None:
             return
-        head = json.loads(json.dumps([state_of_sources(), options]))
+        head = json.loads(json.dumps([state_of_sources(sources), options]))
         lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
         if lines[:1] == [head]:
             self.verdicts = dict(lines[1:])

@@ -5,6 +5,7 @@ import sys
 
 import candelabra as cd
 import pytest
+from candelabra._namespace import index
 from candelabra._namespace.exports import EXPORTS, exported
 
 ARRAYS = "numpy", "scipy", "ml_dtypes", "candelabra_cpu", "candelabra_arrayapi"
@@ -30,6 +31,37 @@ def test_import_of_nn_declares_no_operator() -> None:
     program = "import sys, candelabra.nn; print(*[n for n in sys.modules if '._operators.' in n])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+def test_import_of_nn_loads_neither_plugins_nor_generators_of_code() -> None:
+    """``candelabra.library`` imports the machinery of dispatch and plugins at the first use of a name that needs it."""
+    program = """
+import sys, candelabra.nn
+print(*[n for n in sys.modules if n.startswith(('candelabra._plugins.', 'candelabra._codegen.', 'pluggy'))])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_a_deferred_import_runs_once() -> None:
+    """The first use of a name stores it in the module; an unknown name is Python's usual error."""
+    from candelabra import library
+
+    vars(library).pop("explain", None)
+    assert library.explain is cd.explain
+    assert vars(library)["explain"] is cd.explain
+    with pytest.raises(AttributeError, match=r"module 'candelabra.library' has no attribute 'explian'"):
+        library.explian  # noqa: B018
+
+
+def test_deferred_imports_missing_in_the_index_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the command that generates the index."""
+    from candelabra import library
+
+    monkeypatch.delitem(index.DEFERRED_IMPORTS, "candelabra.library")
+    monkeypatch.delitem(vars(library), "explain", raising=False)
+    with pytest.raises(index.StaleIndex, match=r"it lists no deferred imports of candelabra.library.*run `make index`"):
+        library.explain  # noqa: B018
 
 
 def test_function_tensor_takes_the_name_of_its_module() -> None:

@@ -6,6 +6,7 @@ import ast
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from candelabra.library import ENTRIES, METHODS, entries
@@ -101,11 +102,17 @@ def distribution(tmp_path: Path) -> Distribution:
     return found
 
 
+def table(distribution: Distribution, name: str) -> dict[str, Any]:
+    """Return a table of the generated index."""
+    tree = ast.parse(index_source(distribution))
+    assigned = [n for n in tree.body if isinstance(n, ast.AnnAssign) and ast.unparse(n.target) == name]
+    assert assigned[0].value is not None
+    return dict(ast.literal_eval(assigned[0].value))
+
+
 def row(distribution: Distribution) -> list[str]:
     """Return the names that the index has of the module ``light``."""
-    (assignment,) = [n for n in ast.parse(index_source(distribution)).body if isinstance(n, ast.AnnAssign)]
-    assert assignment.value is not None
-    return list(ast.literal_eval(assignment.value)["candelabra._operators.light"])
+    return list(table(distribution, "MODULES")["candelabra._operators.light"])
 
 
 def test_what_a_module_declares(distribution: Distribution) -> None:
@@ -158,6 +165,35 @@ def test_an_option_that_is_no_literal_is_refused(tmp_path: Path) -> None:
     )
     text = "candelabra.light, line 1: the option method= has to be a literal: the index is written without running"
     with pytest.raises(ValueError, match=text):
+        read({"core": tmp_path})
+
+
+DEFERRING = """
+if TYPE_CHECKING:
+    from candelabra import flames
+    from candelabra.flames import high as tall, low
+    {more}
+else:
+    __getattr__ = deferred_imports(__name__)
+"""
+
+
+def test_deferred_imports_are_listed(tmp_path: Path) -> None:
+    """A module that defers its imports has them in the index: modules, and attributes under their local names."""
+    (tmp_path / "flames.py").write_text("high = low = 1\n")
+    (tmp_path / "door.py").write_text(DEFERRING.format(more=""))
+    (distribution,) = read({"core": tmp_path})
+    expected = {
+        "flames": ("candelabra.flames", ""), "low": ("candelabra.flames", "low"),
+        "tall": ("candelabra.flames", "high"),
+    }  # fmt: skip
+    assert table(distribution, "DEFERRED_IMPORTS") == {"candelabra.door": expected}
+
+
+def test_only_imports_of_names_are_deferred(tmp_path: Path) -> None:
+    """Another statement beside them is an error that names its line."""
+    (tmp_path / "door.py").write_text(DEFERRING.format(more="import os"))
+    with pytest.raises(ValueError, match=r"candelabra\.door, line 5: expected ``from … import …`` alone"):
         read({"core": tmp_path})
 
 

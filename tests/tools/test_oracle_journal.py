@@ -19,7 +19,7 @@ from oracle_journal import Journal  # noqa: E402 - after the path is set
 def state(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return the state of the sources that journals see, which a test may change."""
     seen = ["one"]
-    monkeypatch.setattr(oracle_journal, "state_of_sources", lambda: seen[0])
+    monkeypatch.setattr(oracle_journal, "state_of_sources", lambda sources: seen[0])
     return seen
 
 
@@ -60,3 +60,4 @@ def test_the_state_is_that_of_the_tree() -> None:
     """It is a digest of the sources, the same at each call."""
     assert len(oracle_journal.state_of_sources()) == 16
     assert oracle_journal.state_of_sources() == oracle_journal.state_of_sources()
+    assert oracle_journal.state_of_sources(("docs",)) != oracle_journal.state_of_sources()

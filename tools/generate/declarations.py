@@ -100,6 +100,8 @@ class Module:
     declared: dict[str, Declared] = field(default_factory=dict)
     imports: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     """Local name → module and attribute; None for the attribute: the module itself."""
+    deferred: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Names that the module imports at their first use → module and attribute; an empty attribute: the module."""
     functions: dict[str, ast.FunctionDef] = field(default_factory=dict)
     classes: set[str] = field(default_factory=set)
 
@@ -128,6 +130,8 @@ def read(roots: dict[str, Path]) -> list[Distribution]:
              roots.items() if root.is_dir()]  # fmt: skip
     modules = {module.name: module for distribution in result for module in distribution.modules}
     for module in modules.values():
+        if any(defers_imports(node) for node in ast.walk(module.tree)):
+            module.deferred = deferred_imports(module, modules)
         for declared in module.declared.values():
             if declared.kind == "overloads":
                 declared.functions = [member(node, module, modules) for node in declared.options.pop("members")]
@@ -156,6 +160,30 @@ def parsed(path: Path, root: Path) -> Module:
         elif isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call):
             declare_overloads(module, statement)
     return module
+
+
+def defers_imports(node: ast.AST) -> bool:
+    """Return whether a statement is ``__getattr__ = deferred_imports(__name__)``."""
+    return (
+        isinstance(node, ast.Assign)
+        and ast.unparse(node.targets[0]) == "__getattr__"
+        and isinstance(node.value, ast.Call)
+        and ast.unparse(node.value.func) == "deferred_imports"
+    )
+
+
+def deferred_imports(module: Module, modules: dict[str, Module]) -> dict[str, tuple[str, str]]:
+    """Return the names that a module imports below ``if TYPE_CHECKING:`` at its top level."""
+    found: dict[str, tuple[str, str]] = {}
+    for statement in module.tree.body:
+        if isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING":
+            for node in statement.body:
+                if not isinstance(node, ast.ImportFrom) or not node.module:
+                    raise ValueError(f"{module.name}, line {node.lineno}: expected ``from … import …`` alone")
+                for alias in node.names:
+                    whole = f"{node.module}.{alias.name}"
+                    found[alias.asname or alias.name] = (whole, "") if whole in modules else (node.module, alias.name)
+    return found
 
 
 def declare_function(module: Module, function: ast.FunctionDef) -> None:

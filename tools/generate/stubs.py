@@ -26,6 +26,7 @@ from candelabra._size import Size
 from candelabra._tensor import Tensor
 from candelabra.dtypes import dtype as _dtype
 from candelabra.typing import (
+    BoolMask,
     Correction,
     Device,
     Dim,

@@ -51,12 +51,14 @@ Device = device | Instance | str | int | None
 Index = Tensor
 """An int64 tensor of indices."""
 Mask = Tensor
-"""A bool tensor."""
+"""A bool tensor. uint8 is converted."""
+BoolMask = Tensor
+"""A bool tensor; another dtype is an error."""
 
 __all__ = [
-    "TYPE_CHECKING", "Any", "Correction", "DType", "Device", "Dim", "Dims", "DistinctDims", "ExpandedShape", "Final",
-    "Index", "InferredShape", "InsertedDim", "Integer", "JoinedTensors", "Literal", "Mask", "NamedTuple", "Number",
-    "Origin", "Permutation", "Sequence", "Shape", "StorageOffset", "Tensor", "UnitDims", "overload",
+    "TYPE_CHECKING", "Any", "BoolMask", "Correction", "DType", "Device", "Dim", "Dims", "DistinctDims", "ExpandedShape",
+    "Final", "Index", "InferredShape", "InsertedDim", "Integer", "JoinedTensors", "Literal", "Mask", "NamedTuple",
+    "Number", "Origin", "Permutation", "Sequence", "Shape", "StorageOffset", "Tensor", "UnitDims", "overload",
 ]  # fmt: skip
 
 

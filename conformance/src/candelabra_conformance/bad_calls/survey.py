@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from candelabra.library import Instance
 
@@ -29,6 +29,11 @@ class Survey:
     leaking: list[str] = field(default_factory=list)
     changing: list[str] = field(default_factory=list)
     unending: list[str] = field(default_factory=list)
+
+    def add(self, other: Survey) -> None:
+        """Add the counts and lines of another survey."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
     def counts(self) -> dict[str, int]:
         """Return the counts that may only fall."""

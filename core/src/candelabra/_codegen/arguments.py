@@ -182,17 +182,22 @@ def as_index(op: Operator[..., Any], name: str, value: Any) -> Tensor:
 
 def as_mask(op: Operator[..., Any], name: str, value: Any) -> Tensor:
     """Return a bool tensor. As in PyTorch, uint8 is accepted as bool."""
+    if isinstance(value, Tensor) and value.dtype.name == "uint8":
+        return value.to(bool_)
+    return as_bool_mask(op, name, value)
+
+
+def as_bool_mask(op: Operator[..., Any], name: str, value: Any) -> Tensor:
+    """Return a bool tensor, or an object that handles the call. Raise ``RuntimeError`` for another dtype."""
     if not isinstance(value, Tensor):
         if participates(type(value)):
             return value  # type: ignore[no-any-return] # the entry finds no key and lets it handle the call
         raise TypeError(f"{op.title}(): argument '{name}' must be Tensor, not {kind_of(value)}")
     if value._keys & bool_.bit:
         return value
-    if value.dtype.name != "uint8":
-        raise RuntimeError(
-            f"{op.title}(): {name} expected to be a boolean tensor, but got a tensor with dtype {value.dtype}"
-        )
-    return value.to(bool_)
+    raise RuntimeError(
+        f"{op.title}(): {name} expected to be a boolean tensor, but got a tensor with dtype {value.dtype}"
+    )
 
 
 def as_indices(op: Operator[..., Any], name: str, value: Any) -> tuple[Tensor | None, ...]:
@@ -401,9 +406,8 @@ def write_out(op: Operator[..., Any], out: Any, args: tuple[Any, ...]) -> Any:
 
 
 __all__ = [
-    "as_bound", "as_class_of", "as_correction", "as_device", "as_dim", "as_dims", "as_distinct_dims", "as_dtype",
-    "as_expanded_shape",
-    "as_index", "as_indices", "as_inferred_shape", "as_inserted_dim", "as_integer", "as_joined_tensors", "as_mask",
-    "as_operand", "as_origin", "as_permutation", "as_shape", "as_sizes", "as_storage_offset", "as_tensors",
-    "as_unit_dims", "handle_arguments", "maybe_operand", "not_tensors", "write_out",
+    "as_bool_mask", "as_bound", "as_class_of", "as_correction", "as_device", "as_dim", "as_dims", "as_distinct_dims",
+    "as_dtype", "as_expanded_shape", "as_index", "as_indices", "as_inferred_shape", "as_inserted_dim", "as_integer",
+    "as_joined_tensors", "as_mask", "as_operand", "as_origin", "as_permutation", "as_shape", "as_sizes",
+    "as_storage_offset", "as_tensors", "as_unit_dims", "handle_arguments", "maybe_operand", "not_tensors", "write_out",
 ]  # fmt: skip

@@ -395,7 +395,8 @@ def key_lines(
             late += [f"for _t in {n}: key |= _t._keys"]
         elif p.kind in (INDEX, MASK):
             bit = (int64 if p.kind == INDEX else bool_).bit
-            convert = f"if type({n}) is not Tensor or not {n}._keys & {bit}: {n} = as_{p.kind}(_op, {n!r}, {n})"
+            converter = "as_bool_mask" if p.annotation == "BoolMask" else f"as_{p.kind}"
+            convert = f"if type({n}) is not Tensor or not {n}._keys & {bit}: {n} = {converter}(_op, {n!r}, {n})"
             if p.optional:
                 late += [f"if {n} is not None:", f"    {convert}", f"    key |= {n}._keys & KEY_MASK"]
             else:

@@ -116,6 +116,7 @@ KINDS: Final[dict[str, ArgumentKind]] = {
     "Tensor": ArgumentKind("Tensor", _tensor, _tensor, lambda cls: issubclass(cls, Tensor)),
     "Index": ArgumentKind("Tensor", _tensor),
     "Mask": ArgumentKind("Tensor", _tensor),
+    "BoolMask": ArgumentKind("Tensor", _tensor),
     "bool": ArgumentKind("bool", lambda value: _named_bool(type(value)), lambda value: isinstance(value, bool),
                          _named_bool, (bool,)),
     "str": ArgumentKind("str", _text, _text, lambda cls: issubclass(cls, str), (str,)),

@@ -1,8 +1,8 @@
 """The index of public names: the module that declares each name, which is imported at the first use of the name.
 
 Every distribution that declares public names has a generated table, ``candelabra/_index/<distribution>.py``. For each
-module it lists the operators, the public functions, the methods of Tensor, and those that are properties. Builds write
-the table (``hatch_build.py``); in a checkout ``make index`` does.
+module it lists the operators, the public functions, the methods of Tensor, and those that are properties, and the
+imports that some public modules defer. Builds write the table (``hatch_build.py``); in a checkout ``make index`` does.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ FUNCTIONS_IN: Final[dict[str, str]] = {}
 METHODS_IN: Final[dict[str, str]] = {}
 """Method of Tensor → the module that declares it."""
 PROPERTIES: Final[set[str]] = set()
+DEFERRED_IMPORTS: Final[dict[str, dict[str, tuple[str, str]]]] = {}
+"""Public module → name → the module and the attribute that it imports at the first use; no attribute: the module."""
 _indexed: Final[set[str]] = set()
 _read: Final[set[str]] = set()
 
@@ -53,7 +55,9 @@ def read(path: list[str]) -> bool:
             name, dot, suffix = file.partition(".")
             if dot + suffix == ".py" and name not in _read:
                 _read.add(name)
-                enter(import_module(f"candelabra._index.{name}").MODULES)
+                table = import_module(f"candelabra._index.{name}")
+                enter(table.MODULES)
+                DEFERRED_IMPORTS.update(getattr(table, "DEFERRED_IMPORTS", {}))
     return len(_read) > before
 
 

@@ -26,6 +26,7 @@ KINDS: Final[dict[str, str]] = {
     "Index | None": INDEX,
     "Mask": MASK,
     "Mask | None": MASK,
+    "BoolMask": MASK,
     "Sequence[Index | None]": INDICES,
     "Dim": DIM,
     "Dim | None": DIM,
@@ -38,10 +39,10 @@ KINDS: Final[dict[str, str]] = {
 }
 """The kinds of annotations for the dispatcher. Any other annotation is a plain value, which is passed unchanged.
 
-``Tensor | Number`` takes part in promotion as a tensor or a Python scalar. ``Index`` (int64) and ``Mask`` (bool)
-tensors do not: their dtype is fixed; they may be absent (``| None``). ``Dim`` and ``Dims`` are canonical in kernels and
-rules: non-negative, a tuple for ``Dims``, None for all. ``Tensor | Number | None`` is for composites only: a number
-does not take part in the key.
+``Tensor | Number`` takes part in promotion as a tensor or a Python scalar. ``Index`` (int64), ``Mask`` and ``BoolMask``
+(bool) tensors do not: their dtype is fixed; they may be absent (``| None``). ``Dim`` and ``Dims`` are canonical in
+kernels and rules: non-negative, a tuple for ``Dims``, None for all. ``Tensor | Number | None`` is for composites only:
+a number does not take part in the key.
 """
 CONVERTERS: Final[dict[str, str]] = {
     "InsertedDim": "as_inserted_dim",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from candelabra.library import deferred_imports
 from candelabra.nn import attention as attention
 from candelabra.nn import functional as functional
 from candelabra.nn import grad as grad
@@ -41,16 +41,11 @@ def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
     return found | options
 
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # imported at the first use
     from candelabra.nn import parallel as parallel
     from candelabra.nn.parallel import DataParallel as DataParallel
 else:
-
-    def __getattr__(name: str) -> Any:  # imported at the first use
-        if name not in ("parallel", "DataParallel"):
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        parallel = import_module(f"{__name__}.parallel")
-        return parallel if name == "parallel" else parallel.DataParallel
+    __getattr__ = deferred_imports(__name__)
 
 
 def __dir__() -> list[str]:

@@ -17,7 +17,7 @@ from candelabra._records.record import operator
 from candelabra._records.rules import by, checked_pointwise, pointwise, shape_of
 
 if TYPE_CHECKING:
-    from candelabra.typing import Mask, Number, Tensor
+    from candelabra.typing import BoolMask, Mask, Number, Tensor
 
 
 # -- where ------------------------------------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ def where_method(input: Tensor, condition: Tensor, other: Tensor | Number) -> Te
 
 # -- masks ------------------------------------------------------------------------------------------------------------
 @operator(pointwise, inplace=True, public=False)
-def masked_fill(input: Tensor | Number, mask: Mask, value: Tensor | Number) -> Tensor:
+def masked_fill(input: Tensor | Number, mask: BoolMask, value: Tensor | Number) -> Tensor:
     """Return ``input`` with ``value`` (a number or a 0-d tensor) where ``mask`` holds. The mask broadcasts."""
     return where(mask, value, input)
 
@@ -68,7 +68,7 @@ def _check_masked_value(value: Any) -> None:
     result=by_arguments,
     public=False,
 )
-def masked_fill_cast(input: Tensor, mask: Mask, value: Tensor | Number) -> Tensor:
+def masked_fill_cast(input: Tensor, mask: BoolMask, value: Tensor | Number) -> Tensor:
     """Return ``input`` with ``value`` where ``mask`` holds; the mask broadcasts, and the dtype is that of ``input``.
 
     ``value`` is a number or a 0-d tensor. Raises ``RuntimeError`` if the dtype cannot hold it.

@@ -11,7 +11,7 @@ from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
 
 if TYPE_CHECKING:
-    from candelabra.typing import Mask, Tensor
+    from candelabra.typing import BoolMask, Tensor
 
 
 @by
@@ -20,7 +20,7 @@ def _selected(input: Tensor, mask: Tensor) -> None:
 
 
 @operator(_selected, data_dependent=True, out="exact")
-def masked_select(input: Tensor, mask: Mask) -> Tensor:
+def masked_select(input: Tensor, mask: BoolMask) -> Tensor:
     """Return the elements where ``mask`` is true, as a 1-d tensor in C order. Both tensors broadcast."""
     shape = broadcast_shapes(shape_of(input), shape_of(mask)) or (1,)
     return index(input.expand(shape), nonzero(mask.expand(shape)).unbind(1))
@@ -33,7 +33,7 @@ def masked_select(input: Tensor, mask: Mask) -> Tensor:
     inplace=True,
     out=False,
 )
-def masked_scatter(input: Tensor, mask: Mask, source: Tensor) -> Tensor:
+def masked_scatter(input: Tensor, mask: BoolMask, source: Tensor) -> Tensor:
     """Return ``input`` with the elements of ``source``, in order, where ``mask`` is true. ``input`` and ``mask``
     broadcast.
 

@@ -56,9 +56,12 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
 
 # -- the exponential --------------------------------------------------------------------------------------------------
 TAYLOR = 18
-"""The degree of the polynomial. For norms below :data:`NEAR`, its error is less than the epsilon of float64."""
-NEAR = 1.09
-"""Bader, Blanes and Casas, Computing the matrix exponential with an optimized Taylor polynomial, 2019, table 2."""
+"""The degree of the polynomial."""
+NEAR = {"float32": 3.01, "complex64": 3.01, "float64": 1.09, "complex128": 1.09}
+"""The norm below which the error of the polynomial is less than the epsilon of a dtype: each squaring doubles rounding
+errors, so there are as few as possible. Bader, Blanes and Casas, Computing the matrix exponential with an optimized
+Taylor polynomial, 2019, table 2.
+"""
 
 
 @operator(
@@ -80,7 +83,7 @@ def linalg_matrix_exp(input: Tensor) -> Tensor:
     if input.dtype.is_half:  # squaring doubles the rounding errors, and half types overflow early
         return linalg_matrix_exp(input.float()).to(input.dtype)
     size = input.abs().sum(-2).amax(-1)
-    halvings = (size / NEAR).log2().ceil().clamp_min(0)
+    halvings = (size / NEAR[input.dtype.name]).log2().ceil().clamp_min(0)
     halvings = halvings.masked_fill(halvings.isfinite().logical_not(), 0)  # the result is not finite for any number
     squarings = int(without_levels(halvings).amax().item())  # those of the matrix with the largest norm
     x = input if not squarings else input * (-halvings).exp2().unsqueeze(-1).unsqueeze(-1)

@@ -12,7 +12,6 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from candelabra.library import RemovableHandle
-from candelabra.nn.modules._backward_hooks import BackwardHooks, watch_gradients_of_node
 from candelabra.nn.modules._traversal import Traversable
 
 if TYPE_CHECKING:
@@ -192,8 +191,11 @@ class Hooked(Traversable):
             args, kwargs = self._run_pre_hooks(args, kwargs)
             full, of_node = self._get_backward_hooks()
             before = self._get_backward_pre_hooks()
-            watch = BackwardHooks(module, before, full) if full or before else None
-            if watch is not None:
+            watch = None
+            if full or before:
+                from candelabra.nn.modules._backward_hooks import BackwardHooks  # needs candelabra.autograd.function
+
+                watch = BackwardHooks(module, before, full)
                 args = watch.watch_inputs(args)
             result = module.forward(*args, **kwargs)
             for number, hook in [*EVERYWHERE.forward.items(), *self._forward_hooks.items()]:
@@ -202,6 +204,8 @@ class Hooked(Traversable):
             if watch is not None:
                 result = watch.watch_outputs(result)
             if of_node:
+                from candelabra.nn.modules._backward_hooks import watch_gradients_of_node
+
                 watch_gradients_of_node(module, of_node, args, result)
             return result
         except Exception:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from inspect import signature
+from collections.abc import Callable
 from typing import Any, Final, Self, TypeVar, cast
 
 from candelabra import Tensor
@@ -158,10 +158,7 @@ class Module(Hooked, Stateful, Convertible):
 
     def _set_buffer(self, name: str, value: Tensor | None, persistent: bool) -> None:
         """Call register_buffer(), which a subclass may define without ``persistent``."""
-        if (
-            type(self).register_buffer is Module.register_buffer
-            or "persistent" in signature(self.register_buffer).parameters
-        ):
+        if type(self).register_buffer is Module.register_buffer or _takes_persistent(self.register_buffer):
             self.register_buffer(name, value, persistent)
         elif persistent:
             self.register_buffer(name, value)
@@ -263,6 +260,12 @@ def _registered(hooks: Hooks, module: Module, name: str, value: Any) -> Any:
         if new is not None:
             value = new
     return value
+
+
+def _takes_persistent(register: Callable[..., None]) -> bool:
+    from inspect import signature  # late: it takes as long to import as ten of these modules
+
+    return "persistent" in signature(register).parameters
 
 
 def _is_tensor_like(value: object) -> bool:

@@ -5,9 +5,9 @@ The modules that few programs use are imported at the first use of their names.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
+from candelabra.library import deferred_imports
 from candelabra.nn.utils.clip_grad import clip_grad_norm as clip_grad_norm
 from candelabra.nn.utils.clip_grad import clip_grad_norm_ as clip_grad_norm_
 from candelabra.nn.utils.clip_grad import clip_grad_value_ as clip_grad_value_
@@ -39,32 +39,16 @@ if TYPE_CHECKING:
     from candelabra.nn.utils.memory_format import (
         convert_conv3d_weight_memory_format as convert_conv3d_weight_memory_format,
     )
-
-_LATE: Final = {
-    "convert_conv2d_weight_memory_format": "memory_format", "convert_conv3d_weight_memory_format": "memory_format",
-    "fuse_conv_bn_eval": "fusion", "fuse_conv_bn_weights": "fusion", "fuse_linear_bn_eval": "fusion",
-    "fuse_linear_bn_weights": "fusion", "skip_init": "init",
-}  # fmt: skip
-"""The modules of functions that are imported late."""
-_LATE_MODULES: Final = ("parametrizations", "parametrize", "prune", "rnn", "stateless")
+else:
+    __getattr__ = deferred_imports(__name__)
 
 __all__ = [
     "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_",
     "convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format", "fuse_conv_bn_eval",
     "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights", "get_total_norm", "parameters_to_vector",
     "parametrizations", "parametrize", "prune", "remove_spectral_norm", "remove_weight_norm", "rnn",
-    "skip_init",    "spectral_norm", "stateless", "vector_to_parameters", "weight_norm",
+    "skip_init", "spectral_norm", "stateless", "vector_to_parameters", "weight_norm",
 ]  # fmt: skip
-
-if not TYPE_CHECKING:  # for a type checker, a name that does not exist stays an error
-
-    def __getattr__(name: str) -> Any:
-        if name in _LATE_MODULES:
-            return import_module(f"{__name__}.{name}")
-        if name not in _LATE:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = globals()[name] = getattr(import_module(f"{__name__}.{_LATE[name]}"), name)
-        return found
 
 
 def __dir__() -> list[str]:
