@@ -7,6 +7,11 @@ from typing import Any
 import pytest
 from candelabra.graph import Graph, runner
 from candelabra.library import open_device
+from candelabra_conformance.model import BAD, DEVICE, PASSED, Case
+from candelabra_conformance.mutants.catalogue import load
+from candelabra_conformance.mutants.hunting import installed, quick_of
+from candelabra_conformance.mutants.mirror import Mirror
+from candelabra_conformance.suite import plan, run_case
 
 from tests.conformance.failing import messages
 
@@ -51,3 +56,27 @@ def test_a_graph_that_reuses_live_memory_is_found(monkeypatch: pytest.MonkeyPatc
 def test_operators_that_break() -> None:
     """Operators whose calls no graph can repeat are not applicable, which is no failure."""
     assert messages("nonzero", "compiled", level=3) == []
+
+
+def programs(backend: Mirror) -> dict[Case, str]:
+    """Return the verdicts of the cases of several operators on a device. Every quick run has these cases."""
+    with installed(backend) as context:
+        cases = plan(context, level=2, operators=(DEVICE,), patterns=["device/compiled/*"])
+        assert set(cases) == quick_of(context, cases)
+        return {case: run_case(context, case, explained=False).verdict for case in cases}
+
+
+@pytest.mark.parametrize("mutable", [True, False])
+def test_programs_of_the_runner_are_right(mutable: bool) -> None:
+    """Programs of several operators pass where the core runs the graphs, also of immutable arrays."""
+    found = programs(Mirror("compiles_nothing", mutable=mutable))
+    assert {case.layout for case in found} == {"pointwise", "rows", "product", "written", "drawn"}
+    assert set(found.values()) == {PASSED}
+
+
+@pytest.mark.parametrize("name", [name for name, mutant in load().items() if mutant.family == "compilers"])
+def test_programs_find_each_wrong_compiler(name: str) -> None:
+    """A quick run finds every wrong compiler of the catalogue by the programs of several operators."""
+    backend = load()[name].make()
+    assert isinstance(backend, Mirror)
+    assert BAD.intersection(programs(backend).values())

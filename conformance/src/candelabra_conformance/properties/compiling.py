@@ -1,37 +1,37 @@
-"""``candelabra.compile``: compiled calls have the values, the writes and the draws of the operator, and memory of their
-own."""
+"""``candelabra.compile``: compiled calls and programs have the values, the writes and the draws of eager ones, and
+memory of their own."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import candelabra as cd
 import numpy as np
 from candelabra import Tensor
-from candelabra.dtypes import dtype
+from candelabra.dtypes import BY_NAME, dtype
 from candelabra.library import Operator
 from candelabra.random import fork_rng
 
 from candelabra_conformance.calling import at, called, determined, tensors, tensors_in
-from candelabra_conformance.context import Context, Failure, NotApplicable
-from candelabra_conformance.layouts import CONTIGUOUS, TRANSPOSED, placed
-from candelabra_conformance.numpy_dtypes import device_dtype
+from candelabra_conformance.context import MAIN, Context, Failure, NotApplicable
+from candelabra_conformance.layouts import CONTIGUOUS, TRANSPOSED, placed, to_layout
+from candelabra_conformance.numpy_dtypes import device_dtype, host_dtype
 from candelabra_conformance.properties.axes import of_callable, some
 from candelabra_conformance.properties.effects import differing, given_tensors, same
 from candelabra_conformance.properties.forms import fits, has_inplace
-from candelabra_conformance.properties.registry import callable_property, operator_property
+from candelabra_conformance.properties.registry import Axis, callable_property, device_property, operator_property
 from candelabra_conformance.properties.value import agree
 from candelabra_conformance.records import CallableRecord
 from candelabra_conformance.samples.sample import SEED, Sample
 from candelabra_conformance.tolerance import SAFETY, eps, wide
 from candelabra_conformance.transport import Array, to_device, to_host
 
-TURNS = ("that is traced", "that runs the graph", "that runs the graph again")
+TURNS: Final = ("that is traced", "that runs the graph", "that runs the graph again")
 """The calls of a compiled function, in order."""
-BREAKS = "no graph can repeat the operator's calls, which run eagerly"
+BREAKS: Final = "no graph can repeat the operator's calls, which run eagerly"
 
 
 @operator_property(
@@ -161,3 +161,56 @@ def _kept(context: Context, earlier: Any, last: Any, arguments: list[Tensor], wh
         tensor.copy_(to_device(differing(to_host(tensor)), context.instance))
     if not all(map(same, map(to_host, own(earlier)), before)):
         raise Failure("a result of the graph is other after a write into the result of its next run", *where)
+
+
+# -- programs of several operators ------------------------------------------------------------------------------------
+def _written(x: Tensor, y: Tensor) -> Tensor:
+    """Write into the first tensor twice, the second time into some of its rows, and return what depends on it."""
+    x.mul_(y)
+    x[1:].sub_(y[1:])
+    return x + y
+
+
+PROGRAMS: Final[dict[str, Callable[[Tensor, Tensor], Any]]] = {
+    "pointwise": lambda x, y: (x - y).exp() * x.maximum(y),
+    "rows": lambda x, y: ((x - y).softmax(0), (x * y).sum(0), (x + y).cumsum(0)),
+    "product": lambda x, y: (x @ y.transpose(0, 1) + 0.5).relu(),
+    "written": _written,
+    "drawn": lambda x, y: cd.rand_like(x) * y + x,
+}
+"""Functions of two matrices by name, which stands in the place of the layout in the ids of cases."""
+
+
+def _programs(context: Context) -> Iterator[Axis]:
+    floating = next((d for name in MAIN[:4] if context.computes(d := BY_NAME[name])), None)
+    for name in PROGRAMS if floating is not None else ():
+        yield Axis(floating, name, 2)
+
+
+@device_property("compiled", _programs)
+def compiled_programs(context: Context, d: dtype, layout: str) -> None:
+    """A function of several operators gives the results, the writes and the draws of eager calls when it is traced and
+    whenever its graph runs on other values. All results exist at once, and are read last."""
+    ran = False
+    for placement in (CONTIGUOUS, TRANSPOSED):
+        form = cd.compile(PROGRAMS[layout])
+        eager = _turns(context, PROGRAMS[layout], d, placement)
+        for turn, due, got in zip(TURNS, eager, _turns(context, form, d, placement), strict=True):
+            if not all(_near(to_host(a), to_host(b)) for a, b in zip(got, due, strict=True)):
+                raise Failure(f"on {placement} tensors, in the call {turn}: other values come out than of eager calls")
+        ran = ran or bool(form.programs)
+    if not ran:
+        raise NotApplicable(BREAKS)
+
+
+def _turns(context: Context, function: Callable[..., Any], d: dtype, placement: str) -> list[list[Tensor]]:
+    """Return the results and the arguments of a call for each turn, on different values, after one seed."""
+    random = np.random.Generator(np.random.Philox(SEED))
+    found = []
+    with fork_rng(), context.device, _breaks_allowed():
+        cd.manual_seed(SEED)
+        for _ in TURNS:
+            values = np.round(random.uniform(-1, 1, (2, 5, 7)) * 8) / 8  # exact in every dtype
+            arguments = [to_layout(each.astype(host_dtype(d)), placement, context.instance) for each in values]
+            found.append([*tensors_in(function(*arguments)), *arguments])
+    return found

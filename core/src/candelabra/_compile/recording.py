@@ -14,7 +14,7 @@ from candelabra._device import instance_of_key
 from candelabra._dispatch.tracing import RunTimeFloat
 from candelabra._graph.structure import Graph, Node, Value
 from candelabra._graph.tracing import GeneratorDraw, Tracer, untraced
-from candelabra._keys import AUTOGRAD
+from candelabra._keys import AUTOGRAD, VIEW
 from candelabra._tensor import Tensor
 from candelabra.utils._pytree import tree_flatten
 
@@ -226,6 +226,9 @@ class Recorder(Tracer):
         if writes and id(start.cell) not in cells:
             cells.add(id(start.cell))
             effects.append(Advanced(tensor, writes))
+        if writes and tensor._keys & VIEW and instance_of_key(tensor._keys).immutable:
+            # The write has replaced the payload of the base, which differs from call to call and is no input.
+            self.note_break("a view from outside is written on a device whose arrays are immutable")
         if tensor._payload is not start.payload:
             found = self.payloads.get(id(tensor._payload))
             if found is None or not instance_of_key(tensor._keys).immutable:
