@@ -64,6 +64,22 @@ def solve(a: Any, b: Any) -> tuple[Any, Any]:
     return out, info
 
 
+def inverses(x: Any) -> tuple[Any, Any, Any]:
+    """Return the diagonals of U of the LU factorizations, whether the permutations are odd, and the transposed
+    inverses: NaN if the matrix is singular.
+    """
+    getrf, getri, getri_lwork = lapack_functions("getrf", "getri", "getri_lwork", like=x)
+    batch, n = _batch_shape(x), x.shape[-1]
+    diagonals, odd, out = np.empty(x.shape[:-1], x.dtype), np.zeros(batch, np.int64), np.empty_like(x)
+    size = int(np.real(getri_lwork(n)[0]))
+    for i in _batch_indices(batch):
+        lu, pivots, info = getrf(x[i])
+        diagonals[i] = lu.diagonal()
+        odd[i] = np.count_nonzero(pivots != np.arange(n)) % 2
+        out[i] = np.nan if info else getri(lu, pivots, lwork=size, overwrite_lu=True)[0].T
+    return diagonals, odd, out
+
+
 def _solve_one_triangular(a: Any, b: Any, upper: bool, unitriangular: bool) -> Any:
     """Return ``x`` with ``a x = b`` for one triangular matrix, by BLAS.
 
