@@ -19,7 +19,7 @@ from candelabra_cpu.precision import is_half
 FEW = 32
 """Fewer permutations than this are computed one by one."""
 LARGE = 48
-"""Matrices of at least so many rows are factorized one by one where that saves a factorization."""
+"""Matrices of at least so many rows are factorized one by one: SciPy's LAPACK is faster than NumPy's."""
 
 
 def _zero_info(x: Any) -> Any:
@@ -38,25 +38,26 @@ def _cholesky(x: Any, upper: bool) -> tuple[Any, Any]:
 
 
 def _inverse(x: Any) -> tuple[Any, Any]:
-    try:
-        return np.linalg.inv(x), _zero_info(x)
-    except np.linalg.LinAlgError:
-        if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-            raise
-        return lapack.solve(x, np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape))
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"inv() expects square matrices, got {x.shape}")
+    if x.shape[-1] < LARGE:
+        try:
+            return np.linalg.inv(x), _zero_info(x)
+        except np.linalg.LinAlgError:  # a matrix is singular
+            pass
+    return lapack.solve(x, np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape))
 
 
 def _solve(a: Any, b: Any) -> tuple[Any, Any]:
-    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
+    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != a.shape[-2] or a.shape[-1] != b.shape[-2]:
         raise ValueError(f"solve() expects matrices of matching shapes, got {a.shape} and {b.shape}")
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    try:
-        return np.linalg.solve(a, b), np.zeros(batch, np.int32)
-    except np.linalg.LinAlgError:
-        if a.shape[-1] != a.shape[-2]:
-            raise
-        expanded = np.broadcast_to(a, batch + a.shape[-2:]), np.broadcast_to(b, batch + b.shape[-2:])
-        return lapack.solve(*expanded)
+    if a.shape[-1] < LARGE:
+        try:
+            return np.linalg.solve(a, b), np.zeros(batch, np.int32)
+        except np.linalg.LinAlgError:  # a matrix is singular
+            pass
+    return lapack.solve(np.broadcast_to(a, batch + a.shape[-2:]), np.broadcast_to(b, batch + b.shape[-2:]))
 
 
 def _convergence_error(name: str, x: Any, fault: Any) -> LinAlgError:
@@ -216,19 +217,12 @@ def _permutation(pivots: Any, rows: int) -> Any:
     if flat.size and (flat.min() < 0 or flat.max() >= rows):
         raise ValueError(f"pivots must be in 1 to {rows}, got {flat.min() + 1} to {flat.max() + 1}")
     if len(flat) < FEW:
-        return np.array([_swapped(row, rows) for row in flat.tolist()], np.int64).reshape(*pivots.shape[:-1], rows)
+        return np.array([lapack.swapped(row, rows) for row in flat.tolist()], np.int64).reshape(*pivots.shape[:-1], rows)
     order = np.tile(np.arange(rows), (len(flat), 1))
     every = np.arange(len(flat))
     for i in range(flat.shape[1]):
         order[every, i], order[every, flat[:, i]] = order[every, flat[:, i]], order[:, i].copy()
     return order.reshape(*pivots.shape[:-1], rows)
-
-
-def _swapped(pivots: list[int], rows: int) -> list[int]:
-    order = list(range(rows))
-    for row, other in enumerate(pivots):
-        order[row], order[other] = order[other], order[row]
-    return order
 
 
 KERNELS: dict[str, Any] = {
