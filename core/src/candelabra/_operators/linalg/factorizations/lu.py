@@ -201,7 +201,10 @@ def _square_along(t: Tensor, LU: Tensor) -> Tensor:
 
 def _left_of(below: Sequence[Tensor], i: int) -> list[Tensor]:
     """Return the parts of row ``i`` of blocks in the columns below the diagonal blocks before it."""
-    return [t.narrow(-2, (i - j - 1) * BLOCK, min(BLOCK, t.shape[-2] - (i - j - 1) * BLOCK)) for j, t in enumerate(below[:i])]
+    return [
+        t.narrow(-2, (i - j - 1) * BLOCK, min(BLOCK, t.shape[-2] - (i - j - 1) * BLOCK))
+        for j, t in enumerate(below[:i])
+    ]
 
 
 def _block_along(t: Tensor, LU: Tensor) -> Tensor:
