@@ -44,7 +44,8 @@ class Function(NamedTuple):
 
 
 FUNCTIONS = (
-    Function("lu_factor", "xp.linalg.lu_factor(x)[0]", "s", 3),
+    Function("lu_factor, 512²", "xp.linalg.lu_factor(x)[0]", "s", 3),
+    Function("lu_factor, 1024²", "xp.linalg.lu_factor(x)[0]", "m", 3),
     Function("cholesky", "xp.linalg.cholesky(x)", "p", 3),
     Function("det", "xp.linalg.det(x)", "r", 3),
     Function("slogdet", "xp.linalg.slogdet(x)[1]", "s", 3),
@@ -58,7 +59,7 @@ FUNCTIONS = (
     Function("eigvals", "xp.linalg.eigvals(x)", "e"),
     Function("matmul", "x @ v", "s", 2),
     Function("conv2d", "F.conv2d(x, filters, padding=1)", "image", 2),
-    Function("attention, of queries", "F.scaled_dot_product_attention(x, k, w)", "q", 2),
+    Function("attention, of the queries", "F.scaled_dot_product_attention(x, k, w)", "q", 2),
     Function("attention, of all", "F.scaled_dot_product_attention(x, x + k, x + w)", "q", 3),
     Function("prod", "x.prod(1)", "near", 2),
     Function("cumprod", "x.cumprod(1)", "near", 2),
@@ -67,12 +68,11 @@ FUNCTIONS = (
     Function("var", "x.var(1)", "m", 2),
     Function("norm", "xp.linalg.vector_norm(x, 2, 1)", "m", 2),
     Function("logsumexp", "x.logsumexp(1)", "m", 2),
-    Function("softmax", "x.softmax(1)", "m", 2),
-    Function("log_softmax", "x.log_softmax(1)", "m", 2),
-    Function("layer_norm", "F.layer_norm(x, (1024,))", "m", 2),
+    Function("softmax", "x.softmax(1)", "m", 2.5),
+    Function("log_softmax", "x.log_softmax(1)", "m", 2.5),
+    Function("layer_norm", "F.layer_norm(x, (1024,))", "m", 2.5),
     Function("cross_entropy", "F.cross_entropy(x, classes)", "rows", 2),
-    Function("sort", "x.sort(1)[0]", "m", 2),
-    Function("exp", "x.exp()", "m", 2),
+    Function("exp", "x.exp()", "m", 2.5),
 )
 
 
