@@ -40,7 +40,7 @@ c = cd.complex(x, y)
 b, v = cd.randn(512, 512), cd.rand(512, 512)
 a, r = b @ b.mT / 512 + cd.eye(512), cd.linalg.qr(b)[0] + b * 1e-3
 s, e = b[:128, :128].contiguous(), a[:256, :256].contiguous()
-labels = cd.randint(0, 16, (1 << 16,))
+scores, labels = cd.rand(1 << 16, 16), cd.randint(0, 16, (1 << 16,))
 t = cd.rand(64, 64, 64)
 image, filters = cd.rand(16, 16, 64, 64), cd.rand(16, 16, 3, 3)
 q = cd.rand(4, 8, 64, 32)
@@ -62,9 +62,9 @@ SPECIAL = {
     "baddbmm": "t, t, t", "addbmm": "t[0], t, t", "cross_product": "cd.rand(1 << 16, 3), cd.rand(1 << 16, 3), 1",
     "where": "x > 0.5, y, z", "conv": "image, filters, (1, 1), (1, 1), (1, 1), False, (0, 0), 1", "linear": "p, u, d",
     "embedding": "rows, m, -1, False, False", "triangular_solution": "a, v, False, False", "linalg_lu_factor_ex": "b",
-    "linalg_lstsq": "b[:, :128], v, 1e-6, 'gelsy'", "attention": "q, q + 1, q + 2, None, False, 0.2", "kthvalue": "p, 3",
-    "median_dim": "p, 1", "nanmedian_dim": "p, 1", "topk": "m, 8", "mean_class_loss": "cd.rand(1 << 16, 16), labels, -100",
-    "normalize": "m, 1, 1e-5", "scatter_add": "m, 0, k, w", "scatter_src": "m, 0, k, w", "gather": "m, 0, k",
+    "linalg_lstsq": "b[:, :128], v, 1e-6, 'gelsy'", "attention": "q, q + 1, q + 2, None, False, 0.2",
+    "median_dim": "p, 1", "nanmedian_dim": "p, 1", "topk": "m, 8", "mean_class_loss": "scores, labels, -100",
+    "kthvalue": "p, 3", "normalize": "m, None, None, (1,), 1e-5", "scatter_extreme": "m, 0, k, w, 'amax', True", "scatter_add": "m, 0, k, w", "scatter_src": "m, 0, k, w", "gather": "m, 0, k",
     "index_select": "m, 0, rows", "pow": "x, y", "prod": "m * 0.1 + 0.9, (1,)", "cumprod": "m * 0.1 + 0.9, 1",
     "diagonal_scatter": "m, x[:1024]", "expand": "d, (1024, 256)", "view": "m, (1024 * 1024,)",
     "permute": "m, (1, 0)", "frexp": "x", "as_strided": "m, (1024, 1024), (1, 1024)", "unfold": "m, 1, 8, 4",

@@ -14,11 +14,12 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from rich.console import Console
+from rich.table import Table
+
 from benchmarks.cases import Case
 from benchmarks.processor import LIBRARY
 from benchmarks.sides import Side
-from rich.console import Console
-from rich.table import Table
 
 SETUP = f"""{LIBRARY}
 jvp = __import__(xp.__name__ + ".func", fromlist=["func"]).jvp

@@ -15,7 +15,6 @@ from candelabra_cpu import lapack
 from candelabra_cpu.numpy_kernels import asarray, numpy_kernel
 from candelabra_cpu.precision import is_half
 
-
 FEW = 32
 """Fewer permutations than this are computed one by one."""
 LARGE = 48
@@ -217,7 +216,9 @@ def _permutation(pivots: Any, rows: int) -> Any:
     if flat.size and (flat.min() < 0 or flat.max() >= rows):
         raise ValueError(f"pivots must be in 1 to {rows}, got {flat.min() + 1} to {flat.max() + 1}")
     if len(flat) < FEW:
-        return np.array([lapack.swapped(row, rows) for row in flat.tolist()], np.int64).reshape(*pivots.shape[:-1], rows)
+        return np.array([lapack.swapped(row, rows) for row in flat.tolist()], np.int64).reshape(
+            *pivots.shape[:-1], rows
+        )
     order = np.tile(np.arange(rows), (len(flat), 1))
     every = np.arange(len(flat))
     for i in range(flat.shape[1]):

@@ -114,7 +114,9 @@ class ScanSourceBuilder:
     def loaded_state(self, name: str, places: Sequence[str], suffix: str, i: str) -> str:
         """Declare the state of elements in memory, whose values get the names ``x`` + ``suffix`` …"""
         values = [f"{letter}{suffix}" for letter in VALUES[: len(places)]]
-        loads = [f"const {e.value} {v} = {e.load(at)};\n" for e, v, at in zip(self.elements, values, places, strict=True)]
+        loads = [
+            f"const {e.value} {v} = {e.load(at)};\n" for e, v, at in zip(self.elements, values, places, strict=True)
+        ]
         return "".join(loads) + self.state_of(name, values, i)
 
     def state_of(self, name: str, values: Sequence[str], i: str) -> str:
@@ -256,9 +258,7 @@ class ScanSourceBuilder:
             f"GLOBAL {o.memory}* to{k} = out{k} + (out_row + i * out_step);\n" for k, o in enumerate(self.outputs)
         )
         starts = zip(self.inputs, self.elements, strict=True)
-        pointers += "".join(
-            f"GLOBAL const {e.memory}* from_{n} = {n} + ({n}_row + i * {n}_step);\n" for n, e in starts
-        )
+        pointers += "".join(f"GLOBAL const {e.memory}* from_{n} = {n} + ({n}_row + i * {n}_step);\n" for n, e in starts)
         each = self.loaded_state("e", [f"from_{n}[{offset.format(n)}]" for n in self.inputs], "", "i")
         begin = "".join(f" {n}_row += begin * {n}_k{last};" for n in self.inputs)
         t, block, update, result = "t", "", "", self.results("t", "c", "[c]", "to")
