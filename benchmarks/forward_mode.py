@@ -37,7 +37,10 @@ m, w = cd.rand(1024, 1024) + 0.5, cd.rand(1024, 1024)
 k = cd.randint(0, 1024, (1024, 1024))
 p, u, d = cd.rand(256, 256), cd.rand(256, 256), cd.rand(256)
 c = cd.complex(x, y)
-s = cd.rand(128, 128); a = s @ s.mT + 128 * cd.eye(128); v = cd.rand(128, 8)
+b, v = cd.randn(512, 512), cd.rand(512, 512)
+a, r = b @ b.mT / 512 + cd.eye(512), cd.linalg.qr(b)[0] + b * 1e-3
+s, e = b[:128, :128].contiguous(), a[:256, :256].contiguous()
+scores, labels = cd.rand(1 << 16, 16), cd.randint(0, 16, (1 << 16,))
 t = cd.rand(64, 64, 64)
 image, filters = cd.rand(16, 16, 64, 64), cd.rand(16, 16, 3, 3)
 q = cd.rand(4, 8, 64, 32)
@@ -51,22 +54,22 @@ FORMS = (
 SPECIAL = {
     "cat": "[m, w], 0", "amax": "m, (1,)", "amin": "m, (1,)", "sum": "m, (1,)", "mean": "m, (1,)", "var": "m, (1,)",
     "std": "m, (1,)", "var_mean": "m, (1,)", "std_mean": "m, (1,)", "linalg_vector_norm": "m, 2, (1,)", "sort": "m",
-    "mode": "m[:64]", "median_all": "x", "nanmedian_all": "x", "linalg_det": "a", "linalg_slogdet": "a",
-    "linalg_svd": "s", "linalg_svdvals": "s", "linalg_eigh": "a", "linalg_eigvalsh": "a", "linalg_eig": "s",
-    "linalg_eigvals": "s", "linalg_qr": "s", "linalg_inv_ex": "a", "linalg_cholesky_ex": "a",
+    "mode": "m[:64]", "median_all": "x", "nanmedian_all": "x", "linalg_det": "r", "linalg_slogdet": "b",
+    "linalg_svd": "s", "linalg_svdvals": "s", "linalg_eigh": "e", "linalg_eigvalsh": "e", "linalg_eig": "s",
+    "linalg_eigvals": "s", "linalg_qr": "s", "linalg_inv_ex": "b", "linalg_cholesky_ex": "a",
     "random_log_gamma": "m[:64], 0, 1", "random_poisson": "m[:64], 0, 1", "log_softmax": "m, 1", "softmax": "m, 1",
     "matmul": "p, u", "addmm": "p, u, p", "addmv": "x[:1024], m, y[:1024]", "addr": "m, x[:1024], y[:1024]",
     "baddbmm": "t, t, t", "addbmm": "t[0], t, t", "cross_product": "cd.rand(1 << 16, 3), cd.rand(1 << 16, 3), 1",
     "where": "x > 0.5, y, z", "conv": "image, filters, (1, 1), (1, 1), (1, 1), False, (0, 0), 1", "linear": "p, u, d",
-    "embedding": "rows, m, -1, False, False", "triangular_solution": "a, v, False, False", "linalg_lu_factor_ex": "a",
-    "linalg_lstsq": "cd.rand(128, 32), v, None", "attention": "q, q + 1, q + 2, None, False, 0.2", "kthvalue": "p, 3",
-    "median_dim": "p, 1", "nanmedian_dim": "p, 1", "topk": "m, 8", "mean_class_loss": "m, rows, -100",
-    "normalize": "m, 1, 1e-5", "scatter_add": "m, 0, k, w", "scatter_src": "m, 0, k, w", "gather": "m, 0, k",
-    "index_select": "m, 0, rows", "pow": "x, y", "prod": "m + 0.5, (1,)", "cumprod": "m + 0.5, 1",
+    "embedding": "rows, m, -1, False, False", "triangular_solution": "a, v, False, False", "linalg_lu_factor_ex": "b",
+    "linalg_lstsq": "b[:, :128], v, 1e-6, 'gelsy'", "attention": "q, q + 1, q + 2, None, False, 0.2",
+    "median_dim": "p, 1", "nanmedian_dim": "p, 1", "topk": "m, 8", "mean_class_loss": "scores, labels, -100",
+    "kthvalue": "p, 3", "normalize": "m, None, None, (1,), 1e-5", "scatter_extreme": "m, 0, k, w, 'amax', True", "scatter_add": "m, 0, k, w", "scatter_src": "m, 0, k, w", "gather": "m, 0, k",
+    "index_select": "m, 0, rows", "pow": "x, y", "prod": "m * 0.1 + 0.9, (1,)", "cumprod": "m * 0.1 + 0.9, 1",
     "diagonal_scatter": "m, x[:1024]", "expand": "d, (1024, 256)", "view": "m, (1024 * 1024,)",
     "permute": "m, (1, 0)", "frexp": "x", "as_strided": "m, (1024, 1024), (1, 1024)", "unfold": "m, 1, 8, 4",
     "flip": "m, (1,)", "erfinv": "x", "logit": "x", "fft_c2c": "c, (0,), 0, True", "fft_r2c": "x, (0,), 0, True",
-    "fft_c2r": "c, (0,), 0, 2 * (n - 1)", "linalg_solve_ex": "a, v",
+    "fft_c2r": "c, (0,), 0, 2 * (n - 1)", "linalg_solve_ex": "b, v",
     "resample": "image, (128, 128), 'bilinear', False, None, None",
     "max_pool": "image, (2, 2), (2, 2), (0, 0), (1, 1), False",
 }  # fmt: skip

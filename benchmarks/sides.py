@@ -18,6 +18,7 @@ class Side:
     """A worker process that measures one library; ``environment`` has its variables, by default those of this process.
 
     ``worker`` has Python's arguments for a program, run in ``folder``, that answers lines of JSON with lines of JSON.
+    With ``cpu_time``, times are CPU times of the process, of all its threads.
     """
 
     def __init__(
@@ -27,8 +28,10 @@ class Side:
         environment: Mapping[str, str] | None = None,
         worker: Sequence[str] = (str(WORKER),),
         folder: Path | None = None,
+        cpu_time: bool = False,
     ) -> None:
         self.library = library
+        self.cpu_time = cpu_time
         self.environment = environment
         self._command = [python, "-W", "ignore", *worker]
         self._folder = folder
@@ -66,7 +69,7 @@ class Side:
 
     def _ask(self, case: Case, seconds: float, patience: float | None = None) -> dict[str, Any]:
         request = {"library": self.library, "setup": case.setup, "statement": case.statement, "seconds": seconds}
-        request |= {"prepare": case.prepare, "batches": case.batches}
+        request |= {"prepare": case.prepare, "batches": case.batches, "cpu_time": self.cpu_time}
         return self.ask(request, patience)
 
     def ask(self, request: dict[str, Any], patience: float | None = None) -> dict[str, Any]:

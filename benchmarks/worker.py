@@ -1,7 +1,8 @@
 """One side of a comparison, in its own process, because two thread pools in one process slow each other down.
 
 It reads a line of JSON per request (library, setup, statement, seconds; prepare: a statement before each batch of
-calls; batches: their number) and answers with the best time of one call, in seconds. The garbage collector stays on.
+calls; batches: their number; cpu_time: whether to measure the time of the processor) and answers with the best time of
+one call, in seconds. The garbage collector stays on.
 """
 
 from __future__ import annotations
@@ -10,17 +11,21 @@ import gc
 import importlib
 import json
 import sys
+import time
 import timeit
 from typing import Any
 
 
-def best_time(xp: Any, setup: str, statement: str, seconds: float, prepare: str = "", batches: int = 4) -> float:
+def best_time(
+    xp: Any, setup: str, statement: str, seconds: float, prepare: str = "", batches: int = 4, cpu_time: bool = False
+) -> float:
     """Return the smallest mean time of a call over batches that fill ``seconds``; with 0 seconds it is called once.
 
     ``prepare`` runs before each batch and is not timed; it can wait for queued work. Short batches are more likely to
     run without disturbance by other processes.
     """
-    timer = timeit.Timer(statement, f"gc.enable(); {prepare}", globals=_namespace(xp, setup))
+    clock = time.process_time if cpu_time else time.perf_counter
+    timer = timeit.Timer(statement, f"gc.enable(); {prepare}", clock, globals=_namespace(xp, setup))
     if not seconds:
         return timer.timeit(1)
     count, took = timer.autorange(lambda *_: None) if seconds > 1 else _calibrate(timer, seconds / (batches + 1))
@@ -63,6 +68,7 @@ def main() -> None:
                     request["seconds"],
                     request.get("prepare", ""),
                     request.get("batches", 4),
+                    request.get("cpu_time", False),
                 )
             }
         except Exception as error:

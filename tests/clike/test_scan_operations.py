@@ -59,7 +59,7 @@ def test_the_expressions_of_all_scans_have_the_right_types(d: dtype) -> None:
 def scan(**changed: Any) -> ScanOp:
     """Return a sum with some of its parts changed."""
     given: dict[str, Any] = {
-        "name": "total", "element": "f32", "index": "u32", "states": (("f64", 0),), "outputs": ("f32",),
+        "name": "total", "elements": ("f32",), "index": "u32", "states": (("f64", 0),), "outputs": ("f32",),
         "each": lambda x: cast("f64", x), "operation": lambda a0, b0: a0 + b0, "results": lambda a0: cast("f32", a0),
     }  # fmt: skip
     return ScanOp(**{**given, **changed})

@@ -477,7 +477,8 @@ def test_extrema_share_tangents_evenly_and_ignore_those_of_other_elements() -> N
     ("operator", "arguments"),
     [
         ("extremum_along", ((1,), True, False)), ("var_mean_along", (None, 1, False)), ("norm_along", (None, False)),
-        ("logsumexp_along", ((1,), False)), ("cumprod_along", (1,)),
+        ("logsumexp_along", ((1,), False)), ("cumprod_along", (1,)), ("prod_along", ((1,), False)),
+        ("linalg_det_along", ()), ("linalg_slogdet_along", ()),
     ],
 )  # fmt: skip
 def test_tangents_of_another_shape_are_refused(operator: str, arguments: tuple[Any, ...]) -> None:

@@ -50,33 +50,58 @@ def cholesky(x: Any, upper: bool) -> tuple[Any, Any]:
     return out, info
 
 
+def swapped(pivots: list[int], rows: int) -> list[int]:
+    """Return the source row of each row when rows ``i`` and ``pivots[i]`` are swapped in order."""
+    order = list(range(rows))
+    for row, other in enumerate(pivots):
+        order[row], order[other] = order[other], order[row]
+    return order
+
+
 def solve(a: Any, b: Any) -> tuple[Any, Any]:
     """Return the solution of ``a x = b`` and info: the index of a zero pivot (the solution is divided by it), or 0."""
     getrf = lapack_functions("getrf", like=a)
     out, info = np.empty(b.shape, b.dtype), np.zeros(_batch_shape(a), np.int32)
     for i in _batch_indices(info.shape):
         lu, pivots, info[i] = getrf(a[i])
-        right = b[i].copy()
-        for row, other in enumerate(pivots):
-            if other != row:
-                right[[row, other]] = right[[other, row]]
+        right = b[i][swapped(pivots.tolist(), b.shape[-2])]
         out[i] = _solve_one_triangular(lu, _solve_one_triangular(lu, right, False, True), True, False)
     return out, info
 
 
-def _solve_one_triangular(a: Any, b: Any, upper: bool, unitriangular: bool) -> Any:
-    """Return ``x`` with ``a x = b`` for one triangular matrix, by BLAS.
+def inverses(x: Any) -> tuple[Any, Any, Any]:
+    """Return the diagonals of U of the LU factorizations, whether the permutations are odd, and the transposed
+    inverses: NaN if the matrix is singular.
+    """
+    getrf, getri, getri_lwork = lapack_functions("getrf", "getri", "getri_lwork", like=x)
+    batch, n = _batch_shape(x), x.shape[-1]
+    diagonals, odd, out = np.empty(x.shape[:-1], x.dtype), np.zeros(batch, np.int64), np.empty_like(x)
+    size = int(np.real(getri_lwork(n)[0]))
+    for i in _batch_indices(batch):
+        lu, pivots, info = getrf(x[i])
+        diagonals[i] = lu.diagonal()
+        odd[i] = np.count_nonzero(pivots != np.arange(n)) % 2
+        out[i] = np.nan if info else getri(lu, pivots, lwork=size, overwrite_lu=True)[0].T
+    return diagonals, odd, out
 
-    A zero on the diagonal leads to a division by zero.
+
+def _solve_one_triangular(a: Any, b: Any, upper: bool, unitriangular: bool) -> Any:
+    """Return ``x`` with ``a x = b`` for one triangular matrix, by BLAS, in the order of the elements of ``b``.
+
+    A zero on the diagonal leads to a division by zero. Row-major ``b`` is solved as ``xᵀ aᵀ = bᵀ``, without a copy in
+    the other order.
     """
     from scipy.linalg.blas import get_blas_funcs
 
     if not b.size:
         return b
     trsm = get_blas_funcs("trsm", dtype=b.dtype)
-    if a.flags.f_contiguous:
-        return trsm(1.0, a, b, lower=not upper, diag=unitriangular)
-    return trsm(1.0, a.T, b, lower=upper, trans_a=1, diag=unitriangular)
+    row_major = b.strides[0] > b.strides[1]
+    transposed = not a.flags.f_contiguous
+    triangle, lower = (a.T, upper) if transposed else (a, not upper)
+    right = np.ascontiguousarray(b).T if row_major else b
+    found = trsm(1.0, triangle, right, side=row_major, lower=lower, trans_a=transposed != row_major, diag=unitriangular)
+    return found.T if row_major else found
 
 
 def _solve_triangular(a: Any, b: Any, upper: bool, unitriangular: bool) -> Any:

@@ -15,6 +15,11 @@ from candelabra_cpu import lapack
 from candelabra_cpu.numpy_kernels import asarray, numpy_kernel
 from candelabra_cpu.precision import is_half
 
+FEW = 32
+"""Fewer permutations than this are computed one by one."""
+LARGE = 48
+"""Matrices of at least so many rows are factorized one by one: SciPy's LAPACK is faster than NumPy's."""
+
 
 def _zero_info(x: Any) -> Any:
     return np.zeros(x.shape[:-2], np.int32)
@@ -32,25 +37,26 @@ def _cholesky(x: Any, upper: bool) -> tuple[Any, Any]:
 
 
 def _inverse(x: Any) -> tuple[Any, Any]:
-    try:
-        return np.linalg.inv(x), _zero_info(x)
-    except np.linalg.LinAlgError:
-        if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-            raise
-        return lapack.solve(x, np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape))
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"inv() expects square matrices, got {x.shape}")
+    if x.shape[-1] < LARGE:
+        try:
+            return np.linalg.inv(x), _zero_info(x)
+        except np.linalg.LinAlgError:  # a matrix is singular
+            pass
+    return lapack.solve(x, np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape))
 
 
 def _solve(a: Any, b: Any) -> tuple[Any, Any]:
-    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
+    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != a.shape[-2] or a.shape[-1] != b.shape[-2]:
         raise ValueError(f"solve() expects matrices of matching shapes, got {a.shape} and {b.shape}")
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    try:
-        return np.linalg.solve(a, b), np.zeros(batch, np.int32)
-    except np.linalg.LinAlgError:
-        if a.shape[-1] != a.shape[-2]:
-            raise
-        expanded = np.broadcast_to(a, batch + a.shape[-2:]), np.broadcast_to(b, batch + b.shape[-2:])
-        return lapack.solve(*expanded)
+    if a.shape[-1] < LARGE:
+        try:
+            return np.linalg.solve(a, b), np.zeros(batch, np.int32)
+        except np.linalg.LinAlgError:  # a matrix is singular
+            pass
+    return lapack.solve(np.broadcast_to(a, batch + a.shape[-2:]), np.broadcast_to(b, batch + b.shape[-2:]))
 
 
 def _convergence_error(name: str, x: Any, fault: Any) -> LinAlgError:
@@ -151,6 +157,36 @@ def _det_backward(g: Any, a: Any, out: Any) -> Any:
     return np.where(singular[..., None, None], adjugate, np.conj(regular.swapaxes(-1, -2)) * weight)
 
 
+def _det_along(t: Any, a: Any) -> tuple[Any, Any]:
+    _check_alike(t, a)
+    sign, log, trace = _slogdet_along(t, a)
+    det = sign * np.exp(log)
+    if det.all():
+        return asarray(det, a.dtype), asarray(det * trace, a.dtype)
+    slope = np.sum(np.conj(_det_backward(np.ones_like(det), a, det)) * t, axis=(-2, -1))
+    return asarray(det, a.dtype), asarray(slope, a.dtype)
+
+
+def _slogdet_along(t: Any, a: Any) -> tuple[Any, Any, Any]:
+    """Sign and logarithm of determinants, and the trace of the inverse times the tangent, by one factorization."""
+    _check_alike(t, a)
+    if a.shape[-1] < LARGE:  # the loop over matrices would take longer than a second factorization
+        (sign, log), transposed = np.linalg.slogdet(a), _inverse(a)[0].swapaxes(-1, -2)
+    else:
+        diagonal, odd, transposed = lapack.inverses(a)
+        size = np.abs(diagonal)
+        sign = np.prod(diagonal / np.where(size == 0, 1, size), axis=-1) * (1 - 2 * odd)
+        with np.errstate(divide="ignore"):
+            log = np.log(size).sum(-1)
+    trace = np.einsum("...ij,...ij->...", transposed, t)
+    return asarray(sign, a.dtype), asarray(log, a.real.dtype), asarray(trace, a.dtype)
+
+
+def _check_alike(t: Any, a: Any) -> None:
+    if t.shape != a.shape:
+        raise ValueError("the tangent has another shape")
+
+
 def _vector_norm(x: Any, order: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
     """Return vector norms. The 2-norm over trailing dims allocates no array of squares."""
     if is_half(x):
@@ -179,6 +215,10 @@ def _permutation(pivots: Any, rows: int) -> Any:
     flat = pivots.reshape(int(np.prod(pivots.shape[:-1])), pivots.shape[-1]) - 1
     if flat.size and (flat.min() < 0 or flat.max() >= rows):
         raise ValueError(f"pivots must be in 1 to {rows}, got {flat.min() + 1} to {flat.max() + 1}")
+    if len(flat) < FEW:
+        return np.array([lapack.swapped(row, rows) for row in flat.tolist()], np.int64).reshape(
+            *pivots.shape[:-1], rows
+        )
     order = np.tile(np.arange(rows), (len(flat), 1))
     every = np.arange(len(flat))
     for i in range(flat.shape[1]):
@@ -191,6 +231,7 @@ KERNELS: dict[str, Any] = {
     "linalg_solve_ex": numpy_kernel(_solve), "linalg_svd": numpy_kernel(_svd), "linalg_svdvals": numpy_kernel(_svdvals),
     "linalg_eigh": numpy_kernel(_eigh), "linalg_eigvalsh": numpy_kernel(_eigvalsh), "linalg_eig": numpy_kernel(_eig),
     "linalg_eigvals": numpy_kernel(_eigvals), "linalg_qr": numpy_kernel(_qr), "linalg_det": numpy_kernel(np.linalg.det),
+    "linalg_det_along": numpy_kernel(_det_along), "linalg_slogdet_along": numpy_kernel(_slogdet_along),
     "linalg_det_backward": numpy_kernel(_det_backward), "linalg_slogdet": numpy_kernel(_slogdet),
     "linalg_vector_norm": numpy_kernel(_vector_norm), "linalg_vecdot": numpy_kernel(_vecdot),
     "pivots_to_permutation": numpy_kernel(_permutation),

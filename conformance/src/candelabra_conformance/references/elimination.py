@@ -135,6 +135,24 @@ def logarithmic_determinant(A: Array) -> tuple[Array, ...]:
     return stacked(_signed, A)[:2]
 
 
+@reference("linalg_det_along", extended=True)
+def determinant_along(t: Array, A: Array) -> tuple[Array, ...]:
+    """Replace each row by its tangent in turn: a determinant is linear in each row."""
+
+    def slope(tangent: Array, a: Array) -> tuple[Any]:
+        replaced = [np.where(np.arange(len(a))[:, None] == i, tangent, a) for i in range(len(a))]
+        return (sum((determinant(each) for each in replaced), np.zeros((), a.dtype)),)
+
+    return determinant(A), stacked(slope, t, A)[0]
+
+
+@reference("linalg_slogdet_along", extended=True)
+def logarithmic_determinant_along(t: Array, A: Array) -> tuple[Array, ...]:
+    """Divide the derivative of the determinant by the determinant."""
+    det, slope = determinant_along(t, A)
+    return *logarithmic_determinant(A), slope / det
+
+
 def _cholesky(A: Array) -> tuple[Array, np.int32]:
     n, L = len(A), np.zeros_like(A)
     for j in range(n):

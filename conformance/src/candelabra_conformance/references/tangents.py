@@ -48,6 +48,19 @@ def logsumexp_along(t: Array, x: Array, dim: Dims, keepdim: bool = False) -> Any
     return np.log(total) + top.reshape(total.shape), _summed(weights * t, dim, keepdim) / total
 
 
+@reference("prod_along", extended=True)
+def prod_along(t: Array, x: Array, dim: Dims = None, keepdim: bool = False) -> Any:
+    """Follow the product rule along each row."""
+    dims = axes(x, dim)
+    order = (*[d for d in range(x.ndim) if d not in dims], *dims)
+    lead = [x.shape[d] for d in order[: x.ndim - len(dims)]]
+    length = int(np.prod([x.shape[d] for d in dims]))
+    rows, tangents = (each.transpose(order).reshape(*lead, length) for each in (x, t))
+    product = np.prod(x, dims, keepdims=keepdim)
+    slope = _slope(rows, tangents)[..., -1] if length else np.zeros(lead, x.dtype)
+    return product, slope.reshape(product.shape)
+
+
 @reference("cumprod_along", extended=True)
 def cumprod_along(t: Array, x: Array, dim: int) -> Any:
     """Follow the product rule along each row."""

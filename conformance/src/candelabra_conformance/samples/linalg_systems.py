@@ -57,6 +57,38 @@ def determinants(t: Maker) -> Iterator[Sample]:
     yield sample(matrix(t, 10, 10), kind=LARGE)
 
 
+@inputs("linalg_det_along", "linalg_slogdet_along")
+def determinants_along(t: Maker) -> Iterator[Sample]:
+    """Yield small matrices and large ones, which devices may factorize in another way."""
+    options: dict[str, Any] = {"core": 2, "layouts": ("contiguous", "transposed", "offset", "step")}
+    for shape in ((3, 3), (2, 4, 4)):
+        yield sample(t(*shape), matrix(t, *shape, shifted=True), note=f"{shape}", **options)
+    for shape in NO_SQUARES:
+        yield sample(matrix(t, *shape), matrix(t, *shape), kind=ZERO_SIZE)
+    yield sample(t(2, 1, 1), matrix(t, 2, 1, 1), kind=LENGTH_ONE)
+    yield sample(t(1, 1, 1), matrix(t, 1, 1, 1), kind=LENGTH_ONE)
+    yield sample(t(MANY, 2, 2), matrix(t, MANY, 2, 2), kind=LARGE, gradient=False)
+    if t.operator == "linalg_slogdet_along":  # determinants of this size are not numbers
+        yield sample(t(2, 50, 50), matrix(t, 2, 50, 50, shifted=True), kind=LARGE, gradient=False)
+
+
+@special("linalg_det_along")
+def singular_determinants_along(t: Maker) -> Iterator[Sample]:
+    """Yield matrices of rank n - 1, whose determinant has a derivative, and of a lower rank, where it is 0."""
+    yield sample(t(3, 3), singular(t), note="a row twice another")
+    both = t.array([[[0.0, 0.0], [0.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]]])
+    yield sample(t(2, 2, 2), both, note="zeros beside a permutation")
+
+
+@mistakes("linalg_det_along", "linalg_slogdet_along")
+def unlike_determinants(t: Maker) -> Iterator[Sample]:
+    """Yield tangents of another shape, and tensors that are not square floating matrices."""
+    yield sample(t(3, 3), t(2, 2), note="shapes")
+    yield sample(t(2, 3), t(2, 3), note="not square")
+    yield sample(t(3), t(3), note="a vector")
+    yield sample(t.of("float16")(2, 2), t.of("float16")(2, 2), note="half precision")
+
+
 @inputs("linalg_solve_ex")
 def systems(t: Maker) -> Iterator[Sample]:
     """Yield batches that broadcast in either direction, and one and many right-hand sides."""

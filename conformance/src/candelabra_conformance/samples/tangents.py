@@ -77,13 +77,29 @@ def cumulative_products_along(t: Maker) -> Iterator[Sample]:
     yield sample(t(3, 1023), factors(t, 3, 1023), 1, kind=LARGE, gradient=False)
 
 
+@inputs("prod_along")
+def products_along(t: Maker) -> Iterator[Sample]:
+    """Yield each dim, several at once, all of them, and rows with one zero and with two."""
+    yield sample(t(3, 5), t(3, 5), (1,))
+    yield sample(t(7), t(7), 0, keepdim=True)
+    yield sample(t(2, 3, 4), t(2, 3, 4), (0, -1))
+    yield sample(t(3, 4), t(3, 4), None)
+    yield sample(t(3, 4), _with_zeros(t), 1, note="zeros")
+    yield sample(t(), t(), 0, kind=ZERO_DIM)
+    yield sample(t(4, 1), t(4, 1), 1, kind=LENGTH_ONE)
+    yield sample(t(3, 0), t(3, 0), 1, kind=ZERO_SIZE, note="of nothing")
+    yield sample(t(3, 0), t(3, 0), 0, kind=ZERO_SIZE, note="nothing is kept")
+    yield sample(t(1023, 33), factors(t, 1023, 33), 0, kind=LARGE, gradient=False)
+    yield sample(t(33, 1023), factors(t, 33, 1023), 1, kind=LARGE, gradient=False)
+
+
 def _with_zeros(t: Maker) -> Array:
     x = t(3, 4)
     x[0, 1] = x[1, 0] = x[1, 3] = 0
     return x
 
 
-@mistakes("cumprod_along", *ALONG)
+@mistakes("cumprod_along", "prod_along", *ALONG)
 def unlike(t: Maker) -> Iterator[Sample]:
     """Yield tangents of another shape, and dims out of range."""
     yield sample(t(2, 4), t(2, 3), 1, note="shapes")

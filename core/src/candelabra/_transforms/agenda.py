@@ -236,7 +236,9 @@ def _joined(slots: Sequence[Slot]) -> Tensor:
             single.append(slot.value())
             positions.append(position)
         else:
-            entry = rows.setdefault(id(source), (source, [], []))
+            entry = rows.get(id(source))
+            if entry is None:
+                entry = rows[id(source)] = (source, [], [])
             entry[1].append(slot.bucket.offset + slot.row)
             entry[2].append(position)
     parts = [_rows_of(source, numbers) for source, numbers, _ in rows.values()]

@@ -222,12 +222,14 @@ KNOWN: Final = Bucket(None, 0)
 
 
 class Slot:
-    """The payload of a deferred tensor: a result of a collected call. Also an operand that is known already."""
+    """The payload of a deferred tensor: a result of a collected call. Also an operand that is known already.
 
+    There is one for each call, so what few of them have is not in a slot.
+    """
+
+    __slots__ = ("__dict__", "bucket", "kind", "row", "shape")
     block = "batching()"
     output = 0
-    row = 0
-    """The number of the call in its bucket."""
     tensor: Tensor | None = None
     """The result as a tensor, once something has asked for it."""
     version: int | None = None
@@ -237,6 +239,8 @@ class Slot:
     viewed = False
     bucket: Bucket
     kind: OperandKind
+    row: int
+    """The number of the call in its bucket."""
     shape: tuple[int, ...]
 
     def layout(self, tensor: Tensor) -> tuple[tuple[int, ...], int]:

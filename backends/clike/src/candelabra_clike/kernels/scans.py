@@ -48,13 +48,13 @@ def accumulation(operation: str, source: dtype, target: dtype) -> ScanKernel:
         else:
             state = "u32" if target.category == BOOL else "u64"
         return ScanOp(
-            name, element, index, ((state, first),), (value,),
+            name, (element,), index, ((state, first),), (value,),
             lambda x: converted(state, x if target.category == COMPLEX else cast_of(source, target, x)),
             operation_of(state), lambda a0: converted(value, a0),
             blocks=target.category == FLOATING and sums and state == value,
         )  # fmt: skip
 
-    return ScanKernel(name, scan, CTYPES[source], [target])
+    return ScanKernel(name, scan, [CTYPES[source]], [target])
 
 
 def converted(type: str, x: Value) -> Value:
@@ -71,9 +71,9 @@ def _accumulate(operation: str, x: StridedArray, dim: int, target: dtype) -> Str
         if not x.shape:
             return clone(x)
         real = float32 if target.itemsize == 8 else float64
-        out = accumulation(operation, real, real)(view_as_real_pairs(x), dim)[0]
+        out = accumulation(operation, real, real)([view_as_real_pairs(x)], dim)[0]
         return out.restrided(x.shape, contiguous_strides(x.shape), 0, target)
-    return accumulation(operation, x.dtype, target)(x, dim)[0]
+    return accumulation(operation, x.dtype, target)([x], dim)[0]
 
 
 def _accumulation(operation: str) -> Callable[..., StridedArray]:
@@ -100,14 +100,14 @@ def cumulative_extreme(largest: bool, d: dtype) -> Callable[..., tuple[StridedAr
     def scan(wide: bool, index: str) -> ScanOp:
         states = (value, lowest(value) if largest else highest(value)), (index, 0)
         return ScanOp(
-            name, value, index, states, (value, "i64"), lambda x, i: (x, i), later,
+            name, (value,), index, states, (value, "i64"), lambda x, i: (x, i), later,
             lambda a0, a1: (a0, cast("i64", a1)), unrolls=False,
         )  # fmt: skip
 
-    scanning = ScanKernel(name, scan, CTYPES[d], [d, int64])
+    scanning = ScanKernel(name, scan, [CTYPES[d]], [d, int64])
 
     def kernel(x: StridedArray, dim: int) -> tuple[StridedArray, StridedArray]:
-        values, indices = scanning(x, dim)
+        values, indices = scanning([x], dim)
         return values, indices
 
     return kernel
@@ -128,16 +128,16 @@ def logcumsumexp_for(d: dtype) -> Callable[..., StridedArray] | None:
         states = (t, lowest(t)), (t, 1), (t, 0)
         if t != value:
             return ScanOp(
-                name, value, index, states[:2], (value,), lambda x: (cast(t, x), constant(t, 1)), _join_exponentials,
+                name, (value,), index, states[:2], (value,), lambda x: (cast(t, x), constant(t, 1)), _join_exponentials,
                 lambda a0, a1: cast(value, a0 + call("log", a1)), unrolls=False, contract=True,
             )  # fmt: skip
         return ScanOp(
-            name, value, index, states, (value,), lambda x: (x, constant(t, 1), constant(t, 0)), _join_with_errors,
+            name, (value,), index, states, (value,), lambda x: (x, constant(t, 1), constant(t, 0)), _join_with_errors,
             lambda a0, a1, a2: a0 + call("log", a1 + a2), unrolls=False,
         )  # fmt: skip
 
-    scanning = ScanKernel(name, scan, CTYPES[d], [d])
-    return lambda x, dim: scanning(x, dim)[0]
+    scanning = ScanKernel(name, scan, [CTYPES[d]], [d])
+    return lambda x, dim: scanning([x], dim)[0]
 
 
 def _scales(a0: Value, b0: Value) -> tuple[Value, Value, Value]:

@@ -10,14 +10,13 @@ from math import inf, prod
 from typing import Any
 
 from candelabra.backend import contiguous_strides, reduced_shape
-from candelabra.dtypes import FLOATING, complex64, complex128, dtype
+from candelabra.dtypes import FLOATING, dtype
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.kernels.reductions import DtypeSpecialized, accumulator_type
 from candelabra_clike.kernels.softmax import row_kernel
 from candelabra_clike.kernels.variances import mean_of_row, squared_distance
-from candelabra_clike.language import Value, call, cast, pair, select, sqrt
-from candelabra_clike.templates.elementwise.elementwise import Elementwise
+from candelabra_clike.language import Value, call, cast, select, sqrt
 from candelabra_clike.templates.reduction_dims import check_not_empty
 from candelabra_clike.templates.reductions.scan import ScanKernel
 from candelabra_clike.templates.reductions.scan_source import ScanOp
@@ -96,6 +95,17 @@ LOGSUMEXP = RowProgram(
 )  # fmt: skip
 """An infinite maximum is not subtracted: exp(-inf) is 0, and exp(inf) is inf."""
 
+PRODUCT = RowProgram(
+    "prod_along", 2,
+    (
+        RowReduction(
+            RowOperation(lambda a, b, x, y: a * y + x * b, 0, False, reads_next=True), lambda a: a, stored_result=True
+        ),
+        RowReduction(RowOperation(lambda a, b: a * b, 1, False), lambda b: b, stored_result=True),
+    ),
+)  # fmt: skip
+"""The derivative, and the product: (x, a) (y, b) = (x y, x b + a y)."""
+
 
 def _reduced(rows: list[StridedArray], shape: Shape) -> tuple[StridedArray, ...]:
     """Return results of rows in the shape of a reduction."""
@@ -152,20 +162,27 @@ def _two_along(program: RowProgram) -> DtypeSpecialized:
     return DtypeSpecialized(for_dtype)
 
 
+def _product_along(d: dtype) -> Callable[..., Any] | None:
+    if d.category != FLOATING:
+        return None
+    rows = row_kernel(PRODUCT, d)
+
+    def kernel(t: StridedArray, x: StridedArray, dim: Shape | None, keepdim: bool) -> Any:
+        if not x.engine.traits.serial:
+            return NotImplemented
+        if t.shape != x.shape:
+            raise RuntimeError("the tangent has another shape")
+        dims = tuple(range(len(x.shape))) if dim is None else dim
+        slope, product = _reduced(rows([t, x], x.shape, dims), reduced_shape(x.shape, dims, keepdim))
+        return product, slope
+
+    return kernel
+
+
 # -- cumulative products ----------------------------------------------------------------------------------------------
-def _pairs(d: dtype) -> tuple[dtype, Elementwise]:
-    """Return the complex dtype whose numbers hold an element and its tangent, and the kernel that makes them.
-
-    Half types have pairs of float32.
-    """
-    held = complex128 if d.itemsize == 8 else complex64
-    return held, Elementwise.of(f"pair_{d.name}", lambda t, x: pair(x, t), (d, d), held)
-
-
 def _cumulative_product_along(d: dtype) -> Callable[..., Any] | None:
     if d.category != FLOATING:
         return None
-    held, paired = _pairs(d)
     name, value = f"cumprod_along_{d.name}", CTYPES[d].value
 
     def dual_product(a0: Value, a1: Value, b0: Value, b1: Value) -> tuple[Value, Value]:
@@ -174,17 +191,17 @@ def _cumulative_product_along(d: dtype) -> Callable[..., Any] | None:
     def scan(wide: bool, index: str) -> ScanOp:
         state = "f32" if d.is_half else accumulator_type(d, wide)
         return ScanOp(
-            name, CTYPES[held].value, index, ((state, 1), (state, 0)), (value, value),
-            lambda x: (cast(state, x.real), cast(state, x.imag)), dual_product,
-            lambda a0, a1: (cast(value, a0), cast(value, a1)),
+            name, (value, value), index, ((state, 1), (state, 0)), (value, value),
+            lambda x, y: (cast(state, x), cast(state, y)), dual_product,
+            lambda a0, a1: (cast(value, a0), cast(value, a1)), contract=True,
         )  # fmt: skip
 
-    scanning = ScanKernel(name, scan, CTYPES[held], [d, d])
+    scanning = ScanKernel(name, scan, [CTYPES[d]] * 2, [d, d])
 
     def kernel(t: StridedArray, x: StridedArray, dim: int) -> Any:
         if t.shape != x.shape:
             raise RuntimeError("the tangent has another shape")
-        return tuple(scanning(paired(t, x), dim))
+        return tuple(scanning([x, t], dim))
 
     return kernel
 
@@ -195,4 +212,5 @@ KERNELS: dict[str, Any] = {
     "var_mean_along": DtypeSpecialized(_variance_along),
     "norm_along": _two_along(NORM),
     "logsumexp_along": _two_along(LOGSUMEXP),
+    "prod_along": DtypeSpecialized(_product_along),
 }

@@ -14,6 +14,7 @@ from candelabra._operators.elementwise.selection import where
 from candelabra._operators.linalg.factorizations.svd import linalg_svd
 from candelabra._operators.linalg.inverses import linalg_inv_ex
 from candelabra._operators.linalg.rules import check_square, floating, scalar, square
+from candelabra._operators.reductions.sums import check_tangent_shape
 from candelabra._records.derivative import applied
 from candelabra._records.promotion import real_part, same
 from candelabra._records.record import operator
@@ -69,12 +70,33 @@ def _products_of_others(x: Tensor) -> Tensor:
 linalg_det.vjp(A=applied(linalg_det_backward, "g", "A", "out"))
 
 
-def _det_along(t_A: Tensor, A: Tensor, out: Tensor) -> Tensor:
+class DeterminantAlong(NamedTuple):
+    """A determinant, and its derivative along a tangent."""
+
+    determinant: Tensor
+    slope: Tensor
+
+
+@by
+def _det_along_shapes(t_A: Tensor, A: Tensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    check_tangent_shape("linalg.det", t_A, A)
+    check_square("linalg.det", shape_of(A))
+    return shape_of(A)[:-2], shape_of(A)[:-2]
+
+
+@operator(_det_along_shapes, promote=floating("linalg.det"), result=(same, same), method=False, public=False)
+def linalg_det_along(t_A: Tensor, A: Tensor) -> DeterminantAlong:
+    """Return :func:`linalg_det`, and its derivative along ``t_A``.
+
+    One operator, so that a device factorizes each matrix once.
+    """
+    _det_along_shapes(linalg_det_along, (t_A, A))
+    out = linalg_det(A)
     gradient = linalg_det_backward(new_full(out, tuple(out.shape), 1), A, out)
-    return (gradient.conj() * t_A).sum((-2, -1))
+    return DeterminantAlong(out, (gradient.conj() * t_A).sum((-2, -1)))
 
 
-linalg_det.jvp(_det_along)
+linalg_det.jvp(lambda t_A, A: linalg_det_along.canonical(t_A, A), joint=True)
 
 
 # -- sign and logarithm -----------------------------------------------------------------------------------------------
@@ -109,12 +131,45 @@ def _slogdet_back(A: Tensor, sign: Tensor, g_sign: Tensor, g_logabsdet: Tensor) 
 linalg_slogdet.vjp(A=_slogdet_back)
 
 
-def _slogdet_along(t_A: Tensor, A: Tensor, sign: Tensor) -> tuple[Tensor | None, Tensor]:
-    trace = (linalg_inv_ex(A).inverse.mT * t_A).sum((-2, -1))
-    return (sign * trace.imag * 1j, trace.real) if A.is_complex() else (None, trace)
+class LogarithmAlong(NamedTuple):
+    """Sign and logarithm of a determinant, and the trace of A⁻¹ dA."""
+
+    sign: Tensor
+    logabsdet: Tensor
+    trace: Tensor
 
 
-linalg_slogdet.jvp(_slogdet_along)
+@by
+def _slogdet_along_shapes(t_A: Tensor, A: Tensor) -> tuple[tuple[int, ...], ...]:
+    check_tangent_shape("linalg.slogdet", t_A, A)
+    check_square("linalg.slogdet", shape_of(A))
+    return (shape_of(A)[:-2],) * 3
+
+
+@operator(
+    _slogdet_along_shapes,
+    promote=floating("linalg.slogdet"),
+    result=(same, real_part, same),
+    method=False,
+    public=False,
+)
+def linalg_slogdet_along(t_A: Tensor, A: Tensor) -> LogarithmAlong:
+    """Return :func:`linalg_slogdet`, and the derivative of the logarithm of the determinant along ``t_A``.
+
+    One operator, so that a device factorizes each matrix once.
+    """
+    _slogdet_along_shapes(linalg_slogdet_along, (t_A, A))
+    sign, logabsdet = linalg_slogdet(A)
+    return LogarithmAlong(sign, logabsdet, (linalg_inv_ex(A).inverse.mT * t_A).sum((-2, -1)))
+
+
+def _slogdet_along(t_A: Tensor, A: Tensor) -> tuple[tuple[Tensor, Tensor], tuple[Tensor | None, Tensor]]:
+    sign, logabsdet, trace = linalg_slogdet_along.canonical(t_A, A)
+    slopes = (sign * trace.imag * 1j, trace.real) if A.is_complex() else (None, trace)
+    return (sign, logabsdet), slopes
+
+
+linalg_slogdet.jvp(_slogdet_along, joint=True)
 
 
 @operator(_slogdet_shapes, promote=floating("linalg.slogdet"), result=(same, real_part), out=True)

@@ -152,12 +152,12 @@ def _eigvalsh_back(g: Tensor, input: Tensor, UPLO: str) -> Tensor:
 linalg_eigvalsh.vjp(input=_eigvalsh_back)
 
 
-def _eigvalsh_along(t_input: Tensor, input: Tensor, UPLO: str) -> Tensor:
-    V = linalg_eigh(input, UPLO).eigenvectors
-    return (V.conj() * (t_input @ V)).sum(-2).real
+def _eigvalsh_along(t_input: Tensor, input: Tensor, UPLO: str) -> tuple[Tensor, Tensor]:
+    L, V = linalg_eigh(input, UPLO)
+    return L, (V.conj() * (t_input @ V)).sum(-2).real
 
 
-linalg_eigvalsh.jvp(_eigvalsh_along)
+linalg_eigvalsh.jvp(_eigvalsh_along, joint=True)
 
 
 @operator(_eigvalsh_shape, promote=floating("linalg.eigh"), result=real_part, public=False)
@@ -248,9 +248,9 @@ def _eigvals_back(g: Tensor, input: Tensor) -> Tensor:
 linalg_eigvals.vjp(input=_eigvals_back)
 
 
-def _eigvals_along(t_input: Tensor, input: Tensor) -> Tensor:
-    V = linalg_eig(input).eigenvectors
-    return linalg_solve_ex(V, t_input.to(V.dtype) @ V).result.diagonal(0, -2, -1)
+def _eigvals_along(t_input: Tensor, input: Tensor) -> tuple[Tensor, Tensor]:
+    L, V = linalg_eig(input)
+    return L, linalg_solve_ex(V, t_input.to(V.dtype) @ V).result.diagonal(0, -2, -1)
 
 
-linalg_eigvals.jvp(_eigvals_along)
+linalg_eigvals.jvp(_eigvals_along, joint=True)

@@ -11,6 +11,7 @@ from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._layout import wrap_dim
 from candelabra._operators.creation.matrices import new_eye
 from candelabra._operators.linalg import rules
+from candelabra._operators.shapes.joining import cat
 from candelabra._records.autocasting import Autocast
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import same, unpromoted
@@ -132,6 +133,8 @@ def linalg_solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
 
 # -- triangular systems -----------------------------------------------------------------------------------------------
 TRIANGULAR = rules.floating("linalg.solve_triangular")
+BLOCK = 128
+"""Triangles of more rows are multiplied block by block."""
 
 
 @by
@@ -171,10 +174,25 @@ def _triangular_along(
 ) -> Tensor:
     change: Any = t_B
     if t_A is not None:
-        part = (t_A.triu(int(unitriangular)) if upper else t_A.tril(-int(unitriangular))) @ out
+        part = _triangle_times(t_A, out, upper, int(unitriangular))
         change = -part if t_B is None else t_B - part
     found: Tensor = triangular_solution(A, change, upper, unitriangular)
     return found
+
+
+def _triangle_times(A: Tensor, x: Tensor, upper: bool, beside: int) -> Tensor:
+    """Return ``A.triu(beside) @ x``, or ``A.tril(-beside) @ x``. Large triangles are halved: a quarter of A is zero."""
+    n = A.shape[-1]
+    if n <= BLOCK:
+        return (A.triu(beside) if upper else A.tril(-beside)) @ x
+    half, rest = n // 2, n - n // 2
+    top, bottom = A.narrow(-2, 0, half), A.narrow(-2, half, rest)
+    x_top, x_bottom = x.narrow(-2, 0, half), x.narrow(-2, half, rest)
+    first = _triangle_times(top.narrow(-1, 0, half), x_top, upper, beside)
+    second = _triangle_times(bottom.narrow(-1, half, rest), x_bottom, upper, beside)
+    if upper:
+        return cat([first + top.narrow(-1, half, rest) @ x_bottom, second], -2)
+    return cat([first, bottom.narrow(-1, 0, half) @ x_top + second], -2)
 
 
 triangular_solution.jvp(_triangular_along)

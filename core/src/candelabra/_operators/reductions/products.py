@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from candelabra._annotations import TYPE_CHECKING
+from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
+from candelabra._layout import reduced_shape
 from candelabra._operators.conversion.dtype_and_device import uncast
 from candelabra._operators.creation.filled import new_full
-from candelabra._operators.reductions.sums import expand_reduced
+from candelabra._operators.reductions.sums import check_tangent_shape, expand_reduced
 from candelabra._operators.shapes.joining import cat
 from candelabra._operators.shapes.permuting import inverse_permutation
-from candelabra._records.promotion import accumulated
+from candelabra._records.promotion import accumulated, same
 from candelabra._records.record import operator
-from candelabra._records.rules import reduction
+from candelabra._records.rules import by, reduction, shape_of
+from candelabra.dtypes import float32
 
 if TYPE_CHECKING:
     from candelabra.typing import Dims, DType, Tensor
@@ -57,19 +59,46 @@ def _prod_back(g: Tensor, input: Tensor, dim: tuple[int, ...] | None, keepdim: b
 prod.vjp(input=_prod_back)
 
 
-def _prod_along(
-    t_input: Tensor, input: Tensor, dim: tuple[int, ...] | None, keepdim: bool, dtype: DType | None, out: Tensor
-) -> Tensor:
-    # A tree of products, (x, dx) (y, dy) = (x y, dx y + x dy), until the rows are short.
-    x, t = (_rows(part if dtype is None else part.to(dtype), dim)[0] for part in (input, t_input))
-    while (n := x.shape[-1]) > 32:
+class ProductAlong(NamedTuple):
+    """A product, and its derivative along a tangent."""
+
+    product: Tensor
+    slope: Tensor
+
+
+@by
+def _shapes_along(t_input: Tensor, input: Tensor, dim: Any, keepdim: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    check_tangent_shape("prod", t_input, input)
+    shape = reduced_shape(shape_of(input), dim, keepdim)
+    return shape, shape
+
+
+@operator(_shapes_along, result=(same, same), accepts="floating", method=False, public=False)
+def prod_along(t_input: Tensor, input: Tensor, dim: Dims = None, keepdim: bool = False) -> ProductAlong:
+    """Return :func:`prod`, and its derivative along ``t_input``. There is no division, so that zeros are exact."""
+    # A tree of products of dual numbers, (x, dx) (y, dy) = (x y, dx y + x dy).
+    _shapes_along(prod_along, (t_input, input, dim, keepdim))
+    if input.dtype.is_half:
+        found = prod_along(t_input.to(float32), input.to(float32), dim, keepdim)
+        return ProductAlong(found.product.to(input.dtype), found.slope.to(input.dtype))
+    shape = reduced_shape(shape_of(input), dim, keepdim)
+    x, t = _rows(input, dim)[0], _rows(t_input, dim)[0]
+    if not x.shape[-1]:
+        return ProductAlong(new_full(input, shape, 1), new_full(input, shape, 0))
+    while (n := x.shape[-1]) > 1:
         half, odd = n // 2, n % 2
         y, t_y = x.narrow(-1, half, half), t.narrow(-1, half, half)
         parts = x.narrow(-1, 0, half) * y, t.narrow(-1, 0, half) * y + x.narrow(-1, 0, half) * t_y
         if odd:
             parts = cat([parts[0], x.narrow(-1, n - 1, 1)], -1), cat([parts[1], t.narrow(-1, n - 1, 1)], -1)
         x, t = parts
-    return (_others(x) * t).sum(-1).reshape(out.shape)
+    return ProductAlong(x.reshape(shape).clone(), t.reshape(shape).clone())
 
 
-prod.jvp(_prod_along)
+def _product_and_slope(t_input: Tensor, input: Tensor, dim: Any, keepdim: bool, dtype: DType | None) -> Any:
+    if dtype is not None:
+        t_input, input = t_input.to(dtype), input.to(dtype)
+    return prod_along.canonical(t_input, input, dim, keepdim)
+
+
+prod.jvp(_product_and_slope, joint=True)

@@ -7,6 +7,7 @@ results are views.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from candelabra import _geometry as geometry
 from candelabra._annotations import TYPE_CHECKING
@@ -102,13 +103,16 @@ def split_views(input: Tensor, sizes: Sequence[int], dim: int) -> Tensors:
 
 def _equal_views(input: Tensor, step: int, dim: int) -> Tensors:
     """Return adjacent views of ``step`` slices along a canonical ``dim``; the last one may be smaller."""
-    shape = input._payload.shape
-    size, before = shape[dim], tuple([slice(0, n, 1) for n in shape[:dim]]) if dim else ()
-    index, views = basic_index.canonical, []
-    for start in range(0, size or 1, step):
-        stop = start + step
-        views.append(index(input, (*before, slice(start, stop if stop < size else size, 1))))
-    return tuple(views)
+    index = basic_index.canonical
+    return tuple([index(input, each) for each in _indices_of_parts(tuple(input._payload.shape[: dim + 1]), step)])
+
+
+@lru_cache(1024)
+def _indices_of_parts(shape: tuple[int, ...], step: int) -> tuple[tuple[slice, ...], ...]:
+    """Return the indices of adjacent parts of ``step`` slices along the last dim of a shape."""
+    *before, size = shape
+    whole = [slice(0, n, 1) for n in before]
+    return tuple([(*whole, slice(start, min(start + step, size), 1)) for start in range(0, size or 1, step)])
 
 
 @public

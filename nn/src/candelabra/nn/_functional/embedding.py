@@ -46,7 +46,7 @@ def selected_rows(weight: Tensor, input: Tensor, padding_idx: int, scale_grad_by
 
         chosen: Tensor = SparseRows.apply(weight, input, padding_idx)
         return chosen
-    out: Tensor = lookup.embedding(weight, input, padding_idx, scale_grad_by_freq)
+    out: Tensor = lookup.embedding.canonical(weight, input, padding_idx, scale_grad_by_freq)
     return out
 
 

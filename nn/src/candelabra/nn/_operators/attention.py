@@ -18,7 +18,7 @@ from candelabra.typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
 
-cat, softmax_backward = record("cat"), record("softmax_backward")
+softmax_backward = record("softmax_backward")
 Ints = tuple[int, ...]
 
 
@@ -160,33 +160,23 @@ def _attention_along(
     t_values: Tensor | None = None,
     t_mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    # d out = dw @ v + w @ dv  and  d scores = (dq @ k.T + q @ dk.T) * scale + d mask: each sum is one product. The
-    # weights, which the tangent needs, give the result, too.
+    # d out = dw @ v + w @ dv  and  d scores = (dq @ k.T + q @ dk.T) * scale + d mask. The weights, which the tangent
+    # needs, give the result, too.
     weights = attention_weights(query, keys, mask, is_causal, scale)
-    through = _product_along(query * scale, keys.transpose(-2, -1), _scaled(t_query, scale), _transposed(t_keys))
-    if through is not None and t_mask is not None:
-        through = through + t_mask
-    t_scores = t_mask if through is None else through
-    t_weights = None if t_scores is None else softmax_backward.canonical(t_scores, weights, weights.ndim - 1)
-    slope = _product_along(weights, values, t_weights, t_values)
+    t_scores = t_mask
+    if t_query is not None:
+        t_scores = _sum(t_scores, (t_query * scale) @ keys.transpose(-2, -1))
+    if t_keys is not None:
+        t_scores = _sum(t_scores, query @ (t_keys * scale).transpose(-2, -1))
+    slope = None if t_values is None else weights @ t_values
+    if t_scores is not None:
+        slope = _sum(slope, softmax_backward.canonical(t_scores, weights, weights.ndim - 1) @ values)
     assert slope is not None  # at least one of the tangents exists
     return weights @ values, slope
 
 
-def _scaled(t: Tensor | None, scale: float) -> Tensor | None:
-    return None if t is None else t * scale
-
-
-def _transposed(t: Tensor | None) -> Tensor | None:
-    return None if t is None else t.transpose(-2, -1)
-
-
-def _product_along(a: Tensor, b: Tensor, t_a: Tensor | None, t_b: Tensor | None) -> Tensor | None:
-    """Return the tangent of ``a @ b``: the product of the blocks (t_a, a) and (b over t_b)."""
-    if t_a is None or t_b is None:
-        return None if t_a is t_b else a @ t_b if t_a is None else t_a @ b  # type: ignore[operator]
-    product: Tensor = cat((t_a, a), -1) @ cat((b, t_b), -2)
-    return product
+def _sum(total: Tensor | None, term: Tensor) -> Tensor:
+    return term if total is None else total + term
 
 
 attention.jvp(_attention_along, joint=True)

@@ -48,55 +48,59 @@ class ScanPlan(NamedTuple):
 
 
 class ScanKernel:
-    """A scan over one type of element. ``scan`` returns its operation for devices with or without float64, and an index
-    type. Raises ``ExpressionError`` if one of them is wrong.
+    """A scan over inputs with these types of elements. ``scan`` returns its operation for devices with or without
+    float64, and an index type. Raises ``ExpressionError`` if one of them is wrong.
     """
 
     def __init__(
-        self, name: str, scan: Callable[[bool, str], ScanOp], element: CType, outputs: Sequence[dtype]
+        self, name: str, scan: Callable[[bool, str], ScanOp], elements: Sequence[CType], outputs: Sequence[dtype]
     ) -> None:
         self.name = name
         self._operations = {key: scan(*key) for key in product((True, False), ("u32", "u64"))}
-        self.element = element
+        self.elements = tuple(elements)
         self.outputs = tuple(outputs)
         self._plan = lru_cache(4096)(self._planned)
 
-    def __call__(self, x: StridedArray, dim: int) -> list[StridedArray]:
-        """Return new arrays of the shape of ``x``, scanned along ``dim``."""
+    def __call__(self, inputs: Sequence[StridedArray], dim: int) -> list[StridedArray]:
+        """Return new arrays of the shape of all inputs, scanned along ``dim``."""
+        x = inputs[0]
         engine = x.engine
-        shape, strides = (x.shape, x.strides) if x.shape else ((1,), (1,))
+        shape, strides = (x.shape, tuple([i.strides for i in inputs])) if x.shape else ((1,), ((1,),) * len(inputs))
         plan = self._plan(engine, shape, strides, dim, False)
-        if x.offset + plan.max_offset >= WIDE:
+        if max([i.offset for i in inputs]) + plan.max_offset >= WIDE:
             plan = self._plan(engine, shape, strides, dim, True)
         outs = [engine.empty(x.shape, d) for d in self.outputs]
         if plan.launch is None:
             return outs
         buffers = [out.buffer for out in outs]
+        sources = (*[i.buffer for i in inputs], *[i.offset for i in inputs])
         if plan.before is not None:
             totals = [engine.allocate(size) for size in plan.between]
-            plan.before(plan.items, *totals, x.buffer, x.offset, *plan.numbers)
+            plan.before(plan.items, *totals, *sources, *plan.numbers)
             buffers += totals
-        plan.launch(plan.items, *buffers, x.buffer, x.offset, *plan.numbers)
+        plan.launch(plan.items, *buffers, *sources, *plan.numbers)
         return outs
 
-    def _planned(self, engine: Engine, shape: Shape, strides: Shape, dim: int, wide: bool) -> ScanPlan:
+    def _planned(self, engine: Engine, shape: Shape, strides: tuple[Shape, ...], dim: int, wide: bool) -> ScanPlan:
         check_dims(shape, (dim,))
-        last = max_offset(shape, strides)
+        last = max([max_offset(shape, each) for each in strides])
         wide = wide or prod(shape) >= WIDE
         if not prod(shape):
             return ScanPlan(None, None, 0, (), (), last)
         out = contiguous_strides(shape)
         stay = [d for d in range(len(shape)) if d != dim]
-        kept, (out_steps, steps) = collapsed(
-            tuple([shape[d] for d in stay]), (tuple([out[d] for d in stay]), tuple([strides[d] for d in stay]))
+        kept, (out_steps, *steps) = collapsed(
+            tuple([shape[d] for d in stay]), tuple([tuple([each[d] for d in stay]) for each in (out, *strides)])
         )
         rows, n = prod(kept), shape[dim]
         scan = self._operations[engine.traits.float64, "u64" if wide else "u32"]
-        text = ScanSourceBuilder(self.name, scan, self.element, tuple([CTYPES[d] for d in self.outputs]), len(kept))
+        text = ScanSourceBuilder(self.name, scan, self.elements, tuple([CTYPES[d] for d in self.outputs]), len(kept))
         columns = kept[-1] if out_steps[-1] == 1 and n > 1 else 1
         choose_launch = _serial_launch if engine.traits.serial else _grouped_launch
-        form, count, own = choose_launch(engine, text, rows, n, columns, steps[-1] == 1, wide)
-        numbers = (rows, n, out[dim], strides[dim], *own, *kept, *steps, *out_steps)
+        adjacent = all(each[-1] == 1 for each in steps)
+        form, count, own = choose_launch(engine, text, rows, n, columns, adjacent, wide)
+        along = (out[dim], *[each[dim] for each in strides])
+        numbers = (rows, n, *along, *own, *kept, *[step for each in (*steps, out_steps) for step in each])
         launches = [engine.compile(source) for source in form]
         between: tuple[int, ...] = ()
         if len(form) == 2:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from candelabra_clike.language import Value, Variable, all_declared, assignments, constant, text
 from candelabra_clike.source import KernelParameter, Source, number, reads, writes
@@ -19,6 +19,10 @@ BLOCK = 128
 """The maximum number of columns of a work-item on serial devices."""
 GROUP = 256
 """The work-group size."""
+VALUES: Final = "xy"
+"""The names of the values of the inputs in expressions."""
+INPUTS: Final = "ab"
+"""The names of the inputs."""
 EACH = 8
 """Adjacent elements that a lane of a group processes at a time."""
 
@@ -27,8 +31,8 @@ EACH = 8
 class ScanOp:
     """The operation of a scan, as functions that return expressions; they ask for what they need by name.
 
-    ``states`` are the types and initial values of the variables. ``each`` maps a value ``x`` of type ``element`` and
-    its index ``i`` to them. ``operation`` combines a state ``a0``, ``a1`` … with a later one ``b0``, ``b1`` … into one.
+    ``states`` are the types and initial values of the variables. ``each`` maps the values ``x``, ``y`` … of one element
+    of each input, of types ``elements``, and their index ``i`` to them. ``operation`` combines a state ``a0``, ``a1`` … with a later one ``b0``, ``b1`` … into one.
     ``results`` maps a state ``a0``, ``a1`` … to the outputs, of the types ``outputs``. The initial state is only used
     as the left operand. With ``unrolls``, combining is cheap enough to be done twice to shorten the chain of dependent
     operations. With ``blocks``, a work-item combines elements of a block first, since combining rounds: the error of a
@@ -38,7 +42,7 @@ class ScanOp:
     """
 
     name: str
-    element: str
+    elements: tuple[str, ...]
     index: str
     states: tuple[tuple[str, float], ...]
     outputs: tuple[str, ...]
@@ -53,13 +57,14 @@ class ScanOp:
         names = [f"s{k}" for k in range(len(self.states))]
         for k in range(len(self.states)):
             self.first(k)
-        self.state_of("x", "i")
+        self.state_of(VALUES[: len(self.elements)], "i")
         self.combined(names, names)
         self.result_of(names)
 
-    def state_of(self, value: str, index: str) -> list[Value]:
-        """Return the state of a value, the name of a variable."""
-        known = {"x": Variable(self.element, value), "i": Variable(self.index, index)}
+    def state_of(self, values: Sequence[str], index: str) -> list[Value]:
+        """Return the state of a value of each input, the names of variables."""
+        known = {n: Variable(type, value) for n, type, value in zip(VALUES, self.elements, values, strict=False)}
+        known["i"] = Variable(self.index, index)
         return all_declared(repr(self.name), self.each, known, [(type,) for type, _ in self.states])
 
     def combined(self, a: Sequence[str], b: Sequence[str]) -> list[Value]:
@@ -81,15 +86,18 @@ class ScanOp:
 
 
 class ScanSourceBuilder:
-    """The sources of a scan over ``element`` with outputs of these types in memory.
+    """The sources of a scan over ``elements``, those of the inputs, with outputs of these types in memory.
 
     ``kept`` is the number of dims that are not scanned; the last one is innermost.
     """
 
-    def __init__(self, name: str, scan: ScanOp, element: CType, outputs: tuple[CType, ...], kept: int) -> None:
+    def __init__(
+        self, name: str, scan: ScanOp, elements: tuple[CType, ...], outputs: tuple[CType, ...], kept: int
+    ) -> None:
         self.name = name
         self.scan = scan
-        self.element = element
+        self.elements = elements
+        self.inputs = tuple(INPUTS[: len(elements)])
         self.outputs = outputs
         self.kept = kept
 
@@ -100,13 +108,20 @@ class ScanSourceBuilder:
         return "".join(f"{type} {name}{k} = {firsts[k]};\n" for k, (type, _) in enumerate(self.scan.states))
 
     def element_state(self, name: str, offset: str, i: str) -> str:
-        """Declare the state of the element at an offset, with index ``i``."""
-        value = f"const {self.element.value} x_{name} = {self.element.load(f'a[{offset}]')};\n"
-        return value + self.state_of(name, f"x_{name}", i)
+        """Declare the state of the element at an offset, in which ``{}`` stands for an input, with index ``i``."""
+        return self.loaded_state(name, [f"{n}[{offset.format(n)}]" for n in self.inputs], f"_{name}", i)
 
-    def state_of(self, name: str, value: str, i: str) -> str:
-        """Declare the state of a value."""
-        states = zip(self.scan.states, self.scan.state_of(value, i), strict=True)
+    def loaded_state(self, name: str, places: Sequence[str], suffix: str, i: str) -> str:
+        """Declare the state of elements in memory, whose values get the names ``x`` + ``suffix`` …"""
+        values = [f"{letter}{suffix}" for letter in VALUES[: len(places)]]
+        loads = [
+            f"const {e.value} {v} = {e.load(at)};\n" for e, v, at in zip(self.elements, values, places, strict=True)
+        ]
+        return "".join(loads) + self.state_of(name, values, i)
+
+    def state_of(self, name: str, values: Sequence[str], i: str) -> str:
+        """Declare the state of a value of each input."""
+        states = zip(self.scan.states, self.scan.state_of(values, i), strict=True)
         return "".join(f"{type} {name}{k} = {text(each)};\n" for k, ((type, _), each) in enumerate(states))
 
     def copy_state(self, name: str, source: str) -> str:
@@ -134,8 +149,8 @@ class ScanSourceBuilder:
         return "".join(f"{t} {name}{k} = total{k}[{index}];\n" for k, (t, _) in enumerate(self.scan.states))
 
     def row(self, flat: str, dims: int) -> str:
-        """Return statements for the offsets ``out_row`` and ``a_row`` of a row, along the first ``dims`` kept dims."""
-        return "const INDEX out_at = 0;\n" + row_offsets(("out", "a"), dims, flat, "k", "_k")
+        """Return statements for the offsets ``out_row``, ``a_row`` … of a row, along the first ``dims`` kept dims."""
+        return "const INDEX out_at = 0;\n" + row_offsets(("out", *self.inputs), dims, flat, "k", "_k")
 
     def source(self, form: str, own: tuple[str, ...], body: str, wide: bool, group: int | None, phase: str) -> Source:
         """Return the kernel of a form. ``phase``: ``"totals"`` stores only totals, ``"rest"`` reads them, ``""`` has
@@ -147,10 +162,12 @@ class ScanSourceBuilder:
         if phase:
             buffer = writes if phase == "totals" else reads
             outs += [buffer(f"total{k}", type) for k, (type, _) in enumerate(self.scan.states)]
-        numbers = [number(n) for n in ("a_at", "rows", "n", "out_step", "a_step", *own)]
-        kept = [*size_parameters(self.kept, "k"), *stride_parameters(("a", "out"), self.kept, "_k")]
+        steps = [f"{n}_step" for n in ("out", *self.inputs)]
+        numbers = [number(n) for n in (*[f"{n}_at" for n in self.inputs], "rows", "n", *steps, *own)]
+        kept = [*size_parameters(self.kept, "k"), *stride_parameters((*self.inputs, "out"), self.kept, "_k")]
         name = f"{self.name}_{form}{phase}_{self.kept}"
-        parameters = (*outs, reads("a", self.element.memory), *numbers, *kept)
+        arrays = [reads(n, e.memory) for n, e in zip(self.inputs, self.elements, strict=True)]
+        parameters = (*outs, *arrays, *numbers, *kept)
         return Source(name, parameters, body, group, wide, self.scan.contract)
 
     # -- rows ---------------------------------------------------------------------------------------------------------
@@ -197,7 +214,7 @@ class ScanSourceBuilder:
         """
 
         def at(i: str) -> str:
-            return f"a_row + ({i}) * a_step"
+            return f"{{0}}_row + ({i}) * {{0}}_step"
 
         def out(name: str, i: str) -> str:
             if not written:
@@ -234,13 +251,16 @@ class ScanSourceBuilder:
         ``adjacent``.
         """
         last = self.kept - 1
-        offset = "c" if adjacent else f"c * a_k{last}"
+        offset = "c" if adjacent else f"c * {{}}_k{last}"
         arrays = "".join(f"{type} t{k}[{BLOCK}];\n" for k, (type, _) in enumerate(self.scan.states))
         begins = "".join(f"t{k}[c] = {self.scan.first(k)}; " for k in range(len(self.scan.states)))
         pointers = "".join(
             f"GLOBAL {o.memory}* to{k} = out{k} + (out_row + i * out_step);\n" for k, o in enumerate(self.outputs)
         )
-        value = f"const {self.element.value} x = {self.element.load(f'from[{offset}]')};\n"
+        starts = zip(self.inputs, self.elements, strict=True)
+        pointers += "".join(f"GLOBAL const {e.memory}* from_{n} = {n} + ({n}_row + i * {n}_step);\n" for n, e in starts)
+        each = self.loaded_state("e", [f"from_{n}[{offset.format(n)}]" for n in self.inputs], "", "i")
+        begin = "".join(f" {n}_row += begin * {n}_k{last};" for n in self.inputs)
         t, block, update, result = "t", "", "", self.results("t", "c", "[c]", "to")
         if self.scan.blocks:
             t, block = "l", self._block("n")
@@ -254,11 +274,10 @@ class ScanSourceBuilder:
         body = (
             "const INDEX begin = GLOBAL_ID % blocks * size, o = GLOBAL_ID / blocks;\n"
             f"const u32 width = (u32)(k{last} - begin < size ? k{last} - begin : size);\n"
-            f"{self.row('o', last)}out_row += begin; a_row += begin * a_k{last};\n"
+            f"{self.row('o', last)}out_row += begin;{begin}\n"
             f"{arrays}for (u32 c = 0; c < width; ++c) {{ {begins}}}\n"
             f"{block}for (INDEX i = 0; i < n; ++i) {{\n{update}"
-            f"{pointers}GLOBAL const {self.element.memory}* from = a + (a_row + i * a_step);\n"
-            f"INDEPENDENT\nfor (u32 c = 0; c < width; ++c) {{\n{value}{self.state_of('e', 'x', 'i')}"
+            f"{pointers}INDEPENDENT\nfor (u32 c = 0; c < width; ++c) {{\n{each}"
             f"{self.combine(t, 'e', '[c]')}{result}}}\n}}"
         )
         return self.source("columns", ("blocks", "size"), body, wide, 1, "")
@@ -276,7 +295,7 @@ class ScanSourceBuilder:
                 f"{self.combine('l', 'q')}}}\n{self._scan_group(group)}"
                 f"if (part) {{\n{self.combine('t', 'shared', of='[part - 1u]')}}}\nBARRIER;\n}}\n"
             )
-        offset, i = "a_row + (from + j) * a_step", "(from + j)"
+        offset, i = "{0}_row + (from + j) * {0}_step", "(from + j)"
         end = ""
         if phase != "totals":
             write = self.results("e", "out_row + (from + j) * out_step")

@@ -47,19 +47,26 @@ ALL_TYPES: Final = (RowTypes("f32", "f32"), RowTypes("f32", "f64"), RowTypes("f6
 
 
 class RowOperation(NamedTuple):
-    """An associative operation with its identity element. With ``widens``, totals have the type of totals."""
+    """An associative operation with its identity element. With ``widens``, totals have the type of totals.
 
-    function: Callable[[Value, Value], Value]
+    With ``reads_next``, the function gets the two values of the next reduction of the program after its own two, as
+    they are before that one combines them. Only serial devices have this.
+    """
+
+    function: Callable[..., Value]
     first: float
     widens: bool
+    reads_next: bool = False
 
     def total(self, types: RowTypes) -> str:
         """Return the type of totals."""
         return types.total if self.widens else types.value
 
-    def combine(self, type: str, a: str, b: str) -> str:
-        """Return the text that combines two values."""
-        return f"({text(self.function(Variable(type, a), Variable(type, b)))})"
+    def combine(self, type: str, *values: str) -> str:
+        """Return the text that combines two values, which are followed by those of the next reduction if it reads
+        them.
+        """
+        return f"({text(self.function(*[Variable(type, value) for value in values]))})"
 
     def identity(self, type: str) -> str:
         """Return the text of the identity element."""

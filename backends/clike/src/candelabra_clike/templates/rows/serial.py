@@ -126,9 +126,7 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         """Return statements for the reductions of a stage of one row, and their results ``r0`` …"""
         vectors = self._accumulate_vectors(stage) if self.vectorizes else self._accumulate_lanes(stage)
         lanes = "".join(f"{self.value} lane{i} = {self.identity(p)};\n" for i, p in stage)
-        to_totals = "".join(
-            f"total{i} = {self.combine(p, f'total{i}', f'({self.total_type(p)})lane{i}')};\n" for i, p in stage
-        )
+        to_totals = self._combined(stage, "total{}", "lane{}", totals=True)
         stretch = (
             f"for (INDEX i = 0; i < n;) {{\nconst INDEX stop = n - i < {CHUNK}u ? n : i + {CHUNK}u;\n{lanes}{vectors}"
             f"for (; i < stop; ++i) {{\n{self._accumulate_one(stage, 'i', 'lane{}')}}}\n{to_totals}}}\n"
@@ -140,6 +138,19 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         )
         return f"{totals}{self._runs(stretch)}{results}"
 
+    def _combined(self, stage: Stage, a: str, b: str, totals: bool = False) -> str:
+        """Return statements that combine the values ``b`` of the reductions of a stage into ``a``; ``{}`` stands for
+        the position of a reduction. ``totals``: ``a`` are totals.
+        """
+        statements = ""
+        for i, p in stage:
+            cast = f"({self.total_type(p)})" if totals else ""
+            values = [a.format(i), cast + b.format(i)]
+            if p.operation.reads_next:
+                values += [a.format(i + 1), cast + b.format(i + 1)]
+            statements += f"{values[0]} = {self.combine(p, *values)};\n"
+        return statements
+
     def _accumulate_one(self, stage: Stage, at: str, lane: str) -> str:
         """Return statements that combine element ``at`` with the lanes of a stage."""
         values = [self.element(i) for i, _ in stage]
@@ -147,8 +158,7 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         for (i, p), value in zip(stage, values):
             statements += f"const {self.value} e{i} = {text(value)};\n"
             statements += self.store(at, f"e{i}") if p.store_elements else ""
-            statements += f"{lane.format(i)} = {self.combine(p, lane.format(i), f'e{i}')};\n"
-        return statements
+        return statements + self._combined(stage, lane, "e{}")
 
     def _accumulate_vector(self, stage: Stage, at: str, lane: str, lanes: int) -> str:
         """The vector form of :meth:`_accumulate_one`."""
@@ -157,8 +167,7 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         for (i, p), value in zip(stage, values):
             statements += f"const f32x{lanes} e{i} = {text(value, VECTORS[lanes])};\n"
             statements += self.store_vector(at, f"e{i}", lanes) if p.store_elements else ""
-            statements += f"{lane.format(i)} = {self.combine(p, lane.format(i), f'e{i}')};\n"
-        return statements
+        return statements + self._combined(stage, lane, "e{}")
 
     def _accumulate_vectors(self, stage: Stage) -> str:
         """Return statements that accumulate ``STRETCH`` elements at a time, then eight, and reduce them to ``lane0`` …
@@ -171,38 +180,38 @@ class SerialRowSourceBuilder(RowSourceBuilder):
             declared += f"f32x8 w{i} = (f32x8)({self.identity(p)});\n"
             whole += f"{self.vector} v{i}[{several}];\n"
             whole += f"UNROLL for (u32 q = 0; q < {several}u; ++q) v{i}[q] = ({self.vector})({self.identity(p)});\n"
-            distance = several // 2
-            while distance:
-                pairs = [(f"v{i}[{x}]", f"v{i}[{x + distance}]") for x in range(distance)]
-                joined += "".join(f"{x} = {self.combine(p, x, y)};\n" for x, y in pairs)
-                distance //= 2
-            joined += f"w{i} = {f'v{i}[0]' if self.lanes == 8 else self.combine(p, f'v{i}[0].lo', f'v{i}[0].hi')};\n"
+        distance = several // 2
+        while distance:
+            joined += "".join(self._combined(stage, f"v{{}}[{x}]", f"v{{}}[{x + distance}]") for x in range(distance))
+            distance //= 2
+        joined += "".join(f"w{i} = v{i}[0]{'' if self.lanes == 8 else '.lo'};\n" for i, _ in stage)
+        joined += "" if self.lanes == 8 else self._combined(stage, "w{}", "v{}[0].hi")
         step = self._accumulate_vector(stage, "j", "v{}[q]", self.lanes)
         return (
             f"if (stop - i >= 8u) {{\n{declared}if (stop - i >= {STRETCH}u) {{\n{whole}"
             f"for (; i + {STRETCH}u <= stop; i += {STRETCH}u) UNROLL for (u32 q = 0; q < {several}u; ++q) {{\n"
             f"const INDEX j = i + {self.lanes}u * q;\n{step}}}\n{joined}}}\n"
             f"for (; i + 8u <= stop; i += 8u) {{\n{self._accumulate_vector(stage, 'i', 'w{}', 8)}}}\n"
-            f"{''.join(self._to_lane(i, p) for i, p in stage)}}}\n"
+            f"{self._to_lanes(stage)}}}\n"
         )
 
-    def _to_lane(self, i: int, p: RowReduction) -> str:
-        """Return statements that combine the elements of the vector ``w{i}`` with ``lane{i}``."""
-        halves = ", ".join(f"h{i}{k} = {self.combine(p, f'w{i}.s{k}', f'w{i}.s{k + 4}')}" for k in range(4))
-        pairs = ((f"h{i}{x}", f"h{i}{y}") for x, y in ((0, 2), (1, 3), (0, 1)))
-        joins = "".join(f"{x} = {self.combine(p, x, y)};\n" for x, y in pairs)
-        return f"f32 {halves};\n{joins}lane{i} = {self.combine(p, f'lane{i}', f'h{i}0')};\n"
+    def _to_lanes(self, stage: Stage) -> str:
+        """Return statements that combine the elements of the vectors ``w0`` … with ``lane0`` …"""
+        halves = ", ".join(f"h{i}{k} = w{i}.s{k}" for i, _ in stage for k in range(4))
+        joins = "".join(self._combined(stage, f"h{{}}{k}", f"w{{}}.s{k + 4}") for k in range(4))
+        joins += "".join(self._combined(stage, f"h{{}}{x}", f"h{{}}{y}") for x, y in ((0, 2), (1, 3), (0, 1)))
+        return f"f32 {halves};\n{joins}{self._combined(stage, 'lane{}', 'h{}0')}"
 
     def _accumulate_lanes(self, stage: Stage) -> str:
         """Return statements that accumulate eight elements at a time in eight lanes; shorter chains have smaller
         rounding errors.
         """
-        declared = joined = ""
+        declared = ""
         pairs = ((0, 4), (1, 5), (2, 6), (3, 7), (0, 2), (1, 3), (0, 1))
         for i, p in stage:
             declared += f"{self.value} v{i}[8];\nUNROLL for (u32 q = 0; q < 8u; ++q) v{i}[q] = {self.identity(p)};\n"
-            joined += "".join(f"v{i}[{x}] = {self.combine(p, f'v{i}[{x}]', f'v{i}[{y}]')};\n" for x, y in pairs)
-            joined += f"lane{i} = {self.combine(p, f'lane{i}', f'v{i}[0]')};\n"
+        joined = "".join(self._combined(stage, f"v{{}}[{x}]", f"v{{}}[{y}]") for x, y in pairs)
+        joined += self._combined(stage, "lane{}", "v{}[0]")
         return (
             f"if (stop - i >= 64u) {{\n{declared}"
             "for (; i + 8u <= stop; i += 8u) UNROLL for (u32 q = 0; q < 8u; ++q) {\nconst INDEX j = i + q;\n"
@@ -268,28 +277,29 @@ class SerialRowSourceBuilder(RowSourceBuilder):
         statements, values = self._column_values([i for i, _ in stage], lanes)
         if lanes == self.lanes:
             statements += self.prefetch("c", f"{AHEAD}u * {{}}_r{self.layout.reduced - 1}")
+        kept = ""
         for (i, p), value in zip(stage, values):
             if lanes == 1:
                 type, lane, stored = self.value, f"lane{i}[c]", self.store("c", f"e{i}")
             else:
                 type, lane = f"f32x{lanes}", f"PRIVATE_X{lanes}(f32, lane{i} + c)"
                 stored = self.store_vector("c", f"e{i}", lanes)
-            statements += f"const {type} e{i} = {value}, l{i} = {lane};\n{stored if p.store_elements else ''}"
-            statements += f"{lane} = {self.combine(p, f'l{i}', f'e{i}')};\n"
-        return statements
+            statements += f"const {type} e{i} = {value};\n{type} l{i} = {lane};\n{stored if p.store_elements else ''}"
+            kept += f"{lane} = l{i};\n"
+        return statements + self._combined(stage, "l{}", "e{}") + kept
 
     def _column_stage(self, stage: Stage) -> str:
         """Return statements for the reductions of a stage of all columns."""
         last = self.layout.kept - 1
-        declared = cleared = reset = to_totals = results = ""
+        declared = cleared = reset = results = ""
         for i, p in stage:
             identity, type = self.identity(p), self.total_type(p)
             declared += f"{type} totals{i}[{BLOCK}];\n{self.value} lane{i}[{BLOCK}];\n"
             cleared += f"totals{i}[c] = {identity};\n"
             reset += f"lane{i}[c] = {identity};\n"
-            to_totals += f"totals{i}[c] = {self.combine(p, f'totals{i}[c]', f'({type})lane{i}[c]')};\n"
             results += f"r{i}[c] = {self.result(i, f'totals{i}[c]', 'r{}[c]')};\n"
             results += self.stored_result(i, f"o * k{last} + begin + c", f"r{i}[c]")
+        to_totals = self._combined(stage, "totals{}[c]", "lane{}[c]", totals=True)
         each = "for (u32 c = 0; c < width; ++c)"
         row = f"{self._row()}{self._across(lambda lanes: self._accumulate_columns(stage, lanes))}"
         return (

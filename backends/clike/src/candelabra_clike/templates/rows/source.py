@@ -129,9 +129,9 @@ class RowSourceBuilder:
         """Return the initial value of a reduction."""
         return p.operation.identity(self.value)
 
-    def combine(self, p: RowReduction, a: str, b: str) -> str:
+    def combine(self, p: RowReduction, *values: str) -> str:
         """Return the text that combines two values of a reduction, or two vectors of them."""
-        return p.operation.combine(self.value, a, b)
+        return p.operation.combine(self.value, *values)
 
     def stored_result(self, index: int, offset: str, result: str) -> str:
         """Return the statement that stores the result of a reduction, if it is an output."""

@@ -7,9 +7,11 @@ With A = L Lᴴ and Φ(X) the lower triangle with half the diagonal (Murray, Dif
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, NamedTuple
+from candelabra._operators.creation.filled import new_full
 from candelabra._operators.creation.matrices import new_eye
 from candelabra._operators.linalg import rules
 from candelabra._operators.linalg.solvers import triangular_solution
+from candelabra._operators.shapes.joining import cat
 from candelabra._records.autocasting import Autocast
 from candelabra._records.overloads import overloads
 from candelabra._records.promotion import same
@@ -19,6 +21,8 @@ from candelabra._records.rules import by, shape_of
 if TYPE_CHECKING:
     from candelabra.typing import Tensor
 
+BLOCK = 128
+"""Rows and columns of the blocks in which tangents are computed."""
 RULE = rules.square("linalg.cholesky", rules.matrix, rules.scalar)
 FLOATING = rules.floating("linalg.cholesky")
 
@@ -55,12 +59,41 @@ linalg_cholesky_ex.vjp(input=_cholesky_back)
 
 
 def _cholesky_along(t_input: Tensor, L: Tensor, upper: bool) -> tuple[Tensor, None]:
-    if upper:
-        L = L.mH
-    half = triangular_solution(L, (t_input + t_input.mH) * 0.5, False, False)
-    inner = triangular_solution(L, half.mH, False, False)  # L⁻¹ dA L⁻ᴴ
-    along = L @ ((inner.tril() + inner.tril(-1)) * 0.5)
+    along = _lower_along((t_input + t_input.mH) * 0.5, L.mH if upper else L)
     return along.mH if upper else along, None
+
+
+def _lower_along(t: Tensor, L: Tensor) -> Tensor:
+    """Return the tangent of L along a Hermitian ``t``, by forward mode of the factorization by blocks.
+
+    From A₂₁ = L₂ L₁ᴴ:  dL₂ = (dA₂₁ - L₂ dL₁ᴴ) L₁⁻ᴴ.  Each product x xᴴ becomes dx xᴴ + (dx xᴴ)ᴴ, so the tangent takes
+    twice the arithmetic of the factor.
+    """
+    n = L.shape[-1]
+    columns: list[Tensor] = []
+    for start in range(0, n or 1, BLOCK):
+        size = min(BLOCK, n - start)
+        rest = n - start - size
+        part = L.narrow(-1, start, size)
+        first, below = part.narrow(-2, start, size), part.narrow(-2, start + size, rest)
+        along = _block_along(t.narrow(-2, 0, size).narrow(-1, 0, size), first)
+        column = [along]
+        if start:
+            column.insert(0, new_full(L, (*L.shape[:-2], start, size), 0))
+        if rest:
+            right = t.narrow(-2, size, rest).narrow(-1, 0, size) - below @ along.mH
+            t_below = triangular_solution(first, right.mH, False, False).mH
+            product = t_below @ below.mH
+            t = t.narrow(-2, size, rest).narrow(-1, size, rest) - (product + product.mH)
+            column.append(t_below)
+        columns.append(cat(column, -2))
+    return cat(columns, -1)
+
+
+def _block_along(t: Tensor, L: Tensor) -> Tensor:
+    """Return the tangent of one block, L Φ(L⁻¹ dA L⁻ᴴ)."""
+    inner = triangular_solution(L, triangular_solution(L, t, False, False).mH, False, False)
+    return L @ ((inner.tril() + inner.tril(-1)) * 0.5)
 
 
 linalg_cholesky_ex.jvp(_cholesky_along)

@@ -25,9 +25,13 @@ from candelabra._records.record import operator
 from candelabra._records.rules import by, shape_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from candelabra.typing import Index, Tensor
 
 Ints = tuple[int, ...]
+BLOCK = 128
+"""Rows and columns of the blocks in which tangents are computed."""
 RULE = rules.matrices("linalg.lu_factor", rules.matrix, rules.diagonal, rules.scalar)
 FLOATING = rules.floating("linalg.lu_factor")
 
@@ -149,23 +153,65 @@ linalg_lu_factor_ex.vjp(A=_lu_back)
 
 
 def _lu_along(t_A: Tensor, LU: Tensor, pivots: Tensor) -> tuple[Tensor, None, None]:
-    # With F = L⁻¹ Pᵀ dA U⁻¹ of the square part: dL = L tril(F, -1) and dU = triu(F) U. The rest of a tall matrix is
-    # L₂ U, that of a wide one L U₂.
+    # From A₁₁ = L₁ U₁, A₁₂ = L₁ U₂ and A₂₁ = L₂ U₁:  dU₂ = L₁⁻¹ (dA₁₂ - dL₁ U₂)  and  dL₂ = (dA₂₁ - L₂ dU₁) U₁⁻¹.
     m, n = LU.shape[-2:]
     k = min(m, n)
-    L, U = _unpacked(LU)
-    L1, U1 = L.narrow(-2, 0, k), U.narrow(-1, 0, k)
-    permuted = _rows(t_A, pivots_to_permutation(pivots, m))
-    half = triangular_solution(L1, permuted.narrow(-2, 0, k), False, True)
-    inner = _right(U1.mH, half.narrow(-1, 0, k), False)
-    lower, upper = inner.tril(-1), inner.triu()
-    along = L1 @ lower + upper @ U1
+    t = _rows(t_A, pivots_to_permutation(pivots, m))
+    first = _part(LU, 0, k, 0, k)
+    along = _square_along(_part(t, 0, k, 0, k), first)
     if m > n:
-        rest = permuted.narrow(-2, k, m - k)
-        along = cat([along, _right(U1.mH, rest, False) - L.narrow(-2, k, m - k) @ upper], -2)
+        rest = t.narrow(-2, k, m - k) - LU.narrow(-2, k, m - k) @ along.triu()
+        along = cat([along, _right(first.mH, rest, False)], -2)
     if m < n:
-        along = cat([along, half.narrow(-1, k, n - k) - lower @ U.narrow(-1, k, n - k)], -1)
+        rest = t.narrow(-1, k, n - k) - along.tril(-1) @ LU.narrow(-1, k, n - k)
+        along = cat([along, triangular_solution(first, rest, False, True)], -1)
     return along, None, None
+
+
+def _part(x: Tensor, row: int, rows: int, column: int, columns: int) -> Tensor:
+    """Return a block of matrices."""
+    return x.narrow(-2, row, rows).narrow(-1, column, columns)
+
+
+def _square_along(t: Tensor, LU: Tensor) -> Tensor:
+    """Return the tangent of the factors of square matrices along ``t``, whose rows are in the order of the factors'.
+
+    This is forward mode of the factorization by blocks: each of its products x y becomes dx y + x dy. So the tangent
+    takes twice the arithmetic of the factors.
+    """
+    n = LU.shape[-1]
+    rows: list[list[Tensor]] = []
+    below: list[Tensor] = []
+    for start in range(0, n or 1, BLOCK):
+        size = min(BLOCK, n - start)
+        end, rest = start + size, n - start - size
+        block = _part(LU, start, size, start, size)
+        along = _block_along(_part(t, 0, size, 0, size), block)
+        if not rest:
+            rows.append([along])
+            break
+        L, U = _part(LU, end, rest, start, size), _part(LU, start, size, end, rest)
+        t_U = triangular_solution(block, _part(t, 0, size, size, rest) - along.tril(-1) @ U, False, True)
+        t_L = _right(block.mH, _part(t, size, rest, 0, size) - L @ along.triu(), False)
+        t = _part(t, size, rest, size, rest) - cat([t_L, L], -1) @ cat([U, t_U], -2)
+        rows.append([along, t_U])
+        below.append(t_L)
+    return cat([cat([*_left_of(below, i), *row], -1) for i, row in enumerate(rows)], -2)
+
+
+def _left_of(below: Sequence[Tensor], i: int) -> list[Tensor]:
+    """Return the parts of row ``i`` of blocks in the columns below the diagonal blocks before it."""
+    return [
+        t.narrow(-2, (i - j - 1) * BLOCK, min(BLOCK, t.shape[-2] - (i - j - 1) * BLOCK))
+        for j, t in enumerate(below[:i])
+    ]
+
+
+def _block_along(t: Tensor, LU: Tensor) -> Tensor:
+    """Return the tangent of the factors of one block: with F = L⁻¹ dA U⁻¹, dL = L tril(F, -1) and dU = triu(F) U."""
+    L, U = _unpacked(LU)
+    inner = _right(U.mH, triangular_solution(L, t, False, True), False)
+    return cat([L, inner.triu()], -1) @ cat([inner.tril(-1), U], -2)
 
 
 linalg_lu_factor_ex.jvp(_lu_along)

@@ -226,12 +226,12 @@ def _svdvals_back(g: Tensor, A: Tensor) -> Tensor:
 linalg_svdvals.vjp(A=_svdvals_back)
 
 
-def _svdvals_along(t_A: Tensor, A: Tensor) -> Tensor:
-    U, _, Vh = linalg_svd(A, False)
-    return (U.conj() * (t_A @ Vh.mH)).sum(-2).real
+def _svdvals_along(t_A: Tensor, A: Tensor) -> tuple[Tensor, Tensor]:
+    U, S, Vh = linalg_svd(A, False)
+    return S, (U.conj() * (t_A @ Vh.mH)).sum(-2).real
 
 
-linalg_svdvals.jvp(_svdvals_along)
+linalg_svdvals.jvp(_svdvals_along, joint=True)
 
 
 @operator(matrices("linalg.svd", diagonal), promote=FLOATING, result=real_part, public=False)
