@@ -45,6 +45,23 @@ def test_decorators_of_torchscript() -> None:
     assert not cd.jit.is_tracing()
 
 
+def test_a_script_module_is_a_module() -> None:
+    """Programs derive from it; other modules are no instances of it."""
+
+    class Scale(cd.jit.ScriptModule):
+        """A module written for TorchScript."""
+
+        @cd.jit.script_method
+        def forward(self, x: cd.Tensor) -> cd.Tensor:
+            return x * 2
+
+    assert isinstance(Scale(), cd.nn.Module)
+    assert Scale()(cd.ones(2)).tolist() == [2, 2]
+    assert not isinstance(cd.nn.Linear(1, 1), cd.jit.ScriptModule)
+    with pytest.raises(AttributeError, match=r"module 'candelabra\.jit' has no attribute 'scripted'"):
+        cd.jit.scripted  # noqa: B018
+
+
 def test_hints_of_torchscript_are_those_of_typing() -> None:
     """Model files import them from ``jit.annotations``."""
     module = importlib.import_module("candelabra.jit.annotations")

@@ -191,7 +191,7 @@ def test_deferred_imports_are_listed(tmp_path: Path) -> None:
 
 
 def test_only_imports_of_names_are_deferred(tmp_path: Path) -> None:
-    """Another statement beside them is an error that names its line."""
+    """Another statement below ``TYPE_CHECKING`` is an error that names its line."""
     (tmp_path / "door.py").write_text(DEFERRING.format(more="import os"))
     with pytest.raises(ValueError, match=r"candelabra\.door, line 5: expected ``from … import …`` alone"):
         read({"core": tmp_path})

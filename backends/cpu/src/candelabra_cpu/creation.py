@@ -61,7 +61,8 @@ def triangle_indices(row: int, col: int, offset: int, upper: bool, dtype: Any, i
     ends = np.cumsum(counts)
     out = np.empty((2, int(ends[-1]) if row else 0), TO_NUMPY[dtype])
     out[0] = np.repeat(rows, counts)
-    out[1] = np.arange(out.shape[1]) - np.repeat(ends - counts - (edge if upper else 0), counts)
+    begins = np.repeat(ends - counts - (edge if upper else 0), counts)
+    np.subtract(np.arange(out.shape[1]), begins, out=out[1], casting="unsafe")  # without a copy in int64
     return out
 
 

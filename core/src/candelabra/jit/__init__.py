@@ -1,11 +1,13 @@
 """PyTorch's decorators of TorchScript, which return their argument: candelabra runs Python.
 
-The first use warns. ``save`` and ``load`` raise, because a scripted module is a program in a file.
+The first use warns. ``save`` and ``load`` raise, because a scripted module is a program in a file. ``ScriptModule``
+comes with ``candelabra.nn``.
 """
 
 from __future__ import annotations
 
 import builtins
+from importlib import import_module
 
 from candelabra._absent import missing, say_once
 from candelabra._annotations import Any, NamedTuple, TypeVar
@@ -131,9 +133,19 @@ def is_tracing() -> bool:
 
 __all__ = [
     "annotate", "Attribute", "export", "Final", "freeze", "ignore", "interface", "is_scripting", "is_tracing",
-    "isinstance", "load", "optimize_for_inference", "save", "script", "script_if_tracing", "script_method", "trace",
-    "trace_module", "TracerWarning", "unused",
+    "isinstance", "load", "optimize_for_inference", "save", "script", "script_if_tracing", "script_method",
+    "ScriptModule", "trace", "trace_module", "TracerWarning", "unused",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name != "ScriptModule":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import candelabra
+
+    _ = candelabra.nn  # raises ModuleNotFoundError with the extra to install
+    found = globals()[name] = import_module("candelabra.nn.modules.script").ScriptModule
+    return found
 
 
 def __dir__() -> list[str]:

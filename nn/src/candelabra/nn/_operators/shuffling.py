@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from candelabra import contiguous_format
 from candelabra.library import by, operator, shape_of
 from candelabra.typing import TYPE_CHECKING
 
@@ -21,9 +22,8 @@ def _check(name: str, shape: Ints, argument: str, factor: int) -> None:
 
 
 def _copied(permuted: Tensor, shape: Ints) -> Tensor:
-    """Return the tensor in another shape, in memory of its own."""
-    out = permuted.reshape(shape)
-    return out.clone() if out._is_view() else out
+    """Return the tensor in another shape, in memory of its own: one copy, in C order."""
+    return permuted.clone(memory_format=contiguous_format).reshape(shape)
 
 
 def _shuffled_shape(input: Tensor, upscale_factor: int) -> Ints:
