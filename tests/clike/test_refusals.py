@@ -171,7 +171,9 @@ def test_an_index_that_is_not_current_is_refused(monkeypatch: pytest.MonkeyPatch
     """A kernel that the index lacks would never serve, and one that the module lacks would fail at its first call."""
     monkeypatch.setitem(tables.KERNELS, "bags", "bag_sums flicker")
     tables.loaded.cache_clear()
-    with pytest.raises(tables.StaleIndex, match=r"not current: 'flicker' is in only one of it and .*kernels\.bags"):
+    with pytest.raises(
+        tables.StaleKernelIndex, match=r"not current: 'flicker' is in only one of it and .*kernels\.bags"
+    ):
         tables.kernel("bag_sums", None)
     tables.loaded.cache_clear()
 

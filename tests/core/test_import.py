@@ -64,6 +64,21 @@ def test_deferred_imports_missing_in_the_index_are_an_error(monkeypatch: pytest.
         library.explain  # noqa: B018
 
 
+def test_the_first_tensor_imports_few_operators() -> None:
+    """A backend's table is built and checked with the index, so only what the call needs is declared, and nothing of
+    nn. Random numbers import ``numpy.random`` at the first draw."""
+    program = (
+        "import sys, candelabra as cd; x = cd.ones(2); x + x; "
+        "print(*[name for name in sys.modules if name.startswith(('candelabra._operators.', 'candelabra.nn'))], "
+        "'numpy.random' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    *declared, draws = done.stdout.split()
+    assert not [name for name in declared if name.startswith("candelabra.nn")]
+    assert len(declared) < len(set(index.OPERATORS_IN.values())) / 4
+    assert draws == "False"
+
+
 def test_function_tensor_takes_the_name_of_its_module() -> None:
     """``candelabra.tensor`` is the function, and ``from candelabra._tensor import Tensor`` works too."""
     program = """

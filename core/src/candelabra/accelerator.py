@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from candelabra._annotations import Any
 from candelabra._device import device
-from candelabra._device_modules import DeviceLike, DeviceModule
+from candelabra._device_attributes import DeviceLike
+from candelabra._device_modules import DeviceModule
 from candelabra._plugins import registry
 from candelabra.errors import DeviceUnavailable
 

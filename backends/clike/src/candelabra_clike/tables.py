@@ -25,19 +25,19 @@ EXPRESSIONS_IN: Final = {name: module for module, names in EXPRESSIONS.items() f
 """Pointwise operator → the module in the folder ``expressions`` that defines its expressions."""
 
 
-class StaleIndex(RuntimeError):
+class StaleKernelIndex(RuntimeError):
     """The index and a module differ in their kernels or expressions."""
 
 
 @lru_cache(None)
 def loaded(folder: str, name: str) -> ModuleType:
-    """Import and return a module of a folder. Raises :class:`StaleIndex` if its tables differ from the index."""
+    """Import and return a module of a folder. Raises :class:`StaleKernelIndex` if its tables differ from the index."""
     index, tables = _TABLES[folder]
     module = import_module(f"candelabra_clike.{folder}.{name}")
     defined: set[str] = {key for table in tables for key in getattr(module, table, {})}
     differing = sorted(defined ^ set(index[name].split()))
     if differing:
-        raise StaleIndex(
+        raise StaleKernelIndex(
             f"the index of kernels is not current: {differing[0]!r} is in only one of it and {module.__name__}. In a "
             "checkout run `make index`"
         )

@@ -18,7 +18,7 @@ from candelabra._annotations import Any, Final, NamedTuple, TypeVar
 V = TypeVar("V")
 
 
-class Outline(NamedTuple):
+class OperatorOutline(NamedTuple):
     """What the index contains of an operator's record. Tables of kernels are checked and built with it, before the
     modules of the operators are imported."""
 
@@ -30,7 +30,7 @@ class Outline(NamedTuple):
 
 OPERATORS_IN: Final[dict[str, str]] = {}
 """Operator → the module that declares it."""
-OUTLINES: Final[dict[str, Outline]] = {}
+OUTLINES: Final[dict[str, OperatorOutline]] = {}
 """Operator → the outline of its record."""
 FUNCTIONS_IN: Final[dict[str, str]] = {}
 """Public function, ``exp`` or ``linalg.inv`` → the module that declares it."""
@@ -72,7 +72,7 @@ def enter(modules: dict[str, tuple[str, str, str, str]]) -> None:
         for operator in operators.split():
             name, _, outline = operator.partition(":")
             OPERATORS_IN[name] = module
-            OUTLINES[name] = Outline(int(outline.rstrip("iv")), "v" in outline, "i" in outline)
+            OUTLINES[name] = OperatorOutline(int(outline.rstrip("iv")), "v" in outline, "i" in outline)
         FUNCTIONS_IN.update(dict.fromkeys(functions.split(), module))
         METHODS_IN.update(dict.fromkeys(methods.split(), module))
         PROPERTIES.update(properties.split())

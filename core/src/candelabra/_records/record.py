@@ -13,7 +13,7 @@ from functools import cached_property
 from candelabra._annotations import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
 from candelabra._invalidation import KEEPERS
 from candelabra._keys import TRACING
-from candelabra._namespace.index import OPERATORS_IN, OUTLINES, Declared, Outline, await_import, note
+from candelabra._namespace.index import OPERATORS_IN, OUTLINES, Declared, OperatorOutline, await_import, note
 from candelabra._records.autocasting import Autocast, lists_of
 from candelabra._records.derivative import Rule, checked_rules, checked_tangent
 from candelabra._records.promotion import Promotion, common, same
@@ -347,7 +347,7 @@ def elsewhere(name: str, module: str) -> bool:
     return name in OPERATORS_IN and not module.startswith("candelabra.")
 
 
-def outline(name: str) -> Outline:
+def outline(name: str) -> OperatorOutline:
     """Return the outline of an operator: that of the index, or else of its record. Raise KeyError if there is none.
 
     The module of an operator in the index is not imported.
@@ -355,7 +355,7 @@ def outline(name: str) -> Outline:
     found = OUTLINES.get(name)
     if found is None:
         record = OPERATORS[name]
-        found = Outline(len(record.schema.parameters), record.view, record.inplace)
+        found = OperatorOutline(len(record.schema.parameters), record.view, record.inplace)
     return found
 
 
