@@ -114,9 +114,18 @@ def test_the_error_for_a_program_without_a_file_says_what_to_do(tmp_path: Path) 
     typed = dedent(DEFINITIONS) + "setup()\nshown(run('scripted:0', Options(patterns=FEW{})))\n"
     done = python("-", cwd=tmp_path, program=typed.format(", isolate=True"))
     assert "a worker could not open 'scripted:0': exit status 1; its own error stands above. No entry" in done.stderr
-    assert "put the program into a file, or pass setup=, a function of an importable module" in done.stderr
+    assert "put the program into a file, which registers it outside of `if __name__ == '__main__':`" in done.stderr
     done = python("-", cwd=tmp_path, program=typed.format(""))
     assert (done.stdout, done.stderr) == ("True 3 <stdin>\n", "")
+
+
+@pytest.mark.thorough
+def test_workers_skip_what_a_guard_protects(tmp_path: Path) -> None:
+    """A backend that is registered below the guard is missing in workers; the error says where to register it."""
+    guarded = GUARDED.replace("shown(", "setup(); shown(").replace(", setup=setup", "")
+    (tmp_path / "guarded.py").write_text(dedent(DEFINITIONS) + dedent(guarded))
+    done = python("guarded.py", cwd=tmp_path)
+    assert "registers it outside of `if __name__ == '__main__':`, or pass setup=, a function of the file" in done.stderr
 
 
 @pytest.mark.thorough

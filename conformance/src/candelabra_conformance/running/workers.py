@@ -187,8 +187,9 @@ class Worker:
         if plugin is None or plugin.entry is not None or self.work.setup is not None:
             return ""
         return (
-            ". No entry point names the backend, so each worker has to register it: put the program into a file, or "
-            "pass setup=, a function of an importable module; jobs=1 needs neither"
+            ". No entry point names the backend, so each worker has to register it: put the program into a file, which "
+            "registers it outside of `if __name__ == '__main__':`, or pass setup=, a function of the file or of an "
+            "importable module; jobs=1 needs neither"
         )
 
     def _end(self) -> str:
