@@ -64,14 +64,15 @@ SPECIAL = {
     "embedding": "rows, m, -1, False, False", "triangular_solution": "a, v, False, False", "linalg_lu_factor_ex": "b",
     "linalg_lstsq": "b[:, :128], v, 1e-6, 'gelsy'", "attention": "q, q + 1, q + 2, None, False, 0.2",
     "median_dim": "p, 1", "nanmedian_dim": "p, 1", "topk": "m, 8", "mean_class_loss": "scores, labels, -100",
-    "kthvalue": "p, 3", "normalize": "m, None, None, (1,), 1e-5", "scatter_extreme": "m, 0, k, w, 'amax', True", "scatter_add": "m, 0, k, w", "scatter_src": "m, 0, k, w", "gather": "m, 0, k",
+    "kthvalue": "p, 3", "normalize": "m, None, None, (1,), 1e-5", "scatter_extreme": "m, 0, k, w, 'amax', True",
+    "scatter_add": "m, 0, k, w", "scatter_src": "m, 0, k, w", "gather": "m, 0, k",
     "index_select": "m, 0, rows", "pow": "x, y", "prod": "m * 0.1 + 0.9, (1,)", "cumprod": "m * 0.1 + 0.9, 1",
     "diagonal_scatter": "m, x[:1024]", "expand": "d, (1024, 256)", "view": "m, (1024 * 1024,)",
     "permute": "m, (1, 0)", "frexp": "x", "as_strided": "m, (1024, 1024), (1, 1024)", "unfold": "m, 1, 8, 4",
     "flip": "m, (1,)", "erfinv": "x", "logit": "x", "fft_c2c": "c, (0,), 0, True", "fft_r2c": "x, (0,), 0, True",
     "fft_c2r": "c, (0,), 0, 2 * (n - 1)", "linalg_solve_ex": "b, v",
     "resample": "image, (128, 128), 'bilinear', False, None, None",
-    "max_pool": "image, (2, 2), (2, 2), (0, 0), (1, 1), False",
+    "max_pool": "image, (2, 2), (2, 2), (0, 0), (1, 1), (32, 32)",
 }  # fmt: skip
 """The arguments of operators for which the first form that works is not the typical one."""
 

@@ -134,34 +134,34 @@ def compositions() -> Iterator[tuple[str, ...]]:
         yield from product(TRANSFORMS, repeat=length)
 
 
-def differs(found: Any, expected: Any) -> bool:
+def differs(actual: Any, expected: Any) -> bool:
     """Return whether two arrays differ by more than rounding."""
     scale = max(np.abs(expected).max(), 1e-300)
-    return found.shape != expected.shape or not np.abs(found - expected).max() <= BOUND * scale
+    return actual.shape != expected.shape or not np.abs(actual - expected).max() <= BOUND * scale
 
 
 def verdict(function: Any, transforms: tuple[str, ...], mode: str) -> str:
     """Return how the libraries compare: "equal", "differs", or why PyTorch has no result to compare with."""
-    found = result(OURS, function, transforms, mode)
+    actual = result(OURS, function, transforms, mode)
     try:
         expected = result(PEER, function, transforms, mode)
     except RuntimeError as error:
         return f"PyTorch raises {str(error).splitlines()[0]!r}"
-    if not differs(found, expected):
+    if not differs(actual, expected):
         return "equal"
-    if function in DEFINITIONS and not differs(found, result(PEER, DEFINITIONS[function], transforms, mode)):
+    if function in DEFINITIONS and not differs(actual, result(PEER, DEFINITIONS[function], transforms, mode)):
         return "equal to PyTorch with the function's definition, with which PyTorch's own result disagrees"
     return "differs"
 
 
 def main() -> int:
-    """Compare, and print the compositions that are not equal, and the number of each verdict. Return 0 if none differs."""
+    """Compare, print the unequal compositions and the number of each verdict, and return 0 if none differs."""
     counts: Counter[str] = Counter()
     for function, transforms, mode in product(FUNCTIONS, compositions(), MODES):
-        found = verdict(function, transforms, mode)
-        counts[found] += 1
-        if found != "equal":
-            print(f"{'∘'.join(transforms)} of {function.__name__}, no_grad {mode}: {found}")
+        outcome = verdict(function, transforms, mode)
+        counts[outcome] += 1
+        if outcome != "equal":
+            print(f"{'∘'.join(transforms)} of {function.__name__}, no_grad {mode}: {outcome}")
     for text, count in counts.most_common():
         print(f"{count} {text}")
     return int("differs" in counts)

@@ -33,7 +33,8 @@ NEEDS: Final[dict[str, str]] = {
     "cumsum": "astype cumulative_sum isdtype", "cumprod": "astype cumulative_prod isdtype", "matmul": "matmul",
     # shaping.py
     "full": "full", "arange": "arange astype", "linspace": "astype linspace", "eye": "eye", "cast": "astype real",
-    "clone": "asarray reshape", "cat": "concat", "stack": "stack", "flip": "asarray flip", "tril": "asarray tril", "triu": "asarray triu",
+    "clone": "asarray reshape", "cat": "concat",
+    "stack": "stack", "flip": "asarray flip", "tril": "asarray tril", "triu": "asarray triu",
     # network.py
     "conv": "concat full matmul reshape stack",
     "conv_input": "concat expand_dims flip full matmul permute_dims reshape stack zeros",

@@ -18,7 +18,7 @@ from candelabra_cpu.precision import is_half
 FEW = 32
 """Fewer permutations than this are computed one by one."""
 LARGE = 48
-"""Matrices of at least so many rows are factorized one by one: SciPy's LAPACK is faster than NumPy's."""
+"""Matrices of at least this number of rows are factorized one by one: SciPy's LAPACK is faster than NumPy's."""
 
 
 def _zero_info(x: Any) -> Any:
@@ -158,7 +158,7 @@ def _det_backward(g: Any, a: Any, out: Any) -> Any:
 
 
 def _det_along(t: Any, a: Any) -> tuple[Any, Any]:
-    _check_alike(t, a)
+    _check_same_shape(t, a)
     sign, log, trace = _slogdet_along(t, a)
     det = sign * np.exp(log)
     if det.all():
@@ -169,7 +169,7 @@ def _det_along(t: Any, a: Any) -> tuple[Any, Any]:
 
 def _slogdet_along(t: Any, a: Any) -> tuple[Any, Any, Any]:
     """Sign and logarithm of determinants, and the trace of the inverse times the tangent, by one factorization."""
-    _check_alike(t, a)
+    _check_same_shape(t, a)
     if a.shape[-1] < LARGE:  # the loop over matrices would take longer than a second factorization
         (sign, log), transposed = np.linalg.slogdet(a), _inverse(a)[0].swapaxes(-1, -2)
     else:
@@ -182,7 +182,7 @@ def _slogdet_along(t: Any, a: Any) -> tuple[Any, Any, Any]:
     return asarray(sign, a.dtype), asarray(log, a.real.dtype), asarray(trace, a.dtype)
 
 
-def _check_alike(t: Any, a: Any) -> None:
+def _check_same_shape(t: Any, a: Any) -> None:
     if t.shape != a.shape:
         raise ValueError("the tangent has another shape")
 

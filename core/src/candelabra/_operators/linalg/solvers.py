@@ -180,16 +180,16 @@ def _triangular_along(
     return found
 
 
-def _triangle_times(A: Tensor, x: Tensor, upper: bool, beside: int) -> Tensor:
-    """Return ``A.triu(beside) @ x``, or ``A.tril(-beside) @ x``. Large triangles are halved: a quarter of A is zero."""
+def _triangle_times(A: Tensor, x: Tensor, upper: bool, offset: int) -> Tensor:
+    """Return ``A.triu(offset) @ x``, or ``A.tril(-offset) @ x``. Large triangles are halved: a quarter of A is zero."""
     n = A.shape[-1]
     if n <= BLOCK:
-        return (A.triu(beside) if upper else A.tril(-beside)) @ x
+        return (A.triu(offset) if upper else A.tril(-offset)) @ x
     half, rest = n // 2, n - n // 2
     top, bottom = A.narrow(-2, 0, half), A.narrow(-2, half, rest)
     x_top, x_bottom = x.narrow(-2, 0, half), x.narrow(-2, half, rest)
-    first = _triangle_times(top.narrow(-1, 0, half), x_top, upper, beside)
-    second = _triangle_times(bottom.narrow(-1, half, rest), x_bottom, upper, beside)
+    first = _triangle_times(top.narrow(-1, 0, half), x_top, upper, offset)
+    second = _triangle_times(bottom.narrow(-1, half, rest), x_bottom, upper, offset)
     if upper:
         return cat([first + top.narrow(-1, half, rest) @ x_bottom, second], -2)
     return cat([first, bottom.narrow(-1, 0, half) @ x_top + second], -2)

@@ -32,11 +32,12 @@ class ScanOp:
     """The operation of a scan, as functions that return expressions; they ask for what they need by name.
 
     ``states`` are the types and initial values of the variables. ``each`` maps the values ``x``, ``y`` … of one element
-    of each input, of types ``elements``, and their index ``i`` to them. ``operation`` combines a state ``a0``, ``a1`` … with a later one ``b0``, ``b1`` … into one.
-    ``results`` maps a state ``a0``, ``a1`` … to the outputs, of the types ``outputs``. The initial state is only used
-    as the left operand. With ``unrolls``, combining is cheap enough to be done twice to shorten the chain of dependent
-    operations. With ``blocks``, a work-item combines elements of a block first, since combining rounds: the error of a
-    sum of n terms, one after the other, grows with n, and with blocks of sqrt(n) terms with sqrt(n).
+    of each input, of types ``elements``, and their index ``i`` to them. ``operation`` combines a state ``a0``, ``a1`` …
+    with a later one ``b0``, ``b1`` … into one. ``results`` maps a state ``a0``, ``a1`` … to the outputs, of the types
+    ``outputs``. The initial state is only used as the left operand. With ``unrolls``, combining is cheap enough to be
+    done twice to shorten the chain of dependent operations. With ``blocks``, a work-item combines elements of a block
+    first, since combining rounds: the error of a sum of n terms, one after the other, grows with n, and with blocks of
+    sqrt(n) terms with sqrt(n).
 
     Raises ``ExpressionError`` for a wrong expression.
     """
@@ -111,11 +112,11 @@ class ScanSourceBuilder:
         """Declare the state of the element at an offset, in which ``{}`` stands for an input, with index ``i``."""
         return self.loaded_state(name, [f"{n}[{offset.format(n)}]" for n in self.inputs], f"_{name}", i)
 
-    def loaded_state(self, name: str, places: Sequence[str], suffix: str, i: str) -> str:
+    def loaded_state(self, name: str, offsets: Sequence[str], suffix: str, i: str) -> str:
         """Declare the state of elements in memory, whose values get the names ``x`` + ``suffix`` …"""
-        values = [f"{letter}{suffix}" for letter in VALUES[: len(places)]]
+        values = [f"{letter}{suffix}" for letter in VALUES[: len(offsets)]]
         loads = [
-            f"const {e.value} {v} = {e.load(at)};\n" for e, v, at in zip(self.elements, values, places, strict=True)
+            f"const {e.value} {v} = {e.load(at)};\n" for e, v, at in zip(self.elements, values, offsets, strict=True)
         ]
         return "".join(loads) + self.state_of(name, values, i)
 
