@@ -15,6 +15,8 @@ from candelabra._records.rules import by, reduction, shape_of
 from candelabra.dtypes import float32
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from candelabra.typing import Dims, DType, Tensor
 
 
@@ -27,7 +29,7 @@ def prod(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType
     ...
 
 
-def _rows(x: Tensor, dim: tuple[int, ...] | None) -> tuple[Tensor, tuple[int, ...]]:
+def _rows(x: Tensor, dim: Sequence[int] | None) -> tuple[Tensor, tuple[int, ...]]:
     """Return the factors of each product along the last dim, and the order of the dims from which they come."""
     rank = len(x.shape)
     dims = tuple(range(rank)) if dim is None else dim
@@ -81,8 +83,9 @@ def prod_along(t_input: Tensor, input: Tensor, dim: Dims = None, keepdim: bool =
     if input.dtype.is_half:
         found = prod_along(t_input.to(float32), input.to(float32), dim, keepdim)
         return ProductAlong(found.product.to(input.dtype), found.slope.to(input.dtype))
-    shape = reduced_shape(shape_of(input), dim, keepdim)
-    x, t = _rows(input, dim)[0], _rows(t_input, dim)[0]
+    dims = (dim,) if isinstance(dim, int) else dim
+    shape = reduced_shape(shape_of(input), dims, keepdim)
+    x, t = _rows(input, dims)[0], _rows(t_input, dims)[0]
     if not x.shape[-1]:
         return ProductAlong(new_full(input, shape, 1), new_full(input, shape, 0))
     while (n := x.shape[-1]) > 1:
