@@ -65,7 +65,7 @@ def test_deferred_imports_missing_in_the_index_are_an_error(monkeypatch: pytest.
 
 
 def test_the_first_tensor_imports_few_operators() -> None:
-    """A backend's table is built and checked with the index, so only what the call needs is declared, and nothing of
+    """A backend's table is built and checked with the index, so a call declares few operators, and none of
     nn. Random numbers import ``numpy.random`` at the first draw."""
     program = (
         "import sys, candelabra as cd; x = cd.ones(2); x + x; "
