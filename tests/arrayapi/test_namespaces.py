@@ -70,6 +70,22 @@ def test_fractional_ranges_use_the_widest_dtype_that_there_is(missing: tuple[str
     assert table["linspace"](0j, 1j, 3, by_name["complex64"], 0).tolist() == [0, 0.5j, 1j]
 
 
+def test_extrema_of_no_elements_are_refused() -> None:
+    """The standard permits any result of ``max`` and ``argmax`` of no elements; the kernels raise."""
+    xp = bare_namespace()
+    xp.max = xp.min = xp.argmax = xp.argmin = lambda x, **options: np.zeros(x.shape[:1])
+    table = candelabra_arrayapi.kernels(xp, DTYPES)
+    for name in ("amax", "amin"):
+        for dim in (None, (1,), (0, 1)):
+            with pytest.raises(ValueError, match=r"an array of shape \(3, 0\) has no extremum over dims"):
+                table[name](np.zeros((3, 0)), dim, False)
+        assert table[name](np.zeros((0, 3)), (1,), False).shape == (0,)
+    for name in ("argmax", "argmin"):
+        for dim in (None, 1):
+            with pytest.raises(ValueError, match=r"an array of shape \(3, 0\) has no extremum over dims"):
+                table[name](np.zeros((3, 0)), dim, False)
+
+
 def test_windows_of_half_types_are_added_in_float32() -> None:
     """In float16, 2048 + 1 is 2048, so a sum of 4,096 ones would be half of it; the gradient's sums are the same."""
     table = candelabra_arrayapi.kernels(np, DTYPES)

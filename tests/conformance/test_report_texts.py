@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 from candelabra_conformance import model, report
-from candelabra_conformance.causes import grouped
+from candelabra_conformance.causes import declined, grouped
 from candelabra_conformance.model import NextKernel, Run
 from candelabra_conformance.report import print_summary, summary, tally, to_badge, to_markdown
 from candelabra_conformance.report.markdown import block, code, escape, folded, table
@@ -135,10 +135,10 @@ def test_the_markdown_says_what_to_do_next() -> None:
     text = to_markdown(nasty_run())
     assert (
         "### Kernels to write next\n\n"
-        "| kernel | state | dtypes | unlocks | operators |\n| --- | --- | --- | --- | --- |\n"
-        "| `matmul` | missing | `float16`, `float32` | 2 | `linear`, `bmm` |\n"
-        "| `exp` | broken | `float32` | 1 | `softmax` |\n"
-        "| `sum` | declines | `int8` | 1 | `mean` |\n"
+        "| kernel | state | dtypes | gain | operators |\n| --- | --- | --- | --- | --- |\n"
+        "| `matmul` | missing | `float16`, `float32` | 2 operators would run on the device | `linear`, `bmm` |\n"
+        "| `exp` | broken | `float32` | unlocks 1 | `softmax` |\n"
+        "| `sum` | declines | `int8` | 1 operator would run on the device | `mean` |\n"
     ) in text
     assert "### Kernels that declined calls, with the first reason\n\n- erf in float64: TypeError: both" in text
     assert "| `device/copy/float32` | 1 |" in text
@@ -233,9 +233,9 @@ def test_texts_are_no_markup_on_the_terminal() -> None:
 def test_the_terminal_says_what_to_do_next() -> None:
     """The sections are kernels with the operators they unlock, blockers, routes, largest errors and stale patterns."""
     text = _printed(nasty_run())
-    assert "matmul (missing in float16, float32): unlocks 2 (linear, bmm)" in text
+    assert "matmul (missing in float16, float32): 2 operators would run on the device (linear, bmm)" in text
     assert "exp (broken in float32): unlocks 1 (softmax)" in text
-    assert "sum (declines in int8): unlocks 1 (mean)" in text
+    assert "sum (declines in int8): 1 operator would run on the device (mean)" in text
     assert f"erf in float64: TypeError: {NASTY['quotes']}" in text
     assert "crashed device: 1 case of copy in float32, blocks 1 case: signal 11" in text
     assert "fallback: 2 cases, 1 operator" in text
@@ -243,8 +243,34 @@ def test_the_terminal_says_what_to_do_next() -> None:
     assert "softmax/gone/*" in text
     many = (NextKernel("exp", tuple("abcdef")), NextKernel("sum", ()))
     text = _printed(run(next_kernels=many))
-    assert "exp (missing): unlocks 6 (a, b, c, d, e, …)" in text
+    assert "exp (missing): 6 operators would run on the device (a, b, c, d, e, …)" in text
     assert "sum (missing): unlocks 0\n" in text
+
+
+def test_errors_of_python_are_first_among_the_declined_calls() -> None:
+    """A mistake in a kernel is not among those that are cut, and the summary says where all are."""
+    reasons = [f"op{at:02} in bool: InvalidArgumentError: bool is not allowed" for at in range(12)]
+    mistakes = ["where in int8: TypeError: no attribute", "xlogy in int8: UnboundLocalError: x", "zeta: KeyError: 'x'"]
+    limits = ["abs in bool: NotImplementedError: bool", "ops in int8: int: is no error", "sum in bool: RuntimeError: no"]
+    example = run(result("where/value/int8", declined=(*reasons, *limits, *mistakes)))
+    assert declined(example.results)[:4] == [*mistakes, limits[0]]
+    text = _printed(example, width=200)
+    assert text.index("where in int8: TypeError") < text.index("zeta: KeyError") < text.index("abs in bool")
+    assert "… and 8 more; all are in the HTML report (--html), and in the JSON report for each case" in text
+    assert "… and 8 more: see the HTML or the JSON report" in to_markdown(example, failures=10)
+
+
+def test_every_summary_asks_whether_the_device_flushes_subnormal_numbers() -> None:
+    """Three failures with the remark give one line; two, or expected failures, do not."""
+    words = f"1 of 7 elements wrong; worst: got 0.0, expected 1e-45; {model.FLUSHED}, for (x)"
+    failed = [result(f"{name}/special/float32", model.FAILED, message=words) for name in ("add", "div", "gt")]
+    hint = "3 cases would pass if numbers below the smallest normal one were 0: if the device takes and returns zeros"
+    for text in (to_markdown(run(*failed)), _printed(run(*failed), width=300), report.to_html(run(*failed))):
+        assert "a capability to check" in text.lower()
+        assert hint in text
+        assert "declare subnormals=False in its Capabilities" in text
+    listed = replace(failed[2], verdict=model.EXPECTED)
+    assert "capability" not in _printed(run(*failed[:2], listed), width=300) + to_markdown(run(*failed[:2], listed))
 
 
 # What keeps a device from a level

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -107,13 +108,26 @@ def next_kernels(results: Sequence[Result]) -> tuple[NextKernel, ...]:
     )
 
 
+PROGRAMMING_ERRORS: Final = (TypeError, AttributeError, NameError, LookupError, AssertionError, ImportError)
+"""Errors that Python raises in a faulty kernel. A library that lacks a kernel usually raises others."""
+
+
 def declined(results: Iterable[Result]) -> list[str]:
-    """Return the kernels that declined calls, each with the dtype and the reason of its first one, by operator."""
+    """Return the kernels that declined calls, each with the dtype and the reason of its first one.
+
+    Reasons that are :data:`PROGRAMMING_ERRORS` are first, then the others, both by operator.
+    """
     found: dict[str, str] = {}
     for result in sorted(results, key=lambda r: r.case):
         for text in result.declined:
             found.setdefault(text.partition(":")[0], text)  # each worker may have had a first call
-    return [found[name] for name in sorted(found)]
+    return sorted(found.values(), key=lambda text: (not _is_programming_error(text), text))
+
+
+def _is_programming_error(text: str) -> bool:
+    """Return whether the reason of an entry of :func:`declined` begins with the name of such an error."""
+    error = getattr(builtins, text.partition(": ")[2].partition(":")[0], None)
+    return isinstance(error, type) and issubclass(error, PROGRAMMING_ERRORS)
 
 
 def operator_of(text: str) -> str:

@@ -21,6 +21,7 @@ from candelabra_conformance.report import ReportError, read_json
 from candelabra_conformance.running import Options, ResumeError, run
 from candelabra_conformance.running.expected import ExpectedFailuresError
 from candelabra_conformance.running.run import cores
+from candelabra_conformance.running.sources import changed_since
 from candelabra_conformance.running.workers import WorkerStartError
 from candelabra_conformance.showing import shown
 
@@ -60,6 +61,7 @@ def main(argv: Sequence[str]) -> int:
     console = Console(stderr=True)
     try:
         earlier = [read_json(path) for path in arguments.resume]
+        _warn_of_changes(arguments.resume, earlier)
         with _compiling(arguments.quick), shown(console, arguments.device) as (planned, finished):
             done = run(arguments.device, _options(arguments), earlier=earlier, planned=planned, finished=finished)
     except REFUSALS as error:
@@ -71,6 +73,18 @@ def main(argv: Sequence[str]) -> int:
     write_reports(done, arguments)
     report.print_summary(done, _Output(), folder=arguments.reproducers)
     return status(done)
+
+
+def _warn_of_changes(files: Sequence[Path], earlier: Sequence[Run]) -> None:
+    """Print a warning for each resumed report that is older than a module of the backend's package."""
+    for file, run in zip(files, earlier, strict=True):
+        changed = changed_since(run)
+        if changed is not None:
+            print(
+                f"candelabra conformance: warning: {changed} was changed after the run of {file} began. Its results are "
+                "taken over nevertheless, passed and failed ones: leave out --resume to test the changed package",
+                file=sys.stderr,
+            )
 
 
 @contextmanager
@@ -187,7 +201,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--isolate", action="store_true", help="use processes even with --jobs 1: a crash is a verdict")
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="stop a case after this time")
     parser.add_argument("--minutes", type=float, help="begin no case later; the reports list the rest (status 3)")
-    words = "take over the results of this JSON report, and run only what it lacks; may be repeated"
+    words = (
+        "take over the results of this JSON report, passed and failed ones, and run only the cases that it lacks or "
+        "that were blocked; for the same package, core and suite: a change of the package is only warned of; may be "
+        "repeated"
+    )
     parser.add_argument("--resume", type=Path, action="append", default=[], metavar="FILE", help=words)
     parser.add_argument("--expected-failures", type=Path, metavar="TOML", help="replaces the backend's own list")
     parser.add_argument("--huge", action="store_true", help="also on more than 2**31 bytes of memory")

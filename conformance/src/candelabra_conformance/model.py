@@ -15,6 +15,9 @@ SAMPLES: Final = "samples"
 NO_SAMPLES: Final = "has no samples"
 """The reason of the skipped case of a public callable without samples."""
 
+FLUSHED: Final = "every wrong element is right if subnormal numbers are 0"
+"""The part of a message which says that the device may flush subnormal numbers to zero."""
+
 PASSED, FAILED, SKIPPED, BLOCKED, UNSUPPORTED = "passed", "failed", "skipped", "blocked", "unsupported"
 EXPECTED, UNEXPECTED, CRASHED, TIMED_OUT = "expected failure", "unexpected pass", "crashed", "timed out"
 VERDICTS: Final[dict[str, str]] = {

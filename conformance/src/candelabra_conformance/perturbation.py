@@ -32,21 +32,22 @@ def with_arrays(sample: Sample, function: Any) -> Sample:
     return replace(sample, args=mapped(sample.args, function), kwargs=mapped(dict(sample.kwargs), function))
 
 
-def without_subnormals(array: Array) -> Array:
+def without_subnormals(array: Array, zeros: bool = False) -> Array:
     """Return the values with the smallest normal number, of the same sign, for each subnormal one.
 
-    Zeros in their place would be new cases for functions such as ``maximum``, of two zeros of different signs.
+    Zeros in their place would be new cases for functions such as ``maximum``, of two zeros of different signs. With
+    ``zeros`` they are, as on a device that flushes its operands.
     """
     limit = smallest_normal(device_dtype(array.dtype))
     if not limit:
         return array
     if array.dtype.kind == "c":
         parts = array.reshape(-1).view(array.real.dtype)
-        return without_subnormals(parts).view(array.dtype).reshape(array.shape)
+        return without_subnormals(parts, zeros).view(array.dtype).reshape(array.shape)
     least = array.dtype.type(limit)
     with np.errstate(invalid="ignore"):
         below = (array != 0) & (np.abs(array) < least)
-    return np.where(below, np.copysign(least, array), array) if below.any() else array
+    return np.where(below, np.copysign(0 * least if zeros else least, array), array) if below.any() else array
 
 
 def with_operands(op: Record, sample: Sample, function: Any) -> Sample:

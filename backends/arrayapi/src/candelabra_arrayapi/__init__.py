@@ -43,7 +43,15 @@ def kernels(
     Immutable arrays need two more functions. ``assign(x, index, values)`` returns a copy of ``x`` with ``values`` at
     ``index``. ``accumulate(x, index, values)`` is optional: it returns a copy of ``x`` in which ``values`` are added at
     ``index``, in order; an index that occurs twice receives both values. :func:`assign_by_search` creates an ``assign``
-    for a namespace without such a function.
+    for a namespace without such a function. ``index`` has one of two forms:
+
+    - A 1-d int64 array of n numbers of rows, each in [0, ``x.shape[0]``). ``x`` is a vector or a matrix, and ``values``
+      has the shape ``(n, *x.shape[1:])``. The numbers are unique in ``assign`` and may repeat in ``accumulate``.
+    - Only in ``assign``: a tuple of ints, slices and None, with ``...`` as its last element. The ints, starts and stops
+      are in range and not negative, and steps are positive. ``values`` has the shape of ``x[index]``.
+
+    Masks, tuples of index arrays and negative numbers do not occur: the kernels replace them. ``values`` is an array in
+    the dtype of ``x``, never a scalar, and needs no broadcasting.
 
     An operator whose kernel needs a function that the namespace lacks is not in the table. One
     :class:`MissingFunctionsWarning` lists them, except those that need only functions in ``missing``.

@@ -34,10 +34,17 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
     def prod(x: Any, dim: Dims, keepdim: bool, dtype: Any) -> Any:
         return accumulating(xp.prod, x, dtype, axis=dim, keepdims=keepdim)
 
+    def require_elements(x: Any, dim: Dims) -> None:
+        """Raise ``ValueError`` if a reduced dim has size 0: the standard permits any extremum of no elements."""
+        if 0 in (x.shape if dim is None or not x.ndim else [x.shape[d] for d in dim]):
+            raise ValueError(f"an array of shape {tuple(x.shape)} has no extremum over dims {dim}")
+
     def amax(x: Any, dim: Dims, keepdim: bool) -> Any:
+        require_elements(x, dim)
         return xp.max(x, axis=dim, keepdims=keepdim)
 
     def amin(x: Any, dim: Dims, keepdim: bool) -> Any:
+        require_elements(x, dim)
         return xp.min(x, axis=dim, keepdims=keepdim)
 
     def truth(x: Any, result: Any) -> Any:
@@ -50,9 +57,11 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
         return truth(x, xp.any(x, axis=dim, keepdims=keepdim))
 
     def argmax(x: Any, dim: int | None, keepdim: bool) -> Any:
+        require_elements(x, None if dim is None else (dim,))
         return xp.astype(xp.argmax(x, axis=dim if x.ndim else None, keepdims=keepdim), int64)
 
     def argmin(x: Any, dim: int | None, keepdim: bool) -> Any:
+        require_elements(x, None if dim is None else (dim,))
         return xp.astype(xp.argmin(x, axis=dim if x.ndim else None, keepdims=keepdim), int64)
 
     def cumsum(x: Any, dim: int, dtype: Any) -> Any:

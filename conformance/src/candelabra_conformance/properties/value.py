@@ -14,7 +14,9 @@ from candelabra_conformance.context import Context, Failure
 from candelabra_conformance.inner_products import ADDITIONS, INNER_PRODUCTS, sequential_error
 from candelabra_conformance.layouts import CONTIGUOUS, MEMORY, placed
 from candelabra_conformance.numpy_dtypes import host_dtype
+from candelabra_conformance.model import FLUSHED
 from candelabra_conformance.oracle import DIRECTIONS, Answer, as_given, dtypes_of
+from candelabra_conformance.perturbation import with_arrays, without_subnormals
 from candelabra_conformance.properties.axes import everywhere, extremes, of_callable, some
 from candelabra_conformance.properties.registry import operator_property
 from candelabra_conformance.records import CallableRecord, Record
@@ -94,18 +96,47 @@ def agree(
         if bad.any() and not exact and op.name in INNER_PRODUCTS | ADDITIONS and sample.of is None:
             least = sequential_error(op, sample, due, context.reference)
             bad = wrong(values, want, sensitivity, answer.length, due, exact, least)
+        excused: Array | bool = False
         if not context.instance.capabilities.subnormals:
-            # The result may be normal, and an intermediate one, such as half of it, not.
-            bad &= ~((wide(values) == 0) & (np.abs(want) < 4 * smallest_normal(due)))
+            excused = _flushed(values, want, due)
+            bad &= ~excused
         if bad.any():
             own = context.oracle.own(op, sample)[output] if not context.oracle.itself else want
             if not _as_own(values, own, due, exact):
                 words = described(values, want, bad, due, sensitivity, answer.length, least, exact)
                 named = op.schema.outputs if len(op.schema.outputs) == len(answer.want) else range(len(answer.want))
                 name = f"{named[output]}: " if len(answer.want) > 1 and sample.of is None else ""
+                words += _flushing(context, op, sample, output, values, want, bad, due)
                 raise Failure(name + words, sample, layout, expected=want, got=values, dtype=due)
-        worst = max(worst, error_in_ulp(values, want, due, scale_of(sensitivity, due)))
+        measured = np.where(excused, rounded(want, due), values) if np.any(excused) else values
+        worst = max(worst, error_in_ulp(measured, want, due, scale_of(sensitivity, due)))
     return worst
+
+
+def _flushed(values: Array, want: Array, due: dtype) -> Array:
+    """Return True for the zeros that a device without subnormal numbers may return.
+
+    The answer may be normal, and an intermediate result, such as half of it, not.
+    """
+    return np.asarray((wide(values) == 0) & (np.abs(want) < 4 * smallest_normal(due)))
+
+
+def _flushing(
+    context: Context, op: Record, sample: Sample, output: int, values: Array, want: Array, bad: Array, due: dtype
+) -> str:
+    """Return a line of a message if all wrong elements are those of a device that flushes subnormal numbers to zero."""
+    left = bad & ~_flushed(values, want, due)
+    if left.any():
+        zeros = with_arrays(sample, lambda array: without_subnormals(array, zeros=True))
+        if all(a is b for a, b in zip(arrays(zeros.args), arrays(sample.args), strict=True)):
+            return ""
+        try:
+            flushed = context.oracle.answer(op, zeros).want[output]
+        except Exception:  # an operator may refuse zeros
+            return ""
+        if flushed.shape == want.shape:
+            left &= wrong(values, flushed, 0.0, 1, due) & ~_flushed(values, flushed, due)
+    return "" if left.any() else f"; {FLUSHED}"
 
 
 def scale_of(sensitivity: Array, due: dtype) -> Array | float:

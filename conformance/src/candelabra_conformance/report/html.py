@@ -106,13 +106,15 @@ def _lists(run: Run) -> str:
         f"{level}, {LEVELS[level]}: {_counts_text(counts)}" for level, counts in tally.counts_by_level(run).items()
     ]
     kernels = [
-        f"{tally.kernel_text(each)} unlocks {len(each.unlocks)}: {', '.join(each.unlocks)}" for each in run.next_kernels
+        f"{tally.kernel_text(each)}: {tally.gain_text(run, each)}: {', '.join(each.unlocks)}"
+        for each in run.next_kernels
     ]
     errors = [f"{tally.ulp_text(result.ulp)} ULP: {result.case.id}" for result in tally.worst_ulps(run)[:20]]
     blockers = [f"{name}: {tally.many(count, 'case')}" for name, count in tally.blockers(run)]
     why = "what does not pass" if run.selected else f"why level {run.required} is not reached"
     lists = {
         why: tally.obstacles(run),
+        "a capability to check": list(filter(None, [tally.flushed_text(run)])),
         "levels": levels,
         "routes": routes,
         "kernels to write next": kernels,

@@ -27,6 +27,7 @@ def to_markdown(run: Run, failures: int = 20, errors: int = 20) -> str:
     sections = [
         _head(run),
         _obstacles(run, failures),
+        _flushed(run),
         _verdicts(run),
         _failures(run, failures),
         _blockers(run),
@@ -104,6 +105,11 @@ def _obstacles(run: Run, limit: int) -> str:
     return "\n".join([f"### {title}\n", *lines, *rest])
 
 
+def _flushed(run: Run) -> str:
+    found = tally.flushed_text(run)
+    return f"### A capability to check\n\n{escape(found)}" if found else ""
+
+
 def _verdicts(run: Run) -> str:
     shown = [verdict for verdict in VERDICTS if any(result.verdict == verdict for result in run.results)]
     by_level = {f"{level}: {escape(LEVELS[level])}": found for level, found in tally.counts_by_level(run).items()}
@@ -158,11 +164,11 @@ def _kernels(run: Run) -> str:
     rows = [
         [
             code(each.operator), each.state, ", ".join(map(code, each.dtypes)),
-            len(each.unlocks), ", ".join(map(code, each.unlocks[:8])) + (" …" if len(each.unlocks) > 8 else ""),
+            tally.gain_text(run, each), ", ".join(map(code, each.unlocks[:8])) + (" …" if len(each.unlocks) > 8 else ""),
         ]
         for each in run.next_kernels[:10]
     ]  # fmt: skip
-    return "### Kernels to write next\n\n" + table(["kernel", "state", "dtypes", "unlocks", "operators"], rows)
+    return "### Kernels to write next\n\n" + table(["kernel", "state", "dtypes", "gain", "operators"], rows)
 
 
 def _declined(run: Run, limit: int) -> str:
@@ -170,7 +176,7 @@ def _declined(run: Run, limit: int) -> str:
     if not found:
         return ""
     lines = [f"- {escape(line[:_LONGEST])}" for line in found[:limit]]
-    rest = [f"- … and {len(found) - limit} more"] if len(found) > limit else []
+    rest = [f"- … and {len(found) - limit} more: see the HTML or the JSON report"] if len(found) > limit else []
     return "\n".join(["### Kernels that declined calls, with the first reason\n", *lines, *rest])
 
 

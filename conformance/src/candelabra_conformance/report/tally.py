@@ -34,6 +34,8 @@ WORST_FIRST: Final = (
     model.SKIPPED,
 )
 """Verdicts by their priority in one cell of a table. Passed comes before skipped."""
+_SEVERAL: Final = 3
+"""The least number of cases from which :func:`flushed_text` concludes something about the device."""
 _SEVERITY: Final = {verdict: rank for rank, verdict in enumerate(WORST_FIRST)}
 _KINDS: Final = {"bool": 0, "int": 1, "uint": 2, "float": 3, "bfloat": 3, "complex": 4}
 
@@ -173,6 +175,25 @@ def kernel_text(kernel: NextKernel) -> str:
     """Return how a kernel to write or to repair is named: ``exp (broken in float16)``, ``exp (missing)``."""
     dtypes = f" in {', '.join(sorted(kernel.dtypes, key=dtype_order))}" if kernel.dtypes else ""
     return f"{kernel.operator} ({kernel.state}{dtypes})"
+
+
+def gain_text(run: Run, kernel: NextKernel) -> str:
+    """Return what a kernel to write gains: ``unlocks 3``, or how many operators that work would run on the device."""
+    held_back = {result.case.operator for result in run.results if result.verdict in HOLDS_BACK}
+    if held_back.intersection(kernel.unlocks) or not kernel.unlocks:
+        return f"unlocks {len(kernel.unlocks)}"
+    return f"{many(len(kernel.unlocks), 'operator')} would run on the device"
+
+
+def flushed_text(run: Run) -> str:
+    """Return a hint if the wrong elements of several cases are those of a device that flushes subnormal numbers."""
+    found = [result for result in run.results if result.verdict in BAD and model.FLUSHED in result.message]
+    if len(found) < _SEVERAL:
+        return ""
+    return (
+        f"{many(len(found), 'case')} would pass if numbers below the smallest normal one were 0: if the device takes "
+        "and returns zeros for subnormal numbers, declare subnormals=False in its Capabilities"
+    )
 
 
 def subject_text(run: Run) -> str:

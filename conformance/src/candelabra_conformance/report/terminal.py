@@ -39,17 +39,20 @@ def summary(run: Run, failures: int = 10, errors: int = 5, files: Mapping[str, P
     """
     parts: list[RenderableType] = [_verdicts(run)]
     parts += _failures(run, failures, files or {})
-    parts += _lines("kernels to write next", [_kernel(kernel) for kernel in run.next_kernels[:5]])
+    parts += _lines("kernels to write next", [_kernel(run, kernel) for kernel in run.next_kernels[:5]])
     parts += _lines(
         "routes",
         [f"{name}: {tally.many(c, 'case')}, {tally.many(o, 'operator')}" for name, (c, o) in tally.routes(run).items()],
     )
-    parts += _lines("kernels that declined calls, with the first reason", _first(declined(run.results), failures))
+    every = "in the HTML report (--html), and in the JSON report for each case (--json)"
+    calls = _first(declined(run.results), failures, every)
+    parts += _lines("kernels that declined calls, with the first reason", calls)
     worst = [f"{tally.ulp_text(r.ulp)} ULP  {r.case.id}" for r in tally.worst_ulps(run)[:errors]]
     parts += _lines("largest errors", worst)
     parts += _lines("public callables without samples", _some(tally.without_samples(run)))
     parts += _lines("expected failures that match nothing any more, or have expired", list(run.stale))
     parts += _obstacles(run, failures)
+    parts += _lines("a capability to check", list(filter(None, [tally.flushed_text(run)])))
     parts += [Text(), Text(tally.subject_text(run), "dim"), _verdict(run)]
     return Group(*parts)
 
@@ -142,15 +145,15 @@ def _some(names: list[str]) -> list[str]:
     return [", ".join(names[:8]) + rest] if names else []
 
 
-def _first(lines: list[str], limit: int) -> list[str]:
-    """Return the first lines, shortened, and the number of the others."""
-    rest = [f"… and {len(lines) - limit} more"] if len(lines) > limit else []
+def _first(lines: list[str], limit: int, every: str = "") -> list[str]:
+    """Return the first lines, shortened, and the number of the others; ``every``: where all lines are."""
+    rest = [f"… and {len(lines) - limit} more" + (f"; all are {every}" if every else "")] if len(lines) > limit else []
     return [*(line[:400] for line in lines[:limit]), *rest]
 
 
-def _kernel(kernel: NextKernel) -> str:
+def _kernel(run: Run, kernel: NextKernel) -> str:
     named = ", ".join(kernel.unlocks[:5]) + (", …" if len(kernel.unlocks) > 5 else "")
-    return f"{tally.kernel_text(kernel)}: unlocks {len(kernel.unlocks)}" + (f" ({named})" if named else "")
+    return f"{tally.kernel_text(kernel)}: {tally.gain_text(run, kernel)}" + (f" ({named})" if named else "")
 
 
 def _verdict(run: Run) -> Text:

@@ -78,16 +78,21 @@ def _entry(file: str, number: int, entry: Any) -> ExpectedFailure:
 
 def of_backend(device_type: str) -> Path | None:
     """Return the file in the package of the device type's entry point or of the backend's module, or None."""
+    return next((folder / NAME for folder in package_folders(device_type) if (folder / NAME).is_file()), None)
+
+
+def package_folders(device_type: str) -> list[Path]:
+    """Return the folders of the package of the device type's entry point or of the backend's module, and of the
+    packages that contain it, the innermost first."""
     plugin = plugins.plugins().get(device_type)
     if plugin is None:
-        return None
+        return []
     module = plugin.entry.value.split(":")[0] if plugin.entry is not None else type(plugin.backend).__module__
+    found = []
     while module:
-        for folder in _folders(module):
-            if (Path(folder) / NAME).is_file():
-                return Path(folder) / NAME
+        found += [Path(folder) for folder in _folders(module)]
         module = module.rpartition(".")[0]
-    return None
+    return found
 
 
 def _folders(module: str) -> list[str]:

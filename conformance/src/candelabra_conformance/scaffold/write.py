@@ -50,8 +50,14 @@ OVER_NAMESPACE: Final[dict[str, str]] = COMMON | {
 }
 """The templates of a package over a namespace of the Array API standard."""
 
+WRAPPED: Final[dict[str, str]] = OVER_NAMESPACE | {"arrayapi/namespace.py.in": "src/candelabra_acme/namespace.py"}
+"""The templates of a package over a namespace whose arrays it puts into a class."""
+
 PLACEHOLDER: Final = "numpy"
 """The namespace of a package over a namespace, unless another is given."""
+
+WRAPPED_ROW: Final = "| `src/candelabra_{}/namespace.py` | the class around the library's arrays, and its functions |\n"
+"""The row of README.md for the module that only a package with :data:`WRAPPED` has."""
 
 RESERVED: Final = ("arrayapi", "clike", "conformance", "core", "distributed", "native", "nn", "operators")
 """The distributions ``candelabra-<name>`` of the project that are no devices, also where they are not installed."""
@@ -61,11 +67,14 @@ class InvalidName(ValueError):
     """Raised for an invalid device type; the text contains the reason."""
 
 
-def write_backend(name: str, directory: Path, author: str | None = None, namespace: str | None = None) -> Path:
+def write_backend(
+    name: str, directory: Path, author: str | None = None, namespace: str | None = None, wrapped: bool = False
+) -> Path:
     """Write the package ``candelabra-<name>`` into a new folder in ``directory`` and return the folder.
 
     With ``namespace``, the module of an array library such as ``"jax.numpy"``, the package has the kernels of
-    candelabra-arrayapi over it; the module need not be installed.
+    candelabra-arrayapi over it; the module need not be installed. With ``wrapped``, it also has a class around the
+    library's arrays, for a library whose shapes are no tuples or whose arrays lack operators.
 
     The write is atomic: the files go to a temporary folder in ``directory``, which is then renamed. Raises
     :class:`InvalidName` for an invalid device type or namespace, ``FileExistsError`` if the folder exists,
@@ -79,7 +88,7 @@ def write_backend(name: str, directory: Path, author: str | None = None, namespa
         raise FileExistsError(f"{folder} exists already: move it away, or give another --directory")
     if not directory.is_dir():
         raise FileNotFoundError(f"{directory} is not a directory: create it first, or give another --directory")
-    texts = package(name, author or f"The {name} developers", namespace)
+    texts = package(name, author or f"The {name} developers", namespace, wrapped)
     unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=directory))
     try:
         for path, text in texts.items():
@@ -138,7 +147,7 @@ def distribution(name: str) -> str:
     return "candelabra-" + name.replace("_", "-")
 
 
-def package(name: str, author: str, namespace: str | None = None) -> dict[str, str]:
+def package(name: str, author: str, namespace: str | None = None, wrapped: bool = False) -> dict[str, str]:
     """Return ``{path: text}`` of every file of the package."""
     version = candelabra.__version__
     major, minor = version.split(".")[:2]
@@ -151,16 +160,19 @@ def package(name: str, author: str, namespace: str | None = None) -> dict[str, s
         "@api@": str(API_VERSION),
         "@requirements@": ", ".join(map(json.dumps, requirements)),
         "@namespace@": namespace or "",
+        "@xp@": f"candelabra_{name}.namespace" if wrapped else namespace or "",
+        "@files@": WRAPPED_ROW.format(name) if wrapped else "",
         "@suite@": f"candelabra-conformance{window}",
         "@author@": json.dumps(author, ensure_ascii=False),  # a JSON string is a TOML string, too
         "candelabra-acme": distribution(name),
         "Acme": "".join(part.capitalize() for part in name.split("_")),
         "acme": name,
     }
+    kind = STRIDED if namespace is None else WRAPPED if wrapped else OVER_NAMESPACE
     templates = files("candelabra_conformance.scaffold") / "templates"
     return {
         path.replace("acme", name): _replaced((templates / template).read_text("utf-8"), words)
-        for template, path in (STRIDED if namespace is None else OVER_NAMESPACE).items()
+        for template, path in kind.items()
     }
 
 
@@ -199,14 +211,18 @@ def main(argv: Sequence[str]) -> int:
         metavar="MODULE",
         help=f"the library's module, such as jax.numpy; implies --arrayapi (default: {PLACEHOLDER}, to be replaced)",
     )
+    words = "with a class around the library's arrays: their shapes need not be tuples; implies --arrayapi"
+    parser.add_argument("--wrapped", action="store_true", help=words)
     parser.add_argument(
         "--directory", type=Path, default=Path(), help="where the package's folder goes (default: here)"
     )
     parser.add_argument("--author", help="who stands in pyproject.toml")
     arguments = parser.parse_args(argv)
-    namespace = arguments.namespace or (PLACEHOLDER if arguments.arrayapi else None)
+    namespace = arguments.namespace or (PLACEHOLDER if arguments.arrayapi or arguments.wrapped else None)
     try:
-        folder = write_backend(arguments.name, arguments.directory, arguments.author, namespace)
+        folder = write_backend(
+            arguments.name, arguments.directory, arguments.author, namespace, arguments.wrapped
+        )
     except (InvalidName, OSError) as error:
         sys.stderr.write(f"candelabra new-backend: {error}\n")
         return 2

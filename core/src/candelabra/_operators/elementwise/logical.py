@@ -65,7 +65,10 @@ def bitwise_left_shift(input: Tensor | Number, other: Tensor | Number) -> Tensor
 
 @operator(pointwise, accepts="integer")
 def bitwise_right_shift(input: Tensor | Number, other: Tensor | Number) -> Tensor:
-    """``input >> other``, an arithmetic shift for signed integers; a shift by at least the width gives 0 or -1."""
+    """``input >> other``, an arithmetic shift for signed integers.
+
+    A shift by at least the width, or by a negative number, gives -1 for a negative ``input`` and 0 for others.
+    """
     ...
 
 

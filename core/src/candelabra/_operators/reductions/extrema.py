@@ -48,6 +48,9 @@ def _extremum_shapes(op: Operator[..., Any], args: tuple[Any, ...]) -> tuple[tup
 def amax(input: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
     """Return the largest element over ``dim`` (all dims if empty); NaN if there is one. Ties share the gradient
     evenly.
+
+    Raises ``IndexError`` if a dim of ``dim`` has size 0, and ``RuntimeError`` if ``dim`` is empty and ``input`` has no
+    elements. Kernels have to raise an error in both cases.
     """
     ...
 
@@ -56,6 +59,9 @@ def amax(input: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
 def amin(input: Tensor, dim: Dims = (), keepdim: bool = False) -> Tensor:
     """Return the smallest element over ``dim`` (all dims if empty); NaN if there is one. Ties share the gradient
     evenly.
+
+    Raises ``IndexError`` if a dim of ``dim`` has size 0, and ``RuntimeError`` if ``dim`` is empty and ``input`` has no
+    elements. Kernels have to raise an error in both cases.
     """
     ...
 
