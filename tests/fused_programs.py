@@ -139,11 +139,11 @@ def numbers(shape: tuple[int, ...], d: dtype, device: cd.device, offset: int = 0
     return cd.randint(0 if not d.is_signed else -90, 90, shape, generator=generator, device="cpu").to(d).to(device)
 
 
-def after_products(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
-    """Return what is computed in place of products of matrices, and one that is not."""
-    first, second, third = x @ y, y @ x, x.t() @ y
+def after_scans(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    """Return what is computed in place of cumulative sums, and one that is not."""
+    first, second, third = x.cumsum(0), y.cumsum(1), x.cumsum(1)
     activated = (first + 1).sigmoid() * second
-    return activated, (third * 2 - x).tanh(), third[0], (activated @ y + x[0]).relu() * 0.5
+    return activated, (third * 2 - x).tanh(), third[0], (activated.cumsum(0) + x[0]).relu() * 0.5
 
 
 def groups(graph: Graph, serial: bool = True) -> list[int]:
@@ -203,3 +203,56 @@ def special_values(device: cd.device) -> tuple[Tensor, Tensor]:
     values = cd.tensor([0.0, -0.0, 1.0, -1.5, float("inf"), float("-inf"), float("nan"), 1e-40, 3e38], device=device)
     x, y = cd.meshgrid(values, values, indexing="ij")
     return x.reshape(-1), y.reshape(-1)
+
+
+def activated(x: Tensor, y: Tensor) -> Tensor:
+    """Return an activation of a product and a bias."""
+    return F.gelu(x @ y + y[0])
+
+
+def saved_product(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    """Return a linear layer's result, and functions of it and of other operands."""
+    product = F.linear(x, y.t(), y[0])
+    return product, cd.tanh(product) * product + y[1], product > 0
+
+
+def batched_products(x: Tensor, y: Tensor) -> Tensor:
+    """Return a batch of products of one matrix with others, with a bias for each row and each matrix."""
+    batch = cd.stack([x, x * 2, x - 1])
+    return (batch @ y + batch[:, :, :1]).relu() * batch[:, :1, :1]
+
+
+def product_of_itself(x: Tensor, y: Tensor) -> Tensor:
+    """Return a product of a matrix and its transpose, with the matrix as a further operand."""
+    return (x @ x.t() * 0.5 - x[:, :1]).relu()
+
+
+PRODUCTS: dict[str, Program] = {
+    "activated": activated, "saved_product": saved_product, "batched_products": batched_products,
+    "product_of_itself": product_of_itself,
+}  # fmt: skip
+"""Programs with a product and pointwise operators after it, for matrices of sizes (m, k) and (k, n)."""
+
+
+def activated_convolution(x: Tensor, w: Tensor) -> Tensor:
+    """Return an activation of a convolution with a bias."""
+    return F.gelu(F.conv2d(x, w, w[:, 0, 0, 0].contiguous(), padding=1))
+
+
+def residual_convolution(x: Tensor, w: Tensor) -> tuple[Tensor, ...]:
+    """Return a convolution, and functions of it, of an operand per channel and of one for each element."""
+    product = F.conv2d(x, w, stride=2)
+    scaled = product * w[:, 0, :1, :1] + product.detach() * 0.5
+    return product, scaled.relu(), product > 0
+
+
+def grouped_convolution(x: Tensor, w: Tensor) -> Tensor:
+    """Return an activation of a convolution in two groups."""
+    return F.conv2d(x.repeat(1, 2, 1, 1), w, dilation=2, groups=2).relu() * 2
+
+
+CONVOLUTIONS: dict[str, Program] = {
+    "activated_convolution": activated_convolution, "residual_convolution": residual_convolution,
+    "grouped_convolution": grouped_convolution,
+}  # fmt: skip
+"""Programs with a convolution and pointwise operators after it, for images and filters."""

@@ -31,21 +31,21 @@ def test_a_chain_of_any_layout(layout: str) -> None:
 
 @pytest.mark.parametrize("d", [cd.float32, cd.float64], ids=str)
 @pytest.mark.parametrize("size", [1, 8, 80])
-def test_results_in_place_of_products(size: int, d: dtype) -> None:
+def test_results_in_place_of_scans(size: int, d: dtype) -> None:
     """An operand that dies becomes the result; results of earlier calls, views and other operands keep their values."""
-    programs.check(programs.after_products, *[programs.numbers((size, size), d, CPU, seed) for seed in range(2)])
+    programs.check(programs.after_scans, *[programs.numbers((size, size), d, CPU, seed) for seed in range(2)])
 
 
-@pytest.mark.parametrize(("size", "expected"), [(16, ["matmul", "tanh"]), (128, ["matmul", "tanh"])])
+@pytest.mark.parametrize(("size", "expected"), [(16, ["cumsum", "tanh"]), (128, ["cumsum", "tanh"])])
 def test_a_large_result_of_one_operator_is_written_in_place(size: int, expected: list[str]) -> None:
     """It is worth a kernel of its own; a small one, and one whose operand is used later, is not."""
 
     def dying(x: Tensor) -> Tensor:
-        return (x @ x).tanh()
+        return x.cumsum(0).tanh()
 
     def returned(x: Tensor) -> tuple[Tensor, Tensor]:
-        product = x @ x
-        return product, product.tanh()
+        total = x.cumsum(0)
+        return total, total.tanh()
 
     x = programs.numbers((size, size), cd.float32, CPU) * 0.1
     for program, alone in ((dying, size == 128), (returned, False)):
@@ -60,15 +60,15 @@ def test_a_dead_operand_is_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     """No memory is allocated for a result that takes that of an operand, and a wrong plan would be seen."""
 
     def program(x: Tensor) -> tuple[Tensor, Tensor]:
-        product = x @ x
-        return (product + 1).exp(), product @ x
+        total = x.cumsum(0)
+        return (total + 1).exp(), total.cumsum(1)
 
-    def in_place_of_the_product(graph: Graph) -> dict[Node, dict[int, int]]:
+    def in_place_of_the_sum(graph: Graph) -> dict[Node, dict[int, int]]:
         return {node: {0: 0} for node in graph if isinstance(node.op, Graph)}
 
     x = programs.numbers((80, 80), cd.float32, CPU) * 0.1
     programs.check(program, x)
-    monkeypatch.setattr(fused, "memory_plan", in_place_of_the_product)
+    monkeypatch.setattr(fused, "memory_plan", in_place_of_the_sum)
     with pytest.raises(AssertionError, match="the values are not close"):
         programs.check(program, x)
 
@@ -272,6 +272,114 @@ def test_reductions_that_keep_kernels_of_their_own() -> None:
 
     wide = programs.numbers((4, 100), cd.float32, CPU)
     assert [node.name for node in grouped(trace(centred, wide)).nodes] == ["mul+mean", "sub"]
+
+
+def products_of(graph: Graph) -> list[str]:
+    """Return the names of the nodes with a product."""
+    return [node.name for node in grouped(graph).nodes if "matmul" in node.name or "linear" in node.name]
+
+
+@pytest.mark.parametrize("name", programs.PRODUCTS)
+@pytest.mark.parametrize(
+    ("sizes", "d"), [((40, 300, 33), cd.float32), ((200, 64, 128), cd.float32), ((8, 1, 8), cd.float64)], ids=str
+)
+def test_pointwise_operators_after_a_product(name: str, sizes: tuple[int, int, int], d: dtype) -> None:
+    """They are computed in the kernel of the product: blocks of any width, several panels of the depth, batches."""
+    m, k, n = sizes
+    x, y = programs.numbers((m, k), d, CPU), programs.numbers((k, max(n, 2)), d, CPU, 1)
+    if name == "saved_product" and k == 1:
+        y = y.expand(2, -1).contiguous()
+        x = x.expand(-1, 2).contiguous()
+    program = programs.PRODUCTS[name]
+    programs.check(program, x, y)
+    assert all("+" in node for node in products_of(trace(program, x, y)))
+
+
+@pytest.mark.parametrize("name", programs.PRODUCTS)
+def test_the_sums_of_a_product_with_an_epilogue_have_the_same_bits(name: str) -> None:
+    """Its work is divided as that of the product alone, so that elementary operators give the same bits."""
+    x, y = programs.numbers((150, 520), cd.float32, CPU), programs.numbers((520, 96), cd.float32, CPU, 1)
+    program = programs.PRODUCTS[name]
+    got, want = cd.compile(program, fullgraph=True)(x, y), program(x, y)
+    for a, b in zip(got, want, strict=True) if isinstance(want, tuple) else [(got, want)]:
+        assert cd.equal(a, b)
+
+
+def test_strides_of_a_product_that_the_graph_was_not_traced_with() -> None:
+    """A product takes operands of other strides, and packs its left operand where that is worth it."""
+    x, y = programs.numbers((150, 160), cd.float32, CPU), programs.numbers((160, 256), cd.float32, CPU, 1)
+    run = compile_graph(trace(programs.activated, x, y))
+    [expected] = run(x._payload, y._payload)
+    for other in (x.t().contiguous().t(), cd.stack([x, x], 2)[:, :, 0]):
+        [got] = run(other._payload, y._payload)
+        assert abs(got - expected).max() < 1e-4
+    [got] = run(x._payload[::-1].copy()[::-1], y._payload)
+    assert abs(got - expected).max() < 1e-4
+
+
+def test_products_that_keep_kernels_of_their_own() -> None:
+    """Vectors, other dtypes, operands that the group computes, random numbers, and results of other shapes."""
+
+    def program(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        half = (x.half() @ y.half()).relu()
+        return (
+            (x[:2] @ y).relu(), (x @ y[:, :3]).relu(), half, F.dropout(x @ y, 0.5), (x @ y) + y.new_ones(2, 40, 50),
+            (x * 2) @ y, ((x @ y).relu() @ y.t()).to(cd.float64),
+        )  # fmt: skip
+
+    x, y = programs.numbers((40, 30), cd.float32, CPU), programs.numbers((30, 50), cd.float32, CPU, 1)
+    assert products_of(trace(program, x, y)) == [
+        *["matmul"] * 3, "matmul+mul", *["matmul"] * 2, "matmul+relu", "matmul",
+    ]  # fmt: skip
+    only = grouped(trace(programs.activated, x, y), multiplies=False)
+    assert [node.name for node in only.nodes if "matmul" in node.name] == ["matmul"]
+
+
+@pytest.mark.parametrize("name", programs.CONVOLUTIONS)
+@pytest.mark.parametrize(
+    ("sizes", "d"),
+    [((2, 3, 40, 9), cd.float32), ((5, 40, 6, 7), cd.float64), ((1, 130, 33, 8), cd.float32)],
+    ids=str,
+)
+def test_pointwise_operators_after_a_convolution(name: str, sizes: tuple[int, ...], d: dtype) -> None:
+    """They are computed in the kernel of the convolution: in rows, planes or few positions, and in several panels."""
+    x, w = programs.numbers(sizes, d, CPU), programs.numbers((20, sizes[1], 3, 3), d, CPU, 1)
+    program = programs.CONVOLUTIONS[name]
+    programs.check(program, x, w)
+    names = [node.name for node in grouped(trace(program, x, w)).nodes]
+    assert [name for name in names if "conv" in name] == [name for name in names if "conv+" in name]
+
+
+def test_a_convolution_with_an_epilogue_takes_other_strides() -> None:
+    """Images and filters may have any strides; single kernels serve another layout of the other operands."""
+
+    def program(x: Tensor, w: Tensor, bias: Tensor, y: Tensor) -> Tensor:
+        return (F.conv2d(x, w, bias) + y).relu()
+
+    x, w = programs.numbers((2, 3, 9, 8), cd.float32, CPU), programs.numbers((5, 3, 2, 2), cd.float32, CPU, 1)
+    bias, y = programs.numbers((5,), cd.float32, CPU, 2), programs.numbers((2, 5, 8, 7), cd.float32, CPU, 3)
+    run = compile_graph(trace(program, x, w, bias, y))
+    expected = program(x, w, bias, y).numpy()
+    last = y.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+    for arguments in (
+        (x.transpose(2, 3).contiguous().transpose(2, 3), w.transpose(0, 1).contiguous().transpose(0, 1), bias, y),
+        (x, w, cd.stack([bias, bias], 1)[:, 0], y),
+        (x, w, bias, last),
+    ):
+        [got] = run(*[t._payload for t in arguments])
+        assert abs(got - expected).max() < 1e-5
+
+
+def test_convolutions_that_keep_kernels_of_their_own() -> None:
+    """Half types, and operands of layouts that the kernel does not address."""
+
+    def program(x: Tensor, w: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        return F.conv2d(x.half(), w.half()).relu(), F.conv2d(x, w) + y, F.conv2d(x, w) * y[:, :, :1]
+
+    x, w = programs.numbers((2, 3, 9, 9), cd.float32, CPU), programs.numbers((5, 3, 2, 2), cd.float32, CPU, 1)
+    y = programs.numbers((2, 5, 8, 8), cd.float32, CPU, 2).transpose(2, 3)
+    names = [node.name for node in grouped(trace(program, x, w, y)).nodes]
+    assert [name for name in names if "conv" in name] == ["conv"] * 3
 
 
 @pytest.mark.parametrize("name", programs.ROWS)

@@ -35,10 +35,10 @@ def test_programs_of_floating_dtypes(name: str, d: dtype, target: cd.device) -> 
     programs.check(programs.FLOATING[name], x, y, on="cpu")
 
 
-def test_results_in_place_of_products(target: cd.device) -> None:
+def test_results_in_place_of_scans(target: cd.device) -> None:
     """An operand that dies becomes the result; results of earlier calls, views and other operands keep their values."""
     x, y = (programs.numbers((24, 24), cd.float32, target, seed) for seed in range(2))
-    programs.check(programs.after_products, x, y, on="cpu")
+    programs.check(programs.after_scans, x, y, on="cpu")
 
 
 def test_programs_of_integers(target: cd.device) -> None:
@@ -76,6 +76,25 @@ def test_a_row_program_with_pointwise_nodes_around_it(name: str, device: cd.devi
     x, y = (programs.numbers((5, 7, 136), cd.float32, device, seed) for seed in range(2))
     program, size = programs.ROWS[name]
     assert programs.check(program, x, y, on="cpu") == [size]
+
+
+@pytest.mark.parametrize("name", programs.PRODUCTS)
+def test_pointwise_operators_after_a_product(name: str, target: cd.device) -> None:
+    """They are computed on blocks of the product on a processor, and on the sums of each lane on other devices."""
+    x, y = programs.numbers((70, 300), cd.float32, target), programs.numbers((300, 96), cd.float32, target, 1)
+    program = programs.PRODUCTS[name]
+    programs.check(program, x, y, on="cpu")
+    names = [node.name for node in fused(trace(program, x, y)).nodes]
+    assert any("+" in each and ("matmul" in each or "linear" in each) for each in names)
+
+
+@pytest.mark.parametrize("name", programs.CONVOLUTIONS)
+def test_pointwise_operators_after_a_convolution(name: str, target: cd.device) -> None:
+    """They are computed on tiles of the convolution on a processor, and on the sums of each lane on other devices."""
+    x, w = programs.numbers((2, 30, 9, 40), cd.float32, target), programs.numbers((20, 30, 3, 3), cd.float32, target, 1)
+    program = programs.CONVOLUTIONS[name]
+    programs.check(program, x, w, on="cpu")
+    assert any("conv+" in node.name for node in fused(trace(program, x, w)).nodes)
 
 
 def test_a_sum_of_columns_on_devices_of_lanes(lanes: cd.device) -> None:

@@ -59,6 +59,8 @@ class Traits:
     devices only; narrower registers count as parts of one of 8."""
     registers: int = 16
     """The number of vector registers of that size: 16 or 32."""
+    multiplies: bool = True
+    """Whether the kernels of this package compute matrix products on the device, and not a library."""
 
 
 class Launch(Protocol):

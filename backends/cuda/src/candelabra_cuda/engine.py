@@ -29,6 +29,8 @@ class CudaEngine(Engine):
 
     dialect = CUDA
     type = "cuda"
+    has_cublas = True
+    """Whether cuBLAS computes matrix products."""
 
     def __init__(self, cupy: Any, index: int, several: bool) -> None:
         self.cupy: Final = cupy
@@ -47,6 +49,7 @@ class CudaEngine(Engine):
             local_memory=properties["sharedMemPerBlock"],
             memory=properties["totalGlobalMem"],
             largest=properties["totalGlobalMem"],
+            multiplies=not self.has_cublas,
         )
         self.pool: Final = CudaMemoryPool(cupy, f"{self.type}:{index}", self.enter)
         if not several:

@@ -54,6 +54,7 @@ class RocmEngine(CudaEngine):
 
     dialect = HIP
     type = "rocm"
+    has_cublas = False
 
     def _loaded(self, source: Source) -> Launch:
         self.runtime.setDevice(self.index)

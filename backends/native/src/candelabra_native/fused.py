@@ -24,6 +24,7 @@ from candelabra_native.arrays import Unsuitable, ndarray, payload, strided
 from candelabra_native.engine import ENGINE
 from candelabra_native.finding import COMPILE, Missing, compiled_together, may_compile
 from candelabra_native.launch._launch import allocate
+from candelabra_native.recorded import recorded, view
 
 ADVICE: Final = (
     "compiled functions call one kernel per operator on the device cpu, because kernels cannot be made at run time: "
@@ -32,16 +33,17 @@ ADVICE: Final = (
 
 
 def compiled(graph: Graph) -> Callable[..., tuple[Any, ...]] | None:
-    """Return the function of a graph, or None if no node of it can be fused, or if there is no compiler."""
+    """Return the function of a graph, or None if it has no group and no kernel whose launches can be prepared.
+
+    Without a compiler there are no groups.
+    """
     grouped = fused(graph)
-    plan = memory_plan(grouped)
-    groups = {n: fused_kernel(n.op, ENGINE, plan.get(n)) for n in grouped.nodes if isinstance(n.op, Graph)}
-    if not groups:
-        return None
-    if not may_compile():
+    if not may_compile() and any(isinstance(node.op, Graph) for node in grouped.nodes):
         if os.environ.get(COMPILE) != "0":  # which forbids it
             _advise()
-        return None
+        grouped = graph
+    plan = memory_plan(grouped)
+    groups = {n: fused_kernel(n.op, ENGINE, plan.get(n)) for n in grouped.nodes if isinstance(n.op, Graph)}
     with compiled_together():
         for kernel in groups.values():
             with suppress(Missing):
@@ -50,10 +52,11 @@ def compiled(graph: Graph) -> Callable[..., tuple[Any, ...]] | None:
     for kernel in groups.values():
         kernel.traced()
 
-    def kernel_of(node: Node) -> Callable[..., Any] | None:
-        return on_arrays(groups[node], default_kernel(node)) if node in groups else None
-
-    return runner(grouped, kernel_of)
+    kernels: dict[Node, Callable[..., Any] | None] = {}
+    for node in grouped.nodes:
+        own = default_kernel(node)
+        kernels[node] = on_arrays(groups[node], own) if node in groups else recorded(node, own) or view(node, own)
+    return runner(grouped, kernels.get) if any(kernels.values()) else None
 
 
 _advised: list[bool] = []

@@ -41,6 +41,7 @@ def take_over(function: Any, other: Any) -> None:
     """Let a generated function run the code of another one that has the same parameters."""
     function.__globals__.update(other.__globals__)
     function.__code__ = other.__code__
+    function.__dict__.update(other.__dict__)
 
 
 def always_small(operator: str, own: Kernel) -> Kernel:

@@ -23,8 +23,8 @@ from candelabra_native.engine import ENGINE, NativeEngine
 from candelabra_native.finding import Missing
 from candelabra_native.launch._launch import dense_rows
 from candelabra_native.missing import MissingCalls
+from candelabra_native.small_calls import is_small, small_call
 from candelabra_native.small_calls import scope as scope_of_small_call
-from candelabra_native.small_calls import small_call
 
 Kernel = Callable[..., Any]
 ALL: Final = REDUCTIONS["all"]
@@ -93,7 +93,10 @@ def wrapped(name: str, operator: str, kernel: Kernel, own: Kernel | None, d: dty
         f"if out is NotImplemented: return small({names})",
         f"return {'out' if rows else parameters[0].name if inplace else PAYLOAD}",
     ]
-    return build(record.name, names, lines, scope, f"native {name} {d.name}")
+    function: Any = build(record.name, names, lines, scope, f"native {name} {d.name}")
+    function.in_c = kernel  # prepared launches are recorded from it, for calls that are not small
+    function.is_small = "False" if own is None or not least else is_small(record.name, parameters, least, rows)
+    return function  # type: ignore[no-any-return]
 
 
 def _dense_rows(parameters: tuple[Parameter, ...]) -> list[str]:

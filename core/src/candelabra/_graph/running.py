@@ -144,7 +144,7 @@ class _Writer:
                 self.names[value] = self.names[target]
             left = "_"
         self.lines.append(f"{left} = {call}")
-        if chosen is None and not isinstance(node.op, Graph) and not node.is_view:  # it may decline, as in eager calls
+        if not isinstance(node.op, Graph) and not node.is_view:  # it may decline, as in eager calls
             self.scope[f"d{number}"] = dispatching(node)
             self.lines.append(f"if {left} is NotImplemented: {left} = d{number}({passed})")
         if node.form == FUNCTION and len(node.results) > 1:

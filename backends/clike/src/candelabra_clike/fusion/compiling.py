@@ -13,6 +13,8 @@ from candelabra.graph import Value as Tensor
 from candelabra_clike.engine import Engine
 from candelabra_clike.fusion.kernels import fused_kernel, on_strided_arrays
 from candelabra_clike.fusion.lowering import is_fusible
+from candelabra_clike.fusion.products import product_node, products_in
+from candelabra_clike.fusion.products import suits as suits_product
 from candelabra_clike.fusion.reductions import reductions_in, suits
 from candelabra_clike.fusion.rows import row_node, rows_in
 from candelabra_clike.fusion.rows import suits as suits_row
@@ -21,13 +23,16 @@ LEAST_IN_PLACE = 1 << 16
 """The size of a result in bytes from which a kernel of its own, which writes in place, is worth compiling."""
 
 
-def fused(graph: Graph, serial: bool = True) -> Graph:
-    """Return the graph with groups of nodes that fused kernels compute. Row programs fuse on serial devices."""
+def fused(graph: Graph, serial: bool = True, multiplies: bool = True) -> Graph:
+    """Return the graph with groups of nodes that fused kernels compute. Row programs fuse on serial devices, matrix
+    products where ``multiplies`` says that kernels in C compute them, and convolutions.
+    """
     admitted: dict[Node, bool] = {}
 
     def admits(node: Node) -> bool:
         if node not in admitted:
-            admitted[node] = is_fusible(node) and (serial or row_node(node) is None)
+            declined = (not serial and row_node(node)) or (not multiplies and product_node(node))
+            admitted[node] = not declined and is_fusible(node)
         return admitted[node]
 
     return in_place(fuse(graph, admits, partial(worth, serial=serial)), admits)
@@ -51,7 +56,7 @@ def in_place(graph: Graph, admits: Callable[[Node], bool]) -> Graph:
 
 def _is_elementwise(node: Node) -> bool:
     assert not isinstance(node.op, Graph)
-    return not (node.is_view or node.op.random or reductions_in([node]) or rows_in([node]))
+    return not (node.is_view or node.op.random or any(found([node]) for found in (reductions_in, rows_in, products_in)))
 
 
 def worth(nodes: list[Node], reads: Iterable[Tensor], writes: Iterable[Tensor], serial: bool = True) -> int:
@@ -63,7 +68,10 @@ def worth(nodes: list[Node], reads: Iterable[Tensor], writes: Iterable[Tensor], 
     it. Random numbers are drawn in C order, so all arrays of their kernel are contiguous.
     """
     reads, writes = list(reads), list(writes)
-    reductions, rows = reductions_in(nodes), rows_in(nodes)
+    reductions, rows, products = reductions_in(nodes), rows_in(nodes), products_in(nodes)
+    if products:
+        alone = len(products) == 1 and not reductions and not rows and suits_product(products[0], nodes, writes)
+        return gain(nodes, reads, writes) if alone and _views(nodes).isdisjoint(writes) else -1
     if rows:
         alone = len(rows) == 1 and not reductions and suits_row(rows[0], nodes, writes)
         return gain(nodes, reads, writes) if alone and _views(nodes).isdisjoint(writes) else -1
@@ -90,7 +98,7 @@ def _views(nodes: list[Node]) -> set[Tensor]:
 
 def compiled(engine: Engine, graph: Graph) -> Callable[..., tuple[Any, ...]] | None:
     """Return the function of a graph for a device, or None if no kernel of it can be fused."""
-    grouped = fused(graph, engine.traits.serial)
+    grouped = fused(graph, engine.traits.serial, engine.traits.multiplies)
     if not any(isinstance(node.op, Graph) for node in grouped.nodes):
         return None
     plan = memory_plan(grouped)

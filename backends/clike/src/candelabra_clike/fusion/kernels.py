@@ -13,11 +13,13 @@ from candelabra.graph import Value as Tensor
 
 from candelabra_clike.array import Shape, StridedArray, extent
 from candelabra_clike.engine import Engine
-from candelabra_clike.fusion.lowering import lowered, lowered_row
+from candelabra_clike.fusion.convolutions import ConvolutionNode, convolution_schedule
+from candelabra_clike.fusion.lowering import lowered, lowered_product, lowered_row
+from candelabra_clike.fusion.products import product_schedule, products_in
 from candelabra_clike.fusion.reductions import reduction_schedule
 from candelabra_clike.fusion.rows import row_schedule, rows_in
 from candelabra_clike.layouts import WIDE, broadcast_layout
-from candelabra_clike.templates.elementwise.elementwise import ElementwiseSchedule, Launches
+from candelabra_clike.templates.elementwise.elementwise import ElementwiseSchedule, Launches, NotContiguous
 
 
 class FusedKernel:
@@ -93,9 +95,27 @@ class FusedRowKernel(FusedKernel):
         return row_schedule(self.engine, self.found, self.row, self.group.outputs, layouts, wide)
 
 
+class FusedProductKernel(FusedKernel):
+    """The kernel of a group with a matrix product or a convolution."""
+
+    def _lower(self) -> None:
+        self.epilogue, self.found, self.inputs, self.scalars = lowered_product(
+            self.group, products_in(self.group.nodes)[0]
+        )
+        self.name, self.shape = self.epilogue.nest.name, self.found.spec.shape
+        self.in_c_order, self.reduction = False, None
+
+    def _planned(self, layouts: Sequence[tuple[Shape, Shape]], wide: bool) -> ElementwiseSchedule:
+        if isinstance(self.found, ConvolutionNode):
+            return convolution_schedule(self.engine, self.found, self.epilogue, self.group.outputs, layouts, wide)
+        return product_schedule(self.engine, self.found, self.epilogue, self.group.outputs, layouts, wide)
+
+
 def fused_kernel(group: Graph, engine: Engine, into: Mapping[int, int] | None = None) -> FusedKernel:
     """Return the kernel of a group, which may write its outputs in place of the arguments that ``into`` names."""
-    return FusedRowKernel(group, engine) if rows_in(group.nodes) else FusedKernel(group, engine, into)
+    if rows_in(group.nodes):
+        return FusedRowKernel(group, engine)
+    return FusedProductKernel(group, engine) if products_in(group.nodes) else FusedKernel(group, engine, into)
 
 
 def on_strided_arrays(kernel: FusedKernel, own: Callable[..., Any]) -> Callable[..., Any]:
@@ -118,7 +138,10 @@ def on_strided_arrays(kernel: FusedKernel, own: Callable[..., Any]) -> Callable[
             else StridedArray(engine, engine.allocate(nbytes), shape, strides, 0, d, size, contiguous)
             for i, (shape, strides, d, size, contiguous, nbytes) in enumerate(new)
         ]
-        plan = kernel.schedule(layouts)
+        try:
+            plan = kernel.schedule(layouts)
+        except NotContiguous:
+            return own(*arguments)
         if plan is not None:
             if plan.max_offset != sys.maxsize and max([a.offset for a in arrays], default=0) > plan.max_offset:
                 plan = kernel.schedule(layouts, wide=True)

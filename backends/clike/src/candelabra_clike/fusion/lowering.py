@@ -10,7 +10,7 @@ another constant does not need another kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from candelabra.library import OPERAND, OPERATORS, PLAIN, Operator, boolean
 
 from candelabra_clike.conversions import converted
 from candelabra_clike.expressions import EXPRESSIONS, expression_for, is_contracted
+from candelabra_clike.fusion.products import Anchor, products_in, target
 from candelabra_clike.fusion.reductions import ReductionNode, reduction_node, reductions_in
 from candelabra_clike.fusion.rows import RowNode, phases, row_node
 from candelabra_clike.kernels.pointwise import FIXED, NUMBERS, number_converter
@@ -29,6 +30,7 @@ from candelabra_clike.language import ExpressionError, Value, Variable, declared
 from candelabra_clike.scalars import scalar, scalar_converter, scalar_types
 from candelabra_clike.templates.elementwise.draws import Draw
 from candelabra_clike.templates.elementwise.loops import LoopNest, operands
+from candelabra_clike.templates.matmul.epilogue import OUT, Epilogue
 from candelabra_clike.templates.rows.fused import FusedRow, RowLoop
 from candelabra_clike.types import CTYPES
 
@@ -60,10 +62,10 @@ class NotFusible(Exception):
 
 
 def is_fusible(node: Node) -> bool:
-    """Return whether a fused kernel can compute a node: a pointwise one that refuses no value, a reduction, or a row
-    program.
+    """Return whether a fused kernel can compute a node: a pointwise one that refuses no value, a reduction, a row
+    program, a product, or a convolution.
     """
-    if reduction_node(node) is not None or row_node(node) is not None:
+    if reduction_node(node) is not None or row_node(node) is not None or products_in([node]):
         return True
     if isinstance(node.op, Graph) or node.form != FUNCTION or len(node.results) != 1:
         return False
@@ -88,17 +90,7 @@ def lowered(group: Graph) -> Lowered:
     for node in group.nodes:
         if found is None or node is not found.node:
             lowering.add(node, group)
-    names = dict.fromkeys(node.name for node in group.nodes)
-    nest = LoopNest(
-        "_".join(["fused", *names])[:80],
-        tuple(lowering.values[v] for v in outputs),
-        tuple(_spec(v).dtype for v in inputs),
-        tuple(_spec(v).dtype for v in outputs),
-        tuple(lowering.types),
-        any(is_contracted(node.op.name) for node in group.nodes if not isinstance(node.op, Graph)),
-        tuple(lowering.steps),
-        tuple(lowering.draws),
-    )
+    nest = _nest(group.nodes, lowering, outputs, inputs)
     return Lowered(nest, _spec(outputs[0]).shape, inputs, tuple(lowering.scalars), found)
 
 
@@ -162,17 +154,55 @@ def _row_loop(
     lowering.scalars, lowering.types = scalars, types
     for node in nodes:
         lowering.add(node, group)
-    nest = LoopNest(
-        "row",
-        tuple(lowering.values[v] for v, _ in outputs),
+    nest = replace(_nest(nodes, lowering, [v for v, _ in outputs], reads), numbers=())
+    return RowLoop(nest, (*[place for _, place in outputs], *[names[v] for v in reads]))
+
+
+class LoweredProduct(NamedTuple):
+    """A group with a product."""
+
+    epilogue: Epilogue
+    anchor: Anchor
+    inputs: tuple[Tensor, ...]
+    scalars: tuple[Scalar, ...]
+
+
+def lowered_product(group: Graph, anchor: Anchor) -> LoweredProduct:
+    """Return the pointwise nodes after the product of a group as its epilogue."""
+    inputs = tuple(v for v in group.inputs if v.spec is not None)
+    arrays = {v: f"y{i}" for i, v in enumerate(group.outputs)} | {v: f"x{i}" for i, v in enumerate(inputs)}
+    into = target(anchor, group.outputs)
+    assert into is not None
+    nodes = [node for node in group.nodes if node is not anchor.node]
+    reads = [anchor.result, *dict.fromkeys(v for node in nodes for v in node.operands if v in inputs)]
+    lowering = Lowering(reads)
+    for node in nodes:
+        lowering.add(node, group)
+    outputs = [v for v in group.outputs if v is not anchor.result]
+    nest = _nest(group.nodes, lowering, outputs, reads)
+    places = {**arrays, anchor.result: arrays.get(anchor.result, OUT), into: OUT}
+    epilogue = Epilogue(
+        nest,
+        {name: CTYPES[_spec(v).dtype] for v, name in arrays.items()},
+        len(group.outputs),
+        {OUT: arrays[into], **{role: arrays[v] for role, v in anchor.roles.items()}},
+        tuple(places[v] for v in (*outputs, *reads)),
+    )
+    return LoweredProduct(epilogue, anchor, inputs, tuple(lowering.scalars))
+
+
+def _nest(nodes: Sequence[Node], lowering: Lowering, outputs: Sequence[Tensor], reads: Sequence[Tensor]) -> LoopNest:
+    """Return the loop nest of lowered nodes."""
+    return LoopNest(
+        "_".join(["fused", *dict.fromkeys(node.name for node in nodes)])[:80],
+        tuple(lowering.values[v] for v in outputs),
         tuple(_spec(v).dtype for v in reads),
-        tuple(_spec(v).dtype for v, _ in outputs),
-        (),
+        tuple(_spec(v).dtype for v in outputs),
+        tuple(lowering.types),
         any(is_contracted(node.op.name) for node in nodes if not isinstance(node.op, Graph)),
         tuple(lowering.steps),
         tuple(lowering.draws),
     )
-    return RowLoop(nest, (*[place for _, place in outputs], *[names[v] for v in reads]))
 
 
 class Lowering:

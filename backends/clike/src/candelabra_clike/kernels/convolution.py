@@ -41,13 +41,17 @@ def _positions(geometry: ConvGeometry, sizes: Shape, kernel: Shape) -> Shape:
     return tuple((n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in each)
 
 
+Padding = Callable[[StridedArray, Shape, Shape], StridedArray]
+"""Adds zeros before and after the last dims, see :func:`~candelabra_clike.templates.copies.packing.padded`."""
+
+
 def patches(
-    x: StridedArray, kernel: Shape, geometry: ConvGeometry, positions: Shape
+    x: StridedArray, kernel: Shape, geometry: ConvGeometry, positions: Shape, pad: Padding = padded
 ) -> tuple[StridedArray, Patches, bool]:
     """Return the padded images, their patches, and whether there is slack behind them."""
     slack = any(geometry.padding)
     if slack:
-        x = padded(x, geometry.padding, _padding_after(x.shape[2:], kernel, geometry, positions))
+        x = pad(x, geometry.padding, _padding_after(x.shape[2:], kernel, geometry, positions))
     return x, _patches(x.offset, x.shape, x.strides, kernel, geometry, positions), slack
 
 
@@ -71,16 +75,22 @@ def _patches(
     )  # fmt: skip
 
 
+def convolution_inputs(
+    x: StridedArray, w: StridedArray, positions: Shape, strides: Shape, geometry: ConvGeometry, pad: Padding = padded
+) -> tuple[StridedArray, StridedRows, Patches, OutputLayout, bool]:
+    """Return the padded images, the filters, the patches, the results of these strides, and whether there is slack."""
+    source, source_patches, slack = patches(x, w.shape[2:], geometry, positions, pad)
+    count, row_step = w.shape[0] // geometry.groups, w.strides[0]
+    sizes, (steps,) = collapsed(w.shape[1:], (w.strides[1:],))
+    filters = StridedRows(w.offset, geometry.groups, count * row_step, count, row_step, sizes, steps)
+    return source, filters, source_patches, OutputLayout(0, strides[0], strides[1], strides[2:]), slack
+
+
 def _conv(x: StridedArray, w: StridedArray, bias: StridedArray | None, geometry: ConvGeometry) -> StridedArray:
-    kernel = w.shape[2:]
-    positions = geometry.positions(x.shape[2:], kernel)
+    positions = geometry.positions(x.shape[2:], w.shape[2:])
     out = x.engine.empty((x.shape[0], w.shape[0], *positions), x.dtype)
     if out.size:
-        source, source_patches, slack = patches(x, kernel, geometry, positions)
-        count, row_step = w.shape[0] // geometry.groups, w.strides[0]
-        sizes, (steps,) = collapsed(w.shape[1:], (w.strides[1:],))
-        filters = StridedRows(w.offset, geometry.groups, count * row_step, count, row_step, sizes, steps)
-        results = OutputLayout(0, out.strides[0], out.strides[1], out.strides[2:])
+        source, filters, source_patches, results, slack = convolution_inputs(x, w, positions, out.strides, geometry)
         convolve(out, w, filters, source, bias, source_patches, results, slack)
     return out
 

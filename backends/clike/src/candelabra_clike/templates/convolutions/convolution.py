@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.engine import Engine, Launch, Traits
+from candelabra_clike.engine import Buffer, Engine, Launch, Traits
 from candelabra_clike.layouts import is_wide
 from candelabra_clike.source import KernelParameter, Source, number, reads, writes
 from candelabra_clike.templates.convolutions import panels, weight_gradient
@@ -77,7 +77,7 @@ class Patches(NamedTuple):
         )  # fmt: skip
 
     def numbers(self) -> tuple[int, ...]:
-        """Return the arguments of the parameters that :func:`_patches` declares."""
+        """Return the arguments of the parameters that :func:`patch_parameters` declares."""
         taps = self.taps if self.depth else (1,) * len(self.taps)
         return (
             self.first, self.groups, self.depth, prod(taps), prod(self.positions), self.image_step,
@@ -86,7 +86,8 @@ class Patches(NamedTuple):
         )  # fmt: skip
 
 
-def _patches(rank: int) -> list[KernelParameter]:
+def patch_parameters(rank: int) -> list[KernelParameter]:
+    """Return the parameters for patches of a rank, see :meth:`Patches.numbers`."""
     names = ("x_from", "groups", "depth", "taps", "positions", "x_image_step", "x_group", "x_channel")
     each = [f"{n}{d}" for n in ("t", "p", "x_t", "x_p") for d in range(rank)]
     return [number(n) for n in (*names, *each)]
@@ -158,22 +159,41 @@ class ConvolutionKernel:
     ) -> None:  # fmt: skip
         """Convolve."""
         engine = out.engine
-        serial = engine.traits.serial
-        wide = serial or is_wide(out, w, x)
-        key = (engine, plan.tile.rows if serial else 0, plan.tiling.value, wide)
-        launch = self._launches.get(key)
-        if launch is None:
-            launch = self._launches[key] = engine.compile(self.source(engine, plan.tile, plan.tiling, wide))
-        if serial:
-            memory = CTYPES[self.dtype].memory
-            left = pack_panels(engine, w.buffer, filters, memory, self.dtype.itemsize, plan.tile.rows)
-        else:
-            sizes = (filters.matrices, filters.rows, *filters.sizes)
-            left = strided_copy(w, sizes, (filters.matrix_step, filters.row_step, *filters.steps), filters.first).buffer
+        launch = self.launch(engine, plan, engine.traits.serial or is_wide(out, w, x))
+        left = self.filters(engine, plan, w, filters)
         if bias is None:
             launch(plan.items, out.buffer, left, x.buffer, plan.first, *plan.numbers)
         else:
             launch(plan.items, out.buffer, left, x.buffer, bias.buffer, plan.first, bias.offset, *plan.numbers)
+
+    def launch(self, engine: Engine, plan: ConvolutionPlan, wide: bool) -> Launch:
+        """Return the compiled kernel of a plan."""
+        key = (engine, plan.tile.rows if engine.traits.serial else 0, plan.tiling.value, wide)
+        launch = self._launches.get(key)
+        if launch is None:
+            launch = self._launches[key] = engine.compile(self.source(engine, plan.tile, plan.tiling, wide))
+        return launch
+
+    def filters(self, engine: Engine, plan: ConvolutionPlan, w: StridedArray, filters: StridedRows) -> Buffer:
+        """Return the filters in the order in which the kernel reads them."""
+        if engine.traits.serial:
+            memory = CTYPES[self.dtype].memory
+            return pack_panels(engine, w.buffer, filters, memory, self.dtype.itemsize, plan.tile.rows)
+        sizes = (filters.matrices, filters.rows, *filters.sizes)
+        return strided_copy(w, sizes, (filters.matrix_step, filters.row_step, *filters.steps), filters.first).buffer
+
+    def of_rank(self, rank: int) -> ConvolutionKernel:
+        """Return the kernel for patches of another rank."""
+        return convolution_kernel(self.dtype, rank, self.bias)
+
+    def merged(
+        self, engine: Engine, rows: int, patches: Patches, results: OutputLayout, slack: bool
+    ) -> ConvolutionPlan:
+        """Return the plan of a convolution. Images with few output positions are processed as one image."""
+        if not self.merges_images(engine.traits, patches, rows):
+            return self.planned(engine, rows, patches, results, slack)
+        patches, results = patches.merge_images(), results.merge_images()
+        return self.of_rank(len(patches.taps)).planned(engine, rows, patches, results, slack)
 
     def planned(
         self, engine: Engine, rows: int, patches: Patches, results: OutputLayout, slack: bool
@@ -231,7 +251,7 @@ class ConvolutionKernel:
             *[reads(n, memory.memory) for n in names[1:]],
             *[number(n) for n in ("o_from", *(["bias_from"] if self.bias else []))],
             *[number(n) for n in ("m", "o_image_step", "o_row", *[f"o_p{d}" for d in range(self.rank)])],
-            *_patches(self.rank),
+            *patch_parameters(self.rank),
             *[number(n) for n in extents or ("row_blocks", "column_blocks")],
         )
         name = f"conv{self.rank}_{tiling.value if serial else 'tiles'}_{self.dtype.name}"
@@ -317,7 +337,7 @@ class WeightGradientKernel:
             writes("out", self.value),
             *[reads(n, memory.memory) for n in ("x", "y")],
             *[number(n) for n in ("y_from", "m", "images")],
-            *_patches(self.rank),
+            *patch_parameters(self.rank),
             *[number(n) for n in ("row_blocks", "column_blocks", last, "images_per_item")],
         )
         name = f"conv{self.rank}_weight_{self.dtype.name}"
@@ -363,12 +383,7 @@ def convolve(
 def _plan(
     d: dtype, bias: bool, engine: Engine, rows: int, patches: Patches, results: OutputLayout, slack: bool
 ) -> ConvolutionPlan:
-    """Return the plan of a convolution. Images with few output positions are processed as one image."""
-    kernel = convolution_kernel(d, len(patches.taps), bias)
-    if kernel.merges_images(engine.traits, patches, rows):
-        patches, results = patches.merge_images(), results.merge_images()
-        kernel = convolution_kernel(d, len(patches.taps), bias)
-    return kernel.planned(engine, rows, patches, results, slack)
+    return convolution_kernel(d, len(patches.taps), bias).merged(engine, rows, patches, results, slack)
 
 
 @lru_cache(256)

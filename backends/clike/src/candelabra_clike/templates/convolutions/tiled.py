@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from candelabra_clike.templates.index_walker import coordinates, moves
 from candelabra_clike.templates.matmul.tiled import TILE, TileOperand, tiled_kernel
 from candelabra_clike.types import CType
@@ -26,8 +28,10 @@ def _position(rank: int, number: str, out: bool = False) -> str:
     return " ".join([start, *moved])
 
 
-def body(memory: CType, value: str, rank: int, bias: bool) -> str:
-    """Return a convolution: rows are filters of a group, columns are output positions of an image."""
+def body(memory: CType, value: str, rank: int, bias: bool, epilogue: Callable[[str], str] | None = None) -> str:
+    """Return a convolution: rows are filters of a group, columns are output positions of an image. ``epilogue`` returns
+    the statements for an element of the result, instead of those that store it.
+    """
     head = f"""INDEX item = GROUP_ID;
 const INDEX n0 = item % column_blocks * {TILE}u; item /= column_blocks;
 const INDEX m0 = item % row_blocks * {TILE}u; item /= row_blocks;
@@ -39,7 +43,8 @@ const INDEX o_at = o_from + image * o_image_step + group * m * o_row;
     fetch = f"{_element(rank, 'k')} {_position(rank, 'column')}"
     right = TileOperand(f"{fetch} loaded = ({value}){memory.load('x[x_at + here + tap_offset]')};", "0")
     begin = f"({value}){memory.load('bias[bias_from + group * m + row]')}" if bias else f"({value})0"
-    put = f"out[o_at + row * o_row + to] = {memory.store(f'({begin} + result)')};"
+    result = f"({begin} + result)"
+    put = f"out[o_at + row * o_row + to] = {memory.store(result)};" if epilogue is None else epilogue(result)
     return tiled_kernel(value, head, left, right, f"{_position(rank, 'column', out=True)} {put}")
 
 

@@ -117,16 +117,20 @@ def padded(x: StridedArray, before: Shape, after: Shape) -> StridedArray:
     """Return a contiguous copy of ``x`` with zeros around its last dims. :data:`SLACK` elements behind it may be
     read.
     """
+    out = layout_padded(x, before, after)
+    out.buffer = x.engine.allocate((out.size + SLACK) * x.dtype.itemsize)
+    if out.size:
+        bits, sizes = as_bits(x), out.shape
+        arrange = _padded_copy(bits.dtype, len(sizes))
+        arrange(as_bits(out), bits, sizes, x.shape, (0,) * (len(sizes) - len(before)) + before, x.strides, x.offset)
+    return out
+
+
+def layout_padded(x: StridedArray, before: Shape, after: Shape) -> StridedArray:
+    """Return the array that :func:`padded` returns, without memory."""
     lead = len(x.shape) - len(before)
     sizes = x.shape[:lead] + tuple([b + n + a for b, n, a in zip(before, x.shape[lead:], after, strict=True)])
-    size = prod(sizes)
-    buffer = x.engine.allocate((size + SLACK) * x.dtype.itemsize)
-    out = StridedArray(x.engine, buffer, sizes, contiguous_strides(sizes), 0, x.dtype, size, True)
-    if size:
-        bits = as_bits(x)
-        arrange = _padded_copy(bits.dtype, len(sizes))
-        arrange(as_bits(out), bits, sizes, x.shape, (0,) * lead + before, x.strides, x.offset)
-    return out
+    return StridedArray(x.engine, None, sizes, contiguous_strides(sizes), 0, x.dtype, prod(sizes), True)
 
 
 def strided_copy(x: StridedArray, sizes: Shape, steps: Shape, first: int) -> StridedArray:

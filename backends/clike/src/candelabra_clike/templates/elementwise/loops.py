@@ -125,7 +125,7 @@ class LoopNest:
             body = self._chunk(self.names) + self.loop("m", (UNIT,) * len(self.names), at="first + i")
         else:
             elements = {n: f"{n}[{n}_at + i]" for n in self.names}
-            body = f"const INDEX i = GLOBAL_ID;\nif (i < n) {{\n{self._element_step(elements, 'i')}}}\n"
+            body = f"const INDEX i = GLOBAL_ID;\nif (i < n) {{\n{self.element_step(elements, 'i')}}}\n"
         return self._source(self.name, (number("n"),), body, wide=True)
 
     def nontemporal(self) -> Source:
@@ -172,7 +172,7 @@ class LoopNest:
         return (
             f"const INDEX first = GLOBAL_ID * {per}u;\nif (first < n) {{\n{numbers}"
             f"UNROLL for (u32 i = 0; i < {per}u; ++i) {{\nconst INDEX at = first + i;\n"
-            f"if (at < n) {{\n{self._element_step(elements)}}}\n}}\n}}\n"
+            f"if (at < n) {{\n{self.element_step(elements)}}}\n}}\n}}\n"
         )
 
     def drawn(self, inner: Sequence[int], block: int = DRAWN) -> str:
@@ -274,7 +274,7 @@ class LoopNest:
         elements = {n: f"{n}[{n}_row]" for n in self.names}
         body = (
             "const INDEX element = GLOBAL_ID;\nif (element < n) {\n"
-            f"{self._row_offsets(rank, 'element', rank)}{self._element_step(elements)}}}\n"
+            f"{self._row_offsets(rank, 'element', rank)}{self.element_step(elements)}}}\n"
         )
         return self._source(f"{self.name}_{rank}d", (number("n"), *self._dims(rank)), body, wide)
 
@@ -337,18 +337,18 @@ class LoopNest:
         before = "".join(self._load(n, f"*p{n}") for n, k in kinds.items() if k == HOISTED)
         head = f"INDEPENDENT\nfor (u32 {i} = 0; {i} < {count}; ++{i}) {{\n"
         if not self.rare:
-            return f"{before}{head}{self._element_step(elements, at)}}}\n"
+            return f"{before}{head}{self.element_step(elements, at)}}}\n"
         return (
             f"{before}u32 rare = 0;\n{head}{self._rare_step(elements)}}}\n"
-            f"if (rare) {{\n{head}{self._element_step(elements, at)}}}\n}} else {{\n"
-            f"{head}{self._element_step(elements, at, rare='usual')}}}\n}}\n"
+            f"if (rare) {{\n{head}{self.element_step(elements, at)}}}\n}} else {{\n"
+            f"{head}{self.element_step(elements, at, rare='usual')}}}\n}}\n"
         )
 
     def _load(self, n: str, element: str) -> str:
         ctype = CTYPES[self.dtypes[n]]
         return f"const {ctype.value} v{n} = {ctype.load(element)};\n"
 
-    def _element_step(self, elements: dict[str, str], at: str = "0", rare: str = "") -> str:
+    def element_step(self, elements: dict[str, str], at: str = "0", rare: str = "") -> str:
         """Return statements that load, compute and store one element. ``elements`` are the element expressions of the
         arrays. ``rare`` is passed to :func:`~candelabra_clike.language.text`.
         """

@@ -170,7 +170,7 @@ class MatmulKernel:
         if plan is None:
             if len(self._plans) >= MAX_PLANS:
                 self._plans.clear()
-            plan = self._plans[key] = self._planned(arrays)
+            plan = self._plans[key] = self.planned(arrays)
         if plan.transposed:
             a, b = b, a
             arrays = (out, a, b, *arrays[3:])
@@ -188,19 +188,19 @@ class MatmulKernel:
             buffers[1], starts[1] = self._packed(a, plan.layout, plan.packed_tile), 0
         plan.launch(plan.items, *buffers, *starts, *plan.numbers, *((alpha, beta) if self.added else ()))
 
-    def _planned(self, arrays: tuple[StridedArray, ...]) -> MatmulPlan:
-        """Return the plan for arrays of these shapes and strides."""
+    def planned(self, arrays: tuple[StridedArray, ...], wide: bool = False) -> MatmulPlan:
+        """Return the plan for arrays of these shapes and strides. With ``wide``, indices have 64 bits."""
         out, a = arrays[:2]
         layout_ = layout(out.shape, a.shape[-1], tuple([array.strides for array in arrays]))
         traits = out.engine.traits
         transposed_ = traits.serial and layout_.n == 1
         if transposed_:
             layout_ = transposed(layout_)
-        if traits.serial and self._is_dot(layout_):
+        if traits.serial and self.is_dot(layout_):
             return self._dot_plan(layout_, out.engine, transposed_)
         tile = micro_tile_for(layout_.m, self.value, traits.lanes, traits.registers)
         packing = traits.serial and should_pack(layout_, tile)
-        wide = traits.serial or is_wide(*arrays)
+        wide = wide or traits.serial or is_wide(*arrays)
         launch = out.engine.compile(self.source(traits, tile, len(layout_.batch), packing, wide))
         count, extents = self._extents(layout_, traits, tile)
         numbers = (
@@ -209,7 +209,7 @@ class MatmulKernel:
         )  # fmt: skip
         return MatmulPlan(launch, count, numbers, layout_, tile if packing else None, transposed_)
 
-    def _is_dot(self, layout_: MatmulLayout) -> bool:
+    def is_dot(self, layout_: MatmulLayout) -> bool:
         """Whether the product is a row times a matrix, and both are contiguous along the depth."""
         one = layout_.m == 1 and not self.added and CTYPES[self.dtype].memory == self.value
         return one and layout_.strides[1][1] == 1 == layout_.strides[2][0]
@@ -237,7 +237,7 @@ class MatmulKernel:
             *[number(f"z{d}") for d in range(rank)],
             *[number(f"{n}_z{d}") for n in names for d in range(rank)],
         )
-        body = dot.body(self.value, _batch_offsets(names, rank))
+        body = dot.body(self.value, batch_offsets(names, rank))
         return Source(f"matmul_dots_{self.dtype.name}_{rank}", head, body, wide=True, contract=True)
 
     def _packed(self, a: StridedArray, layout_: MatmulLayout, tile: MicroTile) -> Buffer:
@@ -278,7 +278,7 @@ class MatmulKernel:
         )
         form = "panels" if traits.serial else "tiles"
         name = f"matmul_{form}_{self.dtype.name}_{rank}{'_added' if self.added else ''}"
-        moves = _batch_offsets(names, rank)
+        moves = batch_offsets(names, rank)
         if traits.serial:
             body = micro_kernel.body(tile, memory, moves, self.added, packing)
             return Source(name, head, body, wide=wide, contract=True)
@@ -286,7 +286,7 @@ class MatmulKernel:
         return Source(name, head, body, group=tiled.GROUP, wide=wide, contract=True)
 
 
-def _batch_offsets(names: tuple[str, ...], rank: int) -> str:
+def batch_offsets(names: tuple[str, ...], rank: int) -> str:
     """Return statements for the offset of matrix ``left`` of each array."""
     lines = [f"INDEX {n}_at = {n}_from;" for n in names]
     lines += coordinates("left", rank, "z", lambda d, p: moves(p, {f"{n}_at": f"{n}_z{d}" for n in names}))

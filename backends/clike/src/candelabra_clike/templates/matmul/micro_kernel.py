@@ -201,9 +201,10 @@ r[j * o_column] = {memory.store(f"(before + {value})")};
     return scalars
 
 
-def body(tile: MicroTile, memory: CType, batch: str, added: bool, packed: bool) -> str:
+def body(tile: MicroTile, memory: CType, batch: str, added: bool, packed: bool, epilogue: str = "") -> str:
     """Return the kernel. ``batch`` are statements that move ``o_at``, ``a_at``, ``b_at`` (and ``start_at``) to a
-    matrix.
+    matrix. ``epilogue`` are statements that run when the sums of a panel are complete, for the rows from ``m_first`` to
+    ``m_end`` and ``width`` columns from ``n0`` on.
 
     With ``packed``, ``a`` is packed, and the last panel of rows is padded. Otherwise a panel with fewer rows begins
     before them: the matrix has at least ``tile.rows`` rows, and the results of the first ``skip`` are discarded.
@@ -221,6 +222,8 @@ def body(tile: MicroTile, memory: CType, batch: str, added: bool, packed: bool) 
     )
     start = "const INDEX s_here = start_at + m_here * start_row + n0 * start_column;\n" if added else ""
     rows = f"m_end - m0 < {tile.rows}u ? m_end - m0 : {tile.rows}u"
+    if epilogue:
+        epilogue = f"if (depth - k0 <= {DEPTH}u) {{\n{epilogue}}}\n"
     if packed:
         place = f"const INDEX m_here = m0, rows_here = {rows};"
     else:
@@ -242,4 +245,4 @@ GLOBAL const {memory.memory}* const b_here = b + (b_at + k0 * b_row + n0 * b_col
 {place}
 GLOBAL const {memory.memory}* const a_here = a + (a_at + {a_here});
 GLOBAL {memory.memory}* const o_here = out + (o_at + m_here * o_row + n0 * o_column);
-{prefetch}{sums}{start}{store(tile, memory, same_type, added, not packed)}}} }} }}"""
+{prefetch}{sums}{start}{store(tile, memory, same_type, added, not packed)}}} {epilogue}}} }}"""

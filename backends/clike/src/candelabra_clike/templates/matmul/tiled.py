@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from candelabra_clike.types import CType
@@ -67,9 +68,9 @@ if (row < m && column < n) {{ {store} }}
 }}"""
 
 
-def body(memory: CType, value: str, batch: str, added: bool) -> str:
+def body(memory: CType, value: str, batch: str, added: bool, epilogue: Callable[[str], str] | None = None) -> str:
     """Return a matrix product. ``batch`` are statements that move ``o_at``, ``a_at``, ``b_at`` (and ``start_at``) to a
-    matrix.
+    matrix. ``epilogue`` returns the statements for an element of the result, instead of those that store it.
     """
     head = f"""INDEX left = GROUP_ID;
 const INDEX n0 = left % column_blocks * {TILE}u; left /= column_blocks;
@@ -82,5 +83,10 @@ const INDEX m0 = left % row_blocks * {TILE}u; left /= row_blocks;
         start = memory.load("start[start_at + row * start_row + column * start_column]")
         begin = f"const {value} begin = beta == 0 ? ({value})0 : ({value})(beta * ({value}){start});"
         result = f"(begin + ({value})(alpha * result))"
-    store = f"{begin} out[o_at + row * o_row + column * o_column] = {memory.store(result)};"
+    put = (
+        f"out[o_at + row * o_row + column * o_column] = {memory.store(result)};"
+        if epilogue is None
+        else epilogue(result)
+    )
+    store = f"{begin} {put}"
     return tiled_kernel(value, head, left, right, store)

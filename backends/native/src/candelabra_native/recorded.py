@@ -1,0 +1,235 @@
+"""Prepared launches: what a kernel in C does for arrays of certain layouts, recorded when a graph is compiled.
+
+The kernels of candelabra-clike choose forms, divide work and compute strides in Python, at every call. None of that
+depends on the elements, so a node of a graph needs it once. :class:`RecordingEngine` is a device without memory: it
+notes which blocks a kernel allocates and what it launches. The function that is generated from the notes allocates the
+same blocks and launches the same kernels, so that its results have the same bits.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+from candelabra.backend import is_contiguous_layout
+from candelabra.graph import FUNCTION, Graph, Node
+from candelabra.graph import Value as Tensor
+from candelabra.library import build
+from candelabra_clike import C, Engine, Source, StridedArray
+from candelabra_cpu.backend import TO_NUMPY
+
+from candelabra_native.arrays import ndarray
+from candelabra_native.engine import ENGINE
+from candelabra_native.finding import Missing
+from candelabra_native.launch._launch import allocate
+
+
+class NotRecordable(Exception):
+    """A kernel that needs elements, or numbers of the call."""
+
+
+class RecordedBlock:
+    """Stands for a block of memory: an argument of the node, if it has a ``name``, or one that a kernel allocates."""
+
+    def __init__(self, nbytes: int, name: str = "") -> None:
+        self.nbytes: Final = nbytes
+        self.name = name
+
+
+class RecordedErrors:
+    """Stands for the record of errors: each call of the generated function has one of its own."""
+
+    possible = False
+
+    def __init__(self) -> None:
+        self.block: Final = RecordedBlock(32, "errors")
+
+    def register(self, factory: Any, indices: Sequence[Any]) -> tuple[RecordedBlock, int]:
+        """Return the buffer, and the number with which the kernel reports an error."""
+        return self.buffer(), self.number(factory)
+
+    def number(self, factory: Any) -> int:
+        """Return any number but 0: the owner's kernel raises the error."""
+        return 1
+
+    def buffer(self) -> RecordedBlock:
+        """Return the buffer, and note that it is used."""
+        RECORDING.steps.append(self.block)
+        return self.block
+
+
+class Recording(threading.local):
+    """The notes of this thread, in order: allocated blocks, and launches with their arguments."""
+
+    def __init__(self) -> None:
+        self.steps: list[Any] = []
+
+
+RECORDING: Final = Recording()
+
+
+class RecordingEngine(Engine):
+    """The processor without memory."""
+
+    dialect = C
+    index = 0
+    traits = ENGINE.traits
+    checks_indices = True
+
+    def __init__(self) -> None:
+        self._launches: Final[dict[Source, Callable[..., None]]] = {}
+        self.errors: Any = RecordedErrors()
+
+    def allocate(self, nbytes: int) -> RecordedBlock:
+        block = RecordedBlock(nbytes)
+        RECORDING.steps.append(block)
+        return block
+
+    def compile(self, source: Source) -> Any:
+        launch = self._launches.get(source)
+        if launch is None:
+            real = ENGINE.compile(source)
+
+            def launch(count: Any, /, *arguments: Any) -> None:
+                RECORDING.steps.append((real, count, arguments))
+
+            self._launches[source] = launch
+        return launch
+
+    def read(self, buffer: Any, offset: int, nbytes: int) -> memoryview:
+        raise NotRecordable
+
+    def write(self, buffer: Any, offset: int, data: memoryview) -> None:
+        raise NotRecordable
+
+    def copy(self, destination: Any, to: int, source: Any, start: int, nbytes: int) -> None:
+        raise NotRecordable
+
+    def before_writing(self, indices: Any, indexed: Any, wraps: bool) -> None:
+        raise NotRecordable
+
+    def synchronize(self) -> None:
+        """Do nothing."""
+
+
+RECORDER: Final = RecordingEngine()
+
+
+def recorded(node: Node, own: Callable[..., Any]) -> Callable[..., Any] | None:
+    """Return a function of a node's arguments that launches what its kernel launches, or None if it cannot be recorded.
+
+    ``own`` serves arrays of other layouts than the node was traced with, and raises the errors of values.
+    """
+    kernel = None if isinstance(node.op, Graph) or node.form != FUNCTION or node.is_view else node.kernel
+    found = getattr(kernel, "in_c", None)
+    if found is None or _is_small(node, kernel):
+        return None
+    arrays: dict[Tensor, str] = {}
+    RECORDING.steps = []
+    try:
+        results = found(*[_argument(a, f"a{i}", arrays) for i, a in enumerate(node.args)])
+    except (NotRecordable, Missing):
+        return None
+    outputs = results if isinstance(results, tuple) else (results,)
+    steps = RECORDING.steps
+    if not all(a.__class__ is StridedArray and a.buffer in steps for a in outputs):
+        return None
+    return _function(node, own, arrays, steps, outputs)
+
+
+def view(node: Node, own: Callable[..., Any]) -> Callable[..., Any] | None:
+    """Return the function of a view of a contiguous array, or None if the node is none. ``own`` serves other arrays."""
+    source, spec = (v.spec if v else None for v in (next(iter(node.operands), None), node.results[0]))
+    if not node.is_view or source is None or spec is None or spec.dtype is not source.dtype or not spec.numel:
+        return None
+    offset = spec.offset - source.offset
+    if offset < 0 or min(spec.strides, default=0) < 0 or not is_contiguous_layout(source.shape, source.strides):
+        return None
+    size = spec.dtype.itemsize
+    scope = {"ndarray": ndarray, "own": own, "SHAPE": spec.shape, "STRIDES": [step * size for step in spec.strides]}
+    lines = [
+        "if not a.flags.c_contiguous: return own(a, *others)",
+        f"return ndarray(SHAPE, a.dtype, a, {offset * size}, STRIDES)",
+    ]
+    return build("view", "a, *others", lines, scope, f"native {node.name}")
+
+
+def _is_small(node: Node, kernel: Any) -> bool:
+    """Return whether the owner's kernel serves the node's calls."""
+    assert not isinstance(node.op, Graph)
+    names = [p.name for p in node.op.schema.parameters]
+    return bool(eval(kernel.is_small, {"prod": prod, "ndarray": ndarray}, dict(zip(names, map(_empty, node.args)))))
+
+
+def _empty(argument: Any) -> Any:
+    """Return an argument with arrays of one element of memory in place of tensors."""
+    if isinstance(argument, Tensor) and argument.spec is not None:
+        return np.broadcast_to(np.empty((), TO_NUMPY[argument.spec.dtype]), argument.spec.shape)
+    return [*map(_empty, argument)] if isinstance(argument, list | tuple) else argument
+
+
+def _argument(argument: Any, name: str, arrays: dict[Tensor, str]) -> Any:
+    """Return an argument with arrays of the recorder in place of tensors, whose names are added to ``arrays``."""
+    if isinstance(argument, list):
+        return [_argument(a, f"{name}[{i}]", arrays) for i, a in enumerate(argument)]
+    if not isinstance(argument, Tensor):
+        return argument
+    spec = argument.spec
+    if spec is None or min(spec.strides, default=0) < 0:
+        raise NotRecordable
+    block = RecordedBlock(spec.nbytes, arrays.setdefault(argument, name))
+    contiguous = is_contiguous_layout(spec.shape, spec.strides)
+    return StridedArray(RECORDER, block, spec.shape, spec.strides, 0, spec.dtype, spec.numel, contiguous)
+
+
+def _function(
+    node: Node,
+    own: Callable[..., Any],
+    arrays: dict[Tensor, str],
+    steps: Sequence[Any],
+    outputs: Sequence[StridedArray],
+) -> Callable[..., Any]:
+    """Generate the function of recorded steps."""
+    parameters = ", ".join(f"a{i}" for i in range(len(node.args)))
+    scope: dict[str, Any] = {"allocate": allocate, "ndarray": ndarray, "own": own, "zeros": np.zeros}
+    tests = []
+    for i, (value, name) in enumerate(arrays.items()):
+        assert value.spec is not None
+        scope[f"STRIDES{i}"] = tuple(step * value.spec.dtype.itemsize for step in value.spec.strides)
+        tests.append(f"{name}.strides == STRIDES{i} and {name}.flags.aligned")
+    lines = [f"if not ({' and '.join(tests)}): return own({parameters})"] if tests else []
+    reports = False
+    for i, step in enumerate(steps):
+        if step is RECORDER.errors.block:
+            reports = True
+        elif isinstance(step, RecordedBlock):
+            step.name = f"b{i}"
+            lines.append(f"b{i} = allocate({step.nbytes})")
+        else:
+            scope[f"launch{i}"], count, arguments = step
+            lines.append(f"launch{i}({', '.join(_text(a, scope) for a in (count, *arguments))})")
+    if reports:
+        lines = [*lines[: len(tests) > 0], "errors = zeros(4, 'q')", *lines[len(tests) > 0 :]]
+        lines.append(f"if errors.item(0): return own({parameters})")
+    results = []
+    for i, out in enumerate(outputs):
+        size = out.dtype.itemsize
+        scope |= {f"SHAPE{i}": out.shape, f"DTYPE{i}": TO_NUMPY[out.dtype], f"OUT{i}": [s * size for s in out.strides]}
+        strides = "" if out.contiguous else f", OUT{i}"
+        results.append(f"ndarray(SHAPE{i}, DTYPE{i}, {out.buffer.name}, {out.offset * size}{strides})")
+    lines.append(f"return {', '.join(results)}")
+    return build("recorded", parameters, lines, scope, f"native {node.name}")
+
+
+def _text(argument: Any, scope: dict[str, Any]) -> str:
+    """Return the text of an argument of a launch."""
+    if isinstance(argument, RecordedBlock):
+        return argument.name
+    if argument.__class__ is int:
+        return repr(argument)
+    name = f"N{len(scope)}"
+    scope[name] = argument
+    return name
