@@ -11,6 +11,7 @@ import pytest
 from candelabra import nn, optim
 from candelabra.distributed import threads
 from candelabra.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor, init_device_mesh
+from candelabra.distributed.tensor.experimental import implicit_replication
 
 PLACEMENTS = [
     [Shard(0), Shard(1)], [Shard(0), Shard(0)], [Replicate(), Shard(-1)], [Shard(1), Replicate()],
@@ -89,7 +90,7 @@ def test_gradients_and_optimizers() -> None:
         return found, twin.full_tensor().detach()
 
     plain = whole.clone().requires_grad_()
-    (2 * (plain**2).sum()).backward()  # each of the two ranks has the loss
+    (plain**2).sum().backward()  # the two ranks compute one loss together
     optim.AdamW([plain], lr=0.1).step()
     for gradient, updated in threads.run(program, 2):
         assert cd.equal(gradient, plain.grad)
@@ -97,27 +98,93 @@ def test_gradients_and_optimizers() -> None:
 
 
 def test_sizes_are_those_of_the_whole() -> None:
-    """As in PyTorch; operations compute on the part, whose sizes ``to_local()`` has."""
+    """As in PyTorch; ``to_local()`` has those of the part."""
 
     def program() -> None:
         part = distribute_tensor(cd.arange(15.0).view(5, 3), init_device_mesh("cpu", (2,)), [Shard(0)])
         rows = 3 if dist.get_rank() == 0 else 2
         assert (part.shape, part.size(), part.size(-1), part.dim()) == ((5, 3), (5, 3), 3, 2)
         assert (part.numel(), part.nelement(), len(part), part.stride(), part.stride(1)) == (15, 15, 5, (3, 1), 1)
-        local = part.to_local()
-        assert local.shape == (rows, 3)
-        for same in (
-            part + 0, cd.zeros_like(part) + part, part.view(-1).view(rows, 3), part.reshape(rows, 3), part[:],
-            cd.cat(part.chunk(2)), cd.rand_like(part) * 0 + part, part.flatten().view(rows, 3), part.t().t(),
-        ):  # fmt: skip
-            assert cd.equal(same, local)
-        assert cd.equal(nn.functional.linear(part, cd.eye(3)), local)
+        assert part.to_local().shape == (rows, 3)
         part.requires_grad_().grad = cd.ones(rows, 3)
         assert isinstance(part.grad, DTensor)
         assert part.grad.shape == (5, 3)
+        with pytest.raises(RuntimeError, match=r"assigned grad has the size \[5, 3\], but this rank's part .* has \["):
+            part.grad = cd.ones(5, 3)
         single = distribute_tensor(cd.tensor(1.0), init_device_mesh("cpu", (2,)))
         with pytest.raises(TypeError, match=r"len\(\) of a 0-d tensor"):
             len(single)
+
+    threads.run(program, 2)
+
+
+def test_operations_return_dtensors() -> None:
+    """On the parts where elements need no others; whole elsewhere. A result of an argument is that argument."""
+
+    def program() -> None:
+        whole = cd.arange(15.0).view(5, 3)
+        x = distribute_tensor(whole, init_device_mesh("cpu", (2,)), [Shard(0)])
+        for found in (x + 1, x.exp(), cd.zeros_like(x), x.clone(), x.detach(), x.double(), x * cd.tensor(2.0)):
+            assert found.placements == (Shard(0),)
+        for found in (x.sum(), x.t(), x.view(-1), x.new_zeros(2), x[1:], x.roll(1, 0), x.flatten()):
+            assert found.placements == (Replicate(),)
+        assert x.sum().item() == whole.sum().item()
+        assert x.tolist() == whole.tolist()
+        assert x.add_(1) is x
+        assert x.cumsum_(0) is x
+        x[0, 1:] = 7.0
+        expected = (whole + 1).cumsum(0)
+        expected[0, 1:] = 7.0
+        assert cd.equal(x.full_tensor(), expected)
+        same = distribute_tensor(whole, x.device_mesh)
+        same.view(-1)[0].fill_(5.0)  # a view of replicas is one
+        assert same.to_local()[0, 0].item() == 5.0
+
+    threads.run(program, 2)
+
+
+def test_draws_are_equal_on_all_ranks() -> None:
+    """Random numbers are those of the mesh's first rank, also for the gradient."""
+
+    def program() -> Any:
+        x = distribute_tensor(cd.ones(8, 4), init_device_mesh("cpu", (2,)), [Shard(0)]).requires_grad_()
+        cd.nn.functional.dropout(x, 0.5).sum().backward()
+        drawn = cd.rand_like(x.detach())
+        return drawn.to_local().tolist(), x.detach().normal_().full_tensor().tolist(), x.grad.full_tensor().tolist()
+
+    first, second = threads.run(program, 2)
+    assert first == second
+    assert {value for row in first[2] for value in row} == {0.0, 2.0}
+
+
+def test_what_a_dtensor_refuses() -> None:
+    """Plain tensors beside it, writes to gathered copies and to terms of a sum, other shapes in place, its memory."""
+
+    def program() -> None:
+        mesh = init_device_mesh("cpu", (2,))
+        x = distribute_tensor(cd.ones(4, 3), mesh, [Shard(0)])
+        with pytest.raises(RuntimeError, match=r"^add: got mixed candelabra.Tensor and DTensor, need to convert all"):
+            x + cd.ones(4, 3)
+        with implicit_replication():
+            assert (x + cd.ones(4, 3)).full_tensor().tolist() == [[2.0] * 3] * 4
+        with pytest.raises(
+            RuntimeError, match=r"^fill_: this DTensor is a copy that view\(\) of a divided DTensor has"
+        ):
+            x.view(12).fill_(0.0)
+        with pytest.raises(RuntimeError, match=r"^t_: the operation changes the shape of a DTensor in place, from \[4"):
+            x.t_()
+        terms = DTensor.from_local(cd.ones(2), mesh, [Partial()])
+        with pytest.raises(
+            RuntimeError, match=r"^add_: cannot write into terms of a sum: redistribute\(\) the DTensor"
+        ):
+            terms.add_(1)
+        with pytest.raises(NotImplementedError, match=r"^data_ptr\(\): a rank has a part of the memory of a DTensor"):
+            x.data_ptr()
+        with pytest.raises(TypeError, match=r"all_reduce: tensor is a DTensor, but collectives move a rank's own"):
+            dist.all_reduce(x)
+        extreme = DTensor.from_local(cd.ones(2, requires_grad=True), mesh, [Partial("max")])
+        with pytest.raises(NotImplementedError, match="only sums and averages have one"):
+            extreme.full_tensor().sum().backward()
 
     threads.run(program, 2)
 

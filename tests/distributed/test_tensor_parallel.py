@@ -12,13 +12,13 @@ from candelabra import nn, optim
 from candelabra.distributed import threads
 from candelabra.distributed.fsdp import fully_shard
 from candelabra.distributed.tensor import DTensor, Partial, Replicate, Shard, init_device_mesh
+from candelabra.distributed.tensor._movements import moved
 from candelabra.distributed.tensor.parallel import (
     ColwiseParallel,
     RowwiseParallel,
     SequenceParallel,
     parallelize_module,
 )
-from candelabra.distributed.tensor.parallel._movements import moved
 
 SIZE = 2
 

@@ -37,6 +37,17 @@ def participates(cls: type) -> bool:
     return handler is not None and handler is not disabled_torch_function
 
 
+def takes_callables(values: Iterable[Any]) -> bool:
+    """Return whether a class among those of the arguments handles public callables too, and not operators only.
+
+    Such a class has the attribute ``handles_public_callables``: its instances have another shape than their payload,
+    which the bodies of callables read.
+    """
+    return not state.bits & NO_OVERRIDE and any(
+        getattr(type(value), "handles_public_callables", False) for value in values
+    )
+
+
 def converted(value: Any, tensor: type, cls: type) -> Any:
     """Return a result with its instances of ``tensor``, the class Tensor, as instances of the subclass ``cls``."""
     if isinstance(value, tensor):

@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # each at the first use of its name: few programs need the re
     from candelabra._dispatch.rows import has_one_kernel
     from candelabra._dispatch.tracing import outside_graph
     from candelabra._interchange.numpy import dtype_of_array
-    from candelabra._keys import AUTOGRAD, DEVICE_SHIFT, EVERY_SIZE, NO_GRAD, OWN_KERNELS, VIEW, mode, state
+    from candelabra._keys import AUTOGRAD, DEVICE_SHIFT, EVERY_SIZE, NO_GRAD, OVERRIDE, OWN_KERNELS, VIEW, mode, state
     from candelabra._layout import wrap_dim
     from candelabra._namespace.publishing import (
         entries,
@@ -130,7 +130,7 @@ __all__ = [
     "SHAPE", "TENSOR", "bind", "entries", "entry_named", "factory_keywords", "member_for", "members", "operator_named",
     "public_function", "public_names", "title_of", "refusal", "common_dtype", "Explanation", "canonical", "explain",
     "explain_key", "DeclinedKernel", "declined_kernels", "AUTOGRAD", "DEVICE_SHIFT", "EVERY_SIZE", "NO_GRAD",
-    "OWN_KERNELS", "VIEW", "mode", "state",
+    "OVERRIDE", "OWN_KERNELS", "VIEW", "mode", "state",
     "Instance", "get_default_device", "instance_of_key", "kernel_for", "open_device", "open_instances",
     "Tensor", "wrap", "dtype_of_array",
     # extending

@@ -142,6 +142,12 @@ def as_tensors(op: Operator[..., Any], name: str, value: Any) -> Sequence[Tensor
     return tensors
 
 
+def sizes_of(tensor: Any) -> tuple[int, ...]:
+    """Return a tensor's sizes: its payload's, or those that the class of a subclass says."""
+    sizes: tuple[int, ...] = tensor.shape if tensor._keys & OVERRIDE else tensor._payload.shape
+    return sizes
+
+
 def as_joined_tensors(op: Operator[..., Any], name: str, value: Any) -> Sequence[Tensor]:
     """Return the tensors to join along a dim, without empty vectors. Raise ``ValueError`` for no tensors.
 
@@ -153,12 +159,12 @@ def as_joined_tensors(op: Operator[..., Any], name: str, value: Any) -> Sequence
     for tensor in tensors:
         if not isinstance(tensor, Tensor):
             return tensors  # it handles the call
-        shape = tensor._payload.shape
+        shape = sizes_of(tensor)
         if len(shape) == 1 and not shape[0]:
             break
     else:
         return tensors
-    kept = [t for t in tensors if len(t._payload.shape) != 1 or t._payload.shape[0]]
+    kept = [t for t in tensors if len(sizes_of(t)) != 1 or sizes_of(t)[0]]
     if all(len(t._payload.shape) == 1 for t in kept):
         return tensors
     common = tensors[0].dtype
@@ -306,7 +312,7 @@ def as_permutation(dims: Any, tensor: Any) -> tuple[int, ...]:
 
 def as_unit_dims(dim: Any, tensor: Any) -> tuple[int, ...]:
     """Return those of the given dims that have size 1; for None, all dims of size 1."""
-    shape = tensor._payload.shape
+    shape = sizes_of(tensor)
     if dim is None:
         return tuple([d for d, size in enumerate(shape) if size == 1])
     named = dim if isinstance(dim, (tuple, list)) else (dim,)
@@ -315,7 +321,7 @@ def as_unit_dims(dim: Any, tensor: Any) -> tuple[int, ...]:
 
 def as_expanded_shape(size: tuple[int, ...], tensor: Any) -> tuple[int, ...]:
     """Return a shape to expand to, a tuple of ints, with each -1 replaced by the tensor's size."""
-    have = tensor._payload.shape
+    have = sizes_of(tensor)
     lead = len(size) - len(have)
     kept = tuple([have[i - lead] if s == -1 and i >= lead >= 0 else s for i, s in enumerate(size)])
     if min(kept, default=0) < 0:

@@ -16,7 +16,8 @@ from candelabra._codegen.source import build, indent
 from candelabra._dispatch.factories import factory_lines
 from candelabra._dispatch.out import store
 from candelabra._dispatch.refusing import passed_arguments, passed_sizes, refuse
-from candelabra._keys import OVERRIDE, SCALAR_BITS, SCALAR_FIRST, active, state
+from candelabra._keys import NO_OVERRIDE, OVERRIDE, SCALAR_BITS, SCALAR_FIRST, active, state
+from candelabra._overrides import call_override, in_use, takes_callables
 from candelabra._records.registry import factory_keywords
 from candelabra._records.schema import (
     BOUND,
@@ -230,6 +231,7 @@ def compile_callable(entry: PublicCallable) -> Callable[..., Any]:
         ]
     else:
         lines.append(f"return {call}")
+    lines = overriding_line(parameters, extra, entry, scope) + lines
     lines = guarded_lines(lines, entry, "", parameters, scope)
     function = build(entry.title, ", ".join(signature_of(parameters, scope, extra)), lines, scope, entry.title)
     return named(function, entry.title, entry.doc, entry.namespace)
@@ -247,8 +249,11 @@ def guarded(entry: PublicCallable) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         types = (*map(type, args), *kwargs, *map(type, kwargs.values())) if kwargs else tuple(map(type, args))
         if types not in checked:
+            if takes_callables((*args, *kwargs.values())):
+                return call_override(call, (*args, *kwargs.values()), args, kwargs, Tensor)
             check_types(entry.title, parameters, passed_arguments(parameters, args, kwargs), first)
-            checked.add(types)
+            if not state.bits & NO_OVERRIDE:
+                checked.add(types)
         try:
             return declared(*args, **kwargs)
         except Exception as error:
@@ -269,6 +274,28 @@ def in_class_of(first: Sequence[Parameter], call: str, scope: dict[str, Any]) ->
     scope |= {"OVERRIDE": OVERRIDE, "as_class_of": arguments.as_class_of}
     n = first[0].name
     return f"({call} if not {n}._keys & OVERRIDE else as_class_of({n}, {call}))"
+
+
+def overriding_line(
+    parameters: Sequence[Parameter], extra: Sequence[str], entry: PublicCallable, scope: dict[str, Any]
+) -> list[str]:
+    """Return the line that passes a call to a class that handles public callables; see ``takes_callables``."""
+    tensors = [p.name for p in parameters if "Tensor" in p.annotation and not p.variadic and not p.keyword_only]
+    if not tensors:
+        return []
+    scope |= {"in_use": in_use, "takes_callables": takes_callables, "call_override": call_override}
+    scope |= {"callable_entry": entry, "plain_class": Tensor}
+    required = [p.name for p in parameters if p.default is REQUIRED and not p.keyword_only and not p.variadic]
+    sizes = [f"*_{p.name}" for p in parameters if flattened(p)]
+    names = [p.name for p in parameters if p.name not in required and not flattened(p)]
+    names += [text.partition("=")[0] for text in extra if f"*_{text.partition('=')[0]}" not in sizes]
+    given = ", ".join(f"{name!r}: {name}" for name in names)
+    values = f"({', '.join(tensors)},)"
+    return [
+        f"if in_use and takes_callables({values}): return call_override(callable_entry.compiled, {values}, "
+        f"({''.join(f'{each}, ' for each in [*required, *sizes])}), "
+        f"{{name: value for name, value in {{{given}}}.items() if value is not None}}, plain_class)"
+    ]
 
 
 def flattened(p: Parameter) -> bool:

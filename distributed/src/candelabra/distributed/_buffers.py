@@ -30,6 +30,8 @@ def check_tensor(value: Any, name: str, call: str) -> None:
             f"Invalid function argument. Expected parameter `{name}` of type candelabra.Tensor\n             but got "
             f"{type(value)} instead."
         )
+    if hasattr(value, "to_local"):
+        raise TypeError(f"{call}: {name} is a DTensor, but collectives move a rank's own tensors: pass its to_local()")
     if not open_device(value.device).backend.capabilities.data:
         raise ValueError(f"{call}: {name} is on device {value.device}, which has no data that an engine could send")
 

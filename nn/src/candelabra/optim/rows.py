@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from candelabra import Tensor
+from candelabra import Tensor, is_grad_enabled
 from candelabra.library import Operator
 from candelabra.optim.optimizer import Optimizer
 from candelabra.optim.scalars import scalar
@@ -67,12 +67,20 @@ def count(states: Sequence[State], number: float) -> None:
 
 def step(op: Operator[..., Any], rows: Sequence[Row], group: Group, *options: Any) -> None:
     """Do the step ``op`` of all rows in place: by one call, or for ``fused=False`` by operators for each row."""
+    if any(hasattr(cls, "to_local") for cls in {type(row[0]) for row in rows}) and not is_grad_enabled():
+        rows = [tuple(map(_part, row)) for row in rows]
     if group.get("fused") is not False:
         op.over_rows(rows, *options)
         return
     assert op.inplace_body is not None
     for row in rows:
         op.inplace_body(*row, *options)
+
+
+def _part(tensor: Tensor) -> Tensor:
+    """Return a rank's part of a distributed tensor, whose elements a step updates as it updates any others."""
+    found: Tensor = tensor.to_local().detach() if hasattr(tensor, "to_local") else tensor
+    return found
 
 
 def plain(group: Group, differentiable: bool = False) -> Group:

@@ -14,7 +14,7 @@ import candelabra as cd
 from candelabra import Tensor
 from candelabra.distributed._buffers import host_device
 from candelabra.distributed.tensor import DTensor
-from candelabra.distributed.tensor._dtensor import part_of, placed
+from candelabra.distributed.tensor._dtensor import local_of, part_of, placed
 
 __all__ = [
     "StateDictOptions", "get_model_state_dict", "get_optimizer_state_dict", "get_state_dict", "set_model_state_dict",
@@ -96,6 +96,8 @@ def _initialize(optimizer: Any) -> None:
 
 def _placed_like(value: Any, parameter: Any) -> Any:
     """Return a part of a state with the placement of its parameter."""
+    if isinstance(value, DTensor):
+        return value
     if isinstance(parameter, DTensor) and isinstance(value, Tensor) and value.shape == parameter.to_local().shape:
         return placed(value.detach(), parameter._splits)
     return value
@@ -139,11 +141,9 @@ def set_optimizer_state_dict(
         for key, value in saved[name].items():
             like = _placed_like(entry.get(key), parameter)
             found = _own_part(value, like) if isinstance(value, Tensor) else value
-            if isinstance(found, DTensor):
-                found = found.to_local()
             if isinstance(entry.get(key), Tensor):
                 with cd.no_grad():
-                    entry[key].copy_(found)
+                    local_of(entry[key]).copy_(local_of(found))
             else:
                 entry[key] = found
     for group, loaded in zip(optimizers.param_groups, optim_state_dict["param_groups"], strict=True):

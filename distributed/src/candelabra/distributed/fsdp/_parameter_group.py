@@ -184,7 +184,7 @@ class Scatter:
                 if shard.grad is None:
                     shard.grad = part
                 else:
-                    shard.grad.add_(part)
+                    shard.grad.to_local().add_(part)
 
 
 class Unshard(Function):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import candelabra as cd
 from candelabra import Tensor
 from candelabra.backend import contiguous_strides
 from candelabra.distributed.device_mesh import DeviceMesh
-from candelabra.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard, bounds
-from candelabra.library import disabled_torch_function
-from candelabra_distributed.collectives import c10d_all_gather, c10d_all_reduce
+from candelabra.distributed.tensor._movements import moved
+from candelabra.distributed.tensor.placement_types import Placement, Replicate, Shard, bounds
+from candelabra.library import OVERRIDE
+from candelabra.overrides import DisableTorchFunctionSubclass
 
 
 class ShardStep(NamedTuple):
@@ -25,18 +26,33 @@ class ShardStep(NamedTuple):
 
 
 class DTensor(Tensor):
-    """A rank's part of a tensor, which knows its place in the whole.
+    """A tensor that ranks have in parts, in replicas, or as terms of a sum. A rank has its part, and the part's place.
 
-    ``shape``, ``size()``, ``numel()``, ``stride()`` and ``len()`` are those of the whole, as in PyTorch. Operations
-    compute on the part and return plain tensors, so that optimizers update parts as they update tensors; PyTorch's
-    compute on the whole and return DTensors. ``to_local()`` returns the part, ``full_tensor()`` the whole.
+    As in PyTorch, ``shape``, ``size()``, ``numel()``, ``stride()`` and ``len()`` are those of the whole, and operations
+    compute on the whole and return DTensors; every rank of the mesh makes the same calls. Operations on elements of
+    equally divided tensors compute on the parts, without communication. Any other one gathers its DTensors, and each
+    rank has the whole result. ``to_local()`` returns the part, ``full_tensor()`` the whole. See
+    :mod:`candelabra.distributed.tensor._operations`.
 
     Create it by :func:`distribute_tensor` or :meth:`from_local`.
     """
 
     __slots__ = ()
-    __torch_function__ = disabled_torch_function
+    handles_public_callables = True
     _splits: tuple[ShardStep, ...]
+    _copied_by: str | None = None
+    """The view operator that has made this tensor of a gathered copy, so that writing to it would have no effect."""
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Callable[..., Any], types: tuple[type, ...], args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        """Compute the result of an operation; see :mod:`candelabra.distributed.tensor._operations`."""
+        from candelabra.distributed.tensor._operations import result_of
+
+        if not all(issubclass(cls, other) for other in types):
+            return NotImplemented
+        return result_of(func, args, kwargs or {})
 
     # -- the whole ----------------------------------------------------------------------------------------------------
     @property
@@ -76,22 +92,20 @@ class DTensor(Tensor):
 
     def to_local(self) -> Tensor:
         """Return the part as a plain tensor over the same memory. Gradients flow through it."""
-        return Tensor.view(self, self._payload.shape)
-
-    def view(self, *shape: Any) -> Any:  # type: ignore[override]
-        """Return a view of the part."""
-        return self.to_local().view(*shape)
-
-    def reshape(self, *shape: Any) -> Any:  # type: ignore[override]
-        """Return the part in another shape."""
-        return self.to_local().reshape(*shape)
+        with DisableTorchFunctionSubclass():
+            return Tensor.view(self, self._payload.shape)
 
     def full_tensor(self) -> Tensor:
-        """Return the whole, on every rank. Each rank of the mesh calls it."""
-        found = self.to_local()
-        for split in reversed(self._splits):
-            found = _whole(found, split)
-        return found
+        """Return the whole, on every rank. Each rank of the mesh calls it.
+
+        The ranks compute one loss of it together: the gradient of a part is the part of the gradient.
+        """
+        with DisableTorchFunctionSubclass():
+            found = self.to_local()
+            for mesh, placement, shape in reversed(self._splits):
+                size = shape[placement.dim] if isinstance(placement, Shard) else None
+                found = moved(found, mesh, placement, Replicate(), size)
+            return found
 
     def redistribute(self, device_mesh: DeviceMesh | None = None, placements: Sequence[Placement] | None = None) -> Any:
         """Return the same tensor with other placements. Each rank of the mesh calls it."""
@@ -118,18 +132,15 @@ class DTensor(Tensor):
         return placed(local_tensor, tuple(splits))
 
     # -- tensors that keep their place --------------------------------------------------------------------------------
-    def detach(self) -> Any:
-        """Return the part without history, with its place."""
-        return placed(Tensor.detach(self), self._splits)
-
     @property
     def data(self) -> Any:
-        """The part without history and with a version counter of its own."""
-        return placed(Tensor.detach(self), self._splits)
+        """The same part without history and with a version counter of its own."""
+        with DisableTorchFunctionSubclass():
+            return placed(Tensor.data.__get__(self), self._splits)  # type: ignore[attr-defined]
 
     @data.setter
     def data(self, value: Tensor) -> None:
-        Tensor.data.__set__(self, value)  # type: ignore[attr-defined]
+        Tensor.data.__set__(self, local_of(value))  # type: ignore[attr-defined]
 
     @property
     def grad(self) -> Any:
@@ -141,31 +152,58 @@ class DTensor(Tensor):
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
-        if type(value) is Tensor and value.shape == self._payload.shape:
+        if value is not None and not isinstance(value, DTensor) and isinstance(value, Tensor):
+            if tuple(value.shape) != tuple(self._payload.shape):
+                raise RuntimeError(
+                    f"assigned grad has the size {list(value.shape)}, but this rank's part of the DTensor has "
+                    f"{list(self._payload.shape)}: assign a DTensor, or the gradient of the part"
+                )
             value = placed(value, self._splits)
         Tensor.grad.__set__(self, value)  # type: ignore[attr-defined]
 
     def copy_(self, src: Any, non_blocking: bool = False) -> Any:
-        """Copy a DTensor with the same place, or this rank's part of a whole tensor."""
+        """Copy a DTensor, or this rank's part of a whole tensor."""
         if type(src) is Tensor and src.shape == self.shape:
-            src = part_of(src, self._splits)
-        return Tensor.copy_(self, src, non_blocking)
+            src = placed(part_of(src, self._splits), self._splits)
+        return self.__torch_function__(Tensor.copy_, (DTensor,), (self, src, non_blocking))
 
     def __repr__(self) -> str:
         return f"DTensor(local_tensor={self.to_local()!r}, placements={self.placements})"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:
-            made = placed(Tensor.detach(self).clone(), self._splits)
+            made = placed(self.to_local().detach().clone(), self._splits)
             made.requires_grad_(self.requires_grad)
             made._is_param = self._is_param
             memo[id(self)] = made
         return memo[id(self)]
 
 
+def _whole_method(name: str) -> Callable[..., Any]:
+    """Return a method of Tensor that reads the payload, as one that :meth:`DTensor.__torch_function__` serves."""
+    function = getattr(Tensor, name)
+
+    def method(self: DTensor, *args: Any, **kwargs: Any) -> Any:
+        return self.__torch_function__(function, (DTensor,), (self, *args), kwargs)
+
+    method.__name__, method.__doc__ = name, function.__doc__
+    return method
+
+
+DIRECT_METHODS: Final = (
+    "__array_interface__", "__ceil__", "__complex__", "__float__", "__floor__", "__getitem__", "__index__", "__int__",
+    "__setitem__", "__trunc__", "contiguous", "data_ptr", "fill_", "flatten", "is_nonzero", "item", "reshape",
+    "storage", "to", "tolist", "untyped_storage", "zero_",
+)  # fmt: skip
+"""The methods that are no operators, and whose calls no entry passes to ``__torch_function__``."""
+for _name in DIRECT_METHODS:
+    setattr(DTensor, _name, _whole_method(_name))
+
+
 def placed(local: Tensor, splits: tuple[ShardStep, ...]) -> DTensor:
     """Return a part with its place."""
-    found: DTensor = local.as_subclass(DTensor)
+    with DisableTorchFunctionSubclass():
+        found: DTensor = local.as_subclass(DTensor)
     found._splits = splits
     return found
 
@@ -173,6 +211,7 @@ def placed(local: Tensor, splits: tuple[ShardStep, ...]) -> DTensor:
 def _become_part(tensor: Any, splits: tuple[ShardStep, ...]) -> None:
     """Make a tensor a part, and not a copy of it: autograd goes on to accumulate into it."""
     tensor.__class__ = DTensor
+    tensor._keys |= OVERRIDE
     tensor._splits = splits
 
 
@@ -214,29 +253,6 @@ def box_of(splits: Sequence[ShardStep]) -> tuple[list[int], list[int]]:
             offsets[dim] += low
             sizes[dim] = high - low
     return offsets, sizes
-
-
-def _whole(part: Tensor, split: ShardStep) -> Tensor:
-    """Undo one split. Gradients flow through it."""
-    group = split.mesh.get_group().group_name
-    if isinstance(split.placement, Partial):
-        return c10d_all_reduce(part, split.placement.reduce_op, group)
-    if isinstance(split.placement, Replicate):
-        return part
-    dim = split.placement.dim  # type: ignore[attr-defined]
-    return gathered(part, dim, split.shape[dim], split.mesh)
-
-
-def gathered(part: Tensor, dim: int, size: int, mesh: DeviceMesh) -> Tensor:
-    """Return the whole of parts along a dim, of ``size`` together. Parts of ``chunk`` are filled up to equal sizes."""
-    ranks = mesh.size()
-    width = -(-size // ranks)
-    missing = width - part.shape[dim]
-    if missing:
-        filler = part.new_zeros((*part.shape[:dim], missing, *part.shape[dim + 1 :]))
-        part = cd.cat([part, filler], dim)
-    rows = c10d_all_gather(part, ranks, mesh.get_group().group_name)
-    return cd.cat(list(rows.unbind(0)), dim).narrow(dim, 0, size)
 
 
 def _lines_of(mesh: DeviceMesh) -> list[DeviceMesh]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import candelabra as cd
 from candelabra import Tensor
 from candelabra.autograd.graph import nodes_of
+from candelabra.library import open_device
 
 FIRST_BUCKET: Final = 2**20
 """Bytes of the first bucket: a small one, so that communication begins early."""
@@ -50,6 +52,16 @@ def parts_of(flat: Tensor, like: Sequence[Tensor]) -> Iterator[Tensor]:
         start += tensor.numel()
 
 
+def can_overlap(parameters: Sequence[Tensor]) -> bool:
+    """Return whether communication can go on beside the backward pass.
+
+    On the host both need a core. With a single one, the thread that waits for other ranks takes the time of the
+    computation, and the ranks wait for each other's threads to be scheduled.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores > 1 or not all(open_device(p.device).capabilities.host for p in parameters)
+
+
 class GradientBucket:
     """Parameters whose gradients are averaged by one collective."""
 
@@ -81,6 +93,8 @@ class Reducer:
         """A communication hook, ``hook(bucket)``, in place of the all-reduce."""
         self.divisor: int | None = None
         """The number by which sums are divided, if it is not that of all ranks."""
+        self.overlaps = can_overlap(self.parameters)
+        """Whether buckets travel while the backward pass goes on, or after it."""
         self.armed = False
         self.started = False
         self._passes = 0
@@ -166,6 +180,8 @@ class Reducer:
                 self._count(unused)
         self._order.append(index)
         self._count(index)
+        if self._left and not self.overlaps:
+            return
         while self._next < len(self.buckets) and not self.buckets[self._next].pending:
             self._send(self.buckets[self._next])
             self._next += 1

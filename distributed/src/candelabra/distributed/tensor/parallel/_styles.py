@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 from candelabra import Tensor
 from candelabra.distributed.device_mesh import DeviceMesh
-from candelabra.distributed.tensor._dtensor import distribute_tensor, parameter
-from candelabra.distributed.tensor.parallel._movements import Enter, moved
+from candelabra.distributed.tensor._dtensor import distribute_tensor, local_of, parameter
+from candelabra.distributed.tensor._movements import Enter, moved
 from candelabra.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard, bounds
 from candelabra.nn import functional
 from candelabra.nn.modules.linear import Linear
@@ -29,6 +30,21 @@ def divide(module: Any, name: str, mesh: DeviceMesh, placement: Placement) -> No
     if whole is not None:
         part = distribute_tensor(whole, mesh, [placement])
         module._parameters[name] = parameter(part.to_local(), part._splits, whole.requires_grad)
+
+
+def compute_with(module: Any, replaced: Callable[[Any], Tensor]) -> None:
+    """Let a module compute with other tensors in place of its parameters: with the parts, not with DTensors."""
+    inner = module.forward
+
+    def forward(*inputs: Any, **kwargs: Any) -> Any:
+        own = dict(module._parameters)
+        module._parameters.update({name: replaced(p) for name, p in own.items() if p is not None})
+        try:
+            return inner(*inputs, **kwargs)
+        finally:
+            module._parameters.update(own)
+
+    module.forward = forward
 
 
 class _Divided(ParallelStyle):
@@ -88,6 +104,7 @@ class ColwiseParallel(_Divided):
             divide(module, "weight", mesh, Shard(1))
         else:
             raise NotImplementedError("ColwiseParallel currently only support nn.Linear and nn.Embedding!")
+        compute_with(module, local_of)
         self.connect(module, mesh, (Replicate(), Replicate()), (Shard(-1), Shard(-1)))
         return module
 
@@ -112,6 +129,7 @@ class RowwiseParallel(_Divided):
             self.connect(module, mesh, (Replicate(), Replicate()), (Partial(), Replicate()))
         else:
             raise NotImplementedError("RowwiseParallel currently only support nn.Linear and nn.Embedding!")
+        compute_with(module, local_of)
         return module
 
     def _add_bias_once(self, module: Any, mesh: DeviceMesh) -> None:
@@ -164,16 +182,6 @@ class SequenceParallel(ParallelStyle):
     def apply(self, module: Any, mesh: DeviceMesh) -> Any:
         for name in list(module._parameters):
             divide(module, name, mesh, Replicate())
-        inner = type(module).forward
-
-        def forward(*inputs: Any, **kwargs: Any) -> Any:
-            # Each rank's gradient is that of its part of the sequence: the gradient of a parameter is their sum.
-            shards = dict(module._parameters)
-            module._parameters.update({n: Enter.apply(p, mesh) for n, p in shards.items() if p is not None})
-            try:
-                return inner(module, *inputs, **kwargs)
-            finally:
-                module._parameters.update(shards)
-
-        module.forward = forward
+        # Each rank's gradient is that of its part of the sequence: the gradient of a parameter is their sum.
+        compute_with(module, lambda p: Enter.apply(local_of(p), mesh))
         return module
