@@ -32,7 +32,6 @@ def named_devices(path: Path) -> list[tuple[int, str]]:
     text = path.read_text(encoding="utf-8")
     if not any(name in text for name in NAMES):
         return []
-    literals = [
-        node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant) and type(node.value) is str
-    ]
-    return sorted((node.lineno, node.value) for node in literals if node.value.partition(":")[0] in NAMES)
+    constants = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)]
+    literals = [(node.lineno, node.value) for node in constants if isinstance(node.value, str)]
+    return sorted((line, literal) for line, literal in literals if literal.partition(":")[0] in NAMES)
