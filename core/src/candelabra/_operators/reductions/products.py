@@ -81,8 +81,9 @@ def prod_along(t_input: Tensor, input: Tensor, dim: Dims = None, keepdim: bool =
     if input.dtype.is_half:
         found = prod_along(t_input.to(float32), input.to(float32), dim, keepdim)
         return ProductAlong(found.product.to(input.dtype), found.slope.to(input.dtype))
-    shape = reduced_shape(shape_of(input), dim, keepdim)
-    x, t = _rows(input, dim)[0], _rows(t_input, dim)[0]
+    dims: Any = dim  # a tuple or None: the dims of a body are canonical
+    shape = reduced_shape(shape_of(input), dims, keepdim)
+    x, t = _rows(input, dims)[0], _rows(t_input, dims)[0]
     if not x.shape[-1]:
         return ProductAlong(new_full(input, shape, 1), new_full(input, shape, 0))
     while (n := x.shape[-1]) > 1:
