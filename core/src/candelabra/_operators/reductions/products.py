@@ -15,8 +15,6 @@ from candelabra._records.rules import by, reduction, shape_of
 from candelabra.dtypes import float32
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from candelabra.typing import Dims, DType, Tensor
 
 
@@ -29,7 +27,7 @@ def prod(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DType
     ...
 
 
-def _rows(x: Tensor, dim: Sequence[int] | None) -> tuple[Tensor, tuple[int, ...]]:
+def _rows(x: Tensor, dim: tuple[int, ...] | None) -> tuple[Tensor, tuple[int, ...]]:
     """Return the factors of each product along the last dim, and the order of the dims from which they come."""
     rank = len(x.shape)
     dims = tuple(range(rank)) if dim is None else dim
@@ -83,7 +81,7 @@ def prod_along(t_input: Tensor, input: Tensor, dim: Dims = None, keepdim: bool =
     if input.dtype.is_half:
         found = prod_along(t_input.to(float32), input.to(float32), dim, keepdim)
         return ProductAlong(found.product.to(input.dtype), found.slope.to(input.dtype))
-    dims = (dim,) if isinstance(dim, int) else dim
+    dims: Any = dim  # a tuple or None: the dims of a body are canonical
     shape = reduced_shape(shape_of(input), dims, keepdim)
     x, t = _rows(input, dims)[0], _rows(t_input, dims)[0]
     if not x.shape[-1]:
