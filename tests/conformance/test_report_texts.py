@@ -251,7 +251,11 @@ def test_errors_of_python_are_first_among_the_declined_calls() -> None:
     """A mistake in a kernel is not among those that are cut, and the summary says where all are."""
     reasons = [f"op{at:02} in bool: InvalidArgumentError: bool is not allowed" for at in range(12)]
     mistakes = ["where in int8: TypeError: no attribute", "xlogy in int8: UnboundLocalError: x", "zeta: KeyError: 'x'"]
-    limits = ["abs in bool: NotImplementedError: bool", "ops in int8: int: is no error", "sum in bool: RuntimeError: no"]
+    limits = [
+        "abs in bool: NotImplementedError: bool",
+        "ops in int8: int: is no error",
+        "sum in bool: RuntimeError: no",
+    ]
     example = run(result("where/value/int8", declined=(*reasons, *limits, *mistakes)))
     assert declined(example.results)[:4] == [*mistakes, limits[0]]
     text = _printed(example, width=200)

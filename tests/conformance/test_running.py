@@ -153,7 +153,7 @@ def test_kernels_that_decline_are_not_called_missing() -> None:
         NextKernel("sqrt", ("norm",), ("bool",)),
     )
     assert [kernel.state for kernel in next_kernels(results)] == ["declines", "missing"]
-    assert declined(results) == ["add_ in int8: no reason given", "sum in bool: TypeError: no bools"]
+    assert declined(results) == ["sum in bool: TypeError: no bools", "add_ in int8: no reason given"]
 
 
 # -- quick runs -------------------------------------------------------------------------------------------------------

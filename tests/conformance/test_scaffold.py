@@ -97,7 +97,7 @@ def test_every_template_is_used(folder: Path) -> None:
     """Every template file is the source of a generated file."""
     templates = Path(write.__file__).parent / "templates"
     found = {p.relative_to(templates).as_posix() for p in templates.rglob("*.in")}
-    assert found == set(write.STRIDED) | set(write.OVER_NAMESPACE)
+    assert found == set(write.STRIDED) | set(write.WRAPPED)
 
 
 # -- refusals ---------------------------------------------------------------------------------------------------------

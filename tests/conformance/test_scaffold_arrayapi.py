@@ -292,7 +292,7 @@ def test_bfloat16_is_carried_by_three_lines(tmp_path: Path, monkeypatch: pytest.
     folder = write_backend("gneiss", tmp_path, namespace="quillpen")
     file = folder / "src/candelabra_gneiss/backend.py"
     text = file.read_text().replace("import numpy as np\n", "import ml_dtypes\nimport numpy as np\n")
-    file.write_text(text.replace("HOST_LACKS = {bfloat16}", "HOST_LACKS = set[dtype]()"))
+    file.write_text(text.replace("HOST_LACKS: set[dtype] = {bfloat16}", "HOST_LACKS: set[dtype] = set()"))
     with installed(folder):
         x = cd.tensor([1.5, -2.0, 3e38], dtype=cd.bfloat16, device="gneiss")
         assert (x + 1).cpu().tolist() == [2.5, -1.0, x.tolist()[2]]

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from candelabra_conformance.scaffold.write import OVER_NAMESPACE, STRIDED
+from candelabra_conformance.scaffold.write import STRIDED, WRAPPED
 
 from tests.docs.typed import executed, installed, typed
 
@@ -48,6 +48,6 @@ def test_links_and_files_that_a_page_names_exist(page: str) -> None:
     for path, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", prose):
         assert "://" in path or ((ROOT / page).parent / path).exists(), path
         assert path or anchor in headings, anchor
-    generated = {*STRIDED.values(), *OVER_NAMESPACE.values()}
+    generated = {*STRIDED.values(), *WRAPPED.values()}
     named = re.findall(r"`((?:[\w.-]+/)+[\w.-]+\.\w+)`", prose)
     assert [path for path in named if not (ROOT / path).exists() and path not in generated] == []

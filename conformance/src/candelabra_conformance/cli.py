@@ -77,12 +77,12 @@ def main(argv: Sequence[str]) -> int:
 
 def _warn_of_changes(files: Sequence[Path], earlier: Sequence[Run]) -> None:
     """Print a warning for each resumed report that is older than a module of the backend's package."""
-    for file, run in zip(files, earlier, strict=True):
-        changed = changed_since(run)
+    for file, report_of in zip(files, earlier, strict=True):
+        changed = changed_since(report_of)
         if changed is not None:
             print(
-                f"candelabra conformance: warning: {changed} was changed after the run of {file} began. Its results are "
-                "taken over nevertheless, passed and failed ones: leave out --resume to test the changed package",
+                f"candelabra conformance: warning: {changed} was changed after the run of {file} began. Its results "
+                "are taken over nevertheless, passed and failed ones: leave out --resume to test the changed package",
                 file=sys.stderr,
             )
 

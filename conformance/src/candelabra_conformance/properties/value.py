@@ -13,8 +13,8 @@ from candelabra_conformance.comparing import described, error_in_ulp, wrong
 from candelabra_conformance.context import Context, Failure
 from candelabra_conformance.inner_products import ADDITIONS, INNER_PRODUCTS, sequential_error
 from candelabra_conformance.layouts import CONTIGUOUS, MEMORY, placed
-from candelabra_conformance.numpy_dtypes import host_dtype
 from candelabra_conformance.model import FLUSHED
+from candelabra_conformance.numpy_dtypes import host_dtype
 from candelabra_conformance.oracle import DIRECTIONS, Answer, as_given, dtypes_of
 from candelabra_conformance.perturbation import with_arrays, without_subnormals
 from candelabra_conformance.properties.axes import everywhere, extremes, of_callable, some

@@ -163,8 +163,8 @@ def _kernels(run: Run) -> str:
         return ""
     rows = [
         [
-            code(each.operator), each.state, ", ".join(map(code, each.dtypes)),
-            tally.gain_text(run, each), ", ".join(map(code, each.unlocks[:8])) + (" …" if len(each.unlocks) > 8 else ""),
+            code(each.operator), each.state, ", ".join(map(code, each.dtypes)), tally.gain_text(run, each),
+            ", ".join(map(code, each.unlocks[:8])) + (" …" if len(each.unlocks) > 8 else ""),
         ]
         for each in run.next_kernels[:10]
     ]  # fmt: skip

@@ -220,9 +220,7 @@ def main(argv: Sequence[str]) -> int:
     arguments = parser.parse_args(argv)
     namespace = arguments.namespace or (PLACEHOLDER if arguments.arrayapi or arguments.wrapped else None)
     try:
-        folder = write_backend(
-            arguments.name, arguments.directory, arguments.author, namespace, arguments.wrapped
-        )
+        folder = write_backend(arguments.name, arguments.directory, arguments.author, namespace, arguments.wrapped)
     except (InvalidName, OSError) as error:
         sys.stderr.write(f"candelabra new-backend: {error}\n")
         return 2
