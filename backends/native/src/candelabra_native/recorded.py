@@ -93,10 +93,10 @@ class RecordingEngine(Engine):
         if launch is None:
             real = ENGINE.compile(source)
 
-            def launch(count: Any, /, *arguments: Any) -> None:
+            def record(count: Any, /, *arguments: Any) -> None:
                 RECORDING.steps.append((real, count, arguments))
 
-            self._launches[source] = launch
+            launch = self._launches[source] = record
         return launch
 
     def read(self, buffer: Any, offset: int, nbytes: int) -> memoryview:
@@ -149,7 +149,8 @@ def view(node: Node, own: Callable[..., Any]) -> Callable[..., Any] | None:
     if offset < 0 or min(spec.strides, default=0) < 0 or not is_contiguous_layout(source.shape, source.strides):
         return None
     size = spec.dtype.itemsize
-    scope = {"ndarray": ndarray, "own": own, "SHAPE": spec.shape, "STRIDES": [step * size for step in spec.strides]}
+    scope: dict[str, Any] = {"ndarray": ndarray, "own": own, "SHAPE": spec.shape}
+    scope["STRIDES"] = [step * size for step in spec.strides]
     lines = [
         "if not a.flags.c_contiguous: return own(a, *others)",
         f"return ndarray(SHAPE, a.dtype, a, {offset * size}, STRIDES)",

@@ -57,7 +57,8 @@ def convolution_node(node: Node) -> ConvolutionNode | None:
     """Return a node as a convolution, or None if it is none that fuses."""
     if isinstance(node.op, Graph) or node.form != FUNCTION or node.op.name != "conv":
         return None
-    spec, (x, w, bias, *geometry) = node.results[0].spec, node.args
+    spec = node.results[0].spec
+    x, w, bias, stride, padding, dilation, groups = node.args
     if spec is None or spec.dtype not in DIRECT or not spec.numel or spec.strides != contiguous_strides(spec.shape):
         return None
     operands = tuple(v for v in (x, w, bias) if v is not None)
@@ -66,7 +67,8 @@ def convolution_node(node: Node) -> ConvolutionNode | None:
         return None
     if bias is not None and not is_contiguous_layout(bias.spec.shape, bias.spec.strides):
         return None
-    return ConvolutionNode(node, operands, spec, ConvGeometry(*map(tuple, geometry[:3]), geometry[3]))
+    geometry = ConvGeometry(tuple(stride), tuple(padding), tuple(dilation), groups)
+    return ConvolutionNode(node, operands, spec, geometry)
 
 
 def channel_step(shape: Shape, strides: Shape, target: Shape) -> int:

@@ -102,7 +102,7 @@ class MatmulWithEpilogue(MatmulKernel):
 
 
 class PackedLaunch(NamedTuple):
-    """The launch of a product whose left operand, the array at ``position`` among the ``count`` arrays, is packed
+    """The launch of a product whose left operand, the array at ``position`` among the ``arrays``, is packed
     first.
     """
 
@@ -112,10 +112,10 @@ class PackedLaunch(NamedTuple):
     layout: MatmulLayout
     rows: int
     position: int
-    count: int
+    arrays: int
 
     def __call__(self, items: Any, /, *arguments: Any) -> None:
-        buffer, offset = arguments[self.position], arguments[self.count + self.position]
+        buffer, offset = arguments[self.position], arguments[self.arrays + self.position]
         row_step, column_step = self.layout.strides[1]
         rows = StridedRows(offset, 1, 0, self.layout.m, row_step, (self.layout.depth,), (column_step,))
         memory, itemsize = CTYPES[self.dtype].memory, self.dtype.itemsize
