@@ -139,15 +139,15 @@ def wholes(value: Any) -> Any:
     return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
 
 
-def same(found: Any, expected: Any) -> bool:
+def same(result: Any, expected: Any) -> bool:
     """Return whether two values are equal, up to the order of sums."""
     if isinstance(expected, Tensor):
-        if not isinstance(found, Tensor) or found.shape != expected.shape or found.dtype != expected.dtype:
+        if not isinstance(result, Tensor) or result.shape != expected.shape or result.dtype != expected.dtype:
             return False
-        return bool(cd.allclose(found, expected, rtol=1e-5, atol=1e-6, equal_nan=True))
+        return bool(cd.allclose(result, expected, rtol=1e-5, atol=1e-6, equal_nan=True))
     if isinstance(expected, np.ndarray):
-        return bool(np.array_equal(found, expected, equal_nan=expected.dtype.kind in "fc"))
-    return found == expected or (found != found and expected != expected) or type(found) is type(expected)
+        return bool(np.array_equal(result, expected, equal_nan=expected.dtype.kind in "fc"))
+    return result == expected or (result != result and expected != expected) or type(result) is type(expected)
 
 
 class Failure(NamedTuple):

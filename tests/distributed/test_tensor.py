@@ -158,7 +158,7 @@ def test_draws_are_equal_on_all_ranks() -> None:
 
 
 def test_what_a_dtensor_refuses() -> None:
-    """Plain tensors beside it, writes to gathered copies and to terms of a sum, other shapes in place, its memory."""
+    """Plain tensors in a call, writes to gathered copies and to terms of a sum, other shapes in place, its memory."""
 
     def program() -> None:
         mesh = init_device_mesh("cpu", (2,))

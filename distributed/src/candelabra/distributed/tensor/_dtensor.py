@@ -136,7 +136,7 @@ class DTensor(Tensor):
     def data(self) -> Any:
         """The same part without history and with a version counter of its own."""
         with DisableTorchFunctionSubclass():
-            return placed(Tensor.data.__get__(self), self._splits)  # type: ignore[attr-defined]
+            return placed(Tensor.data.__get__(self), self._splits)
 
     @data.setter
     def data(self, value: Tensor) -> None:

@@ -4,7 +4,7 @@
 plain tensors of one kind, and never sees a part with the sizes of the whole:
 
 1. Replicas only: the operation runs on them as they are, and views are views.
-2. An operation on elements, with DTensors that are divided alike and numbers: it runs on the parts.
+2. An operation on elements, with equally divided DTensors and numbers: it runs on the parts.
 3. Otherwise all DTensors are gathered, and each rank computes the whole result. What the operation has written into a
    gathered copy (its first argument, ``out=``, running statistics) is written back into the part.
 
@@ -74,7 +74,7 @@ def result_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     """
     name = function.__name__
     tensors = [*_tensors(args), *_tensors(tuple(kwargs.values()))]
-    parts = [tensor for tensor in tensors if isinstance(tensor, DTensor)]
+    dtensors = [tensor for tensor in tensors if isinstance(tensor, DTensor)]
     mixed = any(tensor.dim() for tensor in tensors if not isinstance(tensor, DTensor))
     if mixed and not _thread.replicates:
         raise RuntimeError(
@@ -88,23 +88,27 @@ def result_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     with DisableTorchFunctionSubclass():
         if name in OF_OBJECT:
             return function(*args, **kwargs)
-        replicas = not any(_is_divided(part) for part in parts)
-        if replicas or name in WITHOUT_DATA or (not mixed and _are_alike(parts) and _is_on_elements(function)):
-            return _of_parts(function, parts, args, kwargs)
-        return _of_wholes(function, parts, args, kwargs)
+        replicas = not any(_is_divided(part) for part in dtensors)
+        if (
+            replicas
+            or name in WITHOUT_DATA
+            or (not mixed and _have_same_placement(dtensors) and _is_on_elements(function))
+        ):
+            return _of_parts(function, dtensors, args, kwargs)
+        return _of_wholes(function, dtensors, args, kwargs)
 
 
 def _is_divided(tensor: DTensor) -> bool:
     return not all(isinstance(split.placement, Replicate) for split in tensor._splits)
 
 
-def _are_alike(parts: list[DTensor]) -> bool:
+def _have_same_placement(dtensors: list[DTensor]) -> bool:
     """Return whether the elements at one position of all tensors are on one rank. Single replicated ones may differ."""
     places = {
         tuple([(split.mesh.get_group().group_name, split.placement, split.shape) for split in part._splits])
-        for part in parts if part._payload.shape or _is_divided(part)
+        for part in dtensors if part._payload.shape or _is_divided(part)
     }  # fmt: skip
-    return len(places) == 1 and not any(split.placement.is_partial() for part in parts for split in part._splits)
+    return len(places) == 1 and not any(split.placement.is_partial() for part in dtensors for split in part._splits)
 
 
 @cache
@@ -119,11 +123,11 @@ def _is_on_elements(function: Callable[..., Any]) -> bool:
 
 
 # -- on the parts -----------------------------------------------------------------------------------------------------
-def _of_parts(function: Callable[..., Any], parts: list[DTensor], args: Any, kwargs: Any) -> Any:
+def _of_parts(function: Callable[..., Any], dtensors: list[DTensor], args: Any, kwargs: Any) -> Any:
     """Return the result on the parts, which has the place of the divided tensors, or replicas of another shape."""
-    locals_ = {id(part): part.to_local() for part in parts}
-    uses = [Use(part, locals_[id(part)], locals_[id(part)]._version) for part in parts]
-    like = next((part for part in parts if _is_divided(part)), parts[0])
+    locals_ = {id(part): part.to_local() for part in dtensors}
+    uses = [Use(part, locals_[id(part)], locals_[id(part)]._version) for part in dtensors]
+    like = next((part for part in dtensors if _is_divided(part)), dtensors[0])
     divided = _is_divided(like) and function.__name__ not in WITHOUT_DATA
     with _draws(like):
         result = function(*_mapped(args, locals_), **_mapped(kwargs, locals_))
@@ -175,14 +179,14 @@ class Use(NamedTuple):
             self.tensor.to_local().copy_(part_of(self.plain, self.tensor._splits))
 
 
-def _of_wholes(function: Callable[..., Any], parts: list[DTensor], args: Any, kwargs: Any) -> Any:
+def _of_wholes(function: Callable[..., Any], dtensors: list[DTensor], args: Any, kwargs: Any) -> Any:
     """Return the result on the whole tensors, as replicas. What has been written is divided again."""
     wholes = {}
-    for part in parts:
+    for part in dtensors:
         if id(part) not in wholes:
             wholes[id(part)] = part.full_tensor() if _is_divided(part) else part.to_local()
-    uses = [Use(part, wholes[id(part)], wholes[id(part)]._version) for part in parts]
-    with _draws(parts[0]):
+    uses = [Use(part, wholes[id(part)], wholes[id(part)]._version) for part in dtensors]
+    with _draws(dtensors[0]):
         result = function(*_mapped(args, wholes), **_mapped(kwargs, wholes))
     for use in uses:
         use.check(function, whole=True)
@@ -191,13 +195,13 @@ def _of_wholes(function: Callable[..., Any], parts: list[DTensor], args: Any, kw
         if _is_divided(use.tensor):
             use.store()
 
-    def place(out: Tensor) -> DTensor:
-        found = placed(out, _replicas(parts[0], out))
+    def replicated(out: Tensor) -> DTensor:
+        found = placed(out, _replicas(dtensors[0], out))
         if id(_base(out)) in copies:
             found._copied_by = function.__name__
         return found
 
-    return _placed(result, {id(use.plain): use.tensor for use in uses}, place)
+    return _placed(result, {id(use.plain): use.tensor for use in uses}, replicated)
 
 
 def _base(tensor: Tensor) -> Tensor:
@@ -259,11 +263,11 @@ def _mapped(value: Any, plain: dict[int, Tensor]) -> Any:
     return _rebuilt(value, lambda item: _mapped(item, plain))
 
 
-def _placed(value: Any, own: dict[int, DTensor], place: Callable[[Tensor], DTensor]) -> Any:
+def _placed(value: Any, own: dict[int, DTensor], make: Callable[[Tensor], DTensor]) -> Any:
     """Return results with DTensors in place of plain tensors; an argument that is returned stays itself."""
     if isinstance(value, Tensor):
-        return own[id(value)] if id(value) in own else place(value)
-    return _rebuilt(value, lambda item: _placed(item, own, place))
+        return own[id(value)] if id(value) in own else make(value)
+    return _rebuilt(value, lambda item: _placed(item, own, make))
 
 
 def _rebuilt(value: Any, function: Callable[[Any], Any]) -> Any:

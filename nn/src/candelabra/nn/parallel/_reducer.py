@@ -53,7 +53,7 @@ def parts_of(flat: Tensor, like: Sequence[Tensor]) -> Iterator[Tensor]:
 
 
 def can_overlap(parameters: Sequence[Tensor]) -> bool:
-    """Return whether communication can go on beside the backward pass.
+    """Return whether communication can go on during the backward pass.
 
     On the host both need a core. With a single one, the thread that waits for other ranks takes the time of the
     computation, and the ranks wait for each other's threads to be scheduled.
