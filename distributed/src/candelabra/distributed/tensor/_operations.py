@@ -39,9 +39,10 @@ OF_OBJECT: Final = frozenset(("detach_",))
 """Operations that change the tensor's history and not its elements."""
 OF_MEMORY: Final = frozenset((
     "numpy", "data_ptr", "storage", "untyped_storage", "__array_interface__", "__dlpack__", "__array__",
-    "share_memory_", "set_", "resize_", "resize_as_",
+    "share_memory_", "set_", "resize_", "resize_as_", "addbmm_", "as_strided", "as_strided_", "as_strided_copy",
+    "as_strided_scatter",
 ))  # fmt: skip
-"""Operations on the memory of a tensor, of which a DTensor has a part."""
+"""Operations on the memory of a tensor, of which a DTensor has a part: its address, its strides, or another size."""
 
 
 class _Thread(threading.local):
