@@ -104,7 +104,7 @@ class DTensor(Tensor):
             found = self.to_local()
             for mesh, placement, shape in reversed(self._splits):
                 size = shape[placement.dim] if isinstance(placement, Shard) else None
-                found = moved(found, mesh, placement, Replicate(), size)
+                found = moved(found, mesh, placement, Replicate(), size).contiguous()
             return found
 
     def redistribute(self, device_mesh: DeviceMesh | None = None, placements: Sequence[Placement] | None = None) -> Any:
