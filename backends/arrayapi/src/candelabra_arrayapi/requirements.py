@@ -34,7 +34,7 @@ NEEDS: Final[dict[str, str]] = {
     # shaping.py
     "full": "full", "arange": "arange astype", "linspace": "astype linspace", "eye": "eye", "cast": "astype real",
     "clone": "asarray reshape", "cat": "concat",
-    "stack": "stack", "flip": "asarray flip", "tril": "asarray tril", "triu": "asarray triu",
+    "flip": "asarray flip", "tril": "asarray tril", "triu": "asarray triu",
     # network.py
     "conv": "concat full matmul reshape stack",
     "conv_input": "concat expand_dims flip full matmul permute_dims reshape stack zeros",

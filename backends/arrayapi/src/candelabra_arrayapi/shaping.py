@@ -53,9 +53,6 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any], device: Callable[[int], Any]) ->
             raise ValueError("zero-dimensional arrays cannot be concatenated")
         return xp.concat(tensors, axis=dim)
 
-    def stack(tensors: Sequence[Any], dim: int) -> Any:
-        return xp.stack(tensors, axis=dim)
-
     def flip(x: Any, dims: tuple[int, ...]) -> Any:
         return xp.asarray(xp.flip(x, axis=dims), copy=True)
 
@@ -71,6 +68,5 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any], device: Callable[[int], Any]) ->
 
     return {
         "full": full, "arange": arange, "linspace": linspace, "eye": eye, "cast": cast, "clone": clone, "cat": cat,
-        "stack": stack,
         "flip": flip, "tril": tril, "triu": triu,
     }  # fmt: skip

@@ -61,14 +61,14 @@ class RecordedErrors:
         return self.block
 
 
-class Recording(threading.local):
+class LaunchRecording(threading.local):
     """The notes of this thread, in order: allocated blocks, and launches with their arguments."""
 
     def __init__(self) -> None:
         self.steps: list[Any] = []
 
 
-RECORDING: Final = Recording()
+RECORDING: Final = LaunchRecording()
 
 
 class RecordingEngine(Engine):
