@@ -29,6 +29,8 @@ class _ModeStack(threading.local):
 modes: Final = _ModeStack()
 in_use: Final[list[None]] = []
 """Not empty if a Tensor with the bit ``OVERRIDE`` was created, so that the engine disables the protocol."""
+callables_in_use: Final[list[None]] = []
+"""Not empty if a Tensor of a class that handles public callables was created, so that these look for such classes."""
 
 
 def participates(cls: type) -> bool:
@@ -64,6 +66,8 @@ def bit_of(cls: type) -> int:
         return 0
     if not in_use:
         in_use.append(None)
+    if not callables_in_use and getattr(cls, "handles_public_callables", False):
+        callables_in_use.append(None)
     return OVERRIDE
 
 

@@ -17,7 +17,7 @@ from candelabra._dispatch.factories import factory_lines
 from candelabra._dispatch.out import store
 from candelabra._dispatch.refusing import passed_arguments, passed_sizes, refuse
 from candelabra._keys import NO_OVERRIDE, OVERRIDE, SCALAR_BITS, SCALAR_FIRST, active, state
-from candelabra._overrides import call_override, in_use, takes_callables
+from candelabra._overrides import call_override, callables_in_use, takes_callables
 from candelabra._records.registry import factory_keywords
 from candelabra._records.schema import (
     BOUND,
@@ -283,17 +283,19 @@ def overriding_line(
     tensors = [p.name for p in parameters if "Tensor" in p.annotation and not p.variadic and not p.keyword_only]
     if not tensors:
         return []
-    scope |= {"in_use": in_use, "takes_callables": takes_callables, "call_override": call_override}
+    scope |= {"callables_in_use": callables_in_use, "takes_callables": takes_callables, "call_override": call_override}
     scope |= {"callable_entry": entry, "plain_class": Tensor}
     required = [p.name for p in parameters if p.default is REQUIRED and not p.keyword_only and not p.variadic]
     sizes = [f"*_{p.name}" for p in parameters if flattened(p)]
+    given_first = "".join(f"{each}, " for each in [*required, *sizes])
     names = [p.name for p in parameters if p.name not in required and not flattened(p)]
     names += [text.partition("=")[0] for text in extra if f"*_{text.partition('=')[0]}" not in sizes]
     given = ", ".join(f"{name!r}: {name}" for name in names)
     values = f"({', '.join(tensors)},)"
+    others = " or ".join(f"{name}.__class__ is not plain_class" for name in tensors)
     return [
-        f"if in_use and takes_callables({values}): return call_override(callable_entry.compiled, {values}, "
-        f"({''.join(f'{each}, ' for each in [*required, *sizes])}), "
+        f"if callables_in_use and ({others}) and takes_callables({values}): "
+        f"return call_override(callable_entry.compiled, {values}, ({given_first}), "
         f"{{name: value for name, value in {{{given}}}.items() if value is not None}}, plain_class)"
     ]
 
