@@ -45,7 +45,8 @@ class Function(NamedTuple):
 
 
 FUNCTIONS = (
-    Function("lu_factor", "xp.linalg.lu_factor(x)[0]", "m", 3),
+    Function("lu_factor, 512²", "xp.linalg.lu_factor(x)[0]", "s", 3),
+    Function("lu_factor, 1024²", "xp.linalg.lu_factor(x)[0]", "m", 3),
     Function("cholesky", "xp.linalg.cholesky(x)", "p", 3),
     Function("det", "xp.linalg.det(x)", "r", 3),
     Function("slogdet", "xp.linalg.slogdet(x)[1]", "s", 3),
