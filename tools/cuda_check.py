@@ -24,6 +24,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import candelabra as cd
+from candelabra.backend import DeviceInfo
 from candelabra_conformance.running.run import cores
 from candelabra_cuda import nvrtc
 from candelabra_cuda.compiling import prebuilt_cache, usual_cache
@@ -47,7 +48,7 @@ def facts(device: str) -> dict[str, str]:
     properties = getattr(cd, kind).get_device_properties(int(index or 0))
     result = {
         "chip": properties.name,
-        **properties.facts,
+        **DeviceInfo(properties.name, properties.facts).texts,
         "system": platform.platform(),
         "Python": sys.version.split()[0],
     }

@@ -18,7 +18,9 @@ from typing import Any
 
 import candelabra as cd
 import pytest
+from candelabra._device_properties import DeviceProperties
 from candelabra._plugins.registry import reference_device
+from candelabra.backend import DeviceInfo
 from candelabra_clike.cache import ProgramCache
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,6 +86,14 @@ def test_the_facts_have_chip_and_versions(check: ModuleType) -> None:
     assert facts["chip"]
     assert facts["candelabra"] == cd.__version__
     assert {"Python", "system", "numpy", "scipy"} <= set(facts)
+
+
+def test_versions_are_facts_as_text(check: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compute capability, a pair of numbers, is found in the name of an archive of kernels."""
+    properties = DeviceProperties(DeviceInfo("a chip", {"compute": (9, 0), "memory": 80 << 30}))
+    monkeypatch.setattr(getattr(cd, HOST), "get_device_properties", lambda index: properties)
+    facts = check.facts(HOST)
+    assert (facts["compute"], facts["memory"]) == ("9.0", "80.0 GiB")
 
 
 def test_what_a_missing_program_would_say_is_no_fact(check: ModuleType) -> None:
