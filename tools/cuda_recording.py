@@ -6,14 +6,16 @@ would get, and a compiler can compile them without a GPU. ``cuda_needed`` makes 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from mmap import mmap
 from typing import Final
 
-from candelabra.backend import Capabilities, DeviceInfo
-from candelabra.dtypes import ALL
-from candelabra_clike import CUDA, CLikeBackend, Engine, Launch, Source, Traits
+from candelabra.backend import Capabilities, DeviceInfo, Kernel
+from candelabra.dtypes import ALL, COMPLEX, FLOATING, dtype
+from candelabra_clike import CUDA, CLikeBackend, Engine, Launch, Source, Traits, convolution_products
 from candelabra_clike.device_errors import DeviceErrors
+from candelabra_clike.kernels import attention
+from candelabra_clike.kernels.attention import Multiply
 
 GPU = Traits(serial=False, compute_units=132, group=1024, local_memory=48 * 1024, memory=80 * 2**30, largest=80 * 2**30)
 """The properties of a typical GPU."""
@@ -57,6 +59,11 @@ class RecordingEngine(Engine):
         """Do nothing: no work is pending."""
 
 
+def multiplying(d: dtype) -> Multiply | None:
+    """Return the matrix product of a library, which launches no kernel of ours."""
+    return (lambda out, a, b, added: None) if d.category in (FLOATING, COMPLEX) else None
+
+
 class RecordingBackend(CLikeBackend):
     """The backend of one recording device."""
 
@@ -65,6 +72,9 @@ class RecordingBackend(CLikeBackend):
 
     def __init__(self) -> None:
         self.recorder = RecordingEngine()
+
+    def kernels(self) -> Mapping[str, Kernel]:
+        return {**super().kernels(), **attention.kernels(multiplying), **convolution_products.kernels(multiplying)}
 
     def devices(self) -> Sequence[DeviceInfo]:
         return [DeviceInfo("a device that runs nothing")]

@@ -5,20 +5,23 @@ eighth of those on the variants, whose kernel forms a processor does not use, an
 test-all`` runs all.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import candelabra as cd
 import pytest
+from candelabra.backend import Kernel
 from candelabra.library import open_device, plugins
-from candelabra_clike import Engine
+from candelabra_clike import Engine, convolution_products
+from candelabra_clike.kernels import attention
+from candelabra_clike.kernels.attention import Multiply
 from candelabra_opencl.backend import OpenCLBackend
 
 from tests.sampling import one_in
 
 DEVICE = frozenset({"device", "engine"})
-VARIANTS = frozenset({"lanes", "single", "cacheless"})
+VARIANTS = frozenset({"lanes", "products", "single", "cacheless"})
 """The fixtures that are the device, and variants of it."""
 
 
@@ -59,6 +62,24 @@ def engine(device: cd.device) -> Engine:
 def lanes() -> Iterator[cd.device]:
     """Install the device with the kernels' forms for GPUs: correct on every device, fast on few."""
     yield from _installed(OpenCLBackend("lanes", serial=False))
+
+
+def multiplying(d: cd.dtype) -> Multiply | None:
+    """Return the matrix product of a dtype, as a library would."""
+    return attention.multiply if d.is_floating_point else None
+
+
+class WithProducts(OpenCLBackend):
+    """A device whose convolutions are matrix products, as where a library multiplies."""
+
+    def kernels(self) -> Mapping[str, Kernel]:
+        return {**super().kernels(), **convolution_products.kernels(multiplying)}
+
+
+@pytest.fixture(scope="module")
+def products() -> Iterator[cd.device]:
+    """Install the device with convolutions that are matrix products."""
+    yield from _installed(WithProducts("products", serial=False))
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import candelabra as cd
 import pytest
 from candelabra.library import plugins
 from candelabra.nn import functional
-from candelabra_clike import Engine
+from candelabra_clike import Engine, convolution_products
 from candelabra_clike.kernels.convolution import Phase, conv, conv_input, conv_weight, phases
 
 Shape = tuple[int, ...]
@@ -50,9 +50,9 @@ CASES: dict[str, Case] = {
 }
 
 
-@pytest.fixture(params=["device", "lanes"])
+@pytest.fixture(params=["device", "lanes", "products"])
 def form(request: pytest.FixtureRequest) -> cd.device:
-    """Return the device with its own forms, and with those for GPUs."""
+    """Return the device with its own forms, with those for GPUs, and with matrix products."""
     found: cd.device = request.getfixturevalue(request.param)
     return found
 
@@ -109,8 +109,21 @@ def test_strided_gradients_are_supported(form: cd.device) -> None:
     assert found[0][1].equal(found[1][1])
 
 
+def test_patches_in_memory_are_bounded(products: cd.device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the patches of all images are too many, some images follow after the others."""
+    case = CASES["steps"]
+    wanted, made = results(case, plugins.reference_device()), []
+    monkeypatch.setattr(convolution_products, "MAX_PATCHES", 1)
+    gather = convolution_products.gather_patches
+    monkeypatch.setattr(convolution_products, "gather_patches", lambda x, p: made.append(p.images) or gather(x, p))
+    for one, other in zip(results(case, products), wanted, strict=True):
+        assert one.equal(other)
+    assert set(made) == {1}
+
+
 KINDS = [("device", k) for k in ("float64", "float16", "bfloat16", "complex64", "int8", "int64")]
 KINDS += [("lanes", k) for k in ("float16", "complex64", "int8")]
+KINDS += [("products", k) for k in ("float16", "bfloat16", "int8")]
 """The forms for GPUs compile slowly for a processor, so each conversion between memory and value occurs once."""
 
 

@@ -60,7 +60,7 @@ class Traits:
     registers: int = 16
     """The number of vector registers of that size: 16 or 32."""
     multiplies: bool = True
-    """Whether the kernels of this package compute matrix products on the device, and not a library."""
+    """Whether the kernels of this package compute matrix products and convolutions on the device, and not a library."""
 
 
 class Launch(Protocol):

@@ -86,18 +86,20 @@ def matmul(a: StridedArray, b: StridedArray, kind: CublasType) -> StridedArray:
     return out
 
 
-def multiplying(d: dtype) -> Multiply:
-    """Return ``multiply(out, a, b, added)`` for batches of matrices. ``out`` is contiguous, and may be float32 for half
-    types.
+def multiplying(d: dtype) -> Multiply | None:
+    """Return ``multiply(out, a, b, added)`` for batches of matrices, or None for a dtype that cuBLAS does not support.
 
-    With ``added``, the product is added to ``out``.
+    ``out`` is contiguous, and may be float32 for half types. With ``added``, the product is added to ``out``.
     """
+    kind = CUBLAS_TYPES.get(d.name)
+    if kind is None:
+        return None
 
     def multiply(out: StridedArray, a: StridedArray, b: StridedArray, added: bool) -> None:
         plan = plan_gemm(a.shape, a.strides, b.shape, b.strides)
         assert out.contiguous
         assert out.shape == plan.shape
-        run_gemm(plan, out, a, b, CUBLAS_TYPES[d.name], added)
+        run_gemm(plan, out, a, b, kind, added)
 
     return multiply
 

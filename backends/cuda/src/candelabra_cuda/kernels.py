@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import candelabra_arrayapi
+from candelabra_clike import convolution_products
 from candelabra_clike.kernels import attention
 
 from candelabra_cuda.arrays import TO_NUMPY, over_cupy
@@ -39,7 +40,8 @@ def table(c_kernels: Mapping[str, Kernel], cublas: bool = True) -> dict[str, Ker
 
 def _cublas_kernels(other: Kernel | None) -> dict[str, Kernel]:
     """Return the kernels that use matrix products. ``other`` multiplies dtypes that cuBLAS does not support."""
-    return {"matmul": CublasMatmul(other), **attention.kernels(multiplying)}
+    products = attention.kernels(multiplying) | convolution_products.kernels(multiplying)
+    return {"matmul": CublasMatmul(other), **products}
 
 
 class KernelWithFallback:

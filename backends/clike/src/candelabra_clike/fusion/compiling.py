@@ -13,7 +13,7 @@ from candelabra.graph import Value as Tensor
 from candelabra_clike.engine import Engine
 from candelabra_clike.fusion.kernels import fused_kernel, on_strided_arrays
 from candelabra_clike.fusion.lowering import is_fusible
-from candelabra_clike.fusion.products import product_node, products_in
+from candelabra_clike.fusion.products import products_in
 from candelabra_clike.fusion.products import suits as suits_product
 from candelabra_clike.fusion.reductions import reductions_in, suits
 from candelabra_clike.fusion.rows import row_node, rows_in
@@ -24,14 +24,14 @@ LEAST_IN_PLACE = 1 << 16
 
 
 def fused(graph: Graph, serial: bool = True, multiplies: bool = True) -> Graph:
-    """Return the graph with groups of nodes that fused kernels compute. Row programs fuse on serial devices, matrix
-    products where ``multiplies`` says that kernels in C compute them, and convolutions.
+    """Return the graph with groups of nodes that fused kernels compute. Row programs fuse on serial devices; matrix
+    products and convolutions where ``multiplies`` says that kernels in C compute them.
     """
     admitted: dict[Node, bool] = {}
 
     def admits(node: Node) -> bool:
         if node not in admitted:
-            declined = (not serial and row_node(node)) or (not multiplies and product_node(node))
+            declined = (not serial and row_node(node)) or (not multiplies and products_in([node]))
             admitted[node] = not declined and is_fusible(node)
         return admitted[node]
 

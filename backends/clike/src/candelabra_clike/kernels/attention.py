@@ -257,13 +257,13 @@ def attention_backward(multiply: Multiply, grad: StridedArray, *arguments: Any) 
     return outs
 
 
-def kernels(multiplying: Callable[[dtype], Multiply]) -> dict[str, Any]:
+def kernels(multiplying: Callable[[dtype], Multiply | None]) -> dict[str, Any]:
     """Return both kernels for floating dtypes; ``multiplying(dtype)`` returns the matrix product of a dtype."""
 
     return {name: _for_floating(kernel, multiplying) for name, kernel in FUNCTIONS.items()}
 
 
-def _for_floating(kernel: Callable[..., Any], multiplying: Callable[[dtype], Multiply]) -> DtypeSpecialized:
+def _for_floating(kernel: Callable[..., Any], multiplying: Callable[[dtype], Multiply | None]) -> DtypeSpecialized:
     return DtypeSpecialized(lambda d: partial(kernel, multiplying(d)) if d.category == FLOATING else None)
 
 

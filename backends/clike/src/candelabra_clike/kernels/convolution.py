@@ -86,7 +86,15 @@ def convolution_inputs(
     return source, filters, source_patches, OutputLayout(0, strides[0], strides[1], strides[2:]), slack
 
 
-def _conv(x: StridedArray, w: StridedArray, bias: StridedArray | None, geometry: ConvGeometry) -> StridedArray:
+Convolve = Callable[..., None]
+"""The function that convolves arrays of known layouts, with the arguments of
+:func:`~candelabra_clike.templates.convolutions.convolution.convolve`."""
+
+
+def forward(
+    x: StridedArray, w: StridedArray, bias: StridedArray | None, geometry: ConvGeometry, convolve: Convolve = convolve
+) -> StridedArray:
+    """Convolve images with filters."""
     positions = geometry.positions(x.shape[2:], w.shape[2:])
     out = x.engine.empty((x.shape[0], w.shape[0], *positions), x.dtype)
     if out.size:
@@ -125,14 +133,16 @@ def phases(size: int, kernel: int, stride: int, padding: int, dilation: int) -> 
     return result
 
 
-def _conv_input(y: StridedArray, w: StridedArray, shape: Shape, geometry: ConvGeometry) -> StridedArray:
+def input_gradient(
+    y: StridedArray, w: StridedArray, shape: Shape, geometry: ConvGeometry, convolve: Convolve = convolve
+) -> StridedArray:
     """Compute the input gradient: each phase is a convolution of ``y`` at stride 1 with its taps in reverse order."""
     _, padding, dilation, _ = geometry
     out = y.engine.empty(shape, y.dtype)
     if not out.size:
         return out
     if shape[2:] == w.shape[2:] and set(y.shape[2:]) == {1} == set(dilation) and not any(padding):
-        return _single_position(out, y, contiguous(w), geometry.groups)
+        return _single_position(out, y, contiguous(w), geometry.groups, convolve)
     combinations, before, after = _all_phases(shape[2:], w.shape[2:], y.shape[2:], geometry)
     slack = any(before) or any(after)
     if slack:
@@ -191,7 +201,9 @@ def _phase_layout(
     return flipped, patches_, OutputLayout(first, out_strides[0], out_strides[1], each)
 
 
-def _single_position(out: StridedArray, y: StridedArray, w: StridedArray, groups: int) -> StridedArray:
+def _single_position(
+    out: StridedArray, y: StridedArray, w: StridedArray, groups: int, convolve: Convolve
+) -> StridedArray:
     """Compute the input gradient for one output position: taps and channels are the rows of a convolution with one
     tap.
     """
@@ -261,44 +273,67 @@ def complex_sum(d: dtype) -> Elementwise:
     return Elementwise.of(f"complex_sum_{d.name}", lambda a, b: a + b, (d, d), d)
 
 
+# -- kernels ----------------------------------------------------------------------------------------------------------
+def geometry_of(
+    x: StridedArray, w: StridedArray, stride: Shape, padding: Shape, dilation: Shape, groups: int
+) -> ConvGeometry:
+    """Return the geometry of a convolution. Raises ``RuntimeError`` if the shapes do not match."""
+    geometry = ConvGeometry(tuple(stride), tuple(padding), tuple(dilation), groups)
+    if len(x.shape) != len(geometry.stride) + 2 or x.shape[1] != w.shape[1] * groups or w.shape[0] % groups:
+        raise RuntimeError(f"conv: shapes {x.shape} and {w.shape} do not match")
+    if 0 in w.shape[2:] or min(geometry.positions(x.shape[2:], w.shape[2:])) < 1:
+        raise RuntimeError(f"conv: the kernel {w.shape} is larger than the padded input {x.shape}")
+    return geometry
+
+
+def geometry_of_input(
+    y: StridedArray, w: StridedArray, shape: Shape, stride: Shape, padding: Shape, dilation: Shape, groups: int
+) -> ConvGeometry:
+    """Return the geometry of an input gradient. Raises ``RuntimeError`` if the shapes do not match."""
+    if y.shape[1] != w.shape[0] or shape[1] != w.shape[1] * groups or w.shape[0] % groups or y.shape[0] != shape[0]:
+        raise RuntimeError(f"conv_input: shapes {y.shape}, {w.shape} and {shape} do not match")
+    return ConvGeometry(tuple(stride), tuple(padding), tuple(dilation), groups)
+
+
+def geometry_of_weight(
+    x: StridedArray, y: StridedArray, shape: Shape, stride: Shape, padding: Shape, dilation: Shape, groups: int
+) -> ConvGeometry:
+    """Return the geometry of a weight gradient. Raises ``RuntimeError`` if the shapes do not match."""
+    if x.shape[1] != shape[1] * groups or y.shape[:2] != (x.shape[0], shape[0]) or shape[0] % groups:
+        raise RuntimeError(f"conv_weight: shapes {x.shape}, {y.shape} and {shape} do not match")
+    return ConvGeometry(tuple(stride), tuple(padding), tuple(dilation), groups)
+
+
 def conv(
     x: StridedArray, w: StridedArray, bias: StridedArray | None, stride: Shape, padding: Shape, dilation: Shape,
     groups: int,
 ) -> StridedArray:  # fmt: skip
     """The kernel of ``conv``."""
-    geometry = ConvGeometry(tuple(stride), tuple(padding), tuple(dilation), groups)
+    geometry = geometry_of(x, w, stride, padding, dilation, groups)
     rank, d = len(geometry.stride), x.dtype
-    if len(x.shape) != rank + 2 or x.shape[1] != w.shape[1] * groups or w.shape[0] % groups:
-        raise RuntimeError(f"conv: shapes {x.shape} and {w.shape} do not match")
-    if 0 in w.shape[2:] or min(geometry.positions(x.shape[2:], w.shape[2:])) < 1:
-        raise RuntimeError(f"conv: the kernel {w.shape} is larger than the padded input {x.shape}")
     if bias is not None and d.category == COMPLEX:
         wide = bias.restrided((*bias.shape, *[1] * rank), (*bias.strides, *[0] * rank), bias.offset)
-        result: StridedArray = complex_sum(d)(bilinear(_conv, x, w, None, geometry), wide)
+        result: StridedArray = complex_sum(d)(bilinear(forward, x, w, None, geometry), wide)
         return result
     if bias is not None:
         bias = to_float32(d)(bias) if d.is_half else bias
         bias = contiguous(as_bits(bias) if d.category < FLOATING else bias)
-    return bilinear(_conv, x, w, bias, geometry)
+    return bilinear(forward, x, w, bias, geometry)
 
 
 def conv_input(
     y: StridedArray, w: StridedArray, shape: Shape, stride: Shape, padding: Shape, dilation: Shape, groups: int
 ) -> StridedArray:
     """The kernel of ``conv_input``."""
-    geometry = ConvGeometry(tuple(stride), tuple(padding), tuple(dilation), groups)
-    if y.shape[1] != w.shape[0] or shape[1] != w.shape[1] * groups or w.shape[0] % groups or y.shape[0] != shape[0]:
-        raise RuntimeError(f"conv_input: shapes {y.shape}, {w.shape} and {shape} do not match")
-    return bilinear(_conv_input, y, w, tuple(shape), geometry)
+    geometry = geometry_of_input(y, w, shape, stride, padding, dilation, groups)
+    return bilinear(input_gradient, y, w, tuple(shape), geometry)
 
 
 def conv_weight(
     x: StridedArray, y: StridedArray, shape: Shape, stride: Shape, padding: Shape, dilation: Shape, groups: int
 ) -> StridedArray:
     """The kernel of ``conv_weight``."""
-    geometry = ConvGeometry(tuple(stride), tuple(padding), tuple(dilation), groups)
-    if x.shape[1] != shape[1] * groups or y.shape[:2] != (x.shape[0], shape[0]) or shape[0] % groups:
-        raise RuntimeError(f"conv_weight: shapes {x.shape}, {y.shape} and {shape} do not match")
+    geometry = geometry_of_weight(x, y, shape, stride, padding, dilation, groups)
     return bilinear(_conv_weight, x, y, tuple(shape), geometry)
 
 
