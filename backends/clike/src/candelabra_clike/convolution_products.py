@@ -18,11 +18,12 @@ from candelabra.dtypes import dtype, float32
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.kernels import convolution
 from candelabra_clike.kernels.attention import Multiply, rounded, transpose
+from candelabra_clike.kernels.convolution import Form
 from candelabra_clike.kernels.copies import contiguous, copy_into, filled_
 from candelabra_clike.kernels.reductions import DtypeSpecialized
 from candelabra_clike.layouts import collapsed
 from candelabra_clike.templates.convolutions.convolution import OutputLayout, Patches
-from candelabra_clike.templates.convolutions.gathering import gather_patches
+from candelabra_clike.templates.convolutions.gathering import framed, gather_patches
 from candelabra_clike.templates.copies.packing import strided_copy
 from candelabra_clike.templates.matmul.packing import StridedRows
 
@@ -30,10 +31,15 @@ MAX_PATCHES: Final = 1 << 26
 """The maximum number of elements of patches in memory: 256 MiB of float32."""
 
 
-class ProductForm(NamedTuple):
+class Products(NamedTuple):
     """Convolutions of one group, with the matrix product of a dtype."""
 
     multiply: Multiply
+
+    @property
+    def form(self) -> Form:
+        """How images are convolved: no zeros are written around them."""
+        return Form(self.convolve, framed)
 
     def convolve(
         self, out: StridedArray, w: StridedArray, filters: StridedRows, x: StridedArray, bias: StridedArray | None,
@@ -112,7 +118,7 @@ def conv(
     if groups != 1:
         return convolution.conv(x, w, bias, stride, padding, dilation, groups)
     geometry = convolution.geometry_of(x, w, stride, padding, dilation, groups)
-    return convolution.forward(x, w, bias, geometry, ProductForm(multiply).convolve)
+    return convolution.forward(x, w, bias, geometry, Products(multiply).form)
 
 
 def conv_input(
@@ -123,7 +129,7 @@ def conv_input(
     if groups != 1:
         return convolution.conv_input(y, w, shape, stride, padding, dilation, groups)
     geometry = convolution.geometry_of_input(y, w, shape, stride, padding, dilation, groups)
-    return convolution.input_gradient(y, w, tuple(shape), geometry, ProductForm(multiply).convolve)
+    return convolution.input_gradient(y, w, tuple(shape), geometry, Products(multiply).form)
 
 
 def conv_weight(
@@ -136,8 +142,8 @@ def conv_weight(
     geometry = convolution.geometry_of_weight(x, y, shape, stride, padding, dilation, groups)
     out = x.engine.empty(tuple(shape), x.dtype)
     if out.size:
-        source, patches, _ = convolution.patches(x, tuple(shape)[2:], geometry, y.shape[2:])
-        ProductForm(multiply).weight_gradient(out, source, y, patches)
+        source, patches, _ = convolution.patches(x, tuple(shape)[2:], geometry, y.shape[2:], framed)
+        Products(multiply).weight_gradient(out, source, y, patches)
     return out
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from math import gcd, prod
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from candelabra.dtypes import COMPLEX, FLOATING, dtype
 
@@ -86,20 +86,29 @@ def convolution_inputs(
     return source, filters, source_patches, OutputLayout(0, strides[0], strides[1], strides[2:]), slack
 
 
-Convolve = Callable[..., None]
-"""The function that convolves arrays of known layouts, with the arguments of
-:func:`~candelabra_clike.templates.convolutions.convolution.convolve`."""
+class Form(NamedTuple):
+    """How arrays of known layouts are convolved, with the arguments of
+    :func:`~candelabra_clike.templates.convolutions.convolution.convolve`, and how images are surrounded by zeros.
+    """
+
+    convolve: Callable[..., None]
+    pad: Padding
+
+
+KERNELS_IN_C: Final = Form(convolve, padded)
 
 
 def forward(
-    x: StridedArray, w: StridedArray, bias: StridedArray | None, geometry: ConvGeometry, convolve: Convolve = convolve
+    x: StridedArray, w: StridedArray, bias: StridedArray | None, geometry: ConvGeometry, form: Form = KERNELS_IN_C
 ) -> StridedArray:
     """Convolve images with filters."""
     positions = geometry.positions(x.shape[2:], w.shape[2:])
     out = x.engine.empty((x.shape[0], w.shape[0], *positions), x.dtype)
     if out.size:
-        source, filters, source_patches, results, slack = convolution_inputs(x, w, positions, out.strides, geometry)
-        convolve(out, w, filters, source, bias, source_patches, results, slack)
+        source, filters, source_patches, results, slack = convolution_inputs(
+            x, w, positions, out.strides, geometry, form.pad
+        )
+        form.convolve(out, w, filters, source, bias, source_patches, results, slack)
     return out
 
 
@@ -134,7 +143,7 @@ def phases(size: int, kernel: int, stride: int, padding: int, dilation: int) -> 
 
 
 def input_gradient(
-    y: StridedArray, w: StridedArray, shape: Shape, geometry: ConvGeometry, convolve: Convolve = convolve
+    y: StridedArray, w: StridedArray, shape: Shape, geometry: ConvGeometry, form: Form = KERNELS_IN_C
 ) -> StridedArray:
     """Compute the input gradient: each phase is a convolution of ``y`` at stride 1 with its taps in reverse order."""
     _, padding, dilation, _ = geometry
@@ -142,16 +151,16 @@ def input_gradient(
     if not out.size:
         return out
     if shape[2:] == w.shape[2:] and set(y.shape[2:]) == {1} == set(dilation) and not any(padding):
-        return _single_position(out, y, contiguous(w), geometry.groups, convolve)
+        return _single_position(out, y, contiguous(w), geometry.groups, form)
     combinations, before, after = _all_phases(shape[2:], w.shape[2:], y.shape[2:], geometry)
     slack = any(before) or any(after)
     if slack:
-        y = padded(y, before, after)
+        y = form.pad(y, before, after)
     for chosen in combinations:
         flipped, source_patches, results = _phase_layout(
             (y.offset, y.shape, y.strides), (w.offset, w.shape, w.strides), out.strides, chosen, before, geometry
         )
-        convolve(out, w, flipped, y, None, source_patches, results, slack)
+        form.convolve(out, w, flipped, y, None, source_patches, results, slack)
     return out
 
 
@@ -195,15 +204,14 @@ def _phase_layout(
         y_offset + sum((p.seen + b) * s for p, b, s in zip(chosen, before, steps)), y_shape[0], groups, inner, taps,
         tuple([p.positions for p in chosen]), y_strides[0], y_strides[1],
         tuple([p.input_step * s for p, s in zip(chosen, steps)]), steps,
+        tuple([p.seen + b for p, b in zip(chosen, before)]),
     )  # fmt: skip
     first = sum(p.first * s for p, s in zip(chosen, o_steps))
     each = tuple([t * s for t, s in zip(geometry.stride, o_steps)])
     return flipped, patches_, OutputLayout(first, out_strides[0], out_strides[1], each)
 
 
-def _single_position(
-    out: StridedArray, y: StridedArray, w: StridedArray, groups: int, convolve: Convolve
-) -> StridedArray:
+def _single_position(out: StridedArray, y: StridedArray, w: StridedArray, groups: int, form: Form) -> StridedArray:
     """Compute the input gradient for one output position: taps and channels are the rows of a convolution with one
     tap.
     """
@@ -213,7 +221,7 @@ def _single_position(
     source_patches = Patches(
         y.offset, y.shape[0], groups, inner, once, once, y.strides[0], y.strides[1], nowhere, nowhere
     )
-    convolve(out, w, filters, y, None, source_patches, OutputLayout(0, out.strides[0], 1, nowhere), False)
+    form.convolve(out, w, filters, y, None, source_patches, OutputLayout(0, out.strides[0], 1, nowhere), False)
     return out
 
 

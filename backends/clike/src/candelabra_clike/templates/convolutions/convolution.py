@@ -49,6 +49,8 @@ class Patches(NamedTuple):
     channel_step: int
     tap_steps: Shape
     position_steps: Shape
+    corner: Shape = ()
+    """The coordinates of the first tap of the first position, unless they are 0."""
 
     @property
     def depth(self) -> int:
