@@ -1,5 +1,6 @@
 """The call of cuBLAS for each product: the double multiplies host memory as the call is documented."""
 
+import ctypes
 import itertools
 from types import ModuleType
 from typing import Any
@@ -34,6 +35,15 @@ def to_numpy(array: Any) -> Any:
     return np.frombuffer(raw, TO_NUMPY[array.dtype]).reshape(array.shape)
 
 
+def to_view(array: Any) -> Any:
+    """Return an array of NumPy over the memory of an array, which is host memory here."""
+    size = array.dtype.itemsize
+    count = 1 + sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True))
+    memory = (ctypes.c_char * (count * size)).from_address(array.buffer + array.offset * size)
+    flat = np.frombuffer(memory, TO_NUMPY[array.dtype])
+    return np.lib.stride_tricks.as_strided(flat, array.shape, [s * size for s in array.strides])
+
+
 def transposed(array: Any) -> Any:
     """Return a view with the last two dims exchanged."""
     shape, strides = list(array.shape), list(array.strides)
@@ -57,6 +67,24 @@ def test_products_of_every_shape(engine: Any, cublas: Any, left: Any, right: Any
     got = matmul(to_device(engine, a, d), to_device(engine, b, d), CUBLAS_TYPES[d.name])
     assert got.shape == (a @ b).shape
     np.testing.assert_array_equal(to_numpy(got), a @ b)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))), ids=str)
+@pytest.mark.parametrize("added", [False, True])
+def test_products_have_any_layout(
+    engine: Any, cublas: Any, order: tuple[int, ...], added: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The result may be a view whose dims have any order in memory; cuBLAS writes it, or its copy, which is copied."""
+    monkeypatch.setattr(blas, "clone", lambda x: to_device(engine, to_view(x), float32))
+    monkeypatch.setattr(blas, "copy_into", lambda x, y: to_view(x).__setitem__(..., to_numpy(y)))
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-4, 4, shape).astype("float32") for shape in ((2, 3, 4, 5), (2, 3, 5, 6)))
+    whole = to_device(engine, rng.integers(-4, 4, [(2, 3, 4, 6)[d] for d in order]).astype("float32"), float32)
+    steps = dict(zip(order, whole.strides, strict=True))
+    out = whole.restrided((2, 3, 4, 6), tuple(steps[d] for d in range(4)), 0)
+    wanted = a @ b + (to_view(out) if added else 0)
+    blas.multiplying(float32)(out, to_device(engine, a, float32), to_device(engine, b, float32), added)
+    np.testing.assert_array_equal(to_view(out), wanted)
 
 
 def test_products_are_added_to_a_part_of_an_array(engine: Any, cublas: Any) -> None:

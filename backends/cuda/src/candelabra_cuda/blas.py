@@ -17,7 +17,7 @@ from candelabra.backend import contiguous_strides
 from candelabra.dtypes import dtype
 from candelabra_clike import StridedArray
 from candelabra_clike.kernels.attention import Multiply
-from candelabra_clike.kernels.copies import contiguous
+from candelabra_clike.kernels.copies import clone, contiguous, copy_into, filled_
 from candelabra_clike.layouts import broadcast
 
 Kernel = Callable[..., Any]
@@ -89,17 +89,21 @@ def matmul(a: StridedArray, b: StridedArray, kind: CublasType) -> StridedArray:
 def multiplying(d: dtype) -> Multiply | None:
     """Return ``multiply(out, a, b, added)`` for batches of matrices, or None for a dtype that cuBLAS does not support.
 
-    ``out`` is contiguous, and may be float32 for half types. With ``added``, the product is added to ``out``.
+    ``out`` may be float32 for half types, and has any layout. With ``added``, the product is added to it.
     """
     kind = CUBLAS_TYPES.get(d.name)
     if kind is None:
         return None
 
     def multiply(out: StridedArray, a: StridedArray, b: StridedArray, added: bool) -> None:
-        plan = plan_gemm(a.shape, a.strides, b.shape, b.strides)
-        assert out.contiguous
+        plan = plan_gemm(a.shape, a.strides, b.shape, b.strides, out.strides)
         assert out.shape == plan.shape
-        run_gemm(plan, out, a, b, kind, added)
+        if plan.out.copied or plan.out.transposed:
+            whole = clone(out) if added else out.engine.empty(out.shape, out.dtype)
+            multiply(whole, a, b, added)
+            copy_into(out, whole)
+        else:
+            run_gemm(plan, out, a, b, kind, added)
 
     return multiply
 
@@ -122,6 +126,7 @@ class GemmPlan(NamedTuple):
     shape: Shape
     strides: Shape
     size: int
+    out: GemmOperand
     a: GemmOperand
     b: GemmOperand
     items: int
@@ -131,8 +136,10 @@ class GemmPlan(NamedTuple):
 
 
 @lru_cache(4096)
-def plan_gemm(a: Shape, a_strides: Shape, b: Shape, b_strides: Shape) -> GemmPlan:
-    """Return the plan of a call. Raises ``RuntimeError`` if the shapes do not match."""
+def plan_gemm(a: Shape, a_strides: Shape, b: Shape, b_strides: Shape, out_strides: Shape | None = None) -> GemmPlan:
+    """Return the plan of a call. Raises ``RuntimeError`` if the shapes do not match. A result without strides is
+    contiguous.
+    """
     left, left_strides = ((1, *a), (0, *a_strides)) if len(a) == 1 else (a, a_strides)
     right, right_strides = ((*b, 1), (*b_strides, 0)) if len(b) == 1 else (b, b_strides)
     (rows, inner), (inner2, columns) = left[-2:], right[-2:]
@@ -145,9 +152,14 @@ def plan_gemm(a: Shape, a_strides: Shape, b: Shape, b_strides: Shape) -> GemmPla
         gemm_operand(right, right_strides, batch),
         prod(batch),
     )
-    if not second.distance and not first.transposed and first.distance == rows * first.leading:
+    matrices = (*batch, rows, columns)
+    out = gemm_operand(matrices, out_strides or contiguous_strides(matrices), batch)
+    in_order = first.distance == rows * first.leading and out.distance == rows * out.leading
+    if not second.distance and not first.transposed and in_order:
         rows, items = rows * items, 1  # a batch of matrices times one matrix is one product
-    return GemmPlan(shape, contiguous_strides(shape), prod(shape), first, second, items, rows, inner, columns)
+    return GemmPlan(
+        shape, out_strides or contiguous_strides(shape), prod(shape), out, first, second, items, rows, inner, columns
+    )
 
 
 def gemm_operand(shape: Shape, strides: Shape, batch: Shape) -> GemmOperand:
@@ -196,8 +208,10 @@ def run_gemm(
     engine: Any = out.engine
     to = out.buffer + out.offset * out.dtype.itemsize
     if not plan.inner or not plan.size:
-        if plan.size and not added:
+        if plan.size and not added and out.contiguous:
             engine.runtime.memsetAsync(to, 0, out.size * out.dtype.itemsize, engine.enter())
+        elif plan.size and not added:
+            filled_(out, 0)
         return
     first, second = plan.a, plan.b
     if first.copied:
@@ -212,7 +226,7 @@ def run_gemm(
         engine.blas_handle(), int(second.transposed), int(first.transposed), plan.columns, plan.rows, plan.inner,
         scalar_address(kind.scale, 1), b.buffer + b.offset * itemsize, kind.data, second.leading, second.distance,
         a.buffer + a.offset * itemsize, kind.data, first.leading, first.distance, scalar_address(kind.scale, added), to,
-        CUBLAS_TYPES[out.dtype.name].data, plan.columns, plan.rows * plan.columns, plan.items, compute,
+        CUBLAS_TYPES[out.dtype.name].data, plan.out.leading, plan.out.distance, plan.items, compute,
         DEFAULT_ALGORITHM,
     )  # fmt: skip
 
