@@ -21,7 +21,7 @@ from candelabra_clike.kernels.pointwise import POINTWISE
 from candelabra_clike.kernels.reductions import DtypeSpecialized
 from candelabra_clike.kernels.softmax import row_kernel
 from candelabra_clike.language import call, select
-from candelabra_clike.layouts import broadcast
+from candelabra_clike.layouts import broadcast, dense_strides, memory_order
 from candelabra_clike.source import Source, number, writes
 from candelabra_clike.templates.elementwise.loops import CHUNK
 from candelabra_clike.templates.matmul.matmul import matmul_kernel
@@ -111,6 +111,24 @@ def transpose(x: StridedArray) -> StridedArray:
     *batch, rows, columns = x.shape
     *steps, by_row, by_column = x.strides
     return x.restrided((*batch, columns, rows), (*steps, by_column, by_row), x.offset)
+
+
+@lru_cache(4096)
+def strides_in_order(shape: Shape, strides: Shape) -> Shape:
+    """Return the strides of an array without gaps whose dims but the last have the order in memory of other strides."""
+    return dense_strides(shape, (*memory_order(shape[:-1], (strides[:-1],)), len(shape) - 1))
+
+
+def empty_like(x: StridedArray, shape: Shape) -> StridedArray:
+    """Return a new array. On serial devices its leading dims have the order in memory of those of ``x``.
+
+    Heads are mostly views of vectors that contain all heads; their output and their gradients then are, too, and
+    become such vectors again without a copy.
+    """
+    out = x.engine.empty(shape, x.dtype)
+    if not x.engine.traits.serial or x.contiguous or not out.size:
+        return out
+    return out.restrided(shape, strides_in_order(shape, x.strides), 0)
 
 
 def narrow(x: StridedArray, dim: int, start: int, count: int) -> StridedArray:
@@ -214,8 +232,10 @@ def prepare(
     shapes = query.shape, keys.shape, values.shape
     if min(map(len, shapes)) < 2 or shapes[0][-1] != shapes[1][-1] or shapes[1][-2] != shapes[2][-2]:
         raise RuntimeError(f"attention: shapes {shapes[0]}, {shapes[1]} and {shapes[2]} do not fit")
-    batch = broadcast([s[:-2] for s in shapes])
-    query, keys, values = (expand_to(x, (*batch, *x.shape[-2:])) for x in (query, keys, values))
+    batch = broadcast((shapes[0][:-2], shapes[1][:-2], shapes[2][:-2]))
+    query = expand_to(query, (*batch, *query.shape[-2:]))
+    keys = expand_to(keys, (*batch, *keys.shape[-2:]))
+    values = expand_to(values, (*batch, *values.shape[-2:]))
     scores = (*query.shape[:-1], keys.shape[-2])
     if mask is not None:
         if broadcast([mask.shape, scores]) != scores:
@@ -242,7 +262,7 @@ def multiply(out: StridedArray, a: StridedArray, b: StridedArray, added: bool) -
 def attention(multiply: Multiply, *arguments: Any) -> StridedArray:
     """The kernel of ``attention`` with the matrix products of a device."""
     x = prepare(*arguments)
-    out = x.query.engine.empty((*x.query.shape[:-1], x.values.shape[-1]), x.query.dtype)
+    out = empty_like(x.query, (*x.query.shape[:-1], x.values.shape[-1]))
     compute_output(out, x, multiply)
     return out
 
@@ -252,7 +272,7 @@ def attention_backward(multiply: Multiply, grad: StridedArray, *arguments: Any) 
     x = prepare(*arguments)
     if grad.shape != (*x.query.shape[:-1], x.values.shape[-1]):
         raise RuntimeError(f"attention_backward: a gradient of shape {grad.shape} does not fit")
-    outs = tuple([grad.engine.empty(of.shape, of.dtype) for of in (x.query, x.keys, x.values)])
+    outs = empty_like(x.query, x.query.shape), empty_like(x.keys, x.keys.shape), empty_like(x.values, x.values.shape)
     compute_gradients(outs, grad, x, multiply)
     return outs
 

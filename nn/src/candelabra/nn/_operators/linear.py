@@ -63,9 +63,21 @@ def _linear_weight(g: Tensor, input: Tensor, weight_spec: Any) -> Tensor:
         return input.conj() * g.unsqueeze(-1)
     if shape[:-1] != input._payload.shape[:-1]:  # the bias has more dims than the product
         input = input.expand((*shape[:-1], -1))
-    rows = _rows(g) if shape[-1] == sizes[0] else _rows(_of_product(g))
+    out: Tensor = linear_weight_backward.canonical(g if shape[-1] == sizes[0] else _of_product(g), input)
+    return out
+
+
+@by
+def _weight_shape(grad: Tensor, input: Tensor) -> Ints:
+    return (*shape_of(grad)[-1:], *shape_of(input)[-1:])
+
+
+@operator(_weight_shape, promote=unpromoted, method=False, public=False, out=False)
+def linear_weight_backward(grad: Tensor, input: Tensor) -> Tensor:
+    """The gradient of the weight of :func:`linear`: the sum of the outer products of grad (*, out) and input (*, in)."""
     # Not the transpose of `input.mH @ g`: a leaf keeps this product as its gradient, and would copy a view.
-    return matmul.canonical(rows.t(), _rows(input.conj()))
+    product: Tensor = matmul.canonical(_rows(grad).t(), _rows(input.conj()))
+    return product
 
 
 def _of_product(g: Tensor) -> Tensor:
