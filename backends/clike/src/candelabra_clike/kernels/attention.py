@@ -16,7 +16,7 @@ from candelabra.dtypes import FLOATING, dtype, float32
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
-from candelabra_clike.kernels.matmul import expand_to, from_float32, to_float32
+from candelabra_clike.kernels.matmul import DIRECT, expand_to, from_float32, to_float32
 from candelabra_clike.kernels.pointwise import POINTWISE
 from candelabra_clike.kernels.reductions import DtypeSpecialized
 from candelabra_clike.kernels.softmax import row_kernel
@@ -154,17 +154,17 @@ class AttentionCall(NamedTuple):
         """The shape of the scores."""
         return (*self.query.shape[:-1], self.keys.shape[-2])
 
-    def halves(self) -> list[tuple[int, int, int, AttentionCall]]:
+    def halves(self, scores: Shape) -> list[tuple[int, int, int, AttentionCall]]:
         """Return (dim, start, count, half) for the halves along the first dim that can be split; empty if there are few
         scores.
         """
-        if prod(self.scores) <= MAX_SCORES:
+        if prod(scores) <= MAX_SCORES:
             return []
-        dims = (*range(len(self.scores) - 2), QUERIES)
-        dim = next((d for d in dims if self.scores[d] > 1), None)
+        dims = (*range(len(scores) - 2), QUERIES)
+        dim = next((d for d in dims if scores[d] > 1), None)
         if dim is None:
             return []
-        size = self.scores[dim]
+        size = scores[dim]
         halves = ((0, size // 2), (size // 2, size - size // 2))
         return [(dim, start, count, self.part(dim, start, count)) for start, count in halves]
 
@@ -177,9 +177,9 @@ class AttentionCall(NamedTuple):
             return self._replace(query=query, mask=mask, first=first)
         return self._replace(query=query, keys=cut(self.keys), values=cut(self.values), mask=mask)
 
-    def weights(self, multiply: Multiply) -> StridedArray:
-        """Return the attention weights in the dtype of scores."""
-        engine, d, shape = self.query.engine, score_dtype(self.query.dtype), self.scores
+    def weights(self, multiply: Multiply, shape: Shape) -> StridedArray:
+        """Return the attention weights in the dtype of scores, whose shape is given."""
+        engine, d = self.query.engine, score_dtype(self.query.dtype)
         scores = engine.empty(shape, d)
         multiply(scores, self.query, transpose(self.keys), False)
         added, program = self.mask, SCALED if self.mask is None else MASKED
@@ -196,28 +196,30 @@ class AttentionCall(NamedTuple):
 
 def compute_output(out: StridedArray, x: AttentionCall, multiply: Multiply) -> None:
     """Write the output of attention into ``out``."""
-    halves = x.halves()
+    shape = x.scores
+    halves = x.halves(shape)
     for dim, start, count, part in halves:
         compute_output(narrow(out, dim, start, count), part, multiply)
     if not halves and out.size:
-        multiply(out, rounded(x.weights(multiply), out.dtype), x.values, False)
+        multiply(out, rounded(x.weights(multiply, shape), out.dtype), x.values, False)
 
 
 def compute_gradients(
     outs: tuple[StridedArray, ...], grad: StridedArray, x: AttentionCall, multiply: Multiply, added: bool = False
 ) -> None:
     """Write the gradients of query, keys and values. With ``added``, those of keys and values are accumulated."""
-    halves = x.halves()
+    shape = x.scores
+    halves = x.halves(shape)
     for dim, start, count, part in halves:
         changed = [narrow(o, dim, start, count) if dim != QUERIES or o is outs[0] else o for o in outs]
         further = added or (dim == QUERIES and start > 0)
         compute_gradients(tuple(changed), narrow(grad, dim, start, count), part, multiply, further)
     if halves:
         return
-    weights, d = x.weights(multiply), grad.dtype
-    through = grad.engine.empty(x.scores, weights.dtype)
+    weights, d = x.weights(multiply, shape), grad.dtype
+    through = grad.engine.empty(shape, weights.dtype)
     multiply(through, grad, transpose(x.values), False)
-    slope = row_kernel(SCORE_GRADIENT, weights.dtype)([weights, through], x.scores, (len(x.scores) - 1,), (x.scale,))[0]
+    slope = row_kernel(SCORE_GRADIENT, weights.dtype)([weights, through], shape, (len(shape) - 1,), (x.scale,))[0]
     slope, weights = rounded(slope, d), rounded(weights, d)
     multiply(outs[0], slope, x.keys, False)
     multiply(outs[1], transpose(slope), x.query, added)
@@ -247,6 +249,9 @@ def prepare(
 def multiply(out: StridedArray, a: StridedArray, b: StridedArray, added: bool) -> None:
     """The matrix product of this package; half types are multiplied in float32."""
     if not out.size:
+        return
+    if out.dtype is a.dtype and a.dtype in DIRECT:
+        matmul_kernel(a.dtype, added)(out, a, b, out if added else None, 1, 1)
         return
     d = score_dtype(a.dtype)
     whole = out

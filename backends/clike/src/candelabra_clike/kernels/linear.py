@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from candelabra_clike.array import StridedArray
-from candelabra_clike.kernels.copies import contiguous
+from candelabra_clike.kernels.copies import clone
 from candelabra_clike.kernels.matmul import DIRECT
 from candelabra_clike.templates.matmul.matmul import matmul_kernel
 
@@ -29,7 +29,7 @@ def linear(x: StridedArray, weight: StridedArray, bias: StridedArray | None) -> 
     rows, product = x, out
     if len(x.shape) != 2:
         m = out.size // count
-        rows, product = contiguous(x).reshaped((m, depth)), out.reshaped((m, count))
+        rows, product = (x if x.contiguous else clone(x)).reshaped((m, depth)), out.reshaped((m, count))
     step, across = weight.strides
     columns = weight.restrided((depth, count), (across, step), weight.offset)
     start = None
@@ -53,7 +53,8 @@ def linear_weight_backward(grad: StridedArray, x: StridedArray) -> Any:
         return out
     if len(x.shape) != 2:
         m = x.size // depth
-        grad, x = contiguous(grad).reshaped((m, count)), contiguous(x).reshaped((m, depth))
+        grad = (grad if grad.contiguous else clone(grad)).reshaped((m, count))
+        x = (x if x.contiguous else clone(x)).reshaped((m, depth))
     step, across = grad.strides
     columns = grad.restrided((count, grad.shape[0]), (across, step), grad.offset)
     matmul_kernel(d, False)(out, columns, x, None, 1, 1)

@@ -67,14 +67,19 @@ def _linear_weight(g: Tensor, input: Tensor, weight_spec: Any) -> Tensor:
     return out
 
 
-@by
 def _weight_shape(grad: Tensor, input: Tensor) -> Ints:
-    return (*shape_of(grad)[-1:], *shape_of(input)[-1:])
+    shape, sizes = shape_of(grad), shape_of(input)
+    if not shape or shape[:-1] != sizes[:-1] or len(shape) != len(sizes):
+        raise RuntimeError(
+            f"linear_weight_backward takes grad (*, out) and input (*, in), got {list(shape)} and {list(sizes)}"
+        )
+    return shape[-1], sizes[-1]
 
 
-@operator(_weight_shape, promote=unpromoted, method=False, public=False, out=False)
+@operator(by(_weight_shape), accepts="floating", method=False, public=False, out=False)
 def linear_weight_backward(grad: Tensor, input: Tensor) -> Tensor:
-    """The gradient of the weight of :func:`linear`: the sum of the outer products of grad (*, out) and input (*, in)."""
+    """The sum of the outer products of grad (*, out) and input (*, in): the gradient of the weight of :func:`linear`."""
+    _weight_shape(grad, input)
     # Not the transpose of `input.mH @ g`: a leaf keeps this product as its gradient, and would copy a view.
     product: Tensor = matmul.canonical(_rows(grad).t(), _rows(input.conj()))
     return product

@@ -148,9 +148,7 @@ class Elementwise:
             refusals: tuple[Any, ...] = ()
             if self.refusals:
                 refusals = (engine.errors.buffer(), *map(engine.errors.number, self.refusals))
-            plan.launch(
-                plan.items, out.buffer, *buffers, out.offset, *offsets, *plan.numbers, *numbers, *refusals
-            )
+            plan.launch(plan.items, out.buffer, *buffers, out.offset, *offsets, *plan.numbers, *numbers, *refusals)
         return out
 
     # -- plans --------------------------------------------------------------------------------------------------------
