@@ -84,8 +84,10 @@ def test_gradients_of_parameters_are_exact_however_they_are_divided(shape: tuple
     mean, rstd = x.mean(over, keepdims=True), 1 / x.std(over, keepdims=True)
     kernel = KERNELS["normalize_parameters_backward"].for_dtype(float32)
     engine = Many()
-    found = [np.asarray(payload(out)) for out in kernel(*[strided(a, engine) for a in (g, x, mean, rstd)], dims)]
     wide = [a.astype(np.float64) for a in (g, x, mean, rstd)]
     z = (wide[1] - wide[2]) * wide[3]
-    np.testing.assert_allclose(found[0], (wide[0] * z).sum(dims, keepdims=True), rtol=1e-5, atol=1e-4)
-    np.testing.assert_allclose(found[1], wide[0].sum(dims, keepdims=True), rtol=1e-5, atol=1e-4)
+    for keepdim in (True, False):
+        operands = [strided(a, engine) for a in (g, x, mean, rstd)]
+        found = [np.asarray(payload(out)) for out in kernel(*operands, dims, keepdim)]
+        np.testing.assert_allclose(found[0], (wide[0] * z).sum(dims, keepdims=keepdim), rtol=1e-5, atol=1e-4)
+        np.testing.assert_allclose(found[1], wide[0].sum(dims, keepdims=keepdim), rtol=1e-5, atol=1e-4)

@@ -21,9 +21,9 @@ pytestmark = pytest.mark.usefixtures("owner_alone")
 def test_a_convolution_checks_its_arguments_once() -> None:
     """Sizes are converted once each, and shapes are left to the kernel."""
     x, w, b, back = cd.ones(2, 3, 6, 6), cd.ones(4, 3, 3, 3), cd.ones(4), cd.ones(3, 4, 3, 3)
-    assert library_frames(lambda: F.conv2d(x, w, b, (1, 1), (1, 1))) <= 14
-    assert library_frames(lambda: F.conv2d(x, w, b, 2, 1)) <= 14
-    assert library_frames(lambda: F.conv_transpose2d(x, back, None)) <= 16
+    assert library_frames(lambda: F.conv2d(x, w, b, (1, 1), (1, 1))) <= 12
+    assert library_frames(lambda: F.conv2d(x, w, b, 2, 1)) <= 12
+    assert library_frames(lambda: F.conv_transpose2d(x, back, None)) <= 14
 
 
 @pytest.mark.parametrize(("pool", "most"), [(F.max_pool2d, 13), (F.avg_pool2d, 17)])
@@ -36,7 +36,7 @@ def test_pooling_checks_its_arguments_once(pool: Any, most: int) -> None:
 def test_normalization_compares_shapes_and_dtypes_once() -> None:
     """Batch norm in training also updates its running statistics."""
     x, images, norm = cd.ones(2, 3), cd.rand(2, 3, 4, 4), nn.BatchNorm2d(3)
-    assert library_frames(lambda: F.layer_norm(x, (3,))) <= 11
+    assert library_frames(lambda: F.layer_norm(x, (3,))) <= 9
     assert library_frames(lambda: norm(images)) <= 64
 
 
@@ -45,8 +45,8 @@ def test_a_backward_pass_through_a_linear_layer_is_short() -> None:
     w, b = cd.ones(5, 3, requires_grad=True), cd.ones(5, requires_grad=True)
     x, sequences = cd.ones(2, 3), cd.ones(2, 4, 3)
     g, gs = cd.ones(2, 5), cd.ones(2, 4, 5)
-    assert library_frames(lambda: F.linear(x, w, b).backward(g)) <= 61
-    assert library_frames(lambda: F.linear(sequences, w, b).backward(gs)) <= 74
+    assert library_frames(lambda: F.linear(x, w, b).backward(g)) <= 54
+    assert library_frames(lambda: F.linear(sequences, w, b).backward(gs)) <= 67
 
 
 def test_a_parameter_is_an_operand_like_any_tensor() -> None:
@@ -61,7 +61,7 @@ def test_the_gradient_of_a_sum_is_short() -> None:
     """The first gradient of a pass is made by canonical forms, and the sum's is a view of it."""
     x = cd.ones(3, 3, requires_grad=True)
     assert library_frames(lambda: x.sum().backward()) <= 36
-    assert library_frames(lambda: x.relu().sum().backward()) <= 41
+    assert library_frames(lambda: x.relu().sum().backward()) <= 39
 
 
 def test_a_training_step_is_short() -> None:
@@ -75,5 +75,5 @@ def test_a_training_step_is_short() -> None:
         loss(model(x), y).backward()
         optimizer.step()
 
-    assert library_frames(step) <= 330
+    assert library_frames(step) <= 295
     assert library_frames(optimizer.zero_grad) <= 4

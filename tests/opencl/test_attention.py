@@ -1,5 +1,6 @@
 """Attention on an OpenCL device: causal and other masks, heads in groups; for processors and for GPUs."""
 
+from math import prod
 from typing import Any
 
 import candelabra as cd
@@ -72,6 +73,37 @@ def test_heads_and_queries_are_computed_in_groups(
     """Single queries, ranges of queries and some heads: memory is bounded, and the sums are equal."""
     monkeypatch.setattr(attention, "MAX_SCORES", most)
     close(device, [x[:, :2, :11] for x in HEADS] if most == 1 else HEADS, **shortened(options, most))
+
+
+@pytest.mark.parametrize("keys", [9, 37, 70])
+def test_hidden_scores_are_skipped(lanes: cd.device, monkeypatch: pytest.MonkeyPatch, keys: int) -> None:
+    """Queries with a causal mask are split on GPUs, and each part attends to the keys before its end."""
+    scores: list[int] = []
+    weights = attention.AttentionCall.weights
+
+    def counted(x: attention.AttentionCall, multiply: attention.Multiply, shape: attention.Shape) -> Any:
+        if not x.query.engine.traits.serial:
+            scores.append(prod(shape))
+        return weights(x, multiply, shape)
+
+    monkeypatch.setattr(attention, "CAUSAL_QUERIES", 10)
+    monkeypatch.setattr(attention.AttentionCall, "weights", counted)
+    close(lanes, (HEADS[0], values(2, 2, 3, keys, 24), values(3, 2, 3, keys, 16)), is_causal=True)
+    assert len(scores) > 2
+    assert sum(scores) < 2 * 6 * 37 * keys  # of the result and of the gradients
+
+
+def test_results_have_the_layout_of_the_heads(form: cd.device) -> None:
+    """Heads that are views of vectors give an output and gradients that are such views, so that none is copied."""
+    whole = cd.tensor(values(1, 2, 37, 3, 24)).to(form).requires_grad_()
+    found = F.scaled_dot_product_attention(*[whole.transpose(1, 2)] * 3, is_causal=True)
+    assert found.transpose(1, 2).is_contiguous()
+    host = whole.detach().cpu().double().requires_grad_()
+    want = F.scaled_dot_product_attention(*[host.transpose(1, 2)] * 3, is_causal=True)
+    for x in (found, want):
+        x.square().sum().backward()
+    np.testing.assert_allclose(found.numpy(force=True), want.numpy(force=True), rtol=2e-5, atol=1e-5)
+    np.testing.assert_allclose(whole.grad.numpy(force=True), host.grad.numpy(force=True), rtol=1e-4, atol=1e-4)
 
 
 def shortened(options: dict[str, Any], most: int) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def indexed_shape(shape: Ints, index: tuple[Any, ...]) -> Ints:
             result.append(1)
             continue
         if isinstance(part, slice):
-            result.append(slice_length(part))
+            result.append(max(0, -(-(part.stop - part.start) // part.step)))  # slice_length(), without its frame
         elif not -shape[dim] <= part < shape[dim]:
             raise IndexError(f"index {part} is out of bounds for dimension {dim} with size {shape[dim]}")
         dim += 1
@@ -47,7 +47,8 @@ def indexed_geometry(shape: Ints, strides: Ints, offset: int, index: tuple[Any, 
             steps.append(shape[dim] * strides[dim] if dim < len(shape) else 1)
             continue
         if isinstance(part, slice):
-            offset += part.start * strides[dim] if slice_length(part) else 0
+            if wanted[len(steps)]:
+                offset += part.start * strides[dim]
             steps.append(strides[dim] * part.step)
         else:
             offset += (part % shape[dim]) * strides[dim]

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from candelabra_clike.engine import Engine
 
 Shape = tuple[int, ...]
+_new = object.__new__
+_contiguous_strides = lru_cache(4096)(contiguous_strides)
 
 
 @lru_cache(4096)
@@ -60,17 +62,29 @@ class StridedArray:
 
         Shape, strides and offset are absolute: those of this array do not matter.
         """
-        size, is_contiguous = layout(shape, strides)
-        return StridedArray(
-            self.engine, self.buffer, shape, strides, offset, dtype or self.dtype, size, is_contiguous
-        )  # fmt: skip
+        out = _new(StridedArray)  # calling the class would take twice as long
+        out.engine = self.engine
+        out.buffer = self.buffer
+        out.shape = shape
+        out.strides = strides
+        out.offset = offset
+        out.dtype = dtype or self.dtype
+        out.size, out.contiguous = layout(shape, strides)
+        return out
 
     def reshaped(self, shape: Shape) -> StridedArray:
         """Return a contiguous array with another shape of the same size."""
         assert self.contiguous
-        return StridedArray(
-            self.engine, self.buffer, shape, contiguous_strides(shape), self.offset, self.dtype, self.size, True
-        )
+        out = _new(StridedArray)
+        out.engine = self.engine
+        out.buffer = self.buffer
+        out.shape = shape
+        out.strides = _contiguous_strides(shape)
+        out.offset = self.offset
+        out.dtype = self.dtype
+        out.size = self.size
+        out.contiguous = True
+        return out
 
     @property
     def span(self) -> tuple[int, int]:

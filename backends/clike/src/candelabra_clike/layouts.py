@@ -14,9 +14,10 @@ WIDE = 2**31
 def broadcast(shapes: Sequence[Shape]) -> Shape:
     """Return the common shape. Raises ``RuntimeError`` if there is none; the core reports which argument is wrong."""
     first = shapes[0]
-    if all(shape == first for shape in shapes):
-        return first
-    return _broadcast(tuple(shapes))
+    for shape in shapes:
+        if shape != first:
+            return _broadcast(tuple(shapes))
+    return first
 
 
 @lru_cache(4096)

@@ -61,7 +61,9 @@ class CpuBackend(Backend):
         if owner is None and payload.flags.c_contiguous:
             return contiguous_strides(shape), 0
         size = payload.itemsize
-        strides = [step // size for step in payload.strides]
+        strides = []
+        for step in payload.strides:
+            strides.append(step // size)
         # NumPy leaves the strides of dims of size 0 or 1 arbitrary. Report those that PyTorch reports.
         if 0 in shape:
             strides = list(contiguous_strides(shape))
@@ -69,7 +71,10 @@ class CpuBackend(Backend):
             for i in range(len(shape) - 1, -1, -1):
                 if shape[i] == 1 and strides[i] == 0:
                     strides[i] = strides[i + 1] * shape[i + 1] if i + 1 < len(shape) else 1
-        return tuple(strides), 0 if owner is None else (address(payload) - address(storage_of(payload))) // size
+        if owner is None:
+            return tuple(strides), 0
+        storage = owner if owner.__class__ is np.ndarray and owner.base is None else storage_of(payload)
+        return tuple(strides), (address(payload) - address(storage)) // size
 
     def restride(
         self, payload: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], offset: int

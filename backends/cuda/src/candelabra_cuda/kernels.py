@@ -9,7 +9,7 @@ from typing import Any
 
 import candelabra_arrayapi
 from candelabra_clike import convolution_products
-from candelabra_clike.kernels import attention
+from candelabra_clike.kernels import attention, linear
 
 from candelabra_cuda.arrays import TO_NUMPY, over_cupy
 from candelabra_cuda.blas import CublasMatmul, multiplying
@@ -30,8 +30,8 @@ def table(c_kernels: Mapping[str, Kernel], cublas: bool = True) -> dict[str, Ker
         for name, kernel in candelabra_arrayapi.kernels(xp, TO_NUMPY, missing=("linalg.eig", "linalg.eigvals")).items()
         if name in OPERATORS and all(p.kind != DEVICE for p in OPERATORS[name].schema.parameters)
     }
-    if cublas:  # the composite of linear layers multiplies by cuBLAS
-        c_kernels = {name: kernel for name, kernel in c_kernels.items() if name != "linear"}
+    if cublas:  # the composites of linear layers multiply by cuBLAS
+        c_kernels = {name: kernel for name, kernel in c_kernels.items() if name not in linear.KERNELS}
     return {name: KernelWithFallback(kernel, cupy_kernels.get(name)) for name, kernel in c_kernels.items()} | {
         **{name: kernel for name, kernel in cupy_kernels.items() if name not in c_kernels},
         **(_cublas_kernels(c_kernels.get("matmul", cupy_kernels.get("matmul"))) if cublas else {}),

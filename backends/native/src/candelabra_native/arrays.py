@@ -12,6 +12,7 @@ from candelabra_cpu.backend import FROM_NUMPY, TO_NUMPY, storage_of
 from candelabra_native.launch._launch import Block, address_of
 
 ndarray: Final = np.ndarray
+new: Final = object.__new__
 
 
 class Unsuitable(Exception):
@@ -20,13 +21,34 @@ class Unsuitable(Exception):
     """
 
 
-def strided(x: Any, engine: Any) -> StridedArray:
-    """Return an array that is only read. Its buffer is the array itself. Raises :class:`Unsuitable`."""
-    flags = x.flags
-    if flags.c_contiguous and flags.aligned:
-        shape = x.shape
-        return StridedArray(engine, x, shape, STRIDES[shape], 0, FROM_NUMPY[x.dtype], x.size, True)
-    return _with_steps(x, engine, x, 0, FROM_NUMPY[x.dtype])
+def strided(x: Any, engine: Any, buffer: Any = None, offset: int = 0) -> StridedArray:
+    """Return an array that is only read. Raises :class:`Unsuitable`.
+
+    Its buffer is the array itself, unless another one is given, in which it starts at an offset.
+    """
+    flags, shape = x.flags, x.shape
+    out = new(StridedArray)  # calling the class would take twice as long
+    out.engine = engine
+    out.buffer = x if buffer is None else buffer
+    out.shape = shape
+    out.contiguous = contiguous = flags.c_contiguous
+    out.strides = STRIDES[shape] if contiguous else steps_of(x)
+    out.offset = offset
+    out.dtype = FROM_NUMPY[x.dtype]
+    out.size = x.size
+    if not flags.aligned:
+        raise Unsuitable
+    return out
+
+
+def steps_of(x: Any) -> tuple[int, ...]:
+    """Return the strides of an array in elements. Raises :class:`Unsuitable`."""
+    size, steps = x.itemsize, []
+    for step in x.strides:
+        if step < 0 or step % size:
+            raise Unsuitable
+        steps.append(step // size)
+    return tuple(steps)
 
 
 def shared(x: Any, engine: Any) -> StridedArray:
@@ -39,8 +61,7 @@ def shared(x: Any, engine: Any) -> StridedArray:
     buffer: Any = x.base
     flags = x.flags
     if buffer is None and flags.c_contiguous and flags.aligned and flags.writeable:  # most parameters: no view
-        shape = x.shape
-        return StridedArray(engine, x, shape, STRIDES[shape], 0, FROM_NUMPY[x.dtype], x.size, True)
+        return strided(x, engine)
     if buffer.__class__ is not Block:
         owner: Any = storage_of(x)
         buffer = owner if owner.base is None else owner.base
@@ -49,7 +70,7 @@ def shared(x: Any, engine: Any) -> StridedArray:
     distance, off = divmod(address_of(x) - address_of(buffer), x.itemsize)
     if off or not flags.writeable:
         raise Unsuitable
-    return _with_steps(x, engine, buffer, distance, FROM_NUMPY[x.dtype])
+    return strided(x, engine, buffer, distance)
 
 
 def dense(x: Any, engine: Any) -> StridedArray:
@@ -64,25 +85,19 @@ def dense(x: Any, engine: Any) -> StridedArray:
     return array
 
 
-def _with_steps(x: Any, engine: Any, buffer: Any, offset: int, d: Any) -> StridedArray:
-    size = x.itemsize
-    steps = []
-    for step in x.strides:
-        if step < 0 or step % size:
-            raise Unsuitable
-        steps.append(step // size)
-    flags = x.flags
-    if not flags.aligned:
-        raise Unsuitable
-    contiguous = flags.c_contiguous
-    strides = STRIDES[x.shape] if contiguous else tuple(steps)
-    return StridedArray(engine, buffer, x.shape, strides, offset, d, x.size, contiguous)
-
-
 def payload(a: Any) -> Any:
     """Return the NumPy array over the memory of a kernel's result."""
     if a.__class__ is not StridedArray:
-        return a if a.__class__ is not tuple else tuple([payload(each) for each in a])
+        if a.__class__ is not tuple:
+            return a
+        arrays = []
+        for each in a:  # most are contiguous
+            if each.__class__ is StridedArray and each.contiguous:
+                d = each.dtype
+                arrays.append(ndarray(each.shape, TO_NUMPY[d], each.buffer, each.offset * d.itemsize))
+            else:
+                arrays.append(payload(each))
+        return tuple(arrays)
     if a.contiguous:
         return ndarray(a.shape, TO_NUMPY[a.dtype], a.buffer, a.offset * a.dtype.itemsize)
     size = a.dtype.itemsize

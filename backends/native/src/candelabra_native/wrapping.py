@@ -10,7 +10,7 @@ from math import prod
 from typing import Any, Final
 
 from candelabra.dtypes import dtype
-from candelabra.library import OPERATORS, Operator, Parameter, build
+from candelabra.library import OPERATORS, Operator, Parameter, build, indent
 from candelabra_clike import StridedArray
 from candelabra_clike.kernels.pointwise import POINTWISE
 from candelabra_clike.kernels.reductions import KERNELS as REDUCTIONS
@@ -30,6 +30,8 @@ Kernel = Callable[..., Any]
 ALL: Final = REDUCTIONS["all"]
 ARRAY: Final = ("tensor", "index", "mask", "optional")
 """The kinds of parameters that are arrays, or None where their annotation allows it."""
+NUMBER: Final = ("operand", "bound")
+"""The kinds of parameters that are arrays or numbers."""
 
 
 def divides_in_place(name: str, record: Operator[..., Any], d: dtype) -> bool:
@@ -77,7 +79,7 @@ def wrapped(name: str, operator: str, kernel: Kernel, own: Kernel | None, d: dty
         *small_call(record, 0 if own is None else least, own, inplace),
         f"if missing and missing.has({names}): return small({names})",
         "try:",
-        *([line for p in parameters if p.kind in ARRAY for line in _strided(p)] if take == "strided" else ()),
+        *([line for p in parameters if p.kind in ARRAY + NUMBER for line in _strided(p)] if take == "strided" else ()),
         *(["    if has_zero(other, engine): raise Unsuitable"] if divides_in_place(name, record, d) else []),
         *(_dense_rows(parameters) if hasattr(kernel, "over_buffers") else ()),
         f"    out = kernel({arguments})",
@@ -143,12 +145,14 @@ def _strided(p: Parameter) -> list[str]:
         f"        {a}.contiguous = True",
         f"    else: {a} = strided({x}, engine)",
     ]
-    return [f"    if {x} is None: {a} = None", "    else:", *(f"    {line}" for line in lines)] if p.optional else lines
+    if p.kind in NUMBER:
+        return [f"    if {x}.__class__ is not ndarray: {a} = {x}", "    else:", *indent(lines)]
+    return [f"    if {x} is None: {a} = None", "    else:", *indent(lines)] if p.optional else lines
 
 
 def _argument(p: Parameter, take: str, rows: bool) -> str:
     """Return the expression of an argument as the kernel takes it."""
-    if p.kind in ARRAY and take == "strided":
+    if p.kind in ARRAY + NUMBER and take == "strided":
         return f"_{p.name}"
     one = f"{take}({{0}}, engine)"
     if rows and p.kind in ARRAY:
@@ -156,7 +160,7 @@ def _argument(p: Parameter, take: str, rows: bool) -> str:
     if p.kind in ARRAY:
         value = one.format(p.name)
         return f"None if {p.name} is None else {value}" if p.optional else value
-    if p.kind in ("operand", "bound"):
+    if p.kind in NUMBER:
         return f"{one.format(p.name)} if {p.name}.__class__ is ndarray else {p.name}"
     if p.kind == "list":
         return f"[{one.format('_a')} for _a in {p.name}]"

@@ -26,6 +26,12 @@ def linear(x: Array, weight: Array, bias: Array | None = None) -> Any:
     return x @ weight.T + (0 if bias is None else bias)
 
 
+@reference("linear_weight_backward")
+def linear_weight_backward(grad: Array, x: Array) -> Any:
+    """Sum the outer products."""
+    return np.einsum("...o,...i->oi", grad, x.conj())
+
+
 @reference("bilinear")
 def bilinear(x: Array, y: Array, weight: Array, bias: Array | None = None) -> Any:
     """Sum over both input features."""

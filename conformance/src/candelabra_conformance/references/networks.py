@@ -191,6 +191,7 @@ def normalize_backward(grad: Array, x: Array, mean: Array, rstd: Array, weight: 
 
 
 @reference("normalize_parameters_backward", extended=True)
-def normalize_parameters_backward(grad: Array, x: Array, mean: Array, rstd: Array, dims: Ints) -> Any:
+def normalize_parameters_backward(grad: Array, x: Array, mean: Array, rstd: Array, dims: Ints, keepdim: bool) -> Any:
     """Sum the gradient times the normalised values, and the gradient alone."""
-    return np.sum(grad * (x - mean) * rstd, tuple(dims), keepdims=True), np.sum(grad, tuple(dims), keepdims=True)
+    over = tuple(dims)
+    return np.sum(grad * (x - mean) * rstd, over, keepdims=keepdim), np.sum(grad, over, keepdims=keepdim)

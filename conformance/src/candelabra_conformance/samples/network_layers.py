@@ -22,7 +22,7 @@ PLAIN_DROPOUTS += ("plain_dropout",)
 CHANNEL_DROPOUTS = tuple(f"nn.functional.dropout{rank}d" for rank in (1, 2, 3))
 UNPOOLS = ("max_unpool1d", "max_unpool2d", "max_unpool3d")
 draws(*DROPOUTS, *CHANNEL_DROPOUTS, *PLAIN_DROPOUTS)
-only(lambda d: d.category == FLOATING, "linear", "bilinear", *UNPOOLS)
+only(lambda d: d.category == FLOATING, "linear", "linear_weight_backward", "bilinear", *UNPOOLS)
 
 
 # -- linear maps ------------------------------------------------------------------------------------------------------
@@ -42,6 +42,23 @@ def linear_sizes(t: Maker) -> Iterator[Sample]:
     """Yield widths that differ, and a 0-d input."""
     yield sample(t(3, 4), t(2, 5), note="widths")
     yield sample(t(), t(2, 4), note="0-d")
+
+
+@inputs("linear_weight_backward")
+def linear_weight_gradients(t: Maker) -> Iterator[Sample]:
+    """Yield a batch, a vector, more leading dims, and sums of no products and of one."""
+    yield sample(t(3, 2), t(3, 4))
+    yield sample(t(2), t(4))
+    yield sample(t(2, 3, 5), t(2, 3, 4))
+    yield sample(t(0, 2), t(0, 4), kind=ZERO_SIZE)
+    yield sample(t(1, 1), t(1, 1), kind=LENGTH_ONE)
+
+
+@mistakes("linear_weight_backward")
+def linear_weight_sizes(t: Maker) -> Iterator[Sample]:
+    """Yield leading dims that differ, also if they have the same number of elements."""
+    yield sample(t(3, 2), t(2, 4), note="rows")
+    yield sample(t(2, 6, 1), t(3, 4, 1), note="leading dims")
 
 
 @inputs("bilinear")

@@ -91,13 +91,15 @@ def normalized_backwards(t: Maker) -> Iterator[Sample]:
 
 @inputs("normalize_parameters_backward")
 def normalized_parameters(t: Maker) -> Iterator[Sample]:
-    """Yield the dims along which weight and bias broadcast: other ones than the statistics in a layer norm, and the
-    same in a batch norm."""
+    """Yield the dims along which weight and bias broadcast, kept or not: other ones than the statistics in a layer
+    norm, and the same in a batch norm."""
     for shape, dims, affine, kind in (*((*case, "ordinary") for case in SHAPES), *SCARCE):
         x = t(*shape)
         sizes = (1,) * (len(shape) - len(affine)) + affine
         over = tuple(d for d, size in enumerate(sizes) if size == 1)
-        yield sample(t(*shape), x, *_statistics(t, x, dims), over, kind=kind, gradient=kind == "ordinary")
+        for keepdim in (True, False):
+            statistics = _statistics(t, x, dims)
+            yield sample(t(*shape), x, *statistics, over, keepdim, kind=kind, gradient=kind == "ordinary")
 
 
 @mistakes("normalize")
@@ -118,7 +120,7 @@ def unfit_backwards(t: Maker) -> Iterator[Sample]:
 @mistakes("normalize_parameters_backward")
 def unfit_parameters(t: Maker) -> Iterator[Sample]:
     """Yield shapes that do not match."""
-    yield sample(t(2, 4), t(2, 3), t(2, 1), t(2, 1), (0,), note="gradient")
+    yield sample(t(2, 4), t(2, 3), t(2, 1), t(2, 1), (0,), True, note="gradient")
 
 
 @special("normalize")

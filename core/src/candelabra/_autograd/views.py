@@ -187,11 +187,10 @@ def write(target: Tensor, payload: Any) -> None:
 def check_overlap(target: Tensor) -> None:
     """Raise RuntimeError for a write to expanded memory, in which several elements share an address."""
     shape = target._payload.shape
-    if (
-        shape
-        and target._keys & VIEW
-        and any(step == 0 and size > 1 for size, step in zip(shape, target._layout()[0], strict=True))
-    ):
+    if not shape or not target._keys & VIEW:
+        return
+    strides = target._layout()[0]
+    if 0 in strides and any(step == 0 and size > 1 for size, step in zip(shape, strides, strict=True)):
         raise RuntimeError(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation."

@@ -90,6 +90,7 @@ def compile_adapter(call: ResolvedCall) -> Callable[..., Any]:
         "_op": op, "new": new, "Tensor": Tensor,
         "keymap": call.keymap, "state": state, "switch": switch, "NO_GRAD": NO_GRAD, "AUTOGRAD": AUTOGRAD,
         "VIEW": VIEW, "TensorSpec": TensorSpec, "Port": Port, "ref": ref, "Result": op.schema.result,
+        "new_tuple": tuple.__new__,
         **{f"K{i}": k for i, k in enumerate(call.keys)},
     }  # fmt: skip
     scope["KN"] = call.keys[0] | AUTOGRAD
@@ -122,7 +123,8 @@ def compile_adapter(call: ResolvedCall) -> Callable[..., Any]:
         lines += several_outputs_lines(call)
         if call.recording:
             lines += [*making, "_node.keys = 0", "_node.shape = ()", *port_lines(call), *extra_lines(call, scope)]
-        lines.append(f"return Result({', '.join(f'_o{i}' for i in range(len(call.keys)))})")
+        # not Result(…): the constructor of a named tuple is a function in Python
+        lines.append(f"return new_tuple(Result, ({', '.join(f'_o{i}' for i in range(len(call.keys)))}))")
     return build(op.name, passed, lines, scope, f"{op.name}{' recorded' if call.recording else ''}")
 
 

@@ -13,6 +13,7 @@ it may serve all rows by one launch. Without such a kernel the record's in-place
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final, NamedTuple
 from candelabra._device import instance_of_key
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 Row = tuple[Any, ...]
 NUMBERS: Final = frozenset((bool, int, float, RunTimeFloat))
 """The types of a kernel's options. If one is a tensor, the operators of the body take it."""
+payload_of: Final = attrgetter("_payload")
 
 
 class RowResolution(NamedTuple):
@@ -145,8 +147,11 @@ def by_kernel(op: Operator[..., Any], kernel: Callable[..., Any]) -> Callable[[S
 
     def call(rows: Sequence[Row], options: tuple[Any, ...]) -> None:
         columns = list(zip(*rows, strict=True))
+        payloads = []
+        for column in columns:
+            payloads.append([*map(payload_of, column)])
         try:
-            served = kernel(*[[t._payload for t in column] for column in columns], *options)
+            served = kernel(*payloads, *options)
         except Exception as error:
             wrong = (row for row in rows if len({t._payload.shape for t in row}) > 1)
             fail(op, error, (*next(wrong, rows[0]), *options))

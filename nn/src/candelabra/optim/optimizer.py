@@ -10,7 +10,7 @@ from functools import wraps
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
-from candelabra import Tensor, enable_grad, set_grad_enabled
+from candelabra import Tensor, enable_grad, no_grad
 from candelabra.library import RemovableHandle, add_hook, outside_graph
 
 __all__ = [
@@ -191,7 +191,7 @@ class Optimizer:
             with enable_grad():
                 loss = closure()
         recorded = bool(self.defaults.get("differentiable"))
-        with set_grad_enabled(recorded):
+        with enable_grad() if recorded else no_grad():
             if recorded:
                 self._detach_history()
             for group in self.param_groups:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from candelabra import Tensor, is_grad_enabled
@@ -67,8 +68,10 @@ def count(states: Sequence[State], number: float) -> None:
 
 def step(op: Operator[..., Any], rows: Sequence[Row], group: Group, *options: Any) -> None:
     """Do the step ``op`` of all rows in place: by one call, or for ``fused=False`` by operators for each row."""
-    if any(hasattr(cls, "to_local") for cls in {type(row[0]) for row in rows}) and not is_grad_enabled():
-        rows = [tuple(map(_part, row)) for row in rows]
+    for cls in set(map(type, map(itemgetter(0), rows))):  # of the parameters, mostly one class
+        if hasattr(cls, "to_local") and not is_grad_enabled():
+            rows = [tuple(map(_part, row)) for row in rows]
+            break
     if group.get("fused") is not False:
         op.over_rows(rows, *options)
         return

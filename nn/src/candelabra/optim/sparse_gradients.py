@@ -12,8 +12,13 @@ __all__ = ["refuse_sparse", "stored_elements"]
 
 def refuse_sparse(message: str, parameters: Iterable[Any]) -> None:
     """Raise ``RuntimeError`` with this message if a parameter has a sparse gradient."""
-    if any(p._grad.is_sparse for p in parameters):
-        raise RuntimeError(message)
+    kinds = set()
+    for p in parameters:
+        kind = p._grad.__class__, p._grad._keys
+        if kind not in kinds:  # the property is a function, and most gradients are of one kind
+            kinds.add(kind)
+            if p._grad.is_sparse:
+                raise RuntimeError(message)
 
 
 def stored_elements(gradient: Any, *dense: Tensor) -> tuple[tuple[Tensor, ...], Tensor, tuple[Tensor, ...]]:

@@ -16,12 +16,12 @@ from candelabra.dtypes import FLOATING, dtype, float32
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
-from candelabra_clike.kernels.matmul import expand_to, from_float32, to_float32
+from candelabra_clike.kernels.matmul import DIRECT, expand_to, from_float32, to_float32
 from candelabra_clike.kernels.pointwise import POINTWISE
 from candelabra_clike.kernels.reductions import DtypeSpecialized
 from candelabra_clike.kernels.softmax import row_kernel
 from candelabra_clike.language import call, select
-from candelabra_clike.layouts import broadcast
+from candelabra_clike.layouts import broadcast, dense_strides, memory_order
 from candelabra_clike.source import Source, number, writes
 from candelabra_clike.templates.elementwise.loops import CHUNK
 from candelabra_clike.templates.matmul.matmul import matmul_kernel
@@ -35,6 +35,8 @@ The product of half types may have a float32 ``out``."""
 
 MAX_SCORES = 1 << 26
 """The maximum number of scores in memory: 256 MiB of float32."""
+CAUSAL_QUERIES: Final = 256
+"""The number of queries from which those with a causal mask are split on GPUs: fewer hidden scores are computed."""
 QUERIES: Final = -2
 """The dim of the queries, counted from the end. Batch dims are counted from the front."""
 
@@ -113,6 +115,24 @@ def transpose(x: StridedArray) -> StridedArray:
     return x.restrided((*batch, columns, rows), (*steps, by_column, by_row), x.offset)
 
 
+@lru_cache(4096)
+def strides_in_order(shape: Shape, strides: Shape) -> Shape:
+    """Return the strides of an array without gaps whose dims but the last have the order in memory of other strides."""
+    return dense_strides(shape, (*memory_order(shape[:-1], (strides[:-1],)), len(shape) - 1))
+
+
+def empty_like(x: StridedArray, shape: Shape) -> StridedArray:
+    """Return a new array whose leading dims have the order in memory of those of ``x``.
+
+    Heads are mostly views of vectors that contain all heads; their output and their gradients then are, too, and
+    become such vectors again without a copy.
+    """
+    out = x.engine.empty(shape, x.dtype)
+    if x.contiguous or not out.size:
+        return out
+    return out.restrided(shape, strides_in_order(shape, x.strides), 0)
+
+
 def narrow(x: StridedArray, dim: int, start: int, count: int) -> StridedArray:
     """Return a range along a dim, as a view."""
     shape = list(x.shape)
@@ -136,32 +156,44 @@ class AttentionCall(NamedTuple):
         """The shape of the scores."""
         return (*self.query.shape[:-1], self.keys.shape[-2])
 
-    def halves(self) -> list[tuple[int, int, int, AttentionCall]]:
+    def halves(self, scores: Shape) -> list[tuple[int, int, int, AttentionCall]]:
         """Return (dim, start, count, half) for the halves along the first dim that can be split; empty if there are few
-        scores.
+        scores. The later queries come first, since they attend to all keys.
         """
-        if prod(self.scores) <= MAX_SCORES:
-            return []
-        dims = (*range(len(self.scores) - 2), QUERIES)
-        dim = next((d for d in dims if self.scores[d] > 1), None)
+        dim = self.split_dim(scores)
         if dim is None:
             return []
-        size = self.scores[dim]
-        halves = ((0, size // 2), (size // 2, size - size // 2))
+        size = scores[dim]
+        halves = ((size // 2, size - size // 2), (0, size // 2))
         return [(dim, start, count, self.part(dim, start, count)) for start, count in halves]
 
+    def split_dim(self, scores: Shape) -> int | None:
+        """Return the dim along which to split: there are too many scores, or a causal mask hides a quarter of many."""
+        queries, d = scores[QUERIES], self.query.dtype
+        if prod(scores) <= MAX_SCORES:
+            # Gradients of half types are not accumulated in these.
+            hidden = self.first is not None and queries >= CAUSAL_QUERIES and score_dtype(d) is d
+            return QUERIES if hidden and not self.query.engine.traits.serial else None
+        dims = (*range(len(scores) - 2), QUERIES)
+        return next((dim for dim in dims if scores[dim] > 1), None)
+
     def part(self, dim: int, start: int, count: int) -> AttentionCall:
-        """Return the call for some heads, or for some queries."""
+        """Return the call for some heads, or for some queries, with the keys to which these attend."""
         cut = partial(narrow, dim=dim, start=start, count=count)
         query, mask = cut(self.query), None if self.mask is None else cut(self.mask)
-        if dim == QUERIES:
-            first = None if self.first is None else self.first + start
-            return self._replace(query=query, mask=mask, first=first)
-        return self._replace(query=query, keys=cut(self.keys), values=cut(self.values), mask=mask)
+        if dim != QUERIES:
+            return self._replace(query=query, keys=cut(self.keys), values=cut(self.values), mask=mask)
+        if self.first is None or start:
+            return self._replace(query=query, mask=mask, first=None if self.first is None else self.first + start)
+        seen = min(self.first + count, self.keys.shape[-2])
+        keys, values = (narrow(x, QUERIES, 0, seen) for x in (self.keys, self.values))
+        return self._replace(
+            query=query, keys=keys, values=values, mask=None if mask is None else narrow(mask, -1, 0, seen)
+        )
 
-    def weights(self, multiply: Multiply) -> StridedArray:
-        """Return the attention weights in the dtype of scores."""
-        engine, d, shape = self.query.engine, score_dtype(self.query.dtype), self.scores
+    def weights(self, multiply: Multiply, shape: Shape) -> StridedArray:
+        """Return the attention weights in the dtype of scores, whose shape is given."""
+        engine, d = self.query.engine, score_dtype(self.query.dtype)
         scores = engine.empty(shape, d)
         multiply(scores, self.query, transpose(self.keys), False)
         added, program = self.mask, SCALED if self.mask is None else MASKED
@@ -178,28 +210,34 @@ class AttentionCall(NamedTuple):
 
 def compute_output(out: StridedArray, x: AttentionCall, multiply: Multiply) -> None:
     """Write the output of attention into ``out``."""
-    halves = x.halves()
+    shape = x.scores
+    halves = x.halves(shape)
     for dim, start, count, part in halves:
         compute_output(narrow(out, dim, start, count), part, multiply)
     if not halves and out.size:
-        multiply(out, rounded(x.weights(multiply), out.dtype), x.values, False)
+        multiply(out, rounded(x.weights(multiply, shape), out.dtype), x.values, False)
 
 
 def compute_gradients(
     outs: tuple[StridedArray, ...], grad: StridedArray, x: AttentionCall, multiply: Multiply, added: bool = False
 ) -> None:
     """Write the gradients of query, keys and values. With ``added``, those of keys and values are accumulated."""
-    halves = x.halves()
-    for dim, start, count, part in halves:
-        changed = [narrow(o, dim, start, count) if dim != QUERIES or o is outs[0] else o for o in outs]
-        further = added or (dim == QUERIES and start > 0)
-        compute_gradients(tuple(changed), narrow(grad, dim, start, count), part, multiply, further)
+    shape = x.scores
+    halves = x.halves(shape)
+    for i, (dim, start, count, part) in enumerate(halves):
+        query, *others = (
+            (narrow(o, dim, start, count) for o in outs)
+            if dim != QUERIES
+            else (narrow(outs[0], dim, start, count), *[narrow(o, dim, 0, part.keys.shape[-2]) for o in outs[1:]])
+        )
+        further = added or (dim == QUERIES and i > 0)
+        compute_gradients((query, *others), narrow(grad, dim, start, count), part, multiply, further)
     if halves:
         return
-    weights, d = x.weights(multiply), grad.dtype
-    through = grad.engine.empty(x.scores, weights.dtype)
+    weights, d = x.weights(multiply, shape), grad.dtype
+    through = grad.engine.empty(shape, weights.dtype)
     multiply(through, grad, transpose(x.values), False)
-    slope = row_kernel(SCORE_GRADIENT, weights.dtype)([weights, through], x.scores, (len(x.scores) - 1,), (x.scale,))[0]
+    slope = row_kernel(SCORE_GRADIENT, weights.dtype)([weights, through], shape, (len(shape) - 1,), (x.scale,))[0]
     slope, weights = rounded(slope, d), rounded(weights, d)
     multiply(outs[0], slope, x.keys, False)
     multiply(outs[1], transpose(slope), x.query, added)
@@ -214,8 +252,10 @@ def prepare(
     shapes = query.shape, keys.shape, values.shape
     if min(map(len, shapes)) < 2 or shapes[0][-1] != shapes[1][-1] or shapes[1][-2] != shapes[2][-2]:
         raise RuntimeError(f"attention: shapes {shapes[0]}, {shapes[1]} and {shapes[2]} do not fit")
-    batch = broadcast([s[:-2] for s in shapes])
-    query, keys, values = (expand_to(x, (*batch, *x.shape[-2:])) for x in (query, keys, values))
+    batch = broadcast((shapes[0][:-2], shapes[1][:-2], shapes[2][:-2]))
+    query = expand_to(query, (*batch, *query.shape[-2:]))
+    keys = expand_to(keys, (*batch, *keys.shape[-2:]))
+    values = expand_to(values, (*batch, *values.shape[-2:]))
     scores = (*query.shape[:-1], keys.shape[-2])
     if mask is not None:
         if broadcast([mask.shape, scores]) != scores:
@@ -227,6 +267,9 @@ def prepare(
 def multiply(out: StridedArray, a: StridedArray, b: StridedArray, added: bool) -> None:
     """The matrix product of this package; half types are multiplied in float32."""
     if not out.size:
+        return
+    if out.dtype is a.dtype and a.dtype in DIRECT:
+        matmul_kernel(a.dtype, added)(out, a, b, out if added else None, 1, 1)
         return
     d = score_dtype(a.dtype)
     whole = out
@@ -242,7 +285,7 @@ def multiply(out: StridedArray, a: StridedArray, b: StridedArray, added: bool) -
 def attention(multiply: Multiply, *arguments: Any) -> StridedArray:
     """The kernel of ``attention`` with the matrix products of a device."""
     x = prepare(*arguments)
-    out = x.query.engine.empty((*x.query.shape[:-1], x.values.shape[-1]), x.query.dtype)
+    out = empty_like(x.query, (*x.query.shape[:-1], x.values.shape[-1]))
     compute_output(out, x, multiply)
     return out
 
@@ -252,7 +295,7 @@ def attention_backward(multiply: Multiply, grad: StridedArray, *arguments: Any) 
     x = prepare(*arguments)
     if grad.shape != (*x.query.shape[:-1], x.values.shape[-1]):
         raise RuntimeError(f"attention_backward: a gradient of shape {grad.shape} does not fit")
-    outs = tuple([grad.engine.empty(of.shape, of.dtype) for of in (x.query, x.keys, x.values)])
+    outs = empty_like(x.query, x.query.shape), empty_like(x.keys, x.keys.shape), empty_like(x.values, x.values.shape)
     compute_gradients(outs, grad, x, multiply)
     return outs
 

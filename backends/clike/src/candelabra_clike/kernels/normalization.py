@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import prod
 from typing import Any
 
+from candelabra.backend import reduced_shape
 from candelabra.dtypes import FLOATING, dtype
 
 from candelabra_clike.array import Shape, StridedArray
@@ -104,24 +106,30 @@ def _parameters_for(d: dtype) -> Callable[..., Any] | None:
         return None
 
     def backward(
-        grad: StridedArray, x: StridedArray, mean: StridedArray, rstd: StridedArray, dims: Shape
+        grad: StridedArray, x: StridedArray, mean: StridedArray, rstd: StridedArray, dims: Shape, keepdim: bool
     ) -> tuple[StridedArray, ...] | Any:
         operands = [grad, x, mean, rstd]
-        engine, shape = x.engine, broadcast([t.shape for t in operands])
+        engine, shape = x.engine, broadcast((grad.shape, x.shape, mean.shape, rstd.shape))
         if not engine.traits.serial:
             return NotImplemented  # a lane or a work-group for each sum would be too few
         rows = row_kernel(PARAMETERS, d)
         segments = _segments(shape, dims, engine.traits.compute_units) if d.itemsize >= 4 else 1
         if segments == 1:
-            return tuple(rows(operands, shape, dims))
+            found = rows(operands, shape, dims)
+            if not keepdim:
+                kept = reduced_shape(shape, dims, False)
+                return found[0].reshaped(kept), found[1].reshaped(kept)
+            return tuple(found)
         longest = max(dims, key=lambda dim: shape[dim])
         split = [_split(t, shape, longest, segments) for t in operands]
         each = rows(split, split[0].shape, tuple([dim + (dim >= longest) for dim in dims]))
-        return tuple([sum_of(d, d)(partial, (longest,), False) for partial in each])
+        sums = [sum_of(d, d)(partial, (longest,), False) for partial in each]
+        return tuple(sums) if keepdim else tuple([s.reshaped(reduced_shape(shape, dims, False)) for s in sums])
 
     return backward
 
 
+@lru_cache(1024)
 def _segments(shape: Shape, dims: Shape, units: int) -> int:
     """Return the number of segments of the longest of ``dims`` that busy all processors: a divisor of its size."""
     outputs = prod([size for dim, size in enumerate(shape) if dim not in dims])

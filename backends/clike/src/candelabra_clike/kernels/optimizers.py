@@ -151,6 +151,26 @@ def compiled(engine: Engine, step: OptimizerStep, d: dtype, width: int) -> Launc
     return engine.compile(step.single(d, serial) if width == 1 else step.several(d, serial, width))
 
 
+class LaunchedGroup(NamedTuple):
+    """Parameters that share a launch."""
+
+    launch: Launch
+    group: slice
+    padding: int
+    """The number of empty parameters that the launch takes besides."""
+
+
+@lru_cache(1024)
+def groups(engine: Engine, step: OptimizerStep, d: dtype, count: int) -> tuple[LaunchedGroup, ...]:
+    """Return the launches that update ``count`` parameters."""
+    widths, found = step.widths, []
+    for start in range(0, count, widths[-1]):
+        width = next((width for width in widths if width >= count - start), widths[-1])
+        stop = min(start + width, count)
+        found.append(LaunchedGroup(compiled(engine, step, d, width), slice(start, stop), width - (stop - start)))
+    return tuple(found)
+
+
 @dataclass(frozen=True)
 class FusedStep:
     """One step with its arguments on one device."""
@@ -174,42 +194,28 @@ class FusedStep:
                 raise RuntimeError(f"{self.step.name}: expected arrays of one shape per parameter, got {wrong}")
         shared, separate = self._partition_rows(columns)
         separate = [row for row in separate if row[0].size]
-        groups, launches = self._groups(len(shared)), [self._compiled(1) for _ in separate]
+        groups(self.engine, self.step, self.dtype, len(shared))
+        launches = [compiled(self.engine, self.step, self.dtype, 1) for _ in separate]
         if shared:
             buffers = [[a.buffer for a in column] for column in zip(*shared)]
-            self._launch_groups(groups, buffers, [row[0].size for row in shared])
+            self.over_buffers(buffers, [row[0].size for row in shared])
         for row, launch in zip(separate, launches):
             self._launch_one(launch, row)
 
     def over_buffers(self, columns: Sequence[Sequence[Buffer]], sizes: Sequence[int]) -> None:
         """Update several parameters, which are contiguous, start at their buffers, and share no memory."""
-        self._launch_groups(self._groups(len(sizes)), columns, sizes)
-
-    def _groups(self, count: int) -> list[tuple[slice, int, Launch]]:
-        """Return the parameters that share a launch, the number that the launch takes, and the launch."""
-        widths = self.step.widths
-        groups = []
-        for start in range(0, count, widths[-1]):
-            width = next((width for width in widths if width >= count - start), widths[-1])
-            groups.append((slice(start, min(start + width, count)), width, self._compiled(width)))
-        return groups
-
-    def _launch_groups(
-        self, groups: list[tuple[slice, int, Launch]], columns: Sequence[Sequence[Buffer]], sizes: Sequence[int]
-    ) -> None:
-        serial = self.engine.traits.serial
-        for group, width, launch in groups:
+        for launch, group, padding in groups(self.engine, self.step, self.dtype, len(sizes)):
             some = sizes[group]
-            padding = width - len(some)  # by empty parameters
             buffers: list[Any] = []
             for column in columns:
                 buffers += column[group]
                 buffers += buffers[-1:] * padding
-            items = sum([(n + CHUNK - 1) // CHUNK for n in some]) if serial else sum(some)
+            items = sum(some)
+            if self.engine.traits.serial:
+                items = 0
+                for n in some:
+                    items += (n + CHUNK - 1) // CHUNK
             launch(items, *buffers, *some, *[0] * padding, *self.values)
-
-    def _compiled(self, width: int) -> Launch:
-        return compiled(self.engine, self.step, self.dtype, width)
 
     def _partition_rows(
         self, columns: Sequence[Sequence[StridedArray]]
@@ -275,7 +281,8 @@ class FusedOptimizer:
     def _inplace(self, d: dtype) -> Callable[..., None]:
         count, select, convert = self.arrays, self.choose, scalar_converter(d)
 
-        def selected(engine: Engine, options: Sequence[Any]) -> FusedStep:
+        @lru_cache(64)  # the options of most steps are those of the step before
+        def selected(engine: Engine, options: tuple[Any, ...]) -> FusedStep:
             step, numbers = select(*options)
             return FusedStep(engine, step, d, [v for x in numbers for v in convert(x)])
 

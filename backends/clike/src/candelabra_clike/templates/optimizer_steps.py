@@ -25,7 +25,7 @@ bytes, and
 an argument takes at most 8."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # one object per step, so that its hash is that of the object
 class OptimizerStep:
     """The update of one element, a function of values of the ``arrays`` and of the ``numbers``, by name.
 

@@ -63,9 +63,26 @@ def _linear_weight(g: Tensor, input: Tensor, weight_spec: Any) -> Tensor:
         return input.conj() * g.unsqueeze(-1)
     if shape[:-1] != input._payload.shape[:-1]:  # the bias has more dims than the product
         input = input.expand((*shape[:-1], -1))
-    rows = _rows(g) if shape[-1] == sizes[0] else _rows(_of_product(g))
+    out: Tensor = linear_weight_backward.canonical(g if shape[-1] == sizes[0] else _of_product(g), input)
+    return out
+
+
+def _weight_shape(grad: Tensor, input: Tensor) -> Ints:
+    shape, sizes = shape_of(grad), shape_of(input)
+    if not shape or shape[:-1] != sizes[:-1] or len(shape) != len(sizes):
+        raise RuntimeError(
+            f"linear_weight_backward takes grad (*, out) and input (*, in), got {list(shape)} and {list(sizes)}"
+        )
+    return shape[-1], sizes[-1]
+
+
+@operator(by(_weight_shape), accepts="floating", method=False, public=False, out=False)
+def linear_weight_backward(grad: Tensor, input: Tensor) -> Tensor:
+    """The sum of the outer products of grad (*, out) and input (*, in): the weight's gradient in :func:`linear`."""
+    _weight_shape(grad, input)
     # Not the transpose of `input.mH @ g`: a leaf keeps this product as its gradient, and would copy a view.
-    return matmul.canonical(rows.t(), _rows(input.conj()))
+    product: Tensor = matmul.canonical(_rows(grad).t(), _rows(input.conj()))
+    return product
 
 
 def _of_product(g: Tensor) -> Tensor:

@@ -13,7 +13,9 @@ The second and third line matter only for derivatives of the statistics. The gra
 
 from __future__ import annotations
 
-from candelabra.backend import broadcast_shapes
+from functools import lru_cache
+
+from candelabra.backend import broadcast_shapes, reduced_shape
 from candelabra.dtypes import DTYPE_MASK, float32
 from candelabra.library import (
     Autocast,
@@ -96,28 +98,32 @@ def normalize_backward(
 
 
 class ParameterGradients(NamedTuple):
-    """The gradients of weight and bias, with dims of size 1 where these broadcast."""
+    """The gradients of weight and bias."""
 
     weight: Tensor
     bias: Tensor
 
 
 @by
-def _like_parameters(grad: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, dims: Ints) -> Any:
+def _like_parameters(grad: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, dims: Ints, keepdim: bool) -> Any:
     shape = broadcast_shapes(shape_of(input), shape_of(grad), shape_of(mean), shape_of(rstd))
-    kept = tuple(1 if i in dims else s for i, s in enumerate(shape))
+    kept = reduced_shape(shape, dims, keepdim)
     return kept, kept
 
 
 @operator(_like_parameters, result=(same, same), accepts="real floating", method=False, public=False, out=False)
 def normalize_parameters_backward(
-    grad: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, dims: Ints
+    grad: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, dims: Ints, keepdim: bool
 ) -> ParameterGradients:
-    """The gradients of the weight and the bias of :func:`normalize`, which broadcast along ``dims``."""
+    """The gradients of the weight and the bias of :func:`normalize`, which broadcast along ``dims``.
+
+    ``keepdim``: these have size 1 in the results.
+    """
     z = (input - mean) * rstd
-    return ParameterGradients((grad * z).sum(dims, True), grad.sum(dims, True))
+    return ParameterGradients((grad * z).sum(dims, keepdim), grad.sum(dims, keepdim))
 
 
+@lru_cache(1024)
 def _broadcast_dims(shape: Ints, parameter: Ints) -> Ints:
     """Return the dims of ``shape`` along which a parameter broadcasts, or () for none."""
     missing = len(shape) - len(parameter)
@@ -140,7 +146,10 @@ def _parameter_gradients(
     dims = _broadcast_dims(input._payload.shape, shape)
     if not dims or not (needs[2] and bias_spec.shape == shape):
         return g * ((input - mean) * rstd), g if needs[2] else None
-    to_weight, to_bias = normalize_parameters_backward.canonical(g, input, mean, rstd, dims)
+    keepdim = len(shape) + len(dims) != len(input._payload.shape)  # otherwise the first dims, which weights lack
+    to_weight, to_bias = normalize_parameters_backward.canonical(g, input, mean, rstd, dims, keepdim)
+    if to_weight._payload.shape == shape:  # a leaf keeps it as its gradient, and would copy a view
+        return to_weight, to_bias
     return to_weight.reshape(shape), to_bias.reshape(shape)
 
 

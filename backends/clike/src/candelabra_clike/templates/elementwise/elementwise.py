@@ -112,21 +112,33 @@ class Elementwise:
 
     def general(self, arrays: Sequence[StridedArray], numbers: Sequence[Any], out: StridedArray | None) -> Any:
         """Like ``__call__``, with sequences of arrays and numbers."""
+        # One loop over the arrays: comprehensions would be more frames than all else here.
+        layouts: list[Any]
         if out is None:
-            engine = arrays[0].engine
-            key: Any = (engine, *[(a.shape, a.strides) for a in arrays])
+            engine, furthest = arrays[0].engine, 0
+            layouts = [engine]
         else:
-            engine = out.engine
-            arrays = [without_overlap(array, out) for array in arrays]
-            key = (engine, out.shape, out.strides, *[(a.shape, a.strides) for a in arrays])
+            engine, furthest = out.engine, out.offset
+            layouts = [engine, out.shape, out.strides]
+        read, buffers, offsets = [], [], []
+        for array in arrays:
+            if out is not None and array.buffer is out.buffer:
+                array = without_overlap(array, out)
+            read.append(array)
+            layouts.append((array.shape, array.strides))
+            buffers.append(array.buffer)
+            offsets.append(array.offset)
+            if array.offset > furthest:
+                furthest = array.offset
+        key: Any = tuple(layouts)
         plan = self.plans.get(key)
-        if plan is not None and not _is_near(plan, arrays, out):
+        if plan is not None and furthest > plan.max_offset:
             key = (*key, "wide")
             plan = self.plans.get(key)
         if plan is None:
             if len(self.plans) >= MAX_PLANS:
                 self.plans.clear()
-            plan = self.plans[key] = self.plan(engine, arrays, out)
+            plan = self.plans[key] = self.plan(engine, read, out)
         if out is None:
             out = StridedArray(
                 engine, engine.allocate(plan.size * self.output.itemsize or 1), plan.shape, plan.strides, 0,
@@ -136,10 +148,7 @@ class Elementwise:
             refusals: tuple[Any, ...] = ()
             if self.refusals:
                 refusals = (engine.errors.buffer(), *map(engine.errors.number, self.refusals))
-            plan.launch(
-                plan.items, out.buffer, *[a.buffer for a in arrays], out.offset, *[a.offset for a in arrays],
-                *plan.numbers, *numbers, *refusals,
-            )  # fmt: skip
+            plan.launch(plan.items, out.buffer, *buffers, out.offset, *offsets, *plan.numbers, *numbers, *refusals)
         return out
 
     # -- plans --------------------------------------------------------------------------------------------------------
@@ -215,13 +224,6 @@ class Launches:
             return ElementwiseSchedule(launch, size, numbers, sys.maxsize if wide else WIDE - 1 - furthest)
         source, count, numbers = serial_schedule(self.nest, sizes, loop_strides)
         return ElementwiseSchedule(engine.compile(source), count, tuple(n & MASK for n in numbers), sys.maxsize)
-
-
-def _is_near(plan: ElementwisePlan, arrays: Sequence[StridedArray], out: StridedArray | None) -> bool:
-    """Return whether the offsets of all arrays are small enough for a plan."""
-    if plan.max_offset == sys.maxsize:
-        return True
-    return max([a.offset for a in ([*arrays] if out is None else [*arrays, out])], default=0) <= plan.max_offset
 
 
 def serial_schedule(nest: LoopNest, sizes: Shape, rows: tuple[Shape, ...]) -> tuple[Source, int, tuple[int, ...]]:

@@ -173,7 +173,6 @@ class MatmulKernel:
             plan = self._plans[key] = self.planned(arrays)
         if plan.transposed:
             a, b = b, a
-            arrays = (out, a, b, *arrays[3:])
         if plan.packed_tile is None:
             if start is None:
                 plan.launch(plan.items, out.buffer, a.buffer, b.buffer, out.offset, a.offset, b.offset, *plan.numbers)
@@ -183,10 +182,14 @@ class MatmulKernel:
                     start.offset, *plan.numbers, alpha, beta,
                 )  # fmt: skip
             return
-        buffers, starts = [array.buffer for array in arrays], [array.offset for array in arrays]
-        if plan.packed_tile is not None:
-            buffers[1], starts[1] = self._packed(a, plan.layout, plan.packed_tile), 0
-        plan.launch(plan.items, *buffers, *starts, *plan.numbers, *((alpha, beta) if self.added else ()))
+        packed = self._packed(a, plan.layout, plan.packed_tile)
+        if start is None:
+            plan.launch(plan.items, out.buffer, packed, b.buffer, out.offset, 0, b.offset, *plan.numbers)
+        else:
+            plan.launch(
+                plan.items, out.buffer, packed, b.buffer, start.buffer, out.offset, 0, b.offset, start.offset,
+                *plan.numbers, alpha, beta,
+            )  # fmt: skip
 
     def planned(self, arrays: tuple[StridedArray, ...], wide: bool = False) -> MatmulPlan:
         """Return the plan for arrays of these shapes and strides. With ``wide``, indices have 64 bits."""

@@ -53,9 +53,12 @@ class PanelPacking:
             depth *= size
         out = engine.allocate(max(1, source.matrices * panels * self.rows * depth * itemsize))
         if depth:
+            steps = []
+            for step in source.steps:
+                steps.append(step % BITS)
             launch(
                 source.matrices * panels, out, x, source.first, panels, depth, source.rows, source.matrix_step % BITS,
-                source.row_step % BITS, *source.sizes, *[step % BITS for step in source.steps],
+                source.row_step % BITS, *source.sizes, *steps,
             )  # fmt: skip
         return out
 

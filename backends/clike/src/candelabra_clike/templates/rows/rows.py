@@ -14,14 +14,15 @@ from candelabra.backend import contiguous_strides
 from candelabra.dtypes import dtype
 
 from candelabra_clike.array import Shape, StridedArray
-from candelabra_clike.engine import Engine, Launch
-from candelabra_clike.layouts import WIDE, broadcast_strides, check_dims, collapsed
+from candelabra_clike.engine import Buffer, Engine, Launch
+from candelabra_clike.layouts import WIDE, broadcast_layout, check_dims, collapsed
 from candelabra_clike.templates.reduction_dims import max_offset
 from candelabra_clike.templates.rows import groups, serial
 from candelabra_clike.templates.rows.program import RowProgram
 from candelabra_clike.templates.rows.source import RowLayout
 from candelabra_clike.types import CTYPES
 
+_new = object.__new__
 GRAIN = 1 << 13
 """Elements that justify another work-item on serial devices."""
 FEW = 64
@@ -61,22 +62,35 @@ class RowKernel:
         self, operands: Sequence[StridedArray], shape: Shape, dims: Shape, numbers: Sequence[Any] = ()
     ) -> list[StridedArray]:
         """Run the program. All operands broadcast to ``shape``."""
-        engine = operands[0].engine
-        steps = tuple([x.strides if x.shape == shape else broadcast_strides(x, shape) for x in operands])
-        plan = self._plan(engine, shape, steps, dims, False)
-        for x, last in zip(operands, plan.max_offsets):
-            if x.offset + last >= WIDE:
-                plan = self._plan(engine, shape, steps, dims, True)
+        # One loop each over operands and results: comprehensions would be more frames than all else here.
+        engine, d = operands[0].engine, self.dtype
+        strides, buffers, offsets = [], [], []
+        for x in operands:
+            strides.append(x.strides if x.shape == shape else broadcast_layout(x.shape, x.strides, shape))
+            buffers.append(x.buffer)
+            offsets.append(x.offset)
+        steps = tuple(strides)
+        launch, items, arguments, likes, furthest = self._plan(engine, shape, steps, dims, False)
+        for offset, last in zip(offsets, furthest):
+            if offset + last >= WIDE:
+                launch, items, arguments, likes, furthest = self._plan(engine, shape, steps, dims, True)
                 break
-        outs = []
-        for like in plan.outs:
-            buffer = engine.allocate(like.size * self.dtype.itemsize or 1)
-            outs.append(StridedArray(engine, buffer, like.shape, like.strides, 0, self.dtype, like.size, True))
-        if plan.launch is not None:
-            plan.launch(
-                plan.items, *[x.buffer for x in outs], *[x.buffer for x in operands], *[x.offset for x in operands],
-                *plan.numbers, *numbers,
-            )  # fmt: skip
+        outs: list[StridedArray] = []
+        written: list[Buffer] = []
+        for like in likes:
+            out = _new(StridedArray)
+            out.engine = engine
+            out.buffer = buffer = engine.allocate(like.size * d.itemsize or 1)
+            out.shape = like.shape
+            out.strides = like.strides
+            out.offset = 0
+            out.dtype = d
+            out.size = like.size
+            out.contiguous = True
+            outs.append(out)
+            written.append(buffer)
+        if launch is not None:
+            launch(items, *written, *buffers, *offsets, *arguments, *numbers)
         return outs
 
     def _planned(self, engine: Engine, shape: Shape, steps: tuple[Shape, ...], dims: Shape, wide: bool) -> RowPlan:
