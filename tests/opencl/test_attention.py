@@ -90,7 +90,7 @@ def test_hidden_scores_are_skipped(lanes: cd.device, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(attention.AttentionCall, "weights", counted)
     close(lanes, (HEADS[0], values(2, 2, 3, keys, 24), values(3, 2, 3, keys, 16)), is_causal=True)
     assert len(scores) > 2
-    assert sum(scores) < 2 * 6 * 37 * keys  # of the result and of the gradients
+    assert sum(scores) <= 2 * 6 * 37 * keys * (0.8 if keys > 9 else 1)  # of the result and of the gradients
 
 
 def test_results_have_the_layout_of_the_heads(form: cd.device) -> None:
