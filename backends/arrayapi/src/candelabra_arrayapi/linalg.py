@@ -4,8 +4,8 @@ The standard does not report where a factorization fails. These kernels return `
 is not finite. They decline calls for which the namespace raises an error. A backend that knows the failing minor or
 pivot overrides the kernel.
 
-A matrix with a NaN has an inverse and solutions of NaN throughout. Libraries differ there: some compare pivots with 0 in
-a way that takes NaN for 0, and divide by it.
+A matrix with a NaN has an inverse and solutions of NaN throughout. Libraries differ there: some compare pivots with 0
+in a way that takes NaN for 0, and divide by it.
 """
 
 from __future__ import annotations

@@ -52,7 +52,8 @@ NEEDS: Final[dict[str, str]] = {
     "linalg_eigh": "conj isdtype linalg.eigh matrix_transpose tril triu",
     "linalg_eigvalsh": "conj isdtype linalg.eigvalsh matrix_transpose tril triu",
     "linalg_eig": "astype isdtype linalg.eig", "linalg_eigvals": "astype isdtype linalg.eigvals",
-    "linalg_det": "linalg.det", "linalg_slogdet": "linalg.slogdet", "linalg_vecdot": "any broadcast_arrays isdtype logical_and vecdot",
+    "linalg_det": "linalg.det", "linalg_slogdet": "linalg.slogdet",
+    "linalg_vecdot": "any broadcast_arrays isdtype logical_and vecdot",
     # fft.py
     "fft_c2c": "fft.fftn fft.ifftn", "fft_r2c": "astype complex64 fft.fftn fft.rfftn result_type",
     "fft_c2r": "fft.irfftn",
