@@ -122,6 +122,47 @@ def test_inverses_report_whether_a_matrix_is_singular() -> None:
     assert (inverse.tolist(), info.tolist(), info.dtype.name) == ([[0.5, 0.0], [0.0, 0.25]], 0, "int32")
 
 
+def test_a_matrix_with_nan_has_an_inverse_and_solutions_of_nan() -> None:
+    """LAPACK returns numbers in some rows, cuSOLVER infinities; other matrices of the batch are not affected."""
+    table = candelabra_arrayapi.kernels(np, DTYPES)
+    for dtype in ("float32", "complex64"):
+        x = np.array([[[np.nan, 0.0], [0.0, 1.0]], [[2.0, 0.0], [0.0, 4.0]]], dtype)
+        for name, others in (("linalg_inv_ex", ()), ("linalg_solve_ex", (np.eye(2, dtype=dtype),))):
+            out, info = table[name](x, *others)
+            assert np.isnan(out[0]).all()
+            assert (out[1].tolist(), info.tolist(), out.dtype.name) == ([[0.5, 0.0], [0.0, 0.25]], [1, 0], dtype)
+
+
+@pytest.mark.parametrize(
+    ("a_shape", "b_shape"),
+    [((2, 4, 4), (4, 1)), ((4, 4), (2, 4, 1)), ((2, 1, 4, 4), (3, 4, 2)), ((0, 3, 3), (3, 2)), ((2, 4, 4), (2, 4, 1))],
+)
+def test_solvers_receive_batches_of_one_shape(a_shape: tuple[int, ...], b_shape: tuple[int, ...]) -> None:
+    """CuPy's ``solve`` does not broadcast the dims before those of the matrices."""
+
+    def solve(a: Any, b: Any) -> Any:
+        assert a.shape[:-1] == b.shape[:-1]
+        return np.linalg.solve(a, b)
+
+    xp = snapshot(np, DTYPES)
+    xp.linalg.solve = solve
+    table = candelabra_arrayapi.kernels(xp, DTYPES)
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=a_shape), rng.normal(size=b_shape)
+    np.testing.assert_array_equal(table["linalg_solve_ex"](a, b)[0], np.linalg.solve(a, b))
+
+
+def test_products_of_bools_are_computed_without_a_product() -> None:
+    """The standard's ``vecdot`` is for numbers: CuPy's returns 3 for three pairs that are true."""
+    xp = snapshot(np, DTYPES)
+    xp.vecdot = lambda x, y, axis: np.sum(x.astype(np.int8) * y, axis=axis)
+    table = candelabra_arrayapi.kernels(xp, DTYPES)
+    x = np.array([[True, True, True], [True, False, False], [False, False, False]])
+    out = table["linalg_vecdot"](x, np.array([True, True, True]), 1)
+    assert (out.tolist(), out.dtype.name) == ([True, True, False], "bool")
+    assert table["linalg_vecdot"](x[:, :0], x[:, :0], -1).tolist() == [False] * 3
+
+
 def test_factorizations_with_info_need_int32() -> None:
     """``info`` has this dtype; other functions of linear algebra stay."""
     dtypes = {d: held for d, held in DTYPES.items() if d.name != "int32"}

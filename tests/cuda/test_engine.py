@@ -52,6 +52,36 @@ def test_staged_memory_is_kept_until_its_copy_is_done(engine: Any) -> None:
     assert len(engine._staging._running) == 1
 
 
+def test_writes_are_complete_when_other_streams_could_read_them(engine: Any) -> None:
+    """With several streams the host waits for each copy, and a new stream for those before it: only events order
+    streams, and nothing records one after a copy from the host.
+    """
+    memory = engine.allocate(64)
+    engine.write(memory, 0, memoryview(b"abcd"))
+    (event, _) = engine._staging._running[0]
+    assert not event.done
+    stream = engine.another_stream()
+    assert event.done
+    assert not engine._staging._running
+    for current in (stream, engine.cupy.cuda.Stream.null):
+        with current:
+            engine.write(memory, 0, memoryview(b"efgh"))
+        assert current.events[-1].done
+        assert not engine._staging._running
+
+
+def test_large_writes_are_queued_on_the_current_stream(engine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream that does not block would not wait for a copy that is queued on the default stream."""
+    monkeypatch.setattr("candelabra_cuda.memory.PINNED_LIMIT", 8)
+    used: list[int] = []
+    monkeypatch.setattr(engine.runtime, "memcpyAsync", lambda *arguments: used.append(arguments[-1]))
+    stream = engine.another_stream()
+    with stream:
+        engine.write(engine.allocate(64), 0, memoryview(bytes(range(16))))
+    assert used == [stream.ptr]
+    assert stream.log[-1] == "synchronize"
+
+
 def test_running_out_of_memory_is_a_typed_error_with_the_numbers(engine: Any) -> None:
     """The text has the requested and the used bytes, and the engine continues."""
     kept = engine.allocate(100)

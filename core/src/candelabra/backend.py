@@ -173,7 +173,10 @@ class Backend(ABC):
 
     @abstractmethod
     def from_host(self, index: int, data: memoryview, shape: tuple[int, ...], dtype: dtype) -> Payload:
-        """Return a new payload with a copy of ``data``, bytes in C order and native endianness."""
+        """Return a new payload with a copy of ``data``, bytes in C order and native endianness.
+
+        Work that is queued later sees the copy, on any stream of the device.
+        """
 
     @abstractmethod
     def to_host(self, payload: Payload) -> memoryview:

@@ -3,12 +3,20 @@
 The standard does not report where a factorization fails. These kernels return ``info = 1`` for each matrix whose result
 is not finite. They decline calls for which the namespace raises an error. A backend that knows the failing minor or
 pivot overrides the kernel.
+
+A matrix with a NaN has an inverse and solutions of NaN throughout. Libraries differ there: some compare pivots with 0
+in a way that takes NaN for 0, and divide by it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import nan
 from typing import Any
+
+from candelabra.backend import broadcast_shapes
+
+from candelabra_arrayapi.placement import same_device
 
 
 def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]:
@@ -26,11 +34,19 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
     def cholesky_ex(x: Any, upper: bool) -> tuple[Any, Any]:
         return with_info(linalg.cholesky(_hermitian_from_triangle(xp, x, "U" if upper else "L"), upper=upper))
 
+    def nan_for_nan(x: Any, out: Any) -> Any:
+        """Return ``out`` with NaN for each matrix of ``x`` that has a NaN."""
+        undefined = xp.any(xp.isnan(x), axis=(-2, -1), keepdims=True)
+        return xp.where(undefined, xp.asarray(nan, dtype=out.dtype, **same_device(out)), out)
+
     def inv_ex(x: Any) -> tuple[Any, Any]:
-        return with_info(linalg.inv(x))
+        return with_info(nan_for_nan(x, linalg.inv(x)))
 
     def solve_ex(a: Any, b: Any) -> tuple[Any, Any]:
-        return with_info(linalg.solve(a, b))
+        if a.shape[:-2] != b.shape[:-2]:  # the standard broadcasts these dims, CuPy does not
+            batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+            a, b = (xp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
+        return with_info(nan_for_nan(a, linalg.solve(a, b)))
 
     def complex_result(x: Any) -> Any:
         """Return ``x`` as complex numbers: some namespaces return real numbers if all imaginary parts are 0."""
@@ -73,7 +89,10 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
             x, y = xp.broadcast_arrays(x, y)
         if dim >= x.ndim:
             raise IndexError(f"vecdot: dim {dim} of {x.ndim} dims")  # counted from the end, it would be another dim
-        return xp.vecdot(x, y, axis=dim if dim < 0 else dim - x.ndim)
+        axis = dim if dim < 0 else dim - x.ndim
+        if xp.isdtype(x.dtype, "bool"):  # the standard's vecdot is for numbers; that of CuPy adds bytes
+            return xp.any(xp.logical_and(x, y), axis=axis)
+        return xp.vecdot(x, y, axis=axis)
 
     table = {
         "linalg_qr": qr, "linalg_eig": eig, "linalg_eigvals": eigvals,

@@ -46,12 +46,14 @@ NEEDS: Final[dict[str, str]] = {
     "embedding": "max min reshape take",
     # linalg.py
     "linalg_cholesky_ex": "any astype conj isdtype isfinite linalg.cholesky matrix_transpose tril triu",
-    "linalg_inv_ex": "any astype isfinite linalg.inv", "linalg_solve_ex": "any astype isfinite linalg.solve",
+    "linalg_inv_ex": "any asarray astype isfinite isnan linalg.inv where",
+    "linalg_solve_ex": "any asarray astype broadcast_to isfinite isnan linalg.solve where",
     "linalg_qr": "linalg.qr", "linalg_svd": "linalg.svd", "linalg_svdvals": "linalg.svdvals",
     "linalg_eigh": "conj isdtype linalg.eigh matrix_transpose tril triu",
     "linalg_eigvalsh": "conj isdtype linalg.eigvalsh matrix_transpose tril triu",
     "linalg_eig": "astype isdtype linalg.eig", "linalg_eigvals": "astype isdtype linalg.eigvals",
-    "linalg_det": "linalg.det", "linalg_slogdet": "linalg.slogdet", "linalg_vecdot": "broadcast_arrays vecdot",
+    "linalg_det": "linalg.det", "linalg_slogdet": "linalg.slogdet",
+    "linalg_vecdot": "any broadcast_arrays isdtype logical_and vecdot",
     # fft.py
     "fft_c2c": "fft.fftn fft.ifftn", "fft_r2c": "astype complex64 fft.fftn fft.rfftn result_type",
     "fft_c2r": "fft.irfftn",

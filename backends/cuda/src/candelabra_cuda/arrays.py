@@ -30,6 +30,14 @@ def to_cupy(array: StridedArray) -> Any:
     )
 
 
+def aligned(array: Any) -> Any:
+    """Return an array of CuPy, or a copy if its address is not a multiple of the size of a complex element.
+
+    cuFFT's transforms of real numbers refuse other addresses, which a view with an odd offset has.
+    """
+    return array.copy() if array.data.ptr % (2 * array.itemsize) else array
+
+
 def from_cupy(array: Any, engine: CudaEngine) -> StridedArray:
     """Return an array over the memory of a ``cupy.ndarray``."""
     if any(step < 0 for step in array.strides):

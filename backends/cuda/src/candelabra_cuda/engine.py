@@ -84,6 +84,7 @@ class CudaEngine(Engine):
         with self._lock:
             if len(self._streams) < MAX_STREAMS:
                 self.runtime.setDevice(self.index)
+                self._staging.share()
                 stream = self.cupy.cuda.Stream(non_blocking=True)
                 self.pool.share(stream)
             else:

@@ -13,6 +13,7 @@ from candelabra_clike.kernels import attention, linear
 
 from candelabra_cuda.arrays import TO_NUMPY, over_cupy
 from candelabra_cuda.blas import CublasMatmul, multiplying
+from candelabra_cuda.libraries import corrected
 
 Kernel = Callable[..., Any]
 
@@ -25,9 +26,10 @@ def table(c_kernels: Mapping[str, Kernel], cublas: bool = True) -> dict[str, Ker
     from array_api_compat import cupy as xp  # adds the names of the standard that CuPy lacks
     from candelabra.library import DEVICE, OPERATORS
 
+    kernels = candelabra_arrayapi.kernels(xp, TO_NUMPY, missing=("linalg.eig", "linalg.eigvals"))
     cupy_kernels = {
         name: over_cupy(kernel)
-        for name, kernel in candelabra_arrayapi.kernels(xp, TO_NUMPY, missing=("linalg.eig", "linalg.eigvals")).items()
+        for name, kernel in corrected(kernels, xp).items()
         if name in OPERATORS and all(p.kind != DEVICE for p in OPERATORS[name].schema.parameters)
     }
     if cublas:  # the composites of linear layers multiply by cuBLAS

@@ -188,19 +188,29 @@ class CudaMemoryPool:
 
 
 class Staging:
-    """Pinned memory of copies in progress. It is released when their event is complete."""
+    """Copies from the host: pinned memory of copies in progress, which is released when their event is complete."""
 
     def __init__(self, cupy: Any) -> None:
         self._cuda: Final = cupy.cuda
         self._running: Final[deque[tuple[Any, Any]]] = deque()
+        self.shared = False
+        """Whether there are several streams. No other stream waits for the event of a copy, so the host waits then."""
+
+    def share(self) -> None:
+        """Make this and all later copies visible to all streams."""
+        self.shared = True
+        while self._running:
+            self._running.popleft()[0].synchronize()
 
     def write(self, to: int, data: memoryview, stream: Any) -> None:
         """Write bytes to an address in stream order. ``data`` may change after the call."""
         runtime = self._cuda.runtime
         size = data.nbytes
         if size > PINNED_LIMIT:
+            # In the order of the stream: a synchronous copy would be queued on the default stream, for which streams
+            # that do not block do not wait.
+            runtime.memcpyAsync(to, address(data), size, runtime.memcpyHostToDevice, stream.ptr)
             stream.synchronize()
-            runtime.memcpy(to, address(data), size, runtime.memcpyHostToDevice)
             return
         while self._running and self._running[0][0].done:
             self._running.popleft()
@@ -209,7 +219,10 @@ class Staging:
         runtime.memcpyAsync(to, pinned.ptr, size, runtime.memcpyHostToDevice, stream.ptr)
         event = self._cuda.Event(disable_timing=True)
         event.record(stream)
-        self._running.append((event, pinned))
+        if self.shared:
+            event.synchronize()
+        else:
+            self._running.append((event, pinned))
 
 
 def address(data: Any) -> int:

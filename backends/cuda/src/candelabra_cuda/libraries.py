@@ -1,0 +1,30 @@
+"""Kernels over CuPy whose libraries accept or compute less than the standard's functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from candelabra_cuda.arrays import aligned
+
+Kernel = Callable[..., Any]
+
+
+def corrected(kernels: Mapping[str, Kernel], xp: Any) -> dict[str, Kernel]:
+    """Return the kernels of a namespace, with those replaced whose library needs other arguments."""
+    fft_r2c, slogdet = kernels["fft_r2c"], kernels["linalg_slogdet"]
+
+    def aligned_fft_r2c(x: Any, *options: Any) -> Any:
+        return fft_r2c(aligned(x), *options)
+
+    def wide_slogdet(x: Any) -> tuple[Any, Any]:
+        """cuBLAS takes a complex pivot for 0 if its square is smaller than the dtype represents. In complex128 the
+        squares of all numbers of complex64 are larger than 0.
+        """
+        if x.dtype != xp.complex64:
+            result: tuple[Any, Any] = slogdet(x)
+            return result
+        sign, logarithm = slogdet(xp.astype(x, xp.complex128))
+        return xp.astype(sign, xp.complex64), xp.astype(logarithm, xp.float32)
+
+    return {**kernels, "fft_r2c": aligned_fft_r2c, "linalg_slogdet": wide_slogdet}
