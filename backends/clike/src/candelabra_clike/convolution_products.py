@@ -18,12 +18,12 @@ from candelabra.dtypes import dtype, float32
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.kernels import convolution
 from candelabra_clike.kernels.attention import Multiply, rounded, transpose
-from candelabra_clike.kernels.convolution import Form
+from candelabra_clike.kernels.convolution import ConvolutionForm
 from candelabra_clike.kernels.copies import contiguous, copy_into, filled_
 from candelabra_clike.kernels.reductions import DtypeSpecialized
 from candelabra_clike.layouts import collapsed
 from candelabra_clike.templates.convolutions.convolution import OutputLayout, Patches
-from candelabra_clike.templates.convolutions.gathering import framed, gather_patches
+from candelabra_clike.templates.convolutions.gathering import gather_patches, padded_view
 from candelabra_clike.templates.copies.packing import strided_copy
 from candelabra_clike.templates.matmul.packing import StridedRows
 
@@ -37,9 +37,9 @@ class Products(NamedTuple):
     multiply: Multiply
 
     @property
-    def form(self) -> Form:
+    def form(self) -> ConvolutionForm:
         """How images are convolved: no zeros are written around them."""
-        return Form(self.convolve, framed)
+        return ConvolutionForm(self.convolve, padded_view)
 
     def convolve(
         self, out: StridedArray, w: StridedArray, filters: StridedRows, x: StridedArray, bias: StridedArray | None,
@@ -52,7 +52,7 @@ class Products(NamedTuple):
         view = out.restrided(shape, steps, out.offset + results.first)
         whole = view if view.contiguous else out.engine.empty(shape, out.dtype)
         left = filter_matrix(w, filters)
-        for first, part in parts(patches):
+        for first, part in image_chunks(patches):
             size = (part.images, rows, count)
             target = whole.restrided(size, (rows * count, count, 1), whole.offset + first * rows * count)
             if bias is not None:
@@ -69,7 +69,7 @@ class Products(NamedTuple):
         if not patches.images:
             filled_(sums, 0)
         y = contiguous(y)
-        for first, part in parts(patches):
+        for first, part in image_chunks(patches):
             order = y.restrided(
                 (rows, part.images, count), (count, rows * count, 1), y.offset + first * rows * count
             )  # fmt: skip
@@ -88,11 +88,11 @@ def filter_matrix(w: StridedArray, filters: StridedRows) -> StridedArray:
     return strided_copy(w, shape, steps, filters.first).reshaped((filters.rows, depth))
 
 
-def parts(patches: Patches) -> Iterator[tuple[int, Patches]]:
-    """Yield the first image and the patches of groups of images, each with few enough elements if possible."""
-    per_part = max(1, MAX_PATCHES // max(1, patches.depth * prod(patches.positions)))
-    for first in range(0, patches.images, per_part):
-        images = min(per_part, patches.images - first)
+def image_chunks(patches: Patches) -> Iterator[tuple[int, Patches]]:
+    """Yield the first image and the patches of chunks of images, each with few enough elements if possible."""
+    per_chunk = max(1, MAX_PATCHES // max(1, patches.depth * prod(patches.positions)))
+    for first in range(0, patches.images, per_chunk):
+        images = min(per_chunk, patches.images - first)
         yield first, patches._replace(images=images, first=patches.first + first * patches.image_step)
 
 
@@ -142,7 +142,7 @@ def conv_weight(
     geometry = convolution.geometry_of_weight(x, y, shape, stride, padding, dilation, groups)
     out = x.engine.empty(tuple(shape), x.dtype)
     if out.size:
-        source, patches, _ = convolution.patches(x, tuple(shape)[2:], geometry, y.shape[2:], framed)
+        source, patches, _ = convolution.patches(x, tuple(shape)[2:], geometry, y.shape[2:], padded_view)
         Products(multiply).weight_gradient(out, source, y, patches)
     return out
 

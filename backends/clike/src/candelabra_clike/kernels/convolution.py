@@ -86,7 +86,7 @@ def convolution_inputs(
     return source, filters, source_patches, OutputLayout(0, strides[0], strides[1], strides[2:]), slack
 
 
-class Form(NamedTuple):
+class ConvolutionForm(NamedTuple):
     """How arrays of known layouts are convolved, with the arguments of
     :func:`~candelabra_clike.templates.convolutions.convolution.convolve`, and how images are surrounded by zeros.
     """
@@ -95,11 +95,15 @@ class Form(NamedTuple):
     pad: Padding
 
 
-KERNELS_IN_C: Final = Form(convolve, padded)
+KERNELS_IN_C: Final = ConvolutionForm(convolve, padded)
 
 
 def forward(
-    x: StridedArray, w: StridedArray, bias: StridedArray | None, geometry: ConvGeometry, form: Form = KERNELS_IN_C
+    x: StridedArray,
+    w: StridedArray,
+    bias: StridedArray | None,
+    geometry: ConvGeometry,
+    form: ConvolutionForm = KERNELS_IN_C,
 ) -> StridedArray:
     """Convolve images with filters."""
     positions = geometry.positions(x.shape[2:], w.shape[2:])
@@ -143,7 +147,7 @@ def phases(size: int, kernel: int, stride: int, padding: int, dilation: int) -> 
 
 
 def input_gradient(
-    y: StridedArray, w: StridedArray, shape: Shape, geometry: ConvGeometry, form: Form = KERNELS_IN_C
+    y: StridedArray, w: StridedArray, shape: Shape, geometry: ConvGeometry, form: ConvolutionForm = KERNELS_IN_C
 ) -> StridedArray:
     """Compute the input gradient: each phase is a convolution of ``y`` at stride 1 with its taps in reverse order."""
     _, padding, dilation, _ = geometry
@@ -211,7 +215,9 @@ def _phase_layout(
     return flipped, patches_, OutputLayout(first, out_strides[0], out_strides[1], each)
 
 
-def _single_position(out: StridedArray, y: StridedArray, w: StridedArray, groups: int, form: Form) -> StridedArray:
+def _single_position(
+    out: StridedArray, y: StridedArray, w: StridedArray, groups: int, form: ConvolutionForm
+) -> StridedArray:
     """Compute the input gradient for one output position: taps and channels are the rows of a convolution with one
     tap.
     """

@@ -24,7 +24,7 @@ WIDEST: Final = 8
 """The largest number of taps along the last dim that a work-item loads before it stores them."""
 
 
-class Framed(StridedArray):
+class PaddedView(StridedArray):
     """Images as if zeros surrounded them: shape and offset are those with the zeros, which are not in memory.
 
     ``before`` has the number of zeros before each of the last dims, and ``inside`` their sizes without zeros.
@@ -36,7 +36,7 @@ class Framed(StridedArray):
     inside: Shape
 
 
-def framed(x: StridedArray, before: Shape, after: Shape) -> StridedArray:
+def padded_view(x: StridedArray, before: Shape, after: Shape) -> StridedArray:
     """Return an array with zeros around its last dims, as :func:`~candelabra_clike.templates.copies.packing.padded`
     does.
     """
@@ -46,7 +46,7 @@ def framed(x: StridedArray, before: Shape, after: Shape) -> StridedArray:
     inside, steps = x.shape[lead:], x.strides[lead:]
     shape = x.shape[:lead] + tuple([b + n + a for b, n, a in zip(before, inside, after, strict=True)])
     offset = x.offset - sum(b * step for b, step in zip(before, steps, strict=True))
-    result = Framed(x.engine, x.buffer, shape, x.strides, offset, x.dtype, prod(shape), False)
+    result = PaddedView(x.engine, x.buffer, shape, x.strides, offset, x.dtype, prod(shape), False)
     result.before, result.inside = before, inside
     return result
 
@@ -58,11 +58,11 @@ def gather_patches(x: StridedArray, patches: Patches) -> StridedArray:
     if out.size:
         width = patches.taps[-1] if patches.taps[-1] <= WIDEST else 1
         memory = CTYPES[UNSIGNED[x.dtype.itemsize]].memory
-        _gathering(memory, len(patches.taps), width, isinstance(x, Framed))(out, x, patches, columns)
+        _gathering(memory, len(patches.taps), width, isinstance(x, PaddedView))(out, x, patches, columns)
     return out
 
 
-def frame_numbers(x: Framed, patches: Patches) -> list[int]:
+def padding_numbers(x: PaddedView, patches: Patches) -> list[int]:
     """Return, for each dim, the coordinate of the first tap, the sizes, and the steps of positions and taps in
     elements of the dim.
     """
@@ -80,14 +80,14 @@ class PatchGathering:
     """``out[(c, tap), (image, position)]`` is the element of that tap. A work-item has a column, and some channels.
 
     ``width`` is the number of taps along the last dim, or 1 if there are many: its loads precede its stores, because
-    the compiler must assume that the arrays overlap. With ``framed``, elements outside the images are 0.
+    the compiler must assume that the arrays overlap. With ``padded``, elements outside the images are 0.
     """
 
-    def __init__(self, memory: str, rank: int, width: int, framed: bool) -> None:
+    def __init__(self, memory: str, rank: int, width: int, padded: bool) -> None:
         self.memory = memory
         self.rank = rank
         self.width = width
-        self.framed = framed
+        self.padded = padded
         self._launches: dict[Any, Launch] = {}
 
     def __call__(self, out: StridedArray, x: StridedArray, patches: Patches, columns: int) -> None:
@@ -100,7 +100,7 @@ class PatchGathering:
         numbers = (
             patches.first, columns, patches.channels, per_item, prod(patches.taps), patches.image_step,
             patches.channel_step, *patches.taps, *patches.positions, *patches.tap_steps, *patches.position_steps,
-            *(frame_numbers(x, patches) if isinstance(x, Framed) else ()),
+            *(padding_numbers(x, patches) if isinstance(x, PaddedView) else ()),
         )  # fmt: skip
         modulus = 1 << (64 if wide else 32)  # negative numbers as unsigned indices
         items = columns * -(-patches.channels // per_item)
@@ -124,17 +124,17 @@ UNROLL for (int j = 0; j < {width}; ++j) v[j] = {self._inside(looped)}x[{offset}
 UNROLL for (int j = 0; j < {width}; ++j) {{ out[o] = v[j]; o += columns; }}
 }}"""
         names = ("x_from", "columns", "channels", "channels_per_item", "taps", "x_image_step", "x_channel")
-        groups = ("t", "p", "x_t", "x_p", *(("corner", "inside", "step", "tap_step") if self.framed else ()))
+        groups = ("t", "p", "x_t", "x_p", *(("corner", "inside", "step", "tap_step") if self.padded else ()))
         each = [f"{n}{d}" for n in groups for d in range(rank)]
         head = (writes("out", self.memory), reads("x", self.memory), *[number(n) for n in (*names, *each)])
-        kind = "framed" if self.framed else "gather"
+        kind = "padded" if self.padded else "gather"
         return Source(f"{kind}_patches{rank}_{width}_{self.memory}", head, body, wide=wide)
 
     def _decoded(self) -> str:
         """Return statements that add the offset of the position to ``here``, and set its coordinates."""
 
         def use(d: int, position: str) -> str:
-            if not self.framed:
+            if not self.padded:
                 return moves(position, {"here": f"x_p{d}"})
             return (
                 f"const INDEX q{d} = {position}; here += q{d} * x_p{d}; const INDEX y{d} = corner{d} + q{d} * step{d};"
@@ -144,16 +144,16 @@ UNROLL for (int j = 0; j < {width}; ++j) {{ out[o] = v[j]; o += columns; }}
 
     def _inside(self, looped: range) -> str:
         """Return the beginning of an expression that loads an element inside the image."""
-        if not self.framed:
+        if not self.padded:
             return ""
         taps = {d: f"i{d}" for d in looped}
         within = [f"y{d} + {taps.get(d, 'j')} * tap_step{d} < inside{d}" for d in range(self.rank)]
         return f"{' && '.join(within)} ? "
 
     def _outside(self) -> str:
-        return f" : ({self.memory})0" if self.framed else ""
+        return f" : ({self.memory})0" if self.padded else ""
 
 
 @lru_cache(256)
-def _gathering(memory: str, rank: int, width: int, framed: bool) -> PatchGathering:
-    return PatchGathering(memory, rank, width, framed)
+def _gathering(memory: str, rank: int, width: int, padded: bool) -> PatchGathering:
+    return PatchGathering(memory, rank, width, padded)
