@@ -27,6 +27,15 @@ typedef float f32; typedef float2 c64;
 #define FMA_F32(a, b, c) __fmaf_rn((f32)(a), (f32)(b), (f32)(c))
 #define COMPARE_AND_SWAP(address, old, new) atomicCAS((u32*)(address), (u32)(old), (u32)(new))
 #define ATOMIC_ADD_U32(address, value) atomicAdd((u32*)(address), (u32)(value))
+template <typename T> struct alignas(sizeof(T) < 4 ? 4 * sizeof(T) : 16) x4 { T x, y, z, w; };
+typedef x4<u16> u16x4; typedef x4<f32> f32x4;
+#define LOAD_X4(type, p) (*(const x4<type>*)(p))
+#define STORE_X4(type, p, v) (*(x4<type>*)(p) = (v))
+#ifdef __HIP__
+#define SHUFFLE(value, lane) __shfl((value), (int)(lane), 32)
+#else
+#define SHUFFLE(value, lane) __shfl_sync(0xFFFFFFFFu, (value), (int)(lane), 32)
+#endif
 #define UNROLL _Pragma("unroll")
 #define INDEPENDENT
 #define INDEPENDENT_FEW
@@ -43,7 +52,7 @@ FUNCTION c64 operator+(c64 a, c64 b) { return C64(a.x + b.x, a.y + b.y); }
 FUNCTION c64 operator-(c64 a, c64 b) { return C64(a.x - b.x, a.y - b.y); }
 """,
     """
-typedef double f64; typedef double2 c128;
+typedef double f64; typedef double2 c128; typedef x4<f64> f64x4;
 #define C128(re, im) make_double2((re), (im))
 #define BITS_F64(u) __longlong_as_double((i64)(u))
 #define BITS_U64(f) ((u64)__double_as_longlong((f64)(f)))
@@ -56,5 +65,6 @@ FUNCTION c128 operator-(c128 a, c128 b) { return C128(a.x - b.x, a.y - b.y); }
 """,
     options=("-std=c++17",),
     exact_options=("-fmad=false",),
+    warp=32,
     rounds_up=True,
 )

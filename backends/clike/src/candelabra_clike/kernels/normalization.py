@@ -108,9 +108,11 @@ def _parameters_for(d: dtype) -> Callable[..., Any] | None:
     ) -> tuple[StridedArray, ...] | Any:
         operands = [grad, x, mean, rstd]
         engine, shape = x.engine, broadcast([t.shape for t in operands])
-        if not engine.traits.serial:
-            return NotImplemented  # a lane or a work-group for each sum would be too few
         rows = row_kernel(PARAMETERS, d)
+        if not engine.traits.serial:
+            if len(shape) - 1 not in dims:
+                return NotImplemented  # a lane for each column would be too few
+            return tuple(rows(operands, shape, dims))
         segments = _segments(shape, dims, engine.traits.compute_units) if d.itemsize >= 4 else 1
         if segments == 1:
             return tuple(rows(operands, shape, dims))
