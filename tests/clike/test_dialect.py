@@ -39,7 +39,7 @@ def documented_vectors() -> set[str]:
 def documented_for_lanes() -> set[str]:
     """Return the documented macros and types of the forms for other devices."""
     _, lanes = (page.__doc__ or "").split("``f32x4``")
-    return set(re.findall(r"``([A-Z][A-Z0-9_]+)\b", lanes)) | {"f32x4", "f64x4", "u16x4"}
+    return set(re.findall(r"``([A-Z][A-Z0-9_]+)\b", lanes)) | {f"{t}x4" for t in ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f32", "f64")}
 
 
 @pytest.mark.parametrize("dialect", [OPENCL, CUDA, C], ids=lambda d: d.name)
