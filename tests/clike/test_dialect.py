@@ -17,7 +17,7 @@ def words(dialect: Dialect) -> set[str]:
     """Return every macro and type that a preamble defines."""
     text = dialect.preamble + dialect.float64
     macros = re.findall(r"^\s*#define\s+(\w+)", text, re.MULTILINE)
-    types = re.findall(r"typedef [\w ]+? (\w+)(?: __attribute__\(\(.*\)\))?;", text)
+    types = re.findall(r"typedef [\w<> ]+? (\w+)(?: __attribute__\(\(.*\)\))?;", text)
     return {*macros, *types}
 
 
@@ -33,7 +33,15 @@ def documented() -> set[str]:
 def documented_vectors() -> set[str]:
     """Return the documented macros of the forms for ``serial`` devices."""
     _, serial = (page.__doc__ or "").split("``f32x8``")
-    return set(re.findall(r"``([A-Z][A-Z0-9_]+)\b", serial))
+    return set(re.findall(r"``([A-Z][A-Z0-9_]+)\b", serial.split("``f32x4``")[0]))
+
+
+def documented_for_lanes() -> set[str]:
+    """Return the documented macros and types of the forms for other devices."""
+    _, lanes = (page.__doc__ or "").split("``f32x4``")
+    return set(re.findall(r"``([A-Z][A-Z0-9_]+)\b", lanes)) | {
+        f"{t}x4" for t in ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f32", "f64")
+    }
 
 
 @pytest.mark.parametrize("dialect", [OPENCL, CUDA, C], ids=lambda d: d.name)
@@ -47,6 +55,13 @@ def test_vectors_are_in_the_dialects_of_processors() -> None:
     assert documented_vectors() - words(C) == set()
     missing = documented_vectors() - words(OPENCL)
     assert missing == {"LOAD_X16", "STORE_X16", "PRIVATE_X16", "BITS_F32X16", "BITS_U32X16"}
+
+
+def test_vectors_of_four_are_in_the_dialects_of_lanes() -> None:
+    """Only a dialect with warps exchanges values between lanes."""
+    assert documented_for_lanes() - words(CUDA) == set()
+    assert documented_for_lanes() - words(OPENCL) == {"SHUFFLE"}
+    assert (CUDA.warp, OPENCL.warp, C.warp) == (32, 1, 1)
 
 
 def test_what_both_define_has_the_same_arguments() -> None:

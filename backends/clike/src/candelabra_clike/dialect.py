@@ -36,6 +36,11 @@ Another C-like language needs another :class:`Dialect`.
                                           its use, if the dialect can
 ``CACHE_LINE``                            a type of 64 bytes
 ``STORE_NONTEMPORAL(address, line)``      a store to an aligned address that bypasses the caches, if possible
+``f32x4`` … ``u64x4``                     vectors of four with parts ``.x`` … ``.w``, in the forms for lanes: not in C
+``LOAD_X4(f32, p)``                       the vector of four at an address that is a multiple of its size
+``STORE_X4(f32, p, v)``                   a store of a vector to such an address
+``SHUFFLE(value, lane)``                  the value of another lane of the warp, in dialects with :attr:`Dialect.warp`.
+                                          All lanes of the warp call it
 ========================================  ==============================================================
 """
 
@@ -63,6 +68,8 @@ class Dialect:
     """The compiler options for correctly rounded division and square root, for devices that support them."""
     processor: Sequence[str] = ()
     """The compiler options for devices that are the host's processor."""
+    warp: int = 1
+    """The adjacent work-items of a group that SHUFFLE exchanges values between, or 1 without SHUFFLE."""
     rounds_up: bool = False
     """Whether launches consist of whole work-groups. A source without ``group`` then gets the number of work-items as
     its last argument, and work-items beyond that number return."""

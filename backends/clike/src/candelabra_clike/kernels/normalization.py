@@ -110,10 +110,11 @@ def _parameters_for(d: dtype) -> Callable[..., Any] | None:
     ) -> tuple[StridedArray, ...] | Any:
         operands = [grad, x, mean, rstd]
         engine, shape = x.engine, broadcast((grad.shape, x.shape, mean.shape, rstd.shape))
-        if not engine.traits.serial:
-            return NotImplemented  # a lane or a work-group for each sum would be too few
         rows = row_kernel(PARAMETERS, d)
-        segments = _segments(shape, dims, engine.traits.compute_units) if d.itemsize >= 4 else 1
+        serial = engine.traits.serial
+        if not serial and len(shape) - 1 not in dims:
+            return NotImplemented  # a lane for each column would be too few
+        segments = _segments(shape, dims, engine.traits.compute_units) if serial and d.itemsize >= 4 else 1
         if segments == 1:
             found = rows(operands, shape, dims)
             if not keepdim:

@@ -137,10 +137,17 @@ def _grouped_launch(
     target_groups = 8 * traits.compute_units
     if n <= FEW or (columns >= 32 and rows >= target_groups * 32):
         return [text.rows(wide, None)], rows, (1,)
+    warp = engine.dialect.warp
+    if warp > 1 and rows * warp >= target_groups * group:
+        return [text.groups(wide, group, warp, warp, "")], -(-rows // (group // warp)), (1, n)
     tiles = -(-n // (group * EACH))
     per_part = -(-tiles // min(tiles, group, max(1, target_groups // rows)))
     size = per_part * group * EACH
     parts = -(-n // size)
     if parts == 1:
-        return [text.groups(wide, group, "")], rows, (1, size)
-    return [text.groups(wide, group, "totals"), text.groups(wide, group, "rest")], rows * parts, (parts, size)
+        return [text.groups(wide, group, group, warp, "")], rows, (1, size)
+    return (
+        [text.groups(wide, group, group, warp, "totals"), text.groups(wide, group, group, warp, "rest")],
+        rows * parts,
+        (parts, size),
+    )

@@ -25,6 +25,8 @@ INPUTS: Final = "ab"
 """The names of the inputs."""
 EACH = 8
 """Adjacent elements that a lane of a group processes at a time."""
+VECTOR: Final = 4
+"""Elements of a vector load or store of a lane."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,44 +286,133 @@ class ScanSourceBuilder:
         return self.source("columns", ("blocks", "size"), body, wide, 1, "")
 
     # -- groups -------------------------------------------------------------------------------------------------------
-    def groups(self, wide: bool, group: int, phase: str) -> Source:
+    def groups(self, wide: bool, group: int, lanes: int, warp: int, phase: str) -> Source:
         """Return the kernel in which group ``g`` scans part ``g % parts`` of row ``g / parts``, in whole tiles of
-        ``size`` elements.
+        ``size`` elements. With fewer ``lanes`` than ``group``, a group scans several rows, each in one part.
+
+        A lane has :data:`EACH` adjacent elements of a tile in registers. ``warp`` lanes exchange states directly.
         """
-        shared = "".join(f"LOCAL {type} shared{k}[{group}];\n" for k, (type, _) in enumerate(self.scan.states))
-        known = ""
+        shared = known = ""
+        if lanes > warp:
+            size = group // warp
+            shared = "".join(f"LOCAL {type} shared{k}[{size}];\n" for k, (type, _) in enumerate(self.scan.states))
         if phase == "rest":
+            many = range(len(self.scan.states))
+            put = " ".join(f"shared{k}[0] = e{k};" for k in many)
+            get = " ".join(f"t{k} = shared{k}[0];" for k in many)
             known = (
                 f"{{\n{self.state('l')}if (LOCAL_ID < part) {{\n{self.totals('q', 'o * parts + LOCAL_ID', False)}"
-                f"{self.combine('l', 'q')}}}\n{self._scan_group(group)}"
-                f"if (part) {{\n{self.combine('t', 'shared', of='[part - 1u]')}}}\nBARRIER;\n}}\n"
+                f"{self.combine('l', 'q')}}}\n{self._scan_lanes(lanes, warp)}"
+                f"if (LOCAL_ID == part) {{ {put} }}\nBARRIER;\n{get}\nBARRIER;\n}}\n"
             )
-        offset, i = "{0}_row + (from + j) * {0}_step", "(from + j)"
-        end = ""
-        if phase != "totals":
-            write = self.results("e", "out_row + (from + j) * out_step")
-            end = (
-                f"{self.copy_state('e', 't')}if (LOCAL_ID) {{\n{self.combine('e', 'shared', of='[LOCAL_ID - 1u]')}}}\n"
-                f"for (u32 j = 0; j < many; ++j) {{\n{self.element_state('f', offset, i)}"
-                f"{self.combine('e', 'f')}{write}}}\n"
+        start = (
+            "const u32 lane = LOCAL_ID;\n"
+            "const INDEX o = GROUP_ID / parts, part = GROUP_ID % parts, begin = part * size;\n"
+            "const INDEX stop = n - begin < size ? n : begin + size;\n"
+        )
+        if lanes < group:
+            start = (
+                f"const u32 lane = LOCAL_ID % {lanes}u;\n"
+                f"const INDEX row = GROUP_ID * {group // lanes}u + LOCAL_ID / {lanes}u;\n"
+                "const INDEX o = row < rows ? row : rows - 1, begin = 0, stop = row < rows ? n : 0;\n"
             )
+        values = [f"v{n}" for n in self.inputs]
+        each = self.state_of("f", [f"{v}[j]" for v in values], "(from + j)")
+        end = "" if phase == "totals" else self._store_lane(each)
         body = (
-            f"{shared}const INDEX o = GROUP_ID / parts, part = GROUP_ID % parts, begin = part * size;\n"
-            f"const INDEX stop = n - begin < size ? n : begin + size;\n"
-            f"{self.row('o', self.kept)}{self.state('t')}{known}"
-            f"for (INDEX tile = begin; tile < stop; tile += {group * EACH}u) {{\n"
-            f"const INDEX from = tile + LOCAL_ID * {EACH}u;\n"
+            f"{shared}{start}{self.row('o', self.kept)}{self._adjacent(phase)}{self.state('t')}{known}"
+            f"for (INDEX tile = begin; tile < stop; tile += {lanes * EACH}u) {{\n"
+            f"const INDEX from = tile + lane * {EACH}u;\n"
             f"const u32 many = from >= stop ? 0 : stop - from < {EACH}u ? (u32)(stop - from) : {EACH}u;\n"
-            f"{self.state('l')}for (u32 j = 0; j < many; ++j) {{\n"
-            f"{self.element_state('e', offset, i)}{self.combine('l', 'e')}}}\n"
-            f"{self._scan_group(group)}{end}{self.combine('t', 'shared', of=f'[{group - 1}]')}BARRIER;\n}}\n"
+            f"{self._load_lane()}{self.state('l')}UNROLL for (u32 j = 0; j < {EACH}u; ++j) if (j < many) {{\n"
+            f"{each}{self.combine('l', 'f')}}}\n{self._scan_lanes(lanes, warp)}{end}}}\n"
         )
         if phase == "totals":
             body += f"if (LOCAL_ID == 0) {{\n{self.totals('t', 'o * parts + part', True)}}}"
-        return self.source("groups", ("parts", "size"), body, wide, group, phase)
+        return self.source(f"groups{lanes}_", ("parts", "size"), body, wide, group, phase)
+
+    def _adjacent(self, phase: str) -> str:
+        """Return statements that find out whether whole vectors of each array are aligned, in row ``o``."""
+        outs = [] if phase == "totals" else [(f"out{k}", "out", e) for k, e in enumerate(self.outputs)]
+        arrays = [*[(n, n, e) for n, e in zip(self.inputs, self.elements, strict=True)], *outs]
+        if any(e.memory[0] == "c" for _, _, e in arrays):
+            return "const u32 adjacent = 0;\n"
+        tests = [
+            f"{n}_step == 1 && (u64)({pointer} + {n}_row) % {int(e.memory[1:]) // 2}u == 0" for pointer, n, e in arrays
+        ]
+        return f"const u32 adjacent = {' && '.join(tests)};\n"
+
+    def _load_lane(self) -> str:
+        """Return statements that load the elements of a lane into the arrays ``va`` …"""
+        declared = vectors = scalars = ""
+        for n, e in zip(self.inputs, self.elements, strict=True):
+            declared += f"{e.value} v{n}[{EACH}];\n"
+            element = e.load(f"{n}[{n}_row + (from + j) * {n}_step]")
+            scalars += f"if (j < many) v{n}[j] = {element};\n"
+            if e.memory[0] == "c":
+                continue
+            for j in range(0, EACH, VECTOR):
+                parts = "".join(f"v{n}[{j + p}] = {e.load(f'w.{part}')};\n" for p, part in enumerate("xyzw"))
+                load = f"LOAD_X4({e.memory}, {n} + ({n}_row + from + {j}u))"
+                vectors += f"{{ const {e.memory}x4 w = {load};\n{parts}}}\n"
+        scalars = f"UNROLL for (u32 j = 0; j < {EACH}u; ++j) {{\n{scalars}}}\n"
+        if not vectors:
+            return declared + scalars
+        return f"{declared}if (adjacent && many == {EACH}u) {{\n{vectors}}} else {{\n{scalars}}}\n"
+
+    def _store_lane(self, each: str) -> str:
+        """Return statements that store the outputs of a lane, from state ``e`` before its first element."""
+        values = self.scan.result_of([f"e{k}" for k in range(len(self.scan.states))])
+        declared = vectors = scalars = results = ""
+        for k, (o, value) in enumerate(zip(self.outputs, values, strict=True)):
+            declared += f"{o.memory} r{k}[{EACH}];\n"
+            results += f"r{k}[j] = {o.store('(' + text(value) + ')')};\n"
+            scalars += f"if (j < many) out{k}[out_row + (from + j) * out_step] = r{k}[j];\n"
+            if o.memory[0] == "c":
+                continue
+            for j in range(0, EACH, VECTOR):
+                parts = " ".join(f"w.{part} = r{k}[{j + p}];" for p, part in enumerate("xyzw"))
+                vectors += (
+                    f"{{ {o.memory}x4 w; {parts}\nSTORE_X4({o.memory}, out{k} + (out_row + from + {j}u), w); }}\n"
+                )
+        scan = f"UNROLL for (u32 j = 0; j < {EACH}u; ++j) if (j < many) {{\n{each}{self.combine('e', 'f')}{results}}}\n"
+        scalars = f"UNROLL for (u32 j = 0; j < {EACH}u; ++j) {{\n{scalars}}}\n"
+        if not vectors:
+            return declared + scan + scalars
+        return f"{declared}{scan}if (adjacent && many == {EACH}u) {{\n{vectors}}} else {{\n{scalars}}}\n"
+
+    def _scan_lanes(self, lanes: int, warp: int) -> str:
+        """Declare state ``e``: ``t`` combined with the states ``l`` of earlier lanes. ``t`` is combined with those of
+        all lanes. (Hillis and Steele, 1986)
+        """
+        many = range(len(self.scan.states))
+        if warp == 1:
+            return self._scan_group(lanes)
+        scan, h = "", 1
+        while h < warp:
+            moved = "".join(
+                f"{type} v{k} = SHUFFLE(l{k}, LOCAL_ID - {h}u);\n" for k, (type, _) in enumerate(self.scan.states)
+            )
+            kept = " ".join(f"l{k} = v{k};" for k in many)
+            scan += f"{{\n{moved}if (LOCAL_ID % {warp}u >= {h}u) {{\n{self.combine('v', 'l')}{kept}\n}}\n}}\n"
+            h *= 2
+        states = list(enumerate(self.scan.states))
+        scan += "".join(f"const {type} b{k} = SHUFFLE(l{k}, LOCAL_ID - 1u);\n" for k, (type, _) in states)
+        if lanes == warp:
+            totals = "".join(f"const {type} w{k} = SHUFFLE(l{k}, {warp - 1}u);\n" for k, (type, _) in states)
+            scan += f"{totals}{self.copy_state('e', 't')}{self.combine('t', 'w')}"
+        else:
+            put = " ".join(f"shared{k}[LOCAL_ID / {warp}u] = l{k};" for k in many)
+            before = " ".join(f"e{k} = t{k};" for k in many)
+            scan += (
+                f"if (LOCAL_ID % {warp}u == {warp - 1}u) {{ {put} }}\nBARRIER;\n{self.state('e')}"
+                f"UNROLL for (u32 w = 0; w < {lanes // warp}u; ++w) {{\nif (w == LOCAL_ID / {warp}u) {{ {before} }}\n"
+                f"{self.combine('t', 'shared', of='[w]')}}}\nBARRIER;\n"
+            )
+        return f"{scan}if (LOCAL_ID % {warp}u) {{\n{self.combine('e', 'b')}}}\n"
 
     def _scan_group(self, group: int) -> str:
-        """Return an inclusive scan of the lanes' states ``l`` in ``shared`` (Hillis and Steele, 1986)."""
+        """Return :meth:`_scan_lanes` for dialects without SHUFFLE."""
         many = range(len(self.scan.states))
         put = " ".join(f"shared{k}[LOCAL_ID] = l{k};" for k in many)
         get = " ".join(f"v{k} = shared{k}[LOCAL_ID - h];" for k in many)
@@ -330,4 +421,6 @@ class ScanSourceBuilder:
             f"{put}\nBARRIER;\nfor (u32 h = 1; h < {group}u; h *= 2u) {{\n{self.state('v')}"
             f"if (LOCAL_ID >= h) {{ {get} }}\nBARRIER;\n"
             f"if (LOCAL_ID >= h) {{\n{self.combine('v', 'l')}{back}\n{put}\n}}\nBARRIER;\n}}\n"
+            f"{self.copy_state('e', 't')}if (LOCAL_ID) {{\n{self.combine('e', 'shared', of='[LOCAL_ID - 1u]')}}}\n"
+            f"{self.combine('t', 'shared', of=f'[{group - 1}]')}BARRIER;\n"
         )

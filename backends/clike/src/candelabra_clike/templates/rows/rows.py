@@ -16,17 +16,17 @@ from candelabra.dtypes import dtype
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Buffer, Engine, Launch
 from candelabra_clike.layouts import WIDE, broadcast_layout, check_dims, collapsed
+from candelabra_clike.source import Source
 from candelabra_clike.templates.reduction_dims import max_offset
-from candelabra_clike.templates.rows import groups, serial
-from candelabra_clike.templates.rows.program import RowProgram
+from candelabra_clike.templates.rows import serial
+from candelabra_clike.templates.rows.program import RowProgram, RowTypes
+from candelabra_clike.templates.rows.schedule import RowNest, row_schedule
 from candelabra_clike.templates.rows.source import RowLayout
 from candelabra_clike.types import CTYPES
 
 _new = object.__new__
 GRAIN = 1 << 13
 """Elements that justify another work-item on serial devices."""
-FEW = 64
-"""The maximum row size for which one lane processes a row."""
 
 
 class RowOutput(NamedTuple):
@@ -38,13 +38,16 @@ class RowOutput(NamedTuple):
 
 
 class RowPlan(NamedTuple):
-    """A launch with its count and numbers, the outputs, and the maximum offset of each operand."""
+    """The launches with their counts, their numbers, the outputs, and the maximum offset of each operand.
 
-    launch: Launch | None
-    items: int
+    ``totals`` are the sizes in bytes of the buffers that several launches exchange.
+    """
+
+    launches: tuple[tuple[Launch, int], ...]
     numbers: tuple[int, ...]
     outs: tuple[RowOutput, ...]
     max_offsets: tuple[int, ...]
+    totals: tuple[int, ...] = ()
 
 
 class RowKernel:
@@ -70,10 +73,10 @@ class RowKernel:
             buffers.append(x.buffer)
             offsets.append(x.offset)
         steps = tuple(strides)
-        launch, items, arguments, likes, furthest = self._plan(engine, shape, steps, dims, False)
+        launches, arguments, likes, furthest, totals = self._plan(engine, shape, steps, dims, False)
         for offset, last in zip(offsets, furthest):
             if offset + last >= WIDE:
-                launch, items, arguments, likes, furthest = self._plan(engine, shape, steps, dims, True)
+                launches, arguments, likes, furthest, totals = self._plan(engine, shape, steps, dims, True)
                 break
         outs: list[StridedArray] = []
         written: list[Buffer] = []
@@ -89,7 +92,9 @@ class RowKernel:
             out.contiguous = True
             outs.append(out)
             written.append(buffer)
-        if launch is not None:
+        if totals:
+            written[:0] = [engine.allocate(size) for size in totals]
+        for launch, items in launches:
             launch(items, *written, *buffers, *offsets, *arguments, *numbers)
         return outs
 
@@ -111,7 +116,7 @@ class RowKernel:
         )
         outputs, count = prod(kept), prod(reduced)
         if not outputs or (not count and not self.writes):
-            return RowPlan(None, 0, (), outs, last)
+            return RowPlan((), (), outs, last)
         columns = kept[-1] > 1 and kept_strides[0][-1] == 1 != reduced_strides[0][-1]
         innermost = kept_strides if columns else reduced_strides
         layout = RowLayout(len(kept), len(reduced), tuple([min(row[-1], 2) for row in innermost]), columns)
@@ -119,6 +124,8 @@ class RowKernel:
         traits = engine.traits
         wide_total = traits.float64
         own: tuple[int, ...]
+        sources: tuple[tuple[Source, int], ...]
+        totals: tuple[int, ...] = ()
         if traits.serial:
             builder = serial.SerialRowSourceBuilder(self.program, elements, layout, wide_total, traits.lanes)
             target_items = max(1, min(outputs * count // GRAIN, 16 * traits.compute_units))
@@ -130,18 +137,21 @@ class RowKernel:
             else:
                 per_item = -(-outputs // target_items)
                 source, own, items = builder.in_rows(wide), (per_item,), -(-outputs // per_item)
+            sources = ((source, items),)
         else:
-            group_builder = groups.GroupRowSourceBuilder(self.program, elements, layout, wide_total)
-            group = min(groups.GROUP, 1 << (traits.group.bit_length() - 1))
-            own, items = (), outputs
-            source = group_builder.by_lanes(wide) if count <= FEW or columns else group_builder.by_groups(wide, group)
+            nest = RowNest(kept, kept_strides, reduced, reduced_strides)
+            sources, own, many = row_schedule(engine, self.program, elements, layout, nest, wide)
+            types = RowTypes(elements[0].value, "f64" if wide_total else "f32")
+            each = [int(p.operation.total(types)[1:]) // 8 for p in self.program.passes]
+            totals = tuple([many * size for size in each]) if many else ()
         loop_dims = (
             *kept,
             *reduced,
             *[s for row in kept_strides for s in row],
             *[s for row in reduced_strides for s in row],
         )
-        return RowPlan(engine.compile(source), items, (outputs, count, *own, *loop_dims), outs, last)
+        launches = tuple([(engine.compile(source), items) for source, items in sources])
+        return RowPlan(launches, (outputs, count, *own, *loop_dims), outs, last, totals)
 
 
 def _of(row: Shape, dims: Sequence[int]) -> Shape:
