@@ -46,26 +46,34 @@ class Pointer:
 
 
 class Pool:
-    """A pool that counts used and free bytes, and refuses allocations above ``capacity``."""
+    """A pool that counts used and free bytes, and refuses allocations above ``capacity``.
+
+    A freed block is given to the next allocation of its size on its stream, as CuPy's pool does.
+    """
 
     capacity = 2**30
 
     def __init__(self) -> None:
         self.used = self.kept = 0
+        self.blocks: dict[tuple[int, int], list[Any]] = {}
 
     def malloc(self, nbytes: int) -> Pointer:
         if nbytes > self.capacity:
             raise OutOfMemoryError(f"Out of memory allocating {nbytes:,} bytes")
         size = -(-nbytes // 512) * 512  # CuPy's pool rounds sizes, too.
         self.used += size
-        self.kept = max(0, self.kept - size)
-        made = Pointer((ctypes.c_char * nbytes)())
-        weakref.finalize(made, self.free, size)
+        key = (Stream.current[-1].ptr, size)
+        free = self.blocks.get(key)
+        if free:
+            self.kept -= size
+        made = Pointer(free.pop() if free else (ctypes.c_char * max(size, 1))())
+        weakref.finalize(made, self.free, key, made.block)
         return made
 
-    def free(self, size: int) -> None:
-        self.used -= size
-        self.kept += size
+    def free(self, key: tuple[int, int], block: Any) -> None:
+        self.used -= key[1]
+        self.kept += key[1]
+        self.blocks.setdefault(key, []).append(block)
 
     def used_bytes(self) -> int:
         return self.used
@@ -78,6 +86,7 @@ class Pool:
 
     def free_all_blocks(self) -> None:
         self.kept = 0
+        self.blocks.clear()
 
 
 class Event:
@@ -99,11 +108,24 @@ class Event:
         self.done = True
 
 
+class Graph:
+    """The work of a capture. A launch does it."""
+
+    def __init__(self, work: list[Callable[[], None]]) -> None:
+        self.work = work
+
+    def launch(self) -> None:
+        assert not Stream.current[-1].capturing
+        for call in self.work:
+            call()
+
+
 class Stream:
-    """A stream that records the calls."""
+    """A stream that records the calls. While it captures, queued work is kept instead of done."""
 
     current: ClassVar[list[Stream]] = []
     null: ClassVar[Stream]
+    capturing: ClassVar[dict[int, list[Callable[[], None]]]] = {}
     count = 0
 
     def __init__(self, non_blocking: bool = False) -> None:
@@ -121,7 +143,37 @@ class Stream:
     def wait_event(self, event: Event) -> None:
         self.log.append(("wait", event))
 
+    def begin_capture(self) -> None:
+        if self is Stream.null:
+            raise RuntimeError("cannot capture on the default (legacy) stream")
+        assert self.ptr not in Stream.capturing
+        Stream.capturing[self.ptr] = []
+
+    def end_capture(self) -> Graph:
+        work = Stream.capturing.pop(self.ptr)
+        if None in work:
+            raise CUDARuntimeError("cudaErrorStreamCaptureInvalidated: operation failed due to an error during capture")
+        return Graph(work)
+
+    @classmethod
+    def queue(cls, pointer: int, work: Callable[[], None]) -> None:
+        """Do work of a stream, or keep it."""
+        if pointer in cls.capturing:
+            cls.capturing[pointer].append(work)
+        else:
+            work()
+
+    @classmethod
+    def forbid(cls, pointer: int) -> None:
+        """Raise and invalidate the capture if a stream is capturing, as calls do that wait for the stream."""
+        if pointer in cls.capturing:
+            cls.capturing[pointer].append(None)  # type: ignore[arg-type]
+            raise CUDARuntimeError(
+                "cudaErrorStreamCaptureUnsupported: operation not permitted when stream is capturing"
+            )
+
     def synchronize(self) -> None:
+        self.forbid(self.ptr)
         self.log.append("synchronize")
         for event in self.events:
             event.done = True
@@ -176,7 +228,7 @@ class Runtime:
 
     def memcpyAsync(self, to: int, source: int, nbytes: int, kind: int, stream: int) -> None:
         self.copies.append(kind)
-        ctypes.memmove(to, source, nbytes)
+        Stream.queue(stream, lambda: ctypes.memmove(to, source, nbytes))  # type: ignore[arg-type]
 
     def memcpy(self, to: int, source: int, nbytes: int, kind: int) -> None:
         self.memcpyAsync(to, source, nbytes, kind, 0)
@@ -185,7 +237,7 @@ class Runtime:
         ctypes.memmove(to, source, nbytes)
 
     def memsetAsync(self, to: int, value: int, nbytes: int, stream: int) -> None:
-        ctypes.memset(to, value, nbytes)
+        Stream.queue(stream, lambda: ctypes.memset(to, value, nbytes))  # type: ignore[arg-type]
 
     def deviceSynchronize(self) -> None:
         if self.failing is not None:
@@ -218,7 +270,8 @@ class Driver:
         assert words[1]
         assert words[3]
         size = ctypes.c_size_t.from_address(words[3]).value
-        self.launches.append((grid, block, stream, ctypes.string_at(words[1], size)))
+        launch = (grid, block, stream, ctypes.string_at(words[1], size))
+        Stream.queue(stream, lambda: self.launches.append(launch))
 
 
 class UnownedMemory:
@@ -266,20 +319,23 @@ class Cublas:
         stride_a: int, b: int, btype: int, ldb: int, stride_b: int, beta: int, c: int, ctype: int, ldc: int,
         stride_c: int, count: int, compute: int, algorithm: int,
     ) -> None:  # fmt: skip
-        d = np.dtype(DATA[atype])
-        result = np.dtype(DATA[ctype])
         assert atype == btype
+        d, result = np.dtype(DATA[atype]), np.dtype(DATA[ctype])
         assert ctype == atype or (d.itemsize == 2 and result == np.float32)
         assert lda >= max(1, k if transa else m)
         assert ldb >= max(1, n if transb else k)
         assert ldc >= max(1, m)
         self.calls.append(compute)
-        for i in range(count):
-            left = _matrix(a + i * stride_a * d.itemsize, (k, m) if transa else (m, k), lda, d)
-            right = _matrix(b + i * stride_b * d.itemsize, (n, k) if transb else (k, n), ldb, d)
-            out = _matrix(c + i * stride_c * result.itemsize, (m, n), ldc, result)
-            product = (left.T if transa else left).astype(result) @ (right.T if transb else right).astype(result)
-            out[...] = _scale(alpha, d) * product + (_scale(beta, d) * out if _scale(beta, d) else 0)
+
+        def multiply() -> None:
+            for i in range(count):
+                left = _matrix(a + i * stride_a * d.itemsize, (k, m) if transa else (m, k), lda, d)
+                right = _matrix(b + i * stride_b * d.itemsize, (n, k) if transb else (k, n), ldb, d)
+                out = _matrix(c + i * stride_c * result.itemsize, (m, n), ldc, result)
+                product = (left.T if transa else left).astype(result) @ (right.T if transb else right).astype(result)
+                out[...] = _scale(alpha, d) * product + (_scale(beta, d) * out if _scale(beta, d) else 0)
+
+        Stream.queue(Stream.current[-1].ptr, multiply)
 
 
 def _scale(address: int, d: np.dtype[Any]) -> Any:
@@ -327,6 +383,7 @@ def double(devices: int = 1, driver: int = 13020, runtime: int = 13020) -> Any:
     """Return a double of the module CuPy."""
     Stream.null = default = Stream()
     Stream.current[:] = [default]
+    Stream.capturing.clear()
     current: Callable[[], Stream] = lambda: Stream.current[-1]  # noqa: E731
     cuda = SimpleNamespace(
         runtime=Runtime(devices, driver, runtime),

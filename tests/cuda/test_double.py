@@ -12,7 +12,7 @@ OWN = {
     "cuda.runtime": {"devices", "driver", "version", "device", "failing", "copies", "recorded"},
     "cuda.driver": {"launches"},
     "RawModule": {"made"},
-    "cuda.Stream": {"current", "count"},
+    "cuda.Stream": {"current", "count", "capturing", "queue", "forbid"},
     "cuda.Event": {"made"},
     "cuda.MemoryPool": {"capacity", "free"},
 }

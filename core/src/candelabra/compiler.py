@@ -108,7 +108,7 @@ def reset() -> None:
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Do nothing: there are no recorded launches."""
+    """Do nothing: no call of a compiled function overwrites the results of another."""
 
 
 def list_backends(exclude_tags: Any = ()) -> list[str]:

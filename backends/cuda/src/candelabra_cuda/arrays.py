@@ -56,6 +56,7 @@ def over_cupy(kernel: Callable[..., Any]) -> Callable[..., Any]:
     def converted(*args: Any) -> Any:
         engine = _engine_of(args)
         engine.enter()
+        engine.host_calls += 1
         with engine.pool.serving_cupy():
             result = kernel(*[_argument_to_cupy(argument) for argument in args])
         return _result_from_cupy(result, engine)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from candelabra.backend import Capabilities, DeviceInfo, Kernel, declared
 from candelabra.dtypes import ALL
@@ -13,6 +14,9 @@ from candelabra_clike import CLikeBackend, StridedArray
 from candelabra_cuda.discovery import CudaDevice, find, load
 from candelabra_cuda.engine import CudaEngine
 from candelabra_cuda.streams import CudaStream
+
+if TYPE_CHECKING:
+    from candelabra.graph import Graph
 
 
 class CudaBackend(CLikeBackend):
@@ -91,7 +95,18 @@ class CudaBackend(CLikeBackend):
         return CudaStream(engine, engine.stream())
 
     def memory(self, index: int, release: bool = False) -> Mapping[str, int]:
-        return self.engine(index).pool.statistics(release)
+        return self.engine(index).memory(release)
+
+    def compile(self, graph: Graph) -> Callable[..., tuple[Any, ...]] | None:
+        from candelabra_clike.fusion import planned
+
+        from candelabra_cuda.graphs import VARIABLE, ReplayedGraph
+
+        values = (*graph.inputs, *[v for node in graph.nodes for v in node.results])
+        engine = self.engine(next(v.spec.device.index for v in values if v.spec is not None))
+        if not engine.captures or os.environ.get(VARIABLE) == "0":
+            return super().compile(graph)
+        return ReplayedGraph(engine, *planned(engine, graph))
 
     def to_dlpack(self, payload: StridedArray, index: int, **options: Any) -> Any:
         from candelabra_cuda.arrays import to_cupy

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +21,7 @@ from candelabra_cuda.memory import CudaMemoryPool, DeviceMemory, Staging
 
 if TYPE_CHECKING:
     from candelabra_cuda.compiling import Compiler
+    from candelabra_cuda.graphs import GraphMemory
 
 MAX_STREAMS: Final = 32
 """The number of streams that are created, as in PyTorch. They are never destroyed, because deferred frees wait for all
@@ -31,6 +35,8 @@ class CudaEngine(Engine):
     type = "cuda"
     has_cublas = True
     """Whether cuBLAS computes matrix products."""
+    captures = True
+    """Whether compiled functions capture their launches as graphs of the driver."""
 
     def __init__(self, cupy: Any, index: int, several: bool) -> None:
         self.cupy: Final = cupy
@@ -59,6 +65,9 @@ class CudaEngine(Engine):
         self._kernels: Final[dict[Source, Launch]] = {}
         self._lock: Final = threading.Lock()
         self._streams: Final[deque[Any]] = deque()
+        self._graph_memory: Callable[[], GraphMemory | None] = lambda: None
+        self.host_calls = 0
+        """Counts the calls that wait for the device, upload values or use CuPy: graphs cannot contain them."""
 
     def __repr__(self) -> str:
         return f"{self.type}:{self.index}"
@@ -98,6 +107,7 @@ class CudaEngine(Engine):
 
     def wait_for(self, name: str | None) -> None:
         """Wait for the device. ``name`` is the kernel that an error refers to, if it is known."""
+        self.host_calls += 1
         try:
             self.runtime.deviceSynchronize()
         except self.runtime.CUDARuntimeError as error:
@@ -126,8 +136,40 @@ class CudaEngine(Engine):
         self.enter()
         return self.pool.allocate(nbytes)  # without several devices this is all that there is: see `__init__`
 
+    @contextmanager
+    def allocating_by(self, allocate: Callable[[int], DeviceMemory]) -> Iterator[None]:
+        """Let this thread allocate by another function within the block."""
+        usual, thread = self.allocate, threading.get_ident()
+
+        def chosen(nbytes: int) -> DeviceMemory:
+            return (allocate if threading.get_ident() == thread else usual)(nbytes)
+
+        self.allocate = chosen  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            self.allocate = usual  # type: ignore[method-assign]
+
+    def graph_memory(self) -> GraphMemory:
+        """Return what captured graphs of this device share. It exists as long as one of them does."""
+        from candelabra_cuda.graphs import GraphMemory
+
+        with self._lock:
+            found = self._graph_memory()
+            if found is None:
+                found = GraphMemory(self)
+                self._graph_memory = weakref.ref(found)
+            return found
+
+    def memory(self, release: bool) -> dict[str, int]:
+        """Return the statistics of the contract's ``memory``. What graphs keep counts as allocated."""
+        found, graphs = self.pool.statistics(release), self._graph_memory()
+        kept = 0 if graphs is None else graphs.pool.statistics(False)["reserved"]
+        return {name: size + kept for name, size in found.items()}
+
     def read(self, buffer: DeviceMemory, offset: int, nbytes: int) -> memoryview:
         data = np.empty(nbytes, np.uint8)
+        self.host_calls += 1
         if nbytes:
             stream = self.stream()
             self.runtime.memcpyAsync(
@@ -141,6 +183,7 @@ class CudaEngine(Engine):
         return memoryview(data)  # type: ignore[arg-type]
 
     def write(self, buffer: DeviceMemory, offset: int, data: memoryview) -> None:
+        self.host_calls += 1
         self._staging.write(buffer + offset, data, self.stream())
 
     def copy(self, destination: DeviceMemory, to: int, source: DeviceMemory, start: int, nbytes: int) -> None:

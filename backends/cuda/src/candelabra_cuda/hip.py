@@ -55,6 +55,7 @@ class RocmEngine(CudaEngine):
     dialect = HIP
     type = "rocm"
     has_cublas = False
+    captures = False
 
     def _loaded(self, source: Source) -> Launch:
         self.runtime.setDevice(self.index)

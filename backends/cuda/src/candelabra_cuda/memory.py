@@ -140,6 +140,10 @@ class CudaMemoryPool:
                 self.peak = used
         return block
 
+    def owns(self, buffer: Any) -> bool:
+        """Return whether :meth:`allocate` returned a buffer, and not another pool."""
+        return type(buffer) is self._kind
+
     def adopt(self, owner: Any) -> DeviceMemory:
         """Return memory that CuPy has allocated for a result.
 

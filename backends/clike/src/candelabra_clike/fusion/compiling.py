@@ -19,6 +19,7 @@ from candelabra_clike.fusion.reductions import reductions_in, suits
 from candelabra_clike.fusion.rows import row_node, rows_in
 from candelabra_clike.fusion.rows import suits as suits_row
 
+KernelOf = Callable[[Node], Callable[..., Any] | None]
 LEAST_IN_PLACE = 1 << 16
 """The size of a result in bytes from which a kernel of its own, which writes in place, is worth compiling."""
 
@@ -96,11 +97,9 @@ def _views(nodes: list[Node]) -> set[Tensor]:
     return {v for node in nodes if node.is_view for v in node.results}
 
 
-def compiled(engine: Engine, graph: Graph) -> Callable[..., tuple[Any, ...]] | None:
-    """Return the function of a graph for a device, or None if no kernel of it can be fused."""
+def planned(engine: Engine, graph: Graph) -> tuple[Graph, KernelOf]:
+    """Return the graph with the groups that a device fuses, and the function that returns the kernel of a group."""
     grouped = fused(graph, engine.traits.serial, engine.traits.multiplies)
-    if not any(isinstance(node.op, Graph) for node in grouped.nodes):
-        return None
     plan = memory_plan(grouped)
 
     def kernel_of(node: Node) -> Callable[..., Any] | None:
@@ -110,4 +109,10 @@ def compiled(engine: Engine, graph: Graph) -> Callable[..., tuple[Any, ...]] | N
         kernel.traced()  # compiles it
         return on_strided_arrays(kernel, default_kernel(node))
 
-    return runner(grouped, kernel_of)
+    return grouped, kernel_of
+
+
+def compiled(engine: Engine, graph: Graph) -> Callable[..., tuple[Any, ...]] | None:
+    """Return the function of a graph for a device, or None if no kernel of it can be fused."""
+    grouped, kernel_of = planned(engine, graph)
+    return runner(grouped, kernel_of) if any(isinstance(node.op, Graph) for node in grouped.nodes) else None
