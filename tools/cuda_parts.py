@@ -189,9 +189,9 @@ def judged(report: dict[str, Any], code: int, lines: list[str]) -> Part:
 
 
 def hardware(check: CheckRun) -> Part:
-    """Run the tests of a real device: exchange with other libraries, streams, memory, late errors."""
-    words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/cuda/test_on_device.py")
-    code, lines = check.runs(*words, limit=900.0)
+    """Run the tests of a real device: exchange with other libraries, streams, memory, late errors, NCCL."""
+    files = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests" / "cuda").glob("test_*on_device.py"))
+    code, lines = check.runs("-m", "pytest", "-q", "-p", "no:cacheprovider", *files, limit=900.0)
     last = lines[-1] if lines else "no output"
     return part(FAILED if code else PASSED if " passed" in last else NOT_RUN, last, output=lines)
 

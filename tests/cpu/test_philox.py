@@ -400,3 +400,15 @@ def test_impossible_weights_are_refused(
     """Each reason has its own text."""
     with pytest.raises(ValueError, match=message):
         philox.multinomial(0, 0, weights, samples, replacement)
+
+
+def test_two_threads_may_draw_first_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream that another thread has stored meanwhile is not taken for one that is positioned already."""
+    streams = [philox._Stream(), philox._Stream()]
+    calls = iter([streams[0]])
+    monkeypatch.setattr(philox, "_stream", lambda: next(calls, streams[1]))  # of @cache, the last to return stays
+    first, second = philox.uniform(5, 0, 8, "float32"), philox.uniform(5, 1, 8, "float32")
+    monkeypatch.undo()
+    both = philox.uniform(5, 0, 16, "float32")
+    assert first.tolist() == both[:8].tolist()
+    assert second.tolist() == both[8:].tolist()

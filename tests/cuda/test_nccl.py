@@ -14,8 +14,12 @@ from candelabra.distributed import _engines, threads
 from candelabra.distributed._alone import AloneCommunicator
 from candelabra.distributed.engine import EngineUnavailable, Message
 from candelabra_clike import StridedArray
+from candelabra_conformance.fake import installed
 from candelabra_cuda import nccl
 from candelabra_cuda.nccl import KINDS, OPS, NCCLCommunicator, NCCLEngine
+
+from tests.cuda import nccl_rank
+from tests.distributed.device_engine import Devices
 
 # The parameters of CuPy 14.2, from the signatures that `help(cupy.cuda.nccl.NcclCommunicator)` shows.
 SIGNATURES = {
@@ -204,3 +208,20 @@ def test_the_engine_serves_gpus(library: Library, monkeypatch: pytest.MonkeyPatc
     assert {kind: engine.name for kind, engine in chosen.devices.items()} == {"cuda": "nccl"}
     assert isinstance(nccl.candelabra_engine(), NCCLEngine)
     assert cd.distributed.is_nccl_available()
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_the_checks_for_a_gpu_hold_on_the_fake_accelerator(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a failure of nccl_rank.py on a GPU is one of NCCL or of the device."""
+    monkeypatch.setattr(_engines, "_engines", dict(_engines._engines))
+    _engines.add_engine(Devices("glow"))
+
+    def rank() -> None:
+        cd.distributed.init_process_group("threads,devices", device_id="glow:0")
+        for name, check in nccl_rank.CHECKS.items():
+            if name not in nccl_rank.OF_THE_LIBRARY:
+                check("glow:0")
+        cd.distributed.destroy_process_group()
+
+    with installed("glow"):
+        threads.run(rank, size, init=False)

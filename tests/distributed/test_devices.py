@@ -259,6 +259,25 @@ def test_training_stays_on_the_device(engine: Any, backend: FakeAccelerator, mon
         assert there[0] == there[1] == there[2]
 
 
+def test_a_single_rank_uses_the_engine(engine: Any, backend: FakeAccelerator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As several do, so that a program that was tried on one device makes the same calls on many."""
+    counted = Counted(backend, monkeypatch)
+
+    def program() -> Any:
+        x = own(1.0, 2.0)
+        rows = x.new_empty((1, 2))
+        counted.copies.clear()
+        work = dist.all_reduce(x, async_op=True)
+        dist.all_gather_into_tensor(rows, x)
+        assert work is not None
+        work.wait()
+        assert counted.copies == []
+        return x.tolist(), rows.tolist()
+
+    assert run(program, 1) == [([1.0, 2.0], [[1.0, 2.0]])]
+    assert engine.connected == [(0, DEVICE)]
+
+
 def test_other_devices_are_copied_to_the_host(engine: Any, backend: FakeAccelerator) -> None:
     """A device type without an engine, and calls whose tensors are on several devices."""
 

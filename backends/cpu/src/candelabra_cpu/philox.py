@@ -132,8 +132,10 @@ def uniform(seed: int, offset: int, shape: Shape, dtype: npt.DTypeLike) -> Array
     if dtype.char in "fd":
         bits = 32 if dtype.char == "f" else 64
         kind: Any = dtype.type
-        out = _seek(seed, offset, -(-n * bits // 64)).generator.random(shape, kind)
-        _stream().next = (seed, offset + n * bits // 256) if n * bits % 256 == 0 else None
+        stream = _seek(seed, offset, -(-n * bits // 64))
+        out = stream.generator.random(shape, kind)
+        # Of the stream that has drawn: if two threads draw first at the same time, _stream() may return another now.
+        stream.next = (seed, offset + n * bits // 256) if n * bits % 256 == 0 else None
         return out
     bits = _bits("uniform", dtype)
     if dtype.kind == "c":

@@ -88,7 +88,7 @@ def memory_of(group: ProcessGroup, *tensors: Tensor) -> StagedMemory:
     devices = {tensor.device for tensor in tensors} if group.devices else set()
     if len(devices) == 1:
         device = devices.pop()
-        if device.type in group.devices and group.size() > 1:
+        if device.type in group.devices:  # also of a single rank, whose tensors would be copied to the host otherwise
             capabilities = open_device(device).capabilities
             if capabilities.mutable and capabilities.strided:
                 return DirectMemory(group, device)

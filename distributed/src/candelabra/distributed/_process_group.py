@@ -51,7 +51,7 @@ class ProcessGroup:
         self.failure: str | None = None
         self._count = 0
         self._progress: Progress | None = None
-        if self.size() > 1:
+        if self.size() > 1 or self.devices:
             WATCHDOG.watch(self)
 
     def rank(self) -> int:
@@ -83,7 +83,7 @@ class ProcessGroup:
     def connect(self, device_id: Any) -> None:
         """Connect the ranks for memory of a device of theirs, if an engine serves its type."""
         self.device_id = device_id
-        if device_id is not None and device_id.type in self.devices and self.size() > 1:
+        if device_id is not None and device_id.type in self.devices:
             self.submit("connect", "", lambda: self.on_device(device_id)).wait()
 
     def connected(self, device: Any) -> bool:
@@ -133,7 +133,7 @@ class ProcessGroup:
         """
         self.check(name)
         work = Work(self, f"{name}({signature})", finish)
-        if self.size() == 1:  # no other rank to wait for
+        if self.size() == 1 and device is None:  # no other rank to wait for
             work.run(task)
             return work
         if self._progress is None:
