@@ -296,7 +296,7 @@ class ContiguousLaunches(dict[Engine, tuple[Launch, int, int]]):
             # An expression with library calls is bound by computation, and non-temporal stores make it slower. Both
             # were measured.
             most = traits.cache // 4 // self.nest.outputs[0].itemsize
-        chunk = CHUNK if traits.serial else self.nest.per_counter if self.nest.draws else 1
+        chunk = CHUNK if traits.serial else self.nest.per_lane
         self[engine] = launch = engine.compile(source), chunk, most
         return launch
 

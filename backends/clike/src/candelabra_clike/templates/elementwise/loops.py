@@ -1,6 +1,9 @@
 """The loop nests of elementwise kernels: contiguous arrays, rows of several dims, tiles of two dims, and one lane per
 element.
 
+On devices whose work-items are lanes, a lane processes a vector of contiguous arrays: one load of 16 bytes per array
+keeps four times as many bytes in flight as one of an element, which is what the bandwidth of their memory takes.
+
 On serial devices a work-item processes a chunk of elements. Its innermost loop has a 32-bit counter from 0 over
 pointers to the start of the chunk and is marked ``INDEPENDENT``, so that the compiler of every driver vectorises it.
 
@@ -19,6 +22,7 @@ from candelabra.dtypes import dtype
 from candelabra_clike.language import Value, Variable, reasons_in, text, value_type
 from candelabra_clike.language.printing import type_name
 from candelabra_clike.language.values import Select
+from candelabra_clike.library import needed
 from candelabra_clike.source import KernelParameter, Source, number, reads, writes
 from candelabra_clike.templates.elementwise.draws import DRAWN, Draw
 from candelabra_clike.templates.index_walker import declare_coordinates
@@ -33,6 +37,14 @@ LINE_BYTES = 64
 TILE_BYTES = 1 << 14
 """The most that a tile takes of one array. A tile is as many rows as columns of two dims along which different arrays
 are contiguous.
+"""
+VECTOR_BYTES = 16
+"""The size of the largest load of a lane."""
+VECTOR_TYPES = {16: "uint4", 8: "uint2", 4: "u32", 2: "u16", 1: "u8"}
+"""A type of each size that is loaded at once. ``uint4`` and ``uint2`` are words of both CUDA C++ and OpenCL C."""
+LONGEST_STEP = 3000
+"""Characters of library functions up to which a lane processes a vector. Longer ones are bound by computation, and a
+copy of them per element would take long to compile.
 """
 NAMES = "abcdefgh"
 """The names of the arrays of operators, in order. The numbers are ``s0``, ``s1`` …"""
@@ -124,8 +136,7 @@ class LoopNest:
         if serial:
             body = self._chunk(self.names) + self.loop("m", (UNIT,) * len(self.names), at="first + i")
         else:
-            elements = {n: f"{n}[{n}_at + i]" for n in self.names}
-            body = f"const INDEX i = GLOBAL_ID;\nif (i < n) {{\n{self.element_step(elements, 'i')}}}\n"
+            body = self._vectors(self.per_lane)
         return self._source(self.name, (number("n"),), body, wide=True)
 
     def nontemporal(self) -> Source:
@@ -158,6 +169,58 @@ class LoopNest:
             f"{self.loop('many', (UNIT,) * len(self.names))}{stores}{ahead}\n}}\n"
         )
         return self._source(f"{self.name}_past_caches", (number("n"),), body, wide=True)
+
+    @cached_property
+    def per_lane(self) -> int:
+        """The elements of contiguous arrays that a lane processes on devices that are not serial."""
+        if self.draws:
+            return self.per_counter
+        step = self.element_step({n: n for n in self.names})
+        if len(needed(step)) > LONGEST_STEP:
+            return 1
+        return max(1, VECTOR_BYTES // max(d.itemsize for d in (*self.outputs, *self.inputs)))
+
+    def _vectors(self, width: int) -> str:
+        """Return the body of the kernel in which a lane processes ``width`` elements from ``first`` on.
+
+        Addresses that are not multiples of the vector's size, of arrays with an offset, and the last elements are
+        accessed one by one. Elements beyond the last one repeat it, so that they report no other errors.
+        """
+        if width == 1:
+            elements = {n: f"{n}[{n}_at + i]" for n in self.names}
+            return f"const INDEX i = GLOBAL_ID;\nif (i < n) {{\n{self.element_step(elements, 'i')}}}\n"
+        sizes = {n: width * d.itemsize for n, d in self.dtypes.items()}
+        each = f"UNROLL for (u32 i = 0; i < {width}u; ++i)"
+        aligned = " && ".join(f"((u64)({n} + {n}_at) & {sizes[n] - 1}u) == 0" for n in self.names if sizes[n] > 1)
+        types = {n: VECTOR_TYPES[size] for n, size in sizes.items()}
+        lines = [
+            f"const INDEX first = GLOBAL_ID * {width}u;\nif (first < n) {{\n",
+            f"const u32 whole = n - first >= {width}u && {aligned};\n",
+            *[f"union {{ {types[n]} all; {self.memory[n]} each[{width}]; }} x{n};\n" for n in self.names],
+        ]
+        if self.read:
+            loads = "".join(f"x{n}.all = ((GLOBAL const {types[n]}*)({n} + {n}_at))[GLOBAL_ID];\n" for n in self.read)
+            last = "const INDEX at = first + i < n ? first + i : n - 1;\n"
+            single = "".join(f"x{n}.each[i] = {n}[{n}_at + at];\n" for n in self.read)
+            lines.append(f"if (whole) {{\n{loads}}} else {each} {{\n{last}{single}}}\n")
+        lines.append(self._unrolled(each, {n: f"x{n}.each[i]" for n in self.names}))
+        stores = "".join(f"((GLOBAL {types[n]}*)({n} + {n}_at))[GLOBAL_ID] = x{n}.all;\n" for n in self.written)
+        single = "".join(f"{n}[{n}_at + first + i] = x{n}.each[i];\n" for n in self.written)
+        lines.append(f"if (whole) {{\n{stores}}} else {each} if (first + i < n) {{\n{single}}}\n}}\n")
+        return "".join(lines)
+
+    def _unrolled(self, head: str, elements: dict[str, str]) -> str:
+        """Return the loop over the elements of a lane. If one is rare, all are computed as rare ones: a branch for each
+        element would keep their instructions from overlapping.
+        """
+        at = "first + i"
+        if not self.rare:
+            return f"{head} {{\n{self.element_step(elements, at)}}}\n"
+        return (
+            f"u32 rare = 0;\n{head} {{\n{self._rare_step(elements)}}}\n"
+            f"if (rare) {head} {{\n{self.element_step(elements, at)}}}\n"
+            f"else {head} {{\n{self.element_step(elements, at, rare='usual')}}}\n"
+        )
 
     def _drawing(self, serial: bool) -> str:
         """Return the body of a kernel with random numbers: a work-item first draws those of a block of elements.
