@@ -109,6 +109,17 @@ def test_strided_gradients_are_supported(form: cd.device) -> None:
     assert found[0][1].equal(found[1][1])
 
 
+def test_patches_outside_of_the_images_are_zero(products: cd.device) -> None:
+    """An input gradient has elements to which no output contributes; the memory behind its images has other values."""
+    memory = cd.full((4096,), cd.nan).to(products)
+    g = memory.new_zeros(4096)[:9].copy_(cd.ones(9)).reshape(1, 3, 3)
+    w = numbers((3, 2, 3))
+    wanted = functional.conv_transpose1d(cd.ones(1, 3, 3), w, stride=2, output_padding=1)
+    view = memory[:9].copy_(g.reshape(9)).reshape(1, 3, 3)
+    for y in (g, view):
+        assert functional.conv_transpose1d(y, w.to(products), stride=2, output_padding=1).cpu().equal(wanted)
+
+
 def test_patches_in_memory_are_bounded(products: cd.device, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the patches of all images are too many, some images follow after the others."""
     case = CASES["steps"]

@@ -43,6 +43,7 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
         return with_info(nan_for_nan(x, linalg.inv(x)))
 
     def solve_ex(a: Any, b: Any) -> tuple[Any, Any]:
+        _check_matrix(b)
         if a.shape[:-2] != b.shape[:-2]:  # the standard broadcasts these dims, CuPy does not
             batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
             a, b = (xp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
@@ -104,13 +105,18 @@ def kernels(xp: Any, dtypes: Mapping[Any, Any]) -> dict[str, Callable[..., Any]]
     return table
 
 
+def _check_matrix(x: Any) -> None:
+    """Raise ``ValueError`` for an array that is no matrix, which some functions of some namespaces take."""
+    if x.ndim < 2:
+        raise ValueError(f"a matrix is due, got an array of shape {x.shape}")
+
+
 def _hermitian_from_triangle(xp: Any, x: Any, uplo: str) -> Any:
     """Return the Hermitian matrix with the given triangle: the standard's functions may read either triangle.
 
     Raises ``ValueError`` for a vector, of which ``tril`` of some namespaces makes a matrix.
     """
-    if x.ndim < 2:
-        raise ValueError(f"a matrix is due, got an array of shape {x.shape}")
+    _check_matrix(x)
     triangle = xp.tril(x, k=-1) if uplo == "L" else xp.triu(x, k=1)
     mirrored = xp.matrix_transpose(triangle)
     if xp.isdtype(x.dtype, "complex floating"):

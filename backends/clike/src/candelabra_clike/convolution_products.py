@@ -2,7 +2,7 @@
 
 Half types and complex dtypes are multiplied by the library, too. Patches in memory are bounded: if there are more than
 :data:`MAX_PATCHES` elements, some images are processed after the others. Convolutions with groups, whose products would
-be small, and those of other dtypes are the kernels of :mod:`candelabra_clike.kernels.convolution`.
+be small, and those of complex128 and of other dtypes are the kernels of :mod:`candelabra_clike.kernels.convolution`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from candelabra_clike.kernels.copies import contiguous, copy_into, filled_
 from candelabra_clike.kernels.reductions import DtypeSpecialized
 from candelabra_clike.layouts import collapsed
 from candelabra_clike.templates.convolutions.convolution import OutputLayout, Patches
-from candelabra_clike.templates.convolutions.gathering import gather_patches, padded_view
-from candelabra_clike.templates.copies.packing import strided_copy
+from candelabra_clike.templates.convolutions.gathering import PaddedView, gather_patches, padded_view
+from candelabra_clike.templates.copies.packing import UNSIGNED, strided_copy
 from candelabra_clike.templates.matmul.packing import StridedRows
 
 MAX_PATCHES: Final = 1 << 26
@@ -97,12 +97,12 @@ def image_chunks(patches: Patches) -> Iterator[tuple[int, Patches]]:
 
 
 def patch_matrices(x: StridedArray, patches: Patches) -> StridedArray:
-    """Return the patches as a matrix per image: (elements of a patch, positions). If a patch is a pixel, this is a
-    view.
+    """Return the patches as a matrix per image: (elements of a patch, positions). If patches are the pixels of the
+    images, this is a view.
     """
     images, count = patches.images, prod(patches.positions)
     sizes, (steps,) = collapsed(patches.positions, (patches.position_steps,))
-    if prod(patches.taps) == 1 and steps == (1,) and len(sizes) == 1:
+    if prod(patches.taps) == 1 and steps == (1,) and len(sizes) == 1 and not isinstance(x, PaddedView):
         layout = (patches.image_step, patches.channel_step, 1)
         return x.restrided((images, patches.channels, count), layout, patches.first)
     matrix = gather_patches(x, patches)
@@ -159,7 +159,7 @@ def kernels(multiplying: Callable[[dtype], Multiply | None]) -> dict[str, Any]:
 
 def _specialized(name: str, multiplying: Callable[[dtype], Multiply | None]) -> DtypeSpecialized:
     def choose(d: dtype) -> Callable[..., Any]:
-        multiply = multiplying(d)
+        multiply = multiplying(d) if d.itemsize in UNSIGNED else None
         kernel: Callable[..., Any] = convolution.KERNELS[name]
         return kernel if multiply is None else partial(FUNCTIONS[name], multiply)
 

@@ -125,10 +125,10 @@ def empty_like(x: StridedArray, shape: Shape) -> StridedArray:
     """Return a new array whose leading dims have the order in memory of those of ``x``.
 
     Heads are mostly views of vectors that contain all heads; their output and their gradients then are, too, and
-    become such vectors again without a copy.
+    become such vectors again without a copy. Libraries multiply batches at a constant distance only.
     """
     out = x.engine.empty(shape, x.dtype)
-    if x.contiguous or not out.size:
+    if not x.engine.traits.multiplies or x.contiguous or not out.size:
         return out
     return out.restrided(shape, strides_in_order(shape, x.strides), 0)
 
