@@ -16,12 +16,13 @@ from candelabra.dtypes import FLOATING, dtype, float32
 
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Engine, Launch
+from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.kernels.matmul import DIRECT, expand_to, from_float32, to_float32
 from candelabra_clike.kernels.pointwise import POINTWISE
 from candelabra_clike.kernels.reductions import DtypeSpecialized
 from candelabra_clike.kernels.softmax import row_kernel
 from candelabra_clike.language import call, select
-from candelabra_clike.layouts import broadcast, dense_strides, memory_order
+from candelabra_clike.layouts import broadcast, collapsed, dense_strides, memory_order
 from candelabra_clike.source import Source, number, writes
 from candelabra_clike.templates.elementwise.loops import CHUNK
 from candelabra_clike.templates.matmul.matmul import matmul_kernel
@@ -131,6 +132,15 @@ def empty_like(x: StridedArray, shape: Shape) -> StridedArray:
     if not x.engine.traits.multiplies or x.contiguous or not out.size:
         return out
     return out.restrided(shape, strides_in_order(shape, x.strides), 0)
+
+
+def evenly_spaced(x: StridedArray) -> StridedArray:
+    """Return matrices at a constant distance: a copy of others for devices on which a library multiplies, which would
+    copy them for each product.
+    """
+    if x.engine.traits.multiplies or len(collapsed(x.shape[:-2], (x.strides[:-2],))[0]) <= 1:
+        return x
+    return contiguous(x)
 
 
 def narrow(x: StridedArray, dim: int, start: int, count: int) -> StridedArray:
@@ -261,6 +271,7 @@ def prepare(
         if broadcast([mask.shape, scores]) != scores:
             raise RuntimeError(f"attention: a mask of shape {mask.shape} does not fit scores of {scores}")
         mask = expand_to(mask, scores)
+    query, keys, values = evenly_spaced(query), evenly_spaced(keys), evenly_spaced(values)
     return AttentionCall(query, keys, values, mask, 0 if causal else None, scale)
 
 
@@ -296,7 +307,7 @@ def attention_backward(multiply: Multiply, grad: StridedArray, *arguments: Any) 
     if grad.shape != (*x.query.shape[:-1], x.values.shape[-1]):
         raise RuntimeError(f"attention_backward: a gradient of shape {grad.shape} does not fit")
     outs = empty_like(x.query, x.query.shape), empty_like(x.keys, x.keys.shape), empty_like(x.values, x.values.shape)
-    compute_gradients(outs, grad, x, multiply)
+    compute_gradients(outs, evenly_spaced(grad), x, multiply)
     return outs
 
 
