@@ -46,8 +46,12 @@ def detected_waits(step: Step, block: Callable[[], Any], clock: Clock) -> dict[s
 def blocker(xp: Any, device: str, sizes: Sizes, clock: Clock) -> Callable[[], Any]:
     """Return a function that keeps the device busy for ``sizes.blocking`` seconds and returns the event after that
     work.
+
+    The products are large where there is much time to fill, since a call also waits if too many launches are pending
+    (1,024 on CUDA).
     """
-    x = xp.rand(1024, 1024, device=device)
+    size = max(1024, sizes.matrix // 2)
+    x = xp.rand(size, size, device=device)
     out = x @ x
     clock.synchronize()
     start = perf_counter()
