@@ -119,6 +119,73 @@ def test_normalisation_and_its_gradients(form: cd.device, name: str) -> None:
     np.testing.assert_allclose(on_host(back, form, *operands), exact(back, *operands), rtol=1e-3, atol=1e-4)
 
 
+TILED: dict[str, tuple[tuple[int, ...], int]] = {
+    "short rows in a group": ((37, 20), 1),
+    "vectors": ((5, 1024), 1),
+    "a remainder": ((5, 1023), 1),
+    "one element more": ((5, 1025), 1),
+    "many lanes": ((2, 9000), 1),
+    "a long row in parts": ((2, 50257), 1),
+    "long rows, a group each": ((40, 16400), 1),
+    "long rows of vectors in parts": ((3, 40000), 1),
+}
+"""Rows of each form for GPUs."""
+
+
+@pytest.mark.parametrize("name", TILED)
+def test_rows_of_any_length_are_exact_in_tiles(lanes: cd.device, name: str) -> None:
+    """Rows in registers, rows that are read again, and rows that several groups divide."""
+    shape, dim = TILED[name]
+    x, w = values(*shape) * 4, values(shape[1])
+
+    def norm(t: Any, w: Any) -> Any:
+        return F.layer_norm(t, (shape[1],), w, w)
+
+    np.testing.assert_allclose(on_host(norm, lanes, x, w), exact(norm, x, w), rtol=1e-5, atol=1e-5)
+    for operation in (lambda t: t.softmax(dim), lambda t: t.log_softmax(dim)):
+        np.testing.assert_allclose(on_host(operation, lanes, x), exact(operation, x), rtol=2e-6, atol=2e-6)
+    back = gradient(lambda t: t.log_softmax(dim))
+    operands = x, values(*shape)[::-1].copy()
+    np.testing.assert_allclose(on_host(back, lanes, *operands), exact(back, *operands), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(20, 6, 60, 61), (20, 6, 60, 60), (9, 40, 7, 7)])
+def test_channels_that_several_groups_divide_have_the_gradients_of_all_operands(
+    lanes: cd.device, shape: tuple[int, ...]
+) -> None:
+    """The reductions of a channel over batch and space are added part by part, in the same order each time."""
+    operands = [values(*shape) + 2, values(shape[1]), values(shape[1])]
+
+    def norm(x: Any, w: Any, b: Any) -> Any:
+        return F.batch_norm(x, None, None, w, b, training=True)
+
+    np.testing.assert_allclose(on_host(norm, lanes, *operands), exact(norm, *operands), rtol=1e-5, atol=1e-5)
+    operands.append(values(*shape))
+    back = gradient(norm)
+    found = on_host(back, lanes, *operands)
+    np.testing.assert_allclose(found, exact(back, *operands), rtol=1e-3, atol=2e-4)
+    np.testing.assert_array_equal(found, on_host(back, lanes, *operands))
+
+
+@pytest.mark.parametrize("dtype", [cd.float16, cd.bfloat16, cd.float64])
+@pytest.mark.parametrize("shape", [(3, 1024), (3, 1023), (2, 40000)])
+def test_rows_of_other_dtypes_in_tiles_are_rounded_once(lanes: cd.device, dtype: Any, shape: tuple[int, ...]) -> None:
+    """Vectors of half types have 8 bytes, those of float64 have 32."""
+    x = cd.tensor(values(*shape)).to(dtype)
+    for operation in (lambda t: t.softmax(1), lambda t: t.log_softmax(1), lambda t: F.layer_norm(t, shape[1:])):
+        found, wanted = operation(x.to(lanes)).to("cpu"), operation(x.to(cd.float64))
+        close = cd.finfo(dtype).eps * 2
+        np.testing.assert_allclose(found.to(cd.float64).numpy(), wanted.numpy(), rtol=close, atol=close)
+
+
+def test_rows_that_are_not_aligned_to_vectors_are_read_one_by_one(lanes: cd.device) -> None:
+    """An offset of one element, and rows whose distance is not a multiple of a vector."""
+    x = values(6, 1032)
+    for view in (lambda t: t[:, 1:1025], lambda t: t[1:, :1028], lambda t: t.reshape(-1)[3:4099].reshape(4, 1024)):
+        found = view(cd.tensor(x).to(lanes)).softmax(1).numpy(force=True)
+        np.testing.assert_allclose(found, view(cd.tensor(x.astype("f8"))).softmax(1).numpy(), rtol=2e-6, atol=2e-6)
+
+
 def test_a_mean_far_from_zero_costs_no_digits_of_the_variance(device: cd.device) -> None:
     """The squares are those of distances from the mean, which has the accuracy of float32."""
     x = values(3, 500) + 1000

@@ -21,7 +21,7 @@ from candelabra_clike.templates.rows.program import SUM, RowProgram, RowReductio
 from candelabra_clike.types import CTYPES
 
 LONG = 1 << 15
-"""Rows of more elements are divided into parts if there are few rows."""
+"""Rows of more elements are divided into parts on serial devices if there are few rows."""
 
 
 def mean_of_row(total: Value, count: Value) -> Value:
@@ -88,7 +88,8 @@ def _variance(operation: str, d: dtype) -> Callable[..., StridedArray] | None:
         shape = reduced_shape(x.shape, dims, keepdim)
         count = prod([x.shape[d] for d in dims])
         divisor = float(max(count - correction, 0))
-        if count >= LONG and prod(shape) < x.engine.traits.compute_units:
+        traits = x.engine.traits
+        if traits.serial and count >= LONG and prod(shape) < traits.compute_units:
             kernels_ = variance_kernels(operation, d)
             squares = kernels_.squares(x, kernels_.mean(x, dims, True))
             out: StridedArray = kernels_.result(kernels_.sum(squares, dims, keepdim), numbers=(divisor,))

@@ -382,8 +382,8 @@ class ScanSourceBuilder:
         return f"{declared}{scan}if (adjacent && many == {EACH}u) {{\n{vectors}}} else {{\n{scalars}}}\n"
 
     def _scan_lanes(self, lanes: int, warp: int) -> str:
-        """Declare state ``e``: ``t`` combined with the states ``l`` of earlier lanes. ``t`` is combined with those of
-        all lanes. (Hillis and Steele, 1986)
+        """Declare state ``e``, which is ``t`` combined with the states ``l`` of earlier lanes, and combine ``t`` with
+        those of all lanes (Hillis and Steele, 1986).
         """
         many = range(len(self.scan.states))
         if warp == 1:
