@@ -16,6 +16,7 @@ from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.engine import Buffer, Engine, Launch
 from candelabra_clike.layouts import WIDE
 from candelabra_clike.source import KernelParameter, Source, number, writes
+from candelabra_clike.types import VECTOR_BYTES, VECTOR_TYPES
 
 COUNTERS_PER_ITEM = 512
 """Counters of a work-item on serial devices."""
@@ -57,10 +58,32 @@ class RandomKernel:
                 f"for (INDEX c = first; c < last; ++c) {{\n{self._counter('multiply_high_u64', checked=False)}}}\n"
                 f"if (full - first < {COUNTERS_PER_ITEM}u && full * {per}u < n) {{\nconst INDEX c = full;\n"
             )
-        else:
+        elif self.arrays:
             body += "const INDEX c = GLOBAL_ID;\nif (c <= full) {\n"
+        else:
+            return Source(self.name, head, body + self._vector(), wide=wide)
         body += f"{self._counter('MULTIPLY_HIGH', checked=True)}}}"
         return Source(self.name, head, body, wide=wide)
+
+    def _vector(self) -> str:
+        """Return the statements of a lane, which stores the values of its counter as vectors.
+
+        Stores of single values would be far apart from those of the adjacent lanes: each would write to as many parts
+        of a cache line as there are lanes.
+        """
+        per = len(self.values)
+        size = per * int(self.memory[1:]) // 8
+        vector = min(size, VECTOR_BYTES)
+        vectors, type = size // vector, VECTOR_TYPES[vector]
+        values = "".join(f"x.each[{j}] = {value.replace('{i}', f'i + {j}')};\n" for j, value in enumerate(self.values))
+        return (
+            "const INDEX c = GLOBAL_ID;\nif (c <= full) {\n"
+            f"const INDEX i = c * {per}u;\nPHILOX(MULTIPLY_HIGH, offset + 1 + c, seed)\n{self.steps}\n"
+            f"union {{ {type} all[{vectors}]; {self.memory} each[{per}]; }} x;\n{values}"
+            f"if (c < full) UNROLL for (u32 j = 0; j < {vectors}u; ++j) "
+            f"((GLOBAL {type}*)out)[c * {vectors}u + j] = x.all[j];\n"
+            f"else UNROLL for (u32 j = 0; j < {per}u; ++j) if (i + j < n) out[i + j] = x.each[j];\n}}"
+        )
 
     def _counter(self, high: str, checked: bool) -> str:
         """Return statements for the values of counter ``c``; with ``checked``, values beyond ``n`` are not stored."""

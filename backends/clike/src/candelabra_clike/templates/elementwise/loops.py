@@ -26,7 +26,7 @@ from candelabra_clike.library import needed
 from candelabra_clike.source import KernelParameter, Source, number, reads, writes
 from candelabra_clike.templates.elementwise.draws import DRAWN, Draw
 from candelabra_clike.templates.index_walker import declare_coordinates
-from candelabra_clike.types import CTYPES
+from candelabra_clike.types import CTYPES, VECTOR_BYTES, VECTOR_TYPES
 
 CHUNK = 4096
 """Elements of a work-item on serial devices."""
@@ -38,13 +38,9 @@ TILE_BYTES = 1 << 14
 """The most that a tile takes of one array. A tile is as many rows as columns of two dims along which different arrays
 are contiguous.
 """
-VECTOR_BYTES = 16
-"""The size of the largest load of a lane."""
-VECTOR_TYPES = {16: "uint4", 8: "uint2", 4: "u32", 2: "u16", 1: "u8"}
-"""A type of each size that is loaded at once. ``uint4`` and ``uint2`` are words of both CUDA C++ and OpenCL C."""
 LONGEST_STEP = 3000
-"""Characters of library functions up to which a lane processes a vector. Longer ones are bound by computation, and a
-copy of them per element would take long to compile.
+"""Characters of library functions, without those for rare values, up to which a lane processes a vector. Longer ones
+are bound by computation, and a copy of them per element would take long to compile.
 """
 NAMES = "abcdefgh"
 """The names of the arrays of operators, in order. The numbers are ``s0``, ``s1`` …"""
@@ -175,45 +171,48 @@ class LoopNest:
         """The elements of contiguous arrays that a lane processes on devices that are not serial."""
         if self.draws:
             return self.per_counter
-        step = self.element_step({n: n for n in self.names})
+        step = self.element_step({n: n for n in self.names}, rare="usual")
         if len(needed(step)) > LONGEST_STEP:
             return 1
         return max(1, VECTOR_BYTES // max(d.itemsize for d in (*self.outputs, *self.inputs)))
 
     def _vectors(self, width: int) -> str:
-        """Return the body of the kernel in which a lane processes ``width`` elements from ``first`` on.
+        """Return the body of the kernel in which a lane processes ``width`` elements.
 
-        Addresses that are not multiples of the vector's size, of arrays with an offset, and the last elements are
-        accessed one by one. Elements beyond the last one repeat it, so that they report no other errors.
+        Where an address is not a multiple of the vector's size, as of arrays with an offset, adjacent lanes access
+        adjacent elements one by one. So does the lane of the last elements. Elements beyond the last one repeat it, so
+        that they report no other errors.
         """
         if width == 1:
             elements = {n: f"{n}[{n}_at + i]" for n in self.names}
             return f"const INDEX i = GLOBAL_ID;\nif (i < n) {{\n{self.element_step(elements, 'i')}}}\n"
         sizes = {n: width * d.itemsize for n, d in self.dtypes.items()}
-        each = f"UNROLL for (u32 i = 0; i < {width}u; ++i)"
-        aligned = " && ".join(f"((u64)({n} + {n}_at) & {sizes[n] - 1}u) == 0" for n in self.names if sizes[n] > 1)
         types = {n: VECTOR_TYPES[size] for n, size in sizes.items()}
+        each = f"UNROLL for (u32 i = 0; i < {width}u; ++i)"
+        aligned = " && ".join(f"((u64)({n} + {n}_at) & {sizes[n] - 1}u) == 0" for n in self.names)
         lines = [
-            f"const INDEX first = GLOBAL_ID * {width}u;\nif (first < n) {{\n",
-            f"const u32 whole = n - first >= {width}u && {aligned};\n",
+            f"const INDEX lanes = (n + {width - 1}u) / {width}u, lane = GLOBAL_ID;\nif (lane < lanes) {{\n"
+            f"const u32 aligned = {aligned};\nconst u32 whole = aligned && n - lane * {width}u >= {width}u;\n"
+            "const INDEX group = lane - LOCAL_ID, others = lanes - group;\n"
+            f"const INDEX first = aligned ? lane * {width}u : group * {width}u + LOCAL_ID;\n"
+            "const INDEX step = aligned ? 1 : others < GROUP_SIZE ? others : GROUP_SIZE;\n",
             *[f"union {{ {types[n]} all; {self.memory[n]} each[{width}]; }} x{n};\n" for n in self.names],
         ]
         if self.read:
-            loads = "".join(f"x{n}.all = ((GLOBAL const {types[n]}*)({n} + {n}_at))[GLOBAL_ID];\n" for n in self.read)
-            last = "const INDEX at = first + i < n ? first + i : n - 1;\n"
-            single = "".join(f"x{n}.each[i] = {n}[{n}_at + at];\n" for n in self.read)
-            lines.append(f"if (whole) {{\n{loads}}} else {each} {{\n{last}{single}}}\n")
-        lines.append(self._unrolled(each, {n: f"x{n}.each[i]" for n in self.names}))
-        stores = "".join(f"((GLOBAL {types[n]}*)({n} + {n}_at))[GLOBAL_ID] = x{n}.all;\n" for n in self.written)
-        single = "".join(f"{n}[{n}_at + first + i] = x{n}.each[i];\n" for n in self.written)
-        lines.append(f"if (whole) {{\n{stores}}} else {each} if (first + i < n) {{\n{single}}}\n}}\n")
+            loads = "".join(f"x{n}.all = ((GLOBAL const {types[n]}*)({n} + {n}_at))[lane];\n" for n in self.read)
+            one = "const INDEX at = first + i * step < n ? first + i * step : n - 1;\n"
+            one += "".join(f"x{n}.each[i] = {n}[{n}_at + at];\n" for n in self.read)
+            lines.append(f"if (whole) {{\n{loads}}} else {each} {{\n{one}}}\n")
+        lines.append(self._unrolled(each, {n: f"x{n}.each[i]" for n in self.names}, "first + i * step"))
+        stores = "".join(f"((GLOBAL {types[n]}*)({n} + {n}_at))[lane] = x{n}.all;\n" for n in self.written)
+        one = "".join(f"{n}[{n}_at + first + i * step] = x{n}.each[i];\n" for n in self.written)
+        lines.append(f"if (whole) {{\n{stores}}} else {each} if (first + i * step < n) {{\n{one}}}\n}}\n")
         return "".join(lines)
 
-    def _unrolled(self, head: str, elements: dict[str, str]) -> str:
+    def _unrolled(self, head: str, elements: dict[str, str], at: str) -> str:
         """Return the loop over the elements of a lane. If one is rare, all are computed as rare ones: a branch for each
         element would keep their instructions from overlapping.
         """
-        at = "first + i"
         if not self.rare:
             return f"{head} {{\n{self.element_step(elements, at)}}}\n"
         return (
