@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._namespace.deferred_imports import deferred_imports
-from candelabra._records.record import OPERATORS, Operator
+from candelabra._records.record import Operator
+from candelabra._records.registry import OPERATORS
 
 if TYPE_CHECKING:  # each at the first use of its name: few programs need the registration of kernels or explain
     from candelabra._autograd.engine import after_backward

@@ -17,7 +17,7 @@ from candelabra._autograd.pending import evaluate_gradients
 from candelabra._device import instance_of_key, lazy_instances
 from candelabra._dispatch.tracing import tracer_here
 from candelabra._keys import ANOMALY, AUTOGRAD, NO_GRAD, VIEW, active, state, switch
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor

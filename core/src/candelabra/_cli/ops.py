@@ -16,8 +16,8 @@ from candelabra._cli.routes import instances, table
 from candelabra._namespace import index
 from candelabra._namespace.publishing import public_names
 from candelabra._records.overloads import OverloadSet
-from candelabra._records.record import OPERATORS, Operator
-from candelabra._records.registry import ENTRIES, METHODS, Entry
+from candelabra._records.record import Operator
+from candelabra._records.registry import ENTRIES, METHODS, OPERATORS, Entry
 from candelabra.errors import BackendError
 
 

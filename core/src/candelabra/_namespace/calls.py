@@ -13,8 +13,8 @@ from candelabra._annotations import Any
 from candelabra._namespace.publishing import entries, entry_named
 from candelabra._records.callables import PublicCallable
 from candelabra._records.overloads import OverloadSet
-from candelabra._records.record import OPERATORS, Operator
-from candelabra._records.registry import dotted, title_of
+from candelabra._records.record import Operator
+from candelabra._records.registry import OPERATORS, dotted, title_of
 
 
 def called_by(entry: PublicCallable) -> list[str]:

@@ -14,8 +14,8 @@ from functools import partial
 from candelabra._annotations import Any, Final
 from candelabra._namespace import index
 from candelabra._records import registry
-from candelabra._records.record import OPERATORS, Operator
-from candelabra._records.registry import ENTRIES, METHODS, Entry
+from candelabra._records.record import Operator
+from candelabra._records.registry import ENTRIES, METHODS, OPERATORS, Entry
 from candelabra._tensor import Tensor
 
 BINARY: Final[dict[str, str]] = {

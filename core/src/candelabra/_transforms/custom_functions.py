@@ -6,7 +6,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.api import grad
 from candelabra._autograd.filling import zeros_like
 from candelabra._keys import NO_GRAD, mode, state
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 from candelabra._tensor import Tensor
 from candelabra._transforms.dual import FORWARD, DualFrame
 from candelabra._transforms.level import below, levelled

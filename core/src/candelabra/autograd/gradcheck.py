@@ -15,7 +15,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.api import grad
 from candelabra._autograd.filling import zeros_like
 from candelabra._keys import NO_GRAD, mode
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
