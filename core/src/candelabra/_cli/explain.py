@@ -15,8 +15,8 @@ from candelabra._cli.routes import instances, typical_dtype
 from candelabra._device import Instance
 from candelabra._dispatch.explain import explain_key
 from candelabra._namespace.calls import called_by
-from candelabra._namespace.publishing import entry_named, public_names
 from candelabra._records.callables import PublicCallable
+from candelabra._records.lookup import entry_named, public_names
 from candelabra._records.overloads import OverloadSet
 from candelabra._records.record import Operator
 from candelabra._records.registry import OPERATORS, title_of

@@ -37,7 +37,7 @@ from candelabra._keys import (
     VIEW,
     state,
 )
-from candelabra._namespace.publishing import entry_named, public_function
+from candelabra._records.lookup import entry_named, public_function
 from candelabra._records.overloads import OverloadSet
 from candelabra._records.record import Operator
 from candelabra._records.registry import OPERATORS

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._autograd.api import grad as gradients_of
+from candelabra._autograd.api import gradients_of
 from candelabra._autograd.engine import restored
 from candelabra._autograd.filling import filled_like, zeros_like
 from candelabra._autograd.node import TensorSpec

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from candelabra._annotations import Any
-from candelabra._autograd.api import grad as gradients_of
+from candelabra._autograd.api import gradients_of
 from candelabra._autograd.filling import zeros_like
 from candelabra._dispatch.levels import innermost
 from candelabra._keys import AUTOGRAD, NO_GRAD, VIEW, mode, state
