@@ -6,7 +6,8 @@ import warnings
 from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._autograd.engine import accumulate, run
+from candelabra._autograd.accumulating import accumulate
+from candelabra._autograd.engine import run
 from candelabra._autograd.filling import filled_like
 from candelabra._autograd.node import Node
 from candelabra._keys import DEFERRED, DEVICE_SHIFT, FUNCTION_MODE, NO_GRAD, NO_OVERRIDE, state, switch
