@@ -38,7 +38,7 @@ WITHOUT_DATA: Final = frozenset(("new_empty", "new_empty_strided", "new_full", "
 OF_OBJECT: Final = frozenset(("detach_",))
 """Operations that change the tensor's history and not its elements."""
 OF_MEMORY: Final = frozenset((
-    "numpy", "data_ptr", "storage", "untyped_storage", "__array_interface__", "__dlpack__", "__array__",
+    "numpy", "data_ptr", "storage", "untyped_storage", "__dlpack__", "__array__",
     "share_memory_", "set_", "resize_", "resize_as_", "addbmm_", "as_strided", "as_strided_", "as_strided_copy",
     "as_strided_scatter",
 ))  # fmt: skip
