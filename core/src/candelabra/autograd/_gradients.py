@@ -41,12 +41,13 @@ def grad(
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
         )
-    outs, targets = as_tuple(outputs, "outputs"), as_tuple(inputs, "inputs")
+    if materialize_grads:
+        outputs, inputs = as_tuple(outputs, "outputs"), as_tuple(inputs, "inputs")
     unused = bool(allow_unused) or materialize_grads
     run_pass = batched if is_grads_batched else captured
-    found = gradients_of(outs, targets, grad_outputs, retain_graph, create_graph, unused, run_pass)
+    found = gradients_of(outputs, inputs, grad_outputs, retain_graph, create_graph, unused, run_pass)
     if materialize_grads:
-        found = [x.detach() * 0 if g is None else g for g, x in zip(found, targets, strict=True)]
+        found = [x.detach() * 0 if g is None else g for g, x in zip(found, inputs, strict=True)]
     return tuple(found)
 
 
