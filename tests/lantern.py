@@ -10,7 +10,7 @@ from typing import Any
 
 import candelabra_arrayapi
 import numpy as np
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 from candelabra.backend import Kernel
 from candelabra.dtypes import ALL
 from candelabra_conformance.fake import FakeAccelerator

@@ -89,7 +89,7 @@ def test_late_kernel_is_checked() -> None:
 
 def test_override_of_a_composite_serves_inference_only() -> None:
     """A backend's kernel of a composite without a derivative is skipped if a gradient is required."""
-    from candelabra._records.record import OPERATORS
+    from candelabra._records.registry import OPERATORS
 
     name = next(
         n for n, op in sorted(OPERATORS.items())

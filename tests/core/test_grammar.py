@@ -9,7 +9,7 @@ import candelabra as cd
 import numpy as np
 import pytest
 from candelabra import Tensor, _journal
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 from candelabra.library import by, operator, record, shape_of
 
 

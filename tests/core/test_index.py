@@ -56,9 +56,10 @@ def test_a_library_module_that_a_failing_plugin_imports_stays() -> None:
 
 FINDING = """
 import candelabra as cd
-from candelabra._namespace import index, publishing
-missing = [name for name in index.FUNCTIONS_IN if publishing.public_function(name) is None]
-missing += [n for n, place in index.OPERATORS_IN.items() if place != publishing.OPERATORS[n].declared_in]
+from candelabra._namespace import index
+from candelabra._records import lookup, registry
+missing = [name for name in index.FUNCTIONS_IN if lookup.public_function(name) is None]
+missing += [n for n, place in index.OPERATORS_IN.items() if place != registry.OPERATORS[n].declared_in]
 missing += [name for name in index.METHODS_IN if getattr(cd.Tensor, name, None) is None]
 print(*missing)
 """

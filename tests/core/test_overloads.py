@@ -8,7 +8,7 @@ from typing import Any
 import candelabra as cd
 import pytest
 from candelabra._records.accepts import INSTEAD
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 
 from tests.frames import frames
 

@@ -3,7 +3,7 @@
 import pytest
 from candelabra._plugins import contributions, registry
 from candelabra._plugins.checking import accepts
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 from candelabra.backend import Backend, Capabilities, hookimpl
 from candelabra.errors import BackendError
 
@@ -144,7 +144,7 @@ def test_failed_registration_leaves_nothing_behind(site: Site) -> None:
     )
     program = """
     from candelabra._dispatch.layers import _layers
-    from candelabra._records.record import OPERATORS
+    from candelabra._records.registry import OPERATORS
     from candelabra._plugins.loading import manager
     x = cd.ones(2)
     print((x + x).tolist())

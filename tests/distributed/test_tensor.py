@@ -7,6 +7,7 @@ from typing import Any
 
 import candelabra as cd
 import candelabra.distributed as dist
+import numpy as np
 import pytest
 from candelabra import nn, optim
 from candelabra.distributed import threads
@@ -180,6 +181,10 @@ def test_what_a_dtensor_refuses() -> None:
             terms.add_(1)
         with pytest.raises(NotImplementedError, match=r"^data_ptr\(\): a rank has a part of the memory of a DTensor"):
             x.data_ptr()
+        with pytest.raises(NotImplementedError, match=r"^__array__\(\): a rank has a part of the memory of a DTensor"):
+            np.asarray(x)
+        with pytest.raises(AttributeError, match=r"^a rank has a part of the memory of a DTensor: use to_local\(\)"):
+            x.__array_interface__  # noqa: B018 # a property
         with pytest.raises(TypeError, match=r"all_reduce: tensor is a DTensor, but collectives move a rank's own"):
             dist.all_reduce(x)
         extreme = DTensor.from_local(cd.ones(2, requires_grad=True), mesh, [Partial("max")])

@@ -12,6 +12,7 @@ from candelabra._namespace import publishing as _publishing
 from candelabra._namespace.index import CONTRIBUTORS as _CONTRIBUTORS
 from candelabra._namespace.index import declare_contributed as _declare_contributed
 from candelabra._namespace.index import read as _read_index
+from candelabra._records import lookup as _lookup
 from candelabra._tensor import Tensor as Tensor
 from candelabra._version import __version__ as __version__
 
@@ -44,7 +45,7 @@ def __getattr__(name: str) -> Any:
         if _read_index(__path__):
             _publishing.install_indexed()
         return package
-    found = _exports.exported(name) if name in _exports.EXPORTS else _publishing.public_function(name)
+    found = _exports.exported(name) if name in _exports.EXPORTS else _lookup.public_function(name)
     if found is None and name.startswith("_foreach_"):
         from candelabra._namespace.foreach import foreach
 
@@ -59,7 +60,7 @@ def __getattr__(name: str) -> Any:
         found = device_module(name)
         if found is None:
             _declare_contributed()
-            found = _publishing.public_function(name)
+            found = _lookup.public_function(name)
     if found is None and name not in _exports.EXPORTS:
         raise AttributeError(f"module 'candelabra' has no attribute {name!r}")
     globals()[name] = found
@@ -67,6 +68,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    top = (name for name in _publishing.public_names() if "." not in name and name[0] != "_")
+    top = (name for name in _lookup.public_names() if "." not in name and name[0] != "_")
     exported = (name for name in _exports.EXPORTS if name[0] != "_" or name.startswith("__"))
-    return sorted({*exported, *_companions.COMPANIONS, *top, *_publishing.inplace_names()})
+    return sorted({*exported, *_companions.COMPANIONS, *top, *_lookup.inplace_names()})

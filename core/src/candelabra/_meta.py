@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from candelabra._annotations import Any, Final, NoReturn
 from candelabra._layout import contiguous_strides
 from candelabra._records.promotion import by_arguments
-from candelabra._records.record import OPERATORS, Operator
+from candelabra._records.record import Operator
+from candelabra._records.registry import OPERATORS
 from candelabra._records.schema import DTYPE
 from candelabra.backend import Backend, Capabilities, DeviceInfo
 from candelabra.dtypes import ALL, dtype

@@ -16,7 +16,7 @@ from candelabra._device import get_default_device
 from candelabra._geometry import one_slice
 from candelabra._interchange.values import nested_list
 from candelabra._keys import AUTOGRAD, LAYER_MASK, NO_GRAD, PACK, VIEW, mode
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 from candelabra._tensor import wrap
 from candelabra.dtypes import COMPLEX, FLOATING, bool_, dtype, get_default_dtype, int64
 from candelabra.errors import BackendError

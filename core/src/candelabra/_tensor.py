@@ -34,10 +34,13 @@ from candelabra._layout import (
 )
 from candelabra._layout import layout as layout_type
 from candelabra._overrides import DisableTorchFunctionSubclass, bit_of, converted
+from candelabra._records.lookup import public_function
 from candelabra._size import Size
 from candelabra.dtypes import BY_BIT, DTYPE_MASK, dtype
 
 if TYPE_CHECKING:
+    from typing import ClassVar
+
     from candelabra._methods import OperatorMethods
     from candelabra._methods_nn import NnMethods
 
@@ -73,12 +76,13 @@ class Tensor(Methods):
     _inplace_refused: str | None = None
     _is_param = False
     """Whether an instance of a subclass is a Parameter: ``Parameter(MyTensor(…))`` has the class MyTensor."""
+    _constructed: ClassVar[Callable[..., Tensor]]
+    """The function behind ``Tensor(*data)`` and the types of tensors, of ``(data, dtype=None, device=None)``. The
+    namespace attaches it, as the methods that operators implement."""
     __array_priority__ = 1000  # NumPy's binary operators then defer to this class
 
     def __new__(cls, *data: Any) -> Tensor:
-        from candelabra._operators.creation.from_data import legacy_tensor
-
-        made = legacy_tensor(data)
+        made = Tensor._constructed(data)
         if cls is Tensor:
             return made
         out: Tensor = made.as_subclass(cls)
@@ -447,9 +451,8 @@ class Tensor(Methods):
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
         """Return the result of a function of NumPy as a tensor, on the host. Booleans become uint8, as in PyTorch."""
-        from candelabra._operators.creation.from_memory import from_numpy
-
-        return from_numpy(array.astype("uint8") if array.dtype == bool else array)
+        made: Tensor = public_function("from_numpy")(array.astype("uint8") if array.dtype == bool else array)
+        return made
 
     def pin_memory(self, device: Any = None) -> Tensor:
         """Return the tensor itself: no device copies faster from page-locked memory, so none is allocated.

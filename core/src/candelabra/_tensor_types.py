@@ -34,11 +34,9 @@ class TensorType(type):
 
         Raises ``TypeError`` for a tensor of another type.
         """
-        from candelabra._operators.creation.from_data import legacy_tensor
-
         if data and isinstance(data[0], Tensor) and not isinstance(data[0], cls):
             raise TypeError(f"{cls.__qualname__}(): expected a tensor of this type, got {data[0].type()}; use .type()")
-        return legacy_tensor(data, cls.dtype, cls.location() if device is None else device)
+        return Tensor._constructed(data, cls.dtype, cls.location() if device is None else device)
 
     def location(cls) -> device:
         """Return the device of new tensors: the current one of the type's kind, or the host's."""

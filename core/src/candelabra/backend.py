@@ -40,8 +40,8 @@ from candelabra._layout import (
     reduced_shape as reduced_shape,
 )
 from candelabra._plugins.hooks import hookimpl as hookimpl
-from candelabra._records.record import OPERATORS
-from candelabra._records.record import outline as outline
+from candelabra._records.registry import OPERATORS
+from candelabra._records.registry import outline as outline
 from candelabra._serving import of_dtype as of_dtype
 from candelabra._switches import follow_num_threads as follow_num_threads
 from candelabra.dtypes import dtype

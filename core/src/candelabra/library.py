@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._namespace.deferred_imports import deferred_imports
-from candelabra._records.record import OPERATORS, Operator
+from candelabra._records.record import Operator
+from candelabra._records.registry import OPERATORS
 
 if TYPE_CHECKING:  # each at the first use of its name: few programs need the registration of kernels or explain
     from candelabra._autograd.engine import after_backward
@@ -43,14 +44,7 @@ if TYPE_CHECKING:  # each at the first use of its name: few programs need the re
     from candelabra._interchange.numpy import dtype_of_array
     from candelabra._keys import AUTOGRAD, DEVICE_SHIFT, EVERY_SIZE, NO_GRAD, OVERRIDE, OWN_KERNELS, VIEW, mode, state
     from candelabra._layout import wrap_dim
-    from candelabra._namespace.publishing import (
-        entries,
-        entry_named,
-        members,
-        operator_named,
-        public_function,
-        public_names,
-    )
+    from candelabra._namespace.publishing import members, operator_named
     from candelabra._overrides import disabled_torch_function
     from candelabra._plugins import contributions
     from candelabra._plugins import registry as plugins
@@ -63,6 +57,7 @@ if TYPE_CHECKING:  # each at the first use of its name: few programs need the re
     from candelabra._records.autocasting import Autocast
     from candelabra._records.callables import PublicCallable, public
     from candelabra._records.derivative import applied, conjugate
+    from candelabra._records.lookup import entries, entry_named, public_function, public_names
     from candelabra._records.overloads import OverloadSet, overloads
     from candelabra._records.promotion import (
         accumulated,

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable
 
 from candelabra._annotations import Any
 from candelabra._keys import FUNCTION_MODE, NO_OVERRIDE, state
-from candelabra._namespace.publishing import entry_named, public_names
 from candelabra._overrides import (
     DisableTorchFunction,
     DisableTorchFunctionSubclass,
@@ -22,6 +21,7 @@ from candelabra._overrides import (
     disabled_torch_function,
     overloaded_arguments,
 )
+from candelabra._records.lookup import entry_named, public_names
 from candelabra._tensor import Tensor
 
 __all__ = [

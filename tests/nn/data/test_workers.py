@@ -273,7 +273,7 @@ def test_errors_of_every_function_in_a_worker_are_raised() -> None:
     unpicklable = DataLoader(Numbers(3), num_workers=1, collate_fn=lambda _: lambda: 0)
     with pytest.raises(Exception, match="in DataLoader worker process 0") as info:
         list(unpicklable)
-    assert "pickle" in str(info.value)
+    assert "local object" in str(info.value)  # "can't pickle" it or "can't get" it, from Python 3.13 on
 
 
 def test_tensors_of_a_graph_cannot_leave_their_process() -> None:

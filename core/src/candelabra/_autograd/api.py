@@ -1,11 +1,13 @@
-"""``backward`` and ``grad``: check the users' arguments and run the engine."""
+"""``backward`` and the gradients of tensors: check the users' arguments and run the engine."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._autograd.engine import accumulate, run
+from candelabra._autograd.accumulating import accumulate
+from candelabra._autograd.engine import run
 from candelabra._autograd.filling import filled_like
 from candelabra._autograd.node import Node
 from candelabra._keys import DEFERRED, DEVICE_SHIFT, FUNCTION_MODE, NO_GRAD, NO_OVERRIDE, state, switch
@@ -18,9 +20,11 @@ if TYPE_CHECKING:
     from candelabra._tensor import Tensor
 
 TensorOrTensors = Any
+Pass = Callable[..., "list[Tensor | None]"]
+"""A function with the parameters of :func:`captured`."""
 
 
-def _as_tuple(value: Any, argument: str, absent: bool = False) -> tuple[Any, ...]:
+def as_tuple(value: Any, argument: str, absent: bool = False) -> tuple[Any, ...]:
     """Return one tensor or several as a tuple. ``absent``: they may be None."""
     if hasattr(value, "_payload"):
         return (value,)
@@ -96,16 +100,16 @@ def backward(
                 "use `grad_tensors`."
             )
         grad_tensors = grad_variables
-    outputs = _as_tuple(tensors, "tensors")
-    gradients = (None,) * len(outputs) if grad_tensors is None else _as_tuple(grad_tensors, "grad_tensors", True)
+    outputs = as_tuple(tensors, "tensors")
+    gradients = (None,) * len(outputs) if grad_tensors is None else as_tuple(grad_tensors, "grad_tensors", True)
     keep = create_graph if retain_graph is None else retain_graph
     if inputs is None:
         _pass(outputs, gradients, keep, create_graph)
         return
-    targets = _as_tuple(inputs, "inputs")
+    targets = as_tuple(inputs, "inputs")
     if not targets:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-    for target, g in zip(targets, _captured(outputs, gradients, targets, keep, create_graph), strict=True):
+    for target, g in zip(targets, captured(outputs, gradients, targets, keep, create_graph), strict=True):
         if g is not None:
             _into_grad(target, g, create_graph)
 
@@ -119,95 +123,43 @@ def _into_grad(target: Tensor, g: Tensor, create_graph: bool) -> None:
     target._grad = (g if create_graph else g.detach().clone()) if present is None else present + g
 
 
-def grad(
+def gradients_of(
     outputs: TensorOrTensors,
     inputs: TensorOrTensors,
     grad_outputs: TensorOrTensors = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    only_inputs: bool = True,
-    allow_unused: bool | None = None,
-    is_grads_batched: bool = False,
-    materialize_grads: bool = False,
-) -> tuple[Tensor | None, ...]:
-    """Return the sum of the gradients of ``outputs`` with respect to each of ``inputs``, without accumulating them.
+    allow_unused: bool = False,
+    run_pass: Pass | None = None,
+) -> list[Tensor | None]:
+    """Return the gradients of ``outputs`` with respect to ``inputs``; ``candelabra.autograd.grad`` describes them.
 
-    An input that the outputs do not depend on raises RuntimeError. With ``allow_unused`` its gradient is None, and with
-    ``materialize_grads`` it is zero. ``is_grads_batched``: ``grad_outputs`` have another dim in front, and so do the
-    results, which one backward pass under ``vmap`` computes for all examples. ``only_inputs`` is ignored, with a
-    warning if it is False. As ``torch.autograd.grad``.
+    ``run_pass`` runs the backward pass in another way than :func:`captured`, with the same arguments.
     """
-    if not only_inputs:
-        warnings.warn(
-            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
-            "other parts of the graph, please use candelabra.autograd.backward.",
-            FutureWarning,
-            stacklevel=2,
-        )
-    if materialize_grads and allow_unused is False:
-        raise ValueError(
-            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
-        )
-    outs, targets = _as_tuple(outputs, "outputs"), _as_tuple(inputs, "inputs")
-    gradients = (None,) * len(outs) if grad_outputs is None else _as_tuple(grad_outputs, "grad_outputs", True)
+    outs, targets = as_tuple(outputs, "outputs"), as_tuple(inputs, "inputs")
+    gradients = (None,) * len(outs) if grad_outputs is None else as_tuple(grad_outputs, "grad_outputs", True)
     keep = create_graph if retain_graph is None else retain_graph
     if not targets:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
-    if is_grads_batched:
-        results = _batched(outs, gradients, targets, keep, create_graph)
-    else:
-        results = _captured(outs, gradients, targets, keep, create_graph)
+    results = (run_pass or captured)(outs, gradients, targets, keep, create_graph)
     for position, g in enumerate(results):
-        if g is None and materialize_grads:
-            results[position] = targets[position].detach() * 0
-        elif g is None and not allow_unused:
+        if g is None and not allow_unused:
             raise RuntimeError(
                 "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True "
                 f"if this is the desired behavior. (It is number {position} of inputs, shape "
                 f"{list(targets[position].shape)}.)"
             )
-    return tuple(results)
-
-
-def _batched(
-    outputs: tuple[Tensor, ...],
-    gradients: tuple[Tensor | None, ...],
-    targets: tuple[Tensor, ...],
-    keep: bool,
-    create_graph: bool,
-) -> list[Tensor | None]:
-    """As :func:`_captured`, for gradients with a batch dim in front; the engine runs once, in a level of ``vmap``."""
-    from candelabra._dispatch.levels import active_frames
-    from candelabra._transforms.level import modes_of_level
-    from candelabra._transforms.vmap import vmap
-
-    for position, g in enumerate(gradients):
-        if g is None:
-            raise RuntimeError(
-                f"is_grads_batched=True needs grad_outputs with a batch dim, got None for output {position}"
-            )
-    depth = len(active_frames())
-    unused: list[int] = []
-
-    def one(*rows: Tensor) -> list[Tensor]:
-        exclude = NO_GRAD if create_graph else 0
-        with modes_of_level(depth, NO_GRAD & ~exclude, exclude):
-            found = _captured(outputs, rows, targets, keep, create_graph)
-        unused[:] = [i for i, g in enumerate(found) if g is None]
-        return [g for g in found if g is not None]
-
-    found = iter(vmap(one)(*gradients))
-    return [None if i in unused else next(found) for i in range(len(targets))]
+    return results
 
 
 def grad_up_to(
     outputs: Sequence[Tensor], inputs: Sequence[Tensor], gradients: Sequence[Tensor], create_graph: bool = False
 ) -> list[Tensor | None]:
     """Return the gradients of inputs as if these were leaves, although one may depend on another. The graph is kept."""
-    return _captured(tuple(outputs), tuple(gradients), tuple(inputs), True, create_graph, ending=True)
+    return captured(tuple(outputs), tuple(gradients), tuple(inputs), True, create_graph, ending=True)
 
 
-def _captured(
+def captured(
     outputs: tuple[Tensor, ...],
     gradients: tuple[Tensor | None, ...],
     targets: tuple[Tensor, ...],
@@ -215,6 +167,7 @@ def _captured(
     create_graph: bool,
     ending: bool = False,
 ) -> list[Tensor | None]:
+    """Run a backward pass and return the gradients of ``targets``, without accumulating them; None: not reached."""
     captures: dict[Node, list[int]] = {}
     for position, target in enumerate(targets):
         node = target._fresh()._node

@@ -11,20 +11,19 @@ import threading
 from collections.abc import Callable, Iterable
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
+from candelabra._autograd.accumulating import OfSpecial, OfSum, accumulate
 from candelabra._autograd.anomaly import run_checked
-from candelabra._autograd.node import LEAF, PORT, Leaf, Node
+from candelabra._autograd.node import LEAF, PORT, Node
 from candelabra._autograd.pending import evaluate_gradients
 from candelabra._device import instance_of_key, lazy_instances
 from candelabra._dispatch.tracing import tracer_here
-from candelabra._keys import ANOMALY, AUTOGRAD, NO_GRAD, VIEW, active, state, switch
-from candelabra._records.record import OPERATORS
+from candelabra._keys import ANOMALY, AUTOGRAD, VIEW, active, state
+from candelabra._records.registry import OPERATORS
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor
 
 Capture = Callable[[Any], None]
-
-_accumulating: Final = threading.Lock()
 
 
 class _Running(threading.local):
@@ -264,7 +263,7 @@ class _Pass:
             return None
         alike = total._keys == g._keys & ~VIEW and not total._keys & (VIEW | AUTOGRAD)
         if alike and not self.create_graph and total._payload.shape == edge.shape:  # type: ignore[union-attr]
-            unshared = sys.getrefcount(total) <= _Alone.tensor and sys.getrefcount(total._payload) <= _Alone.payload
+            unshared = sys.getrefcount(total) <= OfSum.tensor and sys.getrefcount(total._payload) <= OfSum.payload
             instance = instance_of_key(total._keys)
             if unshared and not instance.immutable and instance.capabilities.strided and not lazy_instances:
                 return total
@@ -286,7 +285,7 @@ class _Pass:
                 self.skip(node)
                 return None
         if node.kind == LEAF:
-            accumulate(node, g, self.create_graph, _Special)
+            accumulate(node, g, self.create_graph, OfSpecial)
             return None
         if node.kind == PORT:
             self.into_port(node, g)
@@ -362,102 +361,3 @@ def _run_watched(node: Node, g: Any) -> tuple[Any, ...]:
         visible = hooks.run_after(tuple(results)[:arity], gs)
         results = (*visible, *results[len(visible) :])
     return results
-
-
-class _Counts:
-    """The reference counts of a gradient and of its payload that only the engine refers to.
-
-    They depend on the interpreter, so they are measured once, at import: the references of locals and arguments, and
-    the argument of getrefcount.
-    """
-
-    tensor = 0
-    payload = 0
-
-
-class _Leaf(_Counts):
-    """In :func:`accumulate`, called by :meth:`_Pass.run`."""
-
-
-class _Special(_Counts):
-    """In :func:`accumulate`, called by :meth:`_Pass.special`."""
-
-
-class _Alone(_Counts):
-    """In :meth:`_Pass.own_sum`."""
-
-
-def accumulate(leaf: Node, g: Tensor, create_graph: bool, alone: type[_Counts] = _Leaf) -> None:
-    """Add ``g`` to the ``.grad`` of a leaf's tensor.
-
-    A first gradient that has no more references than ``alone`` is stored without a copy. Otherwise it is copied, so
-    that ``x.grad.zero_()`` changes nothing but ``x.grad``.
-    """
-    assert isinstance(leaf, Leaf)
-    tensor = leaf.owner()
-    if tensor is None:
-        return
-    with _accumulating:
-        present = tensor._grad
-        if create_graph:
-            tensor._grad = g if present is None else present + g
-        elif present is None:
-            unshared = (
-                not g._keys & (VIEW | AUTOGRAD)
-                and sys.getrefcount(g) <= alone.tensor
-                and sys.getrefcount(g._payload) <= alone.payload
-            )
-            tensor._grad = g if unshared else _copy(g)
-        elif present._keys & AUTOGRAD:
-            tensor._grad = present + g
-        else:
-            present.add_(g)
-    if leaf.hooks is not None:
-        for hook in list(leaf.hooks.post_accumulate.values()):
-            hook(tensor)
-
-
-def _measure_reference_counts() -> None:
-    class Probe:
-        __slots__ = ("_payload",)
-        _payload: object
-
-        def __init__(self) -> None:
-            self._payload = object()
-
-    def through_own_sum(partial: dict[int, Any]) -> None:
-        total = partial.pop(0, None)
-        _Alone.tensor = sys.getrefcount(total)
-        _Alone.payload = sys.getrefcount(total._payload)
-
-    def through_special(g: Any) -> None:
-        through_accumulate(g, _Special)
-
-    def through_accumulate(g: Any, counts: type[_Counts]) -> None:
-        counts.tensor = sys.getrefcount(g)
-        counts.payload = sys.getrefcount(g._payload)
-
-    def as_leaf(held: list[Any]) -> None:
-        g = held.pop()
-        through_accumulate(g, _Leaf)
-
-    def as_special(held: list[Any]) -> None:
-        g = held.pop()
-        through_special(g)
-
-    through_own_sum({0: Probe()})
-    as_leaf([Probe()])
-    as_special([Probe()])
-
-
-_measure_reference_counts()
-
-
-def _copy(g: Tensor) -> Tensor:
-    before = state.bits
-    switch(before | NO_GRAD)
-    try:
-        out: Tensor = OPERATORS["clone"].function(g)
-    finally:
-        switch(before)
-    return out

@@ -6,7 +6,7 @@ The record is looked up by name and not imported: operators are declared on top 
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._tensor import Tensor
 
 if TYPE_CHECKING:
     from candelabra._autograd.node import Node
+    from candelabra._tensor import Tensor
 
 
 class RemovableHandle:
@@ -78,14 +78,15 @@ class NodeHooks:
 
 
 def _checked(new: Any, g: Tensor) -> Tensor:
-    if not isinstance(new, Tensor):
+    if not hasattr(new, "_payload"):
         raise TypeError(f"a tensor hook must return None or a Tensor, got {type(new).__name__}")
     if new.shape != g.shape or new.dtype is not g.dtype:
         raise RuntimeError(
             f"hook has changed the gradient: expected shape {list(g.shape)} and {g.dtype}, got {list(new.shape)} and "
             f"{new.dtype}"
         )
-    return new
+    checked: Tensor = new
+    return checked
 
 
 def hooks_of(node: Node) -> NodeHooks:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 
 from candelabra._annotations import Any, Final
-from candelabra._autograd.api import grad as gradients_of
+from candelabra._autograd.api import gradients_of
 from candelabra._autograd.filling import zeros_like
 from candelabra._autograd.saved import with_node
 from candelabra._dispatch.levels import innermost

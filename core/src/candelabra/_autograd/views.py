@@ -36,7 +36,7 @@ from candelabra._keys import (
     switch,
 )
 from candelabra._overrides import call_override
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 from candelabra._tensor import Tensor, wrap
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from candelabra._cli.routes import instances, typical_dtype
 from candelabra._device import Instance
 from candelabra._dispatch.explain import explain_key
 from candelabra._namespace.calls import called_by
-from candelabra._namespace.publishing import entry_named, public_names
 from candelabra._records.callables import PublicCallable
+from candelabra._records.lookup import entry_named, public_names
 from candelabra._records.overloads import OverloadSet
-from candelabra._records.record import OPERATORS, Operator
-from candelabra._records.registry import title_of
+from candelabra._records.record import Operator
+from candelabra._records.registry import OPERATORS, title_of
 from candelabra.dtypes import BY_NAME
 
 

@@ -14,10 +14,10 @@ from collections import Counter
 from candelabra._annotations import Any
 from candelabra._cli.routes import instances, table
 from candelabra._namespace import index
-from candelabra._namespace.publishing import public_names
+from candelabra._records.lookup import public_names
 from candelabra._records.overloads import OverloadSet
-from candelabra._records.record import OPERATORS, Operator
-from candelabra._records.registry import ENTRIES, METHODS, Entry
+from candelabra._records.record import Operator
+from candelabra._records.registry import ENTRIES, METHODS, OPERATORS, Entry
 from candelabra.errors import BackendError
 
 

@@ -7,7 +7,8 @@ from candelabra._device import Instance, open_device
 from candelabra._dispatch.explain import Explanation, explain_key
 from candelabra._plugins import registry
 from candelabra._records.accepts import refusal
-from candelabra._records.record import OPERATORS, Operator
+from candelabra._records.record import Operator
+from candelabra._records.registry import OPERATORS
 from candelabra.dtypes import BY_NAME, dtype
 
 

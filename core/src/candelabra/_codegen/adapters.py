@@ -15,8 +15,8 @@ from candelabra._autograd.anomaly import remember
 from candelabra._autograd.node import Port, TensorSpec
 from candelabra._autograd.saved import pack_saved
 from candelabra._autograd.views import refreshed
-from candelabra._codegen.entry import passed_on
 from candelabra._codegen.nodes import Variant, forward_lines, refuse_inference
+from candelabra._codegen.parameters import passed_on
 from candelabra._codegen.source import build, indent
 from candelabra._dispatch.failure import fail, fail_body, no_result
 from candelabra._keys import ANOMALY, AUTOGRAD, INFERENCE, NO_GRAD, PACK, VIEW, state, switch

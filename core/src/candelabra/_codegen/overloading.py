@@ -12,8 +12,9 @@ from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import kind_of
-from candelabra._codegen.entry import ALIASES, compile_entry, flattened, named
+from candelabra._codegen.entry import compile_entry, named
 from candelabra._codegen.fitting import fits
+from candelabra._codegen.parameters import ALIASES, flattened
 from candelabra._overrides import call_override, participates
 from candelabra._records.record import Operator
 from candelabra._records.registry import factory_keywords

@@ -26,7 +26,7 @@ from candelabra._graph.passes import simplified
 from candelabra._graph.structure import Graph, Value
 from candelabra._graph.structure import Node as GraphNode
 from candelabra._keys import AUTOGRAD, NO_GRAD, VIEW, mode, state
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 from candelabra._tensor import Tensor, wrap
 from candelabra.dtypes import BY_BIT, DTYPE_MASK
 from candelabra.errors import GraphFreed

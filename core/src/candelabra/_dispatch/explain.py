@@ -37,9 +37,10 @@ from candelabra._keys import (
     VIEW,
     state,
 )
-from candelabra._namespace.publishing import entry_named, public_function
+from candelabra._records.lookup import entry_named, public_function
 from candelabra._records.overloads import OverloadSet
-from candelabra._records.record import OPERATORS, Operator
+from candelabra._records.record import Operator
+from candelabra._records.registry import OPERATORS
 from candelabra._serving import settle
 from candelabra.dtypes import ALL, DTYPE_MASK, dtype
 

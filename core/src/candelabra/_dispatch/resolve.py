@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._codegen.adapters import ResolvedCall, compile_adapter
-from candelabra._codegen.entry import passed_on
+from candelabra._codegen.parameters import passed_on
 from candelabra._codegen.source import build
 from candelabra._device import Instance, instance_of_key, instances_of_key
 from candelabra._dispatch.adopting import adopting, innermost_of_key

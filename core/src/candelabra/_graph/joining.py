@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from candelabra._annotations import Any, NamedTuple
 from candelabra._graph.structure import Graph, Memory, Node, Value
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 from candelabra._serving import kernel_for
 
 

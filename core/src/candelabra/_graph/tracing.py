@@ -25,7 +25,8 @@ from candelabra._dispatch.tracing import PLAIN_NUMBER, RunTimeInt, current
 from candelabra._graph.structure import FUNCTION, INPLACE, ROWS, Graph, Memory, Node, Spec, Value
 from candelabra._keys import TRACING, mode
 from candelabra._layout import contiguous_strides
-from candelabra._records.record import OPERATORS, Operator
+from candelabra._records.record import Operator
+from candelabra._records.registry import OPERATORS
 from candelabra._tensor import Tensor, wrap
 from candelabra.dtypes import dtype
 

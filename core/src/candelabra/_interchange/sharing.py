@@ -15,7 +15,7 @@ import weakref
 from candelabra._annotations import Any, Final
 from candelabra._interchange.host import host_view
 from candelabra._keys import VIEW
-from candelabra._namespace.publishing import public_function
+from candelabra._records.lookup import public_function
 from candelabra._tensor import Tensor
 from candelabra.dtypes import BY_NAME
 

@@ -10,11 +10,11 @@ import sys
 from types import CodeType, FunctionType, ModuleType
 
 from candelabra._annotations import Any
-from candelabra._namespace.publishing import entries, entry_named
 from candelabra._records.callables import PublicCallable
+from candelabra._records.lookup import entries, entry_named
 from candelabra._records.overloads import OverloadSet
-from candelabra._records.record import OPERATORS, Operator
-from candelabra._records.registry import dotted, title_of
+from candelabra._records.record import Operator
+from candelabra._records.registry import OPERATORS, dotted, title_of
 
 
 def called_by(entry: PublicCallable) -> list[str]:

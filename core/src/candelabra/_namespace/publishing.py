@@ -14,8 +14,9 @@ from functools import partial
 from candelabra._annotations import Any, Final
 from candelabra._namespace import index
 from candelabra._records import registry
-from candelabra._records.record import OPERATORS, Operator
-from candelabra._records.registry import ENTRIES, METHODS, Entry
+from candelabra._records.lookup import entry_named, public_function, public_names
+from candelabra._records.record import Operator
+from candelabra._records.registry import METHODS, OPERATORS, Entry
 from candelabra._tensor import Tensor
 
 BINARY: Final[dict[str, str]] = {
@@ -67,6 +68,7 @@ def data_model() -> dict[str, tuple[str, str]]:
 def install_methods() -> None:
     """Attach every method to Tensor. Called once, at the import of the package."""
     registry.ADDED.append(publish)
+    Tensor._constructed = LazyMethod("_constructed", constructor)  # type: ignore[assignment]
     for name, (operator, form) in data_model().items():
         setattr(Tensor, name, LazyMethod(name, partial(form_of, operator, form)))
     install_indexed()
@@ -93,6 +95,13 @@ def find_method(name: str, module: str) -> Any:
 def added_method(name: str) -> Any:
     """The method of that name, which an entry of a plugin or a user declares."""
     return method_made(*METHODS[name])
+
+
+def constructor() -> Any:
+    """Return the function that ``Tensor(*data)`` calls. It is declared with the operators that create tensors."""
+    from candelabra._operators.creation.from_data import legacy_tensor
+
+    return staticmethod(legacy_tensor)
 
 
 def form_of(operator: str, form: str) -> Any:
@@ -129,74 +138,12 @@ def publish(entry: Entry) -> Callable[[], None]:
     return withdraw
 
 
-def entries() -> list[Entry]:
-    """Return the distinct entries of all public functions and methods. This imports every module with declarations."""
-    index.load_all()
-    found = [*ENTRIES.values(), *(entry for entry, _ in METHODS.values())]
-    return list({id(entry): entry for entry in found}.values())
-
-
-def entry_named(name: str) -> Entry | None:
-    """Return the entry of a public name, such as ``"linalg.inv"`` or ``"Tensor.to"``, or None if it does not exist.
-
-    An unknown name may be one of a plugin: their operators are declared then. Raises ``StaleIndex`` if the index lists
-    the name for a module that does not declare it.
-    """
-    found = _declared_entry(name)
-    if found is None:
-        index.declare_contributed()
-        found = _declared_entry(name)
-    return found
-
-
-def _declared_entry(name: str) -> Entry | None:
-    """Return the entry of a public name that the library or a loaded plugin declares."""
-    if name.startswith("Tensor."):
-        method = name.removeprefix("Tensor.")
-        if method not in METHODS and method in index.METHODS_IN:
-            index.load(index.METHODS_IN[method])
-        return METHODS[method][0] if method in METHODS else None
-    if name not in ENTRIES and name in index.FUNCTIONS_IN:
-        index.load(index.FUNCTIONS_IN[name])
-        if name not in ENTRIES:
-            raise index.StaleIndex(index.stale(f"{index.FUNCTIONS_IN[name]} declares no function {name!r}"))
-    return ENTRIES.get(name)
-
-
-def public_function(name: str) -> Any:
-    """Return the function ``candelabra.<name>``, or None. In-place methods are functions too: ``candelabra.add_``."""
-    entry = _declared_entry(name)
-    if entry is not None:
-        return entry.form("function")
-    if not is_inplace(name):
-        return None
-    if name in index.METHODS_IN:
-        index.load(index.METHODS_IN[name])
-    entry, form = METHODS.get(name, (None, ""))
-    return entry.form(form) if entry is not None else None
-
-
-def is_inplace(name: str) -> bool:
-    """Return whether a method's name is that of one that writes to its tensor: ``add_``, and not ``__add__``."""
-    return name[-1:] == "_" and name[:1] != "_"
-
-
-def inplace_names() -> list[str]:
-    """Return the names of the methods that write to their tensor, which are functions of the package, too."""
-    return sorted({name for name in (*METHODS, *index.METHODS_IN) if is_inplace(name)})
-
-
 def operator_named(name: str) -> Operator[..., Any] | None:
     """Return an operator by its name, public name or alias (``linalg_svd``, ``linalg.svd``, ``arccos``), or None."""
     found: Any = OPERATORS.get(name)
     if found is None:
         found = entry_named(name)
     return found if isinstance(found, Operator) else None
-
-
-def public_names() -> list[str]:
-    """Return the names of all functions of the package and its namespaces: ``exp``, ``linalg.inv``."""
-    return sorted({*ENTRIES, *index.FUNCTIONS_IN})
 
 
 def members(namespace: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:

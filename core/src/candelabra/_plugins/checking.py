@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from candelabra._annotations import Any, Final
 from candelabra._plugins.describing import shown
-from candelabra._records.record import OPERATORS, outline
+from candelabra._records.registry import OPERATORS, outline
 from candelabra.backend import API_VERSION, Backend, Capabilities, Kernel, operator_of
 from candelabra.dtypes import BY_NAME, dtype
 from candelabra.errors import BackendError

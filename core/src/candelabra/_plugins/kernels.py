@@ -13,10 +13,11 @@ from candelabra import _journal as journal
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._plugins import registry
 from candelabra._plugins.checking import check_kernel
-from candelabra._records.record import OPERATORS, Operator
+from candelabra._records.registry import OPERATORS
 from candelabra.errors import BackendError
 
 if TYPE_CHECKING:
+    from candelabra._records.record import Operator
     from candelabra.backend import Kernel
 
 _lock: Final = threading.Lock()

@@ -20,6 +20,13 @@ def entry_points(group: str) -> Sequence[EntryPoint]:
     return tuple(_every(tuple(sys.path)).select(group=group))
 
 
+def entry_point(name: str, value: str, group: str) -> EntryPoint:
+    """Return an entry point that no metadata list, such as that of a device of the core."""
+    from importlib.metadata import EntryPoint
+
+    return EntryPoint(name, value, group)
+
+
 @lru_cache(1)
 def _every(path: tuple[str, ...]) -> Any:
     from importlib import metadata

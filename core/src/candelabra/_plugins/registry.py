@@ -19,7 +19,7 @@ from candelabra._device import device, forget_instances, named_device
 from candelabra._invalidation import invalidate
 from candelabra._plugins import names
 from candelabra._plugins.describing import shown, summary, text_of
-from candelabra._plugins.metadata import entry_points
+from candelabra._plugins.metadata import entry_point, entry_points
 from candelabra.errors import BackendError, DeviceUnavailable
 
 if TYPE_CHECKING:
@@ -33,15 +33,9 @@ ENVIRONMENT: Final = "CANDELABRA_BACKENDS"
 """The environment variable with a comma-separated list of device types: the others are hidden."""
 
 
-def _meta() -> tuple[Backend, dict[str, Kernel]]:
-    from candelabra._meta import MetaBackend
-
-    backend = MetaBackend()
-    return backend, backend.kernels()  # type: ignore[return-value]
-
-
-BUILT_IN: Final[dict[str, Callable[[], tuple[Backend, dict[str, Kernel]]]]] = {"meta": _meta}
-"""The devices of the core. They are not listed among the devices that compute."""
+BUILT_IN: Final[dict[str, str]] = {"meta": "candelabra._meta:MetaBackend"}
+"""The devices of the core with their entry points, which are loaded at the first use, as those of plugins are. They
+are not listed among the devices that compute."""
 
 
 class BeingLoaded(BackendError):
@@ -133,7 +127,8 @@ def _claim(plugin: Plugin) -> str:
 def backend(name: str) -> tuple[Backend, dict[str, Kernel]]:
     """Load and return the backend of a device type. Raise BackendError with the reason and the remedy on failure."""
     if name in BUILT_IN:
-        return BUILT_IN[name]()
+        own = entry_point(name, BUILT_IN[name], GROUP).load()()
+        return own, own.kernels()
     plugin = plugins().get(name)
     if plugin is None:
         raise BackendError(missing(name))

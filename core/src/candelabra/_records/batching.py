@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._records.record import OPERATORS, Operator
+from candelabra._records.record import Operator
+from candelabra._records.registry import OPERATORS
 from candelabra._records.schema import SHAPE, TENSOR_KINDS
 
 if TYPE_CHECKING:

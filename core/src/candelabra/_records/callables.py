@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import cached_property
 
 from candelabra._annotations import Any, Final, TypeVar, overload
-from candelabra._codegen.entry import compile_callable
+from candelabra._codegen.callable_entry import compile_callable
 from candelabra._namespace.index import await_import
 from candelabra._records.registry import Signature, add, dotted, method_names
 from candelabra._records.schema import Parameter, read_parameters

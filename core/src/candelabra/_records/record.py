@@ -10,25 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
-from candelabra._annotations import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar
+from candelabra._annotations import Any, Final, Generic, ParamSpec, TypeVar
 from candelabra._invalidation import KEEPERS
 from candelabra._keys import TRACING
-from candelabra._namespace.index import OPERATORS_IN, OUTLINES, Declared, OperatorOutline, await_import, note
+from candelabra._namespace.index import OPERATORS_IN, await_import, note
 from candelabra._records.autocasting import Autocast, lists_of
 from candelabra._records.derivative import Rule, checked_rules, checked_tangent
 from candelabra._records.promotion import Promotion, common, same
-from candelabra._records.registry import Signature, add, dotted, method_names
+from candelabra._records.registry import OPERATORS, Signature, add, dotted, method_names
 from candelabra._records.schema import Schema, read_schema
 from candelabra.dtypes import dtype
 
-if TYPE_CHECKING:
-    pass
-
 P = ParamSpec("P")
 R = TypeVar("R")
-
-OPERATORS: Final[Declared[Operator[..., Any]]] = Declared()
-"""Every operator by name. Declarations add to it when one of their names is used first, and plugins do."""
 
 ShapeRule = Callable[..., Any]
 """A function of the operator and its canonical arguments that returns the shape of the result (a tuple of shapes for
@@ -345,18 +339,6 @@ def operator(rule: ShapeRule, **options: Any) -> Callable[[Callable[P, R]], Oper
 def elsewhere(name: str, module: str) -> bool:
     """Return whether the index lists the operator for another module, which may not be imported yet."""
     return name in OPERATORS_IN and not module.startswith("candelabra.")
-
-
-def outline(name: str) -> OperatorOutline:
-    """Return the outline of an operator: that of the index, or else of its record. Raise KeyError if there is none.
-
-    The module of an operator in the index is not imported.
-    """
-    found = OUTLINES.get(name)
-    if found is None:
-        record = OPERATORS[name]
-        found = OperatorOutline(len(record.schema.parameters), record.view, record.inplace)
-    return found
 
 
 def forget_resolved() -> None:

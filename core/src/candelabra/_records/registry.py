@@ -1,4 +1,4 @@
-"""The one registry of public names: ``{"add": entry, "linalg.inv": entry}``.
+"""The registries: every operator by its name, and every public name, ``{"add": entry, "linalg.inv": entry}``.
 
 An entry is an operator's record, an overload set over several records, or a public callable. Each knows the function
 that users call (:meth:`Entry.form`), its documentation and its signatures; stubs, documentation, conformance and
@@ -9,9 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from candelabra._annotations import Any, Final, Protocol
+from candelabra._annotations import TYPE_CHECKING, Any, Final, Protocol
 from candelabra._namespace import index
 from candelabra._records.schema import REQUIRED, Parameter
+
+if TYPE_CHECKING:
+    from candelabra._records.record import Operator
+
+OPERATORS: Final[index.Declared[Operator[..., Any]]] = index.Declared()
+"""Every operator by name. Declarations add to it when one of their names is used first, and plugins do."""
 
 ENTRIES: Final[dict[str, Entry]] = {}
 """Every entry of the modules that are imported so far, by public name and by alias."""
@@ -154,6 +160,18 @@ def add(entry: Entry) -> None:
             withdraw()
 
     index.note(entry.declared_in, undo)
+
+
+def outline(name: str) -> index.OperatorOutline:
+    """Return the outline of an operator: that of the index, or else of its record. Raise KeyError if there is none.
+
+    The module of an operator in the index is not imported.
+    """
+    found = index.OUTLINES.get(name)
+    if found is None:
+        record = OPERATORS[name]
+        found = index.OperatorOutline(len(record.schema.parameters), record.view, record.inplace)
+    return found
 
 
 def title_of(entry: Entry) -> str:

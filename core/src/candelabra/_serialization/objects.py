@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 
 from candelabra._annotations import Any, NamedTuple
+from candelabra._records.lookup import public_function, public_names
 from candelabra._serialization.kinds import kind_of
 from candelabra._serialization.safe_globals import allowed, name_of
 
@@ -151,8 +152,6 @@ def name_of_function(value: Any) -> str | None:
 
 def _is_public(name: str) -> bool:
     """Return whether a name is that of an operator or public callable, which do nothing but compute."""
-    from candelabra._namespace.publishing import public_names
-
     return name in public_names()
 
 
@@ -162,6 +161,4 @@ def function_named(name: str) -> Any:
         return resolved(name)
     if name.rpartition(".")[0] + "." not in (".", "nn.functional.") or not _is_public(name):
         raise ValueError(f"the function {name[:200]}, which is none of candelabra's operators")
-    from candelabra._namespace.publishing import public_function
-
     return public_function(name)

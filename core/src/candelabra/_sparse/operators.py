@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._dispatch.resolve import by_position
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 from candelabra._records.schema import PLAIN, TENSOR
 from candelabra._sparse.construction import coalesced, dense, flat_positions, summed
 from candelabra._sparse.products import joined, multiplied

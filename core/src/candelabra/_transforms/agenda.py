@@ -17,7 +17,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._dispatch.levels import without_levels
 from candelabra._interchange.host import upload
 from candelabra._keys import switch
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 from candelabra._tensor import Tensor
 from candelabra._transforms.batching import Batch
 from candelabra._transforms.chains import merged_chains

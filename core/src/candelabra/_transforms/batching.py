@@ -17,7 +17,8 @@ from collections.abc import Callable
 from candelabra._annotations import Any, Final, NoReturn
 from candelabra._dispatch.key import redispatch
 from candelabra._records.batching import Rule, aligned, expanded
-from candelabra._records.record import OPERATORS, Operator
+from candelabra._records.record import Operator
+from candelabra._records.registry import OPERATORS
 from candelabra._records.schema import DIM, DIMS, OPERAND, TENSOR, TENSOR_KINDS
 from candelabra._tensor import Tensor
 from candelabra._transforms.level import Frame, Payload, Transform, below, frame_at, outlived

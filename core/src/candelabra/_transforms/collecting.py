@@ -33,7 +33,7 @@ from candelabra._keys import (
     state,
     switch,
 )
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 from candelabra._tensor import Tensor, new
 from candelabra._transforms import collecting_functions  # noqa: F401 - the functions in the dispatch tables
 from candelabra._transforms.agenda import Arguments, execute

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._autograd.api import grad
+from candelabra._autograd.api import gradients_of
 from candelabra._autograd.filling import zeros_like
 from candelabra._keys import NO_GRAD, mode, state
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 from candelabra._tensor import Tensor
 from candelabra._transforms.dual import FORWARD, DualFrame
 from candelabra._transforms.level import below, levelled
@@ -92,10 +92,14 @@ def _transposed(function: type[Function], primals: tuple[Any, ...], tangents: tu
         found: list[Any] = [None] * len(outputs)
         probes = [zeros_like(outputs[i]).requires_grad_() for i in places]
         moved = [i for i, t in enumerate(tangents) if t is not None]
-        products = grad([outputs[i] for i in places], [inputs[i] for i in moved], probes, None, True, allow_unused=True)
+        products = gradients_of(
+            [outputs[i] for i in places], [inputs[i] for i in moved], probes, None, True, allow_unused=True
+        )
         pairs = [(g, tangents[i]) for g, i in zip(products, moved, strict=True) if g is not None and g.requires_grad]
         if pairs:
-            along = grad([g for g, _ in pairs], probes, [t for _, t in pairs], None, recording, allow_unused=True)
+            along = gradients_of(
+                [g for g, _ in pairs], probes, [t for _, t in pairs], None, recording, allow_unused=True
+            )
             for i, t in zip(places, along, strict=True):
                 found[i] = t if t is None or _is_recorded(primals, tangents) else levelled(t)
     return tuple(found) if isinstance(made, tuple) else found[0]

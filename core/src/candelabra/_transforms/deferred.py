@@ -14,7 +14,7 @@ from candelabra._device import open_device
 from candelabra._dispatch.viewing import VIEW_SLOTS
 from candelabra._keys import ANOMALY, DEFERRED, LAYER_MASK, NO_GRAD, OVERRIDE, PACK, RECORDING_MODES, VIEW, mode
 from candelabra._layout import contiguous_strides, is_contiguous_layout
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 from candelabra._tensor import Tensor, wrap
 from candelabra.dtypes import BY_BIT, DTYPE_MASK
 

@@ -17,7 +17,7 @@ from candelabra._autograd.filling import zeros_like
 from candelabra._autograd.views import check_writable
 from candelabra._dispatch.viewing import same_tensor
 from candelabra._keys import VIEW, mode, state
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 from candelabra._records.schema import DEVICE
 from candelabra._tensor import Tensor
 from candelabra._transforms.level import Frame, Payload, Transform, below, frame_at, without_ended_levels

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 
 from candelabra._annotations import Any, Final
-from candelabra._autograd.api import grad as gradients_of
+from candelabra._autograd.api import gradients_of
 from candelabra._keys import DEVICE_SHIFT, NO_GRAD
 from candelabra._tensor import Tensor
 from candelabra._transforms.dual import DualFrame, tangent_of

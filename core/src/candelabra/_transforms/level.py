@@ -20,7 +20,7 @@ from candelabra._annotations import TYPE_CHECKING, Any, NoReturn
 from candelabra._device import Instance, instance_of_key, new_level
 from candelabra._dispatch.levels import active_frames, bits_below, enter, leave, modes_below
 from candelabra._keys import AUTOGRAD, VIEW, mode
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 from candelabra._tensor import Tensor, wrap
 from candelabra.backend import Backend, Capabilities, DeviceInfo
 from candelabra.dtypes import ALL, DTYPE_MASK

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Callable
 
 from candelabra._annotations import Any, Final
-from candelabra._records.record import OPERATORS, Operator
+from candelabra._records.record import Operator
+from candelabra._records.registry import OPERATORS
 from candelabra._transforms.user_line import users_line
 
 counts: Final[Counter[str]] = Counter()

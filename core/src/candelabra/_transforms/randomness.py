@@ -15,7 +15,7 @@ from candelabra._device import Instance
 from candelabra._dispatch.layers import Layer
 from candelabra._dispatch.levels import active_frames
 from candelabra._random import generator
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 from candelabra._records.schema import SHAPE
 from candelabra._tensor import Tensor
 from candelabra._transforms.batching import VMAP, Batch, Batched

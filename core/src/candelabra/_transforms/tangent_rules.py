@@ -19,13 +19,13 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
-from candelabra._autograd.api import grad as gradients_of
+from candelabra._autograd.api import gradients_of
 from candelabra._autograd.engine import restored
 from candelabra._autograd.filling import filled_like, zeros_like
 from candelabra._autograd.node import TensorSpec
 from candelabra._keys import AUTOGRAD, NO_GRAD, VIEW, mode, state
 from candelabra._records.derivative import Applied
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 from candelabra._records.rules import reduction
 from candelabra._records.schema import LIST, OPTIONAL, parameter_names
 from candelabra._tensor import wrap

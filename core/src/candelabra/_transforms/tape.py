@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from candelabra._annotations import Any
-from candelabra._autograd.api import grad as gradients_of
+from candelabra._autograd.api import gradients_of
 from candelabra._autograd.filling import zeros_like
 from candelabra._dispatch.levels import innermost
 from candelabra._keys import AUTOGRAD, NO_GRAD, VIEW, mode, state
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 from candelabra._tensor import Tensor, wrap
 from candelabra._transforms.level import levelled, modes_of_level, without_ended_levels
 from candelabra.utils._pytree import tree_map

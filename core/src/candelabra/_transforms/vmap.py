@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 
 from candelabra._annotations import Any, NamedTuple
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 from candelabra._tensor import Tensor
 from candelabra._transforms import randomness as _  # noqa: F401 - sets the layer that serves random draws
 from candelabra._transforms.batching import Batch

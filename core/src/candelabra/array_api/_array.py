@@ -13,10 +13,11 @@ from math import inf
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._layout import wrap_dim
-from candelabra._namespace.publishing import BINARY, COMPARISONS, UNARY, public_function
+from candelabra._namespace.publishing import BINARY, COMPARISONS, UNARY
 from candelabra._operators.conversion.dtype_and_device import to_device
 from candelabra._operators.conversion.interchange import __array_namespace__
-from candelabra._records.record import OPERATORS
+from candelabra._records.lookup import public_function
+from candelabra._records.registry import OPERATORS
 from candelabra._tensor import Tensor
 from candelabra.dtypes import BOOL, FLOATING, INTEGER, int64, promote_types
 

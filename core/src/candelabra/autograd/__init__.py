@@ -11,7 +11,7 @@ from candelabra._annotations import Any, Final
 
 _NAMES: Final[dict[str, str]] = {
     "backward": "candelabra._autograd.api:backward",
-    "grad": "candelabra._autograd.api:grad",
+    "grad": "candelabra.autograd._gradients:grad",
     "no_grad": "candelabra._autograd.modes:no_grad",
     "enable_grad": "candelabra._autograd.modes:enable_grad",
     "set_grad_enabled": "candelabra._autograd.modes:set_grad_enabled",

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._autograd.api import grad
 from candelabra._autograd.filling import filled_like, zeros_like
 from candelabra._keys import NO_GRAD, mode
+from candelabra.autograd._gradients import grad
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor

@@ -12,10 +12,10 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
-from candelabra._autograd.api import grad
 from candelabra._autograd.filling import zeros_like
 from candelabra._keys import NO_GRAD, mode
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
+from candelabra.autograd._gradients import grad
 
 if TYPE_CHECKING:
     from candelabra._tensor import Tensor

@@ -10,7 +10,7 @@ import candelabra as cd
 from candelabra import Tensor
 from candelabra.distributions import constraints
 from candelabra.distributions.exp_family import ExponentialFamily
-from candelabra.distributions.parameterization import BinaryParameters, one_of
+from candelabra.distributions.parameterization import BinaryParameters
 from candelabra.distributions.utils import broadcast_all
 
 __all__ = ["Bernoulli"]
@@ -28,11 +28,7 @@ class Bernoulli(BinaryParameters, ExponentialFamily):
         self, probs: Tensor | float | None = None, logits: Tensor | float | None = None,
         validate_args: bool | None = None,
     ) -> None:  # fmt: skip
-        (given,) = broadcast_all(one_of(probs, logits))
-        if probs is not None:
-            self.probs = given
-        else:
-            self.logits = given
+        (given,) = self._broadcast(probs, logits)
         super().__init__(given.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:

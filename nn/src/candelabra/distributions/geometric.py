@@ -9,7 +9,7 @@ import candelabra as cd
 from candelabra import Tensor
 from candelabra.distributions import constraints
 from candelabra.distributions.distribution import Distribution
-from candelabra.distributions.parameterization import BinaryParameters, one_of
+from candelabra.distributions.parameterization import BinaryParameters
 from candelabra.distributions.utils import broadcast_all
 
 __all__ = ["Geometric"]
@@ -25,11 +25,7 @@ class Geometric(BinaryParameters, Distribution):
         self, probs: Tensor | float | None = None, logits: Tensor | float | None = None,
         validate_args: bool | None = None,
     ) -> None:  # fmt: skip
-        (given,) = broadcast_all(one_of(probs, logits))
-        if probs is not None:
-            self.probs = given
-        else:
-            self.logits = given
+        (given,) = self._broadcast(probs, logits)
         super().__init__(given.shape, validate_args=validate_args)
         if self._validate_args and probs is not None and not bool((given > 0).all()):
             raise ValueError(

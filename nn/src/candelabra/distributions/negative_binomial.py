@@ -10,8 +10,8 @@ from candelabra import Tensor
 from candelabra.distributions import constraints
 from candelabra.distributions.distribution import Distribution
 from candelabra.distributions.gamma import Gamma
-from candelabra.distributions.parameterization import BinaryParameters, one_of
-from candelabra.distributions.utils import broadcast_all, lazy_property
+from candelabra.distributions.parameterization import BinaryParameters
+from candelabra.distributions.utils import lazy_property
 
 __all__ = ["NegativeBinomial"]
 
@@ -29,12 +29,8 @@ class NegativeBinomial(BinaryParameters, Distribution):
         self, total_count: Tensor | float, probs: Tensor | None = None, logits: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:  # fmt: skip
-        count, given = broadcast_all(total_count, one_of(probs, logits))
+        count, given = self._broadcast(probs, logits, total_count)
         self.total_count = count.type_as(given)
-        if probs is not None:
-            self.probs = given
-        else:
-            self.logits = given
         super().__init__(given.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from candelabra import Size, Tensor
-from candelabra.distributions.utils import lazy_property, logits_to_probs, probs_to_logits
+from candelabra.distributions.utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
 
-__all__ = ["BinaryParameters", "one_of"]
+__all__ = ["BinaryParameters", "RelaxedParameters", "one_of"]
 
 
 def one_of(probs: Any, logits: Any) -> Any:
@@ -21,6 +21,14 @@ class BinaryParameters:
     """The attributes ``probs`` and ``logits``, of which one is set and the other is computed at the first use."""
 
     _is_binary = True
+
+    def _broadcast(self, probs: Any, logits: Any, *others: Any) -> tuple[Tensor, ...]:
+        """Broadcast other parameters and the one of ``probs`` and ``logits`` that is given, set that one, and return
+        all, with it at the end.
+        """
+        found = broadcast_all(*others, one_of(probs, logits))
+        setattr(self, "logits" if probs is None else "probs", found[-1])
+        return found
 
     @lazy_property
     def logits(self) -> Tensor:
@@ -44,6 +52,27 @@ class BinaryParameters:
 
     def _new(self, *args: Any, **kwargs: Any) -> Tensor:
         return self._param.new_empty(*args, **kwargs)
+
+
+class RelaxedParameters:
+    """The parameters of a relaxed distribution, which are those of the distribution that it transforms."""
+
+    base_dist: Any
+
+    @property
+    def temperature(self) -> Tensor:
+        """The temperature."""
+        return self.base_dist.temperature
+
+    @property
+    def logits(self) -> Tensor:
+        """The logarithms of the probabilities, or the log odds."""
+        return self.base_dist.logits
+
+    @property
+    def probs(self) -> Tensor:
+        """The probabilities."""
+        return self.base_dist.probs
 
 
 def __dir__() -> list[str]:

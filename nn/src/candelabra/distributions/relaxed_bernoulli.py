@@ -8,7 +8,7 @@ from typing import Any
 from candelabra import Tensor
 from candelabra.distributions import constraints
 from candelabra.distributions.distribution import Distribution
-from candelabra.distributions.parameterization import BinaryParameters, one_of
+from candelabra.distributions.parameterization import BinaryParameters, RelaxedParameters
 from candelabra.distributions.transformed_distribution import TransformedDistribution
 from candelabra.distributions.transforms import SigmoidTransform
 from candelabra.distributions.utils import broadcast_all, probs_to_logits, uniform
@@ -27,11 +27,7 @@ class LogitRelaxedBernoulli(BinaryParameters, Distribution):
         validate_args: bool | None = None,
     ) -> None:  # fmt: skip
         self.temperature = temperature
-        (given,) = broadcast_all(one_of(probs, logits))
-        if probs is not None:
-            self.probs = given
-        else:
-            self.logits = given
+        (given,) = self._broadcast(probs, logits)
         super().__init__(given.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
@@ -52,7 +48,7 @@ class LogitRelaxedBernoulli(BinaryParameters, Distribution):
         return self.temperature.log() + difference - 2 * difference.exp().log1p()
 
 
-class RelaxedBernoulli(TransformedDistribution):
+class RelaxedBernoulli(RelaxedParameters, TransformedDistribution):
     """Numbers in (0, 1) that approach those of a Bernoulli distribution as ``temperature`` approaches 0.
 
     Source: Maddison, Mnih & Teh, *The concrete distribution*, ICLR 2017.
@@ -72,21 +68,6 @@ class RelaxedBernoulli(TransformedDistribution):
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         return super().expand(batch_shape, _instance=self._get_checked_instance(RelaxedBernoulli, _instance))
-
-    @property
-    def temperature(self) -> Tensor:
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """The log odds."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self.base_dist.probs
 
 
 def __dir__() -> list[str]:

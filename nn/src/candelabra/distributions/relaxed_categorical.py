@@ -10,6 +10,7 @@ from candelabra import Tensor
 from candelabra.distributions import constraints
 from candelabra.distributions.categorical import Categorical
 from candelabra.distributions.one_hot_categorical import CategoricalVectors
+from candelabra.distributions.parameterization import RelaxedParameters
 from candelabra.distributions.transformed_distribution import TransformedDistribution
 from candelabra.distributions.transforms import ExpTransform
 from candelabra.distributions.utils import broadcast_all, clamp_probs, uniform
@@ -51,7 +52,7 @@ class ExpRelaxedCategorical(CategoricalVectors):
         return scores + math.lgamma(k) + (k - 1) * self.temperature.log()
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(RelaxedParameters, TransformedDistribution):
     """Points of the simplex that approach one-hot vectors as ``temperature`` approaches 0.
 
     Sources: Maddison, Mnih & Teh, *The concrete distribution*, ICLR 2017; Jang, Gu & Poole, *Categorical
@@ -72,21 +73,6 @@ class RelaxedOneHotCategorical(TransformedDistribution):
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         return super().expand(batch_shape, _instance=self._get_checked_instance(RelaxedOneHotCategorical, _instance))
-
-    @property
-    def temperature(self) -> Tensor:
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self.base_dist.probs
 
 
 def __dir__() -> list[str]:

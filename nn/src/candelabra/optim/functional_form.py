@@ -1,6 +1,7 @@
 """Optimizers as functions of lists of tensors, ``optim.adam.adam(params, grads, exp_avgs, …)``, as PyTorch's modules.
 
-Such a function does one step of a group whose state the caller keeps. It is computed from the optimizer's class.
+Such a function does one step of a group whose state the caller keeps. It is computed from the optimizer's class, and
+autograd records it only with ``differentiable=True``, as the step of the class.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from inspect import Parameter, Signature
 from typing import Any, Final
 
-from candelabra import Tensor
+from candelabra import Tensor, set_grad_enabled
 from candelabra.optim.optimizer import Optimizer
 
 __all__ = ["functional_form"]
@@ -84,7 +85,8 @@ def _step(optimizer: type[Optimizer], params: list[Tensor], states: dict[str, An
         stand_ins.append((stand_in, stand_in.grad))
         stand_in.grad = g
     try:
-        one.update(group, [p for p, _ in stand_ins])
+        with set_grad_enabled(one.defaults["differentiable"]):
+            one.update(group, [p for p, _ in stand_ins])
     finally:
         for p, before in stand_ins:
             p.grad = before

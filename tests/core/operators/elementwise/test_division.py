@@ -7,7 +7,7 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 
 
 def same(got: Any, want: Any) -> None:

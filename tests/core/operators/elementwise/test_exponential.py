@@ -7,7 +7,7 @@ import math
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 
 INF, NAN = math.inf, math.nan
 

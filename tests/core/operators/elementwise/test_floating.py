@@ -8,7 +8,7 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 
 INF, NAN = math.inf, math.nan
 SPECIAL = [0.0, -0.0, 1.5, -2.75, INF, -INF, NAN, 1e-40]

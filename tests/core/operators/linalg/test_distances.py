@@ -9,7 +9,7 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 from candelabra.autograd import gradcheck, gradgradcheck
 from scipy.spatial import distance
 

@@ -8,7 +8,7 @@ from typing import Any
 import candelabra as cd
 import numpy as np
 import pytest
-from candelabra._namespace.publishing import public_names
+from candelabra._records.lookup import public_names
 from candelabra.linalg import LinAlgError
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]

@@ -9,7 +9,7 @@ import candelabra as cd
 import numpy as np
 import pytest
 import scipy.linalg
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 from candelabra.linalg import LinAlgError
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]

@@ -9,7 +9,7 @@ import candelabra as cd
 import numpy as np
 import pytest
 import scipy.special as sp
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 
 INF, NAN = math.inf, math.nan
 UNARY: dict[str, tuple[Any, float, float]] = {

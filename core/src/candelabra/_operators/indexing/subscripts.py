@@ -23,6 +23,7 @@ from candelabra._operators.indexing.advanced import index_put
 from candelabra._operators.indexing.basic import basic_index
 from candelabra._operators.indexing.masks import masked_select
 from candelabra._records.callables import public
+from candelabra._records.lookup import public_function
 from candelabra._tensor import Tensor
 from candelabra.dtypes import DTYPE_MASK, INTEGER, bool_, int64
 
@@ -212,8 +213,6 @@ def _item(item: Any, input: Tensor) -> Any:
 
 
 def _as_tensor(data: Any, input: Tensor) -> Tensor:
-    from candelabra._namespace.publishing import public_function
-
     with input.device:
         result: Tensor = public_function("tensor")(data)
     return result

@@ -167,6 +167,11 @@ class DTensor(Tensor):
             src = placed(part_of(src, self._splits), self._splits)
         return self.__torch_function__(Tensor.copy_, (DTensor,), (self, src, non_blocking))
 
+    @property
+    def __array_interface__(self) -> Any:
+        """Raises ``AttributeError``, as NumPy expects of objects without this interface; it calls ``__array__`` then."""
+        raise AttributeError("a rank has a part of the memory of a DTensor: use to_local() or full_tensor()")
+
     def __repr__(self) -> str:
         return f"DTensor(local_tensor={self.to_local()!r}, placements={self.placements})"
 
@@ -191,7 +196,7 @@ def _whole_method(name: str) -> Callable[..., Any]:
 
 
 DIRECT_METHODS: Final = (
-    "__array_interface__", "__ceil__", "__complex__", "__float__", "__floor__", "__getitem__", "__index__", "__int__",
+    "__ceil__", "__complex__", "__float__", "__floor__", "__getitem__", "__index__", "__int__",
     "__setitem__", "__trunc__", "contiguous", "data_ptr", "fill_", "flatten", "is_nonzero", "item", "reshape",
     "storage", "to", "tolist", "untyped_storage", "zero_",
 )  # fmt: skip

@@ -24,21 +24,21 @@ from candelabra import distributed as dist
 from candelabra.distributed.device_mesh import DeviceMesh
 from candelabra.distributed.tensor._dtensor import DTensor, ShardStep, part_of, placed
 from candelabra.distributed.tensor.placement_types import Replicate
-from candelabra.library import Layer, Operator, OverloadSet, entry_named
+from candelabra.library import OPERATORS, Layer, Operator, OverloadSet, entry_named, like_input
 from candelabra.overrides import DisableTorchFunctionSubclass
 
 ON_ELEMENTS: Final = frozenset((
-    "alias", "cast", "clone", "contiguous", "copy_", "detach", "empty_like", "fill_", "full_like", "masked_fill",
-    "masked_fill_", "ones_like", "real", "imag", "to", "to_bfloat16", "to_bool", "to_byte", "to_cdouble", "to_cfloat",
-    "to_char", "to_double", "to_float", "to_half", "to_int", "to_long", "to_short", "where", "zero_", "zeros_like",
+    "cast", "clone", "contiguous", "copy_", "empty_like", "fill_", "full_like", "ones_like", "to", "to_bfloat16",
+    "to_bool", "to_byte", "to_cdouble", "to_cfloat", "to_char", "to_double", "to_float", "to_half", "to_int", "to_long",
+    "to_short", "where", "zero_", "zeros_like",
 ))  # fmt: skip
-"""Operations on elements besides the pointwise operators."""
+"""Operations on elements whose declaration does not say so; see :func:`on_elements`."""
 WITHOUT_DATA: Final = frozenset(("new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros"))
 """Operations that read the dtype and the device of their tensor only."""
 OF_OBJECT: Final = frozenset(("detach_",))
 """Operations that change the tensor's history and not its elements."""
 OF_MEMORY: Final = frozenset((
-    "numpy", "data_ptr", "storage", "untyped_storage", "__array_interface__", "__dlpack__", "__array__",
+    "numpy", "data_ptr", "storage", "untyped_storage", "__dlpack__", "__array__",
     "share_memory_", "set_", "resize_", "resize_as_", "addbmm_", "as_strided", "as_strided_", "as_strided_copy",
     "as_strided_scatter",
 ))  # fmt: skip
@@ -118,9 +118,17 @@ def _is_on_elements(function: Callable[..., Any]) -> bool:
     name = function.__name__
     if name in ON_ELEMENTS:
         return True
-    entry: Any = entry_named(f"{function.__module__}.{name}".removeprefix("candelabra.").removesuffix("_"))
+    public = f"{function.__module__}.{name}".removeprefix("candelabra.").removesuffix("_")
+    entry: Any = entry_named(public) or OPERATORS.get(name)
     members = [member for member, _ in entry.members] if isinstance(entry, OverloadSet) else [entry]
-    return all(isinstance(member, Operator) and getattr(member.rule, "pointwise", False) for member in members)
+    return all(isinstance(member, Operator) and on_elements(member) for member in members)
+
+
+def on_elements(op: Operator[..., Any]) -> bool:
+    """Return whether a record says that results have one element for each position: the pointwise operators, and the
+    views with the shape of their tensor, such as ``real``.
+    """
+    return getattr(op.rule, "pointwise", False) or (op.view and op.rule is like_input)
 
 
 # -- on the parts -----------------------------------------------------------------------------------------------------

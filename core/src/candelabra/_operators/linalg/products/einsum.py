@@ -13,7 +13,7 @@ from candelabra._operators.linalg.products.einsum_notation import Equation, read
 from candelabra._operators.linalg.products.einsum_plan import plan
 from candelabra._operators.linalg.products.matmul import check_same_dtype
 from candelabra._records.callables import public
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 from candelabra.dtypes import int64
 
 if TYPE_CHECKING:
