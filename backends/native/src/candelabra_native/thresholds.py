@@ -33,7 +33,8 @@ FAMILIES: Final[dict[str, int | None]] = {
     "window_maxima": ALWAYS, "tangents": ALWAYS,
     # Products. BLAS is as fast with one thread. Its own pool of threads and ours wait for each other actively, and a
     # training step that uses both took up to 1.8 times as long as with either:
-    "matmul": 1 << 16, "linear": ALWAYS, "convolution": ALWAYS, "distances": 1 << 10, "recurrent": ALWAYS,
+    "matmul": 1 << 16, "linear": ALWAYS, "convolution": ALWAYS, "distances": 1 << 10, "pairs": ALWAYS,
+    "recurrent": ALWAYS,
     # Elements that move:
     "copies": 1 << 15, "concatenation": 1 << 17, "creation": 1 << 16, "masking": 1 << 13, "indexing": 1 << 16,
     "scattering": 1 << 13, "searching": ALWAYS, "sorting": NEVER, "resampling": 1 << 10, "reinterpreting": 1 << 15,
