@@ -57,7 +57,7 @@ OPERATORS: Final[dict[str, int | None]] = {
     "sin": NEVER, "cos": NEVER, "pow": NEVER, "exp": 1 << 13, "log": 1 << 18, "log2": 1 << 18, "log10": 1 << 18,
     "floor_divide": 1 << 12, "remainder": 1 << 12, "fmod": 1 << 12, "tanh": 1 << 16, "special_zeta": NEVER,
     "random_uniform": 1 << 19, "gather": 1 << 15, "index_add": 1 << 12, "scatter_add": 1 << 16, "nonzero": 1 << 14,
-    "flip": 1 << 16,
+    "flip": 1 << 16, "triangle_indices": ALWAYS,
 }  # fmt: skip
 """The operators whose size differs from their family's. The in-place form has the size of the other."""
 
