@@ -7,7 +7,7 @@ import candelabra as cd
 import numpy as np
 import pytest
 from candelabra.library import open_device
-from candelabra_clike.kernels.distances import KERNELS
+from candelabra_clike.kernels import distances, pairs
 
 pytestmark = pytest.mark.rounding
 
@@ -75,11 +75,64 @@ def test_differences_are_not_written_to_memory(device: cd.device, monkeypatch: p
     assert max(sizes) == 4 * 50 * 50
 
 
+def pairs_and_gradient(where: Any, d: Any, points: Any, weights: Any, p: float) -> list[Any]:
+    """Return the distances of all pairs and the gradient of the points, on the host."""
+    x = cd.tensor(points).to(where, d).requires_grad_()
+    found = cd.pdist(x, p)
+    (found * cd.tensor(weights).to(where, d)).sum().backward()
+    return [t.detach().numpy(force=True) for t in (found, x.grad)]
+
+
+@pytest.mark.parametrize(("form", "p"), CASES)
+@pytest.mark.parametrize(("n", "k"), [(2, 1), (5, 40), (37, 9), (80, 33)])
+def test_distances_of_all_pairs_and_their_gradient(
+    request: pytest.FixtureRequest, form: str, p: float, n: int, k: int
+) -> None:
+    """Sizes are no multiples of a vector, nor of a stretch of coordinates or points; the matrix is transposed; two
+    points are equal, and two share a coordinate.
+    """
+    points = values(4, k, n).astype("f4").astype("f8")
+    points[:, -1] = points[:, 0]
+    points[0, n // 2] = points[0, 0]
+    weights = values(5, n * (n - 1) // 2).astype("f4").astype("f8")
+    got, want = (
+        pairs_and_gradient(where, d, points.T, weights, p)
+        for where, d in ((request.getfixturevalue(form), cd.float32), (None, cd.float64))
+    )
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_allclose(g, w, rtol=2e-5, atol=2e-5 * max(1.0, np.abs(w).max()))
+
+
+@pytest.mark.parametrize("form", ["device", "lanes"])
+@pytest.mark.parametrize("shape", [(0, 3), (1, 3), (3, 0)])
+def test_few_points_and_points_without_coordinates(
+    request: pytest.FixtureRequest, form: str, shape: tuple[int, int]
+) -> None:
+    """A point alone has no distances and the gradient 0; without coordinates all distances are 0."""
+    found, gradient = pairs_and_gradient(
+        request.getfixturevalue(form), cd.float32, np.ones(shape), np.ones(shape[0] * (shape[0] - 1) // 2), 2.0
+    )
+    assert found.tolist() == [0.0] * (shape[0] * (shape[0] - 1) // 2)
+    np.testing.assert_array_equal(gradient, np.zeros(shape))
+
+
+@pytest.mark.parametrize("form", ["device", "lanes"])
+def test_an_infinite_coordinate_has_the_gradient_of_its_pairs(request: pytest.FixtureRequest, form: str) -> None:
+    """A point is no pair with itself, so the difference of infinities reaches no sum."""
+    points = np.array([[np.inf, 1.0], [0.0, 2.0], [1.0, 4.0]])
+    found, gradient = pairs_and_gradient(request.getfixturevalue(form), cd.float32, points, np.ones(3), 1.0)
+    assert found.tolist() == [math.inf, math.inf, 3.0]
+    assert gradient.tolist() == [[2.0, -2.0], [-2.0, 0.0], [0.0, 2.0]]
+
+
 REFUSALS = [
     ("distances", ((3, 4), (5, 3)), "distances: shapes"),
     ("distances", ((4,), (5, 4)), "distances: shapes"),
     ("distances_backward", ((3, 4), (3, 2), (5, 2), (3, 5)), "distances_backward: shapes"),
     ("distances_backward", ((3, 5), (3, 2), (5, 3), (3, 5)), "distances_backward: shapes"),
+    ("pdist", ((3,),), r"pdist: expected a matrix and p >= 0, got shape \(3,\)"),
+    ("pdist_backward", ((3,), (3, 2), (2,)), r"pdist_backward: shapes \(3,\), \(3, 2\) and \(2,\) do not match"),
+    ("pdist_backward", ((0,), (3,), (0,)), "pdist_backward: shapes"),
 ]
 
 
@@ -88,4 +141,4 @@ def test_shapes_that_do_not_fit_are_refused(device: cd.device, name: str, shapes
     """The error is raised before any allocation."""
     payloads = [cd.zeros(*s, device=device)._payload for s in shapes]
     with pytest.raises(RuntimeError, match=text):
-        KERNELS[name](*payloads, 2.0)
+        (distances.KERNELS | pairs.KERNELS)[name](*payloads, 2.0)

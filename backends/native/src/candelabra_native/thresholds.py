@@ -33,7 +33,8 @@ FAMILIES: Final[dict[str, int | None]] = {
     "window_maxima": ALWAYS, "tangents": ALWAYS,
     # Products. BLAS is as fast with one thread. Its own pool of threads and ours wait for each other actively, and a
     # training step that uses both took up to 1.8 times as long as with either:
-    "matmul": 1 << 16, "linear": ALWAYS, "convolution": ALWAYS, "distances": 1 << 10, "recurrent": ALWAYS,
+    "matmul": 1 << 16, "linear": ALWAYS, "convolution": ALWAYS, "distances": 1 << 10, "pairs": ALWAYS,
+    "recurrent": ALWAYS,
     # Elements that move:
     "copies": 1 << 15, "concatenation": 1 << 17, "creation": 1 << 16, "masking": 1 << 13, "indexing": 1 << 16,
     "scattering": 1 << 13, "searching": ALWAYS, "sorting": NEVER, "resampling": 1 << 10, "reinterpreting": 1 << 15,
@@ -56,7 +57,7 @@ OPERATORS: Final[dict[str, int | None]] = {
     "sin": NEVER, "cos": NEVER, "pow": NEVER, "exp": 1 << 13, "log": 1 << 18, "log2": 1 << 18, "log10": 1 << 18,
     "floor_divide": 1 << 12, "remainder": 1 << 12, "fmod": 1 << 12, "tanh": 1 << 16, "special_zeta": NEVER,
     "random_uniform": 1 << 19, "gather": 1 << 15, "index_add": 1 << 12, "scatter_add": 1 << 16, "nonzero": 1 << 14,
-    "flip": 1 << 16,
+    "flip": 1 << 16, "triangle_indices": ALWAYS,
 }  # fmt: skip
 """The operators whose size differs from their family's. The in-place form has the size of the other."""
 

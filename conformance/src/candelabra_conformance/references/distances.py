@@ -40,7 +40,12 @@ def euclidean(x1: Array, x2: Array) -> Array:
 def distances_backward(grad: Array, x1: Array, x2: Array, out: Array, p: float) -> Array:
     """Multiply the derivative of each norm by the gradients, and sum over the second points."""
     d = _differences(x1, x2)
-    size, length = np.abs(d), _norm(d, p)[..., None]
+    return np.asarray((grad[..., None] * _slope(d, _norm(d, p)[..., None], p)).sum(-2))
+
+
+def _slope(d: Array, length: Array, p: float) -> Any:
+    """Return the derivative of the norm of a vector for each coordinate; 0 if the vector is 0."""
+    size = np.abs(d)
     with np.errstate(divide="ignore", invalid="ignore"):
         if p == 0:
             slope = np.zeros_like(d)
@@ -48,7 +53,7 @@ def distances_backward(grad: Array, x1: Array, x2: Array, out: Array, p: float) 
             slope = np.sign(d) * (size == length)
         else:
             slope = np.sign(d) * (size / length) ** (p - 1)
-    return np.asarray((grad[..., None] * np.where(length == 0, 0, slope)).sum(-2))
+    return np.where(length == 0, 0, slope)
 
 
 @reference("pdist", extended=True)
@@ -56,6 +61,18 @@ def pdist(input: Array, p: float) -> Array:
     """Return the distances of the pairs above the diagonal, row by row."""
     rows, columns = np.triu_indices(len(input), 1)
     return np.asarray(_norm(input[rows] - input[columns], p))
+
+
+@reference("pdist_backward", extended=True)
+def pdist_backward(grad: Array, input: Array, out: Array, p: float) -> Array:
+    """Add the slope of every pair to the earlier point, and subtract it from the later one."""
+    rows, columns = np.triu_indices(len(input), 1)
+    d = input[rows] - input[columns]
+    slopes = grad[:, None] * _slope(d, _norm(d, p)[..., None], p)
+    total = np.zeros(input.shape, slopes.dtype)
+    np.add.at(total, rows, slopes)
+    np.subtract.at(total, columns, slopes)
+    return total
 
 
 @reference("cdist", extended=True)

@@ -98,6 +98,36 @@ def pairs_of_one(t: Maker) -> Iterator[Sample]:
     yield sample(t(0, 3), kind=ZERO_SIZE)
     yield sample(t(3, 0), 2.0, kind=ZERO_SIZE)
     yield sample(t(40, 17), kind=LARGE)
+    yield sample(t(33, 70), INF, kind=LARGE, gradient=_smooth(t, INF))
+
+
+@inputs("pdist_backward")
+def gradients_of_pairs(t: Maker) -> Iterator[Sample]:
+    """Yield each order with the distances of the points, of few points and of many."""
+
+    def points(n: int, k: int, p: float, kind: str = "ordinary") -> Sample:
+        x = t(n, k) if p != INF else _on_grid(t(n, k))
+        upper = np.triu_indices(n, 1)
+        out = t.array(_lengths(x, x, p)[upper])
+        g = t(*out.shape) if p != INF else _on_grid(t(*out.shape))
+        return sample(g, x, out, p, note=f"{n} {k} {p}", kind=kind, layouts=AS_GIVEN, exact=p == INF, gradient=False)
+
+    for p in ORDERS:
+        yield points(5, 3, p)
+    yield points(2, 1, 1.0, LENGTH_ONE)
+    yield points(1, 3, 2.0, LENGTH_ONE)
+    yield points(0, 3, 2.0, ZERO_SIZE)
+    yield points(3, 0, 2.0, ZERO_SIZE)
+    for n, k, p in ((40, 17, 2.0), (70, 5, 1.0), (67, 9, INF)):
+        yield points(n, k, p, LARGE)
+
+
+@special("pdist_backward")
+def meeting_pairs(t: Maker) -> Iterator[Sample]:
+    """Yield equal points, whose distance of 0 has the gradient 0."""
+    x = t.array([[1.0, 2.0], [1.0, 2.0], [-1.0, 4.0]])
+    out = t.array(_lengths(x, x, 1.0)[np.triu_indices(3, 1)])
+    yield sample(t.array([2.0, -1.0, 3.0]), x, out, 1.0, note="the same points")
 
 
 @mistakes("pdist")

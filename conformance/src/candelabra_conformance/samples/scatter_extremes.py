@@ -65,7 +65,9 @@ def triangles(t: Maker) -> Iterator[Sample]:
                 yield sample(row, col, offset, upper, dtype=dtype, device=HERE, note=f"{row} {col} {offset} {upper}")
     yield sample(1, 1, 0, False, dtype=cd.int64, device=HERE, kind=LENGTH_ONE)
     yield sample(0, 3, 0, True, dtype=cd.int64, device=HERE, kind=ZERO_SIZE)
-    yield sample(100, 70, 3, True, dtype=cd.int64, device=HERE, kind=LARGE)
+    for upper in (False, True):
+        yield sample(100, 70, 3, upper, dtype=cd.int64, device=HERE, kind=LARGE)
+        yield sample(301, 260, -20, upper, dtype=cd.int64, device=HERE, kind=LARGE)
 
 
 @inputs("view_dtype", "view_dtype_copy", "view_as_dtype")

@@ -16,6 +16,7 @@ from candelabra_clike.language import cast, pair, value_type
 from candelabra_clike.scalars import scalar, scalar_converter, scalar_types
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
 from candelabra_clike.templates.elementwise.loops import AT
+from candelabra_clike.templates.indexing.triangles import triangle_indices
 
 Engines = Callable[[int], Engine]
 
@@ -95,4 +96,5 @@ FACTORIES: dict[str, Any] = {
     "arange": for_devices(arange),
     "linspace": for_devices(linspace),
     "eye": for_devices(eye),
+    "triangle_indices": for_devices(triangle_indices),
 }

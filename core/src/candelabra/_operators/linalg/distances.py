@@ -185,8 +185,11 @@ def _later_pairs(input: Tensor) -> Tensor:
     return new_arange(input, 1, 1, count, dtype=int64) + later
 
 
-def _pdist_vjp(g: Tensor, input: Tensor, out: Tensor, p: float) -> Tensor:
-    """Return the gradient of all rows at once: a pair counts for both of its rows, so its matrix is symmetric."""
+@operator(by(lambda grad, input, *_: shape_of(input)), accepts="real floating", public=False)
+def pdist_backward(grad: Tensor, input: Tensor, out: Tensor, p: float) -> Tensor:
+    """Return the gradient of :func:`pdist`: for each row, a sum over all other rows. A pair counts for both of its
+    rows, so the matrix of pairs is symmetric.
+    """
     n = input.shape[0]
     places = _later_pairs(input)
 
@@ -195,12 +198,12 @@ def _pdist_vjp(g: Tensor, input: Tensor, out: Tensor, p: float) -> Tensor:
         return upper + upper.mT
 
     if p == 2:  # the slopes do not depend on the coordinate, so the distances are not needed as a matrix
-        slopes = symmetric(g / out.masked_fill(out == 0, 1))
-        return distances_backward(slopes, input, input, new_full(g, (1, 1), 1).expand((n, n)), p)
-    return distances_backward(symmetric(g), input, input, symmetric(out), p)
+        slopes = symmetric(grad / out.masked_fill(out == 0, 1))
+        return distances_backward(slopes, input, input, new_full(grad, (1, 1), 1).expand((n, n)), p)
+    return distances_backward(symmetric(grad), input, input, symmetric(out), p)
 
 
-pdist.vjp(input=_pdist_vjp)
+pdist.vjp(input=lambda g, input, out, p: pdist_backward(g, input, out, p))
 
 
 # -- corresponding rows ------------------------------------------------------------------------------------------------
