@@ -162,6 +162,10 @@ class Backend(ABC):
         function that declines all calls; ``settle``, also a function of a dtype, is called before an explanation names
         the kernel, and finds it out.
 
+        The function for pointwise calls may have an attribute ``into``, called with a payload before the arguments. It
+        writes the result there for ``out=``, and declines a payload of another shape than the result's. It may fail only
+        before it writes, and reads operands that share memory with the payload first.
+
         A kernel returns ``NotImplemented`` to decline one call; it must not have changed anything. The operator's body
         serves a declined call or dtype, or the fallback if the operator has no body. ``return decline(error)`` is the
         same, and keeps the error for the suite's reports: use it wherever a kernel catches exceptions.

@@ -98,7 +98,34 @@ def wrapped(name: str, operator: str, kernel: Kernel, own: Kernel | None, d: dty
     function: Any = build(record.name, names, lines, scope, f"native {name} {d.name}")
     function.in_c = kernel  # prepared launches are recorded from it, for calls that are not small
     function.is_small = "False" if own is None or not least else is_small(record.name, parameters, least, rows)
+    if not inplace and getattr(kernel, "into", None) is not None:
+        function.into = written_by(kernel, record, function.is_small, scope)
     return function  # type: ignore[no-any-return]
+
+
+def written_by(kernel: Any, record: Operator[..., Any], small: str, scope: dict[str, Any]) -> Kernel:
+    """Generate the function that lets ``kernel`` write its result into an array, which is passed first.
+
+    It declines calls for which the condition ``small`` holds, and those that the owner's kernel serves otherwise.
+    """
+    parameters = record.schema.parameters
+    names = ", ".join(p.name for p in parameters)
+    arguments = ", ".join(_argument(p, "shared", False) for p in parameters)
+    lines = [
+        f"if {small}: return NotImplemented",
+        f"if missing and missing.has({names}): return NotImplemented",
+        "try:",
+        f"    written = in_c(shared(out, engine), {arguments})",
+        "except Missing:",
+        f"    missing.note({names})",
+        "    return NotImplemented",
+        "except Unsuitable:",
+        "    return NotImplemented",
+        "return NotImplemented if written is NotImplemented else out",
+    ]
+    scope = {**scope, "in_c": kernel.into}
+    into: Kernel = build("into", f"out, {names}", lines, scope, f"native {record.name} into out")
+    return into
 
 
 def _dense_rows(parameters: tuple[Parameter, ...]) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._autograd.saved import with_node
 from candelabra._autograd.views import (
     check_operand_overlap,
@@ -51,10 +51,19 @@ if TYPE_CHECKING:
     from candelabra._records.record import Operator
 
 
+OF_BODY: Final = "its in-place operators are dispatched"
+
+
 def compile_inplace(
-    op: Operator[..., Any], key: int, compute: dtype, instance: Instance
+    op: Operator[..., Any], key: int, compute: dtype, instance: Instance, body: Callable[..., Any] | None = None
 ) -> tuple[Callable[..., Any], str]:
-    """Compile the in-place form for one key, and return it with a sentence about it."""
+    """Compile the in-place form for one key, and return it with a sentence about it.
+
+    ``body``: the function that serves calls without a kernel, if the record has a body for its in-place form.
+    """
+    kernels = serving(instance, op.name + "_", compute, key)
+    if body is not None and (not kernels or instance.capabilities.virtual):
+        return body, OF_BODY
     if op.view:
         return inplace_view(op), "in-place form of a view"
     result = op.results[0](compute)
@@ -63,7 +72,6 @@ def compile_inplace(
     if not can_cast(result, compute):
         raise RuntimeError(f"result type {result.title} can't be cast to the desired output type {compute.title}")
     recording = bool(key & AUTOGRAD) and not key & NO_GRAD
-    kernels = serving(instance, op.name + "_", compute, key)
     foreign = key & INFERENCE and not key & INFERENCE_MODE  # inference tensors are writable in inference mode only
     if (
         not kernels
@@ -73,8 +81,10 @@ def compile_inplace(
         or instance.immutable
         or compute not in instance.capabilities.arithmetic
     ):
+        if body is not None:
+            return body, OF_BODY
         return writing(op), "in-place form: the result is copied into the tensor"
-    last = noting(writing(op), instance, op.name + "_", compute)
+    last = noting(body or writing(op), instance, op.name + "_", compute)
     return _compile_direct(op, key, kernels, last), f"in-place {kernels[0].origin(op.name + '_', instance)}"
 
 

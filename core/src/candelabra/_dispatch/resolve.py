@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
-from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
+from candelabra._annotations import TYPE_CHECKING, Any, Final, NamedTuple
 from candelabra._codegen.adapters import ResolvedCall, compile_adapter
 from candelabra._codegen.parameters import passed_on
 from candelabra._codegen.source import build
@@ -20,7 +20,7 @@ from candelabra._dispatch.declining import note
 from candelabra._dispatch.deferring import deferring
 from candelabra._dispatch.failure import check, fail
 from candelabra._dispatch.fallback import fallback_kernel, no_kernel
-from candelabra._dispatch.inplace import compile_inplace
+from candelabra._dispatch.inplace import OF_BODY, compile_inplace
 from candelabra._dispatch.layers import layer_for
 from candelabra._dispatch.layouts import operator_of_layout
 from candelabra._dispatch.overriding import overriding
@@ -34,6 +34,7 @@ from candelabra._keys import (
     FUNCTION_MODE,
     INFERENCE,
     INFERENCE_MODE,
+    KERNEL_MODES,
     LAYER_MASK,
     LAYOUT_MASK,
     NO_GRAD,
@@ -43,6 +44,7 @@ from candelabra._keys import (
     SCALAR_MASK,
     SCALAR_SHIFT,
     TRACING,
+    VIEW,
 )
 from candelabra._records.accepts import refusal, refused_operand
 from candelabra._records.promotion import highest, unpromoted
@@ -105,7 +107,11 @@ def resolution(op: Operator[..., Any], key: int, inplace: bool = False, declined
     if words is not None:
         raise NotImplementedError(words)
     if inplace and op.inplace_body is not None:
-        return Resolution(by_position(op, op.inplace_body), "composite", "its in-place operators are dispatched")
+        body = by_position(op, op.inplace_body)
+        if compute is None or not op.inplace or op.promote(compute) is not compute:
+            return Resolution(body, "composite", OF_BODY)
+        function, reason = compile_inplace(op, key, compute, instance_of_key(key), body)
+        return Resolution(function, "composite" if function is body else "native", reason)
     if compute is None or op.promote(compute) is not compute:
         return Resolution(promoting(op, inplace), "promotion", "operands are cast to one dtype first")
     instance = instance_of_key(key)
@@ -118,6 +124,38 @@ def resolution(op: Operator[..., Any], key: int, inplace: bool = False, declined
         function, reason = compile_inplace(op, key, compute, instance)
         return Resolution(function, "native", reason)
     return _served(op, key, compute, instance, [] if declined else None, declined)
+
+
+class WritingKernel(NamedTuple):
+    """A kernel that may write its result into a tensor with these keys, if it has a function ``into``."""
+
+    kernel: Callable[..., Any]
+    keys: int
+
+
+PLAIN_KEYS: Final = DTYPE_MASK | SCALAR_MASK | SCALAR_FIRST | VIEW | AUTOGRAD | NO_GRAD | KERNEL_MODES
+"""The keys, besides a device's, of calls that nothing but a kernel sees, unless they are recorded."""
+
+
+def writing_kernel(op: Operator[..., Any], key: int) -> WritingKernel | None:
+    """Return the kernel that serves calls with ``out=`` whose tensors, out included, have these keys.
+
+    None: the result is computed in new memory, and copied.
+    """
+    devices = key >> DEVICE_SHIFT
+    others = key & ((1 << DEVICE_SHIFT) - 1) & ~PLAIN_KEYS
+    if others or not devices or devices & (devices - 1) or (key & AUTOGRAD and not key & NO_GRAD):
+        return None
+    compute, instance = _compute_dtype(op, key), instance_of_key(key)
+    if compute is None or op.promote(compute) is not compute or refused_operand(op, key) or refusal(op, compute):
+        return None
+    if instance.immutable or instance.lazy or instance.capabilities.virtual or not _computes(instance, compute):
+        return None
+    kernels = serving(instance, op.name, compute, key)
+    pointwise = getattr(op.rule, "pointwise", False) and len(op.results) == 1
+    if not kernels or not pointwise or op.name in instance.capabilities.nondeterministic:
+        return None
+    return WritingKernel(kernels[0].kernel, instance.keys_for(op.results[0](compute)))
 
 
 class Declined:

@@ -79,6 +79,17 @@ class RowsTable(DispatchTable):
         return resolution(self.operator, key).function
 
 
+class OutTable(DispatchTable):
+    """The table of the form with ``out=``: the kernels that may write into it."""
+
+    __slots__ = ()
+
+    def resolve(self, key: int) -> Any:
+        from candelabra._dispatch.resolve import writing_kernel
+
+        return writing_kernel(self.operator, key)
+
+
 class Operator(Generic[P, R]):
     """The record of an operator. It can be called; users call :attr:`function`, which is compiled at the first use."""
 
@@ -157,6 +168,7 @@ class Operator(Generic[P, R]):
         self.rules: dict[tuple[str, ...], Rule] = {}
         self.table: Final = DispatchTable(self)
         self.inplace_table: Final = InplaceTable(self)
+        self.out_table: Final = OutTable(self)
         self.rows_table: Final = RowsTable(self)
         self.layers: Final[dict[int, Callable[..., Any]]] = {}
         self._functions: dict[str, Callable[..., Any]] = {}
@@ -297,7 +309,7 @@ class Operator(Generic[P, R]):
     def clear(self) -> None:
         """Discard the resolved calls, since a kernel, a layer or a policy has changed."""
         self.generation += 1
-        for table in (self.table, self.inplace_table, self.rows_table):
+        for table in (self.table, self.inplace_table, self.out_table, self.rows_table):
             table.clear()
 
 

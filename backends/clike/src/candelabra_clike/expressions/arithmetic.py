@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from candelabra.dtypes import bfloat16, float16
 
 from candelabra_clike.expressions import Entry
@@ -50,7 +52,18 @@ def _complex_lerp(a: Value, b: Value, c: Value) -> Value:
     return select(near, a + call("product", c, b - a), b - call("product", b - a, 1 - c))
 
 
+def _scaled(combined: Callable[[Value, Value], Value]) -> Entry:
+    """Return the entry of ``a + alpha * b`` or of ``a - alpha * b``, rounded twice like two operators."""
+    return {
+        "float": lambda a, b, alpha: combined(a, b * alpha),
+        "integer": lambda a, b, alpha: cast(a.type, combined(_wide(a), _wide(b) * _wide(alpha))),
+        "complex": lambda a, b, alpha: combined(a, call("product", b, alpha)),
+    }
+
+
 EXPRESSIONS: dict[str, Entry] = {
+    "add_scaled": _scaled(lambda a, b: a + b),
+    "sub_scaled": _scaled(lambda a, b: a - b),
     "add": {
         "float": lambda a, b: a + b, "integer": _sum, "bool": lambda a, b: a | b, "complex": lambda a, b: a + b,
     },

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from candelabra.backend import outline
-from candelabra.dtypes import INTEGER, bool_, dtype, int64
+from candelabra.dtypes import COMPLEX, FLOATING, INTEGER, bool_, dtype, int64
 from candelabra.library import INDEX, MASK, OPERAND, OPERATORS, PLAIN, REQUIRED, TENSOR, Operator, Parameter, boolean
 
 from candelabra_clike.array import StridedArray
@@ -95,6 +95,33 @@ class Power(Pointwise):
             return general(x, y)
 
         return power
+
+
+class Scaled(Pointwise):
+    """The kernel of ``add_scaled`` and ``sub_scaled``.
+
+    It declines a factor of a kind that the operator may refuse, such as a float for integers: the composite then raises
+    the error, or computes.
+    """
+
+    def _for_dtype(self, d: dtype) -> Kernel | None:
+        kernel: Any = super()._for_dtype(d)
+        if kernel is None:
+            return None
+        kinds = {INTEGER: (int,), FLOATING: (int, float), COMPLEX: (int, float, complex)}[d.category]
+
+        def scaled(x: Any, y: Any, alpha: Any) -> Any:
+            return kernel(x, y, alpha) if alpha.__class__ in kinds else NotImplemented
+
+        def into(out: StridedArray, x: Any, y: Any, alpha: Any) -> Any:
+            return kernel.into(out, x, y, alpha) if alpha.__class__ in kinds else NotImplemented
+
+        scaled.into = into  # type: ignore[attr-defined]
+        return scaled
+
+
+SPECIAL: Final = {"pow": Power, "add_scaled": Scaled, "sub_scaled": Scaled}
+"""The operators with kernels of other classes."""
 
 
 class Form(NamedTuple):
@@ -211,7 +238,7 @@ class PointwiseKernels(Mapping[str, Pointwise]):
             if name not in self._names():
                 raise KeyError(name)
             operator = name if name in EXPRESSIONS else name.removesuffix("_")
-            kernel_class = Power if operator == "pow" else Pointwise
+            kernel_class = SPECIAL.get(operator, Pointwise)
             created = kernel_class(OPERATORS[operator], EXPRESSIONS[operator], inplace=name != operator)
             kernel = self._kernels.setdefault(name, created)  # another thread may have been first
         return kernel

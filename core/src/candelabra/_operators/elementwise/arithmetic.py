@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._autograd.views import check_operand_overlap
 from candelabra._codegen.adapters import FLOATING_BITS
 from candelabra._operators.creation.filled import zeroed
 from candelabra._operators.elementwise.complex import conj
@@ -72,12 +73,14 @@ def sub_scaled(input: Tensor | Number, other: Tensor | Number, *, alpha: Number)
 @add_scaled.in_place
 def _add_scaled_in_place(input: Tensor, other: Any, *, alpha: Number) -> Tensor:
     _check_alpha(input, other, alpha)
+    check_operand_overlap(input, other)
     return add.form("inplace")(input, other * alpha)
 
 
 @sub_scaled.in_place
 def _sub_scaled_in_place(input: Tensor, other: Any, *, alpha: Number) -> Tensor:
     _check_alpha(input, other, alpha)
+    check_operand_overlap(input, other)
     return sub.form("inplace")(input, other * alpha)
 
 

@@ -12,6 +12,7 @@ from candelabra.backend import contiguous_strides
 from candelabra.library import build, indent
 
 from candelabra_clike.array import Shape, StridedArray
+from candelabra_clike.layouts import broadcast
 from candelabra_clike.scalars import LIMIT
 from candelabra_clike.templates.elementwise.elementwise import Elementwise
 
@@ -46,7 +47,8 @@ def build_call(
 ) -> Callable[..., Any]:
     """Generate the function that calls a kernel for fixed kinds of arguments: which are arrays and which are numbers.
 
-    With ``inplace`` the result is written into the first array.
+    With ``inplace`` the result is written into the first array. Otherwise the function has an attribute ``into``:
+    None, or a function that writes the result into the array before the arguments, or declines one of another shape.
     """
     scope: dict[str, Any] = {
         "general": nest.general, "flat": nest.flat, "past_caches": nest.nontemporal, "new": object.__new__,
@@ -62,7 +64,18 @@ def build_call(
     array_arguments = f"({', '.join(arrays)},)" if arrays else "()"
     number_arguments = f"({', '.join(values)},)" if values else "()"
     lines.append(f"return general({array_arguments}, {number_arguments}, {first if inplace else None})")
-    return build(nest.nest.name, ", ".join(parameters), lines, scope, f"kernel {nest.nest.name}")
+    call: Any = build(nest.nest.name, ", ".join(parameters), lines, scope, f"kernel {nest.nest.name}")
+    call.into = None
+    if arrays and not inplace and not nest.nest.reasons:  # a kernel that refuses a value has written others
+        shapes = ", ".join(f"{n}.shape" for n in arrays)
+        into = [
+            f"if broadcast(({shapes},)) != out.shape: return NotImplemented",
+            *scalar_lines(numbers)[1],
+            f"return general({array_arguments}, {number_arguments}, out)",
+        ]
+        scope["broadcast"] = broadcast
+        call.into = build("into", ", ".join(["out", *parameters]), into, scope, f"kernel {nest.nest.name} into out")
+    return call  # type: ignore[no-any-return]
 
 
 def scalar_lines(numbers: Sequence[ScalarParameter]) -> tuple[list[str], list[str]]:
@@ -156,6 +169,8 @@ def specialize(
 ) -> Callable[..., Any]:
     """Generate a function that selects a form of the kernel by ``tokens`` of the arguments, and creates it at the first
     call.
+
+    Its attribute ``into(out, *arguments)`` writes the result into ``out``, or declines.
     """
     key = f"({', '.join(tokens)},)"
     lines = [
@@ -163,7 +178,10 @@ def specialize(
         f"    form = forms[{key}]",
         "except KeyError:",
         f"    form = forms[{key}] = make({key})",
-        f"return form({', '.join(parameters)})",
     ]
+    passed = ", ".join(parameters)
     scope = {"forms": {}, "make": make, "Array": StridedArray}
-    return build(name, ", ".join(parameters), lines, scope, f"forms of {name}")
+    call: Any = build(name, passed, [*lines, f"return form({passed})"], scope, f"forms of {name}")
+    written = f"return form.into(out, {passed}) if form.into else NotImplemented"
+    call.into = build("into", f"out, {passed}", [*lines, written], scope, f"forms of {name} into out")
+    return call  # type: ignore[no-any-return]
