@@ -230,7 +230,7 @@ def gathered(slots: Sequence[Slot], joins: Joins) -> tuple[Tensor, bool]:
     bucket = first.bucket
     source = bucket.source
     if source is None:
-        if all([slot is first for slot in slots]):
+        if all(slot is first for slot in slots):
             return first.value(), False
         return _joined(slots, joins), True
     rows = [slot.row for slot in slots if slot.bucket is bucket]

@@ -200,9 +200,7 @@ class Collector:
         """Return whether a view of an operand is a view of all results of the calls that compute it."""
         return len(inputs) == 1 and inputs[0].bucket.group is not None and not inputs[0].kind.shared
 
-    def _view(
-        self, op: Operator[..., Any], rest: Sequence[Any], parent: Slot, key: Any, results: Results
-    ) -> Slot:
+    def _view(self, op: Operator[..., Any], rest: Sequence[Any], parent: Slot, key: Any, results: Results) -> Slot:
         """Return the slot of a view of a result."""
         bucket = parent.bucket.views.get(key)
         if bucket is None:
@@ -250,6 +248,33 @@ class Collector:
         out._node = None
         out._counter = self.counter
         return out
+
+    def views(self, op: Operator[..., Any], tensor: Tensor, arguments: tuple[Any, ...]) -> tuple[Tensor, ...]:
+        """Return the views of a deferred tensor by an operator, one for each argument.
+
+        Equal calls pass the same tuple ``arguments``, so the buckets of the views are known from the second call on.
+        """
+        parent = tensor._payload
+        key = id(arguments), op, self.modes
+        found = parent.bucket.parts.get(key) if state.bits == self.modes else None
+        if found is None:
+            outs = tuple([op.canonical(tensor, each) for each in arguments])
+            buckets = [out._payload.bucket if out._keys & DEFERRED else None for out in outs]
+            if all(isinstance(bucket, ViewBucket) for bucket in buckets):
+                parent.bucket.parts[key] = arguments, buckets
+            return outs
+        parent.viewed = True
+        row, counter, made = parent.row, self.counter, []
+        for bucket, each in zip(found[1], arguments, strict=True):
+            slot = new(Slot)
+            slot.bucket, slot.row, slot.viewed = bucket, row, False
+            slot.kind = kind = bucket.kind
+            slot.shape = kind.shape
+            out = new(Tensor)
+            out._payload, out._keys, out._node, out._counter = slot, bucket.keys, None, counter
+            out._replay, out._parent = (op, (each,)), tensor
+            made.append(out)
+        return tuple(made)
 
     # -- in place -----------------------------------------------------------------------------------------------------
     def write(self, op: Operator[..., Any], args: tuple[Any, ...], bit: int) -> Any:

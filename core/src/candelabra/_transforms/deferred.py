@@ -7,8 +7,6 @@ The payload of a deferred tensor is a :class:`Slot`: its shape is known, and the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from candelabra._annotations import TYPE_CHECKING, Any, Final, NamedTuple
 from candelabra._device import open_device
 from candelabra._dispatch.viewing import VIEW_SLOTS

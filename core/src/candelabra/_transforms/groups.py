@@ -68,7 +68,7 @@ class Bucket:
 
     __slots__ = (
         "consumers", "counters", "depth", "group", "inputs", "keys", "kind", "needs", "numbers", "offset", "outputs",
-        "root", "source", "views", "waiting",
+        "parts", "root", "source", "views", "waiting",
     )  # fmt: skip
     group: Group | None
 
@@ -93,6 +93,8 @@ class Bucket:
         """The buckets of the results, if there are several."""
         self.views: dict[Any, ViewBucket] = {}
         """The views of results, by operator, arguments and modes."""
+        self.parts: dict[Any, tuple[Any, list[ViewBucket]]] = {}
+        """For several views that are taken together: their arguments, and their buckets."""
         self.source: CallResults | None = None
         """After the calls have run, their results."""
         self.offset = 0
@@ -112,7 +114,7 @@ class Bucket:
         """Set the results of one output, and of the views of it."""
         self.source, self.offset = source, offset
         self.group, self.depth, self.needs = None, 0, set()
-        views, self.views = self.views, {}
+        views, self.views, self.parts = self.views, {}, {}
         for key, view in views.items():
             view.resolve(None if source is None else source.view(key, view), offset)
 
