@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -536,3 +538,17 @@ def test_operands_of_several_dtypes_are_promoted_as_one_by_one(rng: np.random.Ge
         found = run()
     assert [t.dtype for t in found] == [t.dtype for t in expected] == [cd.float32] * 8
     assert all(cd.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_the_first_block_of_a_process_batches_all_operators() -> None:
+    """Rules that are declared apart from the records serve before any call of ``vmap`` has loaded them."""
+    program = (
+        "import candelabra as cd\n"
+        "w = cd.ones(3, 3, requires_grad=True)\n"
+        "with cd.batching():\n"
+        "    outs = [cd.cat((x @ w, x)) for x in cd.ones(4, 3)]\n"
+        "    out = cd.stack(outs)\n"
+        "print(out.grad_fn.name(), out.grad_fn.next_functions[0][0].name())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["CatBackward", "MatmulBackward"]

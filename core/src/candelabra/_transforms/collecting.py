@@ -35,7 +35,7 @@ from candelabra._keys import (
 )
 from candelabra._records.record import OPERATORS
 from candelabra._tensor import Tensor, new
-from candelabra._transforms import collecting_functions  # noqa: F401 - the functions in the dispatch tables
+from candelabra._transforms import batching_rules, collecting_functions  # noqa: F401 - the rules, and the functions in the tables
 from candelabra._transforms.agenda import Arguments, execute
 from candelabra._transforms.batching import family_of
 from candelabra._transforms.deferred import (
