@@ -10,7 +10,6 @@ import numpy as np
 from candelabra_cpu.backend import TO_NUMPY, allocate, zeros
 from candelabra_cpu.numpy_kernels import numpy_kernel, run, run_in_context_copy, wrap_scalars
 
-
 MOST_STACKED: Final = 64
 """The number of elements up to which ``stack`` joins arrays itself."""
 
