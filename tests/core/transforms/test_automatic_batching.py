@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -434,3 +436,119 @@ def test_dropout_is_batched_around_its_draws(rng: np.random.Generator) -> None:
     total.backward()
     assert cd.allclose(w.grad, expected)
     assert cd.equal(cd.stack(found), cd.stack(losses()))
+
+
+@pytest.mark.parametrize("use", [
+    lambda h: h.chunk(2)[0].t().tanh().sum() + h.chunk(2)[1].exp().sum(),  # views of views, from the second call on
+    lambda h: h.max(1).values.sum() + h.var_mean(0)[1].prod(),  # an operator of several results
+    lambda h: h.sort(1).values[:, :2].square().sum() + h.sort(1).values.split(1, 1)[0].exp().sum(),  # views of those
+    lambda h: h.unsqueeze(0).expand(3, -1, -1).transpose(0, 2).cumsum(0)[1].sum(),
+    lambda h: (h.double() * h[0] + h[:, :1] * 2).view(-1).narrow(0, 1, 3).sin().sum(),
+    lambda h: cd.stack([h[0] * h[1], h[1].flip(0), h[0]])[1:].logsumexp(1).sum(),  # rows of several groups
+])  # fmt: skip
+def test_views_of_results_follow_their_group(use: Callable[[Tensor], Tensor], rng: np.random.Generator) -> None:
+    """Views of results, of single outputs and of views have the values and the gradients of the loop."""
+    w = tensor(rng, 4, 4, leaf=True)
+    examples = [tensor(rng, 2, 4) for _ in range(5)]
+
+    def run() -> list[Tensor]:
+        loss = cd.stack([use((x @ w).sigmoid() if i % 2 else (x @ w).sin() @ w) for i, x in enumerate(examples)])
+        return [loss, *cd.autograd.grad(loss.sum(), [w])]
+
+    expected = run()
+    with batching():
+        found = run()
+    assert all(cd.allclose(a, b, 1e-12, 1e-12) for a, b in zip(found, expected, strict=True))
+
+
+def test_views_of_results_are_no_calls(rng: np.random.Generator) -> None:
+    """All examples share one view of their results, and each of its uses is one call."""
+    w = tensor(rng, 4, 4, leaf=True)
+    with batching():
+        losses = []
+        for _ in range(5):
+            first, second = (tensor(rng, 4) @ w).chunk(2)
+            losses.append((first * second).sum())
+        loss = cd.stack(losses).sum()
+    names = recorded(loss)
+    assert len([name for name in names if name.startswith("BasicIndex")]) == 2
+    assert len([name for name in names if name.startswith("Mul")]) == 1
+
+
+def test_a_view_has_the_modes_of_its_call(rng: np.random.Generator) -> None:
+    """A view that is taken under ``no_grad`` is not recorded, and the same view outside of it is."""
+    w = tensor(rng, 4, leaf=True)
+    with batching():
+        out = []
+        for _ in range(3):
+            h = tensor(rng, 4) * w
+            with cd.no_grad():
+                fixed = h[:2].exp()
+            out.append((h[:2] * fixed).sum())
+        total = cd.stack(out).sum()
+    assert not fixed.requires_grad
+    assert total.requires_grad
+    assert len([name for name in recorded(total) if name.startswith("BasicIndex")]) == 1
+
+
+def test_views_of_a_result_that_was_computed_before(rng: np.random.Generator) -> None:
+    """After a value was needed, views of earlier results are taken as before, also of calls that fail."""
+    w = tensor(rng, 4, leaf=True)
+    with batching():
+        a, b = (tensor(rng, 4) * w for _ in range(2))
+        early = a[:2]
+        kept = a.sum().item()
+        late = [a[:2] + 0, b[2:] + 0, early + 0]
+    assert cd.equal(late[0], late[2])
+    assert cd.allclose(late[0].sum() + a[2:].sum(), cd.tensor(kept, dtype=cd.float64))
+    assert cd.equal(late[1], b[2:])
+
+
+def test_results_of_many_rows_are_selected_before_they_are_joined(rng: np.random.Generator) -> None:
+    """A call that uses few results of large groups copies only these."""
+    w = tensor(rng, 300, leaf=True)
+    xs = [tensor(rng, 300) for _ in range(300)]
+
+    def run() -> list[Tensor]:
+        wide, others = [x * w for x in xs], [x.sin() * w for x in xs]
+        chosen = [wide[7], others[200], wide[3], xs[0] * w]
+        loss = cd.stack([h.square().sum() for h in chosen])
+        return [loss, *cd.autograd.grad(loss.sum(), [w])]
+
+    expected = run()
+    with batching():
+        found = run()
+    assert all(cd.allclose(a, b) for a, b in zip(found, expected, strict=True))
+    with batching():
+        few = [(x * w, x.cos() * w) for x in xs]
+        rows = [few[0][0], few[5][1], few[9][0].exp()]
+        out = [row.square() for row in rows]
+    assert cd.allclose(out[1], (xs[5].cos() * w).square())
+
+
+def test_operands_of_several_dtypes_are_promoted_as_one_by_one(rng: np.random.Generator) -> None:
+    """Numbers and vectors of several dtypes have the dtypes of single calls: ranks are those of an example."""
+    xs = [(cd.tensor(float(i), dtype=cd.float64), cd.full((3,), i + 0.5, dtype=cd.float32)) for i in range(4)]
+
+    def run() -> list[Tensor]:
+        return [op(a * 1, b * 1) for op in (cd.add, cd.maximum) for a, b in xs]
+
+    expected = run()
+    with batching():
+        found = run()
+    assert [t.dtype for t in found] == [t.dtype for t in expected] == [cd.float32] * 8
+    assert all(cd.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+def test_the_first_block_of_a_process_batches_all_operators() -> None:
+    """Rules that are declared apart from the records serve before any call of ``vmap`` has loaded them."""
+    program = (
+        "import candelabra as cd\n"
+        "w = cd.ones(3, 3, requires_grad=True)\n"
+        "with cd.batching():\n"
+        "    outs = [cd.cat((x @ w, x)) for x in cd.ones(4, 3)]\n"
+        "    out = cd.stack(outs)\n"
+        "print(out.grad_fn.name(), out.grad_fn.next_functions[0][0].name())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["CatBackward", "MatmulBackward"]

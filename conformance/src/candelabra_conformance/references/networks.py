@@ -190,6 +190,14 @@ def normalize_backward(grad: Array, x: Array, mean: Array, rstd: Array, weight: 
     return rstd * (scaled - _mean(scaled, dims) - along * _mean(scaled * along, dims))
 
 
+@reference("normalize_along", extended=True)
+def normalize_along(tangent: Array, x: Array, mean: Array, rstd: Array, dims: Ints) -> Any:
+    """Subtract from the tangent its mean and its projection onto the normalised values, and return these two."""
+    along = (x - mean) * rstd
+    center, projection = _mean(tangent, dims), _mean(tangent * along, dims)
+    return rstd * (tangent - center - along * projection), center, projection
+
+
 @reference("normalize_parameters_backward", extended=True)
 def normalize_parameters_backward(grad: Array, x: Array, mean: Array, rstd: Array, dims: Ints, keepdim: bool) -> Any:
     """Sum the gradient times the normalised values, and the gradient alone."""

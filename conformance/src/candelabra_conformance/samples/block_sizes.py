@@ -39,6 +39,7 @@ ONE: Final[dict[str, Arguments]] = {
     "embedding": lambda t: (t(4, 1), t.index(2)),
     "resample": lambda t: (t(3), 0, t.index(1), t(1, 2)),
     "normalize_backward": lambda t: _normalized_backward(t),
+    "normalize_along": lambda t: (t(1, 1), t(1, 1), t(1, 1), t.array([[10.0]]), (1,)),
     "normalize_parameters_backward": lambda t: (t(1, 1), t(1, 1), t(1, 1), t.array([[10.0]]), (0,), True),
     "random_multinomial": lambda t: (t.array([2.0]), 1, True, 5, 5),
     "kthvalue": lambda t: (t(1, 1), 1, 1),

@@ -89,6 +89,14 @@ def normalized_backwards(t: Maker) -> Iterator[Sample]:
             yield sample(t(*shape), x, *statistics, weight, dims, kind=kind, gradient=kind == "ordinary")
 
 
+@inputs("normalize_along")
+def normalized_along(t: Maker) -> Iterator[Sample]:
+    """Yield the statistics of the input, as ``normalize`` returns them."""
+    for shape, dims, _, kind in (*((*case, "ordinary") for case in SHAPES), *SCARCE):
+        x = t(*shape)
+        yield sample(t(*shape), x, *_statistics(t, x, dims), dims, kind=kind, gradient=kind == "ordinary")
+
+
 @inputs("normalize_parameters_backward")
 def normalized_parameters(t: Maker) -> Iterator[Sample]:
     """Yield the dims along which weight and bias broadcast, kept or not: other ones than the statistics in a layer
@@ -115,6 +123,12 @@ def unfit_backwards(t: Maker) -> Iterator[Sample]:
     """Yield shapes that do not match."""
     yield sample(t(2, 4), t(2, 3), t(2, 1), t(2, 1), None, (1,), note="gradient")
     yield sample(t(2, 3), t(2, 3), t(2, 1), t(2, 1), t(4), (1,), note="weight")
+
+
+@mistakes("normalize_along")
+def unfit_tangents(t: Maker) -> Iterator[Sample]:
+    """Yield a tangent of another shape."""
+    yield sample(t(2, 4), t(2, 3), t(2, 1), t(2, 1), (1,), note="tangent")
 
 
 @mistakes("normalize_parameters_backward")

@@ -26,7 +26,8 @@ from candelabra._operators.shapes.reshaping import reshape
 from candelabra._tensor import Tensor
 from candelabra._transforms.agenda import Arguments
 from candelabra._transforms.collecting import Collector
-from candelabra._transforms.deferred import KNOWN, Bucket, Results, Slot, results_of
+from candelabra._transforms.deferred import Results, Slot, results_of
+from candelabra._transforms.groups import Bucket
 from candelabra.utils._pytree import tree_flatten
 
 SEGMENT_LIMIT: Final = 64
@@ -71,6 +72,7 @@ class SegmentSlot(Slot):
         self.number = number
         """The position among the results of all calls of the segment."""
         self.holders: list[ref[Tensor]] = []
+        self.viewed = False
 
     @property
     def is_used(self) -> bool:
@@ -175,7 +177,7 @@ class Segments(Collector):
         self.cache = cache
         self.calls: list[PendingCall] = []
         self.structure: list[Any] = []
-        self.bucket = Bucket(self, 1)  # type: ignore[arg-type]  # a slot asks it for its collector only
+        self.bucket = Bucket(self, 1, None)  # type: ignore[arg-type]  # a slot asks it for its collector only
         self.collector = self
         self.count = 0
         """The number of results of the calls."""
@@ -248,7 +250,7 @@ class Segments(Collector):
         known: list[Slot] = []
         for call in calls:
             for slot in call.inputs:
-                if slot.bucket is KNOWN and id(slot) not in numbers:
+                if slot.version is not None and id(slot) not in numbers:
                     numbers[id(slot)] = len(known)
                     known.append(slot)
         operands = [
@@ -264,7 +266,7 @@ class Segments(Collector):
     def _forget(self) -> None:
         super()._forget()
         self.calls, self.structure, self.count = [], [], 0
-        self.bucket = Bucket(self, 1)  # type: ignore[arg-type]
+        self.bucket = Bucket(self, 1, None)  # type: ignore[arg-type]
 
 
 def run_in_segments(function: Callable[..., Any], cache: SegmentCache, args: Any, kwargs: Any) -> Any:

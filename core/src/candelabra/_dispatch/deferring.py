@@ -79,6 +79,15 @@ def run_now(op: Operator[..., Any], args: tuple[Any, ...], inplace: bool = False
         switch(before)
 
 
+def views_of(op: Operator[..., Any], tensor: Tensor, arguments: tuple[Any, ...]) -> tuple[Tensor, ...]:
+    """Return the views of a deferred tensor by an operator, one for each argument."""
+    collector = active_block.collector
+    if collector is None:
+        return tuple([op.canonical(tensor, each) for each in arguments])
+    found: tuple[Tensor, ...] = collector.views(op, tensor, arguments)
+    return found
+
+
 def changes_state() -> None:
     """Tell the block of this thread that something which is no operator changes a tensor, or a generator."""
     if active_block.collector is not None:

@@ -12,21 +12,30 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from math import prod
 
-from candelabra._annotations import TYPE_CHECKING, Any
+from candelabra._annotations import TYPE_CHECKING, Any, Final
 from candelabra._dispatch.levels import without_levels
 from candelabra._interchange.host import upload
 from candelabra._keys import switch
 from candelabra._records.registry import OPERATORS
 from candelabra._tensor import Tensor
-from candelabra._transforms.batching import Batch
+from candelabra._transforms.batching import run_batched
 from candelabra._transforms.chains import merged_chains
-from candelabra._transforms.deferred import CallResults
+from candelabra._transforms.groups import CallResults
 from candelabra.dtypes import int64
 
 if TYPE_CHECKING:
     from candelabra._records.record import Operator
-    from candelabra._transforms.deferred import Bucket, Group, Slot
+    from candelabra._transforms.deferred import Slot
+    from candelabra._transforms.groups import Bucket, Group
+
+
+MOST_ROWS: Final = 4
+"""Results of several groups are joined as wholes, if they have at most this many times the rows that are used …"""
+MOST_ELEMENTS: Final = 1 << 17
+"""… or at most this many elements. Otherwise the rows are selected first."""
+Joins = dict[tuple[int, ...], tuple[list["Tensor"], "Tensor"]]
 
 
 class Arguments:
@@ -52,6 +61,16 @@ class Arguments:
             else:
                 continue
             self.values[i] = None
+
+    def marks(self, batched: Sequence[bool]) -> list[Any]:
+        """Return the marks of all arguments for a batching rule, with these of the operands."""
+        marks: list[Any] = [False] * len(self.values)
+        for i, number in self.places:
+            if isinstance(number, list):
+                marks[i] = [n is not None and batched[n] for n in number]
+            else:
+                marks[i] = batched[number]
+        return marks
 
     def filled(self, tensors: Sequence[Tensor]) -> list[Any]:
         """Return all arguments, with these operands."""
@@ -96,7 +115,7 @@ def _enter(bucket: Bucket, owners: dict[Bucket, Bucket]) -> None:
     group: Any = bucket.group
     group.depths += bucket.depth * len(bucket.inputs)
     group.left += len(bucket.inputs)
-    for need in {owners.get(need, need) for need in bucket.needs} if owners else bucket.needs:
+    for need in {owners.get(need.root, need.root) for need in bucket.needs}:
         if need.group is not None:
             need.consumers.append(bucket)
             bucket.waiting += 1
@@ -146,7 +165,7 @@ def _run_each(group: Group, calls: list[Sequence[Slot]], counters: list[Sequence
 
 
 def _stacked(slots: Sequence[Slot]) -> Tensor:
-    joined, batched = gathered(slots)
+    joined, batched = gathered(slots, {})
     found: Tensor = joined if batched else OPERATORS["stack"].canonical((joined,) * len(slots), 0)
     return found
 
@@ -154,7 +173,7 @@ def _stacked(slots: Sequence[Slot]) -> Tensor:
 def _run_chain(group: Group, chain: Bucket) -> list[Any]:
     """Run a chain of additions: the cumulative sums of its terms are the results of its links."""
     terms = chain.inputs[0]
-    joined, batched = gathered(terms)
+    joined, batched = gathered(terms, {})
     if not batched:
         joined = OPERATORS["stack"].canonical((joined,) * len(terms), 0)
     sources = [CallResults(OPERATORS["cumsum"].canonical(joined, 0, None), len(terms))]
@@ -191,67 +210,98 @@ def _run_batch(group: Group, calls: list[Sequence[Slot]]) -> list[CallResults]:
     """Run calls of one signature as one."""
     op, size = group.op, len(calls)
     several = op.schema.result is not None
-    operands = [gathered(column) for column in zip(*calls, strict=True)]
-    batched = [tensor for tensor, is_batched in operands if is_batched]
-    if not batched:  # all calls have the same operands
-        same: Any = op.canonical(*group.args.filled([tensor for tensor, _ in operands]))
-        return [CallResults(out, size, None, True) for out in (same if several else (same,))]
-    frame = Batch(size, "different")
-    frame.like = batched[0]
-    with frame:
-        values = [frame.batch(tensor) if is_batched else tensor for tensor, is_batched in operands]
-        found: Any = op.canonical(*group.args.filled(values))
-        outs = [frame.unbatched(out) for out in (found if several else (found,))]
-    return [CallResults(out, size) for out in outs]
+    joins: Joins = {}
+    operands = [gathered(column, joins) for column in zip(*calls, strict=True)]
+    tensors = group.args.filled([tensor for tensor, _ in operands])
+    if any(is_batched for _, is_batched in operands):
+        found: Any = run_batched(op, size, group.args.marks([is_batched for _, is_batched in operands]), tensors)
+        return [CallResults(out, size) for out in (found if several else (found,))]
+    same: Any = op.canonical(*tensors)  # all calls have the same operands
+    return [CallResults(out, size, None, True) for out in (same if several else (same,))]
 
 
 # -- operands ---------------------------------------------------------------------------------------------------------
-def gathered(slots: Sequence[Slot]) -> tuple[Tensor, bool]:
-    """Return the values of operands along a new first dim and True, or the value that is the same for all and False."""
+def gathered(slots: Sequence[Slot], joins: Joins) -> tuple[Tensor, bool]:
+    """Return the values of operands along a new first dim and True, or the value that is the same for all and False.
+
+    ``joins``: the results of several groups that other operands of the same calls have joined.
+    """
     first = slots[0]
-    bucket, output = first.bucket, first.output
-    if bucket.sources is None:
+    bucket = first.bucket
+    source = bucket.source
+    if source is None:
         if all(slot is first for slot in slots):
             return first.value(), False
-        return _joined(slots), True
-    rows = [slot.row for slot in slots if slot.bucket is bucket and slot.output == output]
+        return _joined(slots, joins), True
+    rows = [slot.row for slot in slots if slot.bucket is bucket]
     if len(rows) != len(slots):
-        return _joined(slots), True
-    source = bucket.sources[output]
+        return _joined(slots, joins), True
     if source.same or rows.count(rows[0]) == len(rows):
         return first.value(), False
     if source.singles is not None:
-        return _joined(slots), True
+        return _joined(slots, joins), True
     return _rows_of(source, [row + bucket.offset for row in rows] if bucket.offset else rows), True
 
 
-def _joined(slots: Sequence[Slot]) -> Tensor:
+def _joined(slots: Sequence[Slot], joins: Joins) -> Tensor:
     """Return the rows of several results, and single tensors, in the order of the slots."""
-    rows: dict[int, tuple[CallResults, list[int], list[int]]] = {}
+    starts: dict[Bucket, int | None] = {}  # the number of the first result of a bucket; None: there are single tensors
+    sources: dict[CallResults, int] = {}
     single: list[Tensor] = []
-    positions: list[int] = []
-    for position, slot in enumerate(slots):
-        source = None if slot.bucket.sources is None else slot.bucket.sources[slot.output]
-        if source is None or source.singles is not None or source.same:
-            single.append(slot.value())
-            positions.append(position)
+    numbers: list[int] = []  # the rows of the joined sources; negative for single tensors
+    total = 0
+    for slot in slots:
+        bucket = slot.bucket
+        if bucket in starts:
+            start = starts[bucket]
         else:
-            entry = rows.get(id(source))
-            if entry is None:
-                entry = rows[id(source)] = (source, [], [])
-            entry[1].append(slot.bucket.offset + slot.row)
-            entry[2].append(position)
-    parts = [_rows_of(source, numbers) for source, numbers, _ in rows.values()]
-    order = [position for _, _, places in rows.values() for position in places] + positions
+            source = bucket.source
+            start = None
+            if source is not None and source.singles is None and not source.same:
+                if source not in sources:
+                    sources[source] = total
+                    total += source.size
+                start = sources[source] + bucket.offset
+            starts[bucket] = start
+        if start is None:
+            single.append(slot.value())
+            numbers.append(-len(single))
+        else:
+            numbers.append(start + slot.row)
+    if not sources:
+        return OPERATORS["stack"].canonical(tuple(single), 0)  # type: ignore[no-any-return]
+    if total > MOST_ROWS * len(slots) and total * prod(slots[0].shape) > MOST_ELEMENTS:
+        parts, numbers, total = _parts_used(sources, numbers)
+    else:
+        parts = [source.tensor for source in sources]
     if single:
         parts.append(OPERATORS["stack"].canonical(tuple(single), 0))
-    joined: Tensor = parts[0] if len(parts) == 1 else OPERATORS["cat"].canonical(tuple(parts), 0)
-    if order == list(range(len(order))):
-        return joined
-    places = [0] * len(order)
-    for row, position in enumerate(order):
-        places[position] = row
-    return _rows(joined, places)
+        numbers = [n if n >= 0 else total - n - 1 for n in numbers]
+        joined: Tensor = OPERATORS["cat"].canonical(tuple(parts), 0)
+    else:
+        joined = _joined_parts(parts, joins)
+    return joined if numbers == list(range(joined._payload.shape[0])) else _rows(joined, numbers)
+
+
+def _joined_parts(parts: list[Tensor], joins: Joins) -> Tensor:
+    if len(parts) == 1:
+        return parts[0]
+    key = tuple([id(part) for part in parts])
+    found = joins.get(key)
+    if found is None:
+        found = joins[key] = parts, OPERATORS["cat"].canonical(tuple(parts), 0)
+    return found[1]
+
+
+def _parts_used(sources: dict[CallResults, int], numbers: list[int]) -> tuple[list[Tensor], list[int], int]:
+    """Return the rows of each source that are used, the new numbers of the rows, and the number of rows."""
+    places: dict[int, int] = {}
+    parts = []
+    for source, start in sources.items():
+        rows = sorted({n for n in numbers if start <= n < start + source.size})
+        places.update(zip(rows, range(len(places), len(places) + len(rows)), strict=True))
+        parts.append(_rows_of(source, [n - start for n in rows]))
+    return parts, [places[n] if n >= 0 else n for n in numbers], len(places)
 
 
 def _rows_of(source: CallResults, numbers: list[int]) -> Tensor:

@@ -12,11 +12,13 @@ operator of another distribution. A primitive without a rule is called for each 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from candelabra._annotations import Any, Final, NoReturn
 from candelabra._dispatch.key import redispatch
 from candelabra._records.batching import Rule, aligned, expanded
+from candelabra._records.promotion import unpromoted
 from candelabra._records.record import Operator
 from candelabra._records.registry import OPERATORS
 from candelabra._records.schema import DIM, DIMS, OPERAND, TENSOR, TENSOR_KINDS
@@ -24,6 +26,7 @@ from candelabra._tensor import Tensor
 from candelabra._transforms.level import Frame, Payload, Transform, below, frame_at, outlived
 from candelabra._transforms.looping import looped
 from candelabra._transforms.user_line import users_line
+from candelabra.dtypes import DTYPE_MASK
 
 SHIFTED_DIMS: Final = frozenset(("DistinctDims", "DistinctDims | None", "UnitDims", "InsertedDim", "Permutation"))
 """The annotations of dims besides the kinds DIM and DIMS."""
@@ -137,6 +140,75 @@ def refuse_write() -> NoReturn:
         "operator is being called inside the framework, please create the tensor that is written by new_zeros() or "
         "zeros_like() of a batched one"
     )
+
+
+# -- calls for several examples ---------------------------------------------------------------------------------------
+def run_batched(op: Operator[..., Any], size: int, marks: list[Any], args: list[Any]) -> Any:
+    """Call an operator for several examples: tensors that are marked have them along their first dim, as the results.
+
+    The batching rule is called without a level, if no operand has to be promoted: that depends on the examples' ranks.
+    """
+    rule = _rule_of(op)
+    if rule is not None and (op.promote is unpromoted or _has_one_dtype(args)):
+        out = rule(size, marks, *args)
+        if out is not NotImplemented:
+            return out
+    frame = Batch(size, "different")
+    frame.like = next(t for t, marked in _with_marks(args, marks) if marked)
+    with frame:
+        values = [
+            [frame.batch(t) if m else t for t, m in zip(a, marked, strict=True)] if isinstance(marked, list)
+            else frame.batch(a) if marked else a
+            for a, marked in zip(args, marks, strict=True)
+        ]  # fmt: skip
+        found = op.canonical(*values)
+        return tuple([frame.unbatched(o) for o in found]) if op.schema.result is not None else frame.unbatched(found)
+
+
+@lru_cache(None)
+def _rule_of(op: Operator[..., Any]) -> Rule | None:
+    """Return the rule of an operator if it has one that needs no level."""
+    from candelabra._transforms import batching_rules  # noqa: F401 - fills RULES and FACTORIES
+
+    kind = family_of(op)
+    if kind == "declared":
+        return op.batching or RULES[op.name]
+    if kind != "pointwise" or op.random:
+        return None
+    return pointwise_list_rule(op) if any(p.kind == "list" for p in op.schema.parameters) else pointwise_rule(op)
+
+
+def _with_marks(args: Sequence[Any], marks: Sequence[Any]) -> list[tuple[Any, bool]]:
+    """Return the arguments and the elements of lists, each with its mark."""
+    pairs: list[tuple[Any, bool]] = []
+    for a, marked in zip(args, marks, strict=True):
+        pairs += zip(a, marked, strict=True) if isinstance(marked, list) else [(a, marked)]
+    return pairs
+
+
+def _has_one_dtype(args: Sequence[Any]) -> bool:
+    """Return whether all tensors among the arguments have the same dtype."""
+    found = 0
+    for a in args:
+        for t in a if isinstance(a, (list, tuple)) else (a,):
+            found |= getattr(t, "_keys", 0) & DTYPE_MASK
+    return not found & (found - 1)
+
+
+def pointwise_rule(op: Operator[..., Any]) -> Rule:
+    """Return the rule of a pointwise operator without a list of tensors."""
+    run = op.canonical
+
+    def rule(size: int, batched: list[Any], *args: Any) -> Any:
+        ranks = [len(a._payload.shape) - m for a, m in zip(args, batched, strict=True) if hasattr(a, "_keys")]
+        rank = max(ranks)
+        if min(ranks) == rank:
+            return run(*args)
+        return run(*[
+            aligned(a, rank + 1 - len(a._payload.shape)) if m else a for a, m in zip(args, batched, strict=True)
+        ])  # fmt: skip
+
+    return rule
 
 
 # -- kernels ----------------------------------------------------------------------------------------------------------

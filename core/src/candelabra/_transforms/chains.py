@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import prod
 
 from candelabra._annotations import TYPE_CHECKING, Final
-from candelabra._transforms.deferred import Bucket, Group
+from candelabra._transforms.groups import Bucket, Group
 from candelabra.dtypes import DIFFERENTIABLE_BITS
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _merged(links: list[Bucket], terms: Sequence[Slot]) -> Bucket:
     assert first is not None
     group = Group(first.collector, first.op, first.args, first.modes, first.results)
     group.links = links
-    chain = Bucket(group, links[-1].depth)
+    chain = Bucket(group, links[-1].depth, group.kind)
     chain.inputs = [tuple(terms)]
     chain.needs = {term.bucket for term in terms}
     return chain

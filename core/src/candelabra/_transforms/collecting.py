@@ -35,14 +35,12 @@ from candelabra._keys import (
 )
 from candelabra._records.registry import OPERATORS
 from candelabra._tensor import Tensor, new
-from candelabra._transforms import collecting_functions  # noqa: F401 - the functions in the dispatch tables
+from candelabra._transforms import batching_rules, collecting_functions  # noqa: F401 - the rules, and the functions in the tables
 from candelabra._transforms.agenda import Arguments, execute
 from candelabra._transforms.batching import family_of
 from candelabra._transforms.deferred import (
     IMMEDIATE,
-    KNOWN,
-    Bucket,
-    Group,
+    Operand,
     OperandKind,
     Results,
     Slot,
@@ -51,12 +49,14 @@ from candelabra._transforms.deferred import (
     plain,
     results_of,
 )
+from candelabra._transforms.groups import Group, ViewBucket
 from candelabra.dtypes import DTYPE_MASK
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from candelabra._records.record import Operator
+    from candelabra._transforms.groups import Bucket
 
 TYPE_AND_DEVICE: Final = DTYPE_MASK | (-1 << DEVICE_SHIFT)
 SEQUENCES: Final = (tuple, list)
@@ -79,11 +79,13 @@ class Collector:
     def __init__(self) -> None:
         self.depth = len(active_frames())
         self.thread = threading.get_ident()
-        self.tables: dict[int, dict[Any, Group]] = {}
-        """The groups by modes and signature."""
+        self.tables: dict[int, tuple[dict[Any, Group], dict[Any, Bucket]]] = {}
+        """The groups by modes and signature, and what follows from them."""
         self.modes = 0
         self.table: dict[Any, Group] = {}
         """The modes of the last call, and their groups."""
+        self.successors: dict[Any, Bucket] = {}
+        """The bucket of a call, by operator, plain arguments, and the buckets of the operands."""
         self.buckets: list[Bucket] = []
         self.counter = [0]
         """The version of all deferred tensors, which nothing reads."""
@@ -97,7 +99,7 @@ class Collector:
     def enter_modes(self, modes: int) -> None:
         """Select the groups of calls under these mode bits."""
         self.modes = modes
-        self.table = self.tables.setdefault(modes & ~(DEFERRED | LAYER_MASK), {})
+        self.table, self.successors = self.tables.setdefault(modes & ~(DEFERRED | LAYER_MASK), ({}, {}))
 
     # -- calls --------------------------------------------------------------------------------------------------------
     def call(self, op: Operator[..., Any], args: tuple[Any, ...], bit: int) -> Any:
@@ -130,11 +132,13 @@ class Collector:
         if results.itself:
             return args[0]
         slots = group.common
+        if results.view and op.view and self._may_follow(inputs):
+            slots = [self._view(op, args[1:], inputs[0], (op, *signature[2:], self.modes), results)]
         if slots is None:
             slots = self._collected(group, inputs, row, tuple([args[i] for i in counters]))
             if group.shared and row is None:
                 for slot in slots:
-                    slot.kind = OperandKind(slot.shape, slot.kind.keys, slot.kind)
+                    slot.kind = slot.bucket.kind = OperandKind(slot.shape, slot.kind.keys, slot.kind)
                 group.common = slots
         return self._returned(op, args, results, slots)
 
@@ -186,15 +190,23 @@ class Collector:
             return known
         node = tensor._fresh()._node
         kind = kind_of(tuple(tensor._payload.shape), tensor._keys & TYPE_AND_DEVICE)
-        found = self.constants[id(tensor)] = Slot()
-        found.bucket = KNOWN
-        shared = self.shares_parameters and node is not None and node.is_leaf
-        found.kind = OperandKind(kind.shape, kind.keys, kind) if shared else kind
-        found.shape = kind.shape
-        found.tensor = tensor
-        found.version = tensor._counter[0]
+        if self.shares_parameters and node is not None and node.is_leaf:
+            kind = OperandKind(kind.shape, kind.keys, kind)
+        found = self.constants[id(tensor)] = Operand(tensor, kind)
         self.counters.add(id(tensor._counter))
         return found
+
+    def _may_follow(self, inputs: Sequence[Slot]) -> bool:
+        """Return whether a view of an operand is a view of all results of the calls that compute it."""
+        return len(inputs) == 1 and inputs[0].bucket.group is not None and not inputs[0].kind.shared
+
+    def _view(self, op: Operator[..., Any], rest: Sequence[Any], parent: Slot, key: Any, results: Results) -> Slot:
+        """Return the slot of a view of a result."""
+        bucket = parent.bucket.views.get(key)
+        if bucket is None:
+            modes = self.modes & ~(DEFERRED | LAYER_MASK)
+            bucket = parent.bucket.views[key] = ViewBucket(parent.bucket, op, rest, modes, results.kinds[0])
+        return _slot(bucket, parent.row)
 
     def _new_group(
         self, op: Operator[..., Any], args: tuple[Any, ...], bit: int, signature: Any, inputs: list[Slot]
@@ -218,14 +230,9 @@ class Collector:
         """Add a call to its group, and return its results."""
         needs = {slot.bucket for slot in inputs}
         depth = 1 + max([bucket.depth for bucket in needs])
-        bucket = group.buckets.get(depth) or group.bucket(depth)
+        bucket = group.bucket(depth)
         bucket.needs |= needs
-        slots = []
-        for number, kind in enumerate(group.results.kinds):  # type: ignore[union-attr]
-            slot = Slot()
-            slot.bucket, slot.row, slot.output = bucket, len(bucket.inputs), number
-            slot.kind, slot.shape = kind, kind.shape
-            slots.append(slot)
+        slots = [_slot(output, len(bucket.inputs)) for output in bucket.outputs or (bucket,)]
         bucket.inputs.append(tuple(inputs))
         if row is not None:
             bucket.numbers.append(row)
@@ -241,6 +248,33 @@ class Collector:
         out._node = None
         out._counter = self.counter
         return out
+
+    def views(self, op: Operator[..., Any], tensor: Tensor, arguments: tuple[Any, ...]) -> tuple[Tensor, ...]:
+        """Return the views of a deferred tensor by an operator, one for each argument.
+
+        Equal calls pass the same tuple ``arguments``, so the buckets of the views are known from the second call on.
+        """
+        parent = tensor._payload
+        key = id(arguments), op, self.modes
+        found = parent.bucket.parts.get(key) if state.bits == self.modes else None
+        if found is None:
+            outs = tuple([op.canonical(tensor, each) for each in arguments])
+            buckets = [out._payload.bucket if out._keys & DEFERRED else None for out in outs]
+            if all(isinstance(bucket, ViewBucket) for bucket in buckets):
+                parent.bucket.parts[key] = arguments, buckets
+            return outs
+        parent.viewed = True
+        row, counter, made = parent.row, self.counter, []
+        for bucket, each in zip(found[1], arguments, strict=True):
+            slot = new(Slot)
+            slot.bucket, slot.row, slot.viewed = bucket, row, False
+            slot.kind = kind = bucket.kind
+            slot.shape = kind.shape
+            out = new(Tensor)
+            out._payload, out._keys, out._node, out._counter = slot, bucket.keys, None, counter
+            out._replay, out._parent = (op, (each,)), tensor
+            made.append(out)
+        return tuple(made)
 
     # -- in place -----------------------------------------------------------------------------------------------------
     def write(self, op: Operator[..., Any], args: tuple[Any, ...], bit: int) -> Any:
@@ -330,6 +364,15 @@ class Collector:
     def _forget(self) -> None:
         self.buckets, self.tables, self.constants, self.counters = [], {}, {}, set()
         self.enter_modes(state.bits)
+
+
+def _slot(bucket: Bucket, row: int) -> Slot:
+    """Return the slot of a result."""
+    slot = Slot()
+    slot.bucket, slot.row, slot.viewed = bucket, row, False
+    slot.kind = kind = bucket.kind
+    slot.shape = kind.shape
+    return slot
 
 
 def _restore(written: list[tuple[Tensor, Tensor, int]]) -> None:

@@ -13,9 +13,12 @@ from candelabra._tensor import Tensor, new
 from candelabra._transforms.deferred import IMMEDIATE, Slot, plain
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from candelabra._device import Instance
     from candelabra._records.record import Operator
     from candelabra._records.schema import Parameter
+    from candelabra._transforms.groups import Bucket, Group
 
 ALWAYS_ONE: Final = (TENSOR, OPERAND, OPTIONAL, INDEX, MASK)
 """The kinds of parameters that are one tensor, or None."""
@@ -23,12 +26,12 @@ ALWAYS_ONE: Final = (TENSOR, OPERAND, OPTIONAL, INDEX, MASK)
 _RESULT: Final = (
     "slot = new(Slot)",
     "slot.bucket = bucket",
-    "slot.row = len(bucket.inputs)",
-    "slot.kind = kind = group.kind",
+    "slot.kind = kind = bucket.kind",
     "slot.shape = kind.shape",
+    "slot.viewed = False",
     "out = new(Tensor)",
     "out._payload = slot",
-    "out._keys = kind.keys | DEFERRED",
+    "out._keys = bucket.keys",
     "out._node = None",
     "out._counter = c.counter",
 )
@@ -58,31 +61,55 @@ def compiled(op: Operator[..., Any], key: int, instance: Instance) -> Callable[.
         return _compiled_for_list(op, depth, collect)
     if not tensors or any(p.kind in TENSOR_KINDS and p.kind not in ALWAYS_ONE for p in parameters):
         return collect
+    if op.view:
+        return _compiled_for_view(op, depth, collect) if tensors == [parameters[0].name] else collect
     names = ", ".join(p.name for p in parameters)
-    parts = [f"s_{p.name}.kind" if p.name in tensors else _plain_text(p) for p in parameters]
-    first, *others = [f"s_{name}" for name in tensors]
-    scope = _scope(op, collect)
+    plain_parts = {p.name: _plain_text(p) for p in parameters if p.name not in tensors}
+    buckets = ", ".join(plain_parts.get(p.name, f"s_{p.name}.bucket") for p in parameters)
+    kinds = ", ".join(plain_parts.get(p.name, f"s_{p.name}.kind") for p in parameters)
     lines = [
         *_guard(depth, names),
         *[f"if {name} is None: return slow({names})" for name in optional],
         "known = c.constants.get",
         *[f"s_{n} = {n}._payload if {n}._keys & DEFERRED else known(id({n})) or c.slot({n})" for n in tensors],
-        f"group = c.table.get((_op, {', '.join(parts)}))",
-        f"if group is None or not group.simple: return slow({names})",
-        f"need = {first}.bucket",
-        "depth = need.depth",
-        *[f"if (need_{s} := {s}.bucket).depth > depth: depth = need_{s}.depth" for s in others],
-        "bucket = group.buckets.get(depth + 1) or group.bucket(depth + 1)",
-        "bucket.needs.add(need)",
-        *[f"bucket.needs.add(need_{s})" for s in others],
+        f"bucket = c.successors.get(key := (_op, {buckets}))",
+        "if bucket is None:",
+        f"    group = c.table.get((_op, {kinds}))",
+        f"    if group is None or not group.simple: return slow({names})",
+        f"    bucket = c.successors[key] = follow(group, ({', '.join(f's_{n}' for n in tensors)},))",
         *_RESULT,
-        f"bucket.inputs.append(({', '.join([first, *others])},))",
+        "slot.row = len(bucket.inputs)",
+        f"bucket.inputs.append(({', '.join(f's_{n}' for n in tensors)},))",
+        "return out",
     ]
-    if op.view:
-        rest = "".join(f"{p.name}, " for p in parameters[1:])
-        lines += [f"out._replay, out._parent = (_op, ({rest})), {parameters[0].name}", f"{first}.viewed = True"]
-        lines.insert(1, f"if not {parameters[0].name}._keys & DEFERRED: return slow({names})")
-    return build(op.name, names, [*lines, "return out"], scope, f"{op.name} collected")
+    return build(op.name, names, lines, _scope(op, collect), f"{op.name} collected")
+
+
+def follow(group: Group, operands: Sequence[Slot]) -> Bucket:
+    """Return the bucket of a group for the calls with operands of some buckets."""
+    needs = [slot.bucket for slot in operands]
+    bucket = group.bucket(1 + max([need.depth for need in needs], default=0))
+    bucket.needs.update(needs)
+    return bucket
+
+
+def _compiled_for_view(op: Operator[..., Any], depth: int, collect: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile the function for an operator that returns a view: views of results whose calls wait follow them."""
+    first, *rest = op.schema.parameters
+    x, names = first.name, ", ".join(p.name for p in op.schema.parameters)
+    lines = [
+        *_guard(depth, names),
+        f"if not {x}._keys & DEFERRED: return slow({names})",
+        f"parent = {x}._payload",
+        f"bucket = parent.bucket.views.get((_op, {''.join(f'{_plain_text(p)}, ' for p in rest)}c.modes))",
+        f"if bucket is None: return slow({names})",
+        *_RESULT,
+        "slot.row = parent.row",
+        f"out._replay, out._parent = (_op, ({''.join(f'{p.name}, ' for p in rest)})), {x}",
+        "parent.viewed = True",
+        "return out",
+    ]
+    return build(op.name, names, lines, _scope(op, collect), f"{op.name} collected")
 
 
 def _plain_text(p: Parameter) -> str:
@@ -100,7 +127,7 @@ def _scope(op: Operator[..., Any], collect: Callable[..., Any]) -> dict[str, Any
     """Return the names that a compiled function uses."""
     return {
         "active_block": active_block, "state": state, "_op": op, "plain": plain, "new": new, "Tensor": Tensor,
-        "Slot": Slot, "slow": collect, "DEFERRED": DEFERRED, "keep": IMMEDIATE | LAYER_MASK,
+        "Slot": Slot, "follow": follow, "slow": collect, "DEFERRED": DEFERRED, "keep": IMMEDIATE | LAYER_MASK,
     }  # fmt: skip
 
 
@@ -119,23 +146,24 @@ def _compiled_for_list(op: Operator[..., Any], depth: int, collect: Callable[...
     if len(tensors) != 1 or op.view:
         return collect
     names = ", ".join(p.name for p in parameters)
-    parts = ["tuple([s.kind for s in slots])" if p.name in tensors else _plain_text(p) for p in parameters]
-    scope = _scope(op, collect)
+    plain_parts = {p.name: _plain_text(p) for p in parameters if p.name not in tensors}
+    buckets = ", ".join(plain_parts.get(p.name, "tuple([s.bucket for s in slots])") for p in parameters)
+    kinds = ", ".join(plain_parts.get(p.name, "tuple([s.kind for s in slots])") for p in parameters)
     lines = [
         *_guard(depth, names),
         "known = c.constants.get",
         f"slots = tuple([t._payload if t._keys & DEFERRED else known(id(t)) or c.slot(t) for t in {tensors[0]}])",
-        f"group = c.table.get((_op, {', '.join(parts)}))",
-        f"if group is None or not group.simple: return slow({names})",
-        "depth = 0",
-        "for s in slots:",
-        "    if s.bucket.depth > depth: depth = s.bucket.depth",
-        "bucket = group.buckets.get(depth + 1) or group.bucket(depth + 1)",
-        "for s in slots: bucket.needs.add(s.bucket)",
+        f"bucket = c.successors.get(key := (_op, {buckets}))",
+        "if bucket is None:",
+        f"    group = c.table.get((_op, {kinds}))",
+        f"    if group is None or not group.simple: return slow({names})",
+        "    bucket = c.successors[key] = follow(group, slots)",
         *_RESULT,
+        "slot.row = len(bucket.inputs)",
         "bucket.inputs.append(slots)",
+        "return out",
     ]
-    return build(op.name, names, [*lines, "return out"], scope, f"{op.name} collected")
+    return build(op.name, names, lines, _scope(op, collect), f"{op.name} collected")
 
 
 serve_collected(compiled)

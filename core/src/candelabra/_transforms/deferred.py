@@ -1,13 +1,11 @@
 """Deferred tensors: the results of calls that a block of ``batching()`` has collected and not run yet.
 
 The payload of a deferred tensor is a :class:`Slot`: its shape is known, and the call that will compute it. Calls whose
-*signatures* are equal form a :class:`Group`: operator, modes, plain arguments, and the :class:`OperandKind` of each
-operand agree. See ``candelabra._transforms.collecting``.
+*signatures* are equal form a group (``candelabra._transforms.groups``): operator, modes, plain arguments, and the
+:class:`OperandKind` of each operand agree. See ``candelabra._transforms.collecting``.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any, Final, NamedTuple
 from candelabra._device import open_device
@@ -16,6 +14,7 @@ from candelabra._keys import ANOMALY, DEFERRED, LAYER_MASK, NO_GRAD, OVERRIDE, P
 from candelabra._layout import contiguous_strides, is_contiguous_layout
 from candelabra._records.registry import OPERATORS
 from candelabra._tensor import Tensor, wrap
+from candelabra._transforms.groups import Bucket
 from candelabra.dtypes import BY_BIT, DTYPE_MASK
 
 if TYPE_CHECKING:
@@ -26,16 +25,18 @@ if TYPE_CHECKING:
 class OperandKind:
     """The part of a signature for one operand: its shape, dtype and device, or which parameter it is.
 
-    ``general``: the same without the identity of a parameter; the kind itself for any other operand.
+    ``general``: the same without the identity of a parameter; the kind itself for any other operand. ``known``: the
+    bucket of operands of this kind that no collected call computes.
     """
 
-    __slots__ = ("general", "keys", "shape", "shared")
+    __slots__ = ("general", "keys", "known", "shape", "shared")
 
     def __init__(self, shape: tuple[int, ...], keys: int, general: OperandKind | None = None) -> None:
         self.shape = shape
         self.keys = keys
         self.shared = general is not None
         self.general = self if general is None else general
+        self.known = Bucket(None, 0, self)
 
 
 class Results(NamedTuple):
@@ -123,125 +124,28 @@ def _inferred(op: Operator[..., Any], args: tuple[Any, ...], bit: int) -> Result
     return Results(kinds, len(outs) == 1 and bool(outs[0]._keys & VIEW), made is given[0])
 
 
-# -- groups and slots -------------------------------------------------------------------------------------------------
-class Group:
-    """The collected calls of one signature, and the facts that they share."""
-
-    def __init__(self, collector: Any, op: Operator[..., Any], args: Any, modes: int, results: Results | None) -> None:
-        self.collector = collector
-        self.op = op
-        self.args = args
-        """The arguments without tensors: :class:`~candelabra._transforms.agenda.Arguments`."""
-        self.modes = modes
-        self.results = results
-        self.kind: Any = None if results is None else results.kinds[0]
-        self.buckets: dict[int, Bucket] = {}
-        """The calls by depth."""
-        self.alone = False
-        """Whether the calls must run one by one."""
-        self.counters: tuple[int, ...] = ()
-        """The positions of the counters of a draw of random numbers, which belong to each call."""
-        self.links: list[Bucket] = []
-        """For a chain of additions: its calls, which run as one."""
-        self.shared = False
-        """Whether all operands are parameters, or computed from them alone: all calls then have the same results."""
-        self.common: Sequence[Slot] | None = None
-        """These results."""
-        self.simple = False
-        """Whether each call has one result of its own, so that the fast path serves it."""
-        self.ready: list[Bucket] = []
-        """The buckets whose operands are known, while the agenda runs."""
-        self.depths = self.left = 0
-        """The sum of the depths, and the number, of the calls that have not run."""
-
-    def bucket(self, depth: int) -> Bucket:
-        """Return a new bucket for the calls of a depth."""
-        found = self.buckets[depth] = Bucket(self, depth)
-        self.collector.buckets.append(found)
-        return found
-
-
-class CallResults:
-    """The results of the calls of one or several buckets: rows of a tensor, single tensors, or one tensor for all."""
-
-    __slots__ = ("same", "singles", "size", "tensor")
-
-    def __init__(self, tensor: Any, size: int, singles: list[Tensor] | None = None, same: bool = False) -> None:
-        self.tensor = tensor
-        self.size = size
-        self.singles = singles
-        self.same = same
-
-    def row(self, number: int) -> Tensor:
-        """Return the result of one call."""
-        if self.singles is not None:
-            return self.singles[number]
-        if self.same:
-            found: Tensor = self.tensor
-            return found
-        with mode(exclude=RECORDING_MODES | DEFERRED):
-            return OPERATORS["basic_index"].canonical(self.tensor, (number,))  # type: ignore[no-any-return]
-
-
-class Bucket:
-    """The collected calls of one signature and one depth: the length of the longest chain of calls that ends there."""
-
-    __slots__ = (
-        "consumers", "counters", "depth", "group", "inputs", "needs", "numbers", "offset", "sources", "waiting"
-    )  # fmt: skip
-    group: Group | None
-
-    def __init__(self, group: Group | None, depth: int) -> None:
-        self.group = group
-        """None after the calls have run, or were given up."""
-        self.depth = depth
-        self.inputs: list[Sequence[Slot]] = []
-        """The operands of each call."""
-        self.numbers: list[int] = []
-        """For rows of a parameter: the number of each."""
-        self.counters: list[Sequence[int]] = []
-        """For draws of random numbers: the counters of each."""
-        self.needs: set[Bucket] = set()
-        """The buckets of the operands."""
-        self.sources: Sequence[CallResults] | None = None
-        """After the calls have run, their results: a source for each output."""
-        self.offset = 0
-        """The number of the first call in the sources."""
-        self.waiting = 0
-        self.consumers: list[Bucket] = []
-
-    def end(self, sources: Sequence[CallResults] | None, offset: int = 0) -> None:
-        """Set the results, and release the operands."""
-        self.sources, self.offset = sources, offset
-        self.group, self.depth = None, 0
-        self.inputs, self.numbers, self.counters, self.consumers, self.needs = [], [], [], [], set()
-
-
-KNOWN: Final = Bucket(None, 0)
-"""The bucket of operands that no collected call computes."""
-
-
+# -- slots -------------------------------------------------------------------------------------------------------------
 class Slot:
     """The payload of a deferred tensor: a result of a collected call. Also an operand that is known already.
 
     There is one for each call, so what few of them have is not in a slot.
     """
 
-    __slots__ = ("__dict__", "bucket", "kind", "row", "shape")
+    __slots__ = ("__dict__", "bucket", "kind", "row", "shape", "viewed")
     block = "batching()"
-    output = 0
     tensor: Tensor | None = None
     """The result as a tensor, once something has asked for it."""
     version: int | None = None
     """For an operand from outside: its version when the first call used it."""
     given = False
     """Whether a tensor has taken over the result, so that another one with the same result needs a copy."""
-    viewed = False
     bucket: Bucket
     kind: OperandKind
     row: int
     """The number of the call in its bucket."""
     shape: tuple[int, ...]
+    viewed: bool
+    """Whether there is a view of the result."""
 
     def layout(self, tensor: Tensor) -> tuple[tuple[int, ...], int]:
         """Return the strides and the offset of a deferred tensor: C order, or for a view those of the view."""
@@ -263,12 +167,11 @@ class Slot:
     def value(self) -> Tensor:
         """Return the result as a tensor. Raise RuntimeError if it was not computed because of an error."""
         if self.tensor is None:
-            sources = self.bucket.sources
-            if sources is None:
+            source = self.bucket.source
+            if source is None:
                 raise RuntimeError(
                     f"this tensor was not computed: an operator failed before it in its block of {self.block}"
                 )
-            source = sources[self.output]
             self.tensor = source.row(self.bucket.offset + self.row)
             self.given = source.same
         elif self.version is not None and self.tensor._counter[0] != self.version:
@@ -304,3 +207,18 @@ def become(tensor: Tensor, other: Tensor) -> None:
     for slot in ("_payload", "_node", "_counter", *(VIEW_SLOTS if other._keys & VIEW else ())):
         setattr(tensor, slot, getattr(other, slot))
     tensor._keys = other._keys | tensor._keys & OVERRIDE
+
+
+class Operand(Slot):
+    """The slot of an operand from outside."""
+
+    __slots__ = ("tensor", "version")
+
+    def __init__(self, tensor: Tensor, kind: OperandKind) -> None:
+        self.tensor = tensor
+        self.version = tensor._counter[0]
+        self.bucket = kind.known
+        self.kind = kind
+        self.shape = kind.shape
+        self.row = 0
+        self.viewed = False

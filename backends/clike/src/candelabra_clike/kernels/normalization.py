@@ -63,6 +63,16 @@ BACKWARD = {
     ),
 }  # fmt: skip
 """The programs for gradient a, input b, mean c, rstd d and weight e, by whether there is a weight."""
+ALONG = RowProgram(
+    "normalize_along", 4,
+    (
+        RowReduction(SUM, lambda a: a, mean_of_row, stored_result=True),
+        RowReduction(SUM, lambda a, b, c, d: a * normalized(b, c, d), mean_of_row, stored_result=True),
+    ),
+    lambda a, b, c, d, r0, r1: (a - r0 - normalized(b, c, d) * r1) * d,
+    contract=False,
+)  # fmt: skip
+"""The program for tangent a, input b, mean c and rstd d: the Jacobian of the normalized input is symmetric."""
 PARAMETERS = RowProgram(
     "normalize_parameters", 4,
     (
@@ -99,6 +109,19 @@ def _normalize_backward_for(d: dtype) -> Callable[..., StridedArray] | None:
         return row_kernel(BACKWARD[weight is not None], d)(operands, broadcast([t.shape for t in operands]), dims)[0]
 
     return backward
+
+
+def _normalize_along_for(d: dtype) -> Callable[..., tuple[StridedArray, ...]] | None:
+    if d.category != FLOATING:
+        return None
+
+    def along(
+        tangent: StridedArray, x: StridedArray, mean: StridedArray, rstd: StridedArray, dims: Shape
+    ) -> tuple[StridedArray, ...]:
+        operands = [tangent, x, mean, rstd]
+        return tuple(row_kernel(ALONG, d)(operands, broadcast([t.shape for t in operands]), dims))
+
+    return along
 
 
 def _parameters_for(d: dtype) -> Callable[..., Any] | None:
@@ -153,6 +176,7 @@ def _split(x: StridedArray, shape: Shape, dim: int, segments: int) -> StridedArr
 
 KERNELS: dict[str, Any] = {
     "normalize": DtypeSpecialized(_normalize_for),
+    "normalize_along": DtypeSpecialized(_normalize_along_for),
     "normalize_backward": DtypeSpecialized(_normalize_backward_for),
     "normalize_parameters_backward": DtypeSpecialized(_parameters_for),
 }

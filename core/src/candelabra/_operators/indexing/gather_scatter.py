@@ -220,12 +220,20 @@ def _extreme_gradients(
     if reduce == "prod":
         return _product_gradients(g, input, src, out, dim, index, include_self, needs)
     # All elements that equal the extreme share its gradient evenly, as in amax over a dim.
-    chosen = (src == gather(out, dim, index)).to(g.dtype)
-    own = (input == out).to(g.dtype)
+    own, chosen, count = _extreme_elements(input, src, out, dim, index, include_self)
+    share = g / count
+    return own * share if needs[0] else None, chosen * gather(share, dim, index) if needs[1] else None
+
+
+def _extreme_elements(
+    input: Tensor, src: Tensor, out: Tensor, dim: int, index: Tensor, include_self: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return 1 for the elements of ``input`` and ``src`` that equal the extreme, and their number for each result."""
+    chosen = (src == gather(out, dim, index)).to(out.dtype)
+    own = (input == out).to(out.dtype)
     if not include_self:
         own = without_scattered(own, dim, index)
-    share = g / scatter_add(own, dim, index, chosen).clamp_min(1)
-    return own * share if needs[0] else None, chosen * gather(share, dim, index) if needs[1] else None
+    return own, chosen, scatter_add(own, dim, index, chosen).clamp_min(1)
 
 
 def _product_gradients(
@@ -271,8 +279,12 @@ def _extreme_along(
     t_src: Tensor | None = None,
 ) -> Tensor:
     # Each element of input and of src affects one element of the result.
+    if reduce != "prod":
+        own, chosen, count = _extreme_elements(input, src, out, dim, index, include_self)
+        total = zeroed(out) if t_input is None else own * t_input
+        return (total if t_src is None else scatter_add(total, dim, index, chosen * t_src)) / count
     one, needs = new_full(out, tuple(out.shape), 1), (t_input is not None, t_src is not None)
-    to_input, to_src = _extreme_gradients(one, input, src, out, dim, index, reduce, include_self, needs)
+    to_input, to_src = _product_gradients(one, input, src, out, dim, index, include_self, needs)
     along = zeroed(out) if to_input is None or t_input is None else to_input.conj() * t_input
     return along if to_src is None or t_src is None else scatter_add(along, dim, index, to_src.conj() * t_src)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any, NamedTuple
 from candelabra._layout import broadcast_shapes
+from candelabra._operators.creation.matrices import new_eye
 from candelabra._operators.linalg.inverses import linalg_pinv, pinv_back
 from candelabra._operators.linalg.rules import floating
 from candelabra._records.autocasting import Autocast
@@ -62,15 +63,30 @@ linalg_lstsq.vjp(("A", "B"), _lstsq_back)
 
 
 def _lstsq_along(
-    A: Tensor, B: Tensor, solution: Tensor, t_A: Tensor | None = None, t_B: Tensor | None = None
+    A: Tensor,
+    B: Tensor,
+    solution: Tensor,
+    rcond: float,
+    driver: str,
+    t_A: Tensor | None = None,
+    t_B: Tensor | None = None,
 ) -> tuple[Tensor, None, None]:
-    # Golub and Pereyra: dP = -P dA P + P Pᴴ dAᴴ (1 - A P) + (1 - P A) dAᴴ Pᴴ P.
-    P, X = linalg_pinv(A), solution
     if t_A is None:
         assert t_B is not None  # at least one of the two tangents exists
-        return P @ t_B, None, None
-    back = t_A.mH @ (P.mH @ X)
-    along = P @ (P.mH @ (t_A.mH @ (B - A @ X)) - t_A @ X) + back - P @ (A @ back)
+        return linalg_lstsq(A, t_B, rcond, driver).solution, None, None
+    # Golub and Pereyra: dP = -P dA P + P Pᴴ dAᴴ (1 - A P) + (1 - P A) dAᴴ Pᴴ P, for the pseudo-inverse P, of which
+    # the solutions of A X = 1 have the columns. Products of many rows are the larger part of the work, so the factors
+    # that do not depend on B are multiplied first if A has more rows than columns.
+    m, n, X = A.shape[-2], A.shape[-1], solution
+    P = linalg_lstsq(A, new_eye(A, m, m).expand((*A.shape[:-2], m, m)), rcond, driver).solution
+    residual = t_A.mH @ (B - A @ X)
+    if m < n:
+        back = t_A.mH @ (P.mH @ X)
+        along = P @ (P.mH @ residual - t_A @ X) + back - P @ (A @ back)
+    else:
+        slope = P @ t_A
+        back = slope.mH @ X
+        along = (P @ P.mH) @ residual - slope @ X + back - (P @ A) @ back
     return along if t_B is None else along + P @ t_B, None, None
 
 

@@ -11,7 +11,9 @@ from functools import lru_cache
 
 from candelabra import _geometry as geometry
 from candelabra._annotations import TYPE_CHECKING
+from candelabra._dispatch.deferring import views_of
 from candelabra._geometry import Ints
+from candelabra._keys import DEFERRED
 from candelabra._layout import wrap_dim
 from candelabra._operators.indexing.basic import basic_index
 from candelabra._records.callables import public
@@ -103,8 +105,10 @@ def split_views(input: Tensor, sizes: Sequence[int], dim: int) -> Tensors:
 
 def _equal_views(input: Tensor, step: int, dim: int) -> Tensors:
     """Return adjacent views of ``step`` slices along a canonical ``dim``; the last one may be smaller."""
-    index = basic_index.canonical
-    return tuple([index(input, each) for each in _indices_of_parts(tuple(input._payload.shape[: dim + 1]), step)])
+    index, indices = basic_index.canonical, _indices_of_parts(tuple(input._payload.shape[: dim + 1]), step)
+    if input._keys & DEFERRED:
+        return views_of(basic_index, input, indices)
+    return tuple([index(input, each) for each in indices])
 
 
 @lru_cache(1024)

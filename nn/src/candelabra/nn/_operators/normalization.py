@@ -190,6 +190,32 @@ def scale_about(input: Tensor, center: Tensor, factor: Tensor, shift: Tensor) ->
     return (input - center) * factor + shift
 
 
+class NormalizedAlong(NamedTuple):
+    """The derivative of the values without weight and bias, that of the mean, and ``mean(values * tangent)``."""
+
+    values: Tensor
+    mean: Tensor
+    projection: Tensor
+
+
+@by
+def _along_shapes(tangent: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, dims: Ints) -> Any:
+    shape = broadcast_shapes(shape_of(input), shape_of(tangent))
+    kept = tuple(1 if i in dims else s for i, s in enumerate(shape))
+    return shape, kept, kept
+
+
+@operator(_along_shapes, result=(same, same, same), accepts="real floating", method=False, public=False, out=False)
+def normalize_along(tangent: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, dims: Ints) -> NormalizedAlong:
+    """The derivatives of the results of :func:`normalize` along a tangent of the input."""
+    z = (input - mean) * rstd
+    slope, projection = tangent.mean(dims, True), (z * tangent).mean(dims, True)
+    return NormalizedAlong((tangent - slope - z * projection) * rstd, slope, projection)
+
+
+normalize_along.batched(batching.broadcasting(normalize_along, ("tangent", "input", "mean", "rstd"), "dims"))
+
+
 def _normalize_along(
     input: Tensor,
     weight: Tensor | None,
@@ -202,23 +228,18 @@ def _normalize_along(
 ) -> tuple[Tensor | None, Any, Any]:
     # With z = (x - mean) rstd:  d mean = mean(t),  d rstd = -rstd² mean(z t),  dz = (t - d mean - z mean(z t)) rstd:
     # the Jacobian of z is symmetric.
-    to_values = None
+    to_values = along = None
     if t_input is not None:
-        to_values = normalize_backward.canonical(t_input, input, mean, rstd, None, dims)
-        if weight is not None:
-            to_values = to_values * weight
+        along = normalize_along.canonical(t_input, input, mean, rstd, dims)
+        to_values = along.values if weight is None else along.values * weight
     if t_weight is not None:
         part = (input - mean) * rstd * t_weight
         to_values = part if to_values is None else to_values + part
     if t_bias is not None:
         to_values = t_bias.expand(input.shape) if to_values is None else to_values + t_bias
-    if t_input is None:
+    if along is None:
         return to_values, None, None
-    return (
-        to_values,
-        lambda: t_input.mean(dims, True),
-        lambda: -(rstd * rstd * rstd * ((input - mean) * t_input).mean(dims, True)),
-    )
+    return to_values, along.mean, lambda: -(rstd * rstd * along.projection)
 
 
 normalize.jvp(_normalize_along)
