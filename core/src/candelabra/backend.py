@@ -52,7 +52,8 @@ if TYPE_CHECKING:
 API_VERSION = (1, 1)
 """The version of this contract. A new major version breaks backends, a new minor version only adds to the contract. 1.1
 added capabilities per device (:meth:`Backend.capabilities_of`), kernels that decline a call, typed facts, and the
-evaluation of lazy payloads (:meth:`Backend.evaluate`), and compiled graphs (:meth:`Backend.compile`)."""
+evaluation of lazy payloads (:meth:`Backend.evaluate`), compiled graphs (:meth:`Backend.compile`), and payloads in the
+host's memory (:meth:`Backend.map_host`)."""
 
 Payload = Any
 """A backend's own array. The core reads only its ``.shape``."""
@@ -132,6 +133,20 @@ class Capabilities:
     virtual: bool = False
     data: bool = True
     subnormals: bool = True
+
+
+class HostMapping(ABC):
+    """The content of a payload in the host's memory, for those who move bytes there. Nothing else uses the payload
+    meanwhile. A mapping that is dropped without :meth:`unmap` may or may not have written the memory's content.
+    """
+
+    @abstractmethod
+    def wait(self) -> memoryview:
+        """Return the memory as bytes, once the content is there. Any thread may call it."""
+
+    @abstractmethod
+    def unmap(self) -> None:
+        """End the mapping. Work that is submitted later finds what was written, if the mapping was made to write."""
 
 
 class Backend(ABC):
@@ -255,6 +270,15 @@ class Backend(ABC):
         """
         return {}
 
+    def map_host(self, payload: Payload, index: int, read: bool, write: bool) -> HostMapping | None:
+        """Return a payload's content in the host's memory, or None, by default, if only copies are possible.
+
+        ``read``: the memory has the content as of the work that has been submitted. ``write``: the payload gets the
+        memory's content at the end. It is the payload's own memory, or page-locked memory of the driver: a collective
+        over the host copies less, and in parallel with the device's work.
+        """
+        return None
+
     def to_dlpack(self, payload: Payload, index: int, **options: Any) -> Any:
         """Return a DLPack capsule over the payload's memory. The options are those of ``__dlpack__``."""
         raise BufferError(f"device {self.name!r} does not export DLPack")
@@ -266,8 +290,8 @@ class Backend(ABC):
 
 __all__ = [
     "API_VERSION", "Backend", "broadcast_shapes", "Capabilities", "Fact", "contiguous_strides", "declared", "decline",
-    "DeviceInfo", "extent", "follow_num_threads", "hookimpl", "indexed_geometry", "is_contiguous_layout", "Kernel",
-    "of_dtype", "operator_of", "outline", "Payload", "reduced_shape",
+    "DeviceInfo", "extent", "follow_num_threads", "hookimpl", "HostMapping", "indexed_geometry",
+    "is_contiguous_layout", "Kernel", "of_dtype", "operator_of", "outline", "Payload", "reduced_shape",
 ]  # fmt: skip
 
 

@@ -9,12 +9,13 @@ from dataclasses import replace
 from typing import Any, Final
 from weakref import WeakSet
 
-from candelabra.backend import Capabilities, DeviceInfo
+from candelabra.backend import Capabilities, DeviceInfo, HostMapping
 from candelabra.dtypes import ALL, complex128, float64
-from candelabra_clike import CLikeBackend
+from candelabra_clike import CLikeBackend, StridedArray
 
 from candelabra_opencl.discovery import OpenCLDevice, find
 from candelabra_opencl.engine import OpenCLEngine, after_fork
+from candelabra_opencl.mapping import mapping
 from candelabra_opencl.streams import OpenCLStream
 
 _backends: Final[WeakSet[OpenCLBackend]] = WeakSet()
@@ -97,6 +98,9 @@ class OpenCLBackend(CLikeBackend):
     def default_stream(self, index: int) -> OpenCLStream:
         """Return the stream that is current outside every ``with`` block, in every thread."""
         return self.engine(index).streams.default
+
+    def map_host(self, payload: StridedArray, index: int, read: bool, write: bool) -> HostMapping | None:
+        return mapping(payload, read, write) if payload.contiguous and payload.size else None
 
     def memory(self, index: int, release: bool = False) -> Mapping[str, int]:
         return self.engine(index).memory.statistics(release)

@@ -17,6 +17,7 @@ from pyopencl import _cl
 
 from candelabra_opencl.compiling import ProgramBuilder, program_cache
 from candelabra_opencl.launching import OpenCLKernel
+from candelabra_opencl.mapping import PinnedMemory
 from candelabra_opencl.memory import OpenCLMemory
 from candelabra_opencl.streams import Streams
 
@@ -69,6 +70,9 @@ class OpenCLEngine(Engine):
             name, self.streams.default.queue, self.traits.memory, self.traits.largest, self.streams.finish,
             on_host=bool(device.type & cl.device_type.CPU),
         )  # fmt: skip
+        self.shares_memory: bool = bool(device.host_unified_memory)
+        """Whether the memory is the host's, so that buffers can be mapped without a copy."""
+        self.pinned: Final = PinnedMemory(self)
         # On devices whose work-items are lanes, the engine chooses the work-group size and launches whole groups.
         language = replace(OPENCL, rounds_up=True)
         self.builder: Final = ProgramBuilder(name, self.context, device, self.traits, language, program_cache(device))

@@ -1,7 +1,8 @@
-"""Host memory of tensors: their own where the device is the host's, a copy elsewhere."""
+"""The memory that an engine reads or writes for a tensor: the tensor's own, mapped for the host, or a copy."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final
@@ -10,9 +11,13 @@ import candelabra as cd
 import numpy as np
 from candelabra import Tensor
 from candelabra.autograd.graph import increment_version
+from candelabra.backend import Backend, HostMapping
 from candelabra.library import open_device, plugins
 
-__all__ = ["EngineBuffer", "DeviceBuffer", "bytes_of", "check_list", "check_tensor", "host_device", "of_tensors"]
+__all__ = [
+    "DeviceBuffer", "EngineBuffer", "StagedBuffer", "bytes_of", "check_list", "check_tensor", "host_device", "maps",
+    "of_tensors",
+]  # fmt: skip
 
 _HOSTED: Final[dict[str, bool]] = {}
 
@@ -73,65 +78,97 @@ def bytes_of(tensor: Tensor) -> memoryview:
     return memory
 
 
-class StagedBuffer:
-    """A tensor whose memory an engine reads or writes, or a copy in its place, which is ``_staged``."""
+class StagedBuffer(ABC):
+    """A tensor whose memory an engine reads or writes, or another one in its place, ``staged``, with its elements.
 
-    _tensor: Tensor
-    _staged: Tensor | None
+    ``cast``: the dtype of the bytes, by default the tensor's own. ``read``: the memory starts as the tensor's elements.
+    ``write``: the engine writes, and :meth:`store` then updates the tensor.
+    """
+
+    def __init__(self, tensor: Tensor, own: bool, device: Any, cast: Any, read: bool) -> None:
+        """``own``: the tensor's own memory serves. Otherwise ``device`` is where the copy is made."""
+        self.tensor = tensor
+        self.staged = tensor.detach()
+        self._is_own = own
+        if not own:
+            with cd.no_grad():
+                self.staged = cd.empty(tensor.shape, dtype=cast or tensor.dtype, device=device)
+                if read:
+                    self.staged.copy_(tensor.detach())
+
+    @property
+    @abstractmethod
+    def memory(self) -> Any:
+        """The memory, for the engine. The group's thread asks for it, since it may have to wait for the device."""
 
     def store(self) -> None:
         """Write the result into the tensor, or count the write that the engine has made."""
-        if self._staged is None:
-            increment_version(self._tensor)
+        if self._is_own:
+            increment_version(self.tensor)
             return
         with cd.no_grad():
-            self._tensor.copy_(self._staged)
+            self.tensor.copy_(self.staged)
 
 
 class EngineBuffer(StagedBuffer):
-    """The bytes that an engine reads or writes for a tensor.
+    """The bytes of the host's memory that an engine reads or writes for a tensor.
 
-    ``cast``: the dtype of the bytes, by default the tensor's own. ``read``: the bytes start as the tensor's elements.
-    After the engine has written, :meth:`store` updates the tensor.
+    They are the tensor's own on the host, and where its device maps them for the host; a copy elsewhere.
     """
 
-    def __init__(self, tensor: Tensor, cast: Any = None, read: bool = True) -> None:
-        self._tensor = tensor
-        own = None if cast is not None else _host_memory(tensor)
-        self._staged = None
-        if own is None:
-            with cd.no_grad():
-                host = host_device()
-                dtype = tensor.dtype if cast is None else cast
-                staged = cd.empty(tensor.shape, dtype=dtype, device=host)
-                if read:
-                    staged.copy_(tensor.detach())
-                self._staged = staged
-            own = bytes_of(staged)
-        self.memory: memoryview = own
+    def __init__(self, tensor: Tensor, cast: Any = None, read: bool = True, write: bool = True) -> None:
+        self._mapping: HostMapping | None = None
+        if maps(tensor.device):
+            super().__init__(tensor, cast is None and tensor.is_contiguous(), tensor.device, cast, read)
+            self._mapping = _mapped(self.staged, read, write)
+            if self._mapping is not None:
+                return
+        if not tensor.numel():
+            own: memoryview | None = memoryview(bytearray())
+        else:
+            own = None if cast is not None else _host_memory(tensor)
+        super().__init__(tensor, own is not None, host_device(), cast, read)
+        self._own = bytes_of(self.staged) if own is None else own
+
+    @property
+    def memory(self) -> memoryview:
+        return self._own if self._mapping is None else self._mapping.wait()
+
+    def store(self) -> None:
+        if self._mapping is not None:
+            self._mapping.unmap()
+        super().store()
 
 
 class DeviceBuffer(StagedBuffer):
     """The flat tensor that an engine of a device reads or writes for a tensor, without the host."""
 
-    def __init__(self, tensor: Tensor, cast: Any = None, read: bool = True) -> None:
-        self._tensor = tensor
-        own = cast is None and tensor.is_contiguous()
-        with cd.no_grad():
-            staged = (
-                tensor.detach() if own else cd.empty(tensor.shape, dtype=cast or tensor.dtype, device=tensor.device)
-            )
-            if read and not own:
-                staged.copy_(tensor.detach())
-            self.memory: Tensor = staged.view(-1)
-        self._staged = None if own else staged
+    def __init__(self, tensor: Tensor, cast: Any = None, read: bool = True, write: bool = True) -> None:
+        super().__init__(tensor, cast is None and tensor.is_contiguous(), tensor.device, cast, read)
+        self._flat: Tensor = self.staged.view(-1)
+
+    @property
+    def memory(self) -> Tensor:
+        return self._flat
 
 
-def of_tensors(tensors: Sequence[Tensor], cast: Any = None, read: bool = True, device: Any = None) -> Tensor:
-    """Return a new flat tensor, of the host or of a device, with the elements of several ones, one after another."""
-    place = host_device() if device is None else device
+def maps(device: Any) -> bool:
+    """Return whether a device may map the content of its tensors for the host."""
+    backend = open_device(device).backend
+    return type(backend).map_host is not Backend.map_host
+
+
+def _mapped(tensor: Tensor, read: bool, write: bool) -> HostMapping | None:
+    """Map a contiguous tensor for the host, if its device can."""
+    instance = open_device(tensor.device)
+    found: HostMapping | None = instance.backend.map_host(tensor._fresh()._payload, instance.index, read, write)
+    return found
+
+
+def of_tensors(tensors: Sequence[Tensor], cast: Any, read: bool, device: Any) -> Tensor:
+    """Return a new flat tensor of a device with the elements of several tensors, one after another."""
     dtype = tensors[0].dtype if cast is None else cast
     with cd.no_grad():
         if not read:
-            return cd.empty(sum(tensor.numel() for tensor in tensors), dtype=dtype, device=place)
-        return cd.cat([tensor.detach().reshape(-1).to(place, dtype) for tensor in tensors])
+            return cd.empty(sum(tensor.numel() for tensor in tensors), dtype=dtype, device=device)
+        return cd.cat([tensor.detach().reshape(-1).to(device, dtype) for tensor in tensors])

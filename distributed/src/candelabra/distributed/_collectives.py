@@ -8,7 +8,7 @@ from typing import Any
 
 import candelabra as cd
 from candelabra import Tensor
-from candelabra.distributed._buffers import check_list, check_tensor
+from candelabra.distributed._buffers import StagedBuffer, check_list, check_tensor
 from candelabra.distributed._memory import Memory, StagedMemory, memory_of
 from candelabra.distributed._process_group import ProcessGroup, resolved
 from candelabra.distributed._reductions import EngineReduction
@@ -62,12 +62,11 @@ def broadcast(
     g = resolved(group, "broadcast")
     root = root_of(g, src, group_src, "src", "broadcast")
     access = memory_of(g, tensor)
-    buffer = access.buffer(tensor, read=g.rank() == root)
-    memory = buffer.memory
+    buffer = access.buffer(tensor, read=g.rank() == root, write=g.rank() != root)
     work = g.submit(
         "broadcast",
         f"{_described(tensor)}, src={g.ranks[root]}",
-        lambda: access.communicator().broadcast(memory, root),
+        lambda: access.communicator().broadcast(buffer.memory, root),
         None if g.rank() == root else buffer.store,
         access.device,
     )
@@ -81,9 +80,9 @@ def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, a
     access = memory_of(g, tensor)
     r = EngineReduction("all_reduce", op, tensor.dtype, access.halves)
     buffer = access.buffer(tensor, r.cast)
-    memory = buffer.memory
 
     def task() -> None:
+        memory = buffer.memory
         access.communicator().all_reduce(memory, r.dtype, r.op)
         _average(memory, r, access)
 
@@ -105,10 +104,11 @@ def reduce(
     root = root_of(g, dst, group_dst, "dst", "reduce")
     access = memory_of(g, tensor)
     r = EngineReduction("reduce", op, tensor.dtype, access.halves)
-    buffer = access.buffer(tensor, r.cast)
-    memory, at_root = buffer.memory, g.rank() == root
+    at_root = g.rank() == root
+    buffer = access.buffer(tensor, r.cast, write=at_root)
 
     def task() -> None:
+        memory = buffer.memory
         access.communicator().reduce(memory, r.dtype, r.op, root)
         if at_root:
             _average(memory, r, access)
@@ -118,9 +118,10 @@ def reduce(
     return _result(work, async_op, tensor)
 
 
-def _copied_into(tensors: Sequence[Tensor], flat: Tensor) -> None:
-    """Write the parts of a flat tensor into tensors."""
-    start = 0
+def _copied_into(tensors: Sequence[Tensor], buffer: StagedBuffer) -> None:
+    """Write the parts of a buffer's flat tensor, which an engine has written, into tensors."""
+    buffer.store()
+    start, flat = 0, buffer.tensor
     with cd.no_grad():
         for tensor in tensors:
             tensor.copy_(flat[start : start + tensor.numel()].view(tensor.shape))
@@ -142,13 +143,12 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, asy
     check_list(tensor_list, "tensor_list", "all_gather", g.size(), tensor)
     _check_sizes(tensor_list, tensor, "tensor_list", "all_gather")
     access = memory_of(g, tensor, *tensor_list)
-    flat = access.flat(tensor_list, read=False)
-    sent, received = access.buffer(tensor).memory, access.memory(flat)
+    sent, received = access.buffer(tensor, write=False), access.flat(tensor_list, read=False)
     work = g.submit(
         "all_gather",
         _described(tensor),
-        lambda: access.communicator().all_gather(sent, received),
-        lambda: _copied_into(tensor_list, flat),
+        lambda: access.communicator().all_gather(sent.memory, received.memory),
+        lambda: _copied_into(tensor_list, received),
         access.device,
     )
     return _result(work, async_op, *tensor_list)
@@ -168,13 +168,12 @@ def all_gather_into_tensor(
             f"{list(output_tensor.shape)} for {g.size()} times {list(input_tensor.shape)}"
         )
     access = memory_of(g, output_tensor, input_tensor)
-    buffer = access.buffer(output_tensor, read=False)
-    sent, received = access.buffer(input_tensor).memory, buffer.memory
+    sent, received = access.buffer(input_tensor, write=False), access.buffer(output_tensor, read=False)
     work = g.submit(
         "all_gather_into_tensor",
         _described(input_tensor),
-        lambda: access.communicator().all_gather(sent, received),
-        buffer.store,
+        lambda: access.communicator().all_gather(sent.memory, received.memory),
+        received.store,
         access.device,
     )
     return _result(work, async_op, output_tensor)
@@ -198,26 +197,25 @@ def gather(
     g = resolved(group, "gather")
     root = 0 if dst is None and group_dst is None else root_of(g, dst, group_dst, "dst", "gather")
     access = memory_of(g, tensor, *(gather_list or ()))
-    sent = access.buffer(tensor).memory
+    sent = access.buffer(tensor, write=False)
     signature = f"{_described(tensor)}, dst={g.ranks[root]}"
     if g.rank() != root:
         if gather_list:
             raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
         work = g.submit(
-            "gather", signature, lambda: access.communicator().gather(sent, None, root), device=access.device
+            "gather", signature, lambda: access.communicator().gather(sent.memory, None, root), device=access.device
         )
         return _result(work, async_op)
     if not gather_list:
         raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
     check_list(gather_list, "gather_list", "gather", g.size(), tensor)
     _check_sizes(gather_list, tensor, "gather_list", "gather")
-    flat = access.flat(gather_list, read=False)
-    received, outputs = access.memory(flat), gather_list
+    received, outputs = access.flat(gather_list, read=False), gather_list
     work = g.submit(
         "gather",
         signature,
-        lambda: access.communicator().gather(sent, received, root),
-        lambda: _copied_into(outputs, flat),
+        lambda: access.communicator().gather(sent.memory, received.memory, root),
+        lambda: _copied_into(outputs, received),
         access.device,
     )
     return _result(work, async_op, *outputs)
@@ -236,7 +234,7 @@ def scatter(
     g = resolved(group, "scatter")
     root = 0 if src is None and group_src is None else root_of(g, src, group_src, "src", "scatter")
     access = memory_of(g, tensor, *(scatter_list or ()))
-    sent: Memory = None
+    sent: StagedBuffer | None = None
     if g.rank() != root:
         if scatter_list:
             raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
@@ -245,15 +243,14 @@ def scatter(
             raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
         check_list(scatter_list, "scatter_list", "scatter", g.size(), tensor)
         _check_sizes(scatter_list, tensor, "scatter_list", "scatter")
-        sent = access.memory(access.flat(scatter_list))
-    buffer = access.buffer(tensor, read=False)
-    received = buffer.memory
+        sent = access.flat(scatter_list, write=False)
+    received = access.buffer(tensor, read=False)
     signature = f"{_described(tensor)}, src={g.ranks[root]}"
     work = g.submit(
         "scatter",
         signature,
-        lambda: access.communicator().scatter(sent, received, root),
-        buffer.store,
+        lambda: access.communicator().scatter(None if sent is None else sent.memory, received.memory, root),
+        received.store,
         access.device,
     )
     return _result(work, async_op, tensor)
@@ -273,7 +270,7 @@ def reduce_scatter(
     _check_sizes(input_list, output, "input_list", "reduce_scatter")
     access = memory_of(g, output, *input_list)
     r = EngineReduction("reduce_scatter", op, output.dtype, access.halves)
-    sent = access.memory(access.flat(input_list, r.cast))
+    sent = access.flat(input_list, r.cast, write=False)
     return _result(_reduce_scatter(access, "reduce_scatter", output, sent, r, op), async_op, output)
 
 
@@ -292,18 +289,18 @@ def reduce_scatter_tensor(
         )
     access = memory_of(g, output, input)
     r = EngineReduction("reduce_scatter_tensor", op, output.dtype, access.halves)
-    sent = access.buffer(input, r.cast).memory
+    sent = access.buffer(input, r.cast, write=False)
     return _result(_reduce_scatter(access, "reduce_scatter_tensor", output, sent, r, op), async_op, output)
 
 
 def _reduce_scatter(
-    access: StagedMemory, name: str, output: Tensor, sent: Memory, r: EngineReduction, op: ReduceOp
+    access: StagedMemory, name: str, output: Tensor, sent: StagedBuffer, r: EngineReduction, op: ReduceOp
 ) -> Work:
     buffer = access.buffer(output, r.cast, read=False)
-    received = buffer.memory
 
     def task() -> None:
-        access.communicator().reduce_scatter(sent, received, r.dtype, r.op)
+        received = buffer.memory
+        access.communicator().reduce_scatter(sent.memory, received, r.dtype, r.op)
         _average(received, r, access)
 
     return access.group.submit(name, f"{_described(output)}, {op}", task, buffer.store, access.device)
@@ -318,15 +315,14 @@ def all_to_all(
     check_list(input_tensor_list, "input_tensor_list", "all_to_all", g.size(), output_tensor_list[0])
     access = memory_of(g, *output_tensor_list, *input_tensor_list)
     size = access.unit(input_tensor_list[0].dtype)
-    flat, sent = access.flat(output_tensor_list, read=False), access.flat(input_tensor_list)
-    data, received = access.memory(sent), access.memory(flat)
+    sent, received = access.flat(input_tensor_list, write=False), access.flat(output_tensor_list, read=False)
     sends = [tensor.numel() * size for tensor in input_tensor_list]
     receives = [tensor.numel() * size for tensor in output_tensor_list]
     work = g.submit(
         "all_to_all",
         input_tensor_list[0].dtype.name,
-        lambda: access.communicator().all_to_all(data, received, sends, receives),
-        lambda: _copied_into(output_tensor_list, flat),
+        lambda: access.communicator().all_to_all(sent.memory, received.memory, sends, receives),
+        lambda: _copied_into(output_tensor_list, received),
         access.device,
     )
     return _result(work, async_op, *output_tensor_list)
@@ -351,13 +347,12 @@ def all_to_all_single(
     access = memory_of(g, output, input)
     sends = _split_counts(input, input_split_sizes, access)
     receives = _split_counts(output, output_split_sizes, access)
-    buffer = access.buffer(output, read=False)
-    data, received = access.buffer(input).memory, buffer.memory
+    sent, received = access.buffer(input, write=False), access.buffer(output, read=False)
     work = g.submit(
         "all_to_all_single",
         input.dtype.name,
-        lambda: access.communicator().all_to_all(data, received, sends, receives),
-        buffer.store,
+        lambda: access.communicator().all_to_all(sent.memory, received.memory, sends, receives),
+        received.store,
         access.device,
     )
     return _result(work, async_op, output)

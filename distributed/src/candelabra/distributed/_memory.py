@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import candelabra as cd
 from candelabra import Tensor
-from candelabra.distributed._buffers import DeviceBuffer, EngineBuffer, bytes_of, of_tensors
+from candelabra.distributed._buffers import (
+    DeviceBuffer,
+    EngineBuffer,
+    StagedBuffer,
+    host_device,
+    maps,
+    of_tensors,
+)
 from candelabra.library import open_device
 
 if TYPE_CHECKING:
@@ -18,7 +25,7 @@ Memory = Any
 
 
 class StagedMemory:
-    """The host's memory, to and from which tensors of devices are copied."""
+    """The host's memory, into which devices map their tensors, or to and from which they are copied."""
 
     device: Any = None
     halves = False
@@ -31,17 +38,15 @@ class StagedMemory:
         """Return the group's communicator for this memory. Called on the group's thread."""
         return self.group.communicator
 
-    def buffer(self, tensor: Tensor, cast: Any = None, read: bool = True) -> Any:
-        """Return the memory that an engine reads or writes for a tensor."""
-        return EngineBuffer(tensor, cast, read)
+    def buffer(self, tensor: Tensor, cast: Any = None, read: bool = True, write: bool = True) -> StagedBuffer:
+        """Return the memory that an engine reads or writes for a tensor, see :class:`StagedBuffer`."""
+        return EngineBuffer(tensor, cast, read, write)
 
-    def flat(self, tensors: Sequence[Tensor], cast: Any = None, read: bool = True) -> Tensor:
-        """Return a new flat tensor of this memory with the elements of several tensors, one after another."""
-        return of_tensors(tensors, cast, read)
-
-    def memory(self, flat: Tensor) -> Memory:
-        """Return the memory of such a tensor."""
-        return bytes_of(flat)
+    def flat(self, tensors: Sequence[Tensor], cast: Any = None, read: bool = True, write: bool = True) -> StagedBuffer:
+        """Return the memory for a new flat tensor with the elements of several tensors, one after another."""
+        devices = {tensor.device for tensor in tensors}
+        device = devices.pop() if len(devices) == 1 and maps(tensors[0].device) else host_device()
+        return self.buffer(of_tensors(tensors, cast, read, device), read=read, write=write)
 
     def unit(self, dtype: Any) -> int:
         """Return what an element counts in an all-to-all: its bytes."""
@@ -67,14 +72,11 @@ class DirectMemory(StagedMemory):
     def communicator(self) -> Any:
         return self.group.on_device(self.device)
 
-    def buffer(self, tensor: Tensor, cast: Any = None, read: bool = True) -> Any:
-        return DeviceBuffer(tensor, cast, read)
+    def buffer(self, tensor: Tensor, cast: Any = None, read: bool = True, write: bool = True) -> StagedBuffer:
+        return DeviceBuffer(tensor, cast, read, write)
 
-    def flat(self, tensors: Sequence[Tensor], cast: Any = None, read: bool = True) -> Tensor:
-        return of_tensors(tensors, cast, read, self.device)
-
-    def memory(self, flat: Tensor) -> Memory:
-        return flat
+    def flat(self, tensors: Sequence[Tensor], cast: Any = None, read: bool = True, write: bool = True) -> StagedBuffer:
+        return DeviceBuffer(of_tensors(tensors, cast, read, self.device))
 
     def unit(self, dtype: Any) -> int:
         return 1

@@ -33,7 +33,7 @@ def isend(
     device = memory_of(g, tensor).device
     if device is not None:
         return _exchange(g, device, "isend", [(tensor, place, True)])
-    buffer = EngineBuffer(tensor)
+    buffer = EngineBuffer(tensor, write=False)
     request = g.communicator.send(buffer.memory, place, tag)
     # The buffer may be a copy, which must live until it is sent.
     return PointToPoint(
