@@ -8,7 +8,7 @@ from tests.frames import library_frames
 
 
 def test_frequent_calls_enter_few_functions() -> None:
-    """Functions of the core, without the kernels of a device: the entry, the adapter, and the creation of the result."""
+    """Functions of the core, without the kernels of a device: the entry, the adapter, the creation of the result."""
     a, b, x = cd.ones(3), cd.ones(3), cd.ones(3, 3)
     assert library_frames(lambda: a + b) <= 3
     assert library_frames(lambda: x[1]) <= 2

@@ -169,7 +169,7 @@ class DTensor(Tensor):
 
     @property
     def __array_interface__(self) -> Any:
-        """Raises ``AttributeError``, as NumPy expects of objects without this interface; it calls ``__array__`` then."""
+        """Raises ``AttributeError``: NumPy expects it of objects without the interface: then it calls ``__array__``."""
         raise AttributeError("a rank has a part of the memory of a DTensor: use to_local() or full_tensor()")
 
     def __repr__(self) -> str:
