@@ -15,16 +15,16 @@ ACROSS = 32
 
 
 class ColumnTileSourceBuilder(TiledRowSourceBuilder):
-    """The forms ``groups`` and ``parts`` of a row program over columns. The lanes of the tile are those of a column."""
+    """The forms ``groups`` and ``split`` of a row program over columns. The lanes of the tile are those of a column."""
 
     own = ("blocks",)
     first = "lane == 0 && inside"
 
-    def _group_start(self, parts: str) -> str:
-        size, last = "size" if parts != "1u" else "count", self.layout.kept - 1
+    def _group_start(self, splits: str) -> str:
+        size, last = "size" if splits != "1u" else "count", self.layout.kept - 1
         return (
             f"const u32 lane = LOCAL_ID / {ACROSS}u;\n"
-            f"const INDEX part = GROUP_ID / blocks % {parts}, outer = GROUP_ID / blocks / {parts};\n"
+            f"const INDEX part = GROUP_ID / blocks % {splits}, outer = GROUP_ID / blocks / {splits};\n"
             f"const INDEX column = GROUP_ID % blocks * {ACROSS}u + LOCAL_ID % {ACROSS}u;\n"
             f"const u32 inside = column < k{last};\nconst INDEX o = outer * k{last} + (inside ? column : 0);\n"
             f"const INDEX from = part * {size}, end = count - from < {size} ? count : from + {size};\n"

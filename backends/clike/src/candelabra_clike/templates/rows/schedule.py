@@ -128,7 +128,7 @@ def _in_groups(
     parts, size = division
     if parts == 1:
         return RowSchedule(((builder.groups(wide), groups),), own, 0)
-    *stages, last = builder.parts(wide)
+    *stages, last = builder.split(wide)
     finish = groups if builder.program.last is None else groups * parts
     launches = (*[(source, groups * parts) for source in stages], (last, finish))
     return RowSchedule(launches, (parts, size, *own), nest.outputs * parts)

@@ -5,7 +5,7 @@ so that many loads are in flight, and then evaluates the expressions. There are 
 
 ``registers``: a row is one tile, so every element is read once. A group has one long row or several short ones.
 ``groups``: a group processes a longer row, and reads it again for each stage.
-``parts``: several groups process a row, if there are too few rows to occupy the device. There is a launch for each
+``split``: several groups process a row, if there are too few rows to occupy the device. There is a launch for each
 stage, which stores the totals of each part, and one for the results and the output.
 """
 
@@ -95,7 +95,7 @@ class TiledRowSourceBuilder(RowSourceBuilder):
             body += self._combined_totals(stage) + self._results(stage, self.first)
         return self.source(f"groups_{self.tile.mark}", body + self._last_tiles(), self.own, wide, self.tile.group)
 
-    def parts(self, wide: bool) -> list[Source]:
+    def split(self, wide: bool) -> list[Source]:
         """Return the kernels in which group ``g`` processes part ``g % parts`` of row ``g / parts``: ``size`` elements.
 
         The last of them has a group per row, as if ``parts`` was 1, if the program has no last expression.
@@ -128,11 +128,11 @@ class TiledRowSourceBuilder(RowSourceBuilder):
     first = "lane == 0"
     """The condition for the lane that stores the totals and results of a row."""
 
-    def _group_start(self, parts: str) -> str:
+    def _group_start(self, splits: str) -> str:
         """Return statements with the row ``o``, the ``part`` and its range of elements."""
-        size = "size" if parts != "1u" else "count"
+        size = "size" if splits != "1u" else "count"
         return (
-            f"const u32 lane = LOCAL_ID;\nconst INDEX o = GROUP_ID / {parts}, part = GROUP_ID % {parts};\n"
+            f"const u32 lane = LOCAL_ID;\nconst INDEX o = GROUP_ID / {splits}, part = GROUP_ID % {splits};\n"
             f"const INDEX from = part * {size}, stop = count - from < {size} ? count : from + {size};\n"
         )
 
