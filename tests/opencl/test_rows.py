@@ -167,6 +167,17 @@ def test_channels_that_several_groups_divide_have_the_gradients_of_all_operands(
     np.testing.assert_array_equal(found, on_host(back, lanes, *operands))
 
 
+@pytest.mark.parametrize("shape", [(70, 33), (600, 40), (3, 300, 70)])
+def test_columns_of_any_length_are_exact(lanes: cd.device, shape: tuple[int, ...]) -> None:
+    """The elements of columns are divided among the warps of a group, and among groups if there are few columns."""
+    dim, x = len(shape) - 2, values(*shape) * 4
+    for operation in (lambda t: t.softmax(dim), lambda t: t.logsumexp(dim), lambda t: t.var(dim)):
+        np.testing.assert_allclose(on_host(operation, lanes, x), exact(operation, x), rtol=4e-6, atol=4e-6)
+    operands = x, values(shape[-1]), values(shape[-1]), values(*shape)
+    back = gradient(lambda x, w, b: F.layer_norm(x, shape[-1:], w, b))
+    np.testing.assert_allclose(on_host(back, lanes, *operands), exact(back, *operands), rtol=1e-3, atol=1e-4)
+
+
 @pytest.mark.parametrize("dtype", [cd.float16, cd.bfloat16, cd.float64])
 @pytest.mark.parametrize("shape", [(3, 1024), (3, 1023), (2, 40000)])
 def test_rows_of_other_dtypes_in_tiles_are_rounded_once(lanes: cd.device, dtype: Any, shape: tuple[int, ...]) -> None:

@@ -130,14 +130,12 @@ def _parameters_for(d: dtype) -> Callable[..., Any] | None:
 
     def backward(
         grad: StridedArray, x: StridedArray, mean: StridedArray, rstd: StridedArray, dims: Shape, keepdim: bool
-    ) -> tuple[StridedArray, ...] | Any:
+    ) -> tuple[StridedArray, ...]:
         operands = [grad, x, mean, rstd]
         engine, shape = x.engine, broadcast((grad.shape, x.shape, mean.shape, rstd.shape))
         rows = row_kernel(PARAMETERS, d)
-        serial = engine.traits.serial
-        if not serial and len(shape) - 1 not in dims:
-            return NotImplemented  # a lane for each column would be too few
-        segments = _segments(shape, dims, engine.traits.compute_units) if serial and d.itemsize >= 4 else 1
+        divides = engine.traits.serial and d.itemsize >= 4  # the kernels of other devices divide rows themselves
+        segments = _segments(shape, dims, engine.traits.compute_units) if divides else 1
         if segments == 1:
             found = rows(operands, shape, dims)
             if not keepdim:

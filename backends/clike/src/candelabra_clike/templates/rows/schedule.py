@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from candelabra_clike.array import Shape
 from candelabra_clike.engine import Engine
 from candelabra_clike.source import Source
+from candelabra_clike.templates.rows.columns import ACROSS, ColumnTileSourceBuilder
 from candelabra_clike.templates.rows.lanes import LaneRowSourceBuilder
 from candelabra_clike.templates.rows.program import RowProgram
 from candelabra_clike.templates.rows.source import RowLayout
@@ -21,6 +22,8 @@ GROUP = 256
 """The usual work-group size."""
 FEW = 16
 """The maximum row size for which one lane processes a row."""
+FEW_OF_COLUMN = 64
+"""The same for columns, which adjacent lanes read together."""
 SHORT = 8
 """Elements of a lane in rows that a warp processes with as few."""
 MOST_LANES = 512
@@ -29,8 +32,8 @@ EACH: Final = (4, 8, 12, 16, 24, 32)
 """The numbers of 32-bit registers of a lane with elements of an operand: few, because each is another kernel."""
 LOOP_EACH = 16
 """The same in a loop over tiles."""
-PART = 1 << 13
-"""The minimum number of elements of a part of a row."""
+PART, LEAST_OF_COLUMN = 1 << 13, 1 << 7
+"""The minimum number of elements of a part of a row, and of a column."""
 
 
 class RowNest(NamedTuple):
@@ -67,37 +70,68 @@ def row_schedule(
 ) -> RowSchedule:
     """Return the schedule of a row program for one layout."""
     traits, outputs, count = engine.traits, nest.outputs, nest.count
-    if count <= FEW or layout.columns:
+    group = min(GROUP, 1 << (traits.group.bit_length() - 1))
+    if count <= (FEW_OF_COLUMN if layout.columns else FEW) or (layout.columns and group < ACROSS):
         source = LaneRowSourceBuilder(program, elements, layout, traits.float64).by_lanes(wide)
         return RowSchedule(((source, outputs),), (), 0)
     operands = range(1, len(elements))
     constant = frozenset([k for k in operands if not any(nest.reduced_strides[k])])
     shared = frozenset([k for k in operands if k not in constant and not any(nest.kept_strides[k])])
+    words = int(elements[0].value[1:]) // 32
+    if layout.columns:
+        held = max(1, len(elements) - 1 - len(constant)) * words
+        tile = Tile(group // ACROSS, max(VECTOR, LOOP_EACH // held), 1, group)
+        blocks = -(-nest.kept[-1] // ACROSS)
+        columns = ColumnTileSourceBuilder(
+            program, elements, layout, traits.float64, tile, constant, frozenset(), engine.dialect.warp
+        )
+        division = _division(
+            traits.compute_units, outputs // nest.kept[-1] * blocks, count, tile, LEAST_OF_COLUMN, group
+        )
+        return _in_groups(columns, nest, outputs // nest.kept[-1] * blocks, division, (blocks,), wide)
     vector = _vector(program, layout, nest, constant)
-    held = max(1, len(elements) - 1 - len(constant | shared)) * (int(elements[0].value[1:]) // 32)
-    group = min(GROUP, 1 << (traits.group.bit_length() - 1))
+    held = max(1, len(elements) - 1 - len(constant | shared)) * words
 
     def builder(tile: Tile) -> TiledRowSourceBuilder:
         return TiledRowSourceBuilder(
             program, elements, layout, traits.float64, tile, constant, shared, engine.dialect.warp
         )
 
-    tile = _register_tile(outputs, count, held, vector, group, traits.group, traits.compute_units)
-    if tile is not None:
-        groups = -(-outputs // (tile.group // tile.lanes))
-        return RowSchedule(((builder(tile).registers(wide), groups),), (), 0)
+    in_registers = _register_tile(outputs, count, held, vector, group, traits.group, traits.compute_units)
+    if in_registers is not None:
+        groups = -(-outputs // (in_registers.group // in_registers.lanes))
+        return RowSchedule(((builder(in_registers).registers(wide), groups),), (), 0)
     tile = Tile(group, max(VECTOR, LOOP_EACH // held // VECTOR * VECTOR), vector, group)
-    if outputs < 8 * traits.compute_units:
-        whole = tile.lanes * tile.each
-        wanted = min(group, -(-32 * traits.compute_units // outputs))
-        size = -(-max(PART, -(-count // wanted)) // whole) * whole
-        parts = -(-count // size)
-        if parts > 1:
-            *stages, last = builder(tile).parts(wide)
-            finish = outputs * parts if program.last is not None else outputs
-            launches = (*[(source, outputs * parts) for source in stages], (last, finish))
-            return RowSchedule(launches, (parts, size), outputs * parts)
-    return RowSchedule(((builder(tile).groups(wide), outputs),), (), 0)
+    division = _division(traits.compute_units, outputs, count, tile, PART, group)
+    return _in_groups(builder(tile), nest, outputs, division, (), wide)
+
+
+def _division(units: int, groups: int, count: int, tile: Tile, least: int, most: int) -> tuple[int, int]:
+    """Return (parts, elements per part) of a row, in whole tiles. Without division there would be ``groups`` groups."""
+    if groups >= 8 * units:
+        return 1, count
+    whole = tile.lanes * tile.each
+    wanted = min(most, -(-32 * units // groups))
+    size = -(-max(least, -(-count // wanted)) // whole) * whole
+    return -(-count // size), size
+
+
+def _in_groups(
+    builder: TiledRowSourceBuilder,
+    nest: RowNest,
+    groups: int,
+    division: tuple[int, int],
+    own: tuple[int, ...],
+    wide: bool,
+) -> RowSchedule:
+    """Return the schedule in groups, each of which processes a row or a part of it, or several columns."""
+    parts, size = division
+    if parts == 1:
+        return RowSchedule(((builder.groups(wide), groups),), own, 0)
+    *stages, last = builder.split(wide)
+    finish = groups if builder.program.last is None else groups * parts
+    launches = (*[(source, groups * parts) for source in stages], (last, finish))
+    return RowSchedule(launches, (parts, size, *own), nest.outputs * parts)
 
 
 def _vector(program: RowProgram, layout: RowLayout, nest: RowNest, constant: frozenset[int]) -> int:

@@ -5,7 +5,7 @@ so that many loads are in flight, and then evaluates the expressions. There are 
 
 ``registers``: a row is one tile, so every element is read once. A group has one long row or several short ones.
 ``groups``: a group processes a longer row, and reads it again for each stage.
-``parts``: several groups process a row, if there are too few rows to occupy the device. There is a launch for each
+``split``: several groups process a row, if there are too few rows to occupy the device. There is a launch for each
 stage, which stores the totals of each part, and one for the results and the output.
 """
 
@@ -89,45 +89,60 @@ class TiledRowSourceBuilder(RowSourceBuilder):
 
     def groups(self, wide: bool) -> Source:
         """Return the kernel in which work-group ``o`` processes row ``o``."""
-        start = "const u32 lane = LOCAL_ID;\nconst INDEX o = GROUP_ID, from = 0, stop = count;\n"
-        body = self._declared_totals() + start + self._row_start()
+        body = self._declared_totals() + self._group_start("1u") + self._row_start()
         for stage in self.stages:
             body += self._stage_start(stage) + self._tiles(stage)
-            body += self._combined_totals(stage) + self._results(stage, "lane == 0")
-        return self.source(f"groups_{self.tile.mark}", body + self._last_tiles(), (), wide, self.tile.group)
+            body += self._combined_totals(stage) + self._results(stage, self.first)
+        return self.source(f"groups_{self.tile.mark}", body + self._last_tiles(), self.own, wide, self.tile.group)
 
-    def parts(self, wide: bool) -> list[Source]:
+    def split(self, wide: bool) -> list[Source]:
         """Return the kernels in which group ``g`` processes part ``g % parts`` of row ``g / parts``: ``size`` elements.
 
         The last of them has a group per row, as if ``parts`` was 1, if the program has no last expression.
         """
-        return [*[self._part(k, wide) for k, _ in enumerate(self.stages)], self._part(len(self.stages), wide)]
+        return [self._part(k, wide) for k in range(len(self.stages) + 1)]
 
     def _part(self, k: int, wide: bool) -> Source:
         """Return the kernel of stage ``k``, or the one of the output."""
         final = k == len(self.stages)
         several = "1u" if final and self.program.last is None else "parts"
-        start = (
-            f"const u32 lane = LOCAL_ID;\nconst INDEX o = GROUP_ID / {several}, part = GROUP_ID % {several};\n"
-            "const INDEX from = part * size, stop = count - from < size ? count : from + size;\n"
-        )
-        body = self._declared_totals(self.stages[: k + 1]) + start + self._row_start()
+        body = self._declared_totals(self.stages[: k + 1]) + self._group_start(several) + self._row_start()
         for stage in self.stages[:k]:
-            loads = "".join(f"if (LOCAL_ID < parts) total{i} = t{i}[o * parts + LOCAL_ID];\n" for i, _ in stage)
-            body += self._stage_start(stage) + loads + self._combined_totals(stage)
-            body += self._results(stage, "lane == 0 && part == 0" if final else "")
+            body += self._stage_start(stage) + self._read_totals(stage) + self._combined_totals(stage)
+            body += self._results(stage, f"{self.first} && part == 0" if final else "")
         if final:
             body += self._last_tiles()
         else:
             stage = self.stages[k]
-            stores = "".join(f"t{i}[GROUP_ID] = total{i};\n" for i, _ in stage)
+            stores = "".join(f"{self._stored_total(i)} = total{i};\n" for i, _ in stage)
             body += self._stage_start(stage) + self._tiles(stage) + self._combined_totals(stage)
-            body += f"if (lane == 0) {{\n{stores}}}\n"
-        source = self.source(f"parts{k}_{self.tile.mark}", body, ("parts", "size"), wide, self.tile.group)
+            body += f"if ({self.first}) {{\n{stores}}}\n"
+        source = self.source(f"parts{k}_{self.tile.mark}", body, ("parts", "size", *self.own), wide, self.tile.group)
         totals = [writes(f"t{i}", self.total_type(p)) for i, p in enumerate(self.program.passes)]
         return Source(
             source.name, (*totals, *source.parameters), body, source.group, wide, contract=self.program.contract
         )
+
+    own: tuple[str, ...] = ()
+    """The arguments of the forms with groups that other builders do not have."""
+    first = "lane == 0"
+    """The condition for the lane that stores the totals and results of a row."""
+
+    def _group_start(self, splits: str) -> str:
+        """Return statements with the row ``o``, the ``part`` and its range of elements."""
+        size = "size" if splits != "1u" else "count"
+        return (
+            f"const u32 lane = LOCAL_ID;\nconst INDEX o = GROUP_ID / {splits}, part = GROUP_ID % {splits};\n"
+            f"const INDEX from = part * {size}, stop = count - from < {size} ? count : from + {size};\n"
+        )
+
+    def _stored_total(self, i: int) -> str:
+        """Return the place of the total of a part in memory."""
+        return f"t{i}[GROUP_ID]"
+
+    def _read_totals(self, stage: Stage) -> str:
+        """Return statements that distribute the totals of all parts to the lanes."""
+        return "".join(f"if (LOCAL_ID < parts) total{i} = t{i}[o * parts + LOCAL_ID];\n" for i, _ in stage)
 
     # -- operands -----------------------------------------------------------------------------------------------------
     def _values(self) -> list[Value]:
@@ -185,15 +200,18 @@ class TiledRowSourceBuilder(RowSourceBuilder):
 
     def _offsets(self, positions: Collection[int]) -> str:
         """Return statements for the offsets of element ``r`` in some arrays."""
-        names = [self.names[k] for k in positions]
         if self.layout.reduced > 1:
-            addressed, self.addressed = self.addressed, tuple(names)
-            statements = self.runs("r", range(self.layout.reduced))
-            self.addressed = addressed
-            return statements
+            return self.run_offsets(positions)
         steps = ("", " + r", " + r * {}_r0")
         offsets = [(self.names[k], steps[self.layout.inner[k]].format(self.names[k])) for k in positions]
         return "".join(f"const INDEX {name}_run = {name}_row{step};\n" for name, step in offsets)
+
+    def run_offsets(self, positions: Collection[int]) -> str:
+        """Return statements for the offsets of element ``r`` in some arrays, along any reduced dims."""
+        addressed, self.addressed = self.addressed, tuple([self.names[k] for k in positions])
+        statements = self.runs("r", range(self.layout.reduced))
+        self.addressed = addressed
+        return statements
 
     def _element_at(self, k: int, j: int) -> str:
         """Return element ``j`` of the chunk in array ``k``."""
