@@ -1,6 +1,7 @@
 """Reads and writes by index tensors on an OpenCL device, concatenation, masks, and flips."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import candelabra as cd
@@ -245,3 +246,29 @@ def test_an_assignment_by_an_index_enters_few_functions(device: cd.device) -> No
 
     assert frames(assign) <= 32
     assert frames(lambda: x[i]) <= 28
+
+
+@pytest.mark.parametrize(
+    ("rows", "count", "columns"), [(50, 300, 7), (3, 100, 1), (1000, 257, 33), (2, 1001, 2), (9, 9, 3)]
+)
+def test_lanes_share_columns_by_parts_of_the_target(lanes: cd.device, rows: int, count: int, columns: int) -> None:
+    """Each lane adds the values of its part in order, so that sums are those of a loop, to the last bit."""
+    rng = np.random.default_rng(count)
+    index, source = rng.integers(0, rows, count), rng.normal(size=(count, columns)).astype(np.float32)
+    expected = np.zeros((rows, columns), np.float32)
+    for row, value in zip(index, source, strict=True):
+        expected[row] += value
+    places, values = cd.tensor(index.tolist()).to(lanes), cd.tensor(source.tolist()).to(lanes)
+    assert cd.zeros(rows, columns, device=lanes).index_add_(0, places, values).tolist() == expected.tolist()
+    turned = cd.zeros(columns, rows, device=lanes).index_add_(1, places, values.t())
+    assert turned.tolist() == expected.T.tolist()
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "fold", "size", "parts"),
+    [(1, 512, 8192, 8192, 50), (1, 512, 8192, 5, 5), (64, 256, 3136, 12544, 8), (1, 1, 100, 1000, 12), (1, 9, 1, 9, 1)],
+)
+def test_few_columns_have_many_parts(outer: int, inner: int, fold: int, size: int, parts: int) -> None:
+    """More parts shorten the work of a lane; but each reads all indices."""
+    engine: Any = SimpleNamespace(traits=SimpleNamespace(serial=False, compute_units=132))
+    assert scatter.shares(engine, outer, inner, fold, size) == (1, parts)

@@ -108,7 +108,7 @@ def text(serial: bool, d: dtype, rank: int, inner: Shape, wraps: bool, wide: boo
     )  # fmt: skip
     at = {n: ("", " + i", f" + i * {n}_s{last}")[kind] for n, kind in zip(arrays, inner, strict=True)}
     along = any(inner[2:])
-    lookup = index_arrays.lookup(count, [f"{n}_row{at[n] if along else ''}" for n in arrays[2:]], wraps)
+    lookup = index_arrays.lookup(count, [f"{n}[{n}_row{at[n] if along else ''}]" for n in arrays[2:]], wraps)
     move = f"out[out_row{at['out']}] = x[x_row + to{at['x']}];\n"
     if serial:
         loop = f"for (INDEX i = 0; i < n{last}; ++i) "
