@@ -8,10 +8,12 @@ import candelabra as cd
 import candelabra.nn.functional as F
 import numpy as np
 import pytest
+from candelabra.dtypes import uint32
 from candelabra.library import open_device
 from candelabra_clike import Engine, StridedArray
 from candelabra_clike.kernels import concatenation, indexing, masking, scattering
 from candelabra_clike.templates.indexing import gather, scatter
+from candelabra_clike.templates.indexing.index_arrays import IndexedDim
 from candelabra_opencl.backend import OpenCLBackend
 
 from tests.frames import frames
@@ -272,3 +274,25 @@ def test_few_columns_have_many_parts(outer: int, inner: int, fold: int, size: in
     """More parts shorten the work of a lane; but each reads all indices."""
     engine: Any = SimpleNamespace(traits=SimpleNamespace(serial=False, compute_units=132))
     assert scatter.shares(engine, outer, inner, fold, size) == (1, parts)
+
+
+@pytest.mark.parametrize("dtype", [cd.float32, cd.float16, cd.int64, cd.uint8, cd.complex64])
+@pytest.mark.parametrize("columns", [slice(0, 32), slice(0, 16), slice(16, 32), slice(3, 19), slice(0, 7)])
+def test_lanes_gather_vectors_of_rows(lanes: cd.device, dtype: cd.dtype, columns: slice) -> None:
+    """Rows are moved by vectors where they are contiguous, and single elements where an address is not aligned."""
+    values = cd.arange(9 * 32).reshape(9, 32).remainder(251).to(dtype)
+    places = cd.tensor([8, 0, 3, 3, 5])
+    found = values.to(lanes)[:, columns].index_select(0, places.to(lanes))
+    assert found.tolist() == values[:, columns].index_select(0, places).tolist()
+    found = values.to(lanes)[:, columns][places.to(lanes)[:2]]
+    assert found.tolist() == values[:, columns][places[:2]].tolist()
+
+
+def test_rows_that_are_gathered_by_vectors_start_at_multiples_of_one() -> None:
+    """Neither the size of a row nor a stride may move a lane between two vectors, and a row has one index."""
+    dim = IndexedDim((1, 0), 0, 9, 8)
+    assert gather.vector_of(uint32, (5, 8), ((8, 1), (0, 1), (1, 0)), [dim]) == 4
+    assert gather.vector_of(uint32, (5, 6), ((6, 1), (0, 1), (1, 0)), [dim]) == 1
+    assert gather.vector_of(uint32, (5, 8), ((8, 1), (0, 1), (8, 1)), [dim]) == 1
+    assert gather.vector_of(uint32, (5, 8), ((8, 1), (0, 1), (1, 0)), [dim._replace(step=6)]) == 1
+    assert gather.vector_of(uint32, (5, 8), ((8, 1), (0, 2), (1, 0)), [dim]) == 1
