@@ -152,6 +152,13 @@ def test_solvers_receive_batches_of_one_shape(a_shape: tuple[int, ...], b_shape:
     np.testing.assert_array_equal(table["linalg_solve_ex"](a, b)[0], np.linalg.solve(a, b))
 
 
+def test_solvers_refuse_vectors() -> None:
+    """The operator is for matrices; the standard's ``solve`` takes a vector, too."""
+    table = candelabra_arrayapi.kernels(np, DTYPES)
+    with pytest.raises(ValueError, match=r"a matrix is due, got an array of shape \(3,\)"):
+        table["linalg_solve_ex"](np.eye(3), np.ones(3))
+
+
 def test_products_of_bools_are_computed_without_a_product() -> None:
     """The standard's ``vecdot`` is for numbers: CuPy's returns 3 for three pairs that are true."""
     xp = snapshot(np, DTYPES)

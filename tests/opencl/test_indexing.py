@@ -1,16 +1,19 @@
 """Reads and writes by index tensors on an OpenCL device, concatenation, masks, and flips."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import candelabra as cd
 import candelabra.nn.functional as F
 import numpy as np
 import pytest
+from candelabra.dtypes import uint32
 from candelabra.library import open_device
 from candelabra_clike import Engine, StridedArray
 from candelabra_clike.kernels import concatenation, indexing, masking, scattering
 from candelabra_clike.templates.indexing import gather, scatter
+from candelabra_clike.templates.indexing.index_arrays import IndexedDim
 from candelabra_opencl.backend import OpenCLBackend
 
 from tests.frames import frames
@@ -245,3 +248,51 @@ def test_an_assignment_by_an_index_enters_few_functions(device: cd.device) -> No
 
     assert frames(assign) <= 32
     assert frames(lambda: x[i]) <= 28
+
+
+@pytest.mark.parametrize(
+    ("rows", "count", "columns"), [(50, 300, 7), (3, 100, 1), (1000, 257, 33), (2, 1001, 2), (9, 9, 3)]
+)
+def test_lanes_share_columns_by_parts_of_the_target(lanes: cd.device, rows: int, count: int, columns: int) -> None:
+    """Each lane adds the values of its part in order, so that sums are those of a loop, to the last bit."""
+    rng = np.random.default_rng(count)
+    index, source = rng.integers(0, rows, count), rng.normal(size=(count, columns)).astype(np.float32)
+    expected = np.zeros((rows, columns), np.float32)
+    for row, value in zip(index, source, strict=True):
+        expected[row] += value
+    places, values = cd.tensor(index.tolist()).to(lanes), cd.tensor(source.tolist()).to(lanes)
+    assert cd.zeros(rows, columns, device=lanes).index_add_(0, places, values).tolist() == expected.tolist()
+    turned = cd.zeros(columns, rows, device=lanes).index_add_(1, places, values.t())
+    assert turned.tolist() == expected.T.tolist()
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "fold", "size", "parts"),
+    [(1, 512, 8192, 8192, 50), (1, 512, 8192, 5, 5), (64, 256, 3136, 12544, 8), (1, 1, 100, 1000, 12), (1, 9, 1, 9, 1)],
+)
+def test_few_columns_have_many_parts(outer: int, inner: int, fold: int, size: int, parts: int) -> None:
+    """More parts shorten the work of a lane; but each reads all indices."""
+    engine: Any = SimpleNamespace(traits=SimpleNamespace(serial=False, compute_units=132))
+    assert scatter.shares(engine, outer, inner, fold, size) == (1, parts)
+
+
+@pytest.mark.parametrize("dtype", [cd.float32, cd.float16, cd.int64, cd.uint8, cd.complex64])
+@pytest.mark.parametrize("columns", [slice(0, 32), slice(0, 16), slice(16, 32), slice(3, 19), slice(0, 7)])
+def test_lanes_gather_vectors_of_rows(lanes: cd.device, dtype: cd.dtype, columns: slice) -> None:
+    """Rows are moved by vectors where they are contiguous, and single elements where an address is not aligned."""
+    values = cd.arange(9 * 32).reshape(9, 32).remainder(251).to(dtype)
+    places = cd.tensor([8, 0, 3, 3, 5])
+    found = values.to(lanes)[:, columns].index_select(0, places.to(lanes))
+    assert found.tolist() == values[:, columns].index_select(0, places).tolist()
+    found = values.to(lanes)[:, columns][places.to(lanes)[:2]]
+    assert found.tolist() == values[:, columns][places[:2]].tolist()
+
+
+def test_rows_that_are_gathered_by_vectors_start_at_multiples_of_one() -> None:
+    """Neither the size of a row nor a stride may move a lane between two vectors, and a row has one index."""
+    dim = IndexedDim((1, 0), 0, 9, 8)
+    assert gather.vector_of(uint32, (5, 8), ((8, 1), (0, 1), (1, 0)), [dim]) == 4
+    assert gather.vector_of(uint32, (5, 6), ((6, 1), (0, 1), (1, 0)), [dim]) == 1
+    assert gather.vector_of(uint32, (5, 8), ((8, 1), (0, 1), (8, 1)), [dim]) == 1
+    assert gather.vector_of(uint32, (5, 8), ((8, 1), (0, 1), (1, 0)), [dim._replace(step=6)]) == 1
+    assert gather.vector_of(uint32, (5, 8), ((8, 1), (0, 2), (1, 0)), [dim]) == 1

@@ -7,6 +7,7 @@ from math import inf, nan
 from typing import Any
 
 import candelabra as cd
+import numpy as np
 import pytest
 from candelabra.library import plugins
 from candelabra.nn import functional
@@ -97,3 +98,26 @@ def test_a_wrong_index_is_reported(form: str, request: pytest.FixtureRequest) ->
     index = cd.tensor([[0, 1, 2]] * 7 + [[0, 9, 1]], device=x.device)
     with pytest.raises(RuntimeError, match=r"'scatter_planes' failed: .*index 9 is out of bounds"):
         scatter_planes(x, index, 4, True).tolist()
+
+
+@pytest.mark.parametrize("dtype", [cd.float32, cd.complex64, cd.int64])
+@pytest.mark.parametrize("count", [1, 31, 32, 33, 100])
+def test_values_of_one_place_are_added_in_order(lanes: cd.device, count: int, dtype: cd.dtype) -> None:
+    """A work-group processes 32 values of a plane at once; sums of several are those of a loop, to the last bit."""
+    rng = np.random.default_rng(count)
+    index = rng.integers(0, 7, (300, count))
+    values = rng.normal(size=(300, count)).astype(np.float32) * 1000
+    x = cd.tensor(values.tolist()).to(dtype)
+    places = cd.tensor(index.tolist())
+    expected = scatter_planes(x, places, 9, False)
+    given = scatter_planes(x.to(lanes), places.to(lanes), 9, False)
+    assert given.tolist() == expected.tolist()
+
+
+def test_a_wrong_index_of_a_work_group_is_reported(lanes: cd.device) -> None:
+    """The values with other indices of the plane are added."""
+    x = cd.ones(300, 40, device=lanes)
+    places = cd.zeros(300, 40, dtype=cd.int64)
+    places[299, 39] = 9
+    with pytest.raises(RuntimeError, match=r"'scatter_planes' failed: .*index 9 is out of bounds"):
+        scatter_planes(x, places.to(lanes), 4, False).tolist()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import candelabra as cd
 import numpy as np
 import pytest
 from candelabra.dtypes import bfloat16, bool_, complex64, complex128, float16, float32, int64, uint8
 from candelabra_clike.language import call
+from candelabra_clike.templates.elementwise.elementwise import lane_schedule
 from candelabra_clike.templates.elementwise.loops import LoopNest, operands
 
 pytestmark = pytest.mark.rounding
@@ -94,3 +97,49 @@ def test_long_functions_are_computed_once_per_lane() -> None:
         name: LoopNest("any", (call(name, element),), (float32,), (float32,)).per_lane for name in ("exp", "lgamma")
     }
     assert widths == {"exp": 4, "lgamma": 1}
+
+
+def test_rows_of_vectors_are_read_at_any_offset(lanes: cd.device) -> None:
+    """Arrays with other outer strides, and numbers and rows that are broadcast, are processed by vectors, too."""
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 99, (2, 6, 5, 24)).astype(np.float32)
+    x, y = (cd.tensor(v.tolist()).to(lanes) for v in (a, b))
+    cases: dict[str, tuple[Any, ...]] = {
+        "heads": (x.transpose(0, 1) + 1, a.swapaxes(0, 1) + 1),
+        "a bias": (x + y[0, 0], a + b[0, 0]),
+        "a column": (x + y[:, :, :1], a + b[:, :, :1]),
+        "columns": (x[:, :, 8:16] * y[:, :, :8], a[:, :, 8:16] * b[:, :, :8]),
+        "an odd offset": (x[:, :, 3:11] * y[:, :, :8], a[:, :, 3:11] * b[:, :, :8]),
+        "an odd size": (x[:, :, 3:10] * y[:, :, :7], a[:, :, 3:10] * b[:, :, :7]),
+        "rows": (x[::2, 1:] > y[::2, :4], a[::2, 1:] > b[::2, :4]),
+        "columns of a row": (x[0] + y[1, :, :1], a[0] + b[1, :, :1]),
+        "transposed": (x.transpose(1, 2) + y.transpose(1, 2), (a + b).swapaxes(1, 2)),
+        "a copy of heads": (x.transpose(0, 1).contiguous(), a.swapaxes(0, 1)),
+    }
+    for name, (found, expected) in cases.items():
+        assert found.tolist() == expected.tolist(), name
+    x[:, :, 4:12] += y[:, :, :1]
+    a[:, :, 4:12] += b[:, :, :1]
+    x[1:, :, 5:9].copy_(y[0, 0, 8:12])
+    a[1:, :, 5:9] = b[0, 0, 8:12]
+    assert x.tolist() == a.tolist()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rows", "name", "count"),
+    [
+        ((6, 8), ((8, 1), (16, 1)), "any_2d_11", 12),
+        ((6, 8), ((8, 1), (16, 0)), "any_2d_10", 12),
+        ((6, 8), ((8, 1), (6, 1)), "any_2d", 48),
+        ((6, 8), ((8, 1), (1, 6)), "any_2d", 48),
+        ((6, 6), ((8, 1), (12, 1)), "any_2d", 36),
+        ((6, 8), ((16, 2), (8, 1)), "any_2d", 48),
+    ],
+)
+def test_a_lane_processes_a_vector_of_a_row_where_rows_start_at_one(
+    sizes: tuple[int, ...], rows: tuple[tuple[int, ...], ...], name: str, count: int
+) -> None:
+    """The size of rows and all strides are multiples of four elements, and along the last dim strides are 0 or 1."""
+    nest = LoopNest("any", operands((float32,)), (float32,), (float32,))
+    source, items, numbers = lane_schedule(nest, sizes, rows, False)
+    assert (source.name, items, numbers[0]) == (name, count, count)

@@ -198,7 +198,7 @@ def scatter_planes(x: StridedArray, index: StridedArray, size: int, distinct: bo
     rule = assign_rule(x.dtype) if distinct else reduce_rule("sum", x.dtype)
     if wide is x.dtype and index.shape == x.shape and size and plane_kernel.is_applicable(x, index, size, distinct):
         out = x.engine.empty(shape, wide) if x.engine.traits.serial else zeros(x, shape, wide)
-        plane_kernel.fill(out, contiguous(x), contiguous(index), rule, SCATTER["scatter_planes"])
+        plane_kernel.fill(out, contiguous(x), contiguous(index), rule, SCATTER["scatter_planes"], distinct)
         return out
     out = scatter_along(zeros(x, shape, wide), len(shape) - 1, index, x, [rule], SCATTER["scatter_planes"])
     result: StridedArray = out if wide is x.dtype else converted(wide, x.dtype)(out)

@@ -219,11 +219,32 @@ class Launches:
         if self.nest.draws:
             raise NotContiguous(self.nest.name)
         if not engine.traits.serial:
-            numbers = (size, *sizes, *[step for row in loop_strides for step in row])
-            launch = engine.compile(self.nest.lanes(len(sizes), wide))
-            return ElementwiseSchedule(launch, size, numbers, sys.maxsize if wide else WIDE - 1 - furthest)
+            source, count, numbers = lane_schedule(self.nest, sizes, loop_strides, wide)
+            max_offset = sys.maxsize if wide else WIDE - 1 - furthest
+            return ElementwiseSchedule(engine.compile(source), count, numbers, max_offset)
         source, count, numbers = serial_schedule(self.nest, sizes, loop_strides)
         return ElementwiseSchedule(engine.compile(source), count, tuple(n & MASK for n in numbers), sys.maxsize)
+
+
+def lane_schedule(
+    nest: LoopNest, sizes: Shape, rows: tuple[Shape, ...], wide: bool
+) -> tuple[Source, int, tuple[int, ...]]:
+    """Return the kernel for devices whose work-items are lanes, their number, and the numbers that the kernel takes.
+
+    A lane processes a vector along the last dim if all arrays are contiguous or constant along it, and rows start at
+    multiples of the vector.
+    """
+    width, inner = nest.per_lane, tuple([row[-1] for row in rows])
+    units = [row for row in rows if row[-1] == 1]
+    in_vectors = sizes[-1] % width == 0 and not any(step % width for row in units for step in row[:-1])
+    if width > 1 and in_vectors and set(inner[: len(nest.outputs)]) == {1} and set(inner) <= {0, 1}:
+        sizes = (*sizes[:-1], sizes[-1] // width)
+        rows = tuple([(*row[:-1], row[-1] * width) for row in rows])
+        source = nest.vector_lanes(len(sizes), inner, wide)
+    else:
+        source = nest.lanes(len(sizes), wide)
+    count = prod(sizes)
+    return source, count, (count, *sizes, *[step for row in rows for step in row])
 
 
 def serial_schedule(nest: LoopNest, sizes: Shape, rows: tuple[Shape, ...]) -> tuple[Source, int, tuple[int, ...]]:

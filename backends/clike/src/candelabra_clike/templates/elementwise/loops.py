@@ -340,6 +340,35 @@ class LoopNest:
         )
         return self._source(f"{self.name}_{rank}d", (number("n"), *self._dims(rank)), body, wide)
 
+    def vector_lanes(self, rank: int, inner: Sequence[int], wide: bool) -> Source:
+        """Return the kernel in which a lane processes ``per_lane`` elements along the last dim, whose size is given in
+        vectors.
+
+        ``inner`` is the kind of stride of each array along the last dim: 1, or 0 for an element that a lane loads once.
+        All other strides of arrays of the first kind are multiples of the vector.
+        """
+        width, kinds = self.per_lane, dict(zip(self.names, inner, strict=True))
+        types = {n: VECTOR_TYPES[width * self.dtypes[n].itemsize] for n in self.names}
+        each = f"UNROLL for (u32 i = 0; i < {width}u; ++i)"
+        units = [n for n, kind in kinds.items() if kind == UNIT]
+        aligned = " && ".join(f"((u64)({n} + {n}_row) & {width * self.dtypes[n].itemsize - 1}u) == 0" for n in units)
+        loaded = [n for n in self.read if n in units]
+        vectors = "".join(f"x{n}.all = *(GLOBAL const {types[n]}*)({n} + {n}_row);\n" for n in loaded)
+        singles = "".join(f"x{n}.each[i] = {n}[{n}_row + i];\n" for n in loaded)
+        stores = "".join(f"*(GLOBAL {types[n]}*)({n} + {n}_row) = x{n}.all;\n" for n in self.written)
+        single = "".join(f"{n}[{n}_row + i] = x{n}.each[i];\n" for n in self.written)
+        body = (
+            f"const INDEX element = GLOBAL_ID;\nif (element < n) {{\n{self._row_offsets(rank, 'element', rank)}"
+            + "".join(f"union {{ {types[n]} all; {self.memory[n]} each[{width}]; }} x{n};\n" for n in units)
+            + "".join(f"const {self.memory[n]} x{n} = {n}[{n}_row];\n" for n in self.read if n not in units)
+            + f"const u32 aligned = {aligned};\n"
+            + (f"if (aligned) {{\n{vectors}}} else {each} {{\n{singles}}}\n" if loaded else "")
+            + self._unrolled(each, {n: f"x{n}.each[i]" if n in units else f"x{n}" for n in self.names}, "0")
+            + f"if (aligned) {{\n{stores}}} else {each} {{\n{single}}}\n}}\n"
+        )
+        name = f"{self.name}_{rank}d_{''.join(map(str, inner))}"
+        return self._source(name, (number("n"), *self._dims(rank)), body, wide)
+
     # -- helpers ------------------------------------------------------------------------------------------------------
     def _source(self, name: str, head: Sequence[KernelParameter], body: str, wide: bool) -> Source:
         memory = self.memory

@@ -18,7 +18,7 @@ from candelabra_clike.templates import index_walker
 from candelabra_clike.templates.elementwise.elementwise import CHUNK, MAX_PLANS, copy_kernel
 from candelabra_clike.templates.indexing import index_arrays
 from candelabra_clike.templates.indexing.index_arrays import IndexedDim
-from candelabra_clike.types import CTYPES
+from candelabra_clike.types import CTYPES, VECTOR_BYTES, VECTOR_TYPES
 
 
 def gather(
@@ -73,11 +73,23 @@ def gather_plan(
     extents = index_arrays.extent_arguments(indexed)
     dims, rows = collapsed(shape, (out_strides, strides, *[each.strides for each in indexed]))
     inner = tuple([min(row[-1], 2) for row in rows])
-    launch = compiled(engine, bits(d), len(dims), inner, wraps, wide)
     total, per_item = prod(shape) // dims[-1], max(1, CHUNK // dims[-1])
-    items = -(-total // per_item) if engine.traits.serial else prod(shape)
+    vector = 1 if engine.traits.serial else vector_of(bits(d), dims, rows, indexed)
+    dims = (*dims[:-1], dims[-1] // vector)
+    launch = compiled(engine, bits(d), len(dims), inner, wraps, wide, vector)
+    items = -(-total // per_item) if engine.traits.serial else total * dims[-1]
     numbers = (total, per_item, *dims, *[step for row in rows for step in row], *extents)
     return IndexPlan(launch, items, numbers, tuple([e.dim for e in indexed]), tuple([e.size for e in indexed]))
+
+
+def vector_of(d: dtype, dims: Shape, rows: Sequence[Shape], indexed: Sequence[IndexedDim]) -> int:
+    """Return the number of elements that a lane moves: more than one if rows of the last dim, which have one index
+    each, are contiguous and start at multiples of it.
+    """
+    width = max(1, VECTOR_BYTES // d.itemsize)
+    starts = [dims[-1], *rows[0][:-1], *rows[1][:-1], *[each.step for each in indexed]]
+    contiguous = [row[-1] for row in rows] == [1, 1] + [0] * len(indexed)
+    return width if contiguous and not any(start % width for start in starts) else 1
 
 
 def bits(d: dtype) -> dtype:
@@ -86,16 +98,16 @@ def bits(d: dtype) -> dtype:
 
 
 @lru_cache(None)
-def compiled(engine: Engine, d: dtype, rank: int, inner: Shape, wraps: bool, wide: bool) -> Launch:
+def compiled(engine: Engine, d: dtype, rank: int, inner: Shape, wraps: bool, wide: bool, vector: int) -> Launch:
     """Return the compiled kernel. ``inner`` is the last stride of out, source and each index if it is 0 or 1, and 2
-    otherwise.
+    otherwise. ``vector`` is the number of elements that a lane moves.
     """
-    return engine.compile(text(engine.traits.serial, d, rank, inner, wraps, wide))
+    return engine.compile(text(engine.traits.serial, d, rank, inner, wraps, wide, vector))
 
 
-def text(serial: bool, d: dtype, rank: int, inner: Shape, wraps: bool, wide: bool) -> Source:
-    """Return the kernel, which processes a row of the last dim at a time. An index that is constant along it is read
-    once.
+def text(serial: bool, d: dtype, rank: int, inner: Shape, wraps: bool, wide: bool, vector: int = 1) -> Source:
+    """Return the kernel, which processes a row of the last dim at a time, or a vector of it per lane. An index that is
+    constant along it is read once.
     """
     count, last = len(inner) - 2, rank - 1
     arrays = ("out", "x", *index_arrays.names(count))
@@ -108,8 +120,10 @@ def text(serial: bool, d: dtype, rank: int, inner: Shape, wraps: bool, wide: boo
     )  # fmt: skip
     at = {n: ("", " + i", f" + i * {n}_s{last}")[kind] for n, kind in zip(arrays, inner, strict=True)}
     along = any(inner[2:])
-    lookup = index_arrays.lookup(count, [f"{n}_row{at[n] if along else ''}" for n in arrays[2:]], wraps)
+    lookup = index_arrays.lookup(count, [f"{n}[{n}_row{at[n] if along else ''}]" for n in arrays[2:]], wraps)
     move = f"out[out_row{at['out']}] = x[x_row + to{at['x']}];\n"
+    if vector > 1:
+        move = _move_vector(d, vector)
     if serial:
         loop = f"for (INDEX i = 0; i < n{last}; ++i) "
         steps = [f"{'i' if kind == 1 else '0' if kind == 0 else f'i * {n}_s{last}'}" for n, kind in zip(arrays, inner)]
@@ -133,4 +147,15 @@ def text(serial: bool, d: dtype, rank: int, inner: Shape, wraps: bool, wide: boo
             f"{index_arrays.declare_error()}{index_walker.row_offsets(arrays, last)}{lookup}{move}"
             f"{index_arrays.report(count)}}}"
         )
-    return Source(f"gather_{memory}_{count}_{rank}d", head, body, wide=wide)
+    return Source(f"gather_{memory}_{count}_{rank}d{'_vectors' * (vector > 1)}", head, body, wide=wide)
+
+
+def _move_vector(d: dtype, width: int) -> str:
+    """Return the statements of a lane that moves ``width`` elements, one by one if an address is not aligned."""
+    vector, memory, mask = VECTOR_TYPES[width * d.itemsize], CTYPES[d].memory, width * d.itemsize - 1
+    return (
+        f"GLOBAL {memory}* const o = out + (out_row + i * {width}u);\n"
+        f"GLOBAL const {memory}* const s = x + (x_row + to + i * {width}u);\n"
+        f"if ((((u64)o | (u64)s) & {mask}u) == 0) *(GLOBAL {vector}*)o = *(GLOBAL const {vector}*)s;\n"
+        f"else UNROLL for (u32 j = 0; j < {width}u; ++j) o[j] = s[j];\n"
+    )

@@ -48,16 +48,16 @@ def declare_error() -> str:
     return "u32 wrong = 0;\ni64 value = 0;\n"
 
 
-def lookup(count: int, offsets: Sequence[str], wraps: bool) -> str:
+def lookup(count: int, elements: Sequence[str], wraps: bool) -> str:
     """Return statements that compute ``good``, whether all indices are valid, and ``to``, their offset, or 0 if one is
     not.
 
-    ``offsets`` are the offsets in the index arrays. There is no branch, so that the surrounding loop can be vectorised.
+    ``elements`` are the expressions of the indices. There is no branch, so that the surrounding loop can be vectorised.
     """
     lines = ["INDEX to = 0; u32 good = 1;"]
-    for j, (name, offset) in enumerate(zip(names(count), offsets, strict=True), 1):
+    for j, (name, element) in enumerate(zip(names(count), elements, strict=True), 1):
         lines += [
-            f"const i64 w{j} = {name}[{offset}], v{j} = {_wrapped(j, name, wraps)};",
+            f"const i64 w{j} = {element}, v{j} = {_wrapped(j, name, wraps)};",
             f"const u32 ok{j} = (u64)v{j} < (u64)size_{name};",
             f"wrong = ok{j} ? wrong : {j}u; value = ok{j} ? value : w{j}; good &= ok{j};",
             f"to += (INDEX)v{j} * step_{name};",
@@ -65,11 +65,11 @@ def lookup(count: int, offsets: Sequence[str], wraps: bool) -> str:
     return "\n".join(lines) + "\nto = good ? to : 0;\n"
 
 
-def checked_lookup(count: int, offsets: Sequence[str], wraps: bool) -> str:
+def checked_lookup(count: int, elements: Sequence[str], wraps: bool) -> str:
     """Return statements that compute ``to`` as those of :func:`lookup`, for indices that are known to be valid."""
     lines = ["INDEX to = 0;"]
-    for j, (name, offset) in enumerate(zip(names(count), offsets, strict=True), 1):
-        lines.append(f"const i64 w{j} = {name}[{offset}], v{j} = {_wrapped(j, name, wraps)};")
+    for j, (name, element) in enumerate(zip(names(count), elements, strict=True), 1):
+        lines.append(f"const i64 w{j} = {element}, v{j} = {_wrapped(j, name, wraps)};")
         lines.append(f"to += (INDEX)v{j} * step_{name};")
     return "\n".join(lines) + "\n"
 

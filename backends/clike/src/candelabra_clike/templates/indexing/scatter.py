@@ -4,7 +4,8 @@ There are no atomics. Values for one element arrive in the order of the index, s
 The dims of the loop nest are of two kinds. The target moves along *columns*: elements of different columns never meet,
 so columns are processed in parallel. Along *folds* only indices select the target: the work-item of a column processes
 its folds in order. If there are few columns, work-items share them by parts of the target: each of them reads all
-indices and skips those of other parts.
+indices and skips those of other parts. Adjacent lanes then have adjacent columns of one part, whose indices are often
+the same, so that few of them wait for others.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import prod
+from math import isqrt, prod
 from typing import Any, NamedTuple
 
 from candelabra.dtypes import dtype
@@ -36,6 +37,13 @@ SHARED = 1 << 13
 """The number of elements from which sharing columns is worthwhile."""
 WIDTH = 32
 """Elements of a row that take as long as skipping the index of another part, which the processor cannot predict."""
+
+UPDATE = 10_000
+"""The cycles of a lane that waits for an element, times the lanes of a compute unit, divided by the instructions that
+skip an index: what sharing a column among lanes saves, in terms of what it costs.
+"""
+AHEAD = 8
+"""Indices that a lane loads at once: it skips most of them, so that it would wait for memory."""
 
 
 @dataclass(frozen=True)
@@ -152,8 +160,8 @@ def _part(shape: Shape, rows: Sequence[Shape], dims: Sequence[int]) -> tuple[Sha
 
 def shares(engine: Engine, outer: int, inner: int, fold: int, size: int) -> tuple[int, int]:
     """Return the size of the chunk of a row per work-item, and the number of parts of the target."""
-    if not engine.traits.serial:
-        return 1, 1
+    if not engine.traits.serial:  # the time is columns * parts * fold / UPDATE + fold / parts, up to a factor
+        return 1, max(1, min(size, fold // AHEAD, isqrt(UPDATE * engine.traits.compute_units // (outer * inner))))
     target_parts = 4 * engine.traits.compute_units
     pieces = max(1, min(-(-target_parts // outer), inner // SHORTEST))
     chunk = -(-inner // pieces)
@@ -186,7 +194,10 @@ def text(form: ScatterForm) -> Source:
     at = {n: ("", " + i", f" + i * {n}_s{last}")[kind] for n, kind in zip(arrays, form.inner, strict=True)}
     along = any(form.inner[2:])
     look_up = index_arrays.checked_lookup if form.checked else index_arrays.lookup
-    lookup = look_up(count, [f"{n}_now{at[n] if along else ''}" for n in indices], form.wraps)
+    lanes = form.shared and not form.looped
+    ahead = lanes and form.folds == 1
+    elements = [f"ahead_{n}[j]" if ahead else f"{n}[{n}_now{at[n] if along else ''}]" for n in indices]
+    lookup = look_up(count, elements, form.wraps)
     conditions = [*["good"] * (not form.checked), *["(INDEX)v1 >= low && (INDEX)v1 < high"] * form.shared]
     guard = lookup + (f"if ({' && '.join(conditions)}) " if conditions else "")
     put = _put(rule, f"out[out_row + to{at['out']}]", f"x[x_now{at['x']}]")
@@ -195,17 +206,34 @@ def text(form: ScatterForm) -> Source:
     step = inside + ("{\n" + guard + put + "}\n") if along or not inside else guard + _row(form)
     now = "\n".join([f"INDEX {n}_now = {n}_row;" for n in arrays[1:]])
     moves = "\n".join(index_walker.offset_lines(arrays[1:], form.folds, "fold", "m", "_f", "_now"))
+    of_fold = f"{now}\n{moves}\n{step}"
+    every_fold = f"{outside}for (INDEX fold = 0; fold < folds; ++fold) {{\n{of_fold}}}\n"
+    part = "const INDEX low = item % parts * part_size, high = low + part_size;\nitem /= parts;\n"
+    if lanes:
+        part = "const INDEX columns = items / parts, low = item / columns * part_size, high = low + part_size;\n"
+        part += "item %= columns;\n"
     body = (
-        "INDEX item = GLOBAL_ID;\nif (item < items) {\n"
-        "const INDEX low = item % parts * part_size, high = low + part_size;\nitem /= parts;\n"
+        f"INDEX item = GLOBAL_ID;\nif (item < items) {{\n{part}"
         "const INDEX row = item / chunks, begin = item % chunks * chunk;\n"
         f"const INDEX end = begin + chunk < n{last} ? begin + chunk : n{last};\n"
         f"{'' if form.looped else 'const INDEX i = begin;'}\n"
         f"{'' if form.checked else index_arrays.declare_error()}{index_walker.row_offsets(arrays, last)}"
-        f"{outside}for (INDEX fold = 0; fold < folds; ++fold) {{\n{now}\n{moves}\n{step}}}\n"
+        f"{_looking_ahead(indices, at, of_fold) if ahead else every_fold}"
         f"{'' if form.checked else index_arrays.report(count)}}}"
     )
     return Source(f"scatter_{rule.name}_{count}_{form.columns}d", head, body, wide=form.wide)
+
+
+def _looking_ahead(indices: Sequence[str], at: dict[str, str], step: str) -> str:
+    """Return the loop of a lane over folds of one dim, which loads several indices at once."""
+    each = f"UNROLL for (u32 j = 0; j < {AHEAD}u; ++j)"
+    loads = "".join(f"ahead_{n}[j] = {n}[{n}_row{at[n]} + fold * {n}_f0];\n" for n in indices)
+    return (
+        f"for (INDEX start = 0; start < folds; start += {AHEAD}u) {{\n"
+        f"{''.join(f'i64 ahead_{n}[{AHEAD}];' for n in indices)}\n"
+        f"{each} {{\nconst INDEX fold = start + j < folds ? start + j : folds - 1;\n{loads}}}\n"
+        f"{each} {{\nconst INDEX fold = start + j;\nif (fold < folds) {{\n{step}}}\n}}\n}}\n"
+    )
 
 
 def _put(rule: ScatterRule, destination: str, source_element: str) -> str:
