@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._keys import DEFERRED, RECORDING_MODES, mode, state, switch
-from candelabra._records.record import OPERATORS
+from candelabra._records.registry import OPERATORS
 from candelabra._transforms.batching import run_batched
 
 if TYPE_CHECKING:
