@@ -271,7 +271,7 @@ def _joined(slots: Sequence[Slot], joins: Joins) -> Tensor:
     if not sources:
         return OPERATORS["stack"].canonical(tuple(single), 0)  # type: ignore[no-any-return]
     if total > MOST_ROWS * len(slots) and total * prod(slots[0].shape) > MOST_ELEMENTS:
-        parts, numbers, total = _parts_used(sources, numbers)
+        parts, numbers, total = _used_rows(sources, numbers)
     else:
         parts = [source.tensor for source in sources]
     if single:
@@ -279,29 +279,30 @@ def _joined(slots: Sequence[Slot], joins: Joins) -> Tensor:
         numbers = [n if n >= 0 else total - n - 1 for n in numbers]
         joined: Tensor = OPERATORS["cat"].canonical(tuple(parts), 0)
     else:
-        joined = _joined_parts(parts, joins)
+        joined = _concatenated(parts, joins)
     return joined if numbers == list(range(joined._payload.shape[0])) else _rows(joined, numbers)
 
 
-def _joined_parts(parts: list[Tensor], joins: Joins) -> Tensor:
-    if len(parts) == 1:
-        return parts[0]
-    key = tuple([id(part) for part in parts])
+def _concatenated(tensors: list[Tensor], joins: Joins) -> Tensor:
+    """Return tensors next to each other; ``joins`` keeps them for other operands of the same calls."""
+    if len(tensors) == 1:
+        return tensors[0]
+    key = tuple([id(tensor) for tensor in tensors])
     found = joins.get(key)
     if found is None:
-        found = joins[key] = parts, OPERATORS["cat"].canonical(tuple(parts), 0)
+        found = joins[key] = tensors, OPERATORS["cat"].canonical(tuple(tensors), 0)
     return found[1]
 
 
-def _parts_used(sources: dict[CallResults, int], numbers: list[int]) -> tuple[list[Tensor], list[int], int]:
+def _used_rows(sources: dict[CallResults, int], numbers: list[int]) -> tuple[list[Tensor], list[int], int]:
     """Return the rows of each source that are used, the new numbers of the rows, and the number of rows."""
     places: dict[int, int] = {}
-    parts = []
+    tensors = []
     for source, start in sources.items():
         rows = sorted({n for n in numbers if start <= n < start + source.size})
         places.update(zip(rows, range(len(places), len(places) + len(rows)), strict=True))
-        parts.append(_rows_of(source, [n - start for n in rows]))
-    return parts, [places[n] if n >= 0 else n for n in numbers], len(places)
+        tensors.append(_rows_of(source, [n - start for n in rows]))
+    return tensors, [places[n] if n >= 0 else n for n in numbers], len(places)
 
 
 def _rows_of(source: CallResults, numbers: list[int]) -> Tensor:

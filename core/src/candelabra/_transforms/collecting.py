@@ -80,7 +80,7 @@ class Collector:
         self.depth = len(active_frames())
         self.thread = threading.get_ident()
         self.tables: dict[int, tuple[dict[Any, Group], dict[Any, Bucket]]] = {}
-        """The groups by modes and signature, and what follows from them."""
+        """By modes: the groups by signature, and the buckets that calls were found to belong to."""
         self.modes = 0
         self.table: dict[Any, Group] = {}
         """The modes of the last call, and their groups."""
