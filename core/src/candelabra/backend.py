@@ -178,8 +178,8 @@ class Backend(ABC):
         the kernel, and finds it out.
 
         The function for pointwise calls may have an attribute ``into``, called with a payload before the arguments. It
-        writes the result there for ``out=``, and declines a payload of another shape than the result's. It may fail only
-        before it writes, and reads operands that share memory with the payload first.
+        writes the result there for ``out=``, and declines a payload of another shape than the result's. It may fail
+        only before it writes, and reads operands that share memory with the payload first.
 
         A kernel returns ``NotImplemented`` to decline one call; it must not have changed anything. The operator's body
         serves a declined call or dtype, or the fallback if the operator has no body. ``return decline(error)`` is the
