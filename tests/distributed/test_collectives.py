@@ -89,6 +89,30 @@ def test_averages_divide_the_sum() -> None:
     threads.run(program, SIZE)
 
 
+def test_several_tensors_are_one_work() -> None:
+    """They may differ in shape, dtype and layout, and are reduced as one by one."""
+
+    def program() -> Any:
+        rank = dist.get_rank()
+        tensors = [cd.full((2, 3), float(rank)), cd.arange(4) + rank, cd.ones(3, 2, dtype=cd.float16).t() * rank]
+        versions = [tensor._version for tensor in tensors]
+        work = dist.all_reduce_coalesced(tensors, async_op=True)
+        assert work is not None
+        assert work.result() == tensors
+        work.wait()
+        assert all(tensor._version > version for tensor, version in zip(tensors, versions, strict=True))
+        mean = [cd.full((3,), 1.0 + rank)]
+        assert dist.all_reduce_coalesced(mean, dist.ReduceOp.AVG) is None
+        return [tensor.tolist() for tensor in (*tensors, *mean)]
+
+    expected = [[[3.0] * 3] * 2, [3, 6, 9, 12], [[3.0] * 3] * 2, [2.0] * 3]
+    assert threads.run(program, 3) == [expected] * 3
+    with pytest.raises(ValueError, match=r"all_reduce_coalesced: tensors must be a list of at least one tensor, got"):
+        dist.all_reduce_coalesced([])
+    with pytest.raises(TypeError, match=r"(?s)Expected parameter `tensors` of type candelabra.Tensor.*but got"):
+        dist.all_reduce_coalesced([1.0])  # type: ignore[list-item]
+
+
 def test_reductions_that_have_no_meaning_are_refused() -> None:
     """The error is the same on every rank, and nothing is sent."""
 

@@ -149,6 +149,45 @@ def test_buckets_take_the_order_in_which_gradients_are_ready() -> None:
     assert len(after) > 2
 
 
+@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize("debug", [False, True])
+def test_large_gradients_are_averaged_in_their_own_memory(
+    cores: int, debug: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gradients of 1 MiB and more are not copied; those that a rank lacks are zeros, and other layouts keep theirs."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)), raising=False)
+    if debug:
+        monkeypatch.setenv("CANDELABRA_DISTRIBUTED_DEBUG", "DETAIL")
+
+    def program() -> Any:
+        rank = dist.get_rank()
+        net = nn.Sequential(nn.Linear(512, 512), nn.Linear(512, 3))
+        model = DistributedDataParallel(net)
+        assert [len(bucket.large) for bucket in model.reducer.buckets if bucket.large] == [1]
+        memory: list[int] = []
+        weight = net[0].weight
+        weight.register_post_accumulate_grad_hook(lambda p: memory.append(p.grad.data_ptr()))
+        found = []
+        for step in range(3):
+            if step == 1:
+                weight.grad = cd.zeros(512, 512).t()  # as others may leave it
+                layout = weight.grad.stride()
+            x = cd.full((2, 512), 1.0 + rank + step)
+            model(x).sum().backward()
+            expected = cd.cat([cd.full((2, 512), 1.0 + r + step) for r in range(2)])
+            plain = cd.autograd.grad(net(expected).sum() / 2, [weight])[0]
+            assert cd.allclose(weight.grad, plain, rtol=1e-5)
+            assert step != 1 or weight.grad.stride() == layout
+            found.append(weight.grad.sum().item())
+            if step != 1:
+                assert weight.grad.data_ptr() == memory[-1]
+            model.zero_grad()
+        return found
+
+    first, second = threads.run(program, 2)
+    assert first == second
+
+
 def test_no_sync_adds_up_gradients_of_one_rank() -> None:
     """The first backward pass outside averages the sums."""
     expected = [g.clone() for g in _gradients(network(), [batch(i, rank) for i in range(3) for rank in range(SIZE)])]

@@ -36,8 +36,14 @@ class PinnedBlock:
         self.size: Final = size
         self._buffer: Final = cl.Buffer(engine.context, flags.READ_WRITE | flags.ALLOC_HOST_PTR, size)
         access = cl.map_flags.READ | cl.map_flags.WRITE
-        queue = engine.streams.default.queue
-        self.array: Final[Any] = cl.enqueue_map_buffer(queue, self._buffer, access, 0, (size,), np.uint8)[0]
+        self.array: Final = _map_buffer(engine.streams.default.queue, self._buffer, access, 0, size, blocking=True)[0]
+
+
+def _map_buffer(queue: Any, buffer: Any, access: Any, start: int, size: int, blocking: bool) -> tuple[Any, Any]:
+    """Return an array over mapped bytes, and the event after which it may be used."""
+    enqueue: Any = cl.enqueue_map_buffer  # its declared types accept neither combined flags nor NumPy's types
+    array, event = enqueue(queue, buffer, access, start, (size,), np.uint8, is_blocking=blocking)
+    return array, event
 
 
 class PinnedMemory:
@@ -84,8 +90,10 @@ class PinnedMapping(HostMapping):
         self._engine: Final[OpenCLEngine] = engine
         self._buffer, self._write = payload.buffer, write
         self._start = payload.offset * payload.dtype.itemsize
-        self._block: PinnedBlock | None = engine.pinned.take(payload.size * payload.dtype.itemsize)
-        self._array: Final = self._block.array[: payload.size * payload.dtype.itemsize]  # type: ignore[union-attr]
+        size = payload.size * payload.dtype.itemsize
+        block: PinnedBlock = engine.pinned.take(size)
+        self._block: PinnedBlock | None = block
+        self._array: Final = block.array[:size]
         self._event: Any = None
         if read:
             queue = engine.streams.current().queue
@@ -130,9 +138,7 @@ class SharedMapping(HostMapping):
             access = flags.WRITE_INVALIDATE_REGION
         queue = engine.streams.current().queue
         size, start = payload.size * payload.dtype.itemsize, payload.offset * payload.dtype.itemsize
-        self._array, self._event = cl.enqueue_map_buffer(
-            queue, payload.buffer, access, start, (size,), np.uint8, is_blocking=False
-        )
+        self._array, self._event = _map_buffer(queue, self._buffer, access, start, size, blocking=False)
         queue.flush()
 
     def wait(self) -> memoryview:

@@ -13,6 +13,7 @@ from candelabra.distributed._collectives import (
     all_gather,
     all_gather_into_tensor,
     all_reduce,
+    all_reduce_coalesced,
     all_to_all,
     all_to_all_single,
     barrier,
@@ -77,9 +78,9 @@ __all__ = [
     "GroupMember", "ProcessGroup", "get_backend", "get_global_rank", "get_group_rank", "get_node_local_rank",
     "get_process_group_ranks", "get_rank", "get_world_size", "group",
     # collectives
-    "GradBucket", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_reduce", "all_to_all",
-    "all_to_all_single", "barrier", "broadcast", "gather", "monitored_barrier", "reduce", "reduce_scatter",
-    "reduce_scatter_tensor", "scatter",
+    "GradBucket", "ReduceOp", "Work", "all_gather", "all_gather_into_tensor", "all_reduce", "all_reduce_coalesced",
+    "all_to_all", "all_to_all_single", "barrier", "broadcast", "gather", "monitored_barrier", "reduce",
+    "reduce_scatter", "reduce_scatter_tensor", "scatter",
     # messages and objects
     "P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send",
     "all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list",

@@ -76,18 +76,43 @@ def broadcast(
 def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
     """Replace the tensor of every rank by the reduction of all. All have the same shape and dtype."""
     check_tensor(tensor, "tensor", "all_reduce")
-    g = resolved(group, "all_reduce")
-    access = memory_of(g, tensor)
-    r = EngineReduction("all_reduce", op, tensor.dtype, access.halves)
-    buffer = access.buffer(tensor, r.cast)
+    return _all_reduce("all_reduce", [tensor], op, group, async_op)
+
+
+def all_reduce_coalesced(
+    tensors: Sequence[Tensor], op: ReduceOp = ReduceOp.SUM, group: Any = None, async_op: bool = False
+) -> Work | None:
+    """Do what :func:`all_reduce` does with several tensors, one after another, as one work.
+
+    Every rank has tensors of the same shapes and dtypes, in the same order. One work for many tensors costs less than
+    a work for each.
+    """
+    if not isinstance(tensors, (list, tuple)) or not tensors:
+        raise ValueError(f"all_reduce_coalesced: tensors must be a list of at least one tensor, got {tensors!r}")
+    for tensor in tensors:
+        check_tensor(tensor, "tensors", "all_reduce_coalesced")
+    return _all_reduce("all_reduce_coalesced", tensors, op, group, async_op)
+
+
+def _all_reduce(name: str, tensors: Sequence[Tensor], op: ReduceOp, group: Any, async_op: bool) -> Work | None:
+    g = resolved(group, name)
+    access = memory_of(g, *tensors)
+    reductions = [EngineReduction(name, op, tensor.dtype, access.halves) for tensor in tensors]
+    buffers = [access.buffer(tensor, r.cast) for tensor, r in zip(tensors, reductions, strict=True)]
 
     def task() -> None:
-        memory = buffer.memory
-        access.communicator().all_reduce(memory, r.dtype, r.op)
-        _average(memory, r, access)
+        communicator = access.communicator()
+        for buffer, r in zip(buffers, reductions, strict=True):
+            memory = buffer.memory
+            communicator.all_reduce(memory, r.dtype, r.op)
+            _average(memory, r, access)
 
-    work = g.submit("all_reduce", f"{_described(tensor)}, {op}", task, buffer.store, access.device)
-    return _result(work, async_op, tensor)
+    def finish() -> None:
+        for buffer in buffers:
+            buffer.store()
+
+    work = g.submit(name, f"{', '.join(map(_described, tensors))}, {op}", task, finish, access.device)
+    return _result(work, async_op, *tensors)
 
 
 def reduce(

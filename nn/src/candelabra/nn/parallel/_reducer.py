@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Final
 
 import candelabra as cd
@@ -12,7 +12,8 @@ from candelabra.autograd.graph import nodes_of
 from candelabra.library import open_device
 
 FIRST_BUCKET: Final = 2**20
-"""Bytes of the first bucket: a small one, so that communication begins early."""
+"""Bytes of the first bucket: a small one, so that communication begins early. A gradient of this size in the host's
+memory is reduced in place, by a collective of its own: to copy it to a bucket and back takes longer than a call."""
 
 
 def groups_of(tensors: Sequence[Tensor], cap: float = float("inf"), first_cap: float | None = None) -> list[list[int]]:
@@ -63,13 +64,27 @@ def can_overlap(parameters: Sequence[Tensor]) -> bool:
 
 
 class GradientBucket:
-    """Parameters whose gradients are averaged by one collective."""
+    """Parameters whose gradients are averaged together: small ones in one flat tensor, large ones in place."""
 
-    def __init__(self, indices: list[int]) -> None:
+    def __init__(self, indices: list[int], large: Collection[int]) -> None:
         self.indices = indices
+        self.large = [index for index in indices if index in large]
+        self.small = [index for index in indices if index not in large]
         self.pending = len(indices)
+        self.gradients: list[Tensor] = []
+        """The gradients that are averaged in place, those of ``large``."""
+        self.flat: Tensor | None = None
+        """The gradients of ``small``, one after another; with a communication hook those of all."""
         self.average: Any = None
-        """The future of the flat averages, while they are on their way."""
+        """The future of the averages, while they are on their way: of the flat tensor, if a hook has returned it."""
+
+    def tensors(self) -> list[Tensor]:
+        """Return what is reduced."""
+        return self.gradients if self.flat is None else [*self.gradients, self.flat]
+
+    def clear(self) -> None:
+        """Keep no gradient beyond the backward pass."""
+        self.gradients, self.flat, self.average = [], None, None
 
 
 class Reducer:
@@ -111,7 +126,13 @@ class Reducer:
 
     def _fill(self, order: list[int]) -> None:
         groups = groups_of([self.parameters[index] for index in order], self.cap, min(FIRST_BUCKET, self.cap))
-        self.buckets = [GradientBucket([order[i] for i in members]) for members in groups]
+        large = {
+            index for index, p in enumerate(self.parameters)
+            if p.numel() * p.dtype.itemsize >= FIRST_BUCKET and open_device(p.device).capabilities.host
+        }  # fmt: skip
+        if self.find_unused:  # a gradient that no rank has computed must stay as it is
+            large.clear()
+        self.buckets = [GradientBucket([order[i] for i in members], large) for members in groups]
         self._bucket_of = {index: bucket for bucket in self.buckets for index in bucket.indices}
 
     def _hook(self, index: int) -> Callable[[Tensor], None]:
@@ -152,14 +173,14 @@ class Reducer:
         self._left = set(range(len(self.parameters)))
         self._unused = []
         for bucket in self.buckets:
-            bucket.pending, bucket.average = len(bucket.indices), None
+            bucket.pending = len(bucket.indices)
+            bucket.clear()
 
     def mirror(self) -> None:
         """Take part in the collectives of the other ranks' backward pass, with gradients of zero."""
         self._begin()
         self._unused = list(range(len(self.parameters)))
-        for bucket in self.buckets:
-            self._send(bucket, mirrored=True)
+        self._send(self.buckets, mirrored=True)
         self._finish()
 
     def _reorder(self) -> None:
@@ -182,9 +203,10 @@ class Reducer:
         self._count(index)
         if self._left and not self.overlaps:
             return
+        first = self._next
         while self._next < len(self.buckets) and not self.buckets[self._next].pending:
-            self._send(self.buckets[self._next])
             self._next += 1
+        self._send(self.buckets[first : self._next])
         if self._next == len(self.buckets):
             self._finish()
 
@@ -198,22 +220,58 @@ class Reducer:
         self._left.discard(index)
         self._bucket_of[index].pending -= 1
 
-    def _send(self, bucket: GradientBucket, mirrored: bool = False) -> None:
+    def _send(self, buckets: Sequence[GradientBucket], mirrored: bool = False) -> None:
+        """Begin to average the gradients of buckets. ``mirrored``: this rank has none, and sends zeros.
+
+        With overlap there is a work for each bucket, else one for all, which takes fewer changes of threads. Debug mode
+        compares works, and other ranks may overlap.
+        """
         from candelabra import distributed as dist
 
-        members = [self.parameters[index] for index in bucket.indices]
-        with cd.no_grad():
-            gradients = [None if mirrored else p.grad for p in members]
-            parts = [cd.zeros_like(p) if g is None else g.detach() for p, g in zip(members, gradients, strict=True)]
-            flat = cd.cat([part.reshape(-1) for part in parts])
-            if self.hook is not None:
+        if self.hook is not None:
+            for bucket in buckets:
                 number = self.buckets.index(bucket)
                 last = number == len(self.buckets) - 1
-                bucket.average = self.hook(dist.GradBucket(number, flat, members, last))
-                return
-            flat.div_(dist.get_world_size(self.group) if self.divisor is None else self.divisor)
-        work = dist.all_reduce(flat, group=self.group, async_op=True)
-        bucket.average = work.get_future()  # type: ignore[union-attr]  # a work, since async_op=True
+                members = [self.parameters[index] for index in bucket.indices]
+                bucket.flat = self._packed(bucket.indices, mirrored)
+                bucket.average = self.hook(dist.GradBucket(number, bucket.flat, members, last))
+            return
+        for bucket in buckets:
+            bucket.gradients = [self._gradient(index, mirrored) for index in bucket.large]
+            bucket.flat = self._packed(bucket.small, mirrored) if bucket.small else None
+        separate = self.overlaps or dist.get_debug_level() == "DETAIL"
+        for together in [[each] for each in buckets] if separate or not buckets else [buckets]:
+            average = self._averaged([tensor for bucket in together for tensor in bucket.tensors()], mirrored)
+            for bucket in together:
+                bucket.average = average
+
+    def _gradient(self, index: int, mirrored: bool) -> Tensor:
+        """Return the gradient of a parameter without history, zeros if there is none."""
+        parameter = self.parameters[index]
+        return cd.zeros_like(parameter) if mirrored or parameter.grad is None else parameter.grad.detach()
+
+    def _packed(self, indices: list[int], mirrored: bool) -> Tensor:
+        """Return the gradients of parameters in one flat tensor."""
+        with cd.no_grad():
+            return cd.cat([self._gradient(index, mirrored).reshape(-1) for index in indices])
+
+    def _averaged(self, tensors: list[Tensor], mirrored: bool) -> Any:
+        """Begin to average tensors over the ranks in place, and return the future.
+
+        Sums are divided after the reduction, on the group's thread, while they are in the cache. Half types, which
+        overflow less easily if they are divided before, and ranks with uneven inputs divide before.
+        """
+        from candelabra import distributed as dist
+
+        op, divisor = dist.ReduceOp.AVG, self.divisor
+        if divisor is not None or mirrored or any(tensor.dtype.is_half for tensor in tensors):
+            op = dist.ReduceOp.SUM
+            if not mirrored:
+                with cd.no_grad():
+                    for tensor in tensors:
+                        tensor.div_(dist.get_world_size(self.group) if divisor is None else divisor)
+        work = dist.all_reduce_coalesced(tensors, op, self.group, async_op=True)
+        return work.get_future()  # type: ignore[union-attr]  # a work, since async_op=True
 
     def _finish(self) -> None:
         """Wait for all buckets, and write the averages into the gradients."""
@@ -228,18 +286,26 @@ class Reducer:
             dist.all_reduce(counts, group=self.group)
             everywhere = counts.tolist()
         for bucket in self.buckets:
-            flat = bucket.average.wait()
-            flat = flat[0] if isinstance(flat, list) else flat
-            members = [self.parameters[index] for index in bucket.indices]
+            found = bucket.average.wait()
+            for index, gradient in zip(bucket.large, bucket.gradients, strict=False):  # none with a hook
+                self._store(index, gradient)
+            flat, indices = bucket.flat, bucket.small
+            if self.hook is not None:
+                flat, indices = found[0] if isinstance(found, list) else found, bucket.indices
+            members = [self.parameters[index] for index in indices]
+            for index, part in zip(indices, parts_of(flat, members), strict=True) if flat is not None else ():
+                if everywhere is None or everywhere[index]:
+                    self._store(index, part)
+            bucket.clear()
+
+    def _store(self, index: int, average: Tensor) -> None:
+        """Write an average into the gradient of a parameter, unless that has been averaged in place."""
+        parameter = self.parameters[index]
+        if self.as_views or parameter.grad is None:
+            parameter.grad = average
+        elif parameter.grad._payload is not average._payload:
             with cd.no_grad():
-                for index, p, part in zip(bucket.indices, members, parts_of(flat, members), strict=True):
-                    if everywhere is not None and not everywhere[index]:
-                        continue
-                    if self.as_views or p.grad is None:
-                        p.grad = part
-                    else:
-                        p.grad.copy_(part)
-            bucket.average = None
+                parameter.grad.copy_(average)
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:

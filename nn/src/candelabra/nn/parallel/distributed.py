@@ -141,7 +141,7 @@ class DistributedDataParallel(Module):
 
         assert self.reducer is not None
         active = Join.notify_join_context(self)
-        self.reducer.divisor = active if self._divide_by_active else None
+        self.reducer.divisor = active if self._divide_by_active else dist.get_world_size(self.process_group)
         rank = dist.get_rank(self.process_group)
         return agreed((int(synchronize), int(send_buffers), rank), self.process_group)[2]
 
