@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from benchmarks.cases import Case
+from benchmarks.processor import GPT
 
 BATCHES = 25
 """The number of batches in a turn; they are short, because machines may be busy."""
@@ -90,6 +91,11 @@ def step():
     optimizer.step()
 """
 COMPILED_STEP = f"{STEP}compiled = step if xp.__name__ == 'torch' else xp.compile(step)\n"
+COMPILED_GPT = f"""{BOTH}{GPT}
+model, x, y = model.to(place), x.to(place), y.to(place)
+optimizer = optim.AdamW(model.parameters(), lr=1e-3)
+compiled = step if xp.__name__ == 'torch' else xp.compile(step)
+"""
 PYOPENCL = """
 import numpy
 import pyopencl
@@ -174,6 +180,7 @@ CASES: list[Compared] = [
     ),
     _large("step()", 1.3, STEP, 0.9, name="CNN training step, 64 images"),
     _large("compiled()", 0.75, COMPILED_STEP, 0.6, name="compiled CNN training step, 64 images"),
+    _large("compiled()", 0.8, COMPILED_GPT, 0.65, name="compiled GPT training step 4×128, T 64, batch 12, AdamW"),
     _small("x + y"),
     _small("x * 2.0"),
     _small("x.exp()"),

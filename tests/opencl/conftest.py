@@ -82,6 +82,13 @@ def products() -> Iterator[cd.device]:
     yield from _installed(WithProducts("products", serial=False))
 
 
+@pytest.fixture(scope="module", params=[(8, 16), (16, 32)], ids=["32-bytes", "64-bytes"])
+def registers(request: pytest.FixtureRequest) -> Iterator[cd.device]:
+    """Install the device with the kernels' forms for vector registers of two sizes: correct on every processor."""
+    lanes, count = request.param
+    yield from _installed(OpenCLBackend(f"registers{lanes}", lanes=lanes, registers=count))
+
+
 @pytest.fixture(scope="module")
 def single() -> Iterator[cd.device]:
     """Install the device without float64."""

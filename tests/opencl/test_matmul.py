@@ -93,6 +93,15 @@ def test_matrices_of_all_sizes_multiply_as_with_numpy(form: cd.device, name: str
     np.testing.assert_array_equal(to_numpy(to_device(form, a) @ to_device(form, b)), a @ b)
 
 
+@pytest.mark.parametrize("name", ["odd", "four rows", "several panels, deep", "in strips"])
+def test_products_with_registers_of_each_size(registers: cd.device, name: str) -> None:
+    """Tiles of vectors of eight and of sixteen lanes give the sums of NumPy, on every processor."""
+    rows, depth, columns = SIZES[name]
+    a, b = numbers((rows, depth), 1), numbers((depth, columns), 2)
+    product = cd.tensor(a, device=registers) @ cd.tensor(b, device=registers)
+    np.testing.assert_array_equal(product.cpu().numpy(), a @ b)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_matrices_of_any_layout_are_supported(form: cd.device, layout: str) -> None:
     """A view of either operand gives the same result as its copy, for small and large sizes."""

@@ -30,9 +30,11 @@ MIN_CACHE: Final = 32 << 20
 
 
 def traits_of(device: Any) -> Traits:
-    """Return the traits of a device."""
+    """Return the traits of a device. Processors whose vectors have 64 bytes are those of AVX-512, with 32 registers."""
+    serial = bool(device.type & cl.device_type.CPU)
+    wide = serial and device.native_vector_width_float >= 16
     return Traits(
-        serial=bool(device.type & cl.device_type.CPU),
+        serial=serial,
         compute_units=device.max_compute_units,
         group=min(device.max_work_item_sizes[0], device.max_work_group_size),
         local_memory=device.local_mem_size,
@@ -41,6 +43,8 @@ def traits_of(device: Any) -> Traits:
         memory=device.global_mem_size,
         largest=device.max_mem_alloc_size,
         cache=max(device.global_mem_cache_size, MIN_CACHE),
+        lanes=16 if wide else 8,
+        registers=32 if wide else 16,
     )
 
 

@@ -41,7 +41,19 @@ typedef char4 i8x4; typedef short4 i16x4; typedef int4 i32x4; typedef long4 i64x
 typedef uchar4 u8x4; typedef ushort4 u16x4; typedef uint4 u32x4; typedef ulong4 u64x4; typedef float4 f32x4;
 #define LOAD_X4(type, p) (*(__global const type##x4*)(p))
 #define STORE_X4(type, p, v) (*(__global type##x4*)(p) = (v))
+#define VECTOR16(type, name) typedef name##16 type##x16; \
+    typedef name##16 __attribute__((aligned(sizeof(name)))) type##x16_at;
+VECTOR16(u32, uint) VECTOR16(f32, float)
+#define LOAD_X16(type, p) (*(__global const type##x16_at*)(p))
+#define STORE_X16(type, p, v) (*(__global type##x16_at*)(p) = (v))
+#define PRIVATE_X16(type, p) (*(type##x16_at*)(p))
+#define BITS_F32X16(v) as_float16(v)
+#define BITS_U32X16(v) as_uint16(v)
+#if defined(__clang__) && defined(PROCESSOR)
+#define PREFETCH(address) __builtin_prefetch((const void*)(uintptr_t)(address))
+#else
 #define PREFETCH(address)
+#endif
 typedef uint16 CACHE_LINE;
 #if defined(__clang__) && defined(PROCESSOR)
 #define STORE_NONTEMPORAL(address, line) __builtin_nontemporal_store(line, address)
@@ -57,7 +69,12 @@ typedef char i8; typedef short i16; typedef int i32; typedef long i64;
 typedef uchar u8; typedef ushort u16; typedef uint u32; typedef ulong u64;
 typedef float f32; typedef float2 c64;
 #define C64(re, im) ((float2)((re), (im)))
+#if defined(__clang__) && defined(PROCESSOR) && defined(__AVX512F__)
+/* Otherwise LLVM splits vectors of sixteen into halves, since it prefers registers of 32 bytes. */
+#define KERNEL __attribute__((min_vector_width(512))) __kernel
+#else
 #define KERNEL __kernel
+#endif
 #define REQUIRED_GROUP(n) __attribute__((reqd_work_group_size(n, 1, 1)))
 #define FUNCTION static inline
 #define GLOBAL __global
