@@ -166,3 +166,19 @@ def test_a_folder_of_another_user_is_named(tmp_path: Path, monkeypatch: pytest.M
     with pytest.warns(RuntimeWarning, match="no permission to write to .*pocl"):
         guard = guarded_cache(tmp_path / "pocl")
     assert guard.folder != tmp_path / "pocl"
+
+
+UNREAD = """
+import candelabra as cd
+from candelabra_opencl import pocl
+pocl.CacheGuard.check = lambda self: False  # another process has left an entry: a temporary folder serves
+x = cd.ones(1000, device="opencl")
+y = (x.sin() + x.cos() * 3).exp()
+"""
+
+
+def test_a_process_may_end_with_work_that_nothing_reads(tmp_path: Path) -> None:
+    """PoCL compiles kernels when they run, so its temporary folder is removed after the work is complete."""
+    environment = {**os.environ, "CANDELABRA_CACHE": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", UNREAD], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from typing import Any, Final
 from weakref import WeakSet
 
@@ -24,6 +27,19 @@ _backends: Final[WeakSet[OpenCLBackend]] = WeakSet()
 def _after_fork() -> None:
     for backend in list(_backends):
         backend.after_fork()
+
+
+@cache
+def _finish_at_exit() -> None:
+    """Let the process end after the devices' work: PoCL compiles a kernel when it runs, into a folder that may be
+    temporary. Called when the folder exists, so that it is removed later.
+    """
+    atexit.register(_finish)
+
+
+def _finish() -> None:
+    for backend in list(_backends):
+        backend.finish()
 
 
 if hasattr(os, "register_at_fork"):  # Windows has no fork
@@ -70,7 +86,14 @@ class OpenCLBackend(CLikeBackend):
         with self._lock:
             if index not in self._engines:
                 self._engines[index] = OpenCLEngine(description.device, index, f"{self.name}:{index}", self._traits)
+                _finish_at_exit()
             return self._engines[index]
+
+    def finish(self) -> None:
+        """Wait for the work of all devices. Errors have no one to tell: the process ends."""
+        for engine in list(self._engines.values()):
+            with suppress(RuntimeError):
+                engine.streams.finish()
 
     def after_fork(self) -> None:
         """Forbid the devices in a forked process. Drivers that the other process had not loaded work as usual."""
