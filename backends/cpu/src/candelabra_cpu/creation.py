@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from candelabra_cpu.backend import TO_NUMPY, allocate, zeros
 from candelabra_cpu.numpy_kernels import numpy_kernel, run, run_in_context_copy, wrap_scalars
-
-MOST_STACKED: Final = 64
-"""The number of elements up to which ``stack`` joins arrays itself."""
 
 
 def full(shape: tuple[int, ...], value: Any, dtype: Any, index: int) -> Any:
@@ -105,13 +101,8 @@ def copied_(x: Any, src: Any) -> Any:
     return x
 
 
-def stack(tensors: Sequence[Any], dim: int) -> Any:
-    """Join small arrays of one shape along a new axis. Larger ones are left to ``cat``, which copies them faster."""
-    return NotImplemented if tensors[0].size > MOST_STACKED else np.stack(tensors, axis=dim)
-
-
 KERNELS: dict[str, Any] = {
     "full": full, "arange": numpy_kernel(arange),
     "linspace": numpy_kernel(linspace), "triangle_indices": numpy_kernel(triangle_indices),
-    "clone": clone, "cast": cast, "filled_": filled_, "copied_": copied_, "stack": stack,
+    "clone": clone, "cast": cast, "filled_": filled_, "copied_": copied_,
 }  # fmt: skip

@@ -84,6 +84,7 @@ COPIED: Final[dict[str, Callable[[Array, Array], tuple[Any, ...]]]] = {
     "clone": lambda x, index: (x,),
     "copied": lambda x, index: (np.zeros_like(x), x),
     "cat": lambda x, index: ((x, x),),
+    "stack": lambda x, index: ((x, x),),
     "tril": lambda x, index: (x.reshape(-1, 1),),
     "triu": lambda x, index: (x.reshape(1, -1),),
     "gather": lambda x, index: (x, 0, index),

@@ -25,6 +25,7 @@ Arguments = Callable[[Maker], tuple[Any, ...]]
 # -- one element ------------------------------------------------------------------------------------------------------
 ONE: Final[dict[str, Arguments]] = {
     "cat": lambda t: ((t(1), t(0)),),
+    "stack": lambda t: ((t(),),),
     "flip": lambda t: (t(1, 1), (0,)),
     "gather": lambda t: (t(3), 0, t.index(2)),
     "index": lambda t: (t(3), (t.index(2),)),

@@ -108,6 +108,12 @@ def joined(t: Maker) -> Iterator[Sample]:
     yield sample([t.array([i % 7, i % 5, i % 3]) for i in range(300)], 0, note="300 tensors", **PLAIN)
 
 
+@sizes("stack")
+def stacked(t: Maker) -> Iterator[Sample]:
+    """Yield many small tensors."""
+    yield sample([t.array([i % 7, i % 5, i % 3]) for i in range(300)], 0, note="300 tensors", **PLAIN)
+
+
 @sizes("tril", "triu")
 def triangles(t: Maker) -> Iterator[Sample]:
     """Yield a batch of many matrices, and a matrix of many rows."""
