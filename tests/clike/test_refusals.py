@@ -147,8 +147,16 @@ REFUSED: dict[str, tuple[Callable[[Table, Array], object], type[Exception], str]
         r"class_losses: expected targets of shape \(2,\), got \(3,\)",
     ),
     "bags": (
-        lambda t, a: t["bag_sums"](a(2, 3), a(3, d=cd.int64), a(1, d=cd.int64), a(2), False), RuntimeError,
-        "bag_sums takes a vector of indices, and a scale for each of them",
+        lambda t, a: t["bag_sums"](a(2, 3), a(3, d=cd.int64), a(1, d=cd.int64), a(2), False, False), RuntimeError,
+        "bags are a matrix, vectors of indices and starts, and a scale for each index",
+    ),
+    "the gradient of maxima": (
+        lambda t, a: t["bag_maxima_backward"](a(2, 3), a(2, 4, d=cd.int64), 5), RuntimeError,
+        r"the gradient and the rows of maxima are matrices, got \(2, 3\) and \(2, 4\)",
+    ),
+    "the gradient of bags": (
+        lambda t, a: t["bag_dots"](a(2, 3), a(4, 3), a(3, d=cd.int64), a(1, d=cd.int64), False), RuntimeError,
+        r"the gradient of bags has shape \(1, 3\), got \(2, 3\)",
     ),
     "shapes": (lambda t, a: broadcast([(2,), (3,)]), RuntimeError, r"shapes \(2,\), \(3,\) do not broadcast"),
     "a result": (
@@ -169,7 +177,9 @@ def test_arguments_that_do_not_fit_are_refused(case: str, table: Table, array: A
 
 def test_an_index_that_is_not_current_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel that the index lacks would never serve, and one that the module lacks would fail at its first call."""
-    monkeypatch.setitem(tables.KERNELS, "bags", "bag_sums flicker")
+    monkeypatch.setitem(
+        tables.KERNELS, "bags", "bag_sums bag_maxima bag_sums_backward bag_dots bag_maxima_backward flicker"
+    )
     tables.loaded.cache_clear()
     with pytest.raises(
         tables.StaleKernelIndex, match=r"not current: 'flicker' is in only one of it and .*kernels\.bags"

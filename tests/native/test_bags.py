@@ -6,7 +6,8 @@ import candelabra as cd
 import numpy as np
 import pytest
 from candelabra.nn import functional as F
-from candelabra_clike.kernels.bags import BLOCK, COLUMNS, KERNELS
+from candelabra_clike.kernels.bags import KERNELS
+from candelabra_clike.templates.bags import BLOCK, COLUMNS
 from candelabra_native.arrays import payload, strided
 from candelabra_native.engine import ENGINE
 
@@ -23,7 +24,7 @@ def test_every_part_of_the_blocks_is_summed(scaled: bool) -> None:
     operands = [None if x is None else strided(x, ENGINE) for x in (weight, index, starts, scales)]
     rows = weight[index] * (1 if scales is None else scales[:, None])
     expected = np.stack([rows[a : a + n].sum(0) for a, n in zip(starts, lengths, strict=True)])
-    np.testing.assert_array_equal(payload(kernel(*operands, False)), expected)
+    np.testing.assert_array_equal(payload(kernel(*operands, False, False)), expected)
     assert KERNELS["bag_sums"].for_dtype(cd.int64) is None
 
 

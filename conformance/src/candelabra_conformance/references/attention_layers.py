@@ -77,13 +77,63 @@ def embedding_bag(
     return out
 
 
+def _bounds(starts: Array, count: int) -> list[tuple[int, int]]:
+    """Return the first position of each bag, and the one after its last."""
+    return list(zip(starts, [*starts[1:], count][: len(starts)], strict=True))
+
+
 @reference("bag_sums")
-def bag_sums(weight: Array, indices: Array, starts: Array, scales: Any = None, by_frequency: bool = False) -> Array:
+def bag_sums(
+    weight: Array, indices: Array, starts: Array, scales: Any = None, mean: bool = False, by_frequency: bool = False
+) -> Array:
     """Add the rows of one bag after the other."""
     rows = weight[indices] * (1 if scales is None else scales[:, None])
-    ends = [*starts[1:], len(indices)]
-    sums = [rows[a:b].sum(0) for a, b in zip(starts, ends[: len(starts)], strict=True)]
+    sums = [rows[a:b].sum(0) / (max(b - a, 1) if mean else 1) for a, b in _bounds(starts, len(indices))]
     return np.array(sums, weight.dtype).reshape(len(starts), weight.shape[1])
+
+
+@reference("bag_maxima")
+def bag_maxima(weight: Array, indices: Array, starts: Array) -> tuple[Array, Array]:
+    """Search each column of one bag after the other; NumPy's argmax finds the first NaN."""
+    values = np.zeros((len(starts), weight.shape[1]), weight.dtype)
+    found = np.full(values.shape, -1)
+    for bag, (a, b) in enumerate(_bounds(starts, len(indices))):
+        if a < b:
+            found[bag] = indices[a:b][weight[indices[a:b]].argmax(0)]
+            values[bag] = np.take_along_axis(weight, found[bag][None], 0)[0]
+    return values, found
+
+
+@reference("bag_sums_backward")
+def bag_sums_backward(
+    grad: Array, indices: Array, starts: Array, scales: Any, rows: int, mean: bool = False, by_frequency: bool = False
+) -> Array:
+    """Add the gradient of each bag to its rows, one after the other."""
+    total = np.zeros((rows, grad.shape[1]), grad.dtype)
+    for bag, (a, b) in enumerate(_bounds(starts, len(indices))):
+        for p in range(a, b):
+            factor = (1 if scales is None else scales[p]) / (b - a if mean else 1)
+            total[indices[p]] += grad[bag] * factor / ((indices == indices[p]).sum() if by_frequency else 1)
+    return total
+
+
+@reference("bag_maxima_backward")
+def bag_maxima_backward(grad: Array, at: Array, rows: int) -> Array:
+    """Add each gradient to its row, in its column."""
+    total = np.zeros((rows, grad.shape[1]), grad.dtype)
+    for (bag, column), row in np.ndenumerate(at):
+        if row >= 0:
+            total[row, column] += grad[bag, column]
+    return total
+
+
+@reference("bag_dots")
+def bag_dots(grad: Array, weight: Array, indices: Array, starts: Array, mean: bool = False) -> Array:
+    """Multiply each row by the gradient of its bag."""
+    dots = np.zeros(len(indices), grad.dtype)
+    for bag, (a, b) in enumerate(_bounds(starts, len(indices))):
+        dots[a:b] = weight[indices[a:b]] @ grad[bag] / (b - a if mean else 1)
+    return dots
 
 
 @reference("linear_class_losses")

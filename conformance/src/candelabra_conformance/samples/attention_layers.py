@@ -9,7 +9,7 @@ import numpy as np
 from candelabra.dtypes import FLOATING
 
 from candelabra_conformance.samples.maker import Maker
-from candelabra_conformance.samples.registry import inputs, mistakes, only
+from candelabra_conformance.samples.registry import inputs, mistakes, only, special
 from candelabra_conformance.samples.sample import LENGTH_ONE, ORDINARY, ZERO_SIZE, Sample, sample
 
 only(
@@ -88,19 +88,91 @@ def sums_of_bags(t: Maker) -> Iterator[Sample]:
     """Yield bags with and without scales, empty ones at both ends and in the middle, no bags, and no indices."""
     yield sample(t(4, 3), t.index(1, 3, 1, 0), t.index(0, 2))
     yield sample(t(4, 3), t.index(1, 3, 1, 0), t.index(0, 0, 1, 1, 4), t(4))
-    yield sample(t(5, 2), t.index(4, 4, 1), t.index(0, 1), None, True, gradient=False)
+    yield sample(t(5, 2), t.index(4, 4, 1), t.index(0, 1), None, False, True, gradient=False)
+    yield sample(t(4, 3), t.index(1, 3, 1, 0), t.index(0, 0, 3), None, True)
+    yield sample(t(4, 3), t.index(1, 3, 1, 0), t.index(0, 1), t(4), True)
     yield sample(t(1, 1), t.index(0), t.index(0), t(1), kind=LENGTH_ONE)
     yield sample(t(4, 3), t.indices(0, below=1), t.index(0, 0), kind=ZERO_SIZE)
     yield sample(t(4, 3), t.indices(0, below=1), t.indices(0, below=1), t(0), kind=ZERO_SIZE)
     yield sample(t(4, 0), t.index(1, 2), t.index(0), kind=ZERO_SIZE)
-    starts = np.array([0, 1, 1, 300, 431])  # a bag of more rows than one partial sum has
-    yield sample(t(65, 131), t.indices(440, below=65), starts, t(440), kind="large", gradient=False)
+    yield sample(t(65, 131), t.indices(440, below=65), LONG_BAGS, t(440), kind="large", gradient=False)
+    yield sample(t(65, 131), t.indices(440, below=65), LONG_BAGS, None, True, kind="large", gradient=False)
+
+
+LONG_BAGS: Final = np.array([0, 1, 1, 300, 431])
+"""Starts of bags, of which one has more rows than a partial sum."""
+
+
+@inputs("bag_maxima")
+def maxima_of_bags(t: Maker) -> Iterator[Sample]:
+    """Yield bags of equal rows, empty ones at both ends and in the middle, no bags, and no indices."""
+    yield sample(t(4, 3), t.index(1, 3, 1, 0), t.index(0, 2))
+    yield sample(t(4, 3), t.index(1, 3, 3, 0), t.index(0, 0, 1, 1, 4))
+    yield sample(t(1, 1), t.index(0), t.index(0), kind=LENGTH_ONE)
+    yield sample(t(4, 3), t.indices(0, below=1), t.index(0, 0), kind=ZERO_SIZE)
+    yield sample(t(4, 3), t.indices(0, below=1), t.indices(0, below=1), kind=ZERO_SIZE)
+    yield sample(t(4, 0), t.index(1, 2), t.index(0), kind=ZERO_SIZE)
+    yield sample(t(65, 131), t.indices(440, below=65), LONG_BAGS, kind="large", gradient=False)
+
+
+@special("bag_maxima")
+def maxima_of_unusual_bags(t: Maker) -> Iterator[Sample]:
+    """Yield different rows with equal elements, of which the first counts, infinities, and NaN."""
+    if t.is_floating:
+        table = t.array([[1.0, -np.inf], [1.0, np.inf], [np.nan, np.inf], [np.nan, 0.0]])
+        yield sample(table, t.index(1, 0, 0, 0, 2, 3, 2, 1, 3), t.index(0, 2, 4, 6), note="equal, infinite, NaN")
+
+
+@inputs("bag_sums_backward")
+def gradients_of_bags(t: Maker) -> Iterator[Sample]:
+    """Yield bags as for their sums, rows that no bag has, and rows that several have."""
+    for mean in (False, True):
+        yield sample(t(2, 3), t.index(1, 3, 1, 0), t.index(0, 2), None, 6, mean, core=1)
+        yield sample(t(5, 3), t.index(1, 3, 1, 0), t.index(0, 0, 1, 1, 4), t(4), 4, mean, core=1)
+        yield sample(t(5, 131), t.indices(440, below=65), LONG_BAGS, None, 70, mean, kind="large", gradient=False)
+    yield sample(t(2, 2), t.index(4, 4, 1), t.index(0, 1), None, 5, False, True, gradient=False)
+    yield sample(t(1, 1), t.index(0), t.index(0), t(1), 1, kind=LENGTH_ONE)
+    yield sample(t(2, 3), t.indices(0, below=1), t.index(0, 0), None, 4, kind=ZERO_SIZE)
+    yield sample(t(1, 0), t.index(1, 2), t.index(0), None, 4, kind=ZERO_SIZE)
+
+
+@inputs("bag_dots")
+def gradients_of_scales(t: Maker) -> Iterator[Sample]:
+    """Yield rows that are shorter and longer than the partial sums of a dot product."""
+    for mean in (False, True):
+        yield sample(t(5, 3), t(4, 3), t.index(1, 3, 1, 0), t.index(0, 0, 1, 1, 4), mean)
+    yield sample(t(1, 1), t(1, 1), t.index(0), t.index(0), kind=LENGTH_ONE)
+    yield sample(t(2, 3), t(4, 3), t.indices(0, below=1), t.index(0, 0), kind=ZERO_SIZE)
+    yield sample(t(5, 131), t(65, 131), t.indices(440, below=65), LONG_BAGS, kind="large", gradient=False)
+
+
+@inputs("bag_maxima_backward")
+def gradients_of_maxima(t: Maker) -> Iterator[Sample]:
+    """Yield rows that attain several maxima, those that attain none, and maxima of empty bags."""
+    yield sample(t(2, 3), t.index([0, 3, 0], [0, -1, 1]), 5)
+    yield sample(t(1, 1), t.index([0]), 1, kind=LENGTH_ONE)
+    yield sample(t(0, 3), t.indices(0, 3, below=1), 2, kind=ZERO_SIZE)
+    distinct = np.add.outer(np.arange(70), np.arange(131)) % 80  # no two maxima of a column are in one row
+    yield sample(t(70, 131), distinct, 80, kind="large", gradient=False)
+
+
+only(lambda d: d.category == FLOATING, "bag_sums_backward", "bag_maxima_backward", "bag_dots")
+
+
+@mistakes("bag_maxima")
+def maxima_of_no_bags(t: Maker) -> Iterator[Sample]:
+    """Yield an index and starts out of bounds."""
+    yield sample(t(4, 3), t.index(0, 4), t.index(0), note="out of bounds")
+    yield sample(t(4, 3), t.index(0, 1), t.index(1), note="the first start")
+    yield sample(t(4, 3), t.index(0, 1), t.index(0, 3), note="a start beyond the end")
 
 
 @mistakes("bag_sums")
 def sums_of_no_bags(t: Maker) -> Iterator[Sample]:
     """Yield an index out of bounds, and shapes that do not match."""
     yield sample(t(4, 3), t.index(0, 4), t.index(0), note="out of bounds")
+    yield sample(t(4, 3), t.index(0, 1), t.index(1), note="the first start")
+    yield sample(t(4, 3), t.index(0, 1), t.index(0, 3), note="a start beyond the end")
     yield sample(t(4), t.index(0, 1), t.index(0), note="no table")
     yield sample(t(4, 3), t.index([0, 1]), t.index(0), note="indices of a matrix")
     yield sample(t(4, 3), t.index(0, 1), t.index(0), t(3), note="scales")

@@ -1,4 +1,4 @@
-"""Sums of bags of rows of a table. The rows are read from the table and not stored."""
+"""Sums, means and maxima of bags of rows of a table, and their gradients. The rows are not copied."""
 
 from __future__ import annotations
 
@@ -6,115 +6,145 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from candelabra.dtypes import FLOATING, dtype
+from candelabra.dtypes import FLOATING, float32, float64, int64
 
 from candelabra_clike.array import StridedArray
-from candelabra_clike.device_errors import IndexOutOfBounds
+from candelabra_clike.device_errors import TICKET_MASK, IndexOutOfBounds
 from candelabra_clike.engine import Engine, Launch
 from candelabra_clike.kernels.copies import contiguous
 from candelabra_clike.kernels.indexing import OUT_OF_RANGE
 from candelabra_clike.kernels.reductions import DtypeSpecialized
 from candelabra_clike.layouts import WIDE
-from candelabra_clike.source import Source, number, reads, writes
-from candelabra_clike.types import CTYPES
+from candelabra_clike.templates import bags
 
 GRAIN = 1 << 14
-"""Elements of the result that a work-item computes on serial devices."""
-COLUMNS, BLOCK = 64, 64
-"""The columns that a work-item sums at a time on serial devices, and the rows that are added to one partial sum."""
+"""Elements that a work-item computes on serial devices."""
 NO_ROW = IndexOutOfBounds("bag_sums", IndexError, OUT_OF_RANGE)
-
-BOUNDS = (
-    "const i64 from = starts[starts_at + bag] < 0 ? 0 : starts[starts_at + bag];\n"
-    "const i64 next = bag + 1 < bags ? starts[starts_at + bag + 1] : (i64)n;\n"
-    "const i64 to = next < (i64)n ? next : (i64)n;\n"
-)
-"""The positions of a bag, within the indices whatever the starts are."""
-ROW = (
-    "const i64 chosen = index[index_at + (INDEX)p];\n"
-    "if ((u64)chosen >= (u64)rows) { wrong = 1; value = chosen; continue; }\n"
-)
+NO_START = IndexOutOfBounds("bag_sums", RuntimeError, "offset {index} is not between 0 and {size}")
 
 
 @lru_cache(None)
-def compiled(engine: Engine, d: dtype, scaled: bool, wide: bool) -> Launch:
-    """Return the kernel in which a work-item computes some bags, or on other devices one element."""
-    c = CTYPES[d]
-    parameters = (
-        writes("out", c.memory), reads("x", c.memory), reads("index", "i64"), reads("starts", "i64"),
-        *([reads("scales", c.memory)] if scaled else []), writes("errors", "i64"), number("ticket", "u32"),
-        *map(number, ("x_at", "index_at", "starts_at", *(["scales_at"] if scaled else []))),
-        *map(number, ("bags", "per_item", "n", "rows", "width")),
+def compiled(engine: Engine, form: bags.BagForm, wide: bool) -> Launch:
+    """Return a kernel over bags."""
+    return engine.compile(form.source(engine.traits.serial, wide))
+
+
+def _launch(
+    form: bags.BagForm,
+    outs: tuple[StridedArray, ...],
+    operands: list[StridedArray],
+    count: int,
+    indices: int,
+    rows: int,
+    width: int,
+) -> None:
+    """Launch a kernel over ``count`` bags of indices."""
+    out, engine, serial = outs[0], outs[0].engine, outs[0].engine.traits.serial
+    of_rows = form.kind.endswith("gradient")
+    units, elements = (rows, out.size) if of_rows else (count, max(indices, count) * max(width, 1))
+    arrays = [x if x.contiguous else contiguous(x) for x in operands]
+    wide = max([x.offset + x.size for x in (*outs, *arrays)]) >= WIDE
+    errors, ticket = engine.errors.register(NO_ROW, [])
+    per_item = max(1, GRAIN * units // elements, -(-units // engine.traits.compute_units)) if serial else 1
+    start_ticket = engine.errors.number(NO_START) | (ticket & TICKET_MASK)
+    compiled(engine, form, wide)(
+        -(-units // per_item) if serial else out.size, *[x.buffer for x in outs], *[x.buffer for x in arrays],
+        errors, ticket, start_ticket, *[x.offset for x in arrays], per_item, count, indices, rows, width,
     )  # fmt: skip
-    serial = engine.traits.serial
-    scale = f"const {c.value} scale = {c.load('scales[scales_at + (INDEX)p]')};\n" if scaled else ""
-    body = "u32 wrong = 0; i64 value = 0;\n" + (_bags if serial else _element)(d, scale)
-    body += "if (wrong) report_error(errors, ticket, value, 0, (i64)rows);"
-    name = f"bag_sums_{d.name}{'_scaled' if scaled else ''}"
-    return engine.compile(Source(name, parameters, body, group=1 if serial else None, wide=wide))
 
 
-def _bags(d: dtype, scale: str) -> str:
-    c = CTYPES[d]
-    product = c.load("row[j]") + (" * scale" if scale else "")
-    return (
-        "const INDEX first = GLOBAL_ID * per_item, rest = bags - first;\n"
-        "const INDEX end = first + (rest < per_item ? rest : per_item);\n"
-        "for (INDEX bag = first; bag < end; ++bag) {\n"
-        f"{BOUNDS}for (INDEX column = 0; column < width; column += {COLUMNS}u) {{\n"
-        f"const int m = width - column < {COLUMNS}u ? (int)(width - column) : {COLUMNS};\n"
-        f"{c.value} total[{COLUMNS}];\nfor (int j = 0; j < {COLUMNS}; ++j) total[j] = 0;\n"
-        f"for (i64 begin = from; begin < to; begin += {BLOCK}) {{\n"
-        f"const i64 stop = begin + {BLOCK} < to ? begin + {BLOCK} : to;\n"
-        f"{c.value} part[{COLUMNS}];\nfor (int j = 0; j < {COLUMNS}; ++j) part[j] = 0;\n"
-        f"for (i64 p = begin; p < stop; ++p) {{\n{ROW}{scale}"
-        f"GLOBAL const {c.memory}* const row = x + (x_at + (INDEX)chosen * width + column);\n"
-        f"if (m == {COLUMNS}) {{ INDEPENDENT for (int j = 0; j < {COLUMNS}; ++j) part[j] += {product}; }}\n"
-        f"else for (int j = 0; j < m; ++j) part[j] += {product};\n}}\n"
-        f"for (int j = 0; j < {COLUMNS}; ++j) total[j] += part[j];\n}}\n"
-        f"GLOBAL {c.memory}* const o = out + (bag * width + column);\n"
-        f"for (int j = 0; j < m; ++j) o[j] = {c.store('total[j]')};\n}}\n}}\n"
-    )
+def _fitting(
+    weight: StridedArray, indices: StridedArray, starts: StridedArray, scales: StridedArray | None,
+    grad: StridedArray | None = None,
+) -> None:  # fmt: skip
+    """Raise ``RuntimeError`` for shapes that do not match. Without them, kernels would read beyond the arrays."""
+    vectors = len(indices.shape) == len(starts.shape) == 1
+    if len(weight.shape) != 2 or not vectors or (scales is not None and scales.shape != indices.shape):
+        raise RuntimeError("bags are a matrix, vectors of indices and starts, and a scale for each index")
+    if grad is not None and grad.shape != (starts.shape[0], weight.shape[1]):
+        raise RuntimeError(f"the gradient of bags has shape {(starts.shape[0], weight.shape[1])}, got {grad.shape}")
 
 
-def _element(d: dtype, scale: str) -> str:
-    c = CTYPES[d]
-    product = c.load("x[x_at + (INDEX)chosen * width + column]") + (" * scale" if scale else "")
-    return (
-        "if (GLOBAL_ID < bags * width) {\nconst INDEX bag = GLOBAL_ID / width, column = GLOBAL_ID % width;\n"
-        f"{BOUNDS}{c.value} total = 0;\nfor (i64 begin = from; begin < to; begin += {BLOCK}) {{\n"
-        f"const i64 stop = begin + {BLOCK} < to ? begin + {BLOCK} : to;\n{c.value} part = 0;\n"
-        f"for (i64 p = begin; p < stop; ++p) {{\n{ROW}{scale}part += {product};\n}}\ntotal += part;\n}}\n"
-        f"out[GLOBAL_ID] = {c.store('total')};\n}}\n"
-    )
+def bag_sums(
+    weight: StridedArray, indices: StridedArray, starts: StridedArray, scales: StridedArray | None, mean: bool,
+    scale_grad_by_freq: bool,
+) -> StridedArray:  # fmt: skip
+    """The kernel of ``bag_sums``."""
+    _fitting(weight, indices, starts, scales)
+    (bags_,), (rows, width) = starts.shape, weight.shape
+    out: StridedArray = weight.engine.empty((bags_, width), weight.dtype)
+    if out.size:
+        form = bags.BagForm("sums", weight.dtype, scales is not None, mean)
+        operands = [weight, indices, starts, *([] if scales is None else [scales])]
+        _launch(form, (out,), operands, starts.size, indices.size, rows, width)
+    return out
 
 
-def _sums_for(d: dtype) -> Callable[..., StridedArray] | None:
-    if d.category != FLOATING:
-        return None
-
-    def bag_sums(
-        weight: StridedArray, indices: StridedArray, starts: StridedArray, scales: StridedArray | None,
-        scale_grad_by_freq: bool,
-    ) -> StridedArray:  # fmt: skip
-        engine, (bags,), (rows, width) = weight.engine, starts.shape, weight.shape
-        if len(indices.shape) != 1 or (scales is not None and scales.shape != indices.shape):
-            raise RuntimeError("bag_sums takes a vector of indices, and a scale for each of them")
-        out = engine.empty((bags, width), d)
-        if not out.size:
-            return out
-        operands = [contiguous(x) for x in (weight, indices, starts, *([] if scales is None else [scales]))]
-        wide = max(out.size, *[x.offset + x.size for x in operands]) >= WIDE
-        errors, ticket = engine.errors.register(NO_ROW, [])
-        serial = engine.traits.serial
-        per_item = max(1, GRAIN // width) if serial else 1
-        compiled(engine, d, scales is not None, wide)(
-            -(-bags // per_item) if serial else out.size, out.buffer, *[x.buffer for x in operands], errors, ticket,
-            *[x.offset for x in operands], bags, per_item, indices.size, rows, width,
-        )  # fmt: skip
-        return out
-
-    return bag_sums
+def bag_maxima(weight: StridedArray, indices: StridedArray, starts: StridedArray) -> tuple[StridedArray, StridedArray]:
+    """The kernel of ``bag_maxima``."""
+    _fitting(weight, indices, starts, None)
+    engine, (bags_,), (rows, width) = weight.engine, starts.shape, weight.shape
+    outs = engine.empty((bags_, width), weight.dtype), engine.empty((bags_, width), int64)
+    if outs[0].size:
+        form = bags.BagForm("maxima", weight.dtype)
+        _launch(form, outs, [weight, indices, starts], bags_, indices.size, rows, width)
+    return outs
 
 
-KERNELS: dict[str, Any] = {"bag_sums": DtypeSpecialized(_sums_for)}
+def bag_sums_backward(
+    grad: StridedArray, indices: StridedArray, starts: StridedArray, scales: StridedArray | None, rows: int,
+    mean: bool, scale_grad_by_freq: bool,
+) -> Any:  # fmt: skip
+    """The kernel of ``bag_sums_backward``: on serial devices, without counts of the indices."""
+    if scale_grad_by_freq or not grad.engine.traits.serial:
+        return NotImplemented
+    _fitting(grad, indices, starts, scales, grad)
+    width = grad.shape[1]
+    out: StridedArray = grad.engine.empty((rows, width), grad.dtype)
+    if out.size:
+        form = bags.BagForm("sums_gradient", grad.dtype, scales is not None, mean)
+        operands = [grad, indices, starts, *([] if scales is None else [scales])]
+        _launch(form, (out,), operands, starts.size, indices.size, rows, width)
+    return out
+
+
+def bag_maxima_backward(grad: StridedArray, at: StridedArray, rows: int) -> Any:
+    """The kernel of ``bag_maxima_backward``: on serial devices."""
+    if not grad.engine.traits.serial:
+        return NotImplemented
+    if len(grad.shape) != 2 or grad.shape != at.shape:
+        raise RuntimeError(f"the gradient and the rows of maxima are matrices, got {grad.shape} and {at.shape}")
+    (count, width), engine = grad.shape, grad.engine
+    out: StridedArray = engine.empty((rows, width), grad.dtype)
+    if out.size:
+        _launch(bags.BagForm("maxima_gradient", grad.dtype), (out,), [grad, at], count, 0, rows, width)
+    return out
+
+
+def bag_dots(grad: StridedArray, weight: StridedArray, indices: StridedArray, starts: StridedArray, mean: bool) -> Any:
+    """The kernel of ``bag_dots``: on serial devices."""
+    if not grad.engine.traits.serial or not starts.size:
+        return NotImplemented
+    _fitting(weight, indices, starts, None, grad)
+    rows, width = weight.shape
+    out: StridedArray = grad.engine.empty(indices.shape, grad.dtype)
+    if out.size:
+        form, operands = bags.BagForm("dots", grad.dtype, False, mean), [grad, weight, indices, starts]
+        _launch(form, (out,), operands, starts.size, indices.size, rows, width)
+    return out
+
+
+def _floating(kernel: Callable[..., Any]) -> DtypeSpecialized:
+    return DtypeSpecialized(lambda d: kernel if d.category == FLOATING else None)
+
+
+def _wide(kernel: Callable[..., Any]) -> DtypeSpecialized:
+    """Half types are left to the composite: sums in memory would be rounded after each addition."""
+    return DtypeSpecialized(lambda d: kernel if d in (float32, float64) else None)
+
+
+KERNELS: dict[str, Any] = {
+    "bag_sums": _floating(bag_sums), "bag_maxima": _floating(bag_maxima),
+    "bag_sums_backward": _wide(bag_sums_backward), "bag_dots": _wide(bag_dots),
+    "bag_maxima_backward": _wide(bag_maxima_backward),
+}  # fmt: skip

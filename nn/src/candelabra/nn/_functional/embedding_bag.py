@@ -7,7 +7,7 @@ import warnings
 from candelabra.dtypes import int64
 from candelabra.library import public, record
 from candelabra.nn._functional.embedding import check_index_dtype, limit_norms, selected_rows
-from candelabra.nn._operators.embedding import bag_lengths, bag_of_each, bag_sums
+from candelabra.nn._operators.bags import bag_maxima, bag_sums, check_starts
 from candelabra.typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -60,19 +60,23 @@ def embedding_bag(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' (got "
             f"mode='{mode}')."
         )
-    samples = None if per_sample_weights is None else _of_one_dtype(per_sample_weights, weight).reshape((-1,))
+    samples = None if per_sample_weights is None else _of_one_dtype(per_sample_weights, weight)
+    if samples is not None and samples.ndim > 1:
+        samples = samples.reshape((-1,))
     bags = _Bags(*_flattened(input, offsets, include_last_offset), samples)
     padding = _padding_row(padding_idx, weight.shape[0])
     if padding >= 0:
         bags = _without(bags, padding)
     if mode == "max":
-        return _maxima(weight, bags)
-    total = _sums(weight, bags, bool(scale_grad_by_freq), sparse)
-    if mode == "sum":
-        return total
-    lengths = bag_lengths(bags.starts, bags.indices.shape[0]).clamp_min(1)
-    mean: Tensor = total / cast(lengths, dtype=total.dtype).unsqueeze(1)
-    return mean
+        largest: Tensor = bag_maxima(weight, bags.indices, bags.starts).values
+        return largest
+    if sparse and weight.requires_grad:
+        # The bags of a table that contains only the selected rows, each once for each occurrence
+        weight = selected_rows(weight, bags.indices, -1, scale_grad_by_freq, sparse)
+        positions = record("new_arange")(bags.starts, 0, 1, bags.indices.shape[0], dtype=bags.starts.dtype)
+        bags, scale_grad_by_freq = _Bags(positions, bags.starts, bags.scales), False
+    reduced: Tensor = bag_sums(weight, *bags, mode == "mean", bool(scale_grad_by_freq))
+    return reduced
 
 
 # -- checks -----------------------------------------------------------------------------------------------------------
@@ -124,19 +128,6 @@ def _of_one_dtype(samples: Tensor, weight: Tensor) -> Tensor:
     return samples
 
 
-def _check_starts(starts: Tensor, count: int) -> None:
-    first, last = int(starts[0].item()), int(starts[-1].item())
-    if first:
-        raise RuntimeError(
-            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
-            f"However, got {first}"
-        )
-    if last > count:
-        raise RuntimeError(
-            f"offsets[-1] can not be greater than input's length({count}), but got offsets[-1] of {last}"
-        )
-
-
 # -- bags -------------------------------------------------------------------------------------------------------------
 class _Bags(NamedTuple):
     """The indices of all bags (n,), the first position of each bag, and the factor of each index."""
@@ -154,38 +145,20 @@ def _flattened(input: Tensor, offsets: Tensor | None, include_last: bool) -> tup
         if length:
             starts = record("new_arange")(input, 0, length, count, dtype=input.dtype)
         return input.reshape((count * length,)), starts
-    if include_last and not offsets.shape[0]:
-        raise RuntimeError("include_last_offset: number of offsets should be at least 1")
-    if offsets.shape[0]:
-        _check_starts(offsets, input.shape[0])
-    starts = offsets[:-1] if include_last else offsets
+    starts = offsets
+    if include_last:
+        if not offsets.shape[0]:
+            raise RuntimeError("include_last_offset: number of offsets should be at least 1")
+        check_starts(offsets, input.shape[0])
+        starts = offsets[:-1]
     return input if starts.shape[0] else input[:0], starts
 
 
 def _without(bags: _Bags, padding: int) -> _Bags:
     """Return the bags without an index."""
+    check_starts(bags.starts, bags.indices.shape[0])
     kept = bags.indices != padding
     before = record("cat")((record("new_full")(bags.starts, (1,), 0), cast(kept.cumsum(0), dtype=bags.starts.dtype)), 0)
     selected = kept.nonzero().squeeze(1)
     scales = None if bags.scales is None else bags.scales.index_select(0, selected)
     return _Bags(bags.indices.index_select(0, selected), before.index_select(0, bags.starts), scales)
-
-
-def _sums(weight: Tensor, bags: _Bags, scale_grad_by_freq: bool, sparse: bool) -> Tensor:
-    if not sparse or not weight.requires_grad:
-        sums: Tensor = bag_sums(weight, *bags, scale_grad_by_freq)
-        return sums
-    # The bags of a table that contains only the selected rows, each once for each occurrence
-    rows = selected_rows(weight, bags.indices, -1, scale_grad_by_freq, sparse)
-    positions = record("new_arange")(bags.starts, 0, 1, bags.indices.shape[0], dtype=bags.starts.dtype)
-    sums = bag_sums(rows, positions, bags.starts, bags.scales)
-    return sums
-
-
-def _maxima(weight: Tensor, bags: _Bags) -> Tensor:
-    rows = selected_rows(weight, bags.indices, -1, False, False)
-    zeros = rows.new_zeros((bags.starts.shape[0], weight.shape[1]))
-    largest: Tensor = zeros.index_reduce(
-        0, bag_of_each(bags.starts, bags.indices.shape[0]), rows, "amax", include_self=False
-    )
-    return largest
