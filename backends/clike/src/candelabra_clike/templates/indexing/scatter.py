@@ -40,7 +40,7 @@ WIDTH = 32
 
 UPDATE = 10_000
 """The cycles of a lane that waits for an element, times the lanes of a compute unit, divided by the instructions that
-skip an index: what sharing a column among lanes saves, in terms of what it costs.
+skip an index: the gain from sharing a column among lanes, divided by its cost.
 """
 AHEAD = 8
 """Indices that a lane loads at once: it skips most of them, so that it would wait for memory."""
