@@ -48,3 +48,19 @@ def test_logarithmic_determinants_of_complex64_are_factorized_in_complex128(size
     assert abs(float(logarithm) - 3 * np.log(size)) < 1e-4
     sign, logarithm = kernel(np.diag([2.0, 3.0]).astype(np.float32))
     assert (float(sign), used) == (1.0, ["complex128", "float32"])
+
+
+def test_systems_without_right_sides_are_solved() -> None:
+    """A solver of batches divides by their number; its errors and results remain those of one right side."""
+    sides: list[int] = []
+
+    def solve_ex(a: Any, b: Any) -> Any:
+        sides.append(b.shape[-1])
+        return np.linalg.solve(a, np.broadcast_to(b, (*a.shape[:-2], *b.shape[-2:]))), np.zeros(a.shape[:-2])
+
+    kernel = corrected({**KERNELS, "linalg_solve_ex": solve_ex}, np)["linalg_solve_ex"]
+    a = np.broadcast_to(np.eye(3, dtype="f4"), (2, 3, 3))
+    x, info = kernel(a, np.zeros((3, 0), "f4"))
+    assert (x.shape, x.dtype.name, info.shape) == ((2, 3, 0), "float32", (2,))
+    assert kernel(a, np.ones((3, 2), "f4"))[0].shape == (2, 3, 2)
+    assert sides == [1, 2]

@@ -267,13 +267,13 @@ def test_lanes_share_columns_by_parts_of_the_target(lanes: cd.device, rows: int,
 
 
 @pytest.mark.parametrize(
-    ("outer", "inner", "fold", "size", "lanes"),
+    ("outer", "inner", "fold", "size", "shares"),
     [(1, 512, 8192, 8192, 50), (1, 512, 8192, 5, 5), (64, 256, 3136, 12544, 8), (1, 1, 100, 1000, 12), (1, 9, 1, 9, 1)],
 )
-def test_few_columns_are_shared_by_many_lanes(outer: int, inner: int, fold: int, size: int, lanes_per_column: int) -> None:
+def test_few_columns_are_shared_by_many_lanes(outer: int, inner: int, fold: int, size: int, shares: int) -> None:
     """More lanes per column shorten the work of each; but each reads all indices."""
     engine: Any = SimpleNamespace(traits=SimpleNamespace(serial=False, compute_units=132))
-    assert scatter.shares(engine, outer, inner, fold, size) == (1, lanes_per_column)
+    assert scatter.shares(engine, outer, inner, fold, size) == (1, shares)
 
 
 @pytest.mark.parametrize("dtype", [cd.float32, cd.float16, cd.int64, cd.uint8, cd.complex64])

@@ -222,6 +222,7 @@ def run_gemm(
     allow_tf32 = kind.data == CUBLAS_TYPES["float32"].data and get_float32_matmul_precision() != "highest"
     compute = FAST_TF32 if allow_tf32 else kind.compute
     engine.enter()
+    engine.host_calls += 1  # CuPy refuses cuBLAS while launches are captured
     engine.cublas.gemmStridedBatchedEx(
         engine.blas_handle(), int(second.transposed), int(first.transposed), plan.columns, plan.rows, plan.inner,
         scalar_address(kind.scale, 1), b.buffer + b.offset * itemsize, kind.data, second.leading, second.distance,
