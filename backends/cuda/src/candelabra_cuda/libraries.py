@@ -35,5 +35,9 @@ def corrected(kernels: Mapping[str, Kernel], xp: Any) -> dict[str, Kernel]:
         column, info = solve_ex(a, xp.zeros((*b.shape[:-1], 1), dtype=b.dtype))
         return column[..., :0], info
 
-    replaced = {"fft_r2c": aligned_fft_r2c, "linalg_slogdet": wide_slogdet, "linalg_solve_ex": solve_without_columns}
+    replaced: dict[str, Kernel] = {
+        "fft_r2c": aligned_fft_r2c,
+        "linalg_slogdet": wide_slogdet,
+        "linalg_solve_ex": solve_without_columns,
+    }
     return {**kernels, **replaced}
