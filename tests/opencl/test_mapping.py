@@ -15,7 +15,7 @@ from candelabra.distributed import threads
 from candelabra.library import plugins
 from candelabra_opencl import mapping
 from candelabra_opencl.backend import OpenCLBackend
-from candelabra_opencl.mapping import KEPT, SMALLEST, PinnedBlock, PinnedMapping, SharedMapping
+from candelabra_opencl.mapping import KEPT, SMALLEST, PinnedBlock, PinnedMapping, SharedBufferMapping
 
 from tests.cuda import nccl_rank
 
@@ -43,7 +43,7 @@ def mapped(x: Any, read: bool = True, write: bool = True) -> HostMapping:
 def test_the_content_is_read_and_written(backend: OpenCLBackend) -> None:
     """In the order of the queue: after the work before, and before the work after."""
     x = cd.arange(10_000.0, device=NAME) * 2
-    kind = SharedMapping if backend.engine(0).shares_memory else PinnedMapping
+    kind = SharedBufferMapping if backend.engine(0).shares_memory else PinnedMapping
     with_content = mapped(x)
     assert isinstance(with_content, kind)
     found = np.frombuffer(with_content.wait(), "float32")

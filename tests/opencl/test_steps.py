@@ -1,6 +1,6 @@
 """Fused steps of optimisers on an OpenCL device, for many parameters at once: equal to the reference to the bit."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import candelabra as cd
@@ -56,18 +56,25 @@ def test_the_forms_for_gpus_have_the_same_bits(lanes: cd.device, name: str) -> N
 
 # -- launches ---------------------------------------------------------------------------------------------------------
 @pytest.fixture
-def launches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def launches(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """Record the number of parameters of each launched step kernel of OpenCL."""
     widths: list[int] = []
     compiled = optimizers.compiled
 
     def recorded(engine: Any, step: Any, d: Any, width: int) -> Any:
-        if engine.dialect is OPENCL:
-            widths.append(width)
-        return compiled(engine, step, d, width)
+        launch = compiled(engine, step, d, width)
+
+        def counted(*arguments: Any) -> None:
+            if engine.dialect is OPENCL:
+                widths.append(width)
+            launch(*arguments)
+
+        return counted
 
     monkeypatch.setattr(optimizers, "compiled", recorded)
-    return widths
+    optimizers.groups.cache_clear()
+    yield widths
+    optimizers.groups.cache_clear()
 
 
 def after_two_steps(make: Any, start: Sequence[Any], where: cd.device, change: Any = None) -> list[list[float]]:

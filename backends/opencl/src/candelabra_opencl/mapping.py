@@ -125,7 +125,7 @@ class PinnedMapping(HostMapping):
             self._engine.pinned.give(block, self._event)
 
 
-class SharedMapping(HostMapping):
+class SharedBufferMapping(HostMapping):
     """A buffer in memory that device and host share, mapped for the host."""
 
     def __init__(self, payload: StridedArray, read: bool, write: bool) -> None:
@@ -164,4 +164,4 @@ def mapping(payload: StridedArray, read: bool, write: bool) -> HostMapping:
     """
     engine: Any = payload.engine
     whole = not payload.offset and 8 * payload.size * payload.dtype.itemsize >= 7 * payload.buffer.size
-    return (SharedMapping if engine.shares_memory and whole else PinnedMapping)(payload, read, write)
+    return (SharedBufferMapping if engine.shares_memory and whole else PinnedMapping)(payload, read, write)

@@ -29,7 +29,7 @@ def linear(x: Array, weight: Array, bias: Array | None = None) -> Any:
 @reference("linear_weight_backward")
 def linear_weight_backward(grad: Array, x: Array) -> Any:
     """Sum the outer products."""
-    return np.einsum("...o,...i->oi", grad, x.conj())
+    return grad.reshape(-1, grad.shape[-1]).T @ x.conj().reshape(-1, x.shape[-1])
 
 
 @reference("bilinear")

@@ -40,7 +40,7 @@ from candelabra._transforms.agenda import Arguments, execute
 from candelabra._transforms.batching import family_of
 from candelabra._transforms.deferred import (
     IMMEDIATE,
-    Operand,
+    DeferredOperand,
     OperandKind,
     Results,
     Slot,
@@ -192,7 +192,7 @@ class Collector:
         kind = kind_of(tuple(tensor._payload.shape), tensor._keys & TYPE_AND_DEVICE)
         if self.shares_parameters and node is not None and node.is_leaf:
             kind = OperandKind(kind.shape, kind.keys, kind)
-        found = self.constants[id(tensor)] = Operand(tensor, kind)
+        found = self.constants[id(tensor)] = DeferredOperand(tensor, kind)
         self.counters.add(id(tensor._counter))
         return found
 

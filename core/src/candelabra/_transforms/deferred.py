@@ -209,7 +209,7 @@ def become(tensor: Tensor, other: Tensor) -> None:
     tensor._keys = other._keys | tensor._keys & OVERRIDE
 
 
-class Operand(Slot):
+class DeferredOperand(Slot):
     """The slot of an operand from outside."""
 
     __slots__ = ("tensor", "version")

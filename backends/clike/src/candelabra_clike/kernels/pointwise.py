@@ -97,7 +97,7 @@ class Power(Pointwise):
         return power
 
 
-class Scaled(Pointwise):
+class ScaledPointwise(Pointwise):
     """The kernel of ``add_scaled`` and ``sub_scaled``.
 
     It declines a factor of a kind that the operator may refuse, such as a float for integers: the composite then raises
@@ -120,7 +120,7 @@ class Scaled(Pointwise):
         return scaled
 
 
-SPECIAL: Final = {"pow": Power, "add_scaled": Scaled, "sub_scaled": Scaled}
+SPECIAL: Final = {"pow": Power, "add_scaled": ScaledPointwise, "sub_scaled": ScaledPointwise}
 """The operators with kernels of other classes."""
 
 

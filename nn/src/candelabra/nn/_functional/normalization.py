@@ -128,10 +128,10 @@ def _update_statistics(
         if active_levels.frames:
             _check_examples(mean, running_mean, running_var)
         if running_mean is not None:
-            running_mean.mul_(1 - momentum).add_(mean.reshape(running_mean._payload.shape), alpha=momentum)
+            running_mean.mul_(1 - momentum).add_(mean.reshape(running_mean._payload.shape) * momentum)
         if running_var is not None:
             unbiased = (1 / (rstd * rstd) - eps) * (n / (n - 1))
-            running_var.mul_(1 - momentum).add_(unbiased.reshape(running_var._payload.shape), alpha=momentum)
+            running_var.mul_(1 - momentum).add_(unbiased.reshape(running_var._payload.shape) * momentum)
 
 
 @public(namespace="nn.functional")
