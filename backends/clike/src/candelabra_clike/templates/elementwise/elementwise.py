@@ -41,6 +41,7 @@ from candelabra_clike.templates.elementwise.loops import (
     LoopNest,
     operands,
 )
+from candelabra_clike.templates.elementwise.vectors import rows_of_vectors
 
 __all__ = ["CHUNK", "Elementwise", "NAMES", "copy_kernel", "without_overlap"]
 
@@ -240,7 +241,7 @@ def lane_schedule(
     if width > 1 and in_vectors and set(inner[: len(nest.outputs)]) == {1} and set(inner) <= {0, 1}:
         sizes = (*sizes[:-1], sizes[-1] // width)
         rows = tuple([(*row[:-1], row[-1] * width) for row in rows])
-        source = nest.vector_lanes(len(sizes), inner, wide)
+        source = rows_of_vectors(nest, len(sizes), inner, wide)
     else:
         source = nest.lanes(len(sizes), wide)
     count = prod(sizes)

@@ -25,8 +25,9 @@ from candelabra_clike.language.values import Select
 from candelabra_clike.library import needed
 from candelabra_clike.source import KernelParameter, Source, number, reads, writes
 from candelabra_clike.templates.elementwise.draws import DRAWN, Draw
+from candelabra_clike.templates.elementwise.vectors import contiguous_vectors
 from candelabra_clike.templates.index_walker import declare_coordinates
-from candelabra_clike.types import CTYPES, VECTOR_BYTES, VECTOR_TYPES
+from candelabra_clike.types import CTYPES, VECTOR_BYTES
 
 CHUNK = 4096
 """Elements of a work-item on serial devices."""
@@ -128,12 +129,12 @@ class LoopNest:
     def flat(self, serial: bool) -> Source:
         """Return the kernel for contiguous arrays of ``n`` elements."""
         if self.draws:
-            return self._source(self.name, (number("n"),), self._drawing(serial), wide=True)
+            return self.source(self.name, (number("n"),), self._drawing(serial), wide=True)
         if serial:
             body = self._chunk(self.names) + self.loop("m", (UNIT,) * len(self.names), at="first + i")
         else:
-            body = self._vectors(self.per_lane)
-        return self._source(self.name, (number("n"),), body, wide=True)
+            body = contiguous_vectors(self, self.per_lane)
+        return self.source(self.name, (number("n"),), body, wide=True)
 
     def nontemporal(self) -> Source:
         """Return the kernel for contiguous arrays on serial devices that writes the result, which is aligned, past the
@@ -164,7 +165,7 @@ class LoopNest:
             f"const u32 left = m - from, many = left < {per_block}u ? left : {per_block}u;\n"
             f"{self.loop('many', (UNIT,) * len(self.names))}{stores}{ahead}\n}}\n"
         )
-        return self._source(f"{self.name}_past_caches", (number("n"),), body, wide=True)
+        return self.source(f"{self.name}_past_caches", (number("n"),), body, wide=True)
 
     @cached_property
     def per_lane(self) -> int:
@@ -175,51 +176,6 @@ class LoopNest:
         if len(needed(step)) > LONGEST_STEP:
             return 1
         return max(1, VECTOR_BYTES // max(d.itemsize for d in (*self.outputs, *self.inputs)))
-
-    def _vectors(self, width: int) -> str:
-        """Return the body of the kernel in which a lane processes ``width`` elements.
-
-        Where an address is not a multiple of the vector's size, as of arrays with an offset, adjacent lanes access
-        adjacent elements one by one. So does the lane of the last elements. Elements beyond the last one repeat it, so
-        that they report no other errors.
-        """
-        if width == 1:
-            elements = {n: f"{n}[{n}_at + i]" for n in self.names}
-            return f"const INDEX i = GLOBAL_ID;\nif (i < n) {{\n{self.element_step(elements, 'i')}}}\n"
-        sizes = {n: width * d.itemsize for n, d in self.dtypes.items()}
-        types = {n: VECTOR_TYPES[size] for n, size in sizes.items()}
-        each = f"UNROLL for (u32 i = 0; i < {width}u; ++i)"
-        aligned = " && ".join(f"((u64)({n} + {n}_at) & {sizes[n] - 1}u) == 0" for n in self.names)
-        lines = [
-            f"const INDEX lanes = (n + {width - 1}u) / {width}u, lane = GLOBAL_ID;\nif (lane < lanes) {{\n"
-            f"const u32 aligned = {aligned};\nconst u32 whole = aligned && n - lane * {width}u >= {width}u;\n"
-            "const INDEX group = lane - LOCAL_ID, others = lanes - group;\n"
-            f"const INDEX first = aligned ? lane * {width}u : group * {width}u + LOCAL_ID;\n"
-            "const INDEX step = aligned ? 1 : others < GROUP_SIZE ? others : GROUP_SIZE;\n",
-            *[f"union {{ {types[n]} all; {self.memory[n]} each[{width}]; }} x{n};\n" for n in self.names],
-        ]
-        if self.read:
-            loads = "".join(f"x{n}.all = ((GLOBAL const {types[n]}*)({n} + {n}_at))[lane];\n" for n in self.read)
-            one = "const INDEX at = first + i * step < n ? first + i * step : n - 1;\n"
-            one += "".join(f"x{n}.each[i] = {n}[{n}_at + at];\n" for n in self.read)
-            lines.append(f"if (whole) {{\n{loads}}} else {each} {{\n{one}}}\n")
-        lines.append(self._unrolled(each, {n: f"x{n}.each[i]" for n in self.names}, "first + i * step"))
-        stores = "".join(f"((GLOBAL {types[n]}*)({n} + {n}_at))[lane] = x{n}.all;\n" for n in self.written)
-        one = "".join(f"{n}[{n}_at + first + i * step] = x{n}.each[i];\n" for n in self.written)
-        lines.append(f"if (whole) {{\n{stores}}} else {each} if (first + i * step < n) {{\n{one}}}\n}}\n")
-        return "".join(lines)
-
-    def _unrolled(self, head: str, elements: dict[str, str], at: str) -> str:
-        """Return the loop over the elements of a lane. If one is rare, all are computed as rare ones: a branch for each
-        element would keep their instructions from overlapping.
-        """
-        if not self.rare:
-            return f"{head} {{\n{self.element_step(elements, at)}}}\n"
-        return (
-            f"u32 rare = 0;\n{head} {{\n{self._rare_step(elements)}}}\n"
-            f"if (rare) {head} {{\n{self.element_step(elements, at)}}}\n"
-            f"else {head} {{\n{self.element_step(elements, at, rare='usual')}}}\n"
-        )
 
     def _drawing(self, serial: bool) -> str:
         """Return the body of a kernel with random numbers: a work-item first draws those of a block of elements.
@@ -272,12 +228,12 @@ class LoopNest:
             f"const INDEX beyond = n{last} - start;\nconst u32 m = beyond < width ? (u32)beyond : (u32)width;\n"
             "const INDEX first = item * rows_per_item, after = rows - first;\n"
             "const INDEX end = first + (after < rows_per_item ? after : rows_per_item);\n"
-            f"{self._row_offsets(rank, 'first', last)}"
+            f"{self.row_offsets(rank, 'first', last)}"
             f"for (INDEX row = first; row < end; ++row) {{\n{starts}{self.loop('m', inner, last)}"
             f"{self._advance(last)}}}\n"
         )
-        head = (number("rows"), number("rows_per_item"), number("segments"), number("width"), *self._dims(rank))
-        return self._source(f"{self.name}_rows{rank}", head, body, wide=True)
+        head = (number("rows"), number("rows_per_item"), number("segments"), number("width"), *self.dims(rank))
+        return self.source(f"{self.name}_rows{rank}", head, body, wide=True)
 
     @cached_property
     def tile(self) -> int:
@@ -303,7 +259,7 @@ class LoopNest:
             f"const INDEX bands = (n{across} + {tile - 1}u) / {tile}u, first = GLOBAL_ID / bands;\n"
             f"const INDEX band = GLOBAL_ID % bands * {tile}u, below = n{across} - band;\n"
             f"const u32 height = below < {tile}u ? (u32)below : {tile}u;\n"
-            f"{self._row_offsets(rank, 'first', across)}"
+            f"{self.row_offsets(rank, 'first', across)}"
             f"{''.join(f'{self.memory[n]} t{n}[{tile * tile}];' for n in transposed)}\n"
             f"for (INDEX left = 0; left < n{last}; left += {tile}u) {{\n"
             f"const INDEX beyond = n{last} - left;\nconst u32 m = beyond < {tile}u ? (u32)beyond : {tile}u;\n"
@@ -311,7 +267,7 @@ class LoopNest:
             f"for (u32 i = 0; i < height; ++i) {{\n{starts}{self.loop('m', copied, last, 'j')}}}\n}}\n"
         )
         name = f"{self.name}_tiles{rank}{'_transposed' if transposed else ''}"
-        return self._source(name, self._dims(rank), body, wide=True)
+        return self.source(name, self.dims(rank), body, wide=True)
 
     def _transpose(self, n: str, last: int) -> str:
         """Return statements that copy a tile of an array, transposed, by vectors of eight where the type has them."""
@@ -336,41 +292,12 @@ class LoopNest:
         elements = {n: f"{n}[{n}_row]" for n in self.names}
         body = (
             "const INDEX element = GLOBAL_ID;\nif (element < n) {\n"
-            f"{self._row_offsets(rank, 'element', rank)}{self.element_step(elements)}}}\n"
+            f"{self.row_offsets(rank, 'element', rank)}{self.element_step(elements)}}}\n"
         )
-        return self._source(f"{self.name}_{rank}d", (number("n"), *self._dims(rank)), body, wide)
-
-    def vector_lanes(self, rank: int, inner: Sequence[int], wide: bool) -> Source:
-        """Return the kernel in which a lane processes ``per_lane`` elements along the last dim, whose size is given in
-        vectors.
-
-        ``inner`` is the kind of stride of each array along the last dim: 1, or 0 for an element that a lane loads once.
-        All other strides of arrays of the first kind are multiples of the vector.
-        """
-        width, kinds = self.per_lane, dict(zip(self.names, inner, strict=True))
-        types = {n: VECTOR_TYPES[width * self.dtypes[n].itemsize] for n in self.names}
-        each = f"UNROLL for (u32 i = 0; i < {width}u; ++i)"
-        units = [n for n, kind in kinds.items() if kind == UNIT]
-        aligned = " && ".join(f"((u64)({n} + {n}_row) & {width * self.dtypes[n].itemsize - 1}u) == 0" for n in units)
-        loaded = [n for n in self.read if n in units]
-        vectors = "".join(f"x{n}.all = *(GLOBAL const {types[n]}*)({n} + {n}_row);\n" for n in loaded)
-        singles = "".join(f"x{n}.each[i] = {n}[{n}_row + i];\n" for n in loaded)
-        stores = "".join(f"*(GLOBAL {types[n]}*)({n} + {n}_row) = x{n}.all;\n" for n in self.written)
-        single = "".join(f"{n}[{n}_row + i] = x{n}.each[i];\n" for n in self.written)
-        body = (
-            f"const INDEX element = GLOBAL_ID;\nif (element < n) {{\n{self._row_offsets(rank, 'element', rank)}"
-            + "".join(f"union {{ {types[n]} all; {self.memory[n]} each[{width}]; }} x{n};\n" for n in units)
-            + "".join(f"const {self.memory[n]} x{n} = {n}[{n}_row];\n" for n in self.read if n not in units)
-            + f"const u32 aligned = {aligned};\n"
-            + (f"if (aligned) {{\n{vectors}}} else {each} {{\n{singles}}}\n" if loaded else "")
-            + self._unrolled(each, {n: f"x{n}.each[i]" if n in units else f"x{n}" for n in self.names}, "0")
-            + f"if (aligned) {{\n{stores}}} else {each} {{\n{single}}}\n}}\n"
-        )
-        name = f"{self.name}_{rank}d_{''.join(map(str, inner))}"
-        return self._source(name, (number("n"), *self._dims(rank)), body, wide)
+        return self.source(f"{self.name}_{rank}d", (number("n"), *self.dims(rank)), body, wide)
 
     # -- helpers ------------------------------------------------------------------------------------------------------
-    def _source(self, name: str, head: Sequence[KernelParameter], body: str, wide: bool) -> Source:
+    def source(self, name: str, head: Sequence[KernelParameter], body: str, wide: bool) -> Source:
         memory = self.memory
         parameters = [
             *[writes(n, memory[n]) for n in self.written],
@@ -384,7 +311,7 @@ class LoopNest:
             body = f"u32 refused = 0;\n{body}if (refused) report_error(errors, refused, 0, 0, 0);"
         return Source(name, tuple(parameters), body, None, wide, self.contract)
 
-    def _dims(self, rank: int) -> tuple[KernelParameter, ...]:
+    def dims(self, rank: int) -> tuple[KernelParameter, ...]:
         return (
             *[number(f"n{d}") for d in range(rank)],
             *[number(f"{n}_s{d}") for n in self.names for d in range(rank)],
@@ -399,7 +326,7 @@ class LoopNest:
     def _pointer(self, n: str, start: str) -> str:
         return f"GLOBAL {'' if n in self.written else 'const '}{self.memory[n]}* p{n} = {start};\n"
 
-    def _row_offsets(self, rank: int, number: str, dims: int) -> str:
+    def row_offsets(self, rank: int, number: str, dims: int) -> str:
         """Return statements for the offset of each array at a flat index along the first ``dims`` dims, and coordinates
         ``p0`` …
         """
@@ -430,7 +357,7 @@ class LoopNest:
         if not self.rare:
             return f"{before}{head}{self.element_step(elements, at)}}}\n"
         return (
-            f"{before}u32 rare = 0;\n{head}{self._rare_step(elements)}}}\n"
+            f"{before}u32 rare = 0;\n{head}{self.rare_step(elements)}}}\n"
             f"if (rare) {{\n{head}{self.element_step(elements, at)}}}\n}} else {{\n"
             f"{head}{self.element_step(elements, at, rare='usual')}}}\n}}\n"
         )
@@ -465,7 +392,7 @@ class LoopNest:
         first = CTYPES[self.outputs[0]].value
         return f"{self._computed(elements)}{stores}const {first} {result} = {text(self.values[0])};\n"
 
-    def _rare_step(self, elements: dict[str, str]) -> str:
+    def rare_step(self, elements: dict[str, str]) -> str:
         """Return statements that compute the conditions of rare values, and what these need."""
         wanted = {node.name for condition in self.rare for node in condition.walk() if isinstance(node, Variable)}
         steps = []
