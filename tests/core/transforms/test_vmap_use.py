@@ -142,7 +142,7 @@ def test_a_tensor_must_not_outlive_its_block() -> None:
 def test_an_operator_without_a_rule_runs_in_a_loop_with_one_warning(rng: np.random.Generator) -> None:
     """The results are right; the warning names the operator once."""
     from candelabra._transforms import looping
-    from candelabra._transforms.batching import with_frame
+    from candelabra._transforms.batching_kernels import with_frame
     from candelabra.library import OPERATORS
 
     op = OPERATORS["cumprod"]

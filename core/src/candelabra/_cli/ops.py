@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 def batching() -> str:
     """Return how ``vmap`` serves the operators, in one line, with the names of those that it calls in a loop."""
     from candelabra._transforms import batching_rules  # noqa: F401 - fills the table of rules
-    from candelabra._transforms.batching import family_of
+    from candelabra._transforms.batching_kernels import family_of
 
     families: dict[str, list[str]] = {"rule": [], "body": [], "draws": [], "refused": [], "loop": []}
     for name, record in sorted(OPERATORS.items()):

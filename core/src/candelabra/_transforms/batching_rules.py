@@ -15,7 +15,7 @@ from candelabra._operators.indexing.advanced import advanced_shape
 from candelabra._records.batching import Marks, aligned, all_aligned, all_batched, expanded, in_front, moved, rank_of
 from candelabra._records.record import Operator
 from candelabra._records.registry import OPERATORS
-from candelabra._transforms.batching import FACTORIES, Batched, declare, squeezed
+from candelabra._transforms.batching_kernels import FACTORIES, Batched, declare, squeezed
 from candelabra._transforms.level import frame_at
 from candelabra._transforms.user_line import users_line
 from candelabra.dtypes import bool_, int64

@@ -37,7 +37,7 @@ from candelabra._records.registry import OPERATORS
 from candelabra._tensor import Tensor, new
 from candelabra._transforms import batching_rules, collecting_functions  # noqa: F401 - the rules, and the functions in the tables
 from candelabra._transforms.agenda import Arguments, execute
-from candelabra._transforms.batching import family_of
+from candelabra._transforms.batching_kernels import family_of
 from candelabra._transforms.deferred import (
     IMMEDIATE,
     DeferredOperand,
