@@ -144,6 +144,21 @@ def test_operations_return_dtensors() -> None:
     threads.run(program, 2)
 
 
+def test_the_overload_that_serves_a_call_says_where_it_runs() -> None:
+    """``where`` selects on the parts, and finds the positions of elements in the whole; ``x.where`` and casts, too."""
+
+    def program() -> None:
+        whole = cd.arange(6.0).view(6, 1) - 2
+        x = distribute_tensor(whole, init_device_mesh("cpu", (2,)), [Shard(0)])
+        for found in (cd.where(x > 0, x, 0.0), x.where(x > 0, x), x.half(), x.type(cd.LongTensor), x.conj(), x.real):
+            assert found.placements == (Shard(0),)
+        rows, columns = cd.where(x > 0)
+        assert rows.placements == (Replicate(),)
+        assert (rows.tolist(), columns.tolist()) == ([3, 4, 5], [0, 0, 0])
+
+    threads.run(program, 2)
+
+
 def test_draws_are_equal_on_all_ranks() -> None:
     """Random numbers are those of the mesh's first rank, also for the gradient."""
 

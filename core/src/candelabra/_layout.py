@@ -155,6 +155,23 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     return tuple(result)
 
 
+def expanded_shape(shape: Sequence[int], size: Shape) -> Shape:
+    """Return ``size``. Raise ``RuntimeError`` unless ``shape`` expands to it."""
+    lead = len(size) - len(shape)
+    if lead < 0:
+        raise RuntimeError(
+            f"expand: the number of sizes provided ({len(size)}) must be greater or equal to the number of dimensions "
+            f"in the tensor ({len(shape)})"
+        )
+    for i, (have, want) in enumerate(zip(shape, size[lead:], strict=True)):
+        if have not in (1, want):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({want}) must match the existing size ({have}) at non-singleton "
+                f"dimension {i + lead}.  Target sizes: {list(size)}.  Tensor sizes: {list(shape)}"
+            )
+    return size
+
+
 def reduced_shape(shape: Sequence[int], dims: Sequence[int] | None, keepdim: bool) -> Shape:
     """Return the shape after reducing ``dims`` (canonical; None: all)."""
     gone = range(len(shape)) if dims is None else dims

@@ -55,7 +55,7 @@ if TYPE_CHECKING:  # each at the first use of its name: few programs need the re
     from candelabra._records import batching
     from candelabra._records.accepts import refusal
     from candelabra._records.autocasting import Autocast
-    from candelabra._records.callables import PublicCallable, public
+    from candelabra._records.callables import PublicCallable, callable_of, public
     from candelabra._records.derivative import applied, conjugate
     from candelabra._records.lookup import entries, entry_named, public_function, public_names
     from candelabra._records.overloads import OverloadSet, overloads
@@ -122,8 +122,9 @@ __all__ = [
     # reading
     "ENTRIES", "METHODS", "OPERATORS", "Entry", "Signature", "Schema", "Parameter", "REQUIRED", "BOUND", "DEVICE",
     "DIFFERENTIABLE", "DIM", "DIMS", "DTYPE", "INDEX", "INDICES", "LIST", "MASK", "OPERAND", "OPTIONAL", "PLAIN",
-    "SHAPE", "TENSOR", "bind", "entries", "entry_named", "factory_keywords", "member_for", "members", "operator_named",
-    "public_function", "public_names", "title_of", "refusal", "common_dtype", "Explanation", "canonical", "explain",
+    "SHAPE", "TENSOR", "bind", "callable_of", "entries", "entry_named", "factory_keywords", "member_for", "members",
+    "operator_named", "public_function", "public_names", "title_of", "refusal", "common_dtype", "Explanation",
+    "canonical", "explain",
     "explain_key", "DeclinedKernel", "declined_kernels", "AUTOGRAD", "DEVICE_SHIFT", "EVERY_SIZE", "NO_GRAD",
     "OVERRIDE", "OWN_KERNELS", "VIEW", "mode", "state",
     "Instance", "get_default_device", "instance_of_key", "kernel_for", "open_device", "open_instances",

@@ -14,7 +14,7 @@ from functools import cached_property
 from candelabra._annotations import Any, Final, TypeVar, overload
 from candelabra._codegen.callable_entry import compile_callable
 from candelabra._namespace.index import await_import
-from candelabra._records.registry import Signature, add, dotted, method_names
+from candelabra._records.registry import ENTRIES, METHODS, Signature, add, dotted, method_names
 from candelabra._records.schema import Parameter, read_parameters
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,6 +39,7 @@ class PublicCallable:
         out: bool | str = False,
         factory: bool | tuple[str, ...] = False,
         guarded: bool = True,
+        elementwise: bool = False,
     ) -> None:
         self.name: Final = function.__name__ if name is None else name
         self.title = self.name
@@ -57,6 +58,8 @@ class PublicCallable:
         self.aliases: Final = aliases
         self.out: Final = out
         self.factory: Final = factory
+        self.elementwise: Final = elementwise
+        """Whether each element of the result depends only on the elements of the tensors at its position."""
         self.guarded: Final = guarded and not is_property and (is_function or len(self.parameters) > 1)
         """Whether the method, too, describes errors by the arguments. That takes one more frame per call, so methods
         of a microsecond go without: their tensor is one."""
@@ -94,6 +97,15 @@ class PublicCallable:
         return f"<public callable {self.public_name}>"
 
 
+def callable_of(function: Callable[..., Any]) -> PublicCallable | None:
+    """Return the public callable whose function, as users call it, is ``function``, or None."""
+    declared = getattr(function, "__wrapped__", function)
+    for entry in (*ENTRIES.values(), *[entry for entry, _ in METHODS.values()]):
+        if isinstance(entry, PublicCallable) and declared in (entry.declared, entry.__dict__.get("compiled")):
+            return entry
+    return None
+
+
 @overload
 def public(function: F, /) -> F: ...
 @overload
@@ -115,6 +127,9 @@ def public(function: Any = None, /, *, is_function: bool = True, **options: Any)
     The function that users call describes errors of the interpreter in their words, at the cost of one frame.
     ``guarded=False`` leaves that out of the method, and of the function that is returned: for functions that take about
     a microsecond.
+
+    ``elementwise``: each element of the result depends only on the elements of the tensors at its position, as those of
+    ``x.to(dtype)``. So a tensor that is divided among devices is processed in parts.
 
     ``public=False`` declares a member of an overload set, which has no public name of its own.
 

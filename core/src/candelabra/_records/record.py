@@ -115,6 +115,7 @@ class Operator(Generic[P, R]):
         result: Callable[[dtype], dtype] | tuple[Callable[[dtype], dtype], ...] = same,
         accepts: str | None = None,
         view: bool | Callable[..., Any] = False,
+        elementwise: bool | None = None,
         inplace: bool | str | None = None,
         out: bool | str | None = None,
         is_function: bool = True,
@@ -148,6 +149,9 @@ class Operator(Generic[P, R]):
         self.geometry: Final = view if callable(view) else None
         """For a view: ``(shape, strides, offset, *arguments) -> (shape, strides, offset)`` on strided memory."""
         pointwise = getattr(rule, "pointwise", False)
+        self.elementwise: Final = pointwise if elementwise is None else elementwise
+        """Whether each element of a result depends only on the elements of the tensors at its position: by default for
+        the rule ``pointwise``."""
         self.inplace: Final = pointwise if inplace is None else bool(inplace)
         self.inplace_argument: Final = inplace == "argument"
         """Whether the function has an argument ``inplace``, as PyTorch's activations have, and no in-place method."""

@@ -8,7 +8,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._codegen.arguments import kind_of
 from candelabra._interchange.nested import fitted
 from candelabra._keys import DEVICE_SHIFT
-from candelabra._layout import physical_order
+from candelabra._layout import expanded_shape, physical_order
 from candelabra._operators.conversion.dtype_and_device import converted
 from candelabra._operators.creation.filled import new_full, zeroed
 from candelabra._operators.shapes.permuting import inverse_permutation, permute
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 # -- clone ------------------------------------------------------------------------------------------------------------
-@operator(like_input, out=False, public=False)
+@operator(like_input, out=False, public=False, elementwise=True)
 def clone(input: Tensor) -> Tensor:
     """Return a copy in new memory, in C order. Autograd records it."""
     ...
@@ -39,7 +39,7 @@ def clone_in_order(input: Tensor, order: Sequence[int]) -> Tensor:
     return permute.function(clone.function(permute.function(input, order)), inverse_permutation(order))
 
 
-@public(public=False)
+@public(public=False, elementwise=True)
 def clone_in_format(input: Tensor, *, memory_format: memory_format | None = None) -> Tensor:
     """Return a copy in new memory, in the memory order that ``memory_format`` requests."""
     order = physical_order(input.ndim, memory_format)
@@ -52,8 +52,6 @@ clone_overloads = overloads("clone", clone, clone_in_format)
 # -- writing into a tensor --------------------------------------------------------------------------------------------
 @by
 def _expanded_to_input(input: Tensor, value: Any) -> tuple[int, ...]:
-    from candelabra._operators.shapes.expanding import expanded_shape
-
     return expanded_shape(shape_of(value), shape_of(input))
 
 
@@ -80,7 +78,7 @@ DTYPE_AND_DEVICE = DTYPE_MASK | (-1 << DEVICE_SHIFT)
 """The bits of a key that encode dtype and device."""
 
 
-@public(is_function=False, guarded=False)
+@public(is_function=False, guarded=False, elementwise=True)
 def copy_(input: Tensor, src: Tensor | Number, non_blocking: bool = False) -> Tensor:
     """Write ``src``, a tensor or a number, into this tensor. It is broadcast, cast and moved to its device as needed;
     autograd records it.

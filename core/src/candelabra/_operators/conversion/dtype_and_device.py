@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 # -- operators --------------------------------------------------------------------------------------------------------
-@operator(like_input, promote=unpromoted, out=False, public=False)
+@operator(like_input, promote=unpromoted, out=False, public=False, elementwise=True)
 def cast(input: Tensor, *, dtype: DType) -> Tensor:
     """Return the values in another dtype: integer dtypes truncate floats, real dtypes discard the imaginary part.
 
@@ -100,7 +100,7 @@ def converted(input: Tensor, d: dtype, target: Device = None) -> Tensor:
 
 
 # -- to ---------------------------------------------------------------------------------------------------------------
-@public(is_function=False, guarded=False)
+@public(is_function=False, guarded=False, elementwise=True)
 def to(
     input: Tensor, *args: Tensor | DType | Device | bool, **kwargs: Tensor | DType | Device | bool | memory_format
 ) -> Tensor:
@@ -163,13 +163,13 @@ def _is_dtype(value: Any) -> bool:
     return isinstance(value, dtype) or value is bool or value is int or value is float or value is complex
 
 
-@public(is_function=False)
+@public(is_function=False, elementwise=True)
 def type_as(input: Tensor, other: Tensor) -> Tensor:
     """Return ``input.to(other)``: the tensor in the dtype of ``other``, on its device."""
     return converted(input, other.dtype, other.device)
 
 
-@public(is_function=False)
+@public(is_function=False, elementwise=True)
 def to_device(input: Tensor, device: Device, /, *, stream: None = None) -> Tensor:
     """Return the tensor on ``device``, or the tensor itself if it is on that device. A method of the Array API
     standard.
@@ -182,7 +182,7 @@ def to_device(input: Tensor, device: Device, /, *, stream: None = None) -> Tenso
 
 
 # -- one dtype --------------------------------------------------------------------------------------------------------
-@public(is_function=False)
+@public(is_function=False, elementwise=True)
 def type(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> str | Tensor:
     """Return the name of the tensor's type, such as ``"candelabra.FloatTensor"``; with ``dtype``, convert the tensor.
 
@@ -210,73 +210,73 @@ def _cast_to(input: Tensor, d: dtype, memory_format: memory_format | None) -> Te
     return out.contiguous(memory_format)
 
 
-@public(name="float", is_function=False)
+@public(name="float", is_function=False, elementwise=True)
 def to_float(input: Tensor, memory_format: memory_format | None = None) -> Tensor:
     """Return the tensor as ``float32``, or the tensor itself if that is its dtype."""
     return _cast_to(input, float32, memory_format)
 
 
-@public(name="double", is_function=False)
+@public(name="double", is_function=False, elementwise=True)
 def to_double(input: Tensor, memory_format: memory_format | None = None) -> Tensor:
     """Return the tensor as ``float64``, or the tensor itself if that is its dtype."""
     return _cast_to(input, float64, memory_format)
 
 
-@public(name="half", is_function=False)
+@public(name="half", is_function=False, elementwise=True)
 def to_half(input: Tensor, memory_format: memory_format | None = None) -> Tensor:
     """Return the tensor as ``float16``, or the tensor itself if that is its dtype."""
     return _cast_to(input, float16, memory_format)
 
 
-@public(name="bfloat16", is_function=False)
+@public(name="bfloat16", is_function=False, elementwise=True)
 def to_bfloat16(input: Tensor, memory_format: memory_format | None = None) -> Tensor:
     """Return the tensor as ``bfloat16``, or the tensor itself if that is its dtype."""
     return _cast_to(input, bfloat16, memory_format)
 
 
-@public(name="int", is_function=False)
+@public(name="int", is_function=False, elementwise=True)
 def to_int(input: Tensor, memory_format: memory_format | None = None) -> Tensor:
     """Return the tensor as ``int32``, or the tensor itself if that is its dtype."""
     return _cast_to(input, int32, memory_format)
 
 
-@public(name="long", is_function=False)
+@public(name="long", is_function=False, elementwise=True)
 def to_long(input: Tensor, memory_format: memory_format | None = None) -> Tensor:
     """Return the tensor as ``int64``, or the tensor itself if that is its dtype."""
     return _cast_to(input, int64, memory_format)
 
 
-@public(name="short", is_function=False)
+@public(name="short", is_function=False, elementwise=True)
 def to_short(input: Tensor, memory_format: memory_format | None = None) -> Tensor:
     """Return the tensor as ``int16``, or the tensor itself if that is its dtype."""
     return _cast_to(input, int16, memory_format)
 
 
-@public(name="char", is_function=False)
+@public(name="char", is_function=False, elementwise=True)
 def to_char(input: Tensor, memory_format: memory_format | None = None) -> Tensor:
     """Return the tensor as ``int8``, or the tensor itself if that is its dtype."""
     return _cast_to(input, int8, memory_format)
 
 
-@public(name="byte", is_function=False)
+@public(name="byte", is_function=False, elementwise=True)
 def to_byte(input: Tensor, memory_format: memory_format | None = None) -> Tensor:
     """Return the tensor as ``uint8``, or the tensor itself if that is its dtype."""
     return _cast_to(input, uint8, memory_format)
 
 
-@public(name="bool", is_function=False)
+@public(name="bool", is_function=False, elementwise=True)
 def to_bool(input: Tensor, memory_format: memory_format | None = None) -> Tensor:
     """Return the tensor as ``bool``, or the tensor itself if that is its dtype."""
     return _cast_to(input, bool_, memory_format)
 
 
-@public(name="cfloat", is_function=False)
+@public(name="cfloat", is_function=False, elementwise=True)
 def to_cfloat(input: Tensor, memory_format: memory_format | None = None) -> Tensor:
     """Return the tensor as ``complex64``, or the tensor itself if that is its dtype."""
     return _cast_to(input, complex64, memory_format)
 
 
-@public(name="cdouble", is_function=False)
+@public(name="cdouble", is_function=False, elementwise=True)
 def to_cdouble(input: Tensor, memory_format: memory_format | None = None) -> Tensor:
     """Return the tensor as ``complex128``, or the tensor itself if that is its dtype."""
     return _cast_to(input, complex128, memory_format)

@@ -131,7 +131,7 @@ def _filled_like(input: Tensor, value: Number, dtype: DType | None, device: Devi
     return full.function(tuple(input._payload.shape), value, dtype=dtype or input.dtype, device=target)
 
 
-@public(method=False, factory=True)
+@public(method=False, factory=True, elementwise=True)
 def full_like(
     input: Tensor, fill_value: Number | Tensor, *, dtype: DType | None = None, device: Device = None
 ) -> Tensor:
@@ -141,13 +141,13 @@ def full_like(
     return _filled_like(input, number_of(fill_value), dtype, device)
 
 
-@public(method=False, factory=True)
+@public(method=False, factory=True, elementwise=True)
 def zeros_like(input: Tensor, *, dtype: DType | None = None, device: Device = None) -> Tensor:
     """Return a tensor of the shape of ``input`` filled with 0, by default with its dtype and on its device."""
     return _filled_like(input, 0, dtype, device)
 
 
-@public(method=False, factory=True)
+@public(method=False, factory=True, elementwise=True)
 def ones_like(input: Tensor, *, dtype: DType | None = None, device: Device = None) -> Tensor:
     """Return a tensor of the shape of ``input`` filled with 1, by default with its dtype and on its device."""
     return _filled_like(input, 1, dtype, device)

@@ -38,7 +38,7 @@ def empty(*size: Shape, dtype: DType | None = None, device: Device = None) -> Te
     return allocated(size, get_default_dtype() if dtype is None else dtype, device)
 
 
-@public(method=False, factory=True)
+@public(method=False, factory=True, elementwise=True)
 def empty_like(input: Tensor, *, dtype: DType | None = None, device: Device = None) -> Tensor:
     """Return an uninitialized tensor of the shape of ``input``, by default with its dtype and on its device."""
     return allocated(tuple(input._payload.shape), dtype or input.dtype, input._instance if device is None else device)

@@ -6,7 +6,7 @@ import math
 
 from candelabra._annotations import TYPE_CHECKING
 from candelabra._layout import broadcast_shapes
-from candelabra._operators.elementwise.complex import conj
+from candelabra._operators.elementwise.complex import conj_of
 from candelabra._operators.elementwise.exponential import exp
 from candelabra._operators.elementwise.selection import where
 from candelabra._records.derivative import applied
@@ -27,12 +27,12 @@ def sigmoid(input: Tensor) -> Tensor:
 @operator(pointwise, accepts="floating", public=False, inplace=False)
 def sigmoid_backward(grad: Tensor, output: Tensor) -> Tensor:
     """Return the gradient of sigmoid's input: ``grad * conj(output * (1 - output))``."""
-    return grad * conj(output * (1 - output))
+    return grad * conj_of(output * (1 - output))
 
 
 sigmoid_backward.vjp(
     grad=lambda g, output: g * (output * (1 - output)),
-    output=lambda g, grad, output: conj(g) * grad * conj(1 - 2 * output),
+    output=lambda g, grad, output: conj_of(g) * grad * conj_of(1 - 2 * output),
 )
 sigmoid.vjp(input=applied(sigmoid_backward, "g", "out"))
 

@@ -6,7 +6,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.views import check_operand_overlap
 from candelabra._codegen.adapters import FLOATING_BITS
 from candelabra._operators.creation.filled import zeroed
-from candelabra._operators.elementwise.complex import conj
+from candelabra._operators.elementwise.complex import conj_of
 from candelabra._operators.elementwise.selection import where
 from candelabra._records.autocasting import Autocast
 from candelabra._records.derivative import applied, conjugate
@@ -128,8 +128,8 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
 
 addcmul.vjp(
     input=lambda g: g,
-    tensor1=lambda g, tensor2, value: g * conj(tensor2) * conj(value),
-    tensor2=lambda g, tensor1, value: g * conj(tensor1) * conj(value),
+    tensor1=lambda g, tensor2, value: g * conj_of(tensor2) * conj_of(value),
+    tensor2=lambda g, tensor1, value: g * conj_of(tensor1) * conj_of(value),
 )
 
 
@@ -141,8 +141,8 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Number = 
 
 addcdiv.vjp(
     input=lambda g: g,
-    tensor1=lambda g, tensor2, value: g / conj(tensor2) * conj(value),
-    tensor2=lambda g, tensor1, tensor2, value: -g * conj(tensor1 / (tensor2 * tensor2)) * conj(value),
+    tensor1=lambda g, tensor2, value: g / conj_of(tensor2) * conj_of(value),
+    tensor2=lambda g, tensor1, tensor2, value: -g * conj_of(tensor1 / (tensor2 * tensor2)) * conj_of(value),
 )
 
 
@@ -156,9 +156,9 @@ def lerp(input: Tensor, end: Tensor, weight: Tensor | Number) -> Tensor:
 
 
 lerp.vjp(
-    input=lambda g, weight: g * (1 - conj(weight)),
-    end=lambda g, weight: g * conj(weight),
-    weight=lambda g, input, end: g * conj(end - input),
+    input=lambda g, weight: g * (1 - conj_of(weight)),
+    end=lambda g, weight: g * conj_of(weight),
+    weight=lambda g, input, end: g * conj_of(end - input),
 )
 
 

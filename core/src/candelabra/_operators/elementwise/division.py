@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._operators.creation.filled import zeroed
-from candelabra._operators.elementwise.complex import conj
+from candelabra._operators.elementwise.complex import conj_of
 from candelabra._operators.elementwise.selection import where
 from candelabra._records.autocasting import Autocast
 from candelabra._records.callables import public
@@ -27,7 +27,7 @@ def div(input: Tensor | Number, other: Tensor | Number) -> Tensor:
 
 div.vjp(
     input=applied(div, "g", conjugate("other")),
-    other=lambda g, other, out: -g * conj(out) / conj(other),
+    other=lambda g, other, out: -g * conj_of(out) / conj_of(other),
 )
 
 

@@ -7,7 +7,7 @@ import math
 from candelabra._annotations import TYPE_CHECKING
 from candelabra._operators.elementwise.arithmetic import sub
 from candelabra._operators.elementwise.comparison import maximum
-from candelabra._operators.elementwise.complex import conj
+from candelabra._operators.elementwise.complex import conj_of
 from candelabra._operators.elementwise.selection import where
 from candelabra._records.autocasting import Autocast
 from candelabra._records.promotion import to_float
@@ -27,7 +27,7 @@ def exp(input: Tensor) -> Tensor:
     ...
 
 
-exp.vjp(input=lambda g, out: g * conj(out))
+exp.vjp(input=lambda g, out: g * conj_of(out))
 
 
 @operator(pointwise, promote=to_float, aliases=("special.exp2",))
@@ -36,7 +36,7 @@ def exp2(input: Tensor) -> Tensor:
     ...
 
 
-exp2.vjp(input=lambda g, out: g * conj(out) * LN2)
+exp2.vjp(input=lambda g, out: g * conj_of(out) * LN2)
 
 
 @operator(pointwise, promote=to_float, aliases=("special.expm1",), autocast=Autocast("float32"))
@@ -45,7 +45,7 @@ def expm1(input: Tensor) -> Tensor:
     ...
 
 
-expm1.vjp(input=lambda g, out: g * (conj(out) + 1))
+expm1.vjp(input=lambda g, out: g * (conj_of(out) + 1))
 
 
 @operator(pointwise, promote=to_float, autocast=Autocast("float32"))
@@ -54,7 +54,7 @@ def log(input: Tensor) -> Tensor:
     ...
 
 
-log.vjp(input=lambda g, input: g / conj(input))
+log.vjp(input=lambda g, input: g / conj_of(input))
 
 
 @operator(pointwise, promote=to_float, autocast=Autocast("float32"))
@@ -63,7 +63,7 @@ def log2(input: Tensor) -> Tensor:
     ...
 
 
-log2.vjp(input=lambda g, input: g / (conj(input) * LN2))
+log2.vjp(input=lambda g, input: g / (conj_of(input) * LN2))
 
 
 @operator(pointwise, promote=to_float, autocast=Autocast("float32"))
@@ -72,7 +72,7 @@ def log10(input: Tensor) -> Tensor:
     ...
 
 
-log10.vjp(input=lambda g, input: g / (conj(input) * LN10))
+log10.vjp(input=lambda g, input: g / (conj_of(input) * LN10))
 
 
 @operator(pointwise, promote=to_float, aliases=("special.log1p",), autocast=Autocast("float32"))
@@ -81,7 +81,7 @@ def log1p(input: Tensor) -> Tensor:
     ...
 
 
-log1p.vjp(input=lambda g, input: g / (conj(input) + 1))
+log1p.vjp(input=lambda g, input: g / (conj_of(input) + 1))
 
 
 # -- sums of exponentials ---------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def _weight(x: Tensor, other: Tensor, scale: float) -> Tensor:
     """Return ``exp(x) / (exp(x) + exp(other))``, conjugated: the derivative of the logarithm of the sum with respect to
     x.
     """
-    return conj(1 / (1 + ((other - x) * scale).exp()))
+    return conj_of(1 / (1 + ((other - x) * scale).exp()))
 
 
 @operator(pointwise, accepts="floating", inplace=False)

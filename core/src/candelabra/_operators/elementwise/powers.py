@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._operators.creation.filled import new_full, zeroed
-from candelabra._operators.elementwise.complex import conj
+from candelabra._operators.elementwise.complex import conj_of
 from candelabra._operators.elementwise.selection import where
 from candelabra._operators.inquiry import result_type
 from candelabra._records.autocasting import Autocast
@@ -29,9 +29,9 @@ def _pow_base(g: Tensor, input: Tensor, exponent: Any) -> Tensor:
     if not hasattr(exponent, "_payload"):
         if exponent == 0:
             return zeroed(g)
-        return g * conj((input if exponent == 2 else input ** (exponent - 1)) * exponent)
+        return g * conj_of((input if exponent == 2 else input ** (exponent - 1)) * exponent)
     slope = exponent * input ** where(exponent == 0, 1.0, exponent - 1)
-    return g * conj(slope.masked_fill(exponent == 0, 0))
+    return g * conj_of(slope.masked_fill(exponent == 0, 0))
 
 
 def _pow_exponent(g: Tensor, input: Any, exponent: Tensor, out: Tensor) -> Tensor:
@@ -40,7 +40,7 @@ def _pow_exponent(g: Tensor, input: Any, exponent: Tensor, out: Tensor) -> Tenso
     flat = base == 0
     if not out.is_complex():
         flat = flat & (exponent >= 0)
-    return g * conj((out * base.log()).masked_fill(flat, 0))
+    return g * conj_of((out * base.log()).masked_fill(flat, 0))
 
 
 pow.vjp(input=_pow_base, exponent=_pow_exponent)
@@ -75,7 +75,7 @@ def square(input: Tensor) -> Tensor:
     return input * input
 
 
-square.vjp(input=lambda g, input: g * conj(input) * 2)
+square.vjp(input=lambda g, input: g * conj_of(input) * 2)
 
 
 @operator(pointwise, promote=to_float)
@@ -84,7 +84,7 @@ def sqrt(input: Tensor) -> Tensor:
     ...
 
 
-sqrt.vjp(input=lambda g, out: g / (conj(out) * 2))
+sqrt.vjp(input=lambda g, out: g / (conj_of(out) * 2))
 
 
 @operator(pointwise, promote=to_float, autocast=Autocast("float32"))

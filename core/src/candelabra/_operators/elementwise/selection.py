@@ -41,7 +41,7 @@ def where_indices(condition: Tensor) -> tuple[Tensor, ...]:
 where_overloads = overloads("where", where, where_indices, method=False)
 
 
-@public(is_function=False, method="where")
+@public(is_function=False, method="where", elementwise=True)
 def where_method(input: Tensor, condition: Tensor, other: Tensor | Number) -> Tensor:
     """Return the elements of this tensor where ``condition`` holds, and those of ``other`` elsewhere."""
     return where.function(condition, input, other)
@@ -109,13 +109,13 @@ def _filled(input: Any, value: Any) -> tuple[int, ...]:
     return shape_of(input)
 
 
-@operator(_filled, promote=unpromoted, result=by_arguments, method=False, out=False)
+@operator(_filled, promote=unpromoted, result=by_arguments, method=False, out=False, elementwise=True)
 def fill(input: Tensor, value: Tensor | Number) -> Tensor:
     """Return a tensor like ``input`` with every element ``value``, a number or a 0-d tensor; see :func:`fill_`."""
     return filled.function(input, _fitted(input, value))
 
 
-@public(guarded=False)
+@public(guarded=False, elementwise=True)
 def fill_(input: Tensor, value: Tensor | Number) -> Tensor:
     """Set every element to ``value``, a number or a 0-d tensor, cast to the dtype of ``input``.
 
@@ -138,7 +138,7 @@ def _fitted(input: Tensor, value: Any) -> Any:
     return fitted(value, input.dtype)
 
 
-@public(guarded=False)
+@public(guarded=False, elementwise=True)
 def zero_(input: Tensor) -> Tensor:
     """Set every element to 0."""
     out: Tensor = filled.form("inplace")(input, False)  # a bool needs no promotion of any dtype

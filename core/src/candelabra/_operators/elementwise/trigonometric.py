@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from candelabra._annotations import TYPE_CHECKING
-from candelabra._operators.elementwise.complex import conj
+from candelabra._operators.elementwise.complex import conj_of
 from candelabra._operators.elementwise.powers import rsqrt
 from candelabra._operators.elementwise.selection import where
 from candelabra._records.autocasting import Autocast
@@ -112,12 +112,12 @@ def tanh(input: Tensor) -> Tensor:
 @operator(pointwise, accepts="floating", public=False, inplace=False)
 def tanh_backward(grad: Tensor, output: Tensor) -> Tensor:
     """Return the gradient of tanh's input: ``grad * conj(1 - output**2)``."""
-    return grad * conj(1 - output * output)
+    return grad * conj_of(1 - output * output)
 
 
 tanh_backward.vjp(
     grad=lambda g, output: g * (1 - output * output),
-    output=lambda g, grad, output: conj(g) * grad * conj(output) * -2,
+    output=lambda g, grad, output: conj_of(g) * grad * conj_of(output) * -2,
 )
 tanh.vjp(input=applied(tanh_backward, "g", "out"))
 
@@ -181,7 +181,7 @@ def sinc(input: Tensor) -> Tensor:
     return (sine / (input * math.pi).masked_fill(zero, 1)).masked_fill(zero, 1)
 
 
-sinc.vjp(input=lambda g, input: g * conj(sine_quotient_derivative(input * math.pi) * math.pi))
+sinc.vjp(input=lambda g, input: g * conj_of(sine_quotient_derivative(input * math.pi) * math.pi))
 
 
 # -- degrees -----------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._operators.creation.filled import new_full
 from candelabra._operators.creation.ranges import new_arange
 from candelabra._records.record import operator
+from candelabra._records.registry import OPERATORS
 from candelabra._records.rules import by, from_geometry, like_input
 from candelabra.dtypes import int64
 
@@ -59,9 +60,9 @@ def replaced(input: Tensor, src: Tensor, view: Any, *arguments: Any) -> Tensor:
 
     The same view of a tensor of positions selects these elements.
     """
-    from candelabra._operators.indexing.advanced import index_put
-
     positions = new_arange(input, 0, 1, input.numel(), dtype=int64).reshape(input.shape)
     selected = view(positions, *arguments)
+    # By name: indexing by tensors is built on basic indexing.
+    index_put = OPERATORS["index_put"]
     flat: Tensor = index_put(input.reshape(-1), (selected.reshape(-1),), src.expand(selected.shape).reshape(-1))
     return flat.reshape(input.shape)

@@ -8,6 +8,7 @@ from candelabra._annotations import TYPE_CHECKING
 from candelabra._codegen.arguments import as_sizes
 from candelabra._geometry import Geometry, Ints
 from candelabra._layout import broadcast_shapes as common_shape
+from candelabra._layout import expanded_shape
 from candelabra._operators.shapes.reshaping import reshape
 from candelabra._records.callables import public
 from candelabra._records.record import operator
@@ -16,23 +17,6 @@ from candelabra._size import Size
 
 if TYPE_CHECKING:
     from candelabra.typing import ExpandedShape, Tensor
-
-
-def expanded_shape(shape: Ints, size: Ints) -> Ints:
-    """Return ``size``. Raise ``RuntimeError`` unless ``shape`` expands to it."""
-    lead = len(size) - len(shape)
-    if lead < 0:
-        raise RuntimeError(
-            f"expand: the number of sizes provided ({len(size)}) must be greater or equal to the number of dimensions "
-            f"in the tensor ({len(shape)})"
-        )
-    for i, (have, want) in enumerate(zip(shape, size[lead:], strict=True)):
-        if have not in (1, want):
-            raise RuntimeError(
-                f"The expanded size of the tensor ({want}) must match the existing size ({have}) at non-singleton "
-                f"dimension {i + lead}.  Target sizes: {list(size)}.  Tensor sizes: {list(shape)}"
-            )
-    return size
 
 
 def _expanded_geometry(shape: Ints, strides: Ints, offset: int, size: Ints) -> Geometry:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from candelabra._tensor import Tensor
 
 
-@public(is_function=False, guarded=False)
+@public(is_function=False, guarded=False, elementwise=True)
 def contiguous(input: Tensor, memory_format: memory_format = contiguous_format) -> Tensor:
     """Return the tensor itself if it has the memory order that ``memory_format`` requests (C order), else a copy."""
     if memory_format is not contiguous_format:

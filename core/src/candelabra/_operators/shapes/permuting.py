@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from candelabra._annotations import TYPE_CHECKING
 from candelabra._geometry import Geometry, Ints
 from candelabra._keys import active, state
-from candelabra._operators.shapes.views import conj
+from candelabra._operators.elementwise.complex import conj
 from candelabra._records.callables import public
 from candelabra._records.record import operator
 from candelabra._records.rules import by, from_geometry, shape_of

@@ -19,7 +19,6 @@ from candelabra._records.overloads import overloads
 from candelabra._records.promotion import real_part, to_complex, unpromoted
 from candelabra._records.record import operator
 from candelabra._records.rules import by, from_geometry, like_input, shape_of
-from candelabra.dtypes import COMPLEX_BITS
 
 if TYPE_CHECKING:
     from candelabra.dtypes import dtype as dtype_type
@@ -30,7 +29,7 @@ def _same_geometry(shape: Ints, strides: Ints, offset: int) -> Geometry:
     return shape, strides, offset
 
 
-@operator(like_input, view=_same_geometry, method=False)
+@operator(like_input, view=_same_geometry, method=False, elementwise=True)
 def detach(input: Tensor) -> Tensor:
     """Return a tensor with the same memory and version counter that does not require a gradient."""
     ...
@@ -39,7 +38,7 @@ def detach(input: Tensor) -> Tensor:
 detach.no_gradient("that is its purpose").scattered(lambda base, source: source)
 
 
-@operator(like_input, view=_same_geometry, method=False, public=False)
+@operator(like_input, view=_same_geometry, method=False, public=False, elementwise=True)
 def alias(input: Tensor) -> Tensor:
     """Return a new tensor over the same memory, with its own node in the graph."""
     ...
@@ -188,13 +187,13 @@ view_as_complex.vjp(input=lambda g: view_as_real(g)).scattered(lambda base, sour
 )
 
 
-@operator(like_input, view=True, result=real_part, is_property=True)
+@operator(like_input, view=True, result=real_part, is_property=True, elementwise=True)
 def real(input: Tensor) -> Tensor:
     """A view of the real part; for a real tensor, the tensor itself."""
     return _part(input, 0) if input.is_complex() else input
 
 
-@operator(like_input, view=True, result=real_part, accepts="complex", is_property=True)
+@operator(like_input, view=True, result=real_part, accepts="complex", is_property=True, elementwise=True)
 def imag(input: Tensor) -> Tensor:
     """A view of the imaginary part of a complex tensor."""
     return _part(input, 1)
@@ -203,13 +202,3 @@ def imag(input: Tensor) -> Tensor:
 def _part(input: Tensor, part: int) -> Tensor:
     slices = [slice(0, size, 1) for size in input._payload.shape]
     return basic_index(view_as_real(input), (*slices, part))
-
-
-@public(guarded=False)
-def conj(input: Tensor) -> Tensor:
-    """Return the complex conjugate, or the tensor itself if it is real."""
-    if not input._keys & COMPLEX_BITS:
-        return input
-    from candelabra._operators.elementwise.complex import conj_physical
-
-    return conj_physical(input)

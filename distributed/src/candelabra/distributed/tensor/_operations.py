@@ -4,7 +4,7 @@
 plain tensors of one kind, and never sees a part with the sizes of the whole:
 
 1. Replicas only: the operation runs on them as they are, and views are views.
-2. An operation on elements, with equally divided DTensors and numbers: it runs on the parts.
+2. An operation that is declared elementwise, with equally divided DTensors and numbers: it runs on the parts.
 3. Otherwise all DTensors are gathered, and each rank computes the whole result. What the operation has written into a
    gathered copy (its first argument, ``out=``, running statistics) is written back into the part.
 
@@ -24,15 +24,18 @@ from candelabra import distributed as dist
 from candelabra.distributed.device_mesh import DeviceMesh
 from candelabra.distributed.tensor._dtensor import DTensor, ShardStep, part_of, placed
 from candelabra.distributed.tensor.placement_types import Replicate
-from candelabra.library import OPERATORS, Layer, Operator, OverloadSet, entry_named, like_input
+from candelabra.library import (
+    OPERATORS,
+    Layer,
+    Operator,
+    OverloadSet,
+    PublicCallable,
+    callable_of,
+    entry_named,
+    member_for,
+)
 from candelabra.overrides import DisableTorchFunctionSubclass
 
-ON_ELEMENTS: Final = frozenset((
-    "cast", "clone", "contiguous", "copy_", "empty_like", "fill_", "full_like", "ones_like", "to", "to_bfloat16",
-    "to_bool", "to_byte", "to_cdouble", "to_cfloat", "to_char", "to_double", "to_float", "to_half", "to_int", "to_long",
-    "to_short", "where", "zero_", "zeros_like",
-))  # fmt: skip
-"""Operations on elements whose declaration does not say so; see :func:`on_elements`."""
 WITHOUT_DATA: Final = frozenset(("new_empty", "new_empty_strided", "new_full", "new_ones", "new_tensor", "new_zeros"))
 """Operations that read the dtype and the device of their tensor only."""
 OF_OBJECT: Final = frozenset(("detach_",))
@@ -93,7 +96,7 @@ def result_of(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
         if (
             replicas
             or name in WITHOUT_DATA
-            or (not mixed and _have_same_placement(dtensors) and _is_on_elements(function))
+            or (not mixed and _have_same_placement(dtensors) and _is_elementwise(function, args, kwargs))
         ):
             return _of_parts(function, dtensors, args, kwargs)
         return _of_wholes(function, dtensors, args, kwargs)
@@ -112,23 +115,20 @@ def _have_same_placement(dtensors: list[DTensor]) -> bool:
     return len(places) == 1 and not any(split.placement.is_partial() for part in dtensors for split in part._splits)
 
 
+def _is_elementwise(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Return whether the record or the public callable that serves a call is declared elementwise."""
+    entry = _entry_of(function)
+    if isinstance(entry, OverloadSet):
+        entry = member_for(entry, args, kwargs)
+    return isinstance(entry, (Operator, PublicCallable)) and entry.elementwise
+
+
 @cache
-def _is_on_elements(function: Callable[..., Any]) -> bool:
-    """Return whether each element of a function's result depends on the elements at the same position."""
+def _entry_of(function: Callable[..., Any]) -> Any:
+    """Return the entry of a function that users call, also of an in-place form; None for a method of the class."""
     name = function.__name__
-    if name in ON_ELEMENTS:
-        return True
     public = f"{function.__module__}.{name}".removeprefix("candelabra.").removesuffix("_")
-    entry: Any = entry_named(public) or OPERATORS.get(name)
-    members = [member for member, _ in entry.members] if isinstance(entry, OverloadSet) else [entry]
-    return all(isinstance(member, Operator) and on_elements(member) for member in members)
-
-
-def on_elements(op: Operator[..., Any]) -> bool:
-    """Return whether a record says that results have one element for each position: the pointwise operators, and the
-    views with the shape of their tensor, such as ``real``.
-    """
-    return getattr(op.rule, "pointwise", False) or (op.view and op.rule is like_input)
+    return callable_of(function) or entry_named(public) or OPERATORS.get(name)
 
 
 # -- on the parts -----------------------------------------------------------------------------------------------------

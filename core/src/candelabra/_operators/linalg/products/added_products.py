@@ -10,6 +10,7 @@ from collections.abc import Callable
 from candelabra._annotations import TYPE_CHECKING, Any
 from candelabra._autograd.views import check_writable, rebind
 from candelabra._keys import AUTOGRAD
+from candelabra._layout import expanded_shape
 from candelabra._operators.linalg.products.matmul import (
     batch_product_shape,
     check_same_dtype,
@@ -17,7 +18,6 @@ from candelabra._operators.linalg.products.matmul import (
     matrix_product_shape,
     matrix_vector_shape,
 )
-from candelabra._operators.shapes.expanding import expanded_shape
 from candelabra._records.autocasting import Autocast
 from candelabra._records.callables import public
 from candelabra._records.promotion import unpromoted
