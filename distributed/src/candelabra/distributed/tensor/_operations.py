@@ -125,10 +125,13 @@ def _is_elementwise(function: Callable[..., Any], args: tuple[Any, ...], kwargs:
 
 @cache
 def _entry_of(function: Callable[..., Any]) -> Any:
-    """Return the entry of a function that users call, also of an in-place form; None for a method of the class."""
-    name = function.__name__
-    public = f"{function.__module__}.{name}".removeprefix("candelabra.").removesuffix("_")
-    return callable_of(function) or entry_named(public) or OPERATORS.get(name)
+    """Return the entry that a function is a form of; None for a method of the class."""
+    name = function.__name__.removesuffix("_")
+    entry = callable_of(function) or entry_named(f"{function.__module__}.{name}".removeprefix("candelabra."))
+    if isinstance(entry, OverloadSet):
+        forms = [entry.form("function"), *([entry.form("inplace")] if entry.inplace else [])]
+        return entry if function in forms else OPERATORS.get(name)  # a record has a form of its own
+    return entry or OPERATORS.get(function.__name__) or OPERATORS.get(name)
 
 
 # -- on the parts -----------------------------------------------------------------------------------------------------
