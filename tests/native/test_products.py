@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 from candelabra_clike import Engine
-from candelabra_clike.kernels.convolution import conv, conv_input, conv_weight
+from candelabra_clike.kernels.convolution import ConvGeometry, conv, conv_input, conv_weight
 from candelabra_clike.kernels.linear import linear
 from candelabra_clike.kernels.matmul import matmul
 from candelabra_clike.templates.matmul.matmul import blocks, micro_tile_for
@@ -76,11 +75,11 @@ def product(engine: Engine, a: Array, b: Array) -> Array:
 
 def convolved(engine: Engine, x: Array, w: Array, stride: int, padding: int) -> list[Array]:
     """Return a convolution and its gradients by images and filters, for the result's cosine as gradient."""
-    geometry: tuple[Any, ...] = ((stride, stride), (padding, padding), (1, 1), 1)
-    y = payload(conv(strided(x, engine), strided(w, engine), None, *geometry))
+    geometry = ConvGeometry((stride, stride), (padding, padding), (1, 1), 1)
+    y = payload(conv(strided(x, engine), strided(w, engine), None, geometry))
     g = strided(np.cos(y), engine)
-    images = conv_input(g, strided(w, engine), x.shape, *geometry)
-    return [y, payload(images), payload(conv_weight(strided(x, engine), g, w.shape, *geometry))]
+    images = conv_input(g, strided(w, engine), x.shape, geometry)
+    return [y, payload(images), payload(conv_weight(strided(x, engine), g, w.shape, geometry))]
 
 
 @pytest.mark.parametrize("layout", ["as they are", pytest.param("transposed", marks=pytest.mark.thorough)])
@@ -129,12 +128,12 @@ def test_convolutions_are_sums_over_windows(name: str, tile: str, rng: np.random
     windows = np.lib.stride_tricks.sliding_window_view(framed, filters[2:], (2, 3))[:, :, ::stride, ::stride]
     expected = np.einsum("nchwij,ocij->nohw", windows, w, optimize=True)
     for kind in ("f4", "f8"):
-        engine, geometry = ENGINES[tile], ((stride, stride), (padding, padding), (1, 1), 1)
-        y = payload(conv(strided(x.astype(kind), engine), strided(w.astype(kind), engine), None, *geometry))
+        engine, geometry = ENGINES[tile], ConvGeometry((stride, stride), (padding, padding), (1, 1), 1)
+        y = payload(conv(strided(x.astype(kind), engine), strided(w.astype(kind), engine), None, geometry))
         np.testing.assert_array_equal(y, expected)
         g = rng.integers(-3, 4, y.shape).astype(kind)
-        by_x = payload(conv_input(strided(g, engine), strided(w.astype(kind), engine), x.shape, *geometry))
-        by_w = payload(conv_weight(strided(x.astype(kind), engine), strided(g, engine), w.shape, *geometry))
+        by_x = payload(conv_input(strided(g, engine), strided(w.astype(kind), engine), x.shape, geometry))
+        by_w = payload(conv_weight(strided(x.astype(kind), engine), strided(g, engine), w.shape, geometry))
         total = (expected * g).sum()
         assert (by_x * x).sum() == total == (by_w * w).sum()
         np.testing.assert_array_equal(by_w, np.einsum("nchwij,nohw->ocij", windows, g.astype("f8"), optimize=True))

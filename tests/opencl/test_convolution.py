@@ -10,7 +10,7 @@ import pytest
 from candelabra.library import plugins
 from candelabra.nn import functional
 from candelabra_clike import Engine, convolution_products
-from candelabra_clike.kernels.convolution import Phase, conv, conv_input, conv_weight, phases
+from candelabra_clike.kernels.convolution import ConvGeometry, Phase, conv, conv_input, conv_weight, phases
 
 Shape = tuple[int, ...]
 
@@ -214,8 +214,9 @@ def test_shapes_that_do_not_fit_are_refused(
     engine: Engine, device: cd.device, images: Shape, filters: Shape, groups: int, kernel_error: str, words: str
 ) -> None:
     """The kernel names the shapes; the operator's rule replaces the error by PyTorch's."""
+    geometry = ConvGeometry((1, 1), (0, 0), (1, 1), groups)
     with pytest.raises(RuntimeError, match=kernel_error):
-        conv(engine.empty(images, cd.float32), engine.empty(filters, cd.float32), None, (1, 1), (0, 0), (1, 1), groups)
+        conv(engine.empty(images, cd.float32), engine.empty(filters, cd.float32), None, geometry)
     with pytest.raises(RuntimeError, match=words):
         functional.conv2d(cd.ones(images, device=device), cd.ones(filters, device=device), groups=groups)
 
@@ -224,10 +225,10 @@ def test_adjoints_refuse_shapes_that_do_not_fit(engine: Engine) -> None:
     """Another number of channels, of images or of groups is an error."""
     x, y = engine.empty((1, 3, 5, 5), cd.float32), engine.empty((1, 4, 3, 3), cd.float32)
     w = engine.empty((4, 3, 3, 3), cd.float32)
-    geometry = (1, 1), (0, 0), (1, 1)
+    geometry = ConvGeometry((1, 1), (0, 0), (1, 1), 1)
     for shape, groups in (((1, 2, 5, 5), 1), ((2, 3, 5, 5), 1), ((1, 9, 5, 5), 3)):
         with pytest.raises(RuntimeError, match=r"shapes \(1, 4, 3, 3\), \(4, 3, 3, 3\) and .* do not match"):
-            conv_input(y, w, shape, *geometry, groups)
+            conv_input(y, w, shape, geometry._replace(groups=groups))
     for shape, groups in (((4, 2, 3, 3), 1), ((5, 3, 3, 3), 1), ((4, 1, 3, 3), 3)):
         with pytest.raises(RuntimeError, match=r"shapes \(1, 3, 5, 5\), \(1, 4, 3, 3\) and .* do not match"):
-            conv_weight(x, y, shape, *geometry, groups)
+            conv_weight(x, y, shape, geometry._replace(groups=groups))

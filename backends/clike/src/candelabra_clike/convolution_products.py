@@ -18,7 +18,7 @@ from candelabra.dtypes import dtype, float32
 from candelabra_clike.array import Shape, StridedArray
 from candelabra_clike.kernels import convolution
 from candelabra_clike.kernels.attention import Multiply, rounded, transpose
-from candelabra_clike.kernels.convolution import ConvolutionForm
+from candelabra_clike.kernels.convolution import ConvGeometry, ConvolutionForm, with_geometry
 from candelabra_clike.kernels.copies import contiguous, copy_into, filled_
 from candelabra_clike.kernels.reductions import DtypeSpecialized
 from candelabra_clike.layouts import collapsed
@@ -111,35 +111,32 @@ def patch_matrices(x: StridedArray, patches: Patches) -> StridedArray:
 
 # -- kernels ----------------------------------------------------------------------------------------------------------
 def conv(
-    multiply: Multiply, x: StridedArray, w: StridedArray, bias: StridedArray | None, stride: Shape, padding: Shape,
-    dilation: Shape, groups: int,
-) -> StridedArray:  # fmt: skip
-    """The kernel of ``conv``."""
-    if groups != 1:
-        return convolution.conv(x, w, bias, stride, padding, dilation, groups)
-    geometry = convolution.geometry_of(x, w, stride, padding, dilation, groups)
+    multiply: Multiply, x: StridedArray, w: StridedArray, bias: StridedArray | None, geometry: ConvGeometry
+) -> StridedArray:
+    """Convolve images with filters, and add a bias."""
+    if geometry.groups != 1:
+        return convolution.conv(x, w, bias, geometry)
+    convolution.check_conv(x, w, geometry)
     return convolution.forward(x, w, bias, geometry, Products(multiply).form)
 
 
 def conv_input(
-    multiply: Multiply, y: StridedArray, w: StridedArray, shape: Shape, stride: Shape, padding: Shape, dilation: Shape,
-    groups: int,
-) -> StridedArray:  # fmt: skip
-    """The kernel of ``conv_input``."""
-    if groups != 1:
-        return convolution.conv_input(y, w, shape, stride, padding, dilation, groups)
-    geometry = convolution.geometry_of_input(y, w, shape, stride, padding, dilation, groups)
+    multiply: Multiply, y: StridedArray, w: StridedArray, shape: Shape, geometry: ConvGeometry
+) -> StridedArray:
+    """Compute the gradient of the images."""
+    if geometry.groups != 1:
+        return convolution.conv_input(y, w, shape, geometry)
+    convolution.check_conv_input(y, w, shape, 1)
     return convolution.input_gradient(y, w, tuple(shape), geometry, Products(multiply).form)
 
 
 def conv_weight(
-    multiply: Multiply, x: StridedArray, y: StridedArray, shape: Shape, stride: Shape, padding: Shape, dilation: Shape,
-    groups: int,
-) -> StridedArray:  # fmt: skip
-    """The kernel of ``conv_weight``."""
-    if groups != 1:
-        return convolution.conv_weight(x, y, shape, stride, padding, dilation, groups)
-    geometry = convolution.geometry_of_weight(x, y, shape, stride, padding, dilation, groups)
+    multiply: Multiply, x: StridedArray, y: StridedArray, shape: Shape, geometry: ConvGeometry
+) -> StridedArray:
+    """Compute the gradient of the filters."""
+    if geometry.groups != 1:
+        return convolution.conv_weight(x, y, shape, geometry)
+    convolution.check_conv_weight(x, y, shape, 1)
     out = x.engine.empty(tuple(shape), x.dtype)
     if out.size:
         source, patches, _ = convolution.patches(x, tuple(shape)[2:], geometry, y.shape[2:], padded_view)
@@ -161,6 +158,6 @@ def _specialized(name: str, multiplying: Callable[[dtype], Multiply | None]) -> 
     def choose(d: dtype) -> Callable[..., Any]:
         multiply = multiplying(d) if d.itemsize in UNSIGNED else None
         kernel: Callable[..., Any] = convolution.KERNELS[name]
-        return kernel if multiply is None else partial(FUNCTIONS[name], multiply)
+        return kernel if multiply is None else with_geometry(partial(FUNCTIONS[name], multiply))
 
     return DtypeSpecialized(choose)

@@ -288,42 +288,30 @@ def complex_sum(d: dtype) -> Elementwise:
 
 
 # -- kernels ----------------------------------------------------------------------------------------------------------
-def geometry_of(
-    x: StridedArray, w: StridedArray, stride: Shape, padding: Shape, dilation: Shape, groups: int
-) -> ConvGeometry:
-    """Return the geometry of a convolution. Raises ``RuntimeError`` if the shapes do not match."""
-    geometry = ConvGeometry(tuple(stride), tuple(padding), tuple(dilation), groups)
+def check_conv(x: StridedArray, w: StridedArray, geometry: ConvGeometry) -> None:
+    """Raise ``RuntimeError`` if the shapes of a convolution do not match."""
+    groups = geometry.groups
     if len(x.shape) != len(geometry.stride) + 2 or x.shape[1] != w.shape[1] * groups or w.shape[0] % groups:
         raise RuntimeError(f"conv: shapes {x.shape} and {w.shape} do not match")
     if 0 in w.shape[2:] or min(geometry.positions(x.shape[2:], w.shape[2:])) < 1:
         raise RuntimeError(f"conv: the kernel {w.shape} is larger than the padded input {x.shape}")
-    return geometry
 
 
-def geometry_of_input(
-    y: StridedArray, w: StridedArray, shape: Shape, stride: Shape, padding: Shape, dilation: Shape, groups: int
-) -> ConvGeometry:
-    """Return the geometry of an input gradient. Raises ``RuntimeError`` if the shapes do not match."""
+def check_conv_input(y: StridedArray, w: StridedArray, shape: Shape, groups: int) -> None:
+    """Raise ``RuntimeError`` if the shapes of an input gradient do not match."""
     if y.shape[1] != w.shape[0] or shape[1] != w.shape[1] * groups or w.shape[0] % groups or y.shape[0] != shape[0]:
         raise RuntimeError(f"conv_input: shapes {y.shape}, {w.shape} and {shape} do not match")
-    return ConvGeometry(tuple(stride), tuple(padding), tuple(dilation), groups)
 
 
-def geometry_of_weight(
-    x: StridedArray, y: StridedArray, shape: Shape, stride: Shape, padding: Shape, dilation: Shape, groups: int
-) -> ConvGeometry:
-    """Return the geometry of a weight gradient. Raises ``RuntimeError`` if the shapes do not match."""
+def check_conv_weight(x: StridedArray, y: StridedArray, shape: Shape, groups: int) -> None:
+    """Raise ``RuntimeError`` if the shapes of a weight gradient do not match."""
     if x.shape[1] != shape[1] * groups or y.shape[:2] != (x.shape[0], shape[0]) or shape[0] % groups:
         raise RuntimeError(f"conv_weight: shapes {x.shape}, {y.shape} and {shape} do not match")
-    return ConvGeometry(tuple(stride), tuple(padding), tuple(dilation), groups)
 
 
-def conv(
-    x: StridedArray, w: StridedArray, bias: StridedArray | None, stride: Shape, padding: Shape, dilation: Shape,
-    groups: int,
-) -> StridedArray:  # fmt: skip
-    """The kernel of ``conv``."""
-    geometry = geometry_of(x, w, stride, padding, dilation, groups)
+def conv(x: StridedArray, w: StridedArray, bias: StridedArray | None, geometry: ConvGeometry) -> StridedArray:
+    """Convolve images with filters, and add a bias."""
+    check_conv(x, w, geometry)
     rank, d = len(geometry.stride), x.dtype
     if bias is not None and d.category == COMPLEX:
         wide = bias.restrided((*bias.shape, *[1] * rank), (*bias.strides, *[0] * rank), bias.offset)
@@ -335,20 +323,37 @@ def conv(
     return bilinear(forward, x, w, bias, geometry)
 
 
-def conv_input(
-    y: StridedArray, w: StridedArray, shape: Shape, stride: Shape, padding: Shape, dilation: Shape, groups: int
-) -> StridedArray:
-    """The kernel of ``conv_input``."""
-    geometry = geometry_of_input(y, w, shape, stride, padding, dilation, groups)
+def conv_input(y: StridedArray, w: StridedArray, shape: Shape, geometry: ConvGeometry) -> StridedArray:
+    """Compute the gradient of the images."""
+    check_conv_input(y, w, shape, geometry.groups)
     return bilinear(input_gradient, y, w, tuple(shape), geometry)
 
 
-def conv_weight(
-    x: StridedArray, y: StridedArray, shape: Shape, stride: Shape, padding: Shape, dilation: Shape, groups: int
-) -> StridedArray:
-    """The kernel of ``conv_weight``."""
-    geometry = geometry_of_weight(x, y, shape, stride, padding, dilation, groups)
+def conv_weight(x: StridedArray, y: StridedArray, shape: Shape, geometry: ConvGeometry) -> StridedArray:
+    """Compute the gradient of the filters."""
+    check_conv_weight(x, y, shape, geometry.groups)
     return bilinear(_conv_weight, x, y, tuple(shape), geometry)
 
 
-KERNELS: dict[str, Any] = {"conv": conv, "conv_input": conv_input, "conv_weight": conv_weight}
+def with_geometry(function: Callable[..., StridedArray]) -> Callable[..., StridedArray]:
+    """Return the kernel of an operator, whose geometry is four arguments."""
+
+    def kernel(
+        first: StridedArray,
+        second: StridedArray,
+        third: Any,
+        stride: Shape,
+        padding: Shape,
+        dilation: Shape,
+        groups: int,
+    ) -> StridedArray:
+        return function(first, second, third, ConvGeometry(tuple(stride), tuple(padding), tuple(dilation), groups))
+
+    return kernel
+
+
+KERNELS: dict[str, Any] = {
+    "conv": with_geometry(conv),
+    "conv_input": with_geometry(conv_input),
+    "conv_weight": with_geometry(conv_weight),
+}
