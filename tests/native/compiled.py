@@ -44,6 +44,9 @@ KERNEL(ranges)
     if (last == total) seen[2] = last;
 }
 
+/* When each work-item runs: slots[1] counts. */
+KERNEL(order) { EACH(i) ((uint64_t *)slots[0])[i] = atomic_fetch_add((_Atomic uint64_t *)slots[1], 1); }
+
 /* A sum of float32 per work-item, of slots[2] numbers: its bits depend on the order of the additions. */
 KERNEL(sums)
 {

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from candelabra.dtypes import float32
-from candelabra_clike import Engine
+from candelabra_clike import Engine, Source
 from candelabra_clike.kernels.normalization import BACKWARD, KERNELS, NORMALIZE, PARAMETERS
 from candelabra_clike.kernels.softmax import SOFTMAX, row_kernel
 from candelabra_clike.templates.rows.program import RowProgram
@@ -74,6 +74,29 @@ def test_reductions_that_use_a_result_come_after_it() -> None:
     assert [len(stage) for stage in stages(PARAMETERS.passes)] == [2]
     assert [len(stage) for stage in stages(NORMALIZE[True, True].passes)] == [1, 1]
     assert [len(stage) for stage in stages(SOFTMAX.passes)] == [1, 1]
+
+
+def test_the_stage_before_the_last_loop_loads_the_output_ahead() -> None:
+    """Its processor would read a row of the output while it stores it. A softmax has stored into that row before."""
+    sources: list[Source] = []
+
+    class Recording(NativeEngine):
+        def compile(self, source: Source) -> Any:
+            sources.append(source)
+            return super().compile(source)
+
+    engine = Recording()
+    for program, operands, numbers in (
+        (NORMALIZE[False, False], 1, (1e-5,)),
+        (BACKWARD[False], 4, ()),
+        (SOFTMAX, 1, ()),
+    ):
+        run(engine, program, [values(5, 75) for _ in range(operands)], 1, numbers)
+    ahead = [source.body.count("PREFETCH(out + ") for source in sources]
+    assert ahead == [1, 1, 0]
+    variance, last = sources[0].body.split("const INDEX n = span0;")[2:]
+    assert "PREFETCH(out + " in variance
+    assert "STORE_X8(f32, out + " in last
 
 
 @pytest.mark.parametrize(("shape", "dims"), [((4096, 24), (0,)), ((1021, 64), (0,)), ((6, 5, 77, 30), (0, 2, 3))])

@@ -145,6 +145,19 @@ def test_callers_count_as_threads() -> None:
         assert _threads(64) == {threading.get_ident()}
 
 
+def test_every_other_launch_runs_through_the_parts_of_its_threads_backwards() -> None:
+    """What a launch wrote last, and a cache still has, is what the next launch begins with."""
+    orders = []
+    with running_launch():  # so there are no helpers: the caller takes its own part first, then the other one
+        for _ in range(4):
+            times, counter = np.zeros(32, np.uint64), np.zeros(1, np.uint64)
+            launch("order", "bb")(32, times, counter)
+            orders.append(np.argsort(times).tolist())
+    forwards, backwards = [*range(32)], [*range(15, -1, -1), *range(31, 15, -1)]
+    assert sorted(orders) == sorted([forwards, backwards] * 2)
+    assert orders[0] != orders[1]
+
+
 def test_helpers_join_a_running_launch() -> None:
     """A launch that began while another one ran gets its helper when the other one is done."""
     with running_launch() as finish:

@@ -79,12 +79,19 @@ VECTOR(i8) VECTOR(i16) VECTOR(i32) VECTOR(i64) VECTOR(u8) VECTOR(u16) VECTOR(u32
 /* Sixteen lanes are for processors with registers of 64 bytes; elsewhere such a vector is several registers. */
 #define VECTOR16(type) typedef type type##x16 __attribute__((ext_vector_type(16))); \\
     typedef type##x16 type##x16_at __attribute__((aligned(sizeof(type))));
-VECTOR16(u32) VECTOR16(f32)
+VECTOR16(i32) VECTOR16(u32) VECTOR16(f32)
 #define LOAD_X16(type, p) (*(const type##x16_at*)(p))
 #define STORE_X16(type, p, v) (*(type##x16_at*)(p) = (v))
 #define PRIVATE_X16(type, p) (*(type##x16_at*)(p))
 #define BITS_F32X16(v) __builtin_bit_cast(f32x16, (v))
 #define BITS_U32X16(v) __builtin_bit_cast(u32x16, (v))
+#if defined(__AVX512F__) && __clang_major__ >= 22
+/* Older compilers do not use the instruction in loops, or call a library. */
+#define LDEXP_F32(x, k) __builtin_ldexpf((x), (k))
+#define LDEXP_F64(x, k) __builtin_ldexp((x), (k))
+#define LDEXP_X8(x, k) __builtin_elementwise_ldexp((x), __builtin_bit_cast(i32x8, (k)))
+#define LDEXP_X16(x, k) __builtin_elementwise_ldexp((x), __builtin_bit_cast(i32x16, (k)))
+#endif
 typedef u32 CACHE_LINE __attribute__((ext_vector_type(16), may_alias));
 #define PREFETCH(address) __builtin_prefetch(address)
 #define STORE_NONTEMPORAL(address, line) __builtin_nontemporal_store(line, address)

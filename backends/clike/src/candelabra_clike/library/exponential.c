@@ -5,7 +5,8 @@
    whether a * b + c is rounded once or twice. Adding 1.5 * 2**23 (2**52) leaves k in the lowest bits. The
    polynomials are minimax fits of our own. The result is multiplied by 2**k in two factors: a subnormal result is
    rounded once, one that is too large becomes infinity. The exponents of the factors are the halves of k plus twice
-   the bias, which is added together with 1.5 * 2**23. NaN is preserved by the comparisons. */
+   the bias, which is added together with 1.5 * 2**23. Where the processor has an instruction for the product with 2**k
+   (LDEXP), it rounds once, too, and gives the same bits. NaN is preserved by the comparisons. */
 
 FUNCTION f32 exp_of_sum_f32(f32 high, f32 low, i32 halvings) {
     /* exp(high + low) / 2**halvings, for low much smaller than 1. A low of -0 costs nothing. */
@@ -20,8 +21,12 @@ FUNCTION f32 exp_of_sum_f32(f32 high, f32 low, i32 halvings) {
     p = p * r + 0.166665003f;
     p = p * r + 0.49999994f;
     p = (p * r) * r + r;
+#ifdef LDEXP_F32
+    return LDEXP_F32(p + 1.0f, (i32)(BITS_U32(t) - 0x4B4000FEu) - halvings);
+#else
     const u32 biased = BITS_U32(t), first = biased >> 1;
     return ((p + 1.0f) * BITS_F32(first << 23)) * BITS_F32((biased - first - halvings) << 23);
+#endif
 }
 
 FUNCTION f32 exp_f32(f32 x) {
@@ -45,8 +50,12 @@ FUNCTION f64 exp_of_sum_f64(f64 high, f64 low, i32 halvings) {
     p = p * r + 0.1666666666666633;
     p = p * r + 0.5000000000000013;
     p = (p * r) * r + r;
+#ifdef LDEXP_F64
+    return LDEXP_F64(p + 1.0, (i32)BITS_U64(t) - 2046 - halvings);
+#else
     const u64 biased = BITS_U64(t), first = biased >> 1;
     return ((p + 1.0) * BITS_F64(first << 52)) * BITS_F64((biased - first - halvings) << 52);
+#endif
 }
 
 FUNCTION f64 exp_f64(f64 x) {
@@ -64,8 +73,12 @@ FUNCTION f32 exp2_of_sum_f32(f32 high, f32 low) {
     p = p * r + 0.0555027314f;
     p = p * r + 0.240226552f;
     p = p * r + 0.693147242f;
+#ifdef LDEXP_F32
+    return LDEXP_F32(p * r + 1.0f, (i32)(BITS_U32(t) - 0x4B4000FEu));
+#else
     const u32 biased = BITS_U32(t), first = biased >> 1;
     return ((p * r + 1.0f) * BITS_F32(first << 23)) * BITS_F32((biased - first) << 23);
+#endif
 }
 
 FUNCTION f32 exp2_f32(f32 x) {
@@ -88,8 +101,12 @@ FUNCTION f64 exp2_of_sum_f64(f64 high, f64 low) {
     p = p * r + 0.05550410866482458;
     p = p * r + 0.2402265069591018;
     p = p * r + 0.6931471805599453;
+#ifdef LDEXP_F64
+    return LDEXP_F64(p * r + 1.0, (i32)BITS_U64(t) - 2046);
+#else
     const u64 biased = BITS_U64(t), first = biased >> 1;
     return ((p * r + 1.0) * BITS_F64(first << 52)) * BITS_F64((biased - first) << 52);
+#endif
 }
 
 FUNCTION f64 exp2_f64(f64 x) {

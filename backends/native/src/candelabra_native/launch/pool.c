@@ -36,8 +36,9 @@ typedef struct {
     kernel_function function;
     const char *name;
     const uint64_t *slots;
-    uint64_t total, chunks;
+    uint64_t total, chunks, own; /* own: the chunks that the caller takes if all threads are equally fast */
     uint32_t control;
+    int backwards;
     /* Chunks taken from the front in the low half, from the back in the high half. */
     _Alignas(64) _Atomic uint64_t next;
     atomic_bool waiting; /* the caller sleeps until no helper is inside */
@@ -124,12 +125,17 @@ static int spin(_Atomic uint64_t *word, uint64_t value, int equal)
 /* ---- a job ---- */
 
 /* Returns whether there was a chunk left, and its number. The caller takes chunks from the front and helpers from the
- * back, so that in a sequence of kernels over the same memory, a thread mostly finds its part in its own cache. */
+ * back, so that in a sequence of kernels over the same memory, a thread mostly finds its part in its own cache.
+ *
+ * Every other job runs through the caller's part and through the helpers' part backwards. What a kernel wrote last is
+ * still cached, and the next kernel begins with it. In the same order as before, it would begin with what was displaced
+ * first, and find nothing. */
 static int take(job_t *job, int helper, uint64_t *chunk)
 {
     uint64_t next = atomic_fetch_add_explicit(&job->next, helper ? (uint64_t)1 << 32 : 1, memory_order_relaxed);
     uint64_t front = next & UINT32_MAX, back = next >> 32;
-    *chunk = helper ? job->chunks - 1 - back : front;
+    uint64_t place = helper ? job->chunks - 1 - back : front;
+    *chunk = !job->backwards ? place : place < job->own ? job->own - 1 - place : job->chunks - 1 + job->own - place;
     return front + back < job->chunks;
 }
 
@@ -319,6 +325,8 @@ static void run_with_helpers(job_t *job, uint32_t threads)
     if (atomic_load(&started) < helpers)
         start_workers(helpers);
     job->chunks = chunks < job->total ? chunks : job->total;
+    job->own = job->chunks / (helpers + 1);
+    job->backwards = number & 1;
     job->control = floating_point_control();
     atomic_store_explicit(&job->next, 0, memory_order_relaxed);
     atomic_store_explicit(&job->state, number << 32 | helpers << 16, memory_order_release);

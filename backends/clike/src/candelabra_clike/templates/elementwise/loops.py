@@ -8,7 +8,8 @@ On serial devices a work-item processes a chunk of elements. Its innermost loop 
 pointers to the start of the chunk and is marked ``INDEPENDENT``, so that the compiler of every driver vectorises it.
 
 An expression that costs more for rare values has a :func:`~candelabra_clike.language.rare` choice. A serial work-item
-first looks for such values. If there is none, as in most chunks, its loop has the usual expression alone.
+first looks for such values in a block of elements. If there is none, as in most blocks, its loop has the usual
+expression alone.
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ from candelabra_clike.types import CTYPES, VECTOR_BYTES
 
 CHUNK = 4096
 """Elements of a work-item on serial devices."""
+RARE_BLOCK = 128
+"""Elements that a serial work-item searches for rare values before it computes them: so few that the processor loads
+the next block while it computes. With a whole chunk, it would wait for memory in one loop and compute in the next.
+"""
 BLOCK_BYTES = 1024
 """The size of the block of results that a work-item buffers before non-temporal stores."""
 LINE_BYTES = 64
@@ -131,7 +136,7 @@ class LoopNest:
         if self.draws:
             return self.source(self.name, (number("n"),), self._drawing(serial), wide=True)
         if serial:
-            body = self._chunk(self.names) + self.loop("m", (UNIT,) * len(self.names), at="first + i")
+            body = self._chunk(self.names) + self._chunk_loop((UNIT,) * len(self.names), at="first + i")
         else:
             body = contiguous_vectors(self, self.per_lane)
         return self.source(self.name, (number("n"),), body, wide=True)
@@ -199,12 +204,27 @@ class LoopNest:
         """
         per = self.per_counter
         numbers = "".join(d.block(block // per, f"(first + from) / {per}u", "multiply_high_u64") for d in self.draws)
-        steps = {UNIT: "many", STEP: "many * {n}_s0"}
+        return self._blocks(block, numbers + self.loop("many", inner), inner)
+
+    def _chunk_loop(self, inner: Sequence[int], last: int = 0, at: str = "0") -> str:
+        """Return the loop over the ``m`` elements of a chunk. If there may be rare values, it moves the pointers."""
+        if not self.rare:
+            return self.loop("m", inner, last, at=at)
+        return self._blocks(
+            RARE_BLOCK, self.loop("many", inner, last, at=f"{at} + from", whole=RARE_BLOCK), inner, last
+        )
+
+    def _blocks(self, block: int, statements: str, inner: Sequence[int], last: int = 0) -> str:
+        """Return the loop over blocks of ``m`` elements, each of which has ``many``, with statements that process one.
+
+        It moves the pointers.
+        """
+        steps = {UNIT: "many", STEP: f"many * {{n}}_s{last}"}
         ahead = "".join(f"p{n} += {steps[kind].format(n=n)}; " for n, kind in zip(self.names, inner) if kind in steps)
         return (
             f"for (u32 from = 0; from < m; from += {block}u) {{\n"
             f"const u32 left = m - from, many = left < {block}u ? left : {block}u;\n"
-            f"{numbers}{self.loop('many', inner)}{ahead}\n}}\n"
+            f"{statements}{ahead}\n}}\n"
         )
 
     @property
@@ -229,7 +249,7 @@ class LoopNest:
             "const INDEX first = item * rows_per_item, after = rows - first;\n"
             "const INDEX end = first + (after < rows_per_item ? after : rows_per_item);\n"
             f"{self.row_offsets(rank, 'first', last)}"
-            f"for (INDEX row = first; row < end; ++row) {{\n{starts}{self.loop('m', inner, last)}"
+            f"for (INDEX row = first; row < end; ++row) {{\n{starts}{self._chunk_loop(inner, last)}"
             f"{self._advance(last)}}}\n"
         )
         head = (number("rows"), number("rows_per_item"), number("segments"), number("width"), *self.dims(rank))
@@ -347,19 +367,30 @@ class LoopNest:
             text = f"++p{d}; {ahead}\n" + (f"if (p{d} == n{d}) {{ {back}}}\n" if d else "")
         return text
 
-    def loop(self, count: str, inner: Sequence[int], last: int = 0, i: str = "i", at: str = "0") -> str:
-        """Return the innermost loop over the pointers. Elements with stride 0 are loaded before it."""
+    def loop(self, count: str, inner: Sequence[int], last: int = 0, i: str = "i", at: str = "0", whole: int = 0) -> str:
+        """Return the innermost loop over the pointers. Elements with stride 0 are loaded before it.
+
+        Where values may be rare, loops over ``whole`` elements, the usual number, are unrolled.
+        """
         offsets = {UNIT: i, STEP: f"{i} * {{n}}_s{last}"}
         kinds = dict(zip(self.names, inner, strict=True))
         elements = {n: f"p{n}[{offsets[k].format(n=n)}]" for n, k in kinds.items() if k != HOISTED}
         before = "".join(self._load(n, f"*p{n}") for n, k in kinds.items() if k == HOISTED)
-        head = f"INDEPENDENT\nfor (u32 {i} = 0; {i} < {count}; ++{i}) {{\n"
+
+        def each(statements: str, count: str = count) -> str:
+            return f"INDEPENDENT\nfor (u32 {i} = 0; {i} < {count}; ++{i}) {{\n{statements}}}\n"
+
+        def unrolled(statements: str) -> str:
+            if not whole:
+                return each(statements)
+            return f"if ({count} == {whole}u) {{\n{each(statements, f'{whole}u')}}} else {{\n{each(statements)}}}\n"
+
         if not self.rare:
-            return f"{before}{head}{self.element_step(elements, at)}}}\n"
+            return before + each(self.element_step(elements, at))
         return (
-            f"{before}u32 rare = 0;\n{head}{self.rare_step(elements)}}}\n"
-            f"if (rare) {{\n{head}{self.element_step(elements, at)}}}\n}} else {{\n"
-            f"{head}{self.element_step(elements, at, rare='usual')}}}\n}}\n"
+            f"{before}u32 rare = 0;\n{unrolled(self.rare_step(elements))}"
+            f"if (rare) {{\n{each(self.element_step(elements, at))}}} else {{\n"
+            f"{unrolled(self.element_step(elements, at, rare='usual'))}}}\n"
         )
 
     def _load(self, n: str, element: str) -> str:

@@ -4,7 +4,8 @@ Sums are accumulated in lanes, which are the elements of vectors if possible, or
 a total after a fixed number of elements. A result has the same bits with vectors of eight and of sixteen.
 
 Adjacent reductions of a program that do not use each other's results are one stage: a loop that loads each operand
-once. The last loop over a row loads the next row into the cache, while the processor computes.
+once. The last loop over a row loads the next row into the cache, while the processor computes. The one before loads the
+row of the output, which a processor reads before it writes the first part of a cache line.
 """
 
 from __future__ import annotations
@@ -103,6 +104,15 @@ class SerialRowSourceBuilder(RowSourceBuilder):
             if self.layout.inner[k] == 1 and name in self.addressed
         )
 
+    def _prefetched_output(self, stage: Stage, i: str) -> str:
+        """Return the statement that loads element ``i`` of the output into the cache, in the stage before the loop that
+        stores it.
+        """
+        stores = any(p.store_elements for p in self.program.passes)
+        if self.program.last is None or stores or stage is not self.stages[-1]:
+            return ""
+        return f"PREFETCH({self.names[0]} + {self.offset(0, i)});\n"
+
     # -- rows ---------------------------------------------------------------------------------------------------------
     def in_rows(self, wide: bool) -> Source:
         """Return the kernel in which a work-item processes ``per_item`` rows."""
@@ -186,7 +196,7 @@ class SerialRowSourceBuilder(RowSourceBuilder):
             distance //= 2
         joined += "".join(f"w{i} = v{i}[0]{'' if self.lanes == 8 else '.lo'};\n" for i, _ in stage)
         joined += "" if self.lanes == 8 else self._combined(stage, "w{}", "v{}[0].hi")
-        step = self._accumulate_vector(stage, "j", "v{}[q]", self.lanes)
+        step = self._prefetched_output(stage, "j") + self._accumulate_vector(stage, "j", "v{}[q]", self.lanes)
         return (
             f"if (stop - i >= 8u) {{\n{declared}if (stop - i >= {STRETCH}u) {{\n{whole}"
             f"for (; i + {STRETCH}u <= stop; i += {STRETCH}u) UNROLL for (u32 q = 0; q < {several}u; ++q) {{\n"
