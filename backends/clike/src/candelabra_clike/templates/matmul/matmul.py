@@ -127,12 +127,11 @@ def blocks(m: int, n: int, work: int, tile: MicroTile, units: int) -> tuple[int,
 
 
 def should_pack(layout_: MatmulLayout, tile: MicroTile) -> bool:
-    """Whether packing the left matrix is worthwhile, because it is read several times.
+    """Whether packing the left matrix is worthwhile, because it is read many times.
 
-    Rows that are contiguous are read in place nearly as fast as packed ones.
+    Rows are read in place nearly as fast as packed ones.
     """
-    times, contiguous = layout_.n // tile.columns, layout_.strides[1][1] == 1
-    return layout_.batch == (1,) and times >= (16 if contiguous else 4) and layout_.m * layout_.depth >= 1 << 14
+    return layout_.batch == (1,) and layout_.n // tile.columns >= 16 and layout_.m * layout_.depth >= 1 << 14
 
 
 def round_up(count: int, step: int) -> int:

@@ -20,6 +20,8 @@ panels.
 """
 AHEAD = 16
 """The distance in columns at which packed rows are prefetched into the first-level cache."""
+FETCHING_ROWS = 8
+"""The rows of a tile from which it prefetches those of the next tile. The loop over fewer rows has no time for it."""
 
 
 @dataclass(frozen=True)
@@ -153,11 +155,39 @@ def multiply(
         pointers = range(-(-tile.rows // 4))
         skipped = "" if first == "0" else f" + {first} * a_column"
         head += "".join(f"GLOBAL const {memory.memory}* a{i} = a_here + {4 * i}u * a_row{skipped};\n" for i in pointers)
+        if tile.rows >= FETCHING_ROWS:
+            head += _next_rows_start(tile, memory)
+            ahead = _next_rows(memory)
         move = " ".join(f"a{i} += a_column;" for i in pointers) + "\n"
     copied = loop(lambda v: f"panel[k * {tile.vectors}u + {v}u]")
     if not direct_address:
         return head + copied
     return f"{head}if (direct) {loop(lambda v: tile.load(f'{direct_address} + {tile.lanes * v}'))}else {copied}"
+
+
+def _per_line(memory: CType) -> int:
+    """Return the elements of a cache line."""
+    return 512 // int(memory.memory[1:])
+
+
+def _next_rows_start(tile: MicroTile, memory: CType) -> str:
+    """Return the declarations of what :func:`_next_rows` uses."""
+    line, rows = _per_line(memory), tile.rows
+    return f"""const int in_rows = a_column == 1;
+GLOBAL const {memory.memory}* next_a = a_here + (in_rows ? {rows}u : {2 * rows - 1}u) * a_row;
+const INDEX next_step = in_rows ? a_row : a_column, next_line = in_rows ? {line}u - {line}u * a_row : 0;
+"""
+
+
+def _next_rows(memory: CType) -> str:
+    """Return statements that prefetch a part of the next rows at each column: they come from memory, or from the
+    second-level cache, and the loads of a tile alone would not be early enough.
+
+    Where rows are contiguous, as many columns as a cache line has elements fetch that line of as many rows, one by one.
+    Otherwise each column fetches its part of the next rows, of which the first ones mostly are in a line that was used.
+    """
+    line = _per_line(memory)
+    return f"PREFETCH(next_a); next_a += next_step; if ((k & {line - 1}u) == {line - 1}u) next_a += next_line;\n"
 
 
 def store(tile: MicroTile, memory: CType, same_type: bool, added: bool, skipping: bool = False) -> str:
@@ -246,8 +276,9 @@ def product(
         fill = f"const int direct = b_column == 1 && width == {columns};\nif (!direct) {{\n{fill}}}\n"
         sums = multiply(tile, memory, packed, "b_here + k * b_row", bounds.first, bounds.end)
     lines = " ".join(f"PREFETCH(r + {tile.lanes * v});" for v in range(tile.vectors))
+    # The lines that are stored to are loaded first, which takes longer than a short product if it begins at its end.
     prefetch = (
-        f"if (!fresh) for (INDEX i = 0; i < rows_here; ++i) {{ {pointer} const r = o_here + i * o_row; {lines} }}\n"
+        f"for (INDEX i = 0; i < rows_here; ++i) {{ {pointer} const r = o_here + i * o_row; {lines} }}\n"
     )
     start = "const INDEX s_here = start_at + m_here * start_row + n0 * start_column;\n" if added else ""
     rows = f"m_end - m0 < {tile.rows}u ? m_end - m0 : {tile.rows}u"
