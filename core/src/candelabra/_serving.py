@@ -75,7 +75,10 @@ def of_dtype(kernel: Any, compute: dtype) -> Function | None:
 
 
 def in_turn(functions: Sequence[Function]) -> Function | None:
-    """Return a function that returns the first result that is not NotImplemented, or None if there is no function."""
+    """Return a function that returns the first result that is not NotImplemented, or None if there is no function.
+
+    Its attribute ``first`` is the first function, whose own attributes a device may use when it compiles graphs.
+    """
     if len(functions) < 2:
         return functions[0] if functions else None
 
@@ -86,6 +89,7 @@ def in_turn(functions: Sequence[Function]) -> Function | None:
                 break
         return result
 
+    kernel.first = functions[0]  # type: ignore[attr-defined]
     return kernel
 
 

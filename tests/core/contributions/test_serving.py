@@ -210,6 +210,7 @@ def test_kernel_for_tries_the_kernels_in_turn(contribute: Any) -> None:
     assert kernel is not None
     assert kernel(np.zeros(1, np.float32)).tolist() == [2.0]
     assert kernel(np.zeros(2, np.float32)).tolist() == [1.0, 1.0]
+    assert kernel.first(np.zeros(2, np.float32)) is NotImplemented  # type: ignore[attr-defined]
     with own_kernels():
         own = kernel_for(open_device("cpu"), "exp", float32, state.bits)
     assert own is not None

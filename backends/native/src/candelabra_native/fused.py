@@ -24,7 +24,8 @@ from candelabra_native.arrays import Unsuitable, ndarray, payload, strided
 from candelabra_native.engine import ENGINE
 from candelabra_native.finding import COMPILE, Missing, compiled_together, may_compile
 from candelabra_native.launch._launch import allocate
-from candelabra_native.recorded import recorded, view
+from candelabra_native.planning import planned
+from candelabra_native.recorded import Recording, record, record_group, recorded, view
 
 ADVICE: Final = (
     "compiled functions call one kernel per operator on the device cpu, because kernels cannot be made at run time: "
@@ -52,11 +53,22 @@ def compiled(graph: Graph) -> Callable[..., tuple[Any, ...]] | None:
     for kernel in groups.values():
         kernel.traced()
 
-    kernels: dict[Node, Callable[..., Any] | None] = {}
+    recordings: dict[Node, Recording] = {}
     for node in grouped.nodes:
-        own = default_kernel(node)
-        kernels[node] = on_arrays(groups[node], own) if node in groups else recorded(node, own) or view(node, own)
-    return runner(grouped, kernels.get) if any(kernels.values()) else None
+        found = record_group(node, plan.get(node)) if node in groups else record(node)
+        if found is not None:
+            recordings[node] = found
+    final, functions = planned(grouped, recordings, {node: kernel.into for node, kernel in groups.items()})
+    kernels: dict[Node, Callable[..., Any] | None] = {**functions}
+    for node in final.nodes:
+        if node not in kernels:
+            own = default_kernel(node)
+            kernels[node] = on_arrays(groups[node], own) if node in groups else recorded(node, own) or view(node, own)
+    if not any(kernels.values()):
+        return None
+    run: Any = runner(final, kernels.get)
+    run.graph = grouped  # reports show what is fused
+    return run  # type: ignore[no-any-return]
 
 
 _advised: list[bool] = []

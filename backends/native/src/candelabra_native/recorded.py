@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from candelabra.backend import is_contiguous_layout
@@ -19,6 +19,7 @@ from candelabra.graph import FUNCTION, Graph, Node
 from candelabra.graph import Value as Tensor
 from candelabra.library import build
 from candelabra_clike import C, Engine, Source, StridedArray
+from candelabra_clike.fusion import fused_kernel
 from candelabra_cpu.backend import TO_NUMPY
 
 from candelabra_native.arrays import ndarray
@@ -118,26 +119,76 @@ class RecordingEngine(Engine):
 RECORDER: Final = RecordingEngine()
 
 
-def recorded(node: Node, own: Callable[..., Any]) -> Callable[..., Any] | None:
-    """Return a function of a node's arguments that launches what its kernel launches, or None if it cannot be recorded.
+class Recording(NamedTuple):
+    """What the kernel of a node does for arrays of the layouts that the node was traced with."""
 
-    ``own`` serves arrays of other layouts than the node was traced with, and raises the errors of values.
-    """
+    arrays: dict[Tensor, RecordedBlock]
+    """The blocks that stand for the operands. Their names are expressions of the node's arguments."""
+    steps: list[Any]
+    """Blocks that are allocated, launches as (kernel, count, arguments), and the block of errors if one is reported."""
+    outputs: tuple[StridedArray, ...]
+    """The results. A result that is written in place of an operand has that operand's block."""
+
+
+def record(node: Node) -> Recording | None:
+    """Return what the kernel of an operator does, or None if it cannot be recorded, or if the owner's serves it."""
     kernel = None if isinstance(node.op, Graph) or node.form != FUNCTION or node.is_view else node.kernel
-    found = getattr(kernel, "in_c", None)
-    if found is None or _is_small(node, kernel):
+    kernel = getattr(kernel, "first", kernel)
+    if not hasattr(kernel, "is_small") or _is_small(node, kernel):
         return None
-    arrays: dict[Tensor, str] = {}
-    RECORDING.steps = []
+    if getattr(kernel, "load", None) is not None:
+        kernel.load()
+    found = getattr(kernel, "in_c", None)
+    if found is None:
+        return None
+    arrays: dict[Tensor, RecordedBlock] = {}
+    RECORDING.steps = steps = []
     try:
         results = found(*[_argument(a, f"a{i}", arrays) for i, a in enumerate(node.args)])
     except (NotRecordable, Missing):
         return None
     outputs = results if isinstance(results, tuple) else (results,)
-    steps = RECORDING.steps
     if not all(a.__class__ is StridedArray and a.buffer in steps for a in outputs):
         return None
-    return _function(node, own, arrays, steps, outputs)
+    return Recording(arrays, steps, outputs)
+
+
+def record_group(node: Node, into: dict[int, int] | None) -> Recording | None:
+    """Return what the kernel of a group does, or None if it takes numbers of the call, or has no elements.
+
+    ``into`` has the results that take the memory of an argument, by position.
+    """
+    assert isinstance(node.op, Graph)
+    kernel = fused_kernel(node.op, RECORDER, into)
+    arrays: dict[Tensor, RecordedBlock] = {}
+    RECORDING.steps = steps = []
+    try:
+        plan, numbers = kernel.traced(), kernel.constant_numbers()
+        operands = [_argument(node.args[i], f"a{i}", arrays) for i in kernel.arrays]
+    except (NotRecordable, Missing):
+        return None
+    if plan is None or numbers is None:
+        return None
+    blocks = [
+        arrays[node.args[kernel.into[i]]] if i in kernel.into else RECORDER.allocate(spec.nbytes or 1)
+        for i, spec in enumerate(kernel.outputs)
+    ]
+    buffers = [*blocks, *[a.buffer for a in operands]]
+    plan.launch(plan.items, *buffers, *[0] * len(buffers), *plan.numbers, *numbers)
+    outputs = [
+        StridedArray(RECORDER, block, s.shape, s.strides, 0, s.dtype, s.numel, is_contiguous_layout(s.shape, s.strides))
+        for block, s in zip(blocks, kernel.outputs, strict=True)
+    ]
+    return Recording(arrays, steps, tuple(outputs))
+
+
+def recorded(node: Node, own: Callable[..., Any]) -> Callable[..., Any] | None:
+    """Return a function of a node's arguments that launches what its kernel launches, or None if it cannot be recorded.
+
+    ``own`` serves arrays of other layouts than the node was traced with, and raises the errors of values.
+    """
+    found = record(node)
+    return None if found is None else _function(node, own, found)
 
 
 def view(node: Node, own: Callable[..., Any]) -> Callable[..., Any] | None:
@@ -172,8 +223,8 @@ def _empty(argument: Any) -> Any:
     return [*map(_empty, argument)] if isinstance(argument, list | tuple) else argument
 
 
-def _argument(argument: Any, name: str, arrays: dict[Tensor, str]) -> Any:
-    """Return an argument with arrays of the recorder in place of tensors, whose names are added to ``arrays``."""
+def _argument(argument: Any, name: str, arrays: dict[Tensor, RecordedBlock]) -> Any:
+    """Return an argument with arrays of the recorder in place of tensors, whose blocks are added to ``arrays``."""
     if isinstance(argument, list):
         return [_argument(a, f"{name}[{i}]", arrays) for i, a in enumerate(argument)]
     if not isinstance(argument, Tensor):
@@ -181,26 +232,21 @@ def _argument(argument: Any, name: str, arrays: dict[Tensor, str]) -> Any:
     spec = argument.spec
     if spec is None or min(spec.strides, default=0) < 0:
         raise NotRecordable
-    block = RecordedBlock(spec.nbytes, arrays.setdefault(argument, name))
+    block = arrays.setdefault(argument, RecordedBlock(spec.nbytes, name))
     contiguous = is_contiguous_layout(spec.shape, spec.strides)
     return StridedArray(RECORDER, block, spec.shape, spec.strides, 0, spec.dtype, spec.numel, contiguous)
 
 
-def _function(
-    node: Node,
-    own: Callable[..., Any],
-    arrays: dict[Tensor, str],
-    steps: Sequence[Any],
-    outputs: Sequence[StridedArray],
-) -> Callable[..., Any]:
-    """Generate the function of recorded steps."""
+def _function(node: Node, own: Callable[..., Any], recording: Recording) -> Callable[..., Any]:
+    """Generate the function of a recording."""
+    arrays, steps, outputs = recording
     parameters = ", ".join(f"a{i}" for i in range(len(node.args)))
     scope: dict[str, Any] = {"allocate": allocate, "ndarray": ndarray, "own": own, "zeros": np.zeros}
     tests = []
-    for i, (value, name) in enumerate(arrays.items()):
+    for i, (value, block) in enumerate(arrays.items()):
         assert value.spec is not None
         scope[f"STRIDES{i}"] = tuple(step * value.spec.dtype.itemsize for step in value.spec.strides)
-        tests.append(f"{name}.strides == STRIDES{i} and {name}.flags.aligned")
+        tests.append(f"{block.name}.strides == STRIDES{i} and {block.name}.flags.aligned")
     lines = [f"if not ({' and '.join(tests)}): return own({parameters})"] if tests else []
     reports = False
     for i, step in enumerate(steps):

@@ -23,18 +23,22 @@ def small_calls_first(
 
     So a program of small tensors imports no kernel in C. The function takes over the code of the loaded one, since
     dispatch, graphs and adapters keep the function: later calls have as many frames as if it had been loaded first.
+    Compiled graphs, which record calls before any is made, load it by its attribute ``load``.
     """
     record, inplace = OPERATORS[operator], name != operator
     names = ", ".join(p.name for p in record.schema.parameters)
 
     def loaded() -> Kernel:
         take_over(function, load())
+        function.load = None
         return function
 
     lines = [*small_call(record, least, own, inplace), f"return loaded()({names})"]
     names_in_lines = {"small": own, "prod": prod, "ndarray": np.ndarray, "loaded": loaded, **scope(own)}
-    function = build(record.name, names, lines, names_in_lines, f"native {name} {d.name}, small calls")
-    return function
+    function: Any = build(record.name, names, lines, names_in_lines, f"native {name} {d.name}, small calls")
+    function.is_small = is_small(record.name, record.schema.parameters, least, inplace and not record.inplace)
+    function.load = loaded
+    return function  # type: ignore[no-any-return]
 
 
 def take_over(function: Any, other: Any) -> None:

@@ -24,6 +24,7 @@ from candelabra_clike.kernels.softmax import row_kernel
 from candelabra_clike.language import call, select
 from candelabra_clike.layouts import broadcast, collapsed, dense_strides, memory_order
 from candelabra_clike.source import Source, number, writes
+from candelabra_clike.templates.attention import in_blocks
 from candelabra_clike.templates.elementwise.loops import CHUNK
 from candelabra_clike.templates.matmul.matmul import matmul_kernel
 from candelabra_clike.templates.rows.program import MAX, SUM, RowExpression, RowProgram, RowReduction
@@ -220,6 +221,8 @@ class AttentionCall(NamedTuple):
 
 def compute_output(out: StridedArray, x: AttentionCall, multiply: Multiply) -> None:
     """Write the output of attention into ``out``."""
+    if x.mask is None and in_blocks((out, x.query, x.keys, x.values), x.first, x.scale, False):
+        return
     shape = x.scores
     halves = x.halves(shape)
     for dim, start, count, part in halves:
@@ -232,6 +235,9 @@ def compute_gradients(
     outs: tuple[StridedArray, ...], grad: StridedArray, x: AttentionCall, multiply: Multiply, added: bool = False
 ) -> None:
     """Write the gradients of query, keys and values. With ``added``, those of keys and values are accumulated."""
+    operands = *outs, grad, x.query, x.keys, x.values
+    if x.mask is None and not added and in_blocks(operands, x.first, x.scale, True):
+        return
     shape = x.scores
     halves = x.halves(shape)
     for i, (dim, start, count, part) in enumerate(halves):

@@ -14,7 +14,7 @@ import sysconfig
 from pathlib import Path
 from typing import Final
 
-SOURCES: Final = ("launch.c", "pool.c", "crash.c", "memory.c", "rows.c")
+SOURCES: Final = ("launch.c", "pool.c", "crash.c", "memory.c", "rows.c", "plan.c")
 NAME: Final = "_launch.abi3.so"
 OPTIONS: Final = (
     "-O2",

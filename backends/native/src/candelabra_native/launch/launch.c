@@ -11,21 +11,13 @@
 #include <structmember.h>
 
 #include "crash.h"
+#include "kernel.h"
 #include "memory.h"
+#include "plan.h"
 #include "pool.h"
 #include "rows.h"
 
 enum { MAX_ARGUMENTS = 512 };
-
-/* A kernel, and the `self` of the function that launches it. */
-typedef struct {
-    PyObject_HEAD
-    kernel_function function;
-    PyMethodDef method;
-    Py_ssize_t arity;
-    char *name;
-    char *types; /* a letter per parameter */
-} Kernel;
 
 /* Py_RETURN_NONE of the headers of Python 3.12 and newer counts no reference, whatever Py_LIMITED_API says; in 3.11,
  * where the module must run too, each launch would then take one from None. */
@@ -36,8 +28,7 @@ static PyObject *none(void)
 
 /* ---- arguments ---- */
 
-/* Puts the names of kernel and argument in front of the current exception's message. */
-static void name_argument(const Kernel *kernel, Py_ssize_t index)
+void kernel_name_argument(const Kernel *kernel, Py_ssize_t index)
 {
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
@@ -119,7 +110,7 @@ static int real_number(PyObject *argument, char type, uint64_t *slot)
     return 1;
 }
 
-static int number(PyObject *argument, char type, uint64_t *slot)
+int kernel_number(PyObject *argument, char type, uint64_t *slot)
 {
     switch (type) {
     case 'i':
@@ -135,6 +126,11 @@ static int number(PyObject *argument, char type, uint64_t *slot)
     }
 }
 
+int kernel_total(PyObject *argument, uint64_t *total)
+{
+    return integer(argument, 0, INT64_MAX, "sizes", total);
+}
+
 /* ---- launches ---- */
 
 static PyObject *launch(PyObject *self, PyObject *const *arguments, Py_ssize_t given)
@@ -148,12 +144,12 @@ static PyObject *launch(PyObject *self, PyObject *const *arguments, Py_ssize_t g
     if (given != kernel->arity + 1)
         return PyErr_Format(PyExc_TypeError, "kernel %s takes the count of work-items and %zd arguments, got %zd",
                             kernel->name, kernel->arity, given < 1 ? 0 : given - 1);
-    if (!integer(arguments[0], 0, INT64_MAX, "sizes", &total))
+    if (!kernel_total(arguments[0], &total))
         goto release;
     for (index = 0; index < kernel->arity; index++) {
         PyObject *argument = arguments[index + 1];
         if (kernel->types[index] != 'b') {
-            if (!number(argument, kernel->types[index], &slots[index]))
+            if (!kernel_number(argument, kernel->types[index], &slots[index]))
                 goto release;
             continue;
         }
@@ -171,7 +167,7 @@ static PyObject *launch(PyObject *self, PyObject *const *arguments, Py_ssize_t g
 
 release:
     if (!done)
-        name_argument(kernel, index);
+        kernel_name_argument(kernel, index);
     while (held)
         PyBuffer_Release(&buffers[--held]);
     if (!done)
@@ -232,6 +228,20 @@ static int check_types(const char *types, const char *name)
         return 0;
     }
     return 1;
+}
+
+Kernel *kernel_of(PyObject *module, PyObject *launch)
+{
+    PyTypeObject **type = PyModule_GetState(module);
+    PyObject *self = PyObject_GetAttrString(launch, "__self__");
+    if (self && Py_TYPE(self) == *type) {
+        Py_DECREF(self); /* the function keeps it */
+        return (Kernel *)self;
+    }
+    Py_XDECREF(self);
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "plan() takes launches of kernels, got %R", launch);
+    return NULL;
 }
 
 PyDoc_STRVAR(kernel_doc,
@@ -324,7 +334,7 @@ static int execute(PyObject *module)
     PyObject **type = PyModule_GetState(module);
     if (!(*type = PyType_FromModuleAndSpec(module, &kernel_spec, NULL)))
         return -1;
-    if (rows_add_to(module))
+    if (rows_add_to(module) || plan_add_to(module))
         return -1;
     return memory_add_to(module);
 }

@@ -14,7 +14,7 @@ from candelabra_clike.layouts import collapsed, is_wide
 from candelabra_clike.source import Source, number, reads, writes
 from candelabra_clike.templates.index_walker import coordinates, moves
 from candelabra_clike.templates.matmul import dot, micro_kernel, tiled
-from candelabra_clike.templates.matmul.micro_kernel import MicroTile
+from candelabra_clike.templates.matmul.micro_kernel import FETCHING_ROWS, MicroTile
 from candelabra_clike.templates.matmul.packing import StridedRows, pack_panels
 from candelabra_clike.types import CTYPES
 
@@ -127,12 +127,12 @@ def blocks(m: int, n: int, work: int, tile: MicroTile, units: int) -> tuple[int,
 
 
 def should_pack(layout_: MatmulLayout, tile: MicroTile) -> bool:
-    """Whether packing the left matrix is worthwhile, because it is read several times.
+    """Whether packing the left matrix is worthwhile, because it is read many times.
 
-    Rows that are contiguous are read in place nearly as fast as packed ones.
+    Rows are read in place nearly as fast as packed ones, above all by tiles that prefetch the next rows.
     """
-    times, contiguous = layout_.n // tile.columns, layout_.strides[1][1] == 1
-    return layout_.batch == (1,) and times >= (16 if contiguous else 4) and layout_.m * layout_.depth >= 1 << 14
+    times, worth = layout_.n // tile.columns, 32 if tile.rows >= FETCHING_ROWS else 16
+    return layout_.batch == (1,) and times >= worth and layout_.m * layout_.depth >= 1 << 14
 
 
 def round_up(count: int, step: int) -> int:

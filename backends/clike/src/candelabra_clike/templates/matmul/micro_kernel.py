@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 from candelabra_clike.types import CType
 
@@ -19,6 +20,8 @@ panels.
 """
 AHEAD = 16
 """The distance in columns at which packed rows are prefetched into the first-level cache."""
+FETCHING_ROWS = 8
+"""The rows of a tile from which it prefetches those of the next tile. The loop over fewer rows has no time for it."""
 
 
 @dataclass(frozen=True)
@@ -129,8 +132,10 @@ def _column_pointers(pointer: str) -> str:
     return "\n".join(lines)
 
 
-def multiply(tile: MicroTile, memory: CType, packed: bool, direct_address: str = "") -> str:
-    """Return statements that multiply the rows at ``a_here`` by the panel.
+def multiply(
+    tile: MicroTile, memory: CType, packed: bool, direct_address: str = "", first: str = "0", end: str = "kc"
+) -> str:
+    """Return statements that multiply the rows at ``a_here`` by the panel, from column ``first`` to ``end``.
 
     With ``packed``, the rows are packed column by column. Otherwise there are pointers to every fourth row only: one
     for each row would not fit in the registers of the processor. ``direct_address`` is the address of row ``k`` of the
@@ -144,16 +149,45 @@ def multiply(tile: MicroTile, memory: CType, packed: bool, direct_address: str =
         return f"({tile.value})" + memory.load(element)
 
     def loop(right: Callable[[int], str]) -> str:
-        return f"for (INDEX k = 0; k < kc; ++k) {{\n{ahead}{tile.step(left, right)}{move}}}\n"
+        return f"for (INDEX k = {first}; k < {end}; ++k) {{\n{ahead}{tile.step(left, right)}{move}}}\n"
 
     if not packed:
         pointers = range(-(-tile.rows // 4))
-        head += "".join(f"GLOBAL const {memory.memory}* a{i} = a_here + {4 * i}u * a_row;\n" for i in pointers)
+        skipped = "" if first == "0" else f" + {first} * a_column"
+        head += "".join(f"GLOBAL const {memory.memory}* a{i} = a_here + {4 * i}u * a_row{skipped};\n" for i in pointers)
+        if tile.rows >= FETCHING_ROWS:
+            head += _next_rows_start(tile, memory)
+            ahead = _next_rows(memory)
         move = " ".join(f"a{i} += a_column;" for i in pointers) + "\n"
     copied = loop(lambda v: f"panel[k * {tile.vectors}u + {v}u]")
     if not direct_address:
         return head + copied
     return f"{head}if (direct) {loop(lambda v: tile.load(f'{direct_address} + {tile.lanes * v}'))}else {copied}"
+
+
+def _per_line(memory: CType) -> int:
+    """Return the elements of a cache line."""
+    return 512 // int(memory.memory[1:])
+
+
+def _next_rows_start(tile: MicroTile, memory: CType) -> str:
+    """Return the declarations of what :func:`_next_rows` uses."""
+    line, rows = _per_line(memory), tile.rows
+    return f"""const int in_rows = a_column == 1;
+GLOBAL const {memory.memory}* next_a = a_here + (in_rows ? {rows}u : {2 * rows - 1}u) * a_row;
+const INDEX next_step = in_rows ? a_row : a_column, next_line = in_rows ? {line}u - {line}u * a_row : 0;
+"""
+
+
+def _next_rows(memory: CType) -> str:
+    """Return statements that prefetch a part of the next rows at each column: they come from memory, or from the
+    second-level cache, and the loads of a tile alone would not be early enough.
+
+    Where rows are contiguous, as many columns as a cache line has elements fetch that line of as many rows, one by one.
+    Otherwise each column fetches its part of the next rows, of which the first ones mostly are in a line that was used.
+    """
+    line = _per_line(memory)
+    return f"PREFETCH(next_a); next_a += next_step; if ((k & {line - 1}u) == {line - 1}u) next_a += next_line;\n"
 
 
 def store(tile: MicroTile, memory: CType, same_type: bool, added: bool, skipping: bool = False) -> str:
@@ -201,10 +235,35 @@ r[j * o_column] = {memory.store(f"(before + {value})")};
     return scalars
 
 
-def body(tile: MicroTile, memory: CType, batch: str, added: bool, packed: bool, epilogue: str = "") -> str:
-    """Return the kernel. ``batch`` are statements that move ``o_at``, ``a_at``, ``b_at`` (and ``start_at``) to a
-    matrix. ``epilogue`` are statements that run when the sums of a panel are complete, for the rows from ``m_first`` to
-    ``m_end`` and ``width`` columns from ``n0`` on.
+class Bounds(NamedTuple):
+    """The part of a product that is computed, for matrices with zeros or results that nobody reads. Expressions."""
+
+    first_row: str = "m_first"
+    """The first row for the columns from ``n0`` on."""
+    place: str = ""
+    """Statements for the rows from ``m_here`` on, which may define what ``first`` and ``end`` use."""
+    first: str = "0"
+    """The first column of the left matrix, counted from ``k0``."""
+    end: str = "kc"
+    """The column after the last one, counted from ``k0``."""
+    fresh: str = "k0 == 0"
+    """Whether the sums are stored, and not added to the result."""
+    padded: bool = False
+    """Whether the rows of the result have space for whole panels of columns."""
+
+
+WHOLE: Final = Bounds()
+"""The whole product."""
+
+
+def product(
+    tile: MicroTile, memory: CType, added: bool, packed: bool, epilogue: str = "", bounds: Bounds = WHOLE
+) -> str:
+    """Return statements that compute the rows from ``m_first`` to ``m_end`` and the columns from ``n_first`` to
+    ``n_end`` of a product, whose matrices begin at ``a_at``, ``b_at`` and ``o_at``.
+
+    ``epilogue`` are statements that run when the sums of a panel are complete, for these rows and ``width`` columns
+    from ``n0`` on.
 
     With ``packed``, ``a`` is packed, and the last panel of rows is padded. Otherwise a panel with fewer rows begins
     before them: the matrix has at least ``tile.rows`` rows, and the results of the first ``skip`` are discarded.
@@ -212,13 +271,14 @@ def body(tile: MicroTile, memory: CType, batch: str, added: bool, packed: bool, 
     same_type = memory.memory == tile.value
     columns, pointer = tile.columns, f"GLOBAL const {memory.memory}*"
     a_here = f"m0 * depth + k0 * {tile.rows}u" if packed else "m_here * a_row + k0 * a_column"
-    fill, sums = pack(tile, memory, same_type), multiply(tile, memory, packed)
+    fill, sums = pack(tile, memory, same_type), multiply(tile, memory, packed, first=bounds.first, end=bounds.end)
     if tile.reads_panel_rarely and same_type:
         fill = f"const int direct = b_column == 1 && width == {columns};\nif (!direct) {{\n{fill}}}\n"
-        sums = multiply(tile, memory, packed, "b_here + k * b_row")
+        sums = multiply(tile, memory, packed, "b_here + k * b_row", bounds.first, bounds.end)
     lines = " ".join(f"PREFETCH(r + {tile.lanes * v});" for v in range(tile.vectors))
+    # The lines that are stored to are loaded first, which takes longer than a short product if it begins at its end.
     prefetch = (
-        f"if (!fresh) for (INDEX i = 0; i < rows_here; ++i) {{ {pointer} const r = o_here + i * o_row; {lines} }}\n"
+        f"for (INDEX i = 0; i < rows_here; ++i) {{ {pointer} const r = o_here + i * o_row; {lines} }}\n"
     )
     start = "const INDEX s_here = start_at + m_here * start_row + n0 * start_column;\n" if added else ""
     rows = f"m_end - m0 < {tile.rows}u ? m_end - m0 : {tile.rows}u"
@@ -228,21 +288,28 @@ def body(tile: MicroTile, memory: CType, batch: str, added: bool, packed: bool, 
         place = f"const INDEX m_here = m0, rows_here = {rows};"
     else:
         place = f"const INDEX rows_here = {tile.rows}u, skip = rows_here - ({rows}), m_here = m0 - skip;"
+    place += f"\n{bounds.place}" + (f"const INDEX width = {columns}u;\n" if bounds.padded else "")
+    return f"""{tile.vector} panel[{DEPTH * tile.vectors}];
+for (INDEX k0 = 0; k0 == 0 || k0 < depth; k0 += {DEPTH}u) {{
+const INDEX kc = depth - k0 < {DEPTH}u ? depth - k0 : {DEPTH}u;
+const int fresh = {bounds.fresh};
+for (INDEX n0 = n_first; n0 < n_end; n0 += {columns}u) {{
+const INDEX width = n_end - n0 < {columns}u ? n_end - n0 : {columns}u;
+GLOBAL const {memory.memory}* const b_here = b + (b_at + k0 * b_row + n0 * b_column);
+{fill}for (INDEX m0 = {bounds.first_row}; m0 < m_end; m0 += {tile.rows}u) {{
+{place}GLOBAL const {memory.memory}* const a_here = a + (a_at + {a_here});
+GLOBAL {memory.memory}* const o_here = out + (o_at + m_here * o_row + n0 * o_column);
+{prefetch}{sums}{start}{store(tile, memory, same_type, added, not packed)}}} {epilogue}}} }}"""
+
+
+def body(tile: MicroTile, memory: CType, batch: str, added: bool, packed: bool, epilogue: str = "") -> str:
+    """Return the kernel whose work-items compute the blocks of a :func:`product`. ``batch`` are statements that move
+    ``o_at``, ``a_at``, ``b_at`` (and ``start_at``) to a matrix.
+    """
     return f"""INDEX left = GLOBAL_ID;
 const INDEX column_block = left % column_blocks; left /= column_blocks;
 const INDEX row_block = left % row_blocks; left /= row_blocks;
 {batch}const INDEX m_first = row_block * rows_per_item, n_first = column_block * columns_per_item;
 const INDEX m_end = m - m_first < rows_per_item ? m : m_first + rows_per_item;
 const INDEX n_end = n - n_first < columns_per_item ? n : n_first + columns_per_item;
-{tile.vector} panel[{DEPTH * tile.vectors}];
-for (INDEX k0 = 0; k0 == 0 || k0 < depth; k0 += {DEPTH}u) {{
-const INDEX kc = depth - k0 < {DEPTH}u ? depth - k0 : {DEPTH}u;
-const int fresh = k0 == 0;
-for (INDEX n0 = n_first; n0 < n_end; n0 += {columns}u) {{
-const INDEX width = n_end - n0 < {columns}u ? n_end - n0 : {columns}u;
-GLOBAL const {memory.memory}* const b_here = b + (b_at + k0 * b_row + n0 * b_column);
-{fill}for (INDEX m0 = m_first; m0 < m_end; m0 += {tile.rows}u) {{
-{place}
-GLOBAL const {memory.memory}* const a_here = a + (a_at + {a_here});
-GLOBAL {memory.memory}* const o_here = out + (o_at + m_here * o_row + n0 * o_column);
-{prefetch}{sums}{start}{store(tile, memory, same_type, added, not packed)}}} {epilogue}}} }}"""
+{product(tile, memory, added, packed, epilogue)}"""

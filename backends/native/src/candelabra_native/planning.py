@@ -1,0 +1,242 @@
+"""Plans: consecutive nodes of a graph whose launches are prepared become one call, which runs all of them.
+
+The call allocates one block for all intermediate results, in which those that do not live at the same time share
+memory, and a block for each result that is used after the nodes. Views cost nothing: they are offsets. The interpreter
+runs before and after the launches, not between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from candelabra.graph import Graph, Node, default_kernel, values_read
+from candelabra.graph import Value as Tensor
+from candelabra.library import build
+from candelabra_cpu.backend import TO_NUMPY
+
+from candelabra_native.arrays import ndarray
+from candelabra_native.launch._launch import allocate, plan
+from candelabra_native.recorded import RECORDER, RecordedBlock, Recording
+
+LEAST_LAUNCHES: Final = 2
+"""The launches from which a plan is worth its call."""
+ALIGNMENT: Final = 64
+"""Intermediate results begin at cache lines."""
+
+Kernel = Callable[..., Any]
+
+
+class Place(NamedTuple):
+    """Where a tensor is: its block, which is that of an array if the plan does not allocate it, and the offset of its
+    first element in bytes.
+    """
+
+    block: RecordedBlock
+    offset: int
+
+
+def planned(
+    graph: Graph, recordings: Mapping[Node, Recording], into: Mapping[Node, Mapping[int, int]]
+) -> tuple[Graph, dict[Node, Kernel]]:
+    """Return the graph with a group for each sequence of nodes that a plan runs, and the functions of these groups.
+
+    ``into`` has the results that are written in place of an operand: a plan does that in its own memory only.
+    """
+    nodes: list[Node] = []
+    functions: dict[Node, Kernel] = {}
+    for run in _runs(graph, recordings, into):
+        launches = sum(step.__class__ is tuple for node in run for step in _steps(recordings.get(node)))
+        if launches < LEAST_LAUNCHES:
+            nodes += run
+            continue
+        segment = Segment(graph, run, recordings)
+        nodes += [*segment.before, segment.node]
+        functions[segment.node] = segment.function()
+    return graph.with_nodes(nodes), functions
+
+
+def _steps(recording: Recording | None) -> Sequence[Any]:
+    return () if recording is None else recording.steps
+
+
+def is_plain_view(node: Node) -> bool:
+    """Return whether a node shows the elements of its operand, in the same dtype."""
+    source, spec = (v.spec if v else None for v in (next(iter(node.operands), None), node.results[0]))
+    return node.is_view and source is not None and spec is not None and spec.dtype is source.dtype
+
+
+def _runs(
+    graph: Graph, recordings: Mapping[Node, Recording], into: Mapping[Node, Mapping[int, int]]
+) -> Iterable[list[Node]]:
+    """Return the nodes in order, in sequences that a plan can run, and single other nodes."""
+    run: list[Node] = []
+    own: set[Any] = set()  # the memory that the plan allocates
+    for node in graph.nodes:
+        recording = recordings.get(node)
+        donors = [node.args[i] for i in into.get(node, {}).values()] if recording is not None else []
+        suits = recording is not None or is_plain_view(node)
+        if not suits or any(donor.memory not in own for donor in donors):
+            if run:
+                yield run
+            yield [node]
+            run, own = [], set()
+            continue
+        run.append(node)
+        own |= {v.memory for v in node.results} if recording is not None else set()
+    if run:
+        yield run
+
+
+class Segment:
+    """Nodes that one plan runs.
+
+    ``before`` are views of arrays from outside that are used outside: the plan makes arrays over its own memory only.
+    """
+
+    def __init__(self, graph: Graph, nodes: Sequence[Node], recordings: Mapping[Node, Recording]) -> None:
+        self.recordings = recordings
+        made = {v for node in nodes for v in node.results}
+        inside = set(nodes)
+        used = {v for node in graph.nodes if node not in inside for v in node.operands} | {*graph.outputs}
+        shown = self._shown(nodes)
+        needed = {shown[v] for v in made & used if v in shown}
+        hoisted = {view for views in needed for view in views}
+        self.before = [node for node in nodes if node in hoisted]
+        self.nodes = [node for node in nodes if node not in hoisted]
+        self.outputs = [v for node in self.nodes for v in node.results if v in used]
+        self.inputs = values_read(self.nodes)
+        self.node = Node(Graph(self.inputs, self.nodes, self.outputs), self.inputs, self.outputs)
+        self.places: dict[Tensor, Place] = {}
+        self.launches: list[tuple[Any, int, list[Any]]] = []
+        """Launches with :class:`Place` for buffers."""
+        self.reports = False
+        self._place_all()
+
+    @staticmethod
+    def _shown(nodes: Sequence[Node]) -> dict[Tensor, tuple[Node, ...]]:
+        """Return the views of arrays from outside, each with the nodes that make it."""
+        own = {v for node in nodes if not node.is_view for v in node.results}
+        shown: dict[Tensor, tuple[Node, ...]] = {}
+        for node in nodes:
+            if node.is_view and (source := node.operands[0]) not in own:
+                shown[node.results[0]] = (*shown.get(source, ()), node)
+            elif node.is_view:
+                own.add(node.results[0])
+        return shown
+
+    def _place_all(self) -> None:
+        """Find the place of every tensor, and of the buffers of every launch."""
+        self.arrays = []
+        for value in self.inputs:
+            assert value.spec is not None
+            self.arrays.append(RecordedBlock(value.spec.nbytes))
+            self.places[value] = Place(self.arrays[-1], 0)
+        for node in self.nodes:
+            recording = self.recordings.get(node)
+            if recording is None:
+                source, spec = node.operands[0], node.results[0].spec
+                assert spec is not None and source.spec is not None
+                block, offset = self.places[source]
+                moved = (spec.offset - source.spec.offset) * spec.dtype.itemsize
+                self.places[node.results[0]] = Place(block, offset + moved)
+            else:
+                self._place(node, recording)
+
+    def _place(self, node: Node, recording: Recording) -> None:
+        given = {block: self.places[value] for value, block in recording.arrays.items()}
+        for step in recording.steps:
+            if step is RECORDER.errors.block:
+                self.reports = True
+            elif step.__class__ is tuple:
+                kernel, items, arguments = step
+                placed = [
+                    given.get(a, Place(a, 0)) if a.__class__ is RecordedBlock else a for a in arguments
+                ]  # fmt: skip
+                self.launches.append((kernel, items, placed))
+        for value, out in zip(node.results, recording.outputs, strict=True):
+            block, offset = given.get(out.buffer, Place(out.buffer, 0))
+            self.places[value] = Place(block, offset + out.offset * out.dtype.itemsize)
+
+    def _lives(self) -> dict[RecordedBlock, tuple[int, int]]:
+        """Return the first and the last launch that use each block."""
+        lives: dict[RecordedBlock, tuple[int, int]] = {}
+        for i, (_, _, arguments) in enumerate(self.launches):
+            for place in arguments:
+                if place.__class__ is Place:
+                    lives[place.block] = (lives.get(place.block, (i, i))[0], i)
+        return lives
+
+    def function(self) -> Kernel:
+        """Generate the function of the plan."""
+        kept = list(dict.fromkeys(self.places[v].block for v in self.outputs))
+        outside = {*self.arrays, *kept, RECORDER.errors.block}
+        offsets, total = arranged({b: life for b, life in self._lives().items() if b not in outside})
+        arena = RecordedBlock(total)
+        table = [*self.arrays, *kept, arena, *([RECORDER.errors.block] if self.reports else [])]
+        position = {block: i for i, block in enumerate(table)}
+
+        def located(place: Any) -> Any:
+            if place.__class__ is not Place:
+                return place
+            if place.block in offsets:
+                return position[arena], offsets[place.block] + place.offset
+            return position[place.block], place.offset
+
+        launches = tuple((kernel, items, tuple(map(located, arguments))) for kernel, items, arguments in self.launches)
+        layouts = [_layout(value) for value in self.inputs]
+        run = plan(launches, (*layouts, *[None] * (len(table) - len(layouts))))
+        return self._generated(run, kept, total)
+
+    def _generated(self, run: Callable[..., bool], kept: list[RecordedBlock], total: int) -> Kernel:
+        fallback = cache(lambda: default_kernel(self.node))
+        scope: dict[str, Any] = {"allocate": allocate, "ndarray": ndarray, "run": run, "zeros": np.zeros}
+        scope["fallback"] = lambda *arrays: fallback()(*arrays)
+        parameters = ", ".join(f"a{i}" for i in range(len(self.arrays)))
+        names = {block: f"b{i}" for i, block in enumerate(kept)}
+        lines = [f"{name} = allocate({block.nbytes or 1})" for block, name in names.items()]
+        lines += ["errors = zeros(4, 'q')"] if self.reports else []
+        blocks = ", ".join([*names.values(), f"allocate({total or 1})", *(["errors"] if self.reports else [])])
+        lines.append(f"if not run({parameters}, {blocks}): return fallback({parameters})")
+        lines += [f"if errors.item(0): return fallback({parameters})"] if self.reports else []
+        results = []
+        for i, value in enumerate(self.outputs):
+            spec, place = value.spec, self.places[value]
+            assert spec is not None
+            scope |= {f"SHAPE{i}": spec.shape, f"DTYPE{i}": TO_NUMPY[spec.dtype], f"STRIDES{i}": _in_bytes(value)}
+            results.append(f"ndarray(SHAPE{i}, DTYPE{i}, {names[place.block]}, {place.offset}, STRIDES{i})")
+        lines.append(f"return {', '.join(results)}")
+        return build("plan", parameters, lines, scope, f"native plan of {len(self.launches)} launches")
+
+
+def arranged(lives: Mapping[RecordedBlock, tuple[int, int]]) -> tuple[dict[RecordedBlock, int], int]:
+    """Return the offset of each block in one that contains all of them, and its size.
+
+    Each gets the lowest place where it fits beside those that live at the same time, in the order of their first uses.
+    """
+    offsets: dict[RecordedBlock, int] = {}
+    placed: list[tuple[int, int, int]] = []  # start, end and last use
+    total = 0
+    for block, (first, last) in sorted(lives.items(), key=lambda item: item[1][0]):
+        placed = sorted(entry for entry in placed if entry[2] >= first)
+        size, start = -(-max(block.nbytes, 1) // ALIGNMENT) * ALIGNMENT, 0
+        for begin, end, _ in placed:
+            if begin - start >= size:
+                break
+            start = max(start, end)
+        offsets[block] = start
+        placed.append((start, start + size, last))
+        total = max(total, start + size)
+    return offsets, total
+
+
+def _layout(value: Tensor) -> tuple[tuple[int, ...], int]:
+    assert value.spec is not None
+    return _in_bytes(value), value.spec.dtype.itemsize
+
+
+def _in_bytes(value: Tensor) -> tuple[int, ...]:
+    assert value.spec is not None
+    return tuple(step * value.spec.dtype.itemsize for step in value.spec.strides)
