@@ -1,6 +1,7 @@
 """Measure candelabra and PyTorch in turns, each in its own process, and print the ratios (``make bench``).
 
-Usage: ``python -m benchmarks [--operators] [--peer PYTHON] [--rounds N] [--only TEXT] [--json FILE]``.
+Usage: ``python -m benchmarks [--operators] [--peer PYTHON] [--rounds N] [--only TEXT] [--json FILE]``. With
+``--operators``: ``[--limit RATIO] [--small] [--gradients] [--one-thread]``.
 """
 
 from __future__ import annotations
@@ -55,11 +56,12 @@ def show(results: list[dict[str, Any]]) -> bool:
 
 def every_operator(arguments: argparse.Namespace) -> int:
     """Measure all operators. Return 1 if one is slow and benchmarks/known_slow.md has no reason for it."""
-    sides = Side(sys.executable, "candelabra"), Side(arguments.peer, "torch")
-    rows, unmeasured = operators.measure(*sides, arguments.only, 0.03)
+    sides = operators.sides(sys.executable, arguments.peer, arguments.one_thread)
+    work = operators.Work(arguments.only, arguments.small, arguments.gradients)
+    rows, unmeasured = operators.measure(*sides, work, 0.03)
     if arguments.json:
         Path(arguments.json).write_text(json.dumps({"rows": rows, "unmeasured": unmeasured}, indent=1) + "\n")
-    return 0 if operators.show(rows, unmeasured) else 1
+    return 0 if operators.show(rows, unmeasured, arguments.limit) else 1
 
 
 def main() -> int:
@@ -70,6 +72,10 @@ def main() -> int:
     parser.add_argument("--only", default="", help="cases whose name contains this, or whose group is this")
     parser.add_argument("--json", help="write the figures to this file")
     parser.add_argument("--operators", action="store_true", help="every operator at its natural large size")
+    parser.add_argument("--limit", type=float, default=operators.LIMIT, help="the ratio beyond which they are listed")
+    parser.add_argument("--small", action="store_true", help="operators on some 64 elements")
+    parser.add_argument("--gradients", action="store_true", help="operators forward and backward")
+    parser.add_argument("--one-thread", action="store_true", help="operators by CPU time, in one thread")
     arguments = parser.parse_args()
     if arguments.operators:
         return every_operator(arguments)

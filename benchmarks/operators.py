@@ -1,15 +1,18 @@
-"""Measure every operator on large inputs, compared with PyTorch, and print the ten slowest.
+"""Measure every operator on large or small inputs, compared with PyTorch, and print the ten slowest.
 
-The names are those of the index. The arguments are determined by trial: the first of ``FORMS`` that both libraries
-accept is the timed statement. An operator that is more than ``LIMIT`` times slower needs a reason in known_slow.md.
+The names are those of the index. The arguments are those of ``CALLS``, or determined by trial: the first of ``FORMS``
+that both libraries accept is the timed statement. An operator that is more than ``LIMIT`` times slower on large inputs
+needs a reason in known_slow.md.
 """
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from candelabra.library import entry_named, operator_named, public_names
 from rich.console import Console
@@ -17,32 +20,13 @@ from rich.progress import track
 from rich.table import Table
 
 from benchmarks.cases import Case
+from benchmarks.operator_calls import CALLS, FORMS, LARGE, LEAVES, SETUP, SMALL
 from benchmarks.sides import Side
 
 LIMIT = 3.0
 PATIENCE = 3.0
 """The maximum duration of one call in PyTorch, in seconds; a form that needs longer is too large for the operator."""
 KNOWN = Path(__file__).with_name("known_slow.md")
-SETUP = """
-xp.manual_seed(0)
-n = 1 << 20
-x, y, z = (xp.rand(n) * 0.8 + 0.1 for _ in range(3))
-m, w = xp.rand(1024, 1024), xp.rand(1024, 1024)
-k, l = xp.randint(1, 100, (n,)), xp.randint(1, 30, (n,))
-b, c = x > 0.5, xp.complex(x, y)
-i, j = xp.randint(0, n, (n,)), xp.randint(0, 1024, (1024, 1024))
-s = xp.rand(256, 256); a = s @ s.mT + 256 * xp.eye(256); v = xp.rand(256, 8)
-t = xp.rand(64, 128, 128)
-image, filters = xp.rand(16, 32, 32, 32), xp.rand(32, 32, 3, 3)
-"""
-FORMS = (
-    "x", "x, y", "x, y, z", "m", "m, 1", "m, w", "x, 0", "k", "k, l", "b", "b, b", "c", "c, c", "x, 3", "x, 0.5",
-    "a", "a, a", "a, v", "t", "t, t", "m, 0, j", "m, 0, j, w", "m, 0, j[0]", "m, 0, j[0], w", "m, b.view(1024, 1024)",
-    "m, b.view(1024, 1024), 0.5", "m, 0, 1", "m, (0, 1)", "(m, w)", "m, (1024 * 1024,)", "x, 2, 0", "k, x", "3, x",
-    "m, 8, 1", "m, 8", "1024, 1024", "0, n", "image, filters", "image, 2", "v, 0, True", "x, x, 0.5", "m, m[0], m[0]",
-    "m, 0, 2, 2", "m, x[0], x[1], x[2]", "0.0, 1.0, n", "(n,)", "(n,), 1.0", "n", "m, 'ij->ji'", "'ij,jk->ik', m, w",
-)  # fmt: skip
-"""Argument lists to try, the most common first."""
 LEFT_OUT = re.compile(
     r"_$|^is_|manual_seed|^set_|^get_|^to$|dlpack|^from|^as_tensor|^tensor$|^asarray|numpy$|^save|^load"
 )
@@ -50,12 +34,44 @@ LEFT_OUT = re.compile(
 conversions."""
 
 
-def measure(own: Side, peer: Side, only: str, seconds: float) -> tuple[list[dict[str, Any]], list[str]]:
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+GRADIENTS = f"""
+for leaf in ({", ".join(LEAVES)}):
+    leaf.requires_grad_()
+def total(result):
+    if not isinstance(result, xp.Tensor):
+        result = next(each for each in result if each.requires_grad)
+    return (xp.view_as_real(result) if result.is_complex() else result).sum()
+"""
+"""The setup for passes forward and backward, from the sum of the first result that has a gradient."""
+
+
+class Work(NamedTuple):
+    """What is measured of each operator."""
+
+    only: str = ""
+    """Operators whose name contains this."""
+    small: bool = False
+    """64 elements in place of 1 M."""
+    gradients: bool = False
+    """Forward and backward."""
+
+
+def sides(own: str, peer: str, one_thread: bool) -> tuple[Side, Side]:
+    """Return the two workers. With ``one_thread``, times are CPU times, which other processes disturb less."""
+    environment = {**os.environ, **ONE_THREAD} if one_thread else None
+    return (
+        Side(own, "candelabra", environment, cpu_time=one_thread),
+        Side(peer, "torch", environment, cpu_time=one_thread),
+    )
+
+
+def measure(own: Side, peer: Side, work: Work, seconds: float) -> tuple[list[dict[str, Any]], list[str]]:
     """Return a row per operator, and the names of the operators for which both sides accept no form."""
-    names = sorted(n for n in public_names() if only in n and not LEFT_OUT.search(n))
+    names = sorted(n for n in public_names() if work.only in n and not LEFT_OUT.search(n))
     rows, unmeasured = [], []
     for name in track(names, description="measuring", console=Console(stderr=True)):
-        case = _callable(name, own, peer)
+        case = _callable(name, own, peer, work)
         if case is None:
             unmeasured.append(name)
             continue
@@ -67,9 +83,20 @@ def measure(own: Side, peer: Side, only: str, seconds: float) -> tuple[list[dict
     return sorted(rows, key=lambda row: -row["ratio"]), unmeasured
 
 
-def _callable(name: str, own: Side, peer: Side) -> Case | None:
-    for form in FORMS:
-        case = Case(name, f"xp.{name}({form})", SETUP)
+def cases(name: str, work: Work) -> Iterator[Case]:
+    """Yield the calls to try, the most suitable first."""
+    setup = (SMALL if work.small else LARGE) + SETUP + (GRADIENTS if work.gradients else "")
+    for form in [CALLS[name]] if name in CALLS else FORMS:
+        call = f"xp.{name}({form})"
+        leaves = [each for each in LEAVES if re.search(rf"\b{each}\b", form)]
+        if not work.gradients:
+            yield Case(name, call, setup)
+        elif leaves:
+            yield Case(name, f"xp.autograd.grad(total({call}), ({', '.join(leaves)},), allow_unused=True)", setup)
+
+
+def _callable(name: str, own: Side, peer: Side, work: Work) -> Case | None:
+    for case in cases(name, work):
         if peer.runs(case, PATIENCE) and own.runs(case, 4 * PATIENCE):
             return case
     return None
@@ -93,18 +120,22 @@ def explained(name: str, reasons: dict[str, str]) -> bool:
     return any(fnmatchcase(each, pattern) for each in names for pattern in reasons)
 
 
-def show(rows: list[dict[str, Any]], unmeasured: list[str]) -> bool:
-    """Print the ten slowest operators and those without a reason. Return whether all slow operators have a reason."""
+def show(rows: list[dict[str, Any]], unmeasured: list[str], limit: float = LIMIT) -> bool:
+    """Print the ten slowest operators, those beyond a limit, and those without a reason.
+
+    Return whether all operators beyond the limit have a reason.
+    """
     table = Table("call", "ours, ms", "PyTorch, ms", "ratio", title="the worst ten")
     for row in rows[:10]:
         times = f"{row['ours'] * 1e3:.3f}", f"{row['peer'] * 1e3:.3f}", f"{row['ratio']:.1f}"
         table.add_row(row["call"].removeprefix("xp."), *times)
     console = Console(width=120)
     console.print(table)
-    slow = [row for row in rows if row["ratio"] > LIMIT]
+    slow = {row["name"]: f"{row['name']} ({row['ratio']:.1f})" for row in rows if row["ratio"] > limit}
     reasons = known()
-    unexplained = [f"{row['name']} ({row['ratio']:.1f})" for row in slow if not explained(row["name"], reasons)]
-    print(f"{len(rows)} operators measured, {len(slow)} slower than {LIMIT:g} times PyTorch's time")
+    unexplained = [text for name, text in slow.items() if not explained(name, reasons)]
+    print(f"{len(rows)} operators measured, {len(slow)} slower than {limit:g} times PyTorch's time")
+    print(f"these: {', '.join(slow.values()) or 'none'}")
     print(f"not measured, for no form of arguments fits both: {', '.join(unmeasured) or 'none'}")
     print(f"slow without a line in {KNOWN.name}: {', '.join(unexplained) or 'none'}")
     return not unexplained

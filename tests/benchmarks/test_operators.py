@@ -8,21 +8,35 @@ import candelabra as cd
 import pytest
 from candelabra._namespace import index
 
-from benchmarks import operators
+from benchmarks import operator_calls, operators
 
 
 @pytest.fixture(scope="module")
 def names() -> dict[str, object]:
-    """Return the names that the setup defines, once."""
+    """Return the names that the setup of small inputs defines, once."""
     made: dict[str, object] = {"xp": cd}
-    exec(operators.SETUP, made)
+    exec(operator_calls.SMALL + operator_calls.SETUP, made)
     return made
 
 
-@pytest.mark.parametrize("form", operators.FORMS)
+@pytest.mark.parametrize("form", operator_calls.FORMS)
 def test_each_form_is_an_argument_list(form: str, names: dict[str, object]) -> None:
     """Each form is an expression over the setup's names, without misspelt ones."""
     assert eval(f"[{form}]", dict(names)) != []
+
+
+@pytest.mark.parametrize("name", operator_calls.CALLS)
+def test_each_call_is_one_of_an_operator(name: str, names: dict[str, object]) -> None:
+    """The arguments that are listed for an operator are accepted."""
+    exec(f"result = xp.{name}({operator_calls.CALLS[name]})", scope := dict(names))
+    assert "result" in scope
+
+
+def test_gradients_are_measured_with_respect_to_the_leaves_of_a_call(names: dict[str, object]) -> None:
+    """The timed statement computes one gradient for each differentiable tensor in the call, and no other."""
+    (case,) = operators.cases("nn.functional.prelu", operators.Work(small=True, gradients=True))
+    exec(case.setup + "\nresult = " + case.statement, scope := {"xp": cd})
+    assert [tuple(each.shape) for each in scope["result"]] == [(1, 32, 4, 4), (32,)]  # type: ignore[attr-defined]
 
 
 def test_only_slow_operators_that_exist_are_listed() -> None:
@@ -39,8 +53,17 @@ def test_slow_without_a_reason_is_reported(capsys: pytest.CaptureFixture[str]) -
     assert operators.show([fast], [])
     assert not operators.show([slow, fast], ["conv9d"])
     out = capsys.readouterr().out
+    assert "these: no_such (9.0)" in out
     assert "known_slow.md: no_such (9.0)" in out
     assert "fits both: conv9d" in out
+
+
+def test_the_limit_of_what_is_listed_can_be_lower(capsys: pytest.CaptureFixture[str]) -> None:
+    """An operator below the usual limit is listed where a lower one is given."""
+    row = {"name": "no_such", "call": "xp.no_such(x)", "ours": 2.5e-3, "peer": 1e-3, "ratio": 2.5}
+    assert operators.show([row], [])
+    assert not operators.show([row], [], limit=2.0)
+    assert "1 slower than 2 times" in capsys.readouterr().out
 
 
 def test_a_reason_holds_for_every_name_of_an_operator() -> None:

@@ -37,7 +37,7 @@ FAMILIES: Final[dict[str, int | None]] = {
     "recurrent": ALWAYS,
     # Elements that move:
     "copies": 1 << 15, "concatenation": 1 << 17, "creation": 1 << 16, "masking": 1 << 13, "indexing": 1 << 16,
-    "scattering": 1 << 13, "searching": ALWAYS, "sorting": NEVER, "resampling": 1 << 10, "reinterpreting": 1 << 15,
+    "scattering": 1 << 13, "searching": ALWAYS, "sorting": NEVER, "resampling": ALWAYS, "reinterpreting": 1 << 15,
     "clamping": 1 << 13, "frexp": 1 << 12, "grid_sampling": ALWAYS, "optimizers": ALWAYS, "random": ALWAYS,
     "multinomial": ALWAYS, "bags": ALWAYS, "alignments": ALWAYS, "padding": ALWAYS,
 }  # fmt: skip

@@ -68,3 +68,33 @@ def hardswish_backward(g: Array, x: Array) -> Any:
     """Return ``g`` times the slope of hardswish: 0 up to -3, x / 3 + 1 / 2 between, 1 from 3 on."""
     slope = x / 3 + np.result_type(x).type(0.5)
     return np.where(x >= 3, g, np.where(x <= -3, np.result_type(g, x).type(0), g * slope))
+
+
+@reference("hardsigmoid_backward", extended=True)
+def hardsigmoid_backward(g: Array, x: Array) -> Any:
+    """Return ``g`` times the slope of hardsigmoid: 1 / 6 between -3 and 3, otherwise 0."""
+    return np.where((x <= -3) | (x >= 3), np.result_type(g, x).type(0), g / 6)
+
+
+@reference("leaky_relu_backward", "sloped_backward", extended=True)
+def leaky_relu_backward(g: Array, x: Array, slope: Any) -> Any:
+    """Return ``g`` for numbers above 0, ``g * slope`` for the others."""
+    return np.where(x > 0, g, g * slope)
+
+
+@reference("sloped", extended=True)
+def sloped(x: Array, slope: Array) -> Any:
+    """Return numbers above 0 as they are, and the others times their slope."""
+    return np.where(x > 0, x, x * slope)
+
+
+@reference("shrink_backward", extended=True)
+def shrink_backward(g: Array, x: Array, lambd: float) -> Any:
+    """Return 0 for numbers up to ``lambd`` in magnitude, ``g`` for the others."""
+    return np.where(np.abs(x) <= lambd, np.result_type(g, x).type(0), g)
+
+
+@reference("hardtanh_backward", extended=True)
+def hardtanh_backward(g: Array, x: Array, low: float, high: float) -> Any:
+    """Return ``g`` for numbers between the limits, 0 for the others."""
+    return np.where((x > low) & (x < high) | np.isnan(x), g, np.result_type(g, x).type(0))

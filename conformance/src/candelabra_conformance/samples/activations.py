@@ -50,6 +50,24 @@ def gelu_backwards(t: Maker) -> Iterator[Sample]:
         yield sample(t(3, 5), t(5), approximate, note="broadcast")
 
 
+GRADIENT_SETTINGS: dict[str, tuple[tuple[float, ...], ...]] = {
+    "leaky_relu_backward": ((0.01,), (-0.5,)), "shrink_backward": ((0.5,), (0.0,)),
+    "hardtanh_backward": ((-1.0, 1.0), (-0.7, 1.3)),
+}  # fmt: skip
+"""The arguments after the gradient and the input."""
+
+
+@inputs(*GRADIENT_SETTINGS)
+def gradients_of_activations(t: Maker) -> Iterator[Sample]:
+    """Yield every setting in every shape, and one gradient for all elements, as that of a sum."""
+    for setting in GRADIENT_SETTINGS[t.operator]:
+        if t.is_integer:
+            setting = (2, 6)[: len(setting)]
+        for shape, kind in SHAPES:
+            yield sample(t(*shape), t(*shape), *setting, kind=kind)
+        yield sample(t(1, 1), t(3, 5), *setting, note="broadcast")
+
+
 @inputs("huber")
 def hubers(t: Maker) -> Iterator[Sample]:
     """Yield the squares, and functions that are linear beyond a width."""
@@ -88,6 +106,12 @@ def unfit_operands(t: Maker) -> Iterator[Sample]:
     """Yield shapes that do not broadcast."""
     last = (1.0, 1.0) if t.operator == "huber_backward" else (t(3),)
     yield sample(t(2, 3), t(4), t(3), *last)
+
+
+@mistakes(*GRADIENT_SETTINGS)
+def unfit_gradients(t: Maker) -> Iterator[Sample]:
+    """Yield shapes that do not broadcast."""
+    yield sample(t(2, 3), t(4), *GRADIENT_SETTINGS[t.operator][0])
 
 
 @mistakes(*SETTINGS)

@@ -74,7 +74,7 @@ for _range, _names in {
     (-4.0, 4.0): (
         "special_log_ndtr", "special_ndtr", "special_airy_ai", "special_airy_ai_slope", "i0", "special_i0e",
         "special_i1", "special_i1e", "special_bessel_j0", "special_bessel_j1", "special_spherical_bessel_j0", "sigmoid",
-        "log_sigmoid", "silu", "silu_backward", "hardswish_backward", "logaddexp", "logaddexp2",
+        "log_sigmoid", "silu", "silu_backward", "hardswish_backward", "hardsigmoid_backward", "logaddexp", "logaddexp2",
     ),
 }.items():  # fmt: skip
     domain(*_range, *_names)

@@ -42,16 +42,24 @@ EXPRESSIONS: dict[str, Entry] = {
     },
     "log_sigmoid": {"float": lambda a: -call("softplus", -a)},
     "leaky_relu": {"float": lambda a, negative_slope: select(a > 0, a, a * negative_slope)},
+    "leaky_relu_backward": {"float": lambda a, b, negative_slope: select(b > 0, a, a * negative_slope)},
+    "sloped": {"float": lambda a, b: select(a > 0, a, a * b)},
+    "sloped_backward": {"float": lambda a, b, c: select(b > 0, a, a * c)},
     "elu": {"float": lambda a, alpha, scale, input_scale: call("elu", a, alpha, scale, input_scale)},
     "hardsigmoid": {"float": lambda a: call("clamp", a + 3, 0, 6) / 6},
+    "hardsigmoid_backward": {"float": lambda a, b: select(b <= -3, 0, select(b >= 3, 0, a / 6))},
     "hardswish": {"float": lambda a: a * (call("clamp", a + 3, 0, 6) / 6)},
     "hardswish_backward": {
         "float": lambda a, b: select(b >= 3, a, select(b <= -3, 0, a * (b / 3 + 0.5))),
     },
     "hardshrink": {"float": lambda a, lambd: select(call("abs", a) <= lambd, 0, a)},
     "soft_threshold": {"float": _soft_threshold},
+    "shrink_backward": {"float": lambda a, b, lambd: select(call("abs", b) <= lambd, 0, a)},
     "threshold": {"float": lambda a, threshold, value: select(a <= threshold, value, a)},
     "hardtanh": {
         "float": lambda a, min_val, max_val: select(a < min_val, min_val, select(a > max_val, max_val, a)),
+    },
+    "hardtanh_backward": {
+        "float": lambda a, b, min_val, max_val: select(b <= min_val, 0, select(b >= max_val, 0, a)),
     },
 }

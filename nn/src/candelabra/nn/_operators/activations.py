@@ -105,7 +105,13 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     return where(input > 0, input, input * negative_slope)
 
 
-leaky_relu.vjp(input=lambda g, input, negative_slope: where(input > 0, g, g * negative_slope))
+@operator(pointwise, accepts=FLOATS, public=False, method=False, out=False, inplace=False)
+def leaky_relu_backward(grad: Tensor, input: Tensor, negative_slope: float) -> Tensor:
+    """The gradient of leaky_relu's input: ``grad`` where the input is above 0, ``grad * negative_slope`` below."""
+    return where(input > 0, grad, grad * negative_slope)
+
+
+leaky_relu.vjp(input=lambda g, input, negative_slope: leaky_relu_backward.canonical(g, input, negative_slope))
 
 
 @operator(pointwise, accepts=FLOATS, public=False, method=False)
@@ -132,7 +138,13 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tens
     return input.clamp_min(min_val).clamp_max(max_val)
 
 
-hardtanh.vjp(input=lambda g, input, min_val, max_val: g.masked_fill((input <= min_val) | (input >= max_val), 0))
+@operator(pointwise, accepts="real numeric", public=False, method=False, out=False, inplace=False)
+def hardtanh_backward(grad: Tensor, input: Tensor, min_val: float, max_val: float) -> Tensor:
+    """The gradient of hardtanh's input: ``grad`` between the limits, 0 at them and beyond."""
+    return grad.masked_fill((input <= min_val) | (input >= max_val), 0)
+
+
+hardtanh.vjp(input=lambda g, input, min_val, max_val: hardtanh_backward.canonical(g, input, min_val, max_val))
 
 
 # -- checked and composed ---------------------------------------------------------------------------------------------
@@ -157,13 +169,22 @@ def hardtanh_checked(input: Tensor, min_val: float = -1.0, max_val: float = 1.0)
     Raises ``ValueError`` if ``min_val`` is greater than ``max_val``, and ``RuntimeError`` for negative limits of an
     unsigned type.
     """
+    return hardtanh(input, *_hardtanh_limits(input, min_val, max_val))
+
+
+def _hardtanh_limits(input: Tensor, min_val: float, max_val: float) -> tuple[float, float]:
+    """Check the limits of hardtanh, and return them in the kind of the input's elements."""
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     if min_val < 0 and not input.dtype.is_signed:
         raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
-    if not input.is_floating_point():
-        min_val, max_val = int(min_val), int(max_val)
-    return hardtanh(input, min_val, max_val)
+    return (min_val, max_val) if input.is_floating_point() else (int(min_val), int(max_val))
+
+
+@hardtanh_checked.in_place
+def _hardtanh_in_place(input: Tensor, min_val: float, max_val: float) -> Tensor:
+    limits = _hardtanh_limits(input, min_val, max_val)
+    return hardtanh.form("inplace")(input, *limits)
 
 
 hardtanh_overloads = overloads("hardtanh", hardtanh_checked, namespace="nn.functional")
@@ -175,10 +196,24 @@ def relu6(input: Tensor) -> Tensor:
     return hardtanh_checked(input, 0.0, 6.0)
 
 
+@relu6.in_place
+def _relu6_in_place(input: Tensor) -> Tensor:
+    return hardtanh_checked.form("inplace")(input, 0.0, 6.0)
+
+
 @operator(pointwise, accepts=FLOATS, namespace="nn.functional", inplace="argument", out=False)
 def hardsigmoid(input: Tensor) -> Tensor:
     """``min(max(input + 3, 0), 6) / 6``."""
     return hardtanh(input + 3, 0.0, 6.0) / 6
+
+
+@operator(pointwise, accepts=FLOATS, public=False, method=False, out=False, inplace=False)
+def hardsigmoid_backward(grad: Tensor, input: Tensor) -> Tensor:
+    """The gradient of hardsigmoid's input: ``grad / 6`` between -3 and 3, otherwise 0."""
+    return (grad / 6).masked_fill((input <= -3) | (input >= 3), 0)
+
+
+hardsigmoid.vjp(input=lambda g, input: hardsigmoid_backward.canonical(g, input))
 
 
 @operator(pointwise, accepts=FLOATS, namespace="nn.functional", inplace="argument", out=False)
@@ -208,6 +243,11 @@ def elu_of_alpha(input: Tensor, alpha: float = 1.0) -> Tensor:
     return elu(input, float(alpha))
 
 
+@elu_of_alpha.in_place
+def _elu_in_place(input: Tensor, alpha: float) -> Tensor:
+    return elu.form("inplace")(input, float(alpha))
+
+
 elu_overloads = overloads("elu", elu_of_alpha, namespace="nn.functional")
 
 
@@ -217,12 +257,27 @@ def selu(input: Tensor) -> Tensor:
     return elu(input, SELU_ALPHA, SELU_SCALE)
 
 
+@selu.in_place
+def _selu_in_place(input: Tensor) -> Tensor:
+    return elu.form("inplace")(input, SELU_ALPHA, SELU_SCALE)
+
+
 @operator(pointwise, accepts=FLOATS, method=False, aliases=("nn.functional.celu",), inplace="argument", out=False)
 def celu(input: Tensor, alpha: float = 1.0) -> Tensor:
     """``max(0, input) + min(0, alpha * (exp(input / alpha) - 1))``."""
+    return elu(input, *_celu_settings(alpha))
+
+
+def _celu_settings(alpha: float) -> tuple[float, float, float]:
+    """Return the parameters of :func:`elu` that make it celu."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return elu(input, float(alpha), 1.0, 1.0 / alpha)
+    return float(alpha), 1.0, 1.0 / alpha
+
+
+@celu.in_place
+def _celu_in_place(input: Tensor, alpha: float) -> Tensor:
+    return elu.form("inplace")(input, *_celu_settings(alpha))
 
 
 @operator(pointwise, accepts="real numeric", method=False, aliases=("nn.functional.threshold",), inplace="argument",
@@ -254,7 +309,25 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """:func:`leaky_relu` with a learned slope: one number, or one per channel (dim 1)."""
     _prelu_shape(input, weight)
     slope = weight.reshape(() if weight.numel() == 1 else (-1, *[1] * (input.ndim - 2)))
+    return sloped(input, slope)
+
+
+@operator(pointwise, accepts=FLOATS, public=False, method=False, out=False, inplace=False)
+def sloped(input: Tensor, slope: Tensor) -> Tensor:
+    """``input`` above 0, ``slope * input`` below; :func:`prelu` for slopes that broadcast."""
     return where(input > 0, input, input * slope)
+
+
+@operator(pointwise, accepts=FLOATS, public=False, method=False, out=False, inplace=False)
+def sloped_backward(grad: Tensor, input: Tensor, slope: Tensor) -> Tensor:
+    """The gradient of sloped's input: ``grad`` where the input is above 0, ``grad * slope`` below."""
+    return where(input > 0, grad, grad * slope)
+
+
+sloped.vjp(
+    input=lambda g, input, slope: sloped_backward.canonical(g, input, slope),
+    slope=lambda g, input: where(input > 0, 0, g * input),
+)
 
 
 @operator(pointwise, accepts=FLOATS, inplace=False, aliases=("nn.functional.hardshrink",))
@@ -263,11 +336,23 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     return input.masked_fill(input.abs() <= lambd, 0)
 
 
+@operator(pointwise, accepts=FLOATS, public=False, method=False, out=False, inplace=False)
+def shrink_backward(grad: Tensor, input: Tensor, lambd: float) -> Tensor:
+    """The gradient of hardshrink's and softshrink's input: 0 if ``abs(input) <= lambd``, else ``grad``."""
+    return grad.masked_fill(input.abs() <= lambd, 0)
+
+
+hardshrink.vjp(input=lambda g, input, lambd: shrink_backward.canonical(g, input, lambd))
+
+
 @operator(pointwise, accepts=FLOATS, public=False, method=False, inplace=False)
 def soft_threshold(input: Tensor, lambd: float) -> Tensor:
     """:func:`softshrink` by a width that is not negative."""
     zero = input.new_zeros(()).copysign(input.detach())  # a constant, since the derivative there is 0
     return where(input.abs() <= lambd, zero, where(input > 0, input - lambd, input + lambd))
+
+
+soft_threshold.vjp(input=lambda g, input, lambd: shrink_backward.canonical(g, input, lambd))
 
 
 @operator(pointwise, accepts=FLOATS, inplace=False, namespace="nn.functional")
