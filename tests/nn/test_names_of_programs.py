@@ -124,6 +124,9 @@ def test_parts_of_a_transformer() -> None:
 def test_functions_of_tensors_with_a_class_of_their_own() -> None:
     """nn.functional has the functions of the protocol, which PyTorch's own functions begin with."""
     assert F.handle_torch_function is cd.overrides.handle_torch_function
+    assert F._pair(3) == (3, 3)
+    assert F._Reduction.get_enum("mean") == 1
+    assert not {"_pair", "handle_torch_function"} & set(dir(F))
     for suffix in ("", "_unary", "_variadic"):
         assert getattr(F, f"has_torch_function{suffix}") is getattr(cd.overrides, f"has_torch_function{suffix}")
 

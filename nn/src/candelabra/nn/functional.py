@@ -6,14 +6,6 @@ The names come from the registry of public names; ``__all__`` is computed from i
 from candelabra.library import members
 from candelabra.nn._functional.grid_modes import GRID_SAMPLE_INTERPOLATION_MODES as GRID_SAMPLE_INTERPOLATION_MODES
 from candelabra.nn._functional.grid_modes import GRID_SAMPLE_PADDING_MODES as GRID_SAMPLE_PADDING_MODES
-from candelabra.nn._functional.internal_names import _canonical_mask as _canonical_mask
-from candelabra.nn._functional.internal_names import _in_projection as _in_projection
-from candelabra.nn._functional.internal_names import _in_projection_packed as _in_projection_packed
-from candelabra.nn._functional.internal_names import _none_or_dtype as _none_or_dtype
-from candelabra.overrides import handle_torch_function as handle_torch_function
-from candelabra.overrides import has_torch_function as has_torch_function
-from candelabra.overrides import has_torch_function_unary as has_torch_function_unary
-from candelabra.overrides import has_torch_function_variadic as has_torch_function_variadic
 from candelabra.typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # found at the first use: these imports would declare the operators
@@ -27,4 +19,15 @@ _also = (
     "GRID_SAMPLE_INTERPOLATION_MODES", "GRID_SAMPLE_PADDING_MODES", "cosine_similarity", "pairwise_distance", "pdist",
     "sigmoid", "tanh",
 )  # fmt: skip
+# Programs with attention, losses and functions of their own import these from torch.nn.functional.
+_unlisted = {
+    "_Reduction": "candelabra.nn:_reduction",
+    **{name: f"candelabra.nn._functional.internal_names:{name}" for name in (
+        "_canonical_mask", "_in_projection", "_in_projection_packed", "_none_or_dtype",
+    )},
+    **{name: f"candelabra.nn.modules.utils:{name}" for name in ("_list_with_default", "_pair", "_single", "_triple")},
+    **{name: f"candelabra.overrides:{name}" for name in (
+        "handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic",
+    )},
+}  # fmt: skip
 __getattr__, __dir__ = members("nn.functional")
