@@ -213,3 +213,14 @@ def test_names_of_the_extension_module() -> None:
     cd._assert(True, "fine")
     with pytest.raises(AssertionError, match="it is wrong"):
         cd._assert(False, "it is wrong")
+
+
+@pytest.mark.parametrize("name", ["anomaly_mode", "grad_mode", "profiler", "variable"])
+def test_submodules_of_autograd(name: str) -> None:
+    """PyTorch's submodules of autograd can be imported by their full names, and are its attributes."""
+    module = importlib.import_module(f"candelabra.autograd.{name}")
+    assert getattr(cd.autograd, name) is module
+    public = module.__all__
+    assert public
+    known = (cd, cd.autograd, cd.profiler)
+    assert all(any(getattr(owner, each, None) is getattr(module, each) for owner in known) for each in public)

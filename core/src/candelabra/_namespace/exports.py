@@ -63,7 +63,7 @@ EXPORTED: Final[dict[str, str]] = {
     "candelabra._serialization.api": "save load",
     "candelabra._C": "_assert",
     "": (
-        "_C __config__ accelerator amp array_api autograd backend backends compiler distributed dtypes errors fft "
+        "_C _VF __config__ accelerator amp array_api autograd backend backends compiler distributed dtypes errors fft "
         "func functional futures fx graph hub jit library linalg masked multiprocessing onnx ops overrides profiler "
         "random serialization signal sparse special types typing utils version"
     ),

@@ -150,7 +150,8 @@ def members(namespace: str) -> tuple[Callable[[str], Any], Callable[[], list[str
     """Return ``__getattr__`` and ``__dir__`` for a module such as ``candelabra.linalg``.
 
     ``__getattr__`` also computes the module's ``__all__``. A name of the module's ``_also`` that it does not define is
-    the function of the package with that name.
+    the function of the package with that name. A name of its ``_unlisted``, which ``__all__`` does not contain, is the
+    attribute that this dict gives as "module:attribute".
     """
     module = sys.modules[f"candelabra.{namespace}"]
     start = namespace + "."
@@ -158,7 +159,13 @@ def members(namespace: str) -> tuple[Callable[[str], Any], Callable[[], list[str
     def find(name: str) -> Any:
         if name == "__all__":
             return names()
-        found = public_function(name if name in vars(module).get("_also", ()) else start + name)
+        elsewhere = vars(module).get("_unlisted", {}).get(name)
+        if elsewhere is not None:
+            home, _, attribute = elsewhere.partition(":")
+            __import__(home)
+            found = getattr(sys.modules[home], attribute)
+        else:
+            found = public_function(name if name in vars(module).get("_also", ()) else start + name)
         if found is None:
             raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
         setattr(module, name, found)

@@ -30,11 +30,11 @@ _NAMES: Final[dict[str, str]] = {
     "forward_ad": "candelabra.autograd.forward_ad",
     "functional": "candelabra.autograd.functional",
     "graph": "candelabra.autograd.graph",
-    "profiler": "candelabra.profiler",
-    "variable": "candelabra._tensor_types",
+    "profiler": "candelabra.autograd.profiler",
+    "variable": "candelabra.autograd.variable",
     "function": "candelabra.autograd.function",
-    "grad_mode": "candelabra._autograd.modes",
-    "anomaly_mode": "candelabra._autograd.anomaly",
+    "grad_mode": "candelabra.autograd.grad_mode",
+    "anomaly_mode": "candelabra.autograd.anomaly_mode",
 }
 """Public name → module and attribute; a value without a colon is the module itself."""
 

@@ -42,6 +42,7 @@ def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
 
 
 if TYPE_CHECKING:  # imported at the first use
+    from candelabra.nn import _reduction as _reduction
     from candelabra.nn import parallel as parallel
     from candelabra.nn.parallel import DataParallel as DataParallel
 else:

@@ -12,6 +12,19 @@ from typing import Any, Final, TypeAlias
 
 from candelabra import Tensor, enable_grad, no_grad
 from candelabra.library import RemovableHandle, add_hook, outside_graph
+from candelabra.optim._internal_names import _capturable_doc as _capturable_doc
+from candelabra.optim._internal_names import _default_to_fused_or_foreach as _default_to_fused_or_foreach
+from candelabra.optim._internal_names import _differentiable_doc as _differentiable_doc
+from candelabra.optim._internal_names import _foreach_doc as _foreach_doc
+from candelabra.optim._internal_names import _fused_doc as _fused_doc
+from candelabra.optim._internal_names import _get_scalar_dtype as _get_scalar_dtype
+from candelabra.optim._internal_names import _get_value as _get_value
+from candelabra.optim._internal_names import _maximize_doc as _maximize_doc
+from candelabra.optim._internal_names import _params_doc as _params_doc
+from candelabra.optim._internal_names import _stack_if_compiling as _stack_if_compiling
+from candelabra.optim._internal_names import _to_scalar as _to_scalar
+from candelabra.optim._internal_names import _use_grad_for_differentiable as _use_grad_for_differentiable
+from candelabra.optim._internal_names import _view_as_real as _view_as_real
 
 __all__ = [
     "Optimizer", "ParamsT", "StateDict", "check_fused", "check_one_element", "check_options", "check_rate",
@@ -96,6 +109,9 @@ class Optimizer:
     with PyTorch's messages for parameters that cannot be optimized.
     """
 
+    OptimizerPreHook: TypeAlias = Callable[..., Any]
+    OptimizerPostHook: TypeAlias = Callable[..., Any]
+
     defaults: dict[str, Any]
     state: defaultdict[Any, dict[str, Any]]
     param_groups: list[dict[str, Any]]
@@ -106,6 +122,8 @@ class Optimizer:
     _is_stepping = False
     _opt_called: bool | None = None
     """For the schedulers' warning: None without schedulers, or whether there was a step since the first one."""
+
+    profile_hook_step = staticmethod(_with_hooks)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

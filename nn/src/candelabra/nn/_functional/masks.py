@@ -24,8 +24,12 @@ def added_mask(
     if mask.dtype is not bool_ and not mask.is_floating_point():
         raise AssertionError(f"only bool and floating types of {name} are supported")
     if other is not None and other.dtype is not mask.dtype:
-        warnings.warn(
-            f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.",
-            stacklevel=3,
-        )
+        warn_of_mismatch(name, other_name)
     return mask.new_zeros(mask.shape, dtype=dtype).masked_fill(mask, -math.inf) if mask.dtype is bool_ else mask
+
+
+def warn_of_mismatch(name: str, other_name: str) -> None:
+    """Warn that two masks have different dtypes."""
+    warnings.warn(
+        f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.", stacklevel=4
+    )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import candelabra as cd
 from candelabra.nn import functional as F
+from candelabra.nn.init import constant_
 from candelabra.nn.modules.attention import MultiheadAttention
 from candelabra.nn.modules.module import Module
 from candelabra.nn.parameter import Parameter
@@ -33,13 +35,6 @@ class ReLU(_InPlace):
 
     def forward(self, input: Any) -> Any:
         return F.relu(input, inplace=self.inplace)
-
-
-class ReLU6(_InPlace):
-    """min(max(x, 0), 6)."""
-
-    def forward(self, input: Any) -> Any:
-        return F.relu6(input, inplace=self.inplace)
 
 
 class SELU(_InPlace):
@@ -108,22 +103,26 @@ class RReLU(Module):
         return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" if self.inplace else "")
 
 
-class ELU(Module):
-    """x if it is positive, alpha · (exp(x) - 1) otherwise."""
+class _WithAlpha(Module):
+    """The common base of ELU and CELU."""
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.alpha = alpha
         self.inplace = inplace
 
-    def forward(self, input: Any) -> Any:
-        return F.elu(input, self.alpha, self.inplace)
-
     def extra_repr(self) -> str:
         return f"alpha={self.alpha}" + (", inplace=True" if self.inplace else "")
 
 
-class CELU(ELU):
+class ELU(_WithAlpha):
+    """x if it is positive, alpha · (exp(x) - 1) otherwise."""
+
+    def forward(self, input: Any) -> Any:
+        return F.elu(input, self.alpha, self.inplace)
+
+
+class CELU(_WithAlpha):
     """x if it is positive, alpha · (exp(x / alpha) - 1) otherwise."""
 
     def forward(self, input: Any) -> Any:
@@ -131,21 +130,45 @@ class CELU(ELU):
 
 
 class Hardtanh(Module):
-    """x limited to [min_val, max_val]."""
+    """x limited to [min_val, max_val]. ``min_value`` and ``max_value`` are older names of these arguments."""
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+    def __init__(
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ) -> None:
         super().__init__()
-        if not max_val > min_val:
-            raise AssertionError(f"max_val must be larger than min_val, got {max_val} and {min_val}")
-        self.min_val = min_val
-        self.max_val = max_val
+        for older, name, value in (("min_value", "min_val", min_value), ("max_value", "max_val", max_value)):
+            if value is not None:
+                message = f"keyword argument `{older}` is deprecated and renamed to `{name}`"
+                warnings.warn(message, FutureWarning, stacklevel=2)
+        self.min_val = min_val if min_value is None else min_value
+        self.max_val = max_val if max_value is None else max_value
         self.inplace = inplace
+        if not self.max_val > self.min_val:
+            raise AssertionError(f"max_val must be larger than min_val, got {self.max_val} and {self.min_val}")
 
     def forward(self, input: Any) -> Any:
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
 
     def extra_repr(self) -> str:
         return f"min_val={self.min_val}, max_val={self.max_val}" + (", inplace=True" if self.inplace else "")
+
+
+class ReLU6(Hardtanh):
+    """min(max(x, 0), 6)."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(0.0, 6.0, inplace)
+
+    def forward(self, input: Any) -> Any:
+        return F.relu6(input, inplace=self.inplace)
+
+    def extra_repr(self) -> str:
+        return "inplace=True" if self.inplace else ""
 
 
 class Threshold(Module):
@@ -186,7 +209,13 @@ class PReLU(Module):
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
         self.num_parameters = num_parameters
-        self.weight = Parameter(cd.full((num_parameters,), float(init), device=device, dtype=dtype))
+        self.init = init
+        self.weight = Parameter(cd.empty(num_parameters, device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set all weights to ``init``."""
+        constant_(self.weight, self.init)
 
     def forward(self, input: Any) -> Any:
         return F.prelu(input, self.weight)
@@ -210,21 +239,25 @@ class Softplus(Module):
         return f"beta={self.beta}, threshold={self.threshold}"
 
 
-class Softshrink(Module):
-    """x moved towards 0 by ``lambd``, and 0 if it is nearer to 0 than that."""
+class _Shrink(Module):
+    """The common base of Softshrink and Hardshrink."""
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
 
-    def forward(self, input: Any) -> Any:
-        return F.softshrink(input, self.lambd)
-
     def extra_repr(self) -> str:
         return str(self.lambd)
 
 
-class Hardshrink(Softshrink):
+class Softshrink(_Shrink):
+    """x moved towards 0 by ``lambd``, and 0 if it is nearer to 0 than that."""
+
+    def forward(self, input: Any) -> Any:
+        return F.softshrink(input, self.lambd)
+
+
+class Hardshrink(_Shrink):
     """0 if x is within ``lambd`` of 0, x otherwise."""
 
     def forward(self, input: Any) -> Any:

@@ -233,6 +233,9 @@ class _LazyNormBase(LazyModuleMixin):
             self.running_var = UninitializedBuffer(device=device, dtype=dtype)
             self.num_batches_tracked = cd.full((), 0, dtype=int64, device=device)
 
+    def _check_input_dim(self, input: Tensor) -> None:
+        self.cls_to_become._check_input_dim(self, input)  # type: ignore[union-attr] # each subclass has one
+
     def reset_parameters(self) -> None:
         """Set parameters and running statistics to their first values, if their shape is known."""
         if not self.has_uninitialized_params() and self.num_features != 0:
@@ -251,19 +254,19 @@ class _LazyNormBase(LazyModuleMixin):
         self.reset_parameters()
 
 
-class LazyBatchNorm1d(_LazyNormBase, BatchNorm1d):
+class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
     """A :class:`BatchNorm1d` whose ``num_features`` is the number of channels of its first input."""
 
     cls_to_become = BatchNorm1d
 
 
-class LazyBatchNorm2d(_LazyNormBase, BatchNorm2d):
+class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
     """A :class:`BatchNorm2d` whose ``num_features`` is the number of channels of its first input."""
 
     cls_to_become = BatchNorm2d
 
 
-class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d):
+class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
     """A :class:`BatchNorm3d` whose ``num_features`` is the number of channels of its first input."""
 
     cls_to_become = BatchNorm3d

@@ -131,6 +131,10 @@ class Sequential(_IndexedModules):
     def _subset(self, part: slice) -> Self:
         return type(self)(OrderedDict(list(self._modules.items())[part]))  # type: ignore[arg-type]
 
+    def extend(self, sequential: Iterable[Module]) -> Self:
+        """Add modules at the end."""
+        return super().extend(sequential)
+
     def forward(self, input: Any) -> Any:
         for module in self._modules.values():
             input = module(input)  # type: ignore[misc]

@@ -109,22 +109,25 @@ class InstanceNorm3d(_InstanceNorm):
     _rank = 3
 
 
-class LazyInstanceNorm1d(_LazyNormBase, InstanceNorm1d):
+class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
     """An :class:`InstanceNorm1d` whose ``num_features`` is dim 1 of its first input."""
 
     cls_to_become = InstanceNorm1d
+    _rank = 1
 
 
-class LazyInstanceNorm2d(_LazyNormBase, InstanceNorm2d):
+class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
     """An :class:`InstanceNorm2d` whose ``num_features`` is dim 1 of its first input."""
 
     cls_to_become = InstanceNorm2d
+    _rank = 2
 
 
-class LazyInstanceNorm3d(_LazyNormBase, InstanceNorm3d):
+class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
     """An :class:`InstanceNorm3d` whose ``num_features`` is dim 1 of its first input."""
 
     cls_to_become = InstanceNorm3d
+    _rank = 3
 
 
 def __dir__() -> list[str]:

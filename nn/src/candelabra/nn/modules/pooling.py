@@ -20,7 +20,7 @@ def _ntuple(value: Any, rank: int) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,) * rank
 
 
-class _MaxPool(Module):
+class _MaxPoolNd(Module):
     """The common base of max pooling of all ranks."""
 
     def __init__(
@@ -47,7 +47,7 @@ class _MaxPool(Module):
         )
 
 
-class MaxPool1d(_MaxPool):
+class MaxPool1d(_MaxPoolNd):
     """The maximum of each window of (N, C, L) or (C, L)."""
 
     def forward(self, input: Any) -> Any:
@@ -57,7 +57,7 @@ class MaxPool1d(_MaxPool):
         )  # fmt: skip
 
 
-class MaxPool2d(_MaxPool):
+class MaxPool2d(_MaxPoolNd):
     """The maximum of each window of (N, C, H, W) or (C, H, W); ``stride`` is the kernel's size unless given."""
 
     def forward(self, input: Any) -> Any:
@@ -67,7 +67,7 @@ class MaxPool2d(_MaxPool):
         )  # fmt: skip
 
 
-class MaxPool3d(_MaxPool):
+class MaxPool3d(_MaxPoolNd):
     """The maximum of each window of (N, C, D, H, W) or (C, D, H, W)."""
 
     def forward(self, input: Any) -> Any:
@@ -77,7 +77,18 @@ class MaxPool3d(_MaxPool):
         )  # fmt: skip
 
 
-class AvgPool1d(Module):
+class _AvgPoolNd(Module):
+    """The common base of average pooling of all ranks."""
+
+    kernel_size: Any
+    stride: Any
+    padding: Any
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool1d(_AvgPoolNd):
     """The mean of each window of (N, C, L) or (C, L)."""
 
     def __init__(
@@ -98,12 +109,9 @@ class AvgPool1d(Module):
     def forward(self, input: Any) -> Any:
         return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
-
-class AvgPool2d(AvgPool1d):
-    """The mean of each window of (N, C, H, W) or (C, H, W); ``divisor_override`` divides the sums instead."""
+class _DividedAvgPoolNd(_AvgPoolNd):
+    """The common base of average pooling of ranks 2 and 3, whose divisor can be given."""
 
     def __init__(
         self,
@@ -114,11 +122,17 @@ class AvgPool2d(AvgPool1d):
         count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> None:
-        super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad)
+        super().__init__()
         self.kernel_size = kernel_size
         self.stride = kernel_size if stride is None else stride
         self.padding = padding
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
+
+
+class AvgPool2d(_DividedAvgPoolNd):
+    """The mean of each window of (N, C, H, W) or (C, H, W); ``divisor_override`` divides the sums instead."""
 
     def forward(self, input: Any) -> Any:
         return F.avg_pool2d(
@@ -127,7 +141,7 @@ class AvgPool2d(AvgPool1d):
         )  # fmt: skip
 
 
-class AvgPool3d(AvgPool2d):
+class AvgPool3d(_DividedAvgPoolNd):
     """The mean of each window of (N, C, D, H, W) or (C, D, H, W)."""
 
     def forward(self, input: Any) -> Any:
@@ -137,7 +151,7 @@ class AvgPool3d(AvgPool2d):
         )  # fmt: skip
 
 
-class _AdaptiveAvgPool(Module):
+class _AdaptiveAvgPoolNd(Module):
     def __init__(self, output_size: Any) -> None:
         super().__init__()
         self.output_size = output_size
@@ -146,28 +160,28 @@ class _AdaptiveAvgPool(Module):
         return f"output_size={self.output_size}"
 
 
-class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """The mean over ``output_size`` windows that cover (N, C, L) or (C, L) evenly."""
 
     def forward(self, input: Any) -> Any:
         return F.adaptive_avg_pool1d(input, self.output_size)
 
 
-class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """The mean over windows that cover (N, C, H, W) or (C, H, W) evenly; None keeps a dim's size."""
 
     def forward(self, input: Any) -> Any:
         return F.adaptive_avg_pool2d(input, self.output_size)
 
 
-class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """The mean over windows that cover (N, C, D, H, W) or (C, D, H, W) evenly."""
 
     def forward(self, input: Any) -> Any:
         return F.adaptive_avg_pool3d(input, self.output_size)
 
 
-class _AdaptiveMaxPool(Module):
+class _AdaptiveMaxPoolNd(Module):
     """The common base of adaptive max pooling of all ranks."""
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
@@ -179,28 +193,28 @@ class _AdaptiveMaxPool(Module):
         return f"output_size={self.output_size}"
 
 
-class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """The maximum of ``output_size`` windows that cover (N, C, L) or (C, L) evenly."""
 
     def forward(self, input: Any) -> Any:
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
-class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """The maximum of windows that cover (N, C, H, W) or (C, H, W) evenly; None keeps a dim's size."""
 
     def forward(self, input: Any) -> Any:
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
 
-class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """The maximum of windows that cover (N, C, D, H, W) or (C, D, H, W) evenly; None keeps a dim's size."""
 
     def forward(self, input: Any) -> Any:
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
 
 
-class _LPPool(Module):
+class _LPPoolNd(Module):
     """The common base of power-average pooling of all ranks."""
 
     def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
@@ -217,21 +231,21 @@ class _LPPool(Module):
         )
 
 
-class LPPool1d(_LPPool):
+class LPPool1d(_LPPoolNd):
     """The p-th root of the sum of p-th powers in each window of (N, C, L) or (C, L)."""
 
     def forward(self, input: Any) -> Any:
         return F.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
-class LPPool2d(_LPPool):
+class LPPool2d(_LPPoolNd):
     """The p-th root of the sum of p-th powers in each window of (N, C, H, W) or (C, H, W)."""
 
     def forward(self, input: Any) -> Any:
         return F.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
-class LPPool3d(_LPPool):
+class LPPool3d(_LPPoolNd):
     """The p-th root of the sum of p-th powers in each window of (N, C, D, H, W) or (C, D, H, W)."""
 
     def forward(self, input: Any) -> Any:
@@ -288,7 +302,7 @@ class FractionalMaxPool3d(_FractionalMaxPool):
         )
 
 
-class _MaxUnpool(Module):
+class _MaxUnpoolNd(Module):
     """The common base of max unpooling of all ranks."""
 
     _rank: int
@@ -303,7 +317,7 @@ class _MaxUnpool(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class MaxUnpool1d(_MaxUnpool):
+class MaxUnpool1d(_MaxUnpoolNd):
     """The values of (N, C, L) or (C, L) at the positions where ``MaxPool1d`` found them, and 0 elsewhere."""
 
     _rank = 1
@@ -312,7 +326,7 @@ class MaxUnpool1d(_MaxUnpool):
         return F.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
-class MaxUnpool2d(_MaxUnpool):
+class MaxUnpool2d(_MaxUnpoolNd):
     """The values of (N, C, H, W) or (C, H, W) at the positions where ``MaxPool2d`` found them, and 0 elsewhere."""
 
     _rank = 2
@@ -321,7 +335,7 @@ class MaxUnpool2d(_MaxUnpool):
         return F.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
-class MaxUnpool3d(_MaxUnpool):
+class MaxUnpool3d(_MaxUnpoolNd):
     """The values of (N, C, D, H, W) or (C, D, H, W) where ``MaxPool3d`` found them, and 0 elsewhere."""
 
     _rank = 3

@@ -15,6 +15,7 @@ from candelabra.nn.modules.container import ModuleList
 from candelabra.nn.modules.module import Module
 from candelabra.nn.modules.normalization import LayerNorm
 from candelabra.nn.modules.transformer_layers import Activation, TransformerDecoderLayer, TransformerEncoderLayer
+from candelabra.nn.modules.transformer_layers import _get_activation_fn as _get_activation_fn
 
 __all__ = ["Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
            "TransformerEncoderLayer"]  # fmt: skip
@@ -37,7 +38,7 @@ class TransformerEncoder(Module):
         mask_check: bool = True,
     ) -> None:
         super().__init__()
-        self.layers = _copies(encoder_layer, num_layers)
+        self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
@@ -60,7 +61,8 @@ class TransformerEncoder(Module):
         """Return the layers of ``src``. With ``is_causal=None``, a causal mask is recognised by its values."""
         padding = added_mask(src_key_padding_mask, "src_key_padding_mask", src.dtype, mask, "mask")
         mask = added_mask(mask, "mask", src.dtype)
-        causal = _is_causal(mask, is_causal, _length(src, self.layers[0]))
+        length = _get_seq_len(src, self.layers[0].self_attn.batch_first)
+        causal = _detect_is_causal_mask(mask, is_causal, length)
         out: Any = src
         for layer in self.layers:
             out = layer(out, src_mask=mask, is_causal=causal, src_key_padding_mask=padding)
@@ -83,7 +85,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
-        self.layers = _copies(decoder_layer, num_layers)
+        self.layers = _get_clones(decoder_layer, num_layers)
         self.num_layers = num_layers
         self.norm = norm
 
@@ -99,7 +101,8 @@ class TransformerDecoder(Module):
         memory_is_causal: bool = False,
     ) -> Tensor:
         """Return the layers of ``tgt``. With ``tgt_is_causal=None``, a causal mask is recognised by its values."""
-        causal = _is_causal(tgt_mask, tgt_is_causal, _length(tgt, self.layers[0]))
+        length = _get_seq_len(tgt, self.layers[0].self_attn.batch_first)
+        causal = _detect_is_causal_mask(tgt_mask, tgt_is_causal, length)
         out: Any = tgt
         for layer in self.layers:
             out = layer(
@@ -195,23 +198,26 @@ class Transformer(Module):
                 init.xavier_uniform_(parameter)
 
 
-def _copies(layer: Module, count: int) -> ModuleList:
-    return ModuleList([copy.deepcopy(layer) for _ in range(count)])
+# Programs with layers of their own import the next three, and _get_activation_fn, by PyTorch's names.
+def _get_clones(module: Module, N: int) -> ModuleList:
+    """Return ``N`` deep copies of a module."""
+    return ModuleList([copy.deepcopy(module) for _ in range(N)])
 
 
-def _length(x: Tensor, layer: Module) -> int:
+def _get_seq_len(src: Tensor, batch_first: bool) -> int:
     """Return the length of the sequence."""
-    length: int = x.shape[1 if x.ndim == 3 and layer.self_attn.batch_first else 0]
+    length: int = src.shape[1 if src.ndim == 3 and batch_first else 0]
     return length
 
 
-def _is_causal(mask: Tensor | None, hint: bool | None, length: int) -> bool:
+def _detect_is_causal_mask(mask: Tensor | None, is_causal: bool | None = None, size: int | None = None) -> bool:
     """Return the hint whether a mask is causal; without a hint, whether it has the causal mask's values.
 
     A compiled function must not read values, so it applies the mask.
     """
-    if hint is not None or mask is None:
-        return bool(hint)
+    if is_causal is not None or mask is None:
+        return bool(is_causal)
+    length = mask.shape[-2] if size is None else size
     if tuple(mask.shape) != (length, length) or cd.compiler.is_compiling():
         return False
     causal = Transformer.generate_square_subsequent_mask(length, mask.device, mask.dtype)

@@ -51,7 +51,7 @@ class _Layer(Module):
             setattr(self, f"norm{i}", LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype))
         for i in range(1, self.norms + 1):
             setattr(self, f"dropout{i}", Dropout(dropout))
-        self.activation = _activation_named(activation) if isinstance(activation, str) else activation
+        self.activation = _get_activation_fn(activation) if isinstance(activation, str) else activation
 
     @staticmethod
     def _attention(
@@ -182,10 +182,11 @@ class TransformerDecoderLayer(_Layer):
         return out
 
 
-def _activation_named(name: str) -> Callable[[Tensor], Tensor]:
-    if name not in ("relu", "gelu"):
-        raise RuntimeError(f"activation should be relu/gelu, not {name}")
-    found: Callable[[Tensor], Tensor] = getattr(F, name)
+def _get_activation_fn(activation: str) -> Callable[[Tensor], Tensor]:
+    """Return ``F.relu`` or ``F.gelu``. Raise ``RuntimeError`` for another name."""
+    if activation not in ("relu", "gelu"):
+        raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+    found: Callable[[Tensor], Tensor] = getattr(F, activation)
     return found
 
 

@@ -24,6 +24,11 @@ __all__ = ["DataLoader", "WorkerInfo", "default_collate", "default_convert", "ge
 
 _T_co = TypeVar("_T_co", covariant=True)
 
+# Programs that wrap loaders ask for the class of their iterator, by PyTorch's names.
+_BaseDataLoaderIter = LoaderIterator
+_SingleProcessDataLoaderIter = InProcessIterator
+_MultiProcessingDataLoaderIter = WorkerIterator
+
 
 class DataLoader(Generic[_T_co]):
     """Iterates over a data set in batches.

@@ -148,6 +148,13 @@ class ConcatDataset(Dataset[_T_co]):
         """Return the running sums of the lengths."""
         return list(accumulate(len(dataset) for dataset in sequence))
 
+    @property
+    def cummulative_sizes(self) -> list[int]:
+        """An older name of ``cumulative_sizes``, with a ``FutureWarning``."""
+        message = "`cummulative_sizes` attribute is renamed to `cumulative_sizes`"
+        warnings.warn(message, FutureWarning, stacklevel=2)
+        return self.cumulative_sizes
+
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
 
