@@ -19,11 +19,11 @@ from candelabra_conformance.suite import plan, run_case
 
 MUTANTS = {
     "mappings-are-not-written-back": "does not find what was written",
-    "mappings-forget-the-offset": "the mapping of a part has changed other parts, or they it",
+    "mappings-forget-the-offset": "the mapping of a slice has changed other elements, or they it",
     "mappings-forget-strides": "other bits of every second element are mapped",
     "mappings-are-read-only": "a mapping to write has memory that cannot be written",
     "mappings-share-memory": "mappings that exist at once share memory",
-    "mappings-of-parts-take-the-whole": "the mapping of a part has changed other parts, or they it",
+    "mappings-of-parts-take-the-whole": "the mapping of a slice has changed other elements, or they it",
     "immutable-arrays-are-mapped": "an array that never changes is mapped to be written, None is due",
     "mappings-do-not-see-pending-work": "work that was submitted before the mapping is missing",
     "mappings-are-written-at-once": "work before a mapping has overwritten what it wrote",
@@ -83,18 +83,18 @@ class _Strange(Mirror):
 class _Waiting(MirrorMapping):
     """A mapping with another memory."""
 
-    found: Any = None
+    content: Any = None
 
     def wait(self) -> Any:
-        return self.found(self.memory)
+        return self.content(self.memory)
 
 
-def waiting(found: Callable[[bytearray], Any]) -> Callable[[Any, Any], Any]:
+def waiting(content: Callable[[bytearray], Any]) -> Callable[[Any, Any], Any]:
     """Return a change of mappings, whose wait() returns something else."""
 
     def change(mapping: Any, payload: Any) -> Any:
         made = _Waiting(mapping.mirror, payload, True, mapping.write)
-        made.found = found
+        made.content = content
         return made
 
     return change

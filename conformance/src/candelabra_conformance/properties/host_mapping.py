@@ -46,7 +46,7 @@ def host_mapping(context: Context, d: dtype | None, layout: str) -> None:
         raise NotApplicable("map_host() maps no payload of the usual dtypes")
     checks = [_contents, _views, _pending_work, _streams]
     if instance.capabilities.mutable:
-        checks += [_writes, _writes_after_work, _parts, _several, _one_after_another]
+        checks += [_writes, _writes_after_work, _slices, _several, _one_after_another]
     else:
         checks += [_immutable]
     for check in checks:
@@ -195,12 +195,12 @@ def _writes_after_work(context: Context) -> None:
         _expect(to_host(total), np.full_like(values, 3), "work before a mapping has overwritten what it wrote")
 
 
-def _parts(context: Context) -> None:
-    """A mapping of one part of a tensor leaves the other parts alone, which are written meanwhile."""
+def _slices(context: Context) -> None:
+    """A mapping of a slice leaves the other elements alone, which are written meanwhile."""
     values = _numbers(context)
     tensor = to_device(values, context.instance)
-    part = tensor[1000:2000]
-    mapping = _mapped(context, part)
+    middle = tensor[1000:2000]
+    mapping = _mapped(context, middle)
     if mapping is None:
         return
     _array(mapping, values[1000:2000])[:] = 7
@@ -208,7 +208,7 @@ def _parts(context: Context) -> None:
     tensor[2000:].fill_(2)
     mapping.unmap()
     want = np.concatenate([np.full(n, value, values.dtype) for n, value in ((1000, 1), (1000, 7), (LENGTH - 2000, 2))])
-    _expect(to_host(tensor), want, "the mapping of a part has changed other parts, or they it")
+    _expect(to_host(tensor), want, "the mapping of a slice has changed other elements, or they it")
 
 
 def _several(context: Context) -> None:
