@@ -273,9 +273,11 @@ class Backend(ABC):
     def map_host(self, payload: Payload, index: int, read: bool, write: bool) -> HostMapping | None:
         """Return a payload's content in the host's memory, or None, by default, if only copies are possible.
 
-        ``read``: the memory has the content as of the work that has been submitted. ``write``: the payload gets the
-        memory's content at the end. It is the payload's own memory, or page-locked memory of the driver: a collective
-        over the host copies less, and in parallel with the device's work.
+        ``read``: the memory has the content as of the work that has been submitted to the current stream, in C order.
+        ``write``: the payload gets the memory's content at the end; return None if arrays never change. It is the
+        payload's own memory, or page-locked memory of the driver: a collective over the host copies less, and in
+        parallel with the device's work. Several payloads are mapped at a time, and work may use other parts of a
+        payload's memory meanwhile.
         """
         return None
 

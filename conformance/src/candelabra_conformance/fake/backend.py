@@ -18,6 +18,7 @@ from candelabra.library import DEVICE, OPERATORS, open_device, plugins
 from candelabra_conformance.fake.arrays import Block, FakeArray
 from candelabra_conformance.fake.exchange import Borrowed, export_options
 from candelabra_conformance.fake.launching import FakeLaunch, view_of
+from candelabra_conformance.fake.mapping import FakeMapping
 from candelabra_conformance.fake.memory import Failing, Ledger, after, poison
 from candelabra_conformance.fake.streams import Stream, StreamSchedule, StreamWork
 
@@ -219,6 +220,11 @@ class FakeAccelerator(Backend):
     def default_stream(self, index: int) -> Stream:
         """Return the stream that is current outside every ``with`` block, in every thread."""
         return self.schedule.defaults[index]
+
+    def map_host(self, payload: FakeArray, index: int, read: bool, write: bool) -> FakeMapping | None:
+        if self.immutable and write:
+            return None
+        return FakeMapping(self, payload, prod(payload.shape) * payload._dtype.itemsize, read, write)
 
     # -- the contract: exchange ---------------------------------------------------------------------------------------
     def to_dlpack(self, payload: FakeArray, index: int, **options: Any) -> Any:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any, Final
 
-from candelabra.backend import Backend, DeviceInfo, Kernel, contiguous_strides
+from candelabra.backend import Backend, DeviceInfo, HostMapping, Kernel, contiguous_strides
 from candelabra.dtypes import dtype
 from candelabra.library import OPERATORS, Operator, plugins
 
@@ -52,6 +52,26 @@ class Image:
         raise TypeError("an Image cannot be compared")
 
     __hash__ = None  # type: ignore[assignment]
+
+
+class MirrorMapping(HostMapping):
+    """A payload's content in memory of the host, which is copied back at the end."""
+
+    def __init__(self, mirror: Mirror, image: Image, read: bool, write: bool) -> None:
+        size = prod(image.shape) * mirror.dtype_of(image).itemsize
+        self.mirror, self.image, self.write = mirror, image, write
+        self.memory = bytearray(mirror.to_host(image)) if read else bytearray(size)
+
+    def wait(self) -> memoryview:
+        """Return the memory."""
+        return memoryview(self.memory)
+
+    def unmap(self) -> None:
+        """Copy the memory back, if the mapping was made to write."""
+        if self.write:
+            mirror, image = self.mirror, self.image
+            dtype = mirror.dtype_of(image)
+            mirror.copy_(image, mirror.from_host(image.index, memoryview(self.memory), image.shape, dtype))
 
 
 class Mirror(Backend):
@@ -179,6 +199,10 @@ class Mirror(Backend):
     def memory(self, index: int, release: bool = False) -> Mapping[str, int]:
         """Return the bytes of the memory that payloads still use."""
         return {"allocated": sum(list(self.counted[index].values()))}
+
+    def map_host(self, payload: Any, index: int, read: bool, write: bool) -> HostMapping | None:
+        """Copy to memory of the host, and back if arrays can be written."""
+        return MirrorMapping(self, payload, read, write) if self.capabilities.mutable or not write else None
 
     def to_dlpack(self, payload: Any, index: int, **options: Any) -> Any:
         """Return the reference's capsule. The device has no streams, so the option has no effect."""
