@@ -90,12 +90,12 @@ def _of_device(context: Context, huge: bool) -> Iterator[Case]:
                 yield Case(DEVICE, found.name, d.name if d else "", layout, level)
 
 
-def _may_match(pattern: str, name: str, found: str) -> bool:
+def _may_match(pattern: str, name: str, tested_property: str) -> bool:
     """Return whether a pattern may match cases of a property; ``*`` matches slashes, too, but an id has three."""
     parts = pattern.split("/")
     if len(parts) == 4:
-        return fnmatch.fnmatchcase(name, parts[0]) and fnmatch.fnmatchcase(found, parts[1])
-    for part, word in zip(parts, (name, found)):
+        return fnmatch.fnmatchcase(name, parts[0]) and fnmatch.fnmatchcase(tested_property, parts[1])
+    for part, word in zip(parts, (name, tested_property)):
         if set("*?[") & set(part):
             return True
         if part != word:
