@@ -13,7 +13,7 @@ from candelabra.library import OPERATORS
 from candelabra_conformance.context import Context
 from candelabra_conformance.layouts import CONTIGUOUS
 from candelabra_conformance.model import DEVICE, PASSED, SKIPPED, Case
-from candelabra_conformance.properties import properties_of
+from candelabra_conformance.properties.registry import properties_of
 from candelabra_conformance.running.pairwise import pairwise
 from candelabra_conformance.suite import plan, run_case
 
