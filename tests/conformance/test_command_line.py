@@ -190,7 +190,7 @@ def test_pytest_runs_a_test_for_each_case(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     done = pytest_run(
         "--candelabra-device", "fake", "--candelabra-level", "1", "--candelabra-case", "softmax/value/float32/*",
-        "-n", "2", "--candelabra-json", str(report),
+        "-n", "1", "--candelabra-json", str(report),
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads(report.read_text())["results"]

@@ -179,17 +179,18 @@ def test_the_command_has_the_option(contribute: Any, capsys: Any) -> None:
         Context("meta", "on")
 
 
-def test_the_pytest_plugin_has_the_option(tmp_path: Path) -> None:
-    """--candelabra-contributions selects the kernels under test."""
+@pytest.mark.parametrize(
+    ("option", "words"), [("off", "1 passed"), pytest.param("on", "1 failed", marks=pytest.mark.thorough)]
+)
+def test_the_pytest_plugin_has_the_option(tmp_path: Path, option: str, words: str) -> None:
+    """--candelabra-contributions selects the kernels under test: here, whether a wrong one is."""
     site = Site(tmp_path)
     site.install("cpu", WRONG, "acme-fast", "kernels")
     arguments = ["--pyargs", "candelabra_conformance", "--candelabra-device=cpu", "-p", "no:cacheprovider", "-q"]
     arguments += ["--candelabra-case=exp/value/float32/contiguous", f"--rootdir={tmp_path}", "-c", os.devnull]
     program = "import sys, pytest; sys.exit(pytest.main({!r}))"
-    done = site.run(program.format(arguments))
-    assert "1 failed" in done.stdout, done.stdout + done.stderr
-    done = site.run(program.format([*arguments, "--candelabra-contributions=off"]))
-    assert "1 passed" in done.stdout, done.stdout + done.stderr
+    done = site.run(program.format([*arguments, f"--candelabra-contributions={option}"]))
+    assert words in done.stdout, done.stdout + done.stderr
 
 
 def test_a_reproducer_shows_the_fault_of_a_contributed_kernel(contribute: Any) -> None:

@@ -2,7 +2,7 @@
 
 ``candelabra conformance --device fake`` (``fake?immutable``, ``fake?-float64,-complex128``) runs all cases of all
 levels. Here one test is one operator, in the dtypes with the most dependents, and with the cases that the device's
-option affects. ``make test`` tries an eighth of the operators on one of the devices; ``make test-all`` tries each on
+option affects. ``make test`` tries a sixteenth of the operators on one of the devices; ``make test-all`` tries each on
 all of them.
 """
 
@@ -53,7 +53,7 @@ def wrong(context: Context, cases: list[Case]) -> str:
     return "\n\n".join(f"{r.case.id}: {r.verdict}\n{r.message}\n{r.reproducer}" for r in bad[:5])
 
 
-CHOSEN = one_operator_in(8)
+CHOSEN = one_operator_in(16)
 PART = partition(len(HABITS), CHOSEN, kind)
 DEALT = [(habit, name) for i, habit in enumerate(HABITS) for name in sorted(CHOSEN) if PART[name] == i]
 ALL = [(habit, name) for habit in HABITS for name in sorted(OPERATORS)]

@@ -80,7 +80,7 @@ def test_every_callable_with_samples_has_a_reference() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:`nn.functional.upsample:UserWarning")
-@pytest.mark.parametrize("name", sampled(2, CALLABLES))
+@pytest.mark.parametrize("name", sampled(4, CALLABLES))
 def test_the_reference_conforms(name: str) -> None:
     """Every public callable passes in each property and layout once."""
     check(each_once(plan(context(), operators=[name])))

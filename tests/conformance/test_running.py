@@ -1,5 +1,6 @@
 """Runs: blocked cases, suggested kernels, quick runs, workers that hang, time limits, and vendors' operators."""
 
+import fnmatch
 import io
 import sys
 import time
@@ -260,7 +261,7 @@ def ticking(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "time", clock)
 
 
-@pytest.mark.parametrize("isolate", [False, True])
+@pytest.mark.parametrize("isolate", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_a_run_ends_when_its_time_is_up_and_says_what_remains(ticking: None, isolate: bool) -> None:
     """No case starts after the limit, an incomplete level is not reached, and the next run completes the run."""
     whole = Options(level=1, patterns=("tanh/value/*", "device/copy/float32"), isolate=isolate)
@@ -413,6 +414,18 @@ def test_a_plugins_samples_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
         gather.from_plugins()
     monkeypatch.undo()
     gather.from_plugins.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "pattern", ["exp/value/*", "exp/v*", "*/value/int32/contiguous", "e*", "exp/valu?/*", "cos/value/*", "exp"]
+)
+def test_a_pattern_plans_the_cases_that_match(pattern: str) -> None:
+    """Properties that a pattern cannot match are not planned; wildcards match slashes."""
+    context = Context(str(cd.get_default_device()))
+    every = plan(context, operators=["exp"])
+    expected = [case for case in every if fnmatch.fnmatchcase(case.id, pattern)]
+    assert plan(context, operators=["exp"], patterns=[pattern]) == expected
+    assert bool(expected) == (pattern not in ("cos/value/*", "exp"))
 
 
 def test_nothing_to_check_is_a_skip_with_its_reason() -> None:

@@ -38,11 +38,15 @@ def recorded(tools: Callable[[str], ModuleType], *choice: Any) -> Any:
 
 
 def two_dtypes(context: Context, op: Operator[..., Any]) -> Iterator[tuple[str, dtype, str]]:
-    """Choose values of an operator: contiguous in its first dtype, and transposed in another one, which varies."""
+    """Choose values of an operator: contiguous in its first dtype, and for a quarter of the operators transposed in
+    another one, which varies.
+    """
     able = [d for name in DTYPES for d in context.dtypes(op) if d.name == name]
     yield from (("value", d, "contiguous") for d in able[:1])
-    others = able[1:] or able
-    yield from (("value", d, "transposed") for d in others[shuffled_position(op.name) % max(len(others), 1) :][:1])
+    position = shuffled_position(op.name)
+    if position % 4 == 0:
+        others = able[1:] or able
+        yield from (("value", d, "transposed") for d in others[position // 4 % max(len(others), 1) :][:1])
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +71,8 @@ def check(sources: list[Any]) -> None:
 
 
 def test_kernels_of_every_operator_compile(recorder: Any) -> None:
-    """A sixteenth of the kernels with each name prefix, and at least one of them, compile."""
-    sample = one_in(16, {source.name for source in recorder.sources}, lambda name: name.partition("_")[0])
+    """One in 32 of the kernels with each name prefix, and at least one of them, compile."""
+    sample = one_in(32, {source.name for source in recorder.sources}, lambda name: name.partition("_")[0])
     check([source for source in recorder.sources if source.name in sample])
 
 

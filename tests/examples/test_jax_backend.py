@@ -18,11 +18,9 @@ from candelabra.dtypes import ALL
 from candelabra.errors import OutOfMemoryError
 from candelabra_conformance.running import Options, run
 
-from tests.sampling import one_in
-
 FOLDER = Path(__file__).parents[2] / "examples" / "jax-backend"
 EVERYDAY = ("div", "sum", "matmul", "index_put", "basic_index")
-"""An operator of each family, but few, since JAX compiles each for every shape. ``make test`` runs one of them."""
+"""An operator of each family, but few, since JAX compiles each for every shape."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -78,6 +76,7 @@ def test_every_dtype_goes_there_and_back(device: str, d: Any) -> None:
     assert values.to(device).t().cpu().tolist() == values.t().tolist()
 
 
+@pytest.mark.thorough
 def test_a_write_to_a_view_reaches_its_base_and_its_siblings(device: str) -> None:
     """No array changes: the base gets another payload, and its views are computed again."""
     x = cd.arange(12.0, device=device).reshape(3, 4)
@@ -100,6 +99,7 @@ def test_views_that_change_the_dtype(device: str) -> None:
         cd.view_as_complex(cd.zeros(2, dtype=cd.float16, device=device))
 
 
+@pytest.mark.thorough
 def test_places_that_are_named_twice_count_twice(device: str) -> None:
     """Rows are added in order, as on every device."""
     index = cd.tensor([1, 0, 1, 1], device=device)
@@ -146,6 +146,7 @@ def test_conjugates_of_bools_are_bools(device: str) -> None:
     assert cd.conj_physical(cd.tensor([True, False], device=device)).tolist() == [True, False]
 
 
+@pytest.mark.thorough
 def test_long_sums_of_products_keep_their_digits(device: str) -> None:
     """A sequential sum of these 7,161 equal products, whose rounding errors have one sign, would be off by 6e-5."""
     x, y = cd.full((9, 7161), 0.1, device=device), cd.full((7161, 5), 0.1, device=device)
@@ -202,12 +203,8 @@ def test_memory_conforms(device: str) -> None:
     assert done.level == 0
 
 
-TRIED = one_in(5, EVERYDAY, lambda name: "")
-
-
-@pytest.mark.parametrize(
-    "operator", [pytest.param(name, marks=() if name in TRIED else pytest.mark.thorough) for name in EVERYDAY]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("operator", EVERYDAY)
 def test_everyday_operators_conform_in_training(device: str, operator: str) -> None:
     """The suite's values and gradients pass in float32, by kernels of the device or composite bodies."""
     patterns = ("*/value/float32/contiguous", "*/gradient/float32/contiguous")

@@ -1,8 +1,8 @@
 """The contributed kernels pass the conformance suite on the device ``cpu``, for calls of every size.
 
 ``make test-all`` compiles every kernel, and tries all properties of each. ``make test`` has the kernels of the
-checkout's pack and leaves the others to NumPy; it tries the values of each operator and all properties of an eighth
-of them.
+checkout's pack and leaves the others to NumPy; it tries the values of each operator and all properties of a
+sixteenth of them.
 ``candelabra conformance --device cpu`` runs all cases.
 """
 
@@ -50,7 +50,7 @@ def test_contributed_kernels_give_the_owners_results(operator: str, monkeypatch:
     check(cases or plan(context(), operators=[operator], patterns=[f"{operator}/value/*/contiguous"])[:1])
 
 
-@pytest.mark.parametrize("operator", sorted(one_in(8, NAMES, kind)))
+@pytest.mark.parametrize("operator", sorted(one_in(16, NAMES, kind)))
 def test_contributed_kernels_conform(operator: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Results agree with those of the owner's kernels, and derivatives with finite differences, once in each layout."""
     monkeypatch.setenv("CANDELABRA_COMPILE", "0")

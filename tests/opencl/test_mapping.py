@@ -132,7 +132,7 @@ def test_blocks_are_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(second, PinnedBlock)
 
 
-@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.thorough), 2])
 def test_collectives_do_not_copy_through_pageable_memory(backend: OpenCLBackend, size: int) -> None:
     """All collectives, data parallel, ZeRO and sharded training on ranks that are threads."""
 

@@ -109,6 +109,7 @@ def test_a_level_is_judged_by_the_suite(
     assert found["failures"] == []
 
 
+@pytest.mark.thorough
 def test_a_level_goes_on_with_what_is_known(
     cuda_parts: ModuleType, arguments: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

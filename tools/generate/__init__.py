@@ -9,6 +9,9 @@ syntax trees of the sources without importing them, so it needs no installed pac
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from generate.declarations import Distribution, read
@@ -19,6 +22,19 @@ from generate.tables import packages, tables_source
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@contextmanager
+def without_collections() -> Iterator[None]:
+    """Do not collect garbage in the block: syntax trees have no cycles, and visiting them takes most of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@without_collections()
 def distributions(root: Path = ROOT) -> list[Distribution]:
     """Return every distribution of the repository that declares public names, the core first."""
     folders = [root / "core", *sorted(p.parent for p in root.glob("*/pyproject.toml") if p.parent.name != "core")]
@@ -26,6 +42,7 @@ def distributions(root: Path = ROOT) -> list[Distribution]:
     return [distribution for distribution in read_all if distribution.declared]
 
 
+@without_collections()
 def generated(root: Path = ROOT, only: Path | None = None) -> dict[Path, str]:
     """Return every generated file with its text, or those of the distribution in a folder."""
     with_names = only is None or (only / "src" / "candelabra").is_dir()

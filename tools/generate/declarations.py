@@ -8,6 +8,7 @@ to run. ``candelabra._records`` interprets the same options at run time, and a t
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -130,12 +131,22 @@ def read(roots: dict[str, Path]) -> list[Distribution]:
              roots.items() if root.is_dir()]  # fmt: skip
     modules = {module.name: module for distribution in result for module in distribution.modules}
     for module in modules.values():
-        if any(defers_imports(node) for node in ast.walk(module.tree)):
+        if any(defers_imports(node) for node in statements(module.tree)):
             module.deferred = deferred_imports(module, modules)
         for declared in module.declared.values():
             if declared.kind == "overloads":
                 declared.functions = [member(node, module, modules) for node in declared.options.pop("members")]
     return result
+
+
+def statements(node: ast.AST) -> Iterator[ast.stmt]:
+    """Yield the statements below a node, also those of functions. ``ast.walk`` takes ten times as long."""
+    for name in ("body", "orelse", "handlers", "finalbody", "cases"):
+        below = getattr(node, name, None)
+        for child in below if isinstance(below, list) else ():
+            if isinstance(child, ast.stmt):
+                yield child
+            yield from statements(child)
 
 
 def parsed(path: Path, root: Path) -> Module:
@@ -144,7 +155,7 @@ def parsed(path: Path, root: Path) -> Module:
     name = ".".join(("candelabra", *(relative[:-1] if relative[-1] == "__init__" else relative)))
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
     module = Module(name, tree)
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 module.imports[alias.asname or alias.name] = (node.module, alias.name)

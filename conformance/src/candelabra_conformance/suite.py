@@ -6,7 +6,7 @@ import fnmatch
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from candelabra import fallback_counts
@@ -67,7 +67,7 @@ def plan(
     cases = list(_of_device(context, huge)) if operators is None or DEVICE in names else []
     context.planning, context.highest = True, level
     try:
-        cases += [case for each in sorted(tested, key=_order) for case in _of(context, each, without(each))]
+        cases += [case for each in sorted(tested, key=_order) for case in _of(context, each, without(each), wanted)]
     finally:
         context.planning, context.highest = False, max(LEVELS)
     cases = [c for c in cases if c.level <= level]
@@ -90,14 +90,32 @@ def _of_device(context: Context, huge: bool) -> Iterator[Case]:
                 yield Case(DEVICE, found.name, d.name if d else "", layout, level)
 
 
-def _of(context: Context, tested: Record | OverloadSet, without: Container[str]) -> Iterator[Case]:
-    """Yield the cases of a tested object. If a sample generator raises, yield only the case that reports it."""
+def _may_match(pattern: str, name: str, tested_property: str) -> bool:
+    """Return whether a pattern may match cases of a property; ``*`` matches slashes, too, but an id has three."""
+    parts = pattern.split("/")
+    if len(parts) == 4:
+        return fnmatch.fnmatchcase(name, parts[0]) and fnmatch.fnmatchcase(tested_property, parts[1])
+    for part, word in zip(parts, (name, tested_property)):
+        if set("*?[") & set(part):
+            return True
+        if part != word:
+            return False
+    return True
+
+
+def _of(
+    context: Context, tested: Record | OverloadSet, without: Container[str], patterns: Sequence[str] = ()
+) -> Iterator[Case]:
+    """Yield the cases of a tested object, without properties that no pattern matches. If a sample generator raises,
+    yield only the case that reports it.
+    """
     name = name_of(tested)
     try:
         cases = [
             Case(name, found.name, d.name if d else "", layout, level)
             for found in properties.properties_of(tested).values()
             if found.name not in without
+            and (not patterns or any(_may_match(pattern, name, found.name) for pattern in patterns))
             for d, layout, level in found.axes(context, tested)
         ]
     except Exception:

@@ -16,7 +16,7 @@ SALT = os.environ.get("CANDELABRA_TEST_SALT", "")
 
 @pytest.mark.parametrize(
     ("part", "count"),
-    [(0, 2000), *(pytest.param(part, 10_000, marks=pytest.mark.thorough) for part in range(1, 11))],
+    [(0, 1000), *(pytest.param(part, 10_000, marks=pytest.mark.thorough) for part in range(1, 11))],
 )
 def test_damaged_files_are_loaded_or_refused(request: pytest.FixtureRequest, part: int, count: int) -> None:
     """A process of its own loads the files, so that a hang, a crash or a lack of memory is a failure of this test."""
