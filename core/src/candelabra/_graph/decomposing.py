@@ -39,7 +39,7 @@ def _body_nodes(node: Node) -> list[Node] | None:
     """
     if isinstance(node.op, Graph) or node.form != FUNCTION or node.op.body is None or node.is_view:
         return None
-    traced = _traced(node)
+    traced = _traced(node, by_position(node.op, node.op.body))
     if traced is None:
         return None
     body, operands = traced
@@ -73,8 +73,8 @@ def _body_nodes(node: Node) -> list[Node] | None:
     ]
 
 
-def _traced(node: Node) -> tuple[Graph, list[Value]] | None:
-    """Return the graph of the body for tensors on ``meta``, and the values that its inputs stand for; None if the body
+def _traced(node: Node, run: Callable[..., Any]) -> tuple[Graph, list[Value]] | None:
+    """Return the graph of a body for tensors on ``meta``, and the values that its inputs stand for; None if the body
     is no graph, or the operands are not on one device.
     """
     operands = list(dict.fromkeys(node.operands))
@@ -86,8 +86,7 @@ def _traced(node: Node) -> tuple[Graph, list[Value]] | None:
     try:
         with tracing(tracer):
             inputs = [tracer.value_of(tensor) for tensor in tensors.values()]
-            body: Any = by_position(node.op, node.op.body)
-            out = body(*[_with_tensors(argument, tensors) for argument in node.args])
+            out = run(*[_with_tensors(argument, tensors) for argument in node.args])
             found = [tracer.value_of(tensor) for tensor in (out if isinstance(out, tuple) else (out,))]
     except GraphBreak:
         return None

@@ -250,8 +250,8 @@ def _axis(k: KernelBuilder, form: GridForm, d: int, coordinate: Value, sizes: Va
     given = k.let(f"given{d}", coordinate)
     missing = k.let(f"missing{d}", given != given)
     c = k.let(f"c{d}", select(missing, -1, given))
-    x = k.let(f"x{d}", (c + 1) / 2 * (size - 1) if form.align_corners else ((c + 1) * size - 1) / 2)
-    scale = k.let(f"scale{d}", (size - 1) / 2 if form.align_corners else size / 2)
+    x: Value = k.let(f"x{d}", (c + 1) / 2 * (size - 1) if form.align_corners else ((c + 1) * size - 1) / 2)
+    scale: Value = k.let(f"scale{d}", (size - 1) / 2 if form.align_corners else size / 2)
     if form.mode == CUBIC:
         base = k.let(f"f{d}", call("floor", x))
         places = [_padded(k, form, f"q{d}_{i}", base + (i - 1), size)[0] for i in range(4)]

@@ -165,8 +165,8 @@ def radix(key: str, passes: int, wide: bool) -> Source:
             for p in range(passes):
                 _count(counts, _digit(each, 8 * p) + constant(key, p * DIGITS))
         fresh = k.variable("fresh", constant("bool", 1))
-        with k.loop("pass", constant("u32", 0), passes) as p:
-            shift, at = k.let("shift", p * 8), k.let("at", cast(key, p) * DIGITS)
+        with k.loop("pass", constant("u32", 0), passes) as digit_pass:
+            shift, at = k.let("shift", digit_pass * 8), k.let("at", cast(key, digit_pass) * DIGITS)
             with k.when(counts[at + _digit(from_keys[0], shift)] == n):
                 k.next()
             before = k.variable("before", constant(INDEX, 0))
@@ -200,7 +200,8 @@ class Blocks(NamedTuple):
     @classmethod
     def of(cls, k: KernelBuilder) -> Blocks:
         """Add the parameters to a kernel."""
-        return cls(*k.numbers("rows", "blocks", "n"), k.number("shift", "u32"))
+        rows, blocks, n = k.numbers("rows", "blocks", "n")
+        return cls(rows, blocks, n, k.number("shift", "u32"))
 
     def block(self, k: KernelBuilder) -> tuple[Value, Value, Value, Value]:
         """Declare the row and block of a work-item, and where in the row the block begins and ends."""

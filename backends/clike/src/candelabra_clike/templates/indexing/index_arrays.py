@@ -117,7 +117,8 @@ class IndexArrays:
 
     def report(self) -> None:
         """Report an index that is not valid, after all have been checked."""
-        dim, size = self.dims[-1], self.sizes[-1]
+        dim: Value = self.dims[-1]
+        size: Value = self.sizes[-1]
         for j in range(len(self.arrays) - 1, 0, -1):
             is_this = self.errors.wrong == j
             dim, size = select(is_this, self.dims[j - 1], dim), select(is_this, self.sizes[j - 1], size)
